@@ -1,0 +1,44 @@
+"""Files written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+from polidiff.errors import InvalidInputError
+
+
+def write_whole(path: str | os.PathLike[str], content: str | bytes) -> Path:
+    """Write `content` to `path` so that readers see the old file or the new one, never a part.
+
+    The content goes to a temporary file beside the target, is flushed to disk and then renamed over it.
+    """
+    target = Path(path)
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    temporary: str | None = None
+    try:
+        handle, temporary = tempfile.mkstemp(dir=target.parent or ".", prefix=f".{target.name[:60]}.", suffix=".part")
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(temporary, _mode_of_new_files())
+        os.replace(temporary, target)
+        temporary = None
+    except OSError as error:
+        raise InvalidInputError(
+            f"cannot write {target}: {error.strerror or error}. Hint: nothing was changed; choose another place"
+        ) from error
+    finally:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+    return target
+
+
+def _mode_of_new_files() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask

@@ -1,0 +1,91 @@
+"""Actions by name, the levels of their components, and the swaps between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from polidiff.errors import InvalidWorldError
+
+
+@dataclass(frozen=True)
+class Action:
+    """One choice, with the level of each ordered component if it has any.
+
+    >>> Action.of({"fluid": 2, "pressor": 0}).name
+    'fluid 2, pressor 0'
+    """
+
+    name: str
+    levels: Mapping[str, float] = field(default_factory=dict)  # component -> level, empty for plain actions
+
+    @classmethod
+    def of(cls, spec: Any) -> Action:
+        """An action from a name, a mapping of levels, or an action."""
+        if isinstance(spec, Action):
+            return spec
+        if isinstance(spec, Mapping):
+            levels = {str(component): float(level) for component, level in spec.items()}
+            return cls(", ".join(f"{component} {level:g}" for component, level in levels.items()), levels)
+        return cls(str(spec))
+
+
+def as_actions(spec: Sequence[Any] | Mapping[str, Mapping[str, float]] | None, count: int) -> tuple[Action, ...]:
+    """`count` actions from names, mappings of levels, or nothing (then "action 0", …).
+
+    >>> [a.name for a in as_actions(None, 2)]
+    ['action 0', 'action 1']
+    """
+    if spec is None:
+        return tuple(Action(f"action {index}") for index in range(count))
+    if isinstance(spec, Mapping):
+        actions = tuple(
+            Action(str(name), {str(c): float(level) for c, level in levels.items()}) for name, levels in spec.items()
+        )
+    else:
+        actions = tuple(Action.of(item) for item in spec)
+    if len(actions) != count:
+        raise InvalidWorldError(f"expected {count} action names; got {len(actions)}")
+    names = [action.name for action in actions]
+    twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
+    if twice is not None:
+        raise InvalidWorldError(f"action names must be unique; {twice!r} is used twice")
+    components = set(actions[0].levels) if actions else set()
+    odd = next((action for action in actions if set(action.levels) != components), None)
+    if odd is not None:
+        raise InvalidWorldError(
+            f"all actions must have the same components {sorted(components)}; {odd.name!r} has {sorted(odd.levels)}"
+        )
+    return actions
+
+
+@dataclass(frozen=True)
+class Shift:
+    """The same action, chosen with another probability."""
+
+    current: float
+    proposed: float
+
+
+@dataclass(frozen=True)
+class Direction:
+    """A component of an ordered action goes up or down."""
+
+    component: str
+    sign: int  # +1 up, -1 down
+
+
+@dataclass(frozen=True)
+class Swap:
+    """What the proposed policy does instead of the current one.
+
+    `current` and `proposed` are action names. A `shift` keeps the action and changes how often it is chosen. A
+    `direction` stands for all swaps that move one component the same way; `current` and `proposed` then name the
+    most frequent pair.
+    """
+
+    current: str
+    proposed: str
+    shift: Shift | None = None
+    direction: Direction | None = None

@@ -1,0 +1,210 @@
+"""Records as JSON and back, the same bytes each time.
+
+A record is a frozen dataclass. Its JSON form is the dictionary of its fields in their order; a result that stands on
+its own also carries ``schema`` and ``version``. Infinite and missing numbers become strings, because JSON has none.
+Fields marked ``metadata={"json": False}`` hold what cannot be written (functions, policies) and come back as their
+default.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+import types
+import typing
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Union, get_args, get_origin
+
+import numpy as np
+
+from polidiff.errors import InvalidResultError
+from polidiff.files import write_whole
+
+SCHEMAS: dict[str, tuple[type, int]] = {}
+_SPECIAL = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+
+
+def schema(name: str, version: int) -> Any:
+    """Class decorator: the record stands on its own in a file, under this name and version."""
+
+    def register(cls: type) -> type:
+        SCHEMAS[name] = (cls, version)
+        cls.__schema__ = (name, version)  # type: ignore[attr-defined]
+        return cls
+
+    return register
+
+
+def to_dict(record: Any) -> dict[str, Any]:
+    """The JSON form of a record, with its schema."""
+    name, version = type(record).__schema__
+    return {"schema": f"polidiff/{name}", "version": version, **encode(record)}
+
+
+def from_dict(data: Mapping[str, Any]) -> Any:
+    """The record whose JSON form is `data`."""
+    if not isinstance(data, Mapping) or not isinstance(data.get("schema"), str):
+        raise InvalidResultError(
+            'expected a polidiff result with a "schema" entry; got none. Hint: results are written by '
+            "explain, improve and evaluate with .save('x.json')"
+        )
+    name = data["schema"].removeprefix("polidiff/")
+    if name not in SCHEMAS:
+        raise InvalidResultError(f"unknown schema {data['schema']!r}; known: {sorted(SCHEMAS)}")
+    cls, version = SCHEMAS[name]
+    found = data.get("version")
+    if not isinstance(found, int) or found < 1:
+        raise InvalidResultError(f"the version of a {name} must be a positive integer; got {found!r}")
+    if found > version:
+        raise InvalidResultError(
+            f"this {name} has version {found}; this polidiff reads up to {version}. Hint: update polidiff"
+        )
+    try:
+        return decode(cls, data, where=name)
+    except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
+        if isinstance(error, InvalidResultError):
+            raise
+        raise InvalidResultError(f"the {name} cannot be read: {error}") from error
+
+
+def dumps(record: Any) -> str:
+    """The JSON text of a record."""
+    return json.dumps(to_dict(record), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def save_json(record: Any, path: str | os.PathLike[str]) -> Path:
+    """Write a record as JSON."""
+    return write_whole(path, dumps(record))
+
+
+def load_json(path: str | os.PathLike[str]) -> Any:
+    """Read a record back."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidResultError(f"cannot read {path}: {error}") from error
+    try:
+        data = json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise InvalidResultError(f"{path} is not JSON: {error}. Hint: the file may be cut off") from error
+    return from_dict(data)
+
+
+def encode(value: Any) -> Any:
+    """A value made of dictionaries, lists, strings and finite numbers."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: encode(getattr(value, f.name)) for f in json_fields(type(value))}
+    if isinstance(value, np.ndarray):
+        return encode(value.tolist())
+    if isinstance(value, np.generic):
+        return encode(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if value != value else ("inf" if value > 0 else "-inf")
+    if isinstance(value, Mapping):
+        return {str(key): encode(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [encode(item) for item in value]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def json_fields(cls: type) -> list[dataclasses.Field[Any]]:
+    """The fields of a record that its JSON form carries."""
+    return [f for f in dataclasses.fields(cls) if f.metadata.get("json", True)]
+
+
+@cache
+def _hints(cls: type) -> dict[str, Any]:
+    return typing.get_type_hints(cls)
+
+
+def decode(kind: Any, data: Any, *, where: str) -> Any:
+    """A value of type `kind` from its JSON form; `where` names the place for messages."""
+    if dataclasses.is_dataclass(kind):
+        return _decode_record(kind, data, where)
+    origin = get_origin(kind)
+    if origin in (Union, types.UnionType):
+        return _decode_union(kind, data, where)
+    if origin is np.ndarray:
+        dtype = get_args(get_args(kind)[1])[0]
+        return np.asarray(_numbers(data), dtype=None if dtype is Any else dtype)
+    if origin is tuple or kind is tuple:
+        return _decode_tuple(kind, data, where)
+    if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
+        inner = get_args(kind)[1]
+        return {key: decode(inner, item, where=f"{where}.{key}") for key, item in _mapping(data, where).items()}
+    if kind is float:
+        return _decode_float(data, where)
+    if kind in (str, int, bool):
+        if type(data) is not kind:
+            raise InvalidResultError(f"{where} must be {kind.__name__}; got {data!r:.80}")
+        return data
+    if origin is typing.Literal:
+        if data not in get_args(kind):
+            raise InvalidResultError(f"{where} must be one of {get_args(kind)}; got {data!r:.80}")
+        return data
+    return data
+
+
+def _decode_record(kind: Any, data: Any, where: str) -> Any:
+    hints = _hints(kind)
+    values = _mapping(data, where)
+    given = {}
+    for f in json_fields(kind):
+        if f.name in values:
+            given[f.name] = decode(hints[f.name], values[f.name], where=f"{where}.{f.name}")
+        elif f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING:
+            raise InvalidResultError(f"{where}.{f.name} is missing")
+    return kind(**given)
+
+
+def _decode_union(kind: Any, data: Any, where: str) -> Any:
+    options = get_args(kind)
+    if data is None and type(None) in options:
+        return None
+    records = [option for option in options if dataclasses.is_dataclass(option)]
+    if isinstance(data, Mapping) and records:
+        return decode(records[0], data, where=where)
+    for option in options:
+        if option in (str, int, bool) and type(data) is option:
+            return data
+    if float in options and isinstance(data, (int, float, str)):
+        return _decode_float(data, where)
+    others = [option for option in options if option is not type(None)]
+    return decode(others[0], data, where=where)
+
+
+def _decode_tuple(kind: Any, data: Any, where: str) -> tuple[Any, ...]:
+    if not isinstance(data, list):
+        raise InvalidResultError(f"{where} must be a list; got {data!r:.80}")
+    inner = get_args(kind)
+    if len(inner) == 2 and inner[1] is Ellipsis:
+        return tuple(decode(inner[0], item, where=f"{where}[{i}]") for i, item in enumerate(data))
+    if inner and len(inner) != len(data):
+        raise InvalidResultError(f"{where} must have {len(inner)} entries; got {len(data)}")
+    return tuple(decode(k, item, where=f"{where}[{i}]") for i, (k, item) in enumerate(zip(inner, data, strict=True)))
+
+
+def _decode_float(data: Any, where: str) -> float:
+    if isinstance(data, str) and data in _SPECIAL:
+        return _SPECIAL[data]
+    if isinstance(data, bool) or not isinstance(data, (int, float)):
+        raise InvalidResultError(f"{where} must be a number; got {data!r:.80}")
+    return float(data)
+
+
+def _numbers(data: Any) -> Any:
+    if isinstance(data, list):
+        return [_numbers(item) for item in data]
+    return _SPECIAL.get(data, data) if isinstance(data, str) else data
+
+
+def _mapping(data: Any, where: str) -> Mapping[str, Any]:
+    if not isinstance(data, Mapping):
+        raise InvalidResultError(f"{where} must be an object; got {data!r:.80}")
+    return data

@@ -1,0 +1,323 @@
+"""The result of `explain`: regions, sentences, verdicts, quality, and what is needed to draw and to ask."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from polidiff.records.action import Action, Direction, Shift
+from polidiff.records.codec import schema, to_dict
+from polidiff.records.doors import door
+from polidiff.records.interval import Interval
+from polidiff.records.outcome import Outcome
+from polidiff.records.patch import Patch
+from polidiff.records.rule import Rule
+
+VerdictDirection = Literal["more", "less", "same", "unknown"]
+
+
+@dataclass(frozen=True)
+class Support:
+    """What stands behind a region or a sentence."""
+
+    states: int  # distinct states of a table, or sampled states
+    episodes: int  # episodes that meet it; for a table, starts that can
+    share: float  # share of all decisions of ½ current + ½ proposed that fall in it
+    unsupported: float | None = None  # share of its visits that the log cannot speak about; None without a log
+
+
+@dataclass(frozen=True)
+class SwapShare:
+    """One pair of actions within a region and how much of it that pair makes up."""
+
+    current: str
+    proposed: str
+    share: float
+
+
+@dataclass(frozen=True)
+class Region:
+    """One conjunction of conditions in which the proposed policy does one thing instead of another."""
+
+    id: str
+    rule: Rule
+    current: str  # name of the current action (of the most frequent pair, where a direction is told)
+    proposed: str
+    support: Support
+    precision: float  # share of its visits that truly have this swap
+    recall: float  # share of all visits with this swap that it covers
+    shift: Shift | None = None  # same action, other probability
+    direction: Direction | None = None  # several swaps told as one direction
+    swaps: tuple[SwapShare, ...] = ()  # pairs inside, most frequent first
+    states: tuple[str, ...] = ()  # names of the states of a table, at most 50
+    action_values: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # outcome -> action -> expected sum
+    merged: bool = False  # several states of a table without features, told together
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the proposed policy does to one outcome."""
+
+    outcome: str
+    direction: VerdictDirection
+    difference: Interval  # proposed − current, simultaneous over all verdicts shown; this one decides
+    pointwise: Interval  # the same for this comparison alone
+    valence: Literal["better", "worse"] | None
+    current: Interval | None = None
+    proposed: Interval | None = None
+    unsupported: float | None = None  # share of the proposed policy's visits that the log cannot speak about
+    note: str | None = None  # why unknown, in words
+
+
+@dataclass(frozen=True)
+class PathShare:
+    """A sequence of regions and the share of episodes that meet exactly it."""
+
+    path: tuple[str, ...]
+    share: float
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """How many episodes meet a region, and when it is typically first met."""
+
+    region: str
+    share: float
+    first: float  # median number of decisions before it is first met
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """For these starts: which regions are met, in which order, and what that does."""
+
+    start: Rule | None  # None: all starts
+    share: float  # of the start distribution
+    path: tuple[str, ...]  # region ids; empty: they act the same
+    path_share: float  # share of this group's episodes on exactly this path
+    verdicts: tuple[Verdict, ...]
+    support: Support
+    also: tuple[Rule, ...] = ()  # further rules whose starts join this sentence
+    others: tuple[PathShare, ...] = ()  # the next most frequent paths
+    meetings: tuple[Meeting, ...] = ()  # told instead of a path where no path is typical
+    starts: tuple[str, ...] = ()  # names of the starts of a table, at most 50
+
+
+@dataclass(frozen=True)
+class WorseOff:
+    """A group of starts for which an outcome gets worse, the worst first."""
+
+    outcome: str
+    start: Rule | None
+    share: float
+    difference: Interval
+    starts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Tail:
+    """Differences over starts: the worst tenth beside the mean."""
+
+    outcome: str
+    mean: float
+    worst_tenth: float  # mean difference of the worst 10 % of starts, worst in the outcome's own sense
+    share_worse: float  # share of starts whose difference is worse beyond the margin
+
+
+@dataclass(frozen=True)
+class TradeoffPoint:
+    """How well a number of rules describes the difference."""
+
+    rules: int
+    literals: int
+    f1: float
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class Length:
+    """What a reader has to take in."""
+
+    sentences: int
+    rules: int
+    literals: int
+    predicates: int
+    words: int
+
+
+@dataclass(frozen=True)
+class FormScore:
+    """One way of telling the difference, and how well a reader who has only that text does."""
+
+    form: str  # "polidiff", "paths and immediate effects", "outcomes only", "complete policy", "none"
+    length: Length
+    action_accuracy: float  # share of held-out visits whose proposed action the reader predicts
+    changed_accuracy: float | None  # the same where the policies differ
+    direction_accuracy: float | None  # share of outcome directions predicted
+    choice_accuracy: float | None  # share of preferences over outcomes for which the better policy is picked
+
+
+@dataclass(frozen=True)
+class Quality:
+    """How true the explanation is, measured on visits that did not make it."""
+
+    precision: float
+    recall: float
+    f1: float
+    swap_accuracy: float | None  # of the changed visits it describes, share with the right pair; None if none
+    completeness: Mapping[str, float | None]  # outcome -> share of the difference that the patch recovers
+    path_fidelity: float | None  # share of starts whose told path is the simulated modal path
+    path_distance: float | None  # mean edit distance between told and simulated path
+    length: Length
+    abstained: float  # share of verdicts that are unknown
+    forms: tuple[FormScore, ...] = ()
+    stability: float | None = None  # mean Jaccard of regions over resamples; None unless asked for
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A feature that rules speak about, with the range seen."""
+
+    name: str
+    kind: Literal["number", "category"]
+    low: float | None = None
+    high: float | None = None
+    values: tuple[str, ...] = ()  # categories, at most 50
+
+
+@dataclass(frozen=True)
+class WorldSummary:
+    """What the reader of a result needs to know about the world."""
+
+    kind: Literal["table", "simulator", "log"]
+    actions: tuple[Action, ...]
+    features: tuple[Feature, ...]
+    facts: Mapping[str, str | float | int]  # states, starts, horizon, restore mode, rows, episodes, …
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A box of the picture: how many visits, and how many of each region fall in it."""
+
+    x: float
+    y: float
+    visits: float
+    region: str | None  # the region of most of its visits
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Visits over two features, aggregated: what a chart of the regions is drawn from."""
+
+    x: str
+    y: str
+    x_step: float
+    y_step: float
+    cells: tuple[Cell, ...]
+    trajectories: tuple[tuple[tuple[float, float], ...], ...] = ()  # a few of the current policy, never from a log
+    proposed_trajectories: tuple[tuple[tuple[float, float], ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """A move of the state graph of a small table."""
+
+    source: str
+    target: str
+    policy: Literal["current", "proposed", "both"]
+    probability: float
+
+
+@dataclass(frozen=True)
+class Methods:
+    """How the result was made."""
+
+    style: str
+    level: float
+    policy_tolerance: float
+    transition_tolerance: float
+    seed: int
+    family: int  # number of verdicts over which the level holds
+    evaluation: str  # "exact", "10000 paired episodes", …
+    versions: Mapping[str, str] = field(default_factory=dict)
+    inputs: Mapping[str, str] = field(default_factory=dict)  # file -> hash
+    study: Mapping[str, Any] = field(default_factory=dict)  # the study file, if there was one
+
+
+@schema("explanation", 1)
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """Where two policies act differently, in which order that is met, and what it does."""
+
+    regions: tuple[Region, ...]
+    sentences: tuple[Sentence, ...]
+    changes: float  # expected changed decisions per episode of the proposed policy
+    outcomes: tuple[Outcome, ...]
+    verdicts: tuple[Verdict, ...]  # over all starts
+    worse_off: tuple[WorseOff, ...]
+    tails: tuple[Tail, ...]
+    patch: Patch
+    quality: Quality
+    tradeoff: tuple[TradeoffPoint, ...]
+    world: WorldSummary
+    methods: Methods
+    warnings: tuple[str, ...] = ()
+    forms: Mapping[str, str] = field(default_factory=dict)  # the earlier forms and the complete one, as text
+    lead: Literal["difference", "complete"] = "difference"  # "complete" where the policies differ nearly everywhere
+    pictures: tuple[Picture, ...] = ()
+    graph: tuple[Arrow, ...] = ()
+    context: Any = field(default=None, repr=False, metadata={"json": False})  # world and policies, for .case()
+
+    def __str__(self) -> str:
+        text: str = door("text")(self)
+        return text
+
+    def case(self, state: Any) -> Any:
+        """What changes for one case: same or other action, by which rule, what to expect."""
+        return door("case")(self, state)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return to_dict(self)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write as .json, .html, .md, .png or .svg, by the ending of the name."""
+        return save_by_suffix(self, path)
+
+    def chart(self, which: str = "regions") -> Any:
+        """A chart object for a notebook: "regions", "outcomes" or "paths"."""
+        return door("chart")(self, which)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
+        return door("notebook")(self)
+
+
+@schema("case", 1)
+@dataclass(frozen=True)
+class Case:
+    """What the proposed policy means for one state."""
+
+    state: str
+    current: str
+    proposed: str
+    region: str | None  # id of the region that covers it
+    expected: tuple[Verdict, ...]  # from this state on; of the region's start group where the state is no start
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def save_by_suffix(record: Any, path: str | os.PathLike[str]) -> Path:
+    """Write a result in the form that the file's ending names."""
+    from polidiff.errors import InvalidOptionError
+    from polidiff.records.doors import DOORS
+
+    suffix = Path(path).suffix.lower()
+    if not suffix or suffix not in DOORS:
+        known = ", ".join(key for key in DOORS if key.startswith("."))
+        raise InvalidOptionError(f"a result is saved as one of {known}; got {os.fspath(path)!r}")
+    written: Path = door(suffix)(record, path)
+    return written

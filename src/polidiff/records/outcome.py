@@ -1,0 +1,100 @@
+"""What people care about: a quantity summed over an episode, with the words to use for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from polidiff.errors import InvalidOutcomeError
+
+Preference: TypeAlias = Literal["more", "less"] | None
+OutcomeOf: TypeAlias = npt.ArrayLike | Callable[..., Any] | str
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """A sum over the decisions of an episode.
+
+    Parameters
+    ----------
+    name : str
+        How the outcome is called in text and files.
+    of : array (S, A), callable ``g(states, actions, next_states)``, column name, or ``"info:key"``
+        What one decision adds. Never evaluated at terminal states.
+    prefer : {"more", "less"} or None
+        Which direction is better; None when neither is.
+    margin : float
+        Differences within ± margin per episode count as the same.
+    more, less : str, optional
+        Phrases for the two directions ("longer stay", "shorter stay").
+    unit : str, optional
+        Printed behind numbers.
+    range : (float, float), optional
+        Smallest and largest possible value per episode, from any state on.
+
+    >>> Outcome("length", 1.0, prefer="less", more="longer trajectory").phrase("more")
+    'longer trajectory'
+    >>> Outcome("length", 1.0).phrase("less")
+    'less length'
+    """
+
+    name: str
+    of: OutcomeOf = field(metadata={"json": False}, default=0.0)
+    prefer: Preference = field(default=None, kw_only=True)
+    margin: float = field(default=0.0, kw_only=True)
+    more: str | None = field(default=None, kw_only=True)
+    less: str | None = field(default=None, kw_only=True)
+    unit: str | None = field(default=None, kw_only=True)
+    range: tuple[float, float] | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise InvalidOutcomeError(f"an outcome needs a name; got {self.name!r}. Hint: Outcome('length', of=...)")
+        if self.prefer not in ("more", "less", None):
+            raise InvalidOutcomeError(
+                f"prefer of outcome {self.name!r} must be 'more', 'less' or None; got {self.prefer!r}"
+            )
+        if not (np.isfinite(self.margin) and self.margin >= 0):
+            raise InvalidOutcomeError(f"margin of outcome {self.name!r} must be at least 0; got {self.margin!r}")
+        if self.range is not None:
+            low, high = (float(bound) for bound in self.range)
+            if not low < high:
+                raise InvalidOutcomeError(f"range of outcome {self.name!r} must be (low, high); got {self.range!r}")
+            object.__setattr__(self, "range", (low, high))
+
+    def phrase(self, direction: Literal["more", "less"]) -> str:
+        """The words for one direction."""
+        own = self.more if direction == "more" else self.less
+        return own if own is not None else f"{direction} {self.name}"
+
+    def valence(self, direction: str) -> Literal["better", "worse"] | None:
+        """Whether a direction is better or worse; None if neither, or if there is no direction.
+
+        >>> Outcome("cost", 1.0, prefer="less").valence("more")
+        'worse'
+        """
+        if self.prefer is None or direction not in ("more", "less"):
+            return None
+        return "better" if direction == self.prefer else "worse"
+
+
+def check_outcomes(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
+    """The outcomes as a tuple, each name used once."""
+    result = tuple(outcomes)
+    seen: set[str] = set()
+    for outcome in result:
+        if not isinstance(outcome, Outcome):
+            raise InvalidOutcomeError(
+                f"outcomes must be Outcome objects; got {type(outcome).__name__}. Hint: Outcome('name', of=...)"
+            )
+        if outcome.name in seen:
+            raise InvalidOutcomeError(
+                f"outcome names must be unique; {outcome.name!r} is used twice. Hint: rename one, or set "
+                "return_name= if it clashes with the return."
+            )
+        seen.add(outcome.name)
+    return result

@@ -1,0 +1,65 @@
+"""A set of edits to a policy, as data: reviewed, saved, applied, undone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from polidiff.records.action import Shift
+from polidiff.records.codec import from_dict, save_json, schema, to_dict
+from polidiff.records.doors import door
+from polidiff.records.rule import Rule
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Where the rule holds and the policy would take `current`, take `proposed`.
+
+    `states` lists the states of a table that the edit touches; None when the rule alone decides. A `shift` keeps the
+    action and sets how often it is chosen.
+    """
+
+    rule: Rule
+    current: int  # index of the action it replaces
+    proposed: int  # index of the action it puts there
+    states: tuple[int, ...] | None = None
+    shift: Shift | None = None
+
+
+@schema("patch", 1)
+@dataclass(frozen=True)
+class Patch:
+    """Edits in order; the first that covers a state and finds its `current` action there acts."""
+
+    edits: tuple[Edit, ...] = ()
+    actions: tuple[str, ...] = ()  # names of all actions, by index
+    feature_names: tuple[str, ...] = ()
+    features: Callable[[Any], Any] | None = field(default=None, compare=False, repr=False, metadata={"json": False})
+
+    def __len__(self) -> int:
+        return len(self.edits)
+
+    def apply(self, policy: Any, *, strict: bool = False) -> Any:
+        """The policy with the edits made. A mismatch is named in a warning; with `strict`, in an error."""
+        return door("apply_patch")(self, policy, strict=strict)
+
+    def undo(self, policy: Any) -> Any:
+        """The policy with the edits taken back."""
+        return door("undo_patch")(self, policy)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return to_dict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Patch:
+        """The patch whose JSON form is `data`."""
+        patch: Patch = from_dict(data)
+        return patch
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the patch as JSON."""
+        return save_json(self, path)

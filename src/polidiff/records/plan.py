@@ -1,0 +1,219 @@
+"""The result of `improve`: plans along the frontier, the bound above them, and what each change is worth."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, overload
+
+from polidiff.errors import InvalidOptionError
+from polidiff.records.codec import schema, to_dict
+from polidiff.records.doors import door
+from polidiff.records.explanation import Explanation, Methods, WorldSummary, save_by_suffix
+from polidiff.records.interval import Interval
+from polidiff.records.outcome import Outcome
+from polidiff.records.patch import Patch
+from polidiff.records.rule import Rule
+
+
+@dataclass(frozen=True)
+class PlanRule:
+    """One readable rule of a plan: where it holds, do this."""
+
+    rule: Rule
+    move: str  # "north", "pressor level 2", "order up to 34", "keep"
+    applicable: float  # share of the visits in its box where the move is possible
+    changes: float  # expected changed decisions that it causes
+    without: float  # expected return of the plan if this rule is dropped
+
+
+@dataclass(frozen=True)
+class AdoptionPoint:
+    """What happens when each change is followed only with probability `share`."""
+
+    share: float
+    expected_return: float
+    outcomes: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A patched policy with its value and the proof of it."""
+
+    changes: float  # in the frontier's unit
+    expected_return: float
+    outcomes: Mapping[str, Interval]  # the return among them
+    patch: Patch
+    bound: float  # no plan with at most as many changes returns more
+    gap: float  # (bound − expected_return) as a share of the range from current to optimum
+    proven: bool
+    model_gap: float | None = None  # return in the model minus return in the world; None on a table
+    rules: tuple[PlanRule, ...] = ()
+    literals: int = 0
+    share: float | None = None  # of the way from current to optimum
+    applicable: float | None = None  # share of box visits where the moves are possible
+    stability: float | None = None  # visit-weighted overlap of changed decisions over perturbed models
+    adoption: tuple[AdoptionPoint, ...] = ()
+    warnings: tuple[str, ...] = ()
+    policy: Any = field(default=None, repr=False, metadata={"json": False})
+    _explain: Callable[[], Explanation] | None = field(default=None, repr=False, metadata={"json": False})
+
+    @property
+    def explanation(self) -> Explanation:
+        """The plan against the current policy, explained when asked for."""
+        made = self.__dict__.get("_made")
+        if made is None:
+            if self._explain is None:
+                raise InvalidOptionError(
+                    "a plan read from a file has no world to explain it in. Hint: call improve again, or explain"
+                )
+            made = self._explain()
+            self.__dict__["_made"] = made
+        explanation: Explanation = made
+        return explanation
+
+    def without(self, index: int) -> float:
+        """Expected return if one of the rules is dropped."""
+        return self.rules[index].without
+
+
+@dataclass(frozen=True)
+class HullPoint:
+    """A vertex of the stochastic bound: no policy, mixed or not, lies above the lines through these."""
+
+    changes: float
+    expected_return: float
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What a simpler method finds: points (changes, expected return) in the order it finds them."""
+
+    name: str
+    points: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True)
+class LedgerEntry:
+    """One offered change and what it is worth."""
+
+    change: str  # "s5: 0 → 1"
+    state: str
+    current: str
+    proposed: str
+    alone: float  # gain in return when made alone
+    removed: float  # loss when taken out of the full plan
+    shapley: Interval
+    needs: tuple[str, ...] = ()  # worth ≤ 0 alone, > 0 with one of these
+    conflicts: tuple[str, ...] = ()  # with one of these the pair is worth less than the better one
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """What every offered change is worth, alone and with the others."""
+
+    entries: tuple[LedgerEntry, ...]
+    order: tuple[str, ...]  # best order to adopt
+    running: tuple[float, ...]  # expected return after each step of that order
+    exact: bool  # Shapley values computed over all subsets, not sampled
+
+
+@schema("frontier", 1)
+@dataclass(frozen=True, eq=False)
+class Frontier(Sequence[Plan]):
+    """All non-dominated plans found, fewest changes first."""
+
+    plans: tuple[Plan, ...]
+    hull: tuple[HullPoint, ...]
+    baselines: tuple[Baseline, ...]
+    ledger: Ledger | None
+    gap: float  # largest distance between frontier and proven bound, as a share of the range
+    unit: Literal["expected", "total", "rules", "states"]
+    outcomes: tuple[Outcome, ...]
+    current_return: float  # of the current policy as it is (stochastic or not)
+    optimum: float  # best return of any policy; for moves, of any use of the moves
+    world: WorldSummary
+    methods: Methods
+    warnings: tuple[str, ...] = ()
+    stats: Mapping[str, float | int | str] = field(default_factory=dict)  # nodes, pivots, seconds, limits met
+    context: Any = field(default=None, repr=False, metadata={"json": False})
+
+    @overload
+    def __getitem__(self, index: int) -> Plan: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Plan, ...]: ...
+    def __getitem__(self, index: int | slice) -> Plan | tuple[Plan, ...]:
+        return self.plans[index]
+
+    def __len__(self) -> int:
+        return len(self.plans)
+
+    def __iter__(self) -> Iterator[Plan]:
+        return iter(self.plans)
+
+    def at(self, budget: float) -> Plan:
+        """The best plan with at most `budget` changes."""
+        affordable = [plan for plan in self.plans if plan.changes <= budget + 1e-9]
+        if not affordable:
+            raise InvalidOptionError(f"a budget must be at least 0; got {budget!r}")
+        return affordable[-1]
+
+    @property
+    def best(self) -> Plan:
+        """The plan with the most return."""
+        return self.plans[-1]
+
+    def to_frame(self) -> Any:
+        """One row per plan, as a polars data frame."""
+        import polars as pl
+
+        names = list(self.plans[0].outcomes) if self.plans else []
+        rows = [
+            {
+                "changes": plan.changes,
+                "expected_return": plan.expected_return,
+                "bound": plan.bound,
+                "gap": plan.gap,
+                "proven": plan.proven,
+                "rules": len(plan.rules),
+                "edits": len(plan.patch),
+                **{name: plan.outcomes[name].estimate for name in names},
+            }
+            for plan in self.plans
+        ]
+        return pl.DataFrame(rows)
+
+    def __str__(self) -> str:
+        text: str = door("frontier_text")(self)
+        return text
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return to_dict(self)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write as .json, .html, .md, .png or .svg, by the ending of the name."""
+        return save_by_suffix(self, path)
+
+    def chart(self, which: str = "frontier") -> Any:
+        """A chart object for a notebook: "frontier", "ledger" or "adoption"."""
+        return door("chart")(self, which)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
+        return door("notebook")(self)
+
+
+@schema("check", 1)
+@dataclass(frozen=True)
+class CheckResult:
+    """Whether a release may pass, and why not."""
+
+    passed: bool
+    reasons: tuple[str, ...]  # empty when passed
+    checked: tuple[str, ...] = ()  # what was looked at, in words
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return to_dict(self)

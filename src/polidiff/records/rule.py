@@ -1,0 +1,133 @@
+"""Rules: conjunctions of conditions on features. What they cover, not how they look.
+
+Conditions are half-open, low ≤ x < high, so that neighbouring rules share no point.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polidiff.errors import InvalidInputError
+from polidiff.records.arrays import AnyArray, BoolArray
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One feature within bounds, or among values.
+
+    >>> inside = Condition("y", 1, low=0.2, high=0.3)
+    >>> inside.covers(np.array([0.1, 0.2, 0.3]))
+    array([False,  True, False])
+    >>> Condition("lactate", 0, values=(), missing=True).covers(np.array([1.0, np.nan]))
+    array([False,  True])
+    """
+
+    feature: str
+    column: int  # position of the feature in the feature matrix
+    low: float = -math.inf  # included; -inf when open
+    high: float = math.inf  # excluded; +inf when open
+    values: tuple[str | float | int | bool, ...] | None = None  # for categories; () with missing: "not measured"
+    missing: bool = False  # whether a missing value satisfies the condition
+
+    def covers(self, column: AnyArray) -> BoolArray:
+        """Which entries of one feature's column satisfy the condition."""
+        absent = missing_entries(column)
+        if self.values is not None:
+            inside = np.isin(column, np.array(self.values, dtype=column.dtype)) if self.values else absent & False
+        else:
+            numbers = np.where(absent, math.nan, column).astype(np.float64) if column.dtype == object else column
+            inside = (numbers >= self.low) & (numbers < self.high)
+        return np.asarray(np.where(absent, self.missing, inside), dtype=np.bool_)
+
+    @property
+    def literals(self) -> int:
+        """How many comparisons a reader makes: finite bounds, or one for a set of values."""
+        if self.values is not None:
+            return 1
+        return max(1, int(math.isfinite(self.low)) + int(math.isfinite(self.high)))
+
+
+@dataclass(frozen=True)
+class Rule:
+    """All conditions hold. No conditions: everything is covered."""
+
+    conditions: tuple[Condition, ...] = ()
+
+    def covers(self, X: AnyArray | Mapping[str, Any]) -> BoolArray:
+        """Which rows satisfy every condition.
+
+        `X` is a matrix (n, d) in the world's order of features, or columns by name.
+
+        >>> Rule((Condition("x", 0, high=0.1),)).covers(np.array([[0.05, 1.0], [0.2, 1.0]]))
+        array([ True, False])
+        """
+        columns = [_column(X, condition) for condition in self.conditions]
+        if not columns:
+            return np.ones(_rows(X), dtype=np.bool_)
+        inside = self.conditions[0].covers(columns[0])
+        for condition, column in zip(self.conditions[1:], columns[1:], strict=True):
+            inside &= condition.covers(column)
+        return inside
+
+    @property
+    def literals(self) -> int:
+        """How many comparisons a reader makes."""
+        return sum(condition.literals for condition in self.conditions)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features that the rule speaks about."""
+        return tuple(dict.fromkeys(condition.feature for condition in self.conditions))
+
+
+def covers_any(rules: Sequence[Rule], X: AnyArray | Mapping[str, Any]) -> BoolArray:
+    """Which rows satisfy at least one of the rules."""
+    inside = np.zeros(_rows(X), dtype=np.bool_)
+    for rule in rules:
+        inside |= rule.covers(X)
+    return inside
+
+
+def first_match(rules: Sequence[Rule], X: AnyArray | Mapping[str, Any]) -> Any:
+    """Index of the first rule that covers each row, -1 where none does.
+
+    >>> first_match([Rule((Condition("x", 0, high=0.1),)), Rule()], np.array([[0.05], [0.2]]))
+    array([0, 1])
+    """
+    match = np.full(_rows(X), -1, dtype=np.int64)
+    for index, rule in enumerate(rules):
+        match[(match < 0) & rule.covers(X)] = index
+    return match
+
+
+def missing_entries(column: AnyArray) -> BoolArray:
+    """Which entries are missing: NaN, or None in a column of objects."""
+    if column.dtype == object:
+        return np.fromiter((v is None or v != v for v in column), dtype=np.bool_, count=len(column))
+    if np.issubdtype(column.dtype, np.floating):
+        return np.asarray(np.isnan(column))
+    return np.zeros(len(column), dtype=np.bool_)
+
+
+def _rows(X: AnyArray | Mapping[str, Any]) -> int:
+    if isinstance(X, Mapping):
+        return len(next(iter(X.values()))) if X else 0
+    return len(X)
+
+
+def _column(X: AnyArray | Mapping[str, Any], condition: Condition) -> AnyArray:
+    if isinstance(X, Mapping):
+        if condition.feature not in X:
+            raise InvalidInputError(f"a rule needs the feature {condition.feature!r}; got {sorted(X)}")
+        return np.asarray(X[condition.feature])
+    if condition.column >= X.shape[1]:
+        raise InvalidInputError(
+            f"a rule needs column {condition.column} ({condition.feature!r}); the matrix has {X.shape[1]} columns"
+        )
+    column: AnyArray = X[:, condition.column]
+    return column
