@@ -1,0 +1,191 @@
+"""The one file that calls a solver (HiGHS): `solve` for a whole program, `GrowingProgram` for one that grows.
+
+One thread and no clock unless asked for, so that the same program gives the same answer everywhere.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import highspy
+import numpy as np
+from scipy import sparse
+
+from polidiff.optimize.program import Limits, Program, Solution, Status
+from polidiff.records.arrays import AnyArray, FloatArray
+
+_STATUS: dict[Any, Status] = {
+    highspy.HighsModelStatus.kOptimal: "optimal",
+    highspy.HighsModelStatus.kInfeasible: "infeasible",
+    highspy.HighsModelStatus.kUnbounded: "unbounded",
+    highspy.HighsModelStatus.kModelEmpty: "optimal",
+}
+
+
+def solve(program: Program, *, start: AnyArray | None = None, limits: Limits | None = None) -> Solution:
+    """Best values of a linear or mixed-integer program.
+
+    Parameters
+    ----------
+    program : Program
+        What to optimise.
+    start : ndarray of shape (n,), optional
+        A feasible point: the answer is never worse than it. NaN leaves a variable to the solver.
+    limits : Limits, optional
+        When to stop early; the answer then has status "feasible" or "unsolved".
+
+    Examples
+    --------
+    >>> knapsack = Program.of([5.0, 4.0, 3.0], [[2.0, 3.0, 1.0]], row_high=4.0, high=1.0, integer=True, maximise=True)
+    >>> answer = solve(knapsack)
+    >>> answer.status, answer.values, answer.objective, answer.bound
+    ('optimal', array([1., 0., 1.]), 8.0, 8.0)
+    >>> solve(Program.of([1.0], [[1.0]], row_low=2.0, high=1.0)).status
+    'infeasible'
+    """
+    limits = limits or Limits()
+    whole = bool(program.integer.any())
+    highs = _quiet(limits, whole)
+    highs.passModel(_model(program))
+    if start is not None and whole:
+        highs.setSolution(_start(program, start))
+    highs.run()
+    answer = _integer_solution(highs, program) if whole else _linear_solution(highs, program.maximise)
+    if start is not None and not np.isnan(start).any() and _loses_to(answer, program, np.asarray(start)):
+        point = np.asarray(start, dtype=np.float64)
+        return Solution("feasible", point, program.value(point), answer.bound, nodes=answer.nodes)
+    return answer
+
+
+class GrowingProgram:
+    """A linear program that gains rows and columns between solves; each solve starts from the last basis.
+
+    >>> master = GrowingProgram(maximise=True)
+    >>> master.add_columns([1.0, 1.0], low=0.0, high=[2.0, 2.0])
+    >>> master.solve().objective
+    4.0
+    >>> master.add_rows([[1.0, 1.0]], row_high=3.0)
+    >>> answer = master.solve()
+    >>> answer.objective, answer.duals
+    (3.0, array([1.]))
+    """
+
+    def __init__(self, *, maximise: bool = False, limits: Limits | None = None) -> None:
+        self._highs = _quiet(limits or Limits(), whole=False)
+        self._maximise = maximise
+        sense = highspy.ObjSense.kMaximize if maximise else highspy.ObjSense.kMinimize
+        self._highs.changeObjectiveSense(sense)
+
+    def add_columns(self, objective: Any, *, low: Any, high: Any, matrix: Any = None) -> None:
+        """New variables with their coefficients in the present rows: `matrix` of shape (rows, new variables)."""
+        costs = np.asarray(objective, dtype=np.float64)
+        size = len(costs)
+        shape = (self._highs.getNumRow(), size)
+        entries = sparse.csc_array(shape if matrix is None else matrix, dtype=np.float64)
+        self._highs.addCols(size, costs, _full(low, size), _full(high, size), *_entries(entries))
+
+    def add_rows(self, matrix: Any, *, row_low: Any = -np.inf, row_high: Any = np.inf) -> None:
+        """New rows over the present variables: `matrix` of shape (new rows, variables)."""
+        entries = sparse.csr_array(matrix, dtype=np.float64)
+        size = entries.shape[0]
+        self._highs.addRows(size, _full(row_low, size), _full(row_high, size), *_entries(entries))
+
+    def set_bounds(self, columns: AnyArray, *, low: Any, high: Any) -> None:
+        """Other bounds for the named variables."""
+        index = np.asarray(columns, dtype=np.int32)
+        self._highs.changeColsBounds(len(index), index, _full(low, len(index)), _full(high, len(index)))
+
+    def set_objective(self, columns: AnyArray, objective: Any) -> None:
+        """Other costs for the named variables."""
+        index = np.asarray(columns, dtype=np.int32)
+        self._highs.changeColsCost(len(index), index, _full(objective, len(index)))
+
+    def solve(self) -> Solution:
+        """The optimum as the program stands."""
+        self._highs.run()
+        return _linear_solution(self._highs, self._maximise)
+
+
+def _quiet(limits: Limits, whole: bool) -> Any:
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    highs.setOptionValue("threads", 1)
+    if limits.time is not None:
+        highs.setOptionValue("time_limit", float(max(limits.time, 0.0)))
+    if whole:
+        highs.setOptionValue("mip_rel_gap", float(limits.gap))
+        highs.setOptionValue("mip_abs_gap", 0.0)
+        if limits.nodes is not None:
+            highs.setOptionValue("mip_max_nodes", int(limits.nodes))
+    return highs
+
+
+def _model(program: Program) -> Any:
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = len(program.objective), program.matrix.shape[0]
+    lp.col_cost_, lp.offset_ = program.objective, program.offset
+    lp.col_lower_, lp.col_upper_ = _full(program.low, lp.num_col_), _full(program.high, lp.num_col_)
+    lp.row_lower_, lp.row_upper_ = _full(program.row_low, lp.num_row_), _full(program.row_high, lp.num_row_)
+    lp.sense_ = highspy.ObjSense.kMaximize if program.maximise else highspy.ObjSense.kMinimize
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.start_ = program.matrix.indptr.astype(np.int32)
+    lp.a_matrix_.index_ = program.matrix.indices.astype(np.int32)
+    lp.a_matrix_.value_ = program.matrix.data
+    if program.integer.any():
+        kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
+        lp.integrality_ = [kinds[int(whole)] for whole in program.integer]
+    return lp
+
+
+def _start(program: Program, start: AnyArray) -> Any:
+    point = highspy.HighsSolution()
+    point.col_value = [highspy.kHighsInf if np.isnan(value) else float(value) for value in start]
+    return point
+
+
+def _integer_solution(highs: Any, program: Program) -> Solution:
+    status = _STATUS.get(highs.getModelStatus())
+    info = highs.getInfo()
+    nodes = max(int(info.mip_node_count), 0)
+    bound = float(info.mip_dual_bound)
+    proven = bound if np.isfinite(bound) and abs(bound) < highspy.kHighsInf else None
+    if status in ("infeasible", "unbounded"):
+        return Solution(status, nodes=nodes)
+    values = np.array(highs.getSolution().col_value, dtype=np.float64)
+    if len(values) != len(program.objective) or info.primal_solution_status != highspy.kSolutionStatusFeasible:
+        return Solution("unsolved", bound=proven, nodes=nodes)
+    values = np.where(program.integer, np.round(values), values)
+    return Solution(status or "feasible", values, program.value(values), proven, nodes=nodes)
+
+
+def _linear_solution(highs: Any, maximise: bool) -> Solution:
+    status = _STATUS.get(highs.getModelStatus(), "unsolved")
+    if status != "optimal":
+        return Solution(status)
+    found = highs.getSolution()
+    objective = float(highs.getInfo().objective_function_value)
+    return Solution(
+        "optimal",
+        np.array(found.col_value, dtype=np.float64),
+        objective,
+        objective,
+        duals=np.array(found.row_dual, dtype=np.float64),
+        reduced_costs=np.array(found.col_dual, dtype=np.float64),
+    )
+
+
+def _loses_to(answer: Solution, program: Program, start: AnyArray) -> bool:
+    if answer.status in ("infeasible", "unbounded") or program.violation(start) > 1e-6:
+        return False
+    if answer.objective is None:
+        return True
+    better = program.value(start) - answer.objective
+    return (better if program.maximise else -better) > 1e-9 * max(1.0, abs(answer.objective))
+
+
+def _entries(matrix: Any) -> tuple[int, AnyArray, AnyArray, AnyArray]:
+    return matrix.nnz, matrix.indptr[:-1].astype(np.int32), matrix.indices.astype(np.int32), matrix.data
+
+
+def _full(value: Any, size: int) -> FloatArray:
+    return np.ascontiguousarray(np.broadcast_to(np.asarray(value, dtype=np.float64), (size,)))
