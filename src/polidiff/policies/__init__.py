@@ -1,0 +1,19 @@
+"""Policies: what chooses an action in a state."""
+
+from polidiff.policies.adapters import as_policy
+from polidiff.policies.callables import CallablePolicy
+from polidiff.policies.patched import PatchedPolicy, difference
+from polidiff.policies.protocol import Policy, one_hot, top_actions
+from polidiff.policies.tables import TablePolicy, table_policy
+
+__all__ = [
+    "CallablePolicy",
+    "PatchedPolicy",
+    "Policy",
+    "TablePolicy",
+    "as_policy",
+    "difference",
+    "one_hot",
+    "table_policy",
+    "top_actions",
+]

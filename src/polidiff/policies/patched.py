@@ -1,0 +1,129 @@
+"""A policy with edits made to it."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from polidiff.errors import PatchMismatchError
+from polidiff.policies.adapters import as_policy
+from polidiff.policies.protocol import Policy, top_actions
+from polidiff.records.action import Shift
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.records.patch import Edit, Patch
+from polidiff.records.rule import Condition, Rule
+
+
+@dataclass(frozen=True, eq=False)
+class PatchedPolicy:
+    """The base policy, except where an edit covers the state and finds the action it replaces."""
+
+    base: Policy
+    patch: Patch
+
+    @property
+    def n_actions(self) -> int:
+        """How many actions there are."""
+        return self.base.n_actions
+
+    def probabilities(self, states: Any) -> FloatArray:
+        """Probabilities of the base with the edits made."""
+        batch = np.asarray(states)
+        table = np.array(self.base.probabilities(batch))
+        top = top_actions(table)
+        open_ = np.ones(len(table), dtype=np.bool_)
+        features = _features(self.patch, batch)
+        for edit in self.patch.edits:
+            acting = open_ & (top == edit.current) & _covered(edit, batch, features)
+            table[acting] = _edited(table[acting], edit)
+            open_ &= ~acting
+        return table
+
+
+def apply_patch(patch: Patch, policy: Any, *, strict: bool = False) -> Policy:
+    """The policy with the edits made; edits that do not find their action are named."""
+    base = as_policy(policy, n_actions=len(patch.actions) or None)
+    for edit in patch.edits:
+        mismatch = _first_mismatch(base, edit, patch)
+        if mismatch is not None:
+            if strict:
+                raise PatchMismatchError(mismatch)
+            warnings.warn(mismatch, stacklevel=3)
+    return PatchedPolicy(base, patch)
+
+
+def undo_patch(patch: Patch, policy: Any) -> Policy:
+    """The policy with the edits taken back."""
+    if isinstance(policy, PatchedPolicy) and policy.patch == patch:
+        return policy.base
+    return apply_patch(replace(patch, edits=tuple(_inverse(edit) for edit in reversed(patch.edits))), policy)
+
+
+def difference(current: Any, proposed: Any) -> Patch:
+    """The patch that turns one table policy into another, one edit per state.
+
+    >>> patch = difference(np.array([0, 0]), np.array([0, 1]))
+    >>> [(edit.states, edit.current, edit.proposed) for edit in patch.edits]
+    [((1,), 0, 1)]
+    """
+    old, new = np.asarray(current), np.asarray(proposed)
+    if old.shape != new.shape or old.ndim != 1:
+        raise PatchMismatchError(f"both policies must be action tables of one length; got {old.shape} and {new.shape}")
+    count = int(max(old.max(initial=0), new.max(initial=0))) + 1
+    edits = tuple(
+        Edit(Rule((Condition("state", 0, values=(f"s{s}",)),)), int(old[s]), int(new[s]), (int(s),))
+        for s in np.flatnonzero(old != new)
+    )
+    return Patch(edits, tuple(f"action {a}" for a in range(count)), ("state",))
+
+
+def _inverse(edit: Edit) -> Edit:
+    shift = None if edit.shift is None else Shift(edit.shift.proposed, edit.shift.current)
+    return replace(edit, current=edit.proposed, proposed=edit.current, shift=shift)
+
+
+def _features(patch: Patch, states: AnyArray) -> AnyArray:
+    if patch.features is not None:
+        return np.asarray(patch.features(states))
+    return states.reshape(len(states), -1)
+
+
+def _covered(edit: Edit, states: AnyArray, features: AnyArray) -> BoolArray:
+    if edit.states is not None:
+        return np.asarray(np.isin(states.reshape(len(states)), edit.states))
+    return edit.rule.covers(features)
+
+
+def _edited(rows: FloatArray, edit: Edit) -> FloatArray:
+    if edit.shift is None:
+        result = np.zeros_like(rows)
+        result[:, edit.proposed] = 1.0
+        return result
+    rest = 1 - rows[:, edit.current]
+    scale = np.divide(1 - edit.shift.proposed, rest, out=np.zeros_like(rest), where=rest > 0)
+    result = rows * scale[:, None]
+    result[:, edit.current] = edit.shift.proposed
+    spread = np.flatnonzero(rest <= 0)
+    if spread.size and rows.shape[1] > 1:
+        others = np.arange(rows.shape[1]) != edit.current
+        result[np.ix_(spread, others)] = (1 - edit.shift.proposed) / (rows.shape[1] - 1)
+    return result
+
+
+def _first_mismatch(base: Policy, edit: Edit, patch: Patch) -> str | None:
+    if edit.states is None:
+        return None
+    states: IntArray = np.asarray(edit.states, dtype=np.int64)
+    top = top_actions(base.probabilities(states))
+    off = np.flatnonzero(top != edit.current)
+    if not off.size:
+        return None
+    names = patch.actions
+    expected, found = (names[a] if a < len(names) else str(a) for a in (edit.current, int(top[off[0]])))
+    return (
+        f"an edit replaces {expected!r} in {len(states)} states; in state {states[off[0]]} the policy takes {found!r} "
+        f"({off.size} of {len(states)} do not match and stay as they are)"
+    )

@@ -1,0 +1,84 @@
+"""What every stage asks of a policy: probabilities of actions for a batch of states."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from polidiff.errors import InvalidPolicyError
+from polidiff.records.arrays import AnyArray, FloatArray, IntArray
+
+TIE = 1e-9
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """Maps states to distributions over actions.
+
+    States are indices (n,) for a table and observations (n, …) for a simulator or log.
+    """
+
+    @property
+    def n_actions(self) -> int:
+        """How many actions there are."""
+        ...
+
+    def probabilities(self, states: Any) -> FloatArray:
+        """Probability of each action, shape (n, n_actions)."""
+        ...
+
+
+def top_actions(probabilities: FloatArray, prefer: IntArray | None = None) -> IntArray:
+    r"""Most probable action of each row.
+
+    .. math:: a(s) = \arg\max_a \pi(a \mid s)
+
+    Ties within 1e-9 go to `prefer` (the current policy's action) where it is among the best, else to the lowest index.
+
+    >>> top_actions(np.array([[0.5, 0.5], [0.2, 0.8]]))
+    array([0, 1])
+    >>> top_actions(np.array([[0.5, 0.5], [0.2, 0.8]]), prefer=np.array([1, 0]))
+    array([1, 1])
+    """
+    best = probabilities.max(axis=1)
+    top = (probabilities >= best[:, None] - TIE).argmax(axis=1).astype(np.int64)
+    if prefer is not None:
+        rows = np.arange(len(probabilities))
+        tied = probabilities[rows, prefer] >= best - TIE
+        top = np.where(tied, prefer, top)
+    return top
+
+
+def one_hot(actions: IntArray, n_actions: int) -> FloatArray:
+    """Probability 1 for each given action.
+
+    >>> one_hot(np.array([1, 0]), 2)
+    array([[0., 1.],
+           [1., 0.]])
+    """
+    table = np.zeros((len(actions), n_actions))
+    table[np.arange(len(actions)), actions] = 1.0
+    return table
+
+
+def check_probabilities(table: AnyArray, what: str = "each row of the policy") -> FloatArray:
+    """The table as floats, rows that sum to 1 and are not negative."""
+    probabilities = np.asarray(table, dtype=np.float64)
+    bad = np.flatnonzero(~np.isfinite(probabilities).all(axis=1))
+    if bad.size:
+        raise InvalidPolicyError(f"{what} must hold finite probabilities; row {bad[0]} has {probabilities[bad[0]]}")
+    bad = np.flatnonzero((probabilities < -TIE).any(axis=1))
+    if bad.size:
+        raise InvalidPolicyError(
+            f"{what} must hold probabilities ≥ 0; row {bad[0]} has {probabilities[bad[0]].min():.4g} "
+            f"({bad.size} of {len(probabilities)} rows are off)"
+        )
+    sums = probabilities.sum(axis=1)
+    bad = np.flatnonzero(np.abs(sums - 1) > 1e-6)
+    if bad.size:
+        raise InvalidPolicyError(
+            f"{what} must sum to 1; row {bad[0]} sums to {sums[bad[0]]:.4g} ({bad.size} of {len(probabilities)} rows "
+            "are off). Hint: rows hold probabilities; normalise preferences or counts first."
+        )
+    return probabilities

@@ -1,0 +1,128 @@
+"""Checks of tables at the public door, each with the first place where it went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from polidiff.errors import InvalidWorldError
+from polidiff.records.arrays import BoolArray, FloatArray
+
+TOLERANCE = 1e-6
+
+
+def stacked_transitions(transitions: Any) -> tuple[sparse.csr_array, int, int]:
+    """Rows s·A + a of next-state probabilities, from an (S, A, S) array or A sparse (S, S) matrices."""
+    if isinstance(transitions, Sequence) and len(transitions) and sparse.issparse(transitions[0]):
+        return _stack_sparse(transitions)
+    array = np.asarray(transitions, dtype=np.float64)
+    if array.ndim != 3 or array.shape[0] != array.shape[2]:
+        raise InvalidWorldError(
+            f"transitions must be an array (S, A, S) or one sparse (S, S) matrix per action; got shape {array.shape}"
+        )
+    n_states, n_actions, _ = array.shape
+    return sparse.csr_array(array.reshape(n_states * n_actions, n_states)), n_states, n_actions
+
+
+def _stack_sparse(matrices: Sequence[Any]) -> tuple[sparse.csr_array, int, int]:
+    n_states, n_actions = matrices[0].shape[0], len(matrices)
+    for action, matrix in enumerate(matrices):
+        if matrix.shape != (n_states, n_states):
+            raise InvalidWorldError(
+                f"each transition matrix must be ({n_states}, {n_states}); action {action} has {matrix.shape}"
+            )
+    parts = [sparse.coo_array(matrix) for matrix in matrices]
+    rows = np.concatenate([part.row.astype(np.int64) * n_actions + a for a, part in enumerate(parts)])
+    columns = np.concatenate([part.col for part in parts])
+    data = np.concatenate([part.data.astype(np.float64) for part in parts])
+    stacked = sparse.csr_array((data, (rows, columns)), shape=(n_states * n_actions, n_states))
+    stacked.sum_duplicates()
+    return stacked, n_states, n_actions
+
+
+def check_transitions(stacked: sparse.csr_array, needed: BoolArray) -> None:
+    """Finite, not negative, and rows that sum to 1 where `needed` (S, A)."""
+    n_actions = needed.shape[1]
+
+    def place(row: int) -> str:
+        return f"state {row // n_actions}, action {row % n_actions}"
+
+    def row_of(entry: int) -> int:
+        return int(np.searchsorted(stacked.indptr, entry, side="right") - 1)
+
+    bad = np.flatnonzero(~np.isfinite(stacked.data))
+    if bad.size:
+        raise InvalidWorldError(
+            f"transition probabilities must be finite; {place(row_of(bad[0]))} has {stacked.data[bad[0]]}"
+        )
+    bad = np.flatnonzero(stacked.data < 0)
+    if bad.size:
+        raise InvalidWorldError(
+            f"transition probabilities must be at least 0; {place(row_of(bad[0]))} has {stacked.data[bad[0]]:.4g} "
+            f"({bad.size} entries are negative)"
+        )
+    sums = np.asarray(stacked.sum(axis=1)).ravel()
+    bad = np.flatnonzero((np.abs(sums - 1) > TOLERANCE) & needed.ravel())
+    if bad.size:
+        raise InvalidWorldError(
+            f"next-state probabilities must sum to 1; {place(int(bad[0]))} sums to {sums[bad[0]]:.4g} ({bad.size} of "
+            f"{int(needed.sum())} rows are off). Hint: mark actions that do not exist with allowed=, and states that "
+            "end the episode with absorbing="
+        )
+
+
+def check_initial(initial: npt.ArrayLike, n_states: int) -> FloatArray:
+    """A distribution over states."""
+    start = check_shape("initial", initial, (n_states,))
+    if (start < 0).any() or abs(start.sum() - 1) > TOLERANCE:
+        raise InvalidWorldError(
+            f"initial must hold probabilities that sum to 1; got sum {start.sum():.4g}, smallest {start.min():.4g}"
+        )
+    return start / start.sum()
+
+
+def check_absorbing(absorbing: npt.ArrayLike, n_states: int) -> BoolArray:
+    """A flag per state, or the indices of the states that end an episode."""
+    given = np.asarray(absorbing)
+    if given.dtype == np.bool_ and given.shape == (n_states,):
+        return given
+    if given.ndim == 1 and np.issubdtype(given.dtype, np.integer) and given.dtype != np.bool_:
+        if given.size and not (given.min() >= 0 and given.max() < n_states):
+            raise InvalidWorldError(f"absorbing names state {int(given.max())}; there are {n_states} states")
+        flags = np.zeros(n_states, dtype=np.bool_)
+        flags[given] = True
+        return flags
+    raise InvalidWorldError(
+        f"absorbing must be ({n_states},) true or false, or indices of states; got {given.dtype} {given.shape}"
+    )
+
+
+def check_allowed(allowed: npt.ArrayLike | None, absorbing: BoolArray, n_actions: int) -> BoolArray:
+    """Which actions exist where, at least one in every state that does not end the episode."""
+    shape = (len(absorbing), n_actions)
+    if allowed is None:
+        return np.ones(shape, dtype=np.bool_)
+    flags = np.asarray(allowed)
+    if flags.shape != shape:
+        raise InvalidWorldError(f"allowed must have shape {shape}; got {flags.shape}")
+    flags = flags.astype(np.bool_)
+    none = np.flatnonzero(~flags.any(axis=1) & ~absorbing)
+    if none.size:
+        raise InvalidWorldError(f"every state needs an allowed action; state {none[0]} has none")
+    return flags
+
+
+def check_shape(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
+    """Finite numbers of a given shape."""
+    array = np.asarray(value, dtype=np.float64)
+    if array.shape != shape:
+        raise InvalidWorldError(f"{name} must have shape {shape}; got {array.shape}")
+    bad = np.argwhere(~np.isfinite(array))
+    if bad.size:
+        where = tuple(int(i) for i in bad[0])
+        raise InvalidWorldError(f"{name} must be finite; entry {where} is {array[where]} ({len(bad)} are not)")
+    return array

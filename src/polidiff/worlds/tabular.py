@@ -1,0 +1,214 @@
+"""A decision process written out as a table: every state, every action, every move."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from polidiff.errors import InvalidOutcomeError, InvalidWorldError
+from polidiff.records.action import Action, as_actions
+from polidiff.records.arrays import AnyArray, FloatArray, IntArray, read_only
+from polidiff.records.outcome import Outcome
+from polidiff.worlds import checks
+from polidiff.worlds.outcomes import with_return
+
+
+class TabularMDP:
+    r"""A known Markov decision process :math:`(S, A, T, R, p_0)` with absorbing states :math:`S_T`.
+
+    Parameters
+    ----------
+    transitions : array (S, A, S) or sequence of A sparse (S, S) matrices
+        :math:`T(s' \mid s, a)`. Rows of absorbing states and of actions that are not allowed do not count.
+    rewards : array (S, A)
+        :math:`R(s, a)`, the expected reward of a decision; none is paid at absorbing states.
+    initial : array (S,)
+        :math:`p_0`.
+    absorbing : array (S,) of bool, or indices
+        States that end an episode.
+    actions, states : names, optional
+        An action may be a mapping of ordered components to levels.
+    features : array (S, d), optional
+        What rules speak about; without it a rule names states.
+    allowed : array (S, A) of bool, optional
+        Which actions exist where.
+    discount : float
+        1 for plain sums.
+    outcomes, return_name, include_return
+        What `explain` and `evaluate` tell about, beside the return.
+
+    Examples
+    --------
+    >>> world = TabularMDP(np.array([[[0.0, 1.0]], [[0.0, 1.0]]]), [[2.0], [0.0]], [1.0, 0.0], absorbing=[1])
+    >>> world.n_states, world.n_actions, [o.name for o in world.outcomes]
+    (2, 1, ['return'])
+    """
+
+    kind = "table"
+
+    def __init__(
+        self,
+        transitions: Any,
+        rewards: npt.ArrayLike,
+        initial: npt.ArrayLike,
+        *,
+        absorbing: npt.ArrayLike,
+        actions: Sequence[Any] | Mapping[str, Mapping[str, float]] | None = None,
+        states: Sequence[str] | None = None,
+        features: npt.ArrayLike | None = None,
+        feature_names: Sequence[str] | None = None,
+        allowed: npt.ArrayLike | None = None,
+        discount: float = 1.0,
+        outcomes: Sequence[Outcome] = (),
+        return_name: str = "return",
+        include_return: bool = True,
+    ) -> None:
+        stacked, self.n_states, self.n_actions = checks.stacked_transitions(transitions)
+        self.absorbing = read_only(checks.check_absorbing(absorbing, self.n_states))
+        self.allowed = read_only(checks.check_allowed(allowed, self.absorbing, self.n_actions))
+        decides = self.allowed & ~self.absorbing[:, None]
+        checks.check_transitions(stacked, decides)
+        self.transitions = _rows_where(stacked, decides.ravel())  # (S·A, S), row s·A + a; empty where nothing decides
+        self.rewards = read_only(
+            np.where(decides, checks.check_shape("rewards", rewards, (self.n_states, self.n_actions)), 0.0)
+        )
+        self.initial = read_only(checks.check_initial(initial, self.n_states))
+        if not (0 < discount <= 1):
+            raise InvalidWorldError(f"discount must be above 0 and at most 1; got {discount!r}")
+        self.discount = float(discount)
+        self.actions: tuple[Action, ...] = as_actions(actions, self.n_actions)
+        self._states = _state_names(states, self.n_states)
+        self.features, self.feature_names = _feature_table(features, feature_names, self.n_states)
+        self.return_outcome, self.outcomes = with_return(outcomes, return_name, include_return, of=self.rewards)
+
+    @cached_property
+    def states(self) -> tuple[str, ...]:
+        """Names of the states."""
+        return self._states if self._states is not None else tuple(f"s{s}" for s in range(self.n_states))
+
+    @property
+    def has_features(self) -> bool:
+        """Whether rules can speak about features; else they name states."""
+        return self.features is not None
+
+    @property
+    def starts(self) -> IntArray:
+        """States in which an episode may begin."""
+        return np.flatnonzero(self.initial > 0)
+
+    def features_of(self, states: Any) -> AnyArray:
+        """Feature rows of the given state indices; without features, one column of state names."""
+        index = np.asarray(states, dtype=np.int64).ravel()
+        if self.features is not None:
+            rows: AnyArray = self.features[index]
+            return rows
+        names = np.empty((len(index), 1), dtype=object)
+        names[:, 0] = [self.states[s] for s in index]
+        return names
+
+    def policy_moves(self, table: FloatArray) -> sparse.csr_array:
+        r"""Next-state probabilities under a policy, :math:`P_\pi(s, s') = \sum_a \pi(a \mid s)\, T(s' \mid s, a)`."""
+        weights = np.where(self.allowed, table, 0.0)
+        if (weights.max(axis=1) == 1).all():
+            rows = np.arange(self.n_states) * self.n_actions + weights.argmax(axis=1)
+            return sparse.csr_array(self.transitions[rows])
+        rows_of = np.repeat(np.arange(self.n_states), self.n_actions)
+        mix = sparse.csr_array(
+            (weights.ravel(), (rows_of, np.arange(weights.size))), shape=(self.n_states, weights.size)
+        )
+        mixed = sparse.csr_array(mix @ self.transitions)
+        mixed.eliminate_zeros()
+        return mixed
+
+    def outcome_table(self, outcome: Outcome) -> FloatArray:
+        """What each decision adds to an outcome in expectation, (S, A); 0 at absorbing states."""
+        decides = self.allowed & ~self.absorbing[:, None]
+        of = outcome.of
+        if isinstance(of, str):
+            raise InvalidOutcomeError(
+                f"outcome {outcome.name!r} reads {of!r}, which a table does not have. Hint: give an (S, A) array or a "
+                "function g(states, actions, next_states)"
+            )
+        if callable(of):
+            values = self._expected_over_moves(outcome)
+        else:
+            array = np.asarray(of, dtype=np.float64)
+            if array.shape == (self.n_states,):
+                array = array[:, None]
+            try:
+                values = np.broadcast_to(array, decides.shape)
+            except ValueError:
+                raise InvalidOutcomeError(
+                    f"outcome {outcome.name!r} must be an array {decides.shape} or ({self.n_states},); "
+                    f"got shape {array.shape}"
+                ) from None
+        values = np.where(decides, values, 0.0)
+        bad = np.argwhere(~np.isfinite(values))
+        if bad.size:
+            raise InvalidOutcomeError(
+                f"outcome {outcome.name!r} must be finite; at {self.states[bad[0][0]]}, "
+                f"{self.actions[bad[0][1]].name} it is {values[tuple(bad[0])]}"
+            )
+        return values
+
+    def _expected_over_moves(self, outcome: Outcome) -> FloatArray:
+        moves = sparse.coo_array(self.transitions)
+        states, chosen = np.divmod(moves.row.astype(np.int64), self.n_actions)
+        values = np.asarray(outcome.of(states, chosen, moves.col.astype(np.int64)), dtype=np.float64)  # type: ignore[operator]
+        if values.shape not in ((), (len(states),)):
+            raise InvalidOutcomeError(
+                f"outcome {outcome.name!r} must return one number per decision; for {len(states)} decisions it "
+                f"returned shape {values.shape}"
+            )
+        expected = np.bincount(moves.row, weights=moves.data * values, minlength=self.n_states * self.n_actions)
+        return expected.reshape(self.n_states, self.n_actions)
+
+    @classmethod
+    def from_gymnasium(cls, env: Any, **options: Any) -> TabularMDP:
+        """The exact table of an environment with a ``P`` attribute (FrozenLake, Taxi, CliffWalking, …)."""
+        from polidiff.worlds.gymnasium import table_of
+
+        return cls(**{**table_of(env), **options})
+
+
+def _rows_where(stacked: sparse.csr_array, keep: npt.NDArray[np.bool_]) -> sparse.csr_array:
+    if keep.all():
+        return stacked
+    counts = np.diff(stacked.indptr)
+    entries = np.repeat(keep, counts)
+    indptr = np.concatenate(([0], np.cumsum(np.where(keep, counts, 0))))
+    return sparse.csr_array((stacked.data[entries], stacked.indices[entries], indptr), shape=stacked.shape)
+
+
+def _state_names(states: Sequence[str] | None, count: int) -> tuple[str, ...] | None:
+    if states is None:
+        return None
+    names = tuple(str(name) for name in states)
+    if len(names) != count:
+        raise InvalidWorldError(f"expected {count} state names; got {len(names)}")
+    if len(set(names)) != count:
+        raise InvalidWorldError("state names must be unique")
+    return names
+
+
+def _feature_table(
+    features: npt.ArrayLike | None, names: Sequence[str] | None, count: int
+) -> tuple[AnyArray | None, tuple[str, ...]]:
+    if features is None:
+        if names is not None:
+            raise InvalidWorldError("feature_names without features. Hint: give features= as an (S, d) array")
+        return None, ("state",)
+    table = np.asarray(features)
+    if table.ndim != 2 or len(table) != count:
+        raise InvalidWorldError(f"features must have shape ({count}, d); got {table.shape}")
+    given = tuple(names) if names is not None else tuple(f"x{j}" for j in range(table.shape[1]))
+    if len(given) != table.shape[1] or len(set(given)) != len(given):
+        raise InvalidWorldError(f"expected {table.shape[1]} different feature names; got {list(given)}")
+    return read_only(table), given
+
+
