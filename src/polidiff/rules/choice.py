@@ -1,0 +1,109 @@
+"""Which clauses to keep: the integer master over the clauses that were generated.
+
+.. math:: \\min \\sum_g p_g \\xi_g + \\sum_k c_k z_k \\quad \\text{s.t.} \\quad \\xi_g + \\sum_{k \\ni g} z_k \\ge 1,
+          \\; z \\in \\{0, 1\\}, \\; \\textstyle\\sum_k z_k \\le K
+
+Greedy adding, dropping and swapping comes first; the integer program starts from it, without the columns that the
+linear program proves useless (reduced cost above the distance between the two objectives).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from polidiff.optimize import Limits, Program, solve
+from polidiff.records.arrays import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Cover:
+    """Groups of positives with their weights, clauses with their prices, and which covers which."""
+
+    member: FloatArray  # (groups, clauses) 0 or 1
+    mass: FloatArray  # (groups,)
+    cost: FloatArray  # (clauses,)
+    most: int | None = None  # clauses allowed
+
+    def value(self, chosen: BoolArray) -> float:
+        """Objective of a choice."""
+        missed = self.member[:, chosen].sum(axis=1) == 0
+        return float(self.mass[missed].sum() + self.cost[chosen].sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Chosen clauses; `bound` is below every choice from these clauses (not from all clauses)."""
+
+    chosen: IntArray
+    value: float
+    bound: float
+
+
+def choose(cover: Cover, *, relaxed: float, reduced: FloatArray, limits: Limits) -> Choice:
+    """A good choice, optimal over these clauses unless a limit is hit.
+
+    `relaxed` and `reduced` are the optimum of the linear program and the reduced costs of the clauses in it.
+    """
+    start = improve(cover, np.zeros(len(cover.cost), dtype=np.bool_))
+    value = cover.value(start)
+    slack = value - relaxed
+    if slack <= 1e-7 * max(value, 1.0):
+        return Choice(np.flatnonzero(start), value, relaxed)
+    kept = np.flatnonzero((reduced <= slack + 1e-9) | start)
+    smaller = Cover(cover.member[:, kept], cover.mass, cover.cost[kept], cover.most)
+    answer = solve(_program(smaller), start=_point(smaller, start[kept]), limits=limits)
+    bound = relaxed if answer.bound is None else max(relaxed, min(answer.bound, value))
+    if answer.values is None or answer.objective is None or answer.objective > value:
+        return Choice(np.flatnonzero(start), value, bound)
+    chosen = kept[answer.values[: len(kept)] > 0.5]
+    return Choice(chosen, answer.objective, bound)
+
+
+def improve(cover: Cover, chosen: BoolArray) -> BoolArray:
+    """Add, drop or swap the clause that helps most until none does."""
+    chosen = chosen.copy()
+    rank = np.arange(len(cover.cost))
+    for _ in range(4 * len(cover.cost) + 8):
+        count = cover.member[:, chosen].sum(axis=1)
+        own = np.flatnonzero(chosen)
+        without = np.vstack(
+            [count == 0, count[None] - cover.member[:, own].T <= 0]
+        )  # missed groups: as is, one dropped
+        gain = (without * cover.mass) @ cover.member - cover.cost  # (1 + own, clauses) of adding
+        gain[:, own] = -np.inf
+        lost = (without * cover.mass).sum(axis=1) - (cover.mass * (count == 0)).sum()
+        move = gain - lost[:, None]
+        move[1:] += cover.cost[own][:, None]
+        if cover.most is not None and len(own) >= cover.most:
+            move[0] = -np.inf
+        drop = np.r_[-np.inf, cover.cost[own] - lost[1:]]
+        step = 1e-9 * max(1.0, float(cover.mass.sum()))
+        if max(move.max(initial=-np.inf), drop.max()) <= step:
+            break
+        if drop.max() >= move.max(initial=-np.inf):
+            chosen[own[drop.argmax() - 1]] = False
+            continue
+        out, into = np.unravel_index(int(move.argmax()), move.shape)
+        if out > 0:
+            chosen[own[out - 1]] = False
+        chosen[rank[into]] = True
+    return chosen
+
+
+def _program(cover: Cover) -> Program:
+    groups, clauses = cover.member.shape
+    matrix = sparse.hstack([sparse.csr_array(cover.member), sparse.eye_array(groups)], format="csr")
+    low = np.ones(groups)
+    if cover.most is not None:
+        count = sparse.csr_array(np.r_[-np.ones(clauses), np.zeros(groups)][None])
+        matrix, low = sparse.vstack([matrix, count], format="csr"), np.r_[low, -cover.most]
+    whole = np.r_[np.ones(clauses, dtype=np.bool_), np.zeros(groups, dtype=np.bool_)]
+    return Program.of(np.r_[cover.cost, cover.mass], matrix, row_low=low, high=1.0, integer=whole)
+
+
+def _point(cover: Cover, chosen: BoolArray) -> FloatArray:
+    missed = cover.member[:, chosen].sum(axis=1) == 0
+    return np.concatenate([chosen, missed]).astype(np.float64)

@@ -1,0 +1,232 @@
+"""`RuleClassifier`: Boolean decision rules by column generation, as a scikit-learn classifier."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from polidiff.errors import InvalidOptionError
+from polidiff.records.arrays import AnyArray, FloatArray
+from polidiff.records.rule import Rule
+from polidiff.rules.generate import Clock, GenerationOptions
+from polidiff.rules.lists import DecisionList, predict, shorten
+from polidiff.rules.peeling import PeelingOptions, Stage, peel, stage_objective, stage_rows
+from polidiff.rules.table import Table, as_table
+
+
+class RuleWarning(UserWarning):
+    """Rules are missing where they were asked for."""
+
+
+class RuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    r"""A few readable rules per class.
+
+    Minimises, for each class against those still to come (smallest first, default class last),
+
+    .. math:: \frac{1}{W} \Big( \sum_{i \in P} w_i [i \text{ not covered}]
+              + \sum_{k} \sum_{i \in N} w_i [k \text{ covers } i] \Big)
+              + c_0 \cdot \#\text{clauses} + c_1 \cdot \#\text{literals}
+
+    the weighted Hamming loss plus the cost of reading; W is the weight of all rows.
+
+    Parameters
+    ----------
+    clause_cost, literal_cost : float
+        :math:`c_0, c_1`: the share of the weight that one more clause or literal must explain.
+    overlap_cost : float
+        What covering a row of a class already told costs, as a share of its weight. 0: rules are read in order only;
+        1: every rule stands on its own.
+    max_rules : int, optional
+        At most so many rules over all classes.
+    default_class : label, optional
+        The class without rules; the heaviest class if None.
+    max_bins : int
+        Cells per feature while searching; bounds are placed on all rows afterwards.
+    max_samples : int
+        Rows used to search; bounds and figures come from all rows.
+    refine : bool
+        Whether to move bounds off the grid and drop literals that earn nothing.
+    time_limit : float, optional
+        Seconds, after which the best rules so far are taken.
+    random_state : int or RandomState, optional
+        Draws the rows when there are more than `max_samples`.
+
+    Attributes
+    ----------
+    decision_list_ : tuple of (Rule, class)
+        First match wins; `default_class_` where none does.
+    rules_ : dict
+        Class to its rules, in the order of peeling.
+    objective_, bound_, gap_ : float, float or None, float or None
+        The sum above over all stages; a proven lower bound of it given the order of peeling and, for later stages, the
+        rules before; and (objective_ − bound_) / objective_. None unless proven.
+    messages_ : tuple of str
+        Why a class has no rules, and what to change.
+
+    Examples
+    --------
+    >>> X = np.array([[0.05], [0.15], [0.22], [0.27], [0.33], [0.4]])
+    >>> model = RuleClassifier().fit(X, [0, 0, 1, 1, 0, 0])
+    >>> [(rule.conditions[0].low, rule.conditions[0].high, label) for rule, label in model.decision_list_]
+    [(0.2, 0.3, 1)]
+    """
+
+    def __init__(
+        self,
+        *,
+        clause_cost: float = 1e-3,
+        literal_cost: float = 3e-4,
+        overlap_cost: float = 0.25,
+        max_rules: int | None = None,
+        default_class: Any = None,
+        max_bins: int = 64,
+        max_samples: int = 30_000,
+        refine: bool = True,
+        time_limit: float | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.clause_cost = clause_cost
+        self.literal_cost = literal_cost
+        self.overlap_cost = overlap_cost
+        self.max_rules = max_rules
+        self.default_class = default_class
+        self.max_bins = max_bins
+        self.max_samples = max_samples
+        self.refine = refine
+        self.time_limit = time_limit
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RuleClassifier:
+        """Learn rules for every class but the default one."""
+        clock = Clock.starting_now(self.time_limit)
+        _check_options(self)
+        X, y = validate_data(self, X, y, dtype=None, ensure_all_finite="allow-nan")
+        check_classification_targets(y)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        table = as_table(X, getattr(self, "feature_names_in_", None))
+        self._categorical = table.categorical
+        self.classes_, truth = np.unique(y, return_inverse=True)
+        order, self.default_class_ = _peeling_order(self, truth, weight)
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        options, names = _options(self, float(weight.sum())), [str(label) for label in self.classes_]
+        stages = peel(table, truth, weight, order, options, names=names, clock=clock, rng=rng)
+        if self.max_rules is not None and sum(len(stage.rules) for stage in stages) > self.max_rules:
+            stages = _cut(self, stages, table, truth, weight)
+        _store(self, stages, options.total)
+        return self
+
+    def predict(self, X: Any) -> AnyArray:
+        """Class of each row: the first rule that covers it, else the default class."""
+        table = _checked(self, X)
+        told = [label for _, label in self.decision_list_]
+        labels = np.array([*told, self.default_class_], dtype=_label_type(self))
+        return predict(table, DecisionList(self.decision_list_, self.default_class_), labels)
+
+    def rule_path(
+        self, X: Any, y: Any, sample_weight: Any = None, *, max_rules: int | None = None
+    ) -> tuple[DecisionList, ...]:
+        """Nested decision lists with 0, 1, 2 … rules: each leaves out the rule of the next that matters least here."""
+        table = _checked(self, X)
+        truth = np.searchsorted(self.classes_, y)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        chosen = _shortened(self.decision_list_, self, table, truth, weight)
+        lists = tuple(DecisionList(tuple(self.decision_list_[k] for k in kept), self.default_class_) for kept in chosen)
+        return lists if max_rules is None else lists[: max_rules + 1]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+
+def _checked(model: RuleClassifier, X: Any) -> Table:
+    check_is_fitted(model)
+    X = validate_data(model, X, dtype=None, ensure_all_finite="allow-nan", reset=False)
+    return as_table(X, getattr(model, "feature_names_in_", None), model._categorical)
+
+
+def _check_options(model: RuleClassifier) -> None:
+    for name in ("clause_cost", "literal_cost", "overlap_cost"):
+        value = getattr(model, name)
+        if not (isinstance(value, int | float) and value >= 0 and np.isfinite(value)):
+            raise InvalidOptionError(f"{name} must be a number of at least 0; got {value!r}")
+    if model.max_rules is not None and model.max_rules < 0:
+        raise InvalidOptionError(f"max_rules must be None or at least 0; got {model.max_rules!r}")
+    if not 2 <= model.max_bins <= 254:
+        raise InvalidOptionError(f"max_bins must be between 2 and 254; got {model.max_bins!r}")
+    if model.max_samples < 2:
+        raise InvalidOptionError(f"max_samples must be at least 2; got {model.max_samples!r}")
+
+
+def _options(model: RuleClassifier, total: float) -> PeelingOptions:
+    return PeelingOptions(
+        clause_cost=model.clause_cost * total,
+        literal_cost=model.literal_cost * total,
+        total=total,
+        overlap_cost=model.overlap_cost,
+        max_bins=model.max_bins,
+        max_samples=model.max_samples,
+        refine=model.refine,
+        generation=GenerationOptions(max_rules=model.max_rules),
+    )
+
+
+def _peeling_order(model: RuleClassifier, truth: AnyArray, weight: FloatArray) -> tuple[list[int], Any]:
+    mass = np.bincount(truth, weights=weight, minlength=len(model.classes_))
+    order = [int(c) for c in np.argsort(mass, kind="stable") if mass[c] > 0]
+    if model.default_class is None:
+        return order[:-1], model.classes_[order[-1]] if order else model.classes_[0]
+    return [c for c in order if model.classes_[c] != model.default_class], model.default_class
+
+
+def _label_type(model: RuleClassifier) -> Any:
+    return model.classes_.dtype if model.default_class_ in model.classes_ else object
+
+
+def _listed(model: RuleClassifier, stages: tuple[Stage, ...]) -> tuple[tuple[Rule, Any], ...]:
+    return tuple((rule, model.classes_[stage.label]) for stage in stages for rule in stage.rules)
+
+
+def _cut(
+    model: RuleClassifier, stages: tuple[Stage, ...], table: Table, truth: AnyArray, weight: FloatArray
+) -> tuple[Stage, ...]:
+    """The stages with `max_rules` rules in all, their objectives counted again."""
+    kept = set(_shortened(_listed(model, stages), model, table, truth, weight)[model.max_rules or 0])
+    options, first = _options(model, float(weight.sum())), 0
+    cut: list[Stage] = []
+    for stage in stages:
+        rules = tuple(rule for k, rule in enumerate(stage.rules, first) if k in kept)
+        first += len(stage.rules)
+        rows = stage_rows(table, truth, weight, cut, stage.label, options)
+        cut.append(replace(stage, rules=rules, objective=stage_objective(rows, rules, options)))
+    return tuple(cut)
+
+
+def _store(model: RuleClassifier, stages: tuple[Stage, ...], total: float) -> None:
+    model.decision_list_ = _listed(model, stages)
+    model.rules_ = {model.classes_[stage.label]: stage.rules for stage in stages}
+    model.objective_ = sum(stage.objective for stage in stages) / total
+    bounds = [stage.bound for stage in stages if stage.bound is not None]
+    model.bound_ = sum(bounds) / total if len(bounds) == len(stages) else None
+    model.gap_ = None if model.bound_ is None else max(0.0, 1.0 - model.bound_ / max(model.objective_, 1e-300))
+    model.messages_ = tuple(stage.message for stage in stages if stage.message)
+    if model.messages_:
+        warnings.warn(" ".join(model.messages_), RuleWarning, stacklevel=3)
+
+
+def _shortened(
+    listed: tuple[tuple[Rule, Any], ...], model: RuleClassifier, table: Table, truth: AnyArray, weight: FloatArray
+) -> tuple[tuple[int, ...], ...]:
+    cover = np.array([table.covered_by(rule) for rule, _ in listed]).reshape(len(listed), table.rows)
+    told = np.array([np.searchsorted(model.classes_, label) for _, label in listed], dtype=np.int64)
+    known = np.flatnonzero(model.classes_ == model.default_class_)
+    return shorten(cover, told, truth, weight, int(known[0]) if len(known) else -1)

@@ -1,0 +1,156 @@
+"""A grid of cells per feature: weighted quantiles of numbers, one cell per category, one cell for "missing".
+
+With cuts :math:`t_1 < \\dots < t_m` a number falls in cell :math:`\\#\\{k : t_k \\le x\\}`; a clause is a set of
+allowed cells for every feature: an interval of neighbouring cells for numbers, any set for categories.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.records.rule import Condition, Rule, missing_entries
+from polidiff.rules.table import Table
+
+LARGEST = 254  # cells of one feature, so that a code fits a byte
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """The cells of one feature."""
+
+    name: str
+    column: int
+    cuts: FloatArray | None  # ascending, numbers only
+    categories: tuple[str | float | int | bool, ...]  # categories only
+    missing: bool  # whether the cell after the values stands for "missing"
+    crowded: bool = False  # whether the last value cell holds all categories without a cell of their own
+    complete: bool = True  # whether every distinct value has a cell of its own
+
+    @property
+    def values(self) -> int:
+        """Cells that stand for values."""
+        return len(self.categories) + int(self.crowded) if self.cuts is None else len(self.cuts) + 1
+
+    @property
+    def cells(self) -> int:
+        """All cells."""
+        return self.values + int(self.missing)
+
+    def encode(self, column: AnyArray) -> AnyArray:
+        """Cell of each entry."""
+        absent = missing_entries(column)
+        if self.cuts is not None:
+            codes = np.searchsorted(self.cuts, column, side="right").astype(np.uint8)
+        else:
+            order = {value: code for code, value in enumerate(self.categories)}
+            other = len(self.categories)
+            codes = np.array([order.get(value, other) for value in column], dtype=np.uint8)
+        codes[absent] = self.values
+        return codes
+
+    def condition(self, allowed: BoolArray) -> Condition | None:
+        """Allowed cells as a condition, None when everything is allowed."""
+        allowed = allowed[: self.cells]
+        if allowed.all():
+            return None
+        absent = bool(self.missing and allowed[self.values])
+        inside = np.flatnonzero(allowed[: self.values])
+        if self.cuts is None:
+            return Condition(self.name, self.column, values=tuple(self.categories[k] for k in inside), missing=absent)
+        if not len(inside):
+            return Condition(self.name, self.column, values=(), missing=True)
+        low = self.cuts[inside[0] - 1] if inside[0] > 0 else -math.inf
+        high = self.cuts[inside[-1]] if inside[-1] < self.values - 1 else math.inf
+        return Condition(self.name, self.column, low=float(low), high=float(high), missing=absent)
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """The axes, and what vectorised code needs to know about their cells."""
+
+    axes: tuple[Axis, ...]
+    full: BoolArray  # (d, width) which cells exist
+    numeric: BoolArray  # (d,)
+    values: IntArray  # (d,) cells that stand for values
+    missing: BoolArray  # (d,)
+    nameable: BoolArray  # (d, width) cells that a set of categories may contain
+
+    @property
+    def complete(self) -> bool:
+        """Whether every rule over the data has an equal on this grid."""
+        return all(axis.complete for axis in self.axes)
+
+    def encode(self, table: Table) -> AnyArray:
+        """Codes of shape (d, n)."""
+        return np.stack([axis.encode(table.columns[axis.column]) for axis in self.axes])
+
+    def rule(self, mask: BoolArray) -> Rule:
+        """Allowed cells (d, width) as a rule."""
+        found = (axis.condition(allowed) for axis, allowed in zip(self.axes, mask, strict=True))
+        return Rule(tuple(condition for condition in found if condition is not None))
+
+    def literals(self, masks: BoolArray) -> IntArray:
+        """Comparisons that a reader makes, for masks of shape (..., d, width): shape (..., d)."""
+        rank = np.arange(self.full.shape[1])
+        inside = masks & (rank < self.values[:, None])
+        last = np.take_along_axis(masks, np.broadcast_to((self.values - 1)[:, None], (*masks.shape[:-1], 1)), -1)[
+            ..., 0
+        ]
+        ends = (~masks[..., 0]).astype(np.int64) + ~last
+        counted = np.where(self.numeric & inside.any(axis=-1), np.maximum(ends, 1), 1)
+        return np.where((masks != self.full).any(axis=-1), counted, 0)
+
+
+def make_grid(table: Table, weight: FloatArray, max_bins: int) -> Grid:
+    """Cells that hold about equal weight."""
+    axes = tuple(
+        (_categories if table.categorical[j] else _quantiles)(table.names[j], j, table.columns[j], weight, max_bins)
+        for j in range(len(table.columns))
+    )
+    cells = np.array([axis.cells for axis in axes])
+    values = np.array([axis.values for axis in axes])
+    full = np.arange(cells.max()) < cells[:, None]
+    nameable = full.copy()
+    for j, axis in enumerate(axes):
+        if axis.crowded:
+            nameable[j, axis.values - 1] = False
+    numeric = np.array([axis.cuts is not None for axis in axes])
+    return Grid(axes, full, numeric, values, np.array([axis.missing for axis in axes]), nameable)
+
+
+def _quantiles(name: str, j: int, column: AnyArray, weight: FloatArray, max_bins: int) -> Axis:
+    absent = missing_entries(column)
+    numbers = column[~absent].astype(np.float64, copy=False)
+    if not len(numbers):
+        return Axis(name, j, np.empty(0), (), bool(absent.any()))
+    order = np.argsort(numbers, kind="stable")
+    ordered = numbers[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] > ordered[:-1]])
+    levels = ordered[starts]
+    mass = np.add.reduceat(weight[~absent][order], starts)
+    bins = min(max_bins, LARGEST)
+    if len(levels) <= bins:
+        chosen = np.arange(1, len(levels))
+    else:
+        below = np.cumsum(mass) - mass / 2
+        chosen = np.unique(np.searchsorted(below, np.arange(1, bins) / bins * mass.sum()))
+        chosen = chosen[(chosen > 0) & (chosen < len(levels))]
+    left, right = levels[chosen - 1], levels[chosen]
+    middle = left + (right - left) / 2
+    cuts = np.where(middle > left, middle, right)
+    return Axis(name, j, cuts, (), bool(absent.any()), complete=len(levels) <= bins)
+
+
+def _categories(name: str, j: int, column: AnyArray, weight: FloatArray, max_bins: int) -> Axis:
+    absent = missing_entries(column)
+    labels, inverse = np.unique(column[~absent].astype(str), return_inverse=True)
+    first = {str(value): value for value in column[~absent]}
+    mass = np.bincount(inverse, weights=weight[~absent], minlength=len(labels))
+    kept = np.sort(np.argsort(-mass, kind="stable")[: LARGEST - 1])
+    values = tuple(first[label] for label in labels[kept])
+    crowded = len(kept) < len(labels)
+    return Axis(name, j, None, values, bool(absent.any()), crowded=crowded, complete=not crowded)

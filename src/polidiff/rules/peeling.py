@@ -1,0 +1,157 @@
+"""Several classes by peeling: the smallest class against all others, then the next, the default class last.
+
+At the stage of class c a row of that class earns its weight when covered, a row of a class still to come costs its
+weight, a row of a class already told costs a share of it (`overlap_cost`), and a row that earlier rules cover counts
+for nothing: the list has already decided it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from polidiff.records.arrays import FloatArray, IntArray
+from polidiff.records.rule import Rule
+from polidiff.rules.generate import Clock, GenerationOptions, generate, search
+from polidiff.rules.grid import Grid, make_grid
+from polidiff.rules.problem import Problem, make_problem
+from polidiff.rules.refine import Rows, prune, refine
+from polidiff.rules.table import Table
+
+
+@dataclass(frozen=True)
+class PeelingOptions:
+    """What the classifier's parameters mean to the stages; costs in the unit of the weights."""
+
+    clause_cost: float
+    literal_cost: float
+    total: float  # weight of all rows
+    overlap_cost: float
+    max_bins: int
+    max_samples: int
+    refine: bool
+    generation: GenerationOptions
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """What was learned about one class; objective and bound in the unit of the weights."""
+
+    label: int
+    rules: tuple[Rule, ...]
+    objective: float
+    bound: float | None
+    message: str | None  # why there are no rules, None when there are
+
+
+def peel(
+    table: Table,
+    truth: IntArray,
+    weight: FloatArray,
+    order: Sequence[int],
+    options: PeelingOptions,
+    *,
+    names: Sequence[str],
+    clock: Clock,
+    rng: np.random.Generator,
+) -> tuple[Stage, ...]:
+    """One stage for every class in `order`."""
+    stages: list[Stage] = []
+    for label in order:
+        rows = stage_rows(table, truth, weight, stages, label, options)
+        found = _learn(rows, names[label], options, clock, rng)
+        stages.append(replace(found, label=label))
+    return tuple(stages)
+
+
+def stage_rows(
+    table: Table, truth: IntArray, weight: FloatArray, before: Sequence[Stage], label: int, options: PeelingOptions
+) -> Rows:
+    """The rows that count at the stage of a class, given the stages before."""
+    told = np.isin(truth, [stage.label for stage in before])
+    gain = np.where(truth == label, weight, np.where(told, -options.overlap_cost * weight, -weight))
+    for stage in before:
+        for rule in stage.rules:
+            gain[table.covered_by(rule)] = 0.0
+    live = np.flatnonzero(gain)
+    return Rows(table, gain) if len(live) == table.rows else Rows(table.take(live), gain[live])
+
+
+def _learn(rows: Rows, name: str, options: PeelingOptions, clock: Clock, rng: np.random.Generator) -> Stage:
+    sample, scale = _sample(rows, options.max_samples, rng)
+    grid, problem = _problem(sample, scale, options)
+    found = generate(problem, options.generation, clock)
+    rules = tuple(grid.rule(mask) for mask in found.chosen)
+    if options.refine:
+        rules = refine(rows, rules, grid)
+        rules = prune(
+            sample if len(sample.gain) < len(rows.gain) else rows,
+            rules,
+            clause_cost=options.clause_cost,
+            literal_cost=options.literal_cost,
+        )
+    exact = len(sample.gain) == len(rows.gain) and (grid.complete or not options.refine)
+    message = None if rules or options.generation.max_rules == 0 else _why_empty(problem, name, options)
+    return Stage(-1, rules, stage_objective(rows, rules, options), found.bound if exact else None, message)
+
+
+def _problem(sample: Rows, scale: FloatArray, options: PeelingOptions) -> tuple[Grid, Problem]:
+    positive, weight = sample.gain > 0, np.abs(sample.gain) * scale
+    balance = np.where(positive, weight / weight[positive].sum(), weight / max(weight[~positive].sum(), 1e-300))
+    grid = make_grid(sample.table, balance, options.max_bins)
+    problem = make_problem(
+        grid,
+        grid.encode(sample.table),
+        positive,
+        weight,
+        clause_cost=options.clause_cost,
+        literal_cost=options.literal_cost,
+    )
+    return grid, problem
+
+
+def _sample(rows: Rows, most: int, rng: np.random.Generator) -> tuple[Rows, FloatArray]:
+    """At most `most` rows, half of them positive where possible, with the factors that restore the totals."""
+    n = len(rows.gain)
+    if n <= most:
+        return rows, np.ones(n)
+    chosen, factors = [], []
+    for side in (np.flatnonzero(rows.gain > 0), np.flatnonzero(rows.gain < 0)):
+        size = min(len(side), most // 2)
+        chosen.append(np.sort(rng.choice(side, size, replace=False)) if size < len(side) else side)
+        factors.append(np.full(size, len(side) / max(size, 1)))
+    index = np.concatenate(chosen)
+    return rows.take(index), np.concatenate(factors)
+
+
+def stage_objective(rows: Rows, rules: Sequence[Rule], options: PeelingOptions) -> float:
+    """Missed positives + negatives of every clause + costs, on all rows."""
+    missed = rows.gain > 0
+    total = 0.0
+    for rule in rules:
+        cover = rows.table.covered_by(rule)
+        total -= float(np.minimum(rows.gain[cover], 0.0).sum())
+        total += options.clause_cost + options.literal_cost * rule.literals
+        missed &= ~cover
+    return total + float(rows.gain[missed].sum())
+
+
+def _why_empty(problem: Problem, name: str, options: PeelingOptions) -> str:
+    """What the best single rule would earn and cost, and what to change."""
+    free = search(problem := replace(problem, clause_cost=0.0, literal_cost=0.0), problem.gain, options.generation)
+    if not len(free.values):
+        return (
+            f"No rules for class {name}: no conjunction of conditions holds more weight of it than of the other "
+            "classes. Hint: add features that tell it apart, or give its rows more sample_weight."
+        )
+    total, earned = options.total, float(free.values[0]) / options.total
+    literals = int(problem.grid.literals(free.masks[0]).sum())
+    cost = (options.clause_cost + options.literal_cost * literals) / total
+    factor = earned / cost / total / 2
+    return (
+        f"No rules for class {name}: the best single rule found explains {earned:.2g} of the weight and costs "
+        f"{cost:.2g} (one clause, {literals} literals). Hint: clause_cost={options.clause_cost * factor:.1g} and "
+        f"literal_cost={options.literal_cost * factor:.1g} would allow it."
+    )

@@ -1,0 +1,82 @@
+"""Rows to learn from, as named columns of numbers or categories.
+
+An array of numbers is used in place, column by column; a frame with text, or an array of objects, is split into
+columns, and each column is numeric if all that is measured in it is a number.
+"""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polidiff.records.arrays import AnyArray
+from polidiff.records.rule import Rule, missing_entries
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Named columns of equal length."""
+
+    names: tuple[str, ...]
+    columns: tuple[AnyArray, ...]  # each (n,): numbers (NaN: missing) or objects (None: missing)
+    categorical: tuple[bool, ...]
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return len(self.columns[0])
+
+    def covered_by(self, rule: Rule, rows: AnyArray | None = None) -> AnyArray:
+        """Which rows (of those asked for) satisfy a rule."""
+        inside = np.ones(self.rows if rows is None else len(rows), dtype=np.bool_)
+        for condition in rule.conditions:
+            column = self.columns[condition.column]
+            inside &= condition.covers(column if rows is None else column[rows])
+        return inside
+
+    def take(self, rows: AnyArray) -> Table:
+        """Some of the rows."""
+        return Table(self.names, tuple(column[rows] for column in self.columns), self.categorical)
+
+
+def as_table(X: AnyArray, names: Any = None, categorical: tuple[bool, ...] | None = None) -> Table:
+    """Columns of a checked matrix; `categorical` repeats the choice made when fitting.
+
+    >>> table = as_table(np.array([["a", 1], ["b", None]], dtype=object), ["drug", "dose"])
+    >>> table.categorical, table.columns[1]
+    ((True, False), array([ 1., nan]))
+    """
+    labels = tuple(str(name) for name in names) if names is not None else tuple(f"x{j}" for j in range(X.shape[1]))
+    if X.dtype.kind in "fiu":
+        return Table(labels, tuple(X[:, j] for j in range(X.shape[1])), (False,) * X.shape[1])
+    if X.dtype.kind == "b":
+        return Table(labels, tuple(X[:, j].astype(np.uint8) for j in range(X.shape[1])), (False,) * X.shape[1])
+    columns, kinds = [], []
+    for j in range(X.shape[1]):
+        column = np.asarray(X[:, j], dtype=object)
+        numeric = not categorical[j] if categorical is not None else _is_numeric(column)
+        columns.append(_numbers(column) if numeric else _labels(column))
+        kinds.append(not numeric)
+    return Table(labels, tuple(columns), tuple(kinds))
+
+
+def _is_numeric(column: AnyArray) -> bool:
+    return all(isinstance(value, numbers.Real) or _absent(value) for value in column)
+
+
+def _absent(value: Any) -> bool:
+    return value is None or bool(value != value)
+
+
+def _numbers(column: AnyArray) -> AnyArray:
+    return np.where(missing_entries(column), np.nan, column).astype(np.float64)
+
+
+def _labels(column: AnyArray) -> AnyArray:
+    plain = (str, bool, int, float)
+    labels = np.empty(len(column), dtype=object)
+    labels[:] = [None if _absent(v) else (v if isinstance(v, plain) else str(v)) for v in column]
+    return labels
