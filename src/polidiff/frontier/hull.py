@@ -1,0 +1,149 @@
+r"""The stochastic bound: the upper hull of (changes, return) over all policies, by parametric policy iteration.
+
+For a price :math:`\lambda` of a change the best policy maximises :math:`R - \lambda C`. Lowering the price from
+infinity to 0, one decision switches at a time: the one whose ratio of advantages
+
+.. math:: \lambda = A_R(s,a) / A_C(s,a), \qquad A_w(s,a) = w(s,a) + (P V_w)(s,a) - V_w(s)
+
+is largest. Every vertex met on the way is a deterministic policy, and each switch is a rank-one update of the expected
+visits. The first vertex costs least and, among those, returns most; a switch that would never end proves a loop that
+pays for ever.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from polidiff.errors import UnboundedReturnError
+from polidiff.frontier.problem import FrontierProblem
+from polidiff.frontier.values import ending_choice, ends_everywhere, fundamental
+from polidiff.records.arrays import FloatArray, IntArray
+from polidiff.worlds.graph import closed_loop
+
+REFRESH = 100  # switches between two fresh factorisations
+
+
+@dataclass(frozen=True, eq=False)
+class Hull:
+    """Vertices of the upper hull, fewest changes first, each with its policy."""
+
+    changes: FloatArray  # (h,) increasing
+    returns: FloatArray  # (h,) increasing
+    choices: IntArray  # (h, S)
+    pivots: int
+
+    @property
+    def prices(self) -> FloatArray:
+        """(h - 1,) return per change along each edge, decreasing."""
+        return np.asarray(np.diff(self.returns) / np.diff(self.changes))
+
+    def bound(self, changes: FloatArray) -> FloatArray:
+        """No policy, mixed or not, with at most that many changes returns more."""
+        return np.asarray(np.interp(changes, self.changes, self.returns))
+
+
+class _Walk:
+    """A policy, its expected visits and both values, kept up to date under single switches."""
+
+    def __init__(self, problem: FrontierProblem, choice: IntArray) -> None:
+        self.problem, self.choice, self.switches = problem, choice.copy(), 0
+        self.weights = np.stack([problem.cost, problem.reward], axis=1)
+        self.tiny = 1e-12 * (1.0 + np.abs(self.weights).max(axis=0, initial=0.0))
+        self.refresh()
+
+    def refresh(self) -> None:
+        self.inverse = fundamental(self.problem, self.choice[None])[0]
+        self.values = self.inverse @ self.weights[self.choice]
+
+    def advantages(self) -> FloatArray:
+        """(pairs, 2) advantage in changes and in return of every pair."""
+        ahead = self.problem.transitions @ self.values
+        return np.asarray(self.weights + ahead - self.values[self.problem.state])
+
+    def switch(self, pair: int) -> None:
+        s = int(self.problem.state[pair])
+        row = self.problem.dense[pair] - self.problem.dense[self.choice[s]]
+        gain = self.weights[pair] - self.weights[self.choice[s]] + row @ self.values
+        column = self.inverse[:, s].copy()
+        left = 1.0 - row @ column
+        self.choice[s] = pair
+        self.switches += 1
+        if left < 1e-7 and not ends_everywhere(self.problem, self.choice):
+            raise UnboundedReturnError(unbounded_message(self.problem, self.choice))
+        if self.switches % REFRESH == 0 or left < 1e-7:
+            self.refresh()
+            return
+        self.inverse += np.multiply.outer(column / left, row @ self.inverse)
+        self.values += np.multiply.outer(column / left, gain)
+
+    def point(self) -> FloatArray:
+        return np.asarray(self.problem.initial @ self.values)
+
+
+def unbounded_message(problem: FrontierProblem, choice: IntArray) -> str:
+    """Names the loop that a policy never leaves."""
+    loop = closed_loop(problem.links[choice], ~problem.leaks[choice])
+    shown = ", ".join(f"state {problem.names[s]} (action {problem.action[choice[s]]})" for s in loop[:5])
+    return (
+        f"the return is unbounded: the loop {shown}{', …' if len(loop) > 5 else ''} pays for ever. Hint: give a "
+        "discount below 1 or a horizon, or forbid the loop with allowed= or candidates="
+    )
+
+
+def parametric_hull(problem: FrontierProblem) -> Hull:
+    """All vertices of the upper hull."""
+    walk = _Walk(problem, ending_choice(problem, problem.base))
+    _cheapest(walk)
+    found = [(walk.point(), walk.choice.copy())]
+    while (pair := _next_pair(walk)) is not None:
+        walk.switch(pair)
+        point = walk.point()
+        scale = 1e-12 * (1.0 + np.abs(point))
+        if (point > found[-1][0] + scale).all():
+            found.append((point, walk.choice.copy()))
+        elif point[1] >= found[-1][0][1] - scale[1]:
+            found[-1] = (point, walk.choice.copy())
+    points, choices = _upper_hull(found)
+    return Hull(points[:, 0], points[:, 1], choices, walk.switches)
+
+
+def _cheapest(walk: _Walk) -> None:
+    """Policy iteration for the fewest changes, then for the most return among those."""
+    scale = 1e-10 * (1.0 + np.abs(walk.weights).max(axis=0, initial=0.0))
+    while True:
+        changes, gain = walk.advantages().T
+        cheaper = changes < -scale[0]
+        richer = (np.abs(changes) <= scale[0]) & (gain > scale[1] * (1.0 + np.abs(walk.values[walk.problem.state, 1])))
+        if cheaper.any():
+            walk.switch(int(np.argmin(np.where(cheaper, changes, 0.0))))
+        elif richer.any():
+            walk.switch(int(np.argmax(np.where(richer, gain, -1.0))))
+        else:
+            return
+
+
+def _next_pair(walk: _Walk) -> int | None:
+    """The pair that pays at the highest price per change; None at the optimum."""
+    changes, gain = walk.advantages().T
+    pays = gain > 1e-10 * (1.0 + np.abs(walk.values[walk.problem.state, 1]))
+    if not pays.any():
+        return None
+    ratio = np.where(pays, gain / np.maximum(changes, walk.tiny[0]), -1.0)
+    return int(ratio.argmax())
+
+
+def _upper_hull(found: list[tuple[FloatArray, IntArray]]) -> tuple[FloatArray, IntArray]:
+    """Drops points that rounding left on or under the line between their neighbours."""
+    kept: list[tuple[FloatArray, IntArray]] = []
+    for point, choice in found:
+        while len(kept) > 1 and _not_above(kept[-2][0], kept[-1][0], point):
+            kept.pop()
+        kept.append((point, choice))
+    return np.array([point for point, _ in kept]), np.array([choice for _, choice in kept])
+
+
+def _not_above(left: FloatArray, middle: FloatArray, right: FloatArray) -> bool:
+    height = (middle[1] - left[1]) * (right[0] - left[0]) - (right[1] - left[1]) * (middle[0] - left[0])
+    return bool(height <= 1e-13 * (1.0 + abs(right[1])) * (1.0 + abs(right[0])))

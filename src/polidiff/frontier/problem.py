@@ -1,0 +1,200 @@
+r"""The sparse-change problem on a table, in the form that every algorithm of this folder works on.
+
+.. math:: \max_\pi \; p_0^\top V^\pi_R \quad \text{subject to} \quad p_0^\top V^\pi_C \le \kappa
+
+over deterministic policies that end for sure. A decision is a *pair* (state, action). Only pairs that may be used are
+kept, states in order, so that a ragged set of actions costs nothing; a policy is a `choice`: one pair per state.
+Discounting is a leak: :math:`\gamma P` with probability :math:`1-\gamma` of ending at every step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from polidiff.errors import ImproperPolicyError, InvalidPolicyError
+from polidiff.records.arrays import BoolArray, FloatArray, IntArray
+
+MASS = 1e-15  # probability below which a transition or a start is taken as absent
+
+
+@dataclass(frozen=True, eq=False)
+class FrontierProblem:
+    """Pairs (state, action) of the states that a start can reach and that can still end, and what they bring."""
+
+    transitions: Any  # csr (pairs, states), discounted; what a row lacks to 1 ends the episode
+    reward: FloatArray  # (pairs,)
+    cost: FloatArray  # (pairs,) >= 0, 0 for the current action
+    state: IntArray  # (pairs,) non-decreasing
+    action: IntArray  # (pairs,)
+    leaks: BoolArray  # (pairs,) whether the episode may end there
+    initial: FloatArray  # (states,) sums to 1, less what starts in absorbing states
+    base: IntArray  # (states,) the pair of the current action; -1 where it cannot be used (it never ends)
+    names: IntArray  # (states,) the number of each state in the world
+    offset: float = 0.0  # return collected before the first decision
+
+    @property
+    def n_states(self) -> int:
+        """How many states take decisions."""
+        return len(self.initial)
+
+    @property
+    def n_pairs(self) -> int:
+        """How many (state, action) pairs may be used."""
+        return len(self.state)
+
+    @cached_property
+    def first(self) -> IntArray:
+        """(states + 1,) where the pairs of each state begin."""
+        return np.searchsorted(self.state, np.arange(self.n_states + 1)).astype(np.int64)
+
+    @cached_property
+    def padded(self) -> IntArray:
+        """(states, most pairs of a state) pair numbers, the first one repeated where a state has fewer."""
+        counts = np.diff(self.first)
+        ranks = np.arange(int(counts.max(initial=1)))
+        table = self.first[:-1, None] + np.where(ranks[None, :] < counts[:, None], ranks[None, :], 0)
+        return np.asarray(table, dtype=np.int64)
+
+    @cached_property
+    def dense(self) -> FloatArray:
+        """(pairs, states) the transitions as an array."""
+        return np.asarray(self.transitions.toarray(), dtype=np.float64)
+
+    @cached_property
+    def links(self) -> Any:
+        """csr (pairs, states) of booleans: where a pair may lead."""
+        return self.transitions.astype(bool)
+
+
+def build_problem(
+    transitions: Any,
+    rewards: FloatArray,
+    cost: FloatArray,
+    initial: FloatArray,
+    allowed: BoolArray,
+    base: IntArray,
+    *,
+    leaks: BoolArray | None = None,
+    names: IntArray | None = None,
+) -> FrontierProblem:
+    """The problem from arrays over transient states.
+
+    Parameters
+    ----------
+    transitions : sparse (S·A, S)
+        Row ``s·A + a``; what a row lacks to 1 ends the episode. Already discounted.
+    rewards, cost : ndarray (S, A)
+        What a decision brings, and what it costs as a change (at least 0).
+    initial : ndarray (S,)
+    allowed : bool ndarray (S, A)
+    base : int ndarray (S,)
+        The current action of each state; always allowed.
+    leaks : bool ndarray (S, A), optional
+        Where the episode may end; by default where a row sums to less than 1 - 1e-12.
+    names : int ndarray (S,), optional
+        The number of each state in the world.
+
+    States that no start can reach are left out, and so is every pair that could lead to a state from which no policy
+    ends: a policy that uses one never ends with some probability.
+    """
+    n_states, n_actions = rewards.shape
+    table = sparse.csr_matrix(transitions)
+    if leaks is None:
+        leaks = np.asarray(table.sum(axis=1)).ravel().reshape(n_states, n_actions) < 1.0 - 1e-12
+    rows = np.flatnonzero(allowed.ravel())
+    state, action = rows // n_actions, rows % n_actions
+    names = np.arange(n_states) if names is None else names
+    whole = _Pairs(table[rows], state, leaks.ravel()[rows])
+    _check_base(whole, base, action, initial, names)
+    usable = ending_pairs(whole.links, whole.state, whole.leaks, n_states)
+    reached = _reached(whole.links, whole.state, usable, initial > MASS)
+    keep = usable & reached[state]
+    number = np.cumsum(reached) - 1
+    pair_of = np.full((n_states, n_actions), -1, dtype=np.int64)
+    pair_of[state[keep], action[keep]] = np.arange(keep.sum())
+    kept = np.flatnonzero(reached)
+    return FrontierProblem(
+        transitions=table[rows[keep]][:, kept].tocsr(),
+        reward=rewards.ravel()[rows[keep]].astype(np.float64),
+        cost=cost.ravel()[rows[keep]].astype(np.float64),
+        state=number[state[keep]].astype(np.int64),
+        action=action[keep].astype(np.int64),
+        leaks=whole.leaks[keep],
+        initial=initial[kept].astype(np.float64),
+        base=pair_of[kept, base[kept]],
+        names=names[kept].astype(np.int64),
+    )
+
+
+class _Pairs:
+    """The graph of all allowed pairs."""
+
+    def __init__(self, transitions: Any, state: IntArray, leaks: BoolArray) -> None:
+        self.links = (transitions > MASS).tocsr()
+        self.state = state
+        self.leaks = leaks
+
+
+def _check_base(whole: _Pairs, base: IntArray, action: IntArray, initial: FloatArray, names: IntArray) -> None:
+    mine = action == base[whole.state]
+    missing = np.setdiff1d(np.arange(len(base)), whole.state[mine])
+    if missing.size:
+        raise InvalidPolicyError(
+            f"the current policy must use allowed actions; in state {names[missing[0]]} action {base[missing[0]]} is "
+            f"not allowed ({missing.size} states). Hint: widen allowed=, or change the current policy there"
+        )
+    reached = _reached(whole.links, whole.state, mine, initial > MASS)
+    ends = ending_states(whole.links[mine], whole.leaks[mine])
+    stuck = np.flatnonzero(reached & ~ends)
+    if stuck.size:
+        raise ImproperPolicyError(
+            f"the current policy must end from every start; from state {names[stuck[0]]} it never does "
+            f"({stuck.size} states). Hint: use discount < 1, or a horizon"
+        )
+
+
+def ending_states(links: Any, leaks: BoolArray) -> BoolArray:
+    """Which states of a policy can end; `links` (S, S) and `leaks` (S,) are those of its pairs."""
+    ends = leaks.copy()
+    while True:
+        more = ends | (links @ ends.astype(np.int32) > 0)
+        if (more == ends).all():
+            return np.asarray(ends, dtype=np.bool_)
+        ends = more
+
+
+def ending_pairs(links: Any, state: IntArray, leaks: BoolArray, n_states: int) -> BoolArray:
+    """Pairs that a policy which ends for sure from everywhere may use.
+
+    The largest set of pairs that never lead out of the states that can reach an end through the set.
+    """
+    usable = np.ones(len(state), dtype=np.bool_)
+    while True:
+        ends = np.zeros(n_states, dtype=np.bool_)
+        while True:
+            good = usable & (leaks | (links @ ends.astype(np.int32) > 0))
+            more = ends.copy()
+            more[state[good]] = True
+            if (more == ends).all():
+                break
+            ends = more
+        safe = usable & ends[state] & (links @ (~ends).astype(np.int32) == 0)
+        if (safe == usable).all():
+            return usable
+        usable = safe
+
+
+def _reached(links: Any, state: IntArray, usable: BoolArray, starts: BoolArray) -> BoolArray:
+    """States that some policy over the usable pairs reaches from a start."""
+    back = links[usable].T.tocsr()
+    reached = starts.copy()
+    while True:
+        more = reached | (back @ reached[state[usable]].astype(np.int32) > 0)
+        if (more == reached).all():
+            return np.asarray(reached, dtype=np.bool_)
+        reached = more

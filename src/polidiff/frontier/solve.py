@@ -1,0 +1,179 @@
+r"""The frontier of a problem with its certificate: hull, local search, branch and bound.
+
+With a staircase :math:`v_i` at :math:`c_i` changes and open nodes with bounds :math:`U_\lambda`, a plan that was
+missed between :math:`c_i` and :math:`c_{i+1}` returns at most :math:`\max U_\lambda(c_{i+1})`. The *gap* is the largest
+such value less :math:`v_i`, as a share of the range from the first plan to the optimum; it is 0 when no node is open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from polidiff.frontier.archive import Archive, new_archive
+from polidiff.frontier.bounds import Steps, surviving
+from polidiff.frontier.branch import Search, branch_and_bound
+from polidiff.frontier.clock import Clock
+from polidiff.frontier.completion import with_exits
+from polidiff.frontier.hull import Hull, parametric_hull
+from polidiff.frontier.local_search import local_search
+from polidiff.frontier.nodes import Nodes
+from polidiff.frontier.problem import FrontierProblem
+from polidiff.frontier.values import always_ends
+from polidiff.records.arrays import FloatArray, IntArray
+
+PROVEN = 1e-9  # gap, as a share of the range, below which a plan counts as proven
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much work may be done; counts, so that the same input gives the same answer."""
+
+    nodes: int | None = None  # of branch and bound; by default about half a minute's worth
+    expansions: int = 4_000  # plans whose neighbours local search looks at
+    gap: float = 0.0  # share of the range to certify first, before the search for every plan
+
+    def most(self, n_states: int) -> int:
+        """Nodes allowed on a problem of this size; a node costs about the square of the number of states."""
+        return self.nodes if self.nodes is not None else max(500, 300_000_000 // max(n_states, 1) ** 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """Plans with what is proven about each."""
+
+    changes: FloatArray  # (n,)
+    returns: FloatArray  # (n,)
+    choices: IntArray  # (n, S)
+    bounds: FloatArray  # (n,) no plan with at most as many changes returns more
+    gap: float  # of the whole staircase, as a share of the range
+    hull: Hull
+    nodes: int
+    stopped: bool  # a limit was met with work left
+
+    @property
+    def span(self) -> float:
+        """Return of the optimum less that of the first plan, at least a rounding error."""
+        return span_of(self.hull)
+
+    @property
+    def gaps(self) -> FloatArray:
+        """(n,) share of the range by which a better plan with as few changes is not ruled out."""
+        return np.asarray((self.bounds - self.returns) / self.span)
+
+    @property
+    def proven(self) -> list[bool]:
+        """Per plan: nothing better with as few changes exists."""
+        return [bool(gap < PROVEN) for gap in self.gaps]
+
+
+def span_of(hull: Hull) -> float:
+    """Return of the optimum less that of the first plan, at least a rounding error."""
+    return max(float(hull.returns[-1] - hull.returns[0]), 1e-9 * max(1.0, abs(float(hull.returns[-1]))))
+
+
+def solve_frontier(problem: FrontierProblem, effort: Effort, clock: Clock, budget: float | None = None) -> Solved:
+    """Every non-dominated plan, or with a `budget` the first and the best plan within it."""
+    hull = parametric_hull(problem)
+    archive = new_archive(hull.changes, hull.returns, hull.choices)
+    if budget is None:
+        archive = local_search(problem, archive, clock, most=effort.expansions)
+        archive, left, nodes = _prove(problem, hull, archive, effort, clock, None)
+        return _certified(hull, archive, left, None, nodes)
+    within = hull.changes <= budget + archive.tolerance.changes
+    if within.all():
+        return _certified(hull, archive, None, budget, 0)
+    edge = int(within.sum()) - 1
+    low = float(hull.changes[max(0, edge - 1)])
+    archive = local_search(problem, archive, clock, low=low, high=budget, most=max(32, effort.expansions // 20))
+    archive, left, nodes = _prove(problem, hull, archive, effort, clock, budget)
+    return _certified(hull, archive, left, budget, nodes)
+
+
+def _prove(
+    problem: FrontierProblem, hull: Hull, archive: Archive, effort: Effort, clock: Clock, budget: float | None
+) -> tuple[Archive, Nodes | None, int]:
+    """Branch and bound from the edges of the hull, over the problem with exits where some policies never end."""
+    if len(hull.changes) < 2:
+        return archive, None, 0
+    wide, number = problem, np.arange(problem.n_pairs)
+    if not always_ends(problem):
+        scale = float(np.abs(hull.returns).max()) + float(np.abs(problem.reward).max()) * problem.n_states
+        wide, number = with_exits(problem, 10.0 * (1.0 + scale))
+    moved = Archive(archive.changes, archive.returns, number[archive.choices], archive.tolerance)
+    roots = _roots(wide, hull, number[hull.choices], budget)
+    search = _search(wide, moved, roots, clock, effort, budget, effort.gap * span_of(hull))
+    back = np.zeros(wide.n_pairs, dtype=np.int64)
+    back[number] = np.arange(problem.n_pairs)
+    found = search.archive
+    return Archive(found.changes, found.returns, back[found.choices], found.tolerance), search.open, search.nodes
+
+
+def _search(
+    problem: FrontierProblem,
+    archive: Archive,
+    roots: Nodes,
+    clock: Clock,
+    effort: Effort,
+    budget: float | None,
+    slack: float,
+) -> Search:
+    """First to the gap asked for, then from what that left open to the end."""
+    most = effort.most(problem.n_states)
+    rough = branch_and_bound(problem, archive, roots, clock, most=most, budget=budget, slack=slack)
+    if rough.open is None or slack == 0.0 or rough.nodes >= most or clock.over():
+        return rough
+    fine = branch_and_bound(problem, rough.archive, rough.open, clock, most=most - rough.nodes, budget=budget)
+    return Search(fine.archive, fine.open, rough.nodes + fine.nodes)
+
+
+def _roots(problem: FrontierProblem, hull: Hull, choices: IntArray, budget: float | None) -> Nodes:
+    """One node per edge of the hull; with a budget, the one whose edge it lies on, for all plans below it."""
+    edges = np.arange(len(hull.prices))
+    low, high = hull.changes[:-1], hull.changes[1:]
+    if budget is not None:
+        edges = edges[(low <= budget)][-1:]
+        low, high = np.full_like(low, -2.0), np.full_like(high, budget + 1.0)
+    return Nodes(
+        choice=choices[edges],
+        price=hull.prices[edges],
+        total=hull.returns[edges] - hull.prices[edges] * hull.changes[edges],
+        fixed=np.zeros((len(edges), problem.n_states), dtype=np.bool_),
+        active=np.ones((len(edges), problem.n_pairs), dtype=np.bool_),
+        low=low[edges],
+        high=high[edges],
+    )
+
+
+def _certified(hull: Hull, archive: Archive, left: Nodes | None, budget: float | None, nodes: int) -> Solved:
+    rows = np.arange(len(archive))
+    if budget is not None:
+        last = int((archive.changes <= budget + archive.tolerance.changes).sum()) - 1
+        rows = np.unique([0, last])
+    bounds, gap = archive.returns[rows].copy(), 0.0
+    if left is not None:
+        ends = archive.changes[rows].copy()
+        if budget is not None:
+            ends[-1] = budget
+        bounds = np.maximum(bounds, open_bounds(left, ends))
+        bounds = np.minimum(bounds, np.maximum(hull.bound(ends), archive.returns[rows]))
+        excess = surviving(Steps.of(archive, budget), left.total, left.price, left.low, left.high)
+        gap = max(0.0, float(excess.max(initial=0.0))) / span_of(hull)
+    return Solved(
+        changes=archive.changes[rows],
+        returns=archive.returns[rows],
+        choices=archive.choices[rows],
+        bounds=bounds,
+        gap=gap,
+        hull=hull,
+        nodes=nodes,
+        stopped=left is not None,
+    )
+
+
+def open_bounds(left: Nodes, changes: FloatArray) -> FloatArray:
+    """The most that a plan in an open node returns with at most `changes` changes; −∞ where none can be."""
+    reach = np.minimum(changes[None, :], left.high[:, None])
+    bounds = left.total[:, None] + left.price[:, None] * reach
+    return np.asarray(np.where(left.low[:, None] < changes[None, :], bounds, -np.inf).max(axis=0))

@@ -1,0 +1,138 @@
+r"""Many policies of one problem at once: visits, values, and what switching a few decisions does to them.
+
+.. math:: N = (I - P_\pi)^{-1}, \qquad x = p_0^\top N, \qquad V = N\, w_\pi
+
+With :math:`K` the switched states, :math:`D` the change of their rows of :math:`P` and :math:`\delta` their advantage,
+
+.. math:: V' = V + N_{\cdot K}\,(I - D N_{\cdot K})^{-1} \delta
+
+so that a few switches cost a small system, not a new factorisation (Sherman, Morrison and Woodbury).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from polidiff.frontier.problem import FrontierProblem, ending_states
+from polidiff.records.arrays import BoolArray, FloatArray, IntArray
+
+STRICT = 1e-10  # advantage, relative to the values, above which a switch counts as a gain
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Expected changes and return of some policies."""
+
+    changes: FloatArray  # (b,)
+    returns: FloatArray  # (b,)
+
+
+def fundamental(problem: FrontierProblem, choices: IntArray) -> FloatArray:
+    r"""Expected visits :math:`N = (I - P_\pi)^{-1}` between states, (b, S, S), of policies that all end."""
+    moves = np.eye(problem.n_states) - problem.dense[choices]
+    return np.asarray(np.linalg.inv(moves), dtype=np.float64)
+
+
+def points_of(problem: FrontierProblem, choices: IntArray) -> Points:
+    """Changes and return of policies (b, S) that all end from everywhere."""
+    system = np.eye(problem.n_states) - problem.dense[choices]
+    visits = np.linalg.solve(system.transpose(0, 2, 1), np.broadcast_to(problem.initial[:, None], (*choices.shape, 1)))
+    visits = visits[:, :, 0]
+    return Points((visits * problem.cost[choices]).sum(axis=1), (visits * problem.reward[choices]).sum(axis=1))
+
+
+def pair_values(problem: FrontierProblem, weights: FloatArray, values: FloatArray) -> FloatArray:
+    r"""One-step look-ahead :math:`w(s,a) + \sum_{s'} P(s' \mid s,a) V(s')`, (b, pairs)."""
+    if problem.n_states * problem.n_pairs > 400_000:
+        return np.asarray(weights + (problem.transitions @ values.T).T)
+    return np.asarray(weights + values @ problem.dense.T)
+
+
+def greedy_switches(
+    problem: FrontierProblem, quality: FloatArray, values: FloatArray, choices: IntArray, active: BoolArray | None
+) -> tuple[IntArray, BoolArray]:
+    """The best pair of every state (b, S), and where it strictly beats the chosen one."""
+    masked = quality if active is None else np.where(active, quality, -np.inf)
+    table = masked[:, problem.padded]
+    rank = table.argmax(axis=2)
+    best = problem.padded[np.arange(problem.n_states), rank]
+    top = np.take_along_axis(table, rank[:, :, None], axis=2)[:, :, 0]
+    better = (best != choices) & (top > values + STRICT * (1.0 + np.abs(values)))
+    return best, better
+
+
+def switched_values(
+    problem: FrontierProblem,
+    inverse: FloatArray,
+    values: FloatArray,
+    before: IntArray,
+    after: IntArray,
+    weights: FloatArray,
+) -> FloatArray:
+    """Values (b, S) of the policies `after` from those of `before` and their expected visits `inverse` (b, S, S)."""
+    changed = before != after
+    width = int(changed.sum(axis=1).max(initial=0))
+    if width == 0:
+        return values
+    rows = np.arange(len(before))[:, None]
+    if width > problem.n_states // 3 + 1:
+        return solved_values(problem, after, weights)
+    where = np.argsort(~changed, axis=1, kind="stable")[:, :width]
+    live = changed[rows, where]
+    old, new = before[rows, where], after[rows, where]
+    step = (problem.dense[new] - problem.dense[old]) * live[:, :, None]
+    gain = (weights[rows, new] - weights[rows, old]) * live + np.einsum("bks,bs->bk", step, values)
+    columns = inverse.transpose(0, 2, 1)[rows, where]
+    system = np.eye(width) - step @ columns.transpose(0, 2, 1)
+    amount = np.linalg.solve(system, gain[:, :, None])[:, :, 0]
+    return np.asarray(values + np.einsum("bk,bks->bs", amount, columns))
+
+
+def solved_values(problem: FrontierProblem, choices: IntArray, weights: FloatArray) -> FloatArray:
+    """Values (b, S) of policies by a full solve; `weights` (b, pairs)."""
+    system = np.eye(problem.n_states) - problem.dense[choices]
+    chosen = np.take_along_axis(weights, choices, axis=1)
+    return np.asarray(np.linalg.solve(system, chosen[:, :, None])[:, :, 0])
+
+
+def ends_everywhere(problem: FrontierProblem, choice: IntArray) -> bool:
+    """Whether a policy ends for sure from every state, by its graph."""
+    return bool(ending_states(problem.links[choice], problem.leaks[choice]).all())
+
+
+def always_ends(problem: FrontierProblem) -> bool:
+    """Whether every policy ends for sure: no set of states can be kept inside."""
+    inside = np.ones(problem.n_states, dtype=np.bool_)
+    while True:
+        stays = ~problem.leaks & (problem.links @ (~inside).astype(np.int32) == 0) & inside[problem.state]
+        kept = np.zeros(problem.n_states, dtype=np.bool_)
+        kept[problem.state[stays]] = True
+        if (kept == inside).all():
+            return not inside.any()
+        inside = kept
+
+
+def ending_choice(problem: FrontierProblem, wished: IntArray) -> IntArray:
+    """A policy that ends from every state and keeps to `wished` (−1: no wish) in the states where that ends."""
+    choice = wished.copy()
+    ends = np.zeros(problem.n_states, dtype=np.bool_)
+    while not ends.all():
+        grown = _grow_by_choice(problem, choice, ends)
+        if (grown == ends).all():
+            towards = ~ends[problem.state] & (problem.leaks | (problem.links @ ends.astype(np.int32) > 0))
+            pairs = np.flatnonzero(towards)
+            states, first = np.unique(problem.state[pairs], return_index=True)
+            choice[states] = pairs[first]
+            grown[states] = True
+        ends = grown
+    return choice
+
+
+def _grow_by_choice(problem: FrontierProblem, choice: IntArray, ends: BoolArray) -> BoolArray:
+    mine = np.flatnonzero(choice >= 0)
+    reaches = problem.leaks[choice[mine]] | (problem.links[choice[mine]] @ ends.astype(np.int32) > 0)
+    grown = ends.copy()
+    grown[mine[reaches]] = True
+    return grown

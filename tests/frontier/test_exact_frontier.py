@@ -1,0 +1,68 @@
+"""Hull, local search and branch and bound against enumeration."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from polidiff.errors import UnboundedReturnError
+from polidiff.frontier.clock import Clock
+from polidiff.frontier.solve import Effort, solve_frontier
+from polidiff.frontier.values import always_ends
+
+
+def test_the_frontier_of_500_random_tables_is_that_of_enumeration(tables):
+    looping = 0
+    for table, found in tables:
+        problem = table.problem()
+        solved = solve_frontier(problem, Effort(), Clock())
+        expected = np.array(found.frontier())
+        assert np.allclose(np.column_stack([solved.changes, solved.returns]), expected, atol=1e-7)
+        assert all(solved.proven)
+        assert solved.gap == 0
+        looping += not always_ends(problem)
+    assert looping > 100
+
+
+def test_without_local_search_branch_and_bound_still_finds_every_point(tables):
+    for table, found in tables[:150]:
+        solved = solve_frontier(table.problem(), Effort(expansions=0), Clock())
+        assert np.allclose(np.column_stack([solved.changes, solved.returns]), found.frontier(), atol=1e-7)
+
+
+def test_every_single_budget_gives_the_best_affordable_plan(tables):
+    for table, found in tables[:200]:
+        points = np.array(found.frontier())
+        problem = table.problem()
+        for budget in (0.0, points[-1, 0] * 0.37, points[-1, 0] * 0.8, points[-1, 0] + 1.0):
+            solved = solve_frontier(problem, Effort(), Clock(), budget)
+            best = points[points[:, 0] <= budget + 1e-9][-1]
+            assert solved.returns[-1] == pytest.approx(best[1], abs=1e-7)
+            assert solved.changes[-1] == pytest.approx(best[0], abs=1e-7)
+            assert all(solved.proven)
+
+
+def test_no_plan_lies_above_the_hull_and_the_frontier_rises(tables):
+    for table, found in tables[:100]:
+        solved = solve_frontier(table.problem(), Effort(), Clock())
+        assert (found.returns <= solved.hull.bound(found.changes) + 1e-7).all()
+        assert (np.diff(solved.changes) > 0).all()
+        assert (np.diff(solved.returns) > 0).all()
+
+
+def test_a_search_cut_short_gives_bounds_that_hold(tables):
+    cut = 0
+    for table, found in tables:
+        solved = solve_frontier(table.problem(), Effort(nodes=0, expansions=0), Clock())
+        for changes, bound in zip(solved.changes, solved.bounds, strict=True):
+            assert found.returns[found.changes <= changes + 1e-9].max() <= bound + 1e-7
+        beaten = solved.returns[np.searchsorted(solved.changes, found.changes + 1e-9, side="right") - 1]
+        assert (found.returns - beaten).max() <= solved.gap * solved.span + 1e-7
+        cut += solved.stopped
+    assert cut > 100
+
+
+def test_a_loop_that_pays_for_ever_is_named(unbounded_tables):
+    for table in unbounded_tables:
+        with pytest.raises(UnboundedReturnError, match=r"loop state \d+ \(action \d\)"):
+            solve_frontier(table.problem(), Effort(), Clock())
