@@ -18,8 +18,9 @@ RESIDUAL = 1e-12
 def solver(moves: sparse.csr_array, discount: float) -> Callable[[FloatArray, bool], FloatArray]:
     r"""A function (right-hand side, transposed) → solution of :math:`(I - \gamma P) V = g`.
 
-    Small systems are factorised once by LAPACK. Larger ones go through BiCGSTAB, column by column, which needs no
-    fill-in on graphs without structure; where it does not reach the residual a sparse factorisation takes over.
+    Small systems are factorised once by LAPACK. Larger ones go through BiCGSTAB or GMRES, column by column,
+    which need no fill-in on graphs without structure; where neither reaches the residual a sparse factorisation takes
+    over.
     """
     size = moves.shape[0]
     if size <= DENSE_UP_TO:
@@ -43,11 +44,12 @@ def solver(moves: sparse.csr_array, discount: float) -> Callable[[FloatArray, bo
 
 
 def _iterate(matrix: sparse.csr_array, g: FloatArray) -> FloatArray | None:
-    scale = float(np.abs(g).max(initial=0.0))
-    if scale == 0.0:
-        return np.zeros_like(g)
     norm = float(np.linalg.norm(g))
-    solution, _ = sparse_linalg.bicgstab(matrix, g, rtol=RESIDUAL, atol=0.0, maxiter=2000)
-    if not np.isfinite(solution).all() or np.linalg.norm(matrix @ solution - g) > 10 * RESIDUAL * norm:
-        return None
-    return np.asarray(solution)
+    if norm == 0.0:
+        return np.zeros_like(g)
+    unit = g / norm  # both methods give up on small right-hand sides by absolute tests
+    for method, options in ((sparse_linalg.bicgstab, {"maxiter": 2000}), (sparse_linalg.gmres, {"maxiter": 20})):
+        solution, _ = method(matrix, unit, rtol=RESIDUAL, atol=0.0, **options)
+        if np.isfinite(solution).all() and np.linalg.norm(matrix @ solution - unit) <= 10 * RESIDUAL:
+            return np.asarray(solution * norm)
+    return None

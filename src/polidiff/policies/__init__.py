@@ -3,7 +3,7 @@
 from polidiff.policies.adapters import as_policy
 from polidiff.policies.callables import CallablePolicy
 from polidiff.policies.patched import PatchedPolicy, difference
-from polidiff.policies.protocol import Policy, one_hot, top_actions
+from polidiff.policies.protocol import Policy, choose, one_hot, top_actions
 from polidiff.policies.tables import TablePolicy, table_policy
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "Policy",
     "TablePolicy",
     "as_policy",
+    "choose",
     "difference",
     "one_hot",
     "table_policy",

@@ -9,7 +9,7 @@ import numpy as np
 
 from polidiff.errors import InvalidPolicyError
 from polidiff.policies.protocol import check_probabilities, one_hot
-from polidiff.records.arrays import AnyArray, FloatArray
+from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 
 PROBE = 3
 
@@ -37,13 +37,21 @@ class CallablePolicy:
 
     def probabilities(self, states: Any) -> FloatArray:
         """Answers of the function, as probabilities."""
-        batch = np.asarray(states)
+        answer = self._answer(np.asarray(states))
+        return answer if answer.ndim == 2 else one_hot(answer, self.n_actions)
+
+    def certain_actions(self, states: Any) -> IntArray | None:
+        """Actions (n,) if the function names actions; None if it gives probabilities."""
+        answer = self._answer(np.asarray(states))
+        return answer if answer.ndim == 1 else None
+
+    def _answer(self, batch: AnyArray) -> AnyArray:
         if not len(batch):
             return np.zeros((0, self.n_actions))
         if self._batched is None:
             self._batched = self._takes_batches(batch)
         answer = self.function(batch) if self._batched else [self.function(state) for state in batch]
-        return self._as_probabilities(np.asarray(answer), len(batch))
+        return self._checked(np.asarray(answer), len(batch))
 
     def _takes_batches(self, batch: AnyArray) -> bool:
         probe = batch[np.linspace(0, len(batch) - 1, PROBE).astype(np.int64)]
@@ -59,7 +67,7 @@ class CallablePolicy:
             return True
         return apart.shape != together.shape or bool(np.allclose(apart.astype(float), together.astype(float)))
 
-    def _as_probabilities(self, answer: AnyArray, count: int) -> FloatArray:
+    def _checked(self, answer: AnyArray, count: int) -> AnyArray:
         if len(answer) != count or answer.ndim not in (1, 2):
             raise InvalidPolicyError(
                 f"a policy must return one action or one row of probabilities per state; for {count} states it "
@@ -78,4 +86,4 @@ class CallablePolicy:
                 f"a policy must return actions 0 to {self.n_actions - 1}; for state number {off[0]} it returned "
                 f"{answer[off[0]]!r}"
             )
-        return one_hot(actions, self.n_actions)
+        return actions

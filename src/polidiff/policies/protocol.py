@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -48,6 +49,23 @@ def top_actions(probabilities: FloatArray, prefer: IntArray | None = None) -> In
         tied = probabilities[rows, prefer] >= best - TIE
         top = np.where(tied, prefer, top)
     return top
+
+
+def choose(policy: Policy, states: Any, luck: Callable[[], FloatArray]) -> IntArray:
+    """One action per state, drawn from the policy by inverting its distribution at `luck()` (n,) in [0, 1).
+
+    `luck` is called only if the policy is not certain.
+    """
+    certain = getattr(policy, "certain_actions", None)
+    actions: IntArray | None = certain(states) if certain is not None else None
+    if actions is not None:
+        return actions
+    probabilities = policy.probabilities(states)
+    if (probabilities.max(axis=1) == 1.0).all():
+        return np.asarray(probabilities.argmax(axis=1), dtype=np.int64)
+    cumulative = np.cumsum(probabilities, axis=1)
+    drawn = (cumulative > (luck() * cumulative[:, -1])[:, None]).argmax(axis=1)
+    return np.asarray(drawn, dtype=np.int64)
 
 
 def one_hot(actions: IntArray, n_actions: int) -> FloatArray:

@@ -91,6 +91,11 @@ class TabularMDP:
         """Names of the states."""
         return self._states if self._states is not None else tuple(f"s{s}" for s in range(self.n_states))
 
+    @cached_property
+    def cumulative(self) -> FloatArray:
+        """Running sum over all entries of `transitions`, for sampling rows by inversion."""
+        return np.asarray(np.cumsum(self.transitions.data))
+
     @property
     def has_features(self) -> bool:
         """Whether rules can speak about features; else they name states."""
@@ -210,5 +215,3 @@ def _feature_table(
     if len(given) != table.shape[1] or len(set(given)) != len(given):
         raise InvalidWorldError(f"expected {table.shape[1]} different feature names; got {list(given)}")
     return read_only(table), given
-
-

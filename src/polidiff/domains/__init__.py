@@ -1,0 +1,1 @@
+"""Worlds to try things on, each with policies: the paper's two tasks, operations, intensive care."""

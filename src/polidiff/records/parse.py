@@ -1,0 +1,271 @@
+"""Conditions, guards and cases written by people: ``map < 55 and lactate >= 4``, ``mortality <= current + 0.01``.
+
+One small grammar for `freeze`, `keep`, `what-if` and `case`. Names with spaces are quoted. An error names the column
+where reading stopped. Nothing is ever evaluated as code.
+
+::
+
+    rules      = rule {"or" rule}
+    rule       = condition {("and" | ",") condition}
+    condition  = number ("<" | "<=") name ["<" | "<=" number] | name comparison number
+               | name ("=" | "==" | "in") values | name "is" ["not"] "missing"
+    guard      = name comparison (number | "current" [("+" | "-") number])
+    case       = name "=" value {"," name "=" value}
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from polidiff.errors import ParseError
+from polidiff.records.rule import Condition, Rule
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<quoted>\"[^\"]*\"|'[^']*')|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))"
+    r"|(?P<operator><=|>=|==|!=|≤|≥|[<>={},+\-()])|(?P<word>[^\s<>=≤≥{},()\"']+))"
+)
+_SAME = {"≤": "<=", "≥": ">=", "==": "="}
+MAX_TEXT = 10_000
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A floor or cap on an outcome, absolute or relative to the current policy."""
+
+    outcome: str
+    sense: Literal["<=", ">="]
+    value: float  # the limit, or what is added to the current policy's value
+    relative: bool
+    text: str
+
+
+@dataclass(frozen=True)
+class _Token:
+    kind: str  # "name" (quoted), "word", "number", "operator", "end"
+    text: str
+    column: int  # from 1
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens = list(_tokens(text))
+        self.position = 0
+
+    @property
+    def next(self) -> _Token:
+        return self.tokens[self.position]
+
+    def take(self) -> _Token:
+        token = self.next
+        self.position = min(self.position + 1, len(self.tokens) - 1)
+        return token
+
+    def takes(self, *texts: str) -> bool:
+        found = self.next.kind in ("operator", "word") and self.next.text.lower() in texts
+        if found:
+            self.take()
+        return found
+
+    def fail(self, expected: str, token: _Token | None = None) -> ParseError:
+        at = self.next if token is None else token
+        came = "the end" if at.kind == "end" else repr(at.text)
+        return ParseError(f"expected {expected}; came {came}", text=self.text, column=at.column)
+
+    def number(self) -> float:
+        sign = -1.0 if self.takes("-") else 1.0
+        if self.next.kind != "number":
+            raise self.fail("a number")
+        return sign * float(self.take().text)
+
+    def name(self, known: Sequence[str], what: str) -> str:
+        """The longest run of words that is a known name, or a quoted one."""
+        token = self.next
+        if token.kind == "name":
+            self.take()
+            return self._known(token.text, known, what, token)
+        words: list[str] = []
+        ends: list[tuple[str, int]] = []
+        while self.next.kind in ("word", "number") and (words or self.next.kind == "word" or self.next.text in known):
+            words.append(self.take().text)
+            if " ".join(words) in known:
+                ends.append((" ".join(words), self.position))
+        if ends:
+            name, self.position = ends[-1]
+            return name
+        if not words:
+            raise self.fail(f"the name of {what}", token)
+        return self._known(words[0], known, what, token)
+
+    def _known(self, name: str, known: Sequence[str], what: str, token: _Token) -> str:
+        if name in known:
+            return name
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else f" (known: {', '.join(map(repr, list(known)[:8]))})"
+        raise ParseError(f"{name!r} is not the name of {what}{hint}", text=self.text, column=token.column)
+
+
+def parse_rules(text: str, feature_names: Sequence[str]) -> tuple[Rule, ...]:
+    """Rules joined by "or".
+
+    >>> [len(rule.conditions) for rule in parse_rules("x < 0.3 and y >= 0.2 or x >= 0.9", ["x", "y"])]
+    [2, 1]
+    """
+    reader = _Reader(text)
+    rules = [_rule(reader, feature_names)]
+    while reader.takes("or"):
+        rules.append(_rule(reader, feature_names))
+    if reader.next.kind != "end":
+        raise reader.fail("'and', 'or' or the end")
+    return tuple(rules)
+
+
+def parse_rule(text: str, feature_names: Sequence[str]) -> Rule:
+    """One conjunction of conditions.
+
+    >>> parse_rule("0.2 <= y < 0.3", ["x", "y"]).conditions[0].low
+    0.2
+    """
+    rules = parse_rules(text, feature_names)
+    if len(rules) > 1:
+        raise ParseError("expected one rule without 'or'", text=text, column=1)
+    return rules[0]
+
+
+def parse_guard(text: str, outcome_names: Sequence[str]) -> Guard:
+    """A limit on an outcome.
+
+    >>> parse_guard("mortality<=current+0.01", ["mortality"]).value
+    0.01
+    """
+    reader = _Reader(text)
+    name = reader.name(outcome_names, "an outcome")
+    operator = _SAME.get(reader.next.text, reader.next.text)
+    if reader.next.kind != "operator" or operator not in ("<=", ">=", "<", ">"):
+        raise reader.fail("<= or >=")
+    reader.take()
+    relative = reader.takes("current")
+    value = 0.0
+    if relative and reader.next.kind != "end":
+        if reader.next.kind == "number" or reader.takes("+"):
+            value = reader.number()
+        elif reader.takes("-"):
+            value = -reader.number()
+    elif not relative:
+        value = reader.number()
+    if reader.next.kind != "end":
+        raise reader.fail("the end")
+    return Guard(name, "<=" if operator.startswith("<") else ">=", value, relative, text.strip())
+
+
+def parse_case(text: str, feature_names: Sequence[str]) -> dict[str, float | str]:
+    """Values of features.
+
+    >>> parse_case("map=60, lactate=4", ["map", "lactate"])
+    {'map': 60.0, 'lactate': 4.0}
+    """
+    reader = _Reader(text)
+    values: dict[str, float | str] = {}
+    while True:
+        name = reader.name(feature_names, "a feature")
+        if not reader.takes("=", "=="):
+            raise reader.fail("'='")
+        values[name] = _value(reader)
+        if not reader.takes(",", "and"):
+            break
+    if reader.next.kind != "end":
+        raise reader.fail("',' or the end")
+    return values
+
+
+def _rule(reader: _Reader, names: Sequence[str]) -> Rule:
+    conditions = [_condition(reader, names)]
+    while reader.takes("and", ","):
+        conditions.append(_condition(reader, names))
+    return Rule(tuple(conditions))
+
+
+def _condition(reader: _Reader, names: Sequence[str]) -> Condition:
+    if reader.next.kind == "number" and reader.next.text not in names:
+        low = reader.number()
+        operator = _comparison(reader, ("<", "<="))
+        name = reader.name(names, "a feature")
+        low = low if operator == "<=" else math.nextafter(low, math.inf)
+        high = math.inf
+        if reader.next.text in ("<", "<=", "≤"):
+            high = _upper(_comparison(reader, ("<", "<=")), reader.number())
+        return Condition(name, list(names).index(name), low, high)
+    name = reader.name(names, "a feature")
+    column = list(names).index(name)
+    if reader.takes("is"):
+        negated = reader.takes("not")
+        if not reader.takes("missing"):
+            raise reader.fail("'missing'")
+        return Condition(name, column) if negated else Condition(name, column, values=(), missing=True)
+    if reader.takes("in"):
+        return Condition(name, column, values=_set(reader))
+    operator = _comparison(reader, ("<", "<=", ">", ">=", "="))
+    if operator == "=":
+        return Condition(name, column, values=(_value(reader),))
+    bound = reader.number()
+    if operator.startswith("<"):
+        return Condition(name, column, high=_upper(operator, bound))
+    return Condition(name, column, low=bound if operator == ">=" else math.nextafter(bound, math.inf))
+
+
+def _upper(operator: str, bound: float) -> float:
+    return bound if operator == "<" else math.nextafter(bound, math.inf)
+
+
+def _comparison(reader: _Reader, allowed: tuple[str, ...]) -> str:
+    token = reader.next
+    operator = _SAME.get(token.text, token.text)
+    if token.kind != "operator" or operator not in allowed:
+        raise reader.fail(" or ".join(allowed))
+    reader.take()
+    return operator
+
+
+def _set(reader: _Reader) -> tuple[float | str, ...]:
+    if not reader.takes("{", "("):
+        raise reader.fail("'{'")
+    values = [_value(reader)]
+    while reader.takes(","):
+        values.append(_value(reader))
+    if not reader.takes("}", ")"):
+        raise reader.fail("',' or '}'")
+    return tuple(values)
+
+
+def _value(reader: _Reader) -> float | str:
+    if reader.next.kind in ("number", "operator"):
+        return reader.number()
+    if reader.next.kind == "end":
+        raise reader.fail("a value")
+    return reader.take().text
+
+
+def _tokens(text: str) -> list[_Token]:
+    if not isinstance(text, str):
+        raise ParseError("expected text", text=repr(text)[:80], column=1)
+    if len(text) > MAX_TEXT:
+        raise ParseError(f"expected at most {MAX_TEXT} characters; came {len(text)}", text=text[:40] + "…", column=1)
+    tokens, position = [], 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            if not text[position:].strip():
+                break
+            column = position + 1 + len(text[position:]) - len(text[position:].lstrip())
+            raise ParseError(f"cannot read {text[column - 1]!r}", text=text, column=column)
+        kind = str(match.lastgroup)
+        column = match.start(kind) + 1
+        content = match.group(kind)
+        tokens.append(_Token("name", content[1:-1], column) if kind == "quoted" else _Token(kind, content, column))
+        position = match.end()
+    return [*tokens, _Token("end", "", len(text) + 1)]

@@ -1,0 +1,216 @@
+"""Playing episodes: one call of the policy per step for all that still run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from polidiff.errors import InvalidOutcomeError
+from polidiff.parallel import run_tasks
+from polidiff.policies import Policy, choose
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.records.outcome import Outcome
+from polidiff.worlds.simulator import LONGEST, REWARD, Simulator
+from polidiff.worlds.steppers import Step, Stepper, TableStepper
+from polidiff.worlds.tabular import TabularMDP
+
+Steppable: TypeAlias = Simulator | TabularMDP
+LUCK = 7_777_777  # keeps the stream of the policy's own luck apart from the world's
+
+
+@dataclass(frozen=True, eq=False)
+class Visits:
+    """Decisions in the order of episodes and steps."""
+
+    episode: IntArray  # (N,) which episode
+    step: IntArray  # (N,) how many decisions came before
+    states: AnyArray  # (N, …)
+    actions: IntArray  # (N,)
+
+
+@dataclass(frozen=True, eq=False)
+class Rollouts:
+    """Episodes of one policy."""
+
+    starts: AnyArray  # (n, …) first states
+    totals: FloatArray  # (n, M) sums of the world's outcomes
+    lengths: IntArray  # (n,) decisions
+    truncated: BoolArray  # (n,) cut at the horizon or by the world
+    visits: Visits | None  # every decision, if recorded
+    restore_mode: str
+
+    @property
+    def truncated_share(self) -> float:
+        """Share of episodes cut off."""
+        return float(self.truncated.mean()) if len(self.truncated) else 0.0
+
+
+def roll_out(
+    world: Steppable,
+    policy: Policy,
+    *,
+    episodes: int,
+    seed: tuple[int, ...],
+    record: bool = False,
+    horizon: int | None = None,
+    starts: IntArray | None = None,
+    what: str = "roll-outs",
+) -> Rollouts:
+    """Play episodes in lock-step, chunk by chunk; the same seed gives the same luck to every policy.
+
+    `starts` (tables only) fixes the first state of each episode.
+    """
+    size = world.chunk if isinstance(world, Simulator) else 8192
+    if starts is not None:
+        episodes = len(starts)
+    cuts = list(range(0, episodes, size)) or [0]
+    tasks = [
+        (world, policy, min(size, episodes - cut), (*seed, index), record, horizon, _part(starts, cut, size))
+        for index, cut in enumerate(cuts)
+    ]
+    return _joined(run_tasks(play_chunk, tasks, what=what))
+
+
+def start_stepper(world: Steppable, count: int, seed: tuple[int, ...], starts: IntArray | None = None) -> Stepper:
+    """`count` episodes of a world at their start."""
+    if isinstance(world, TabularMDP):
+        return TableStepper.start(world, count, seed, starts)
+    return world.stepper(count, seed, _info_keys(world.outcomes))
+
+
+def play_chunk(
+    world: Steppable,
+    policy: Policy,
+    count: int,
+    seed: tuple[int, ...],
+    record: bool,
+    horizon: int | None,
+    starts: IntArray | None,
+) -> Rollouts:
+    """Play `count` episodes side by side to their ends."""
+    stepper = start_stepper(world, count, seed, starts)
+    gains = GainCounter(world, count)
+    first = np.array(stepper.states)
+    limit = horizon or (world.horizon if isinstance(world, Simulator) else 10 * LONGEST)
+    running = np.arange(count)
+    lengths = np.zeros(count, dtype=np.int64)
+    truncated = np.zeros(count, dtype=np.bool_)
+    log: list[tuple[IntArray, AnyArray, IntArray]] = []
+    states = stepper.states
+    for time in range(limit):
+        actions = choose(policy, states, _luck(seed, time, count, running))
+        step = stepper.step(actions, running)
+        gains.add(states, actions, step, running)
+        if record:
+            log.append((running, np.array(states), actions))
+        lengths[running] += 1
+        truncated[running] |= step.truncated
+        over = step.terminated | step.truncated
+        if over.any():
+            running, states = running[~over], step.next_states[~over]
+            if not running.size:
+                break
+        else:
+            states = step.next_states
+    truncated[running] = True
+    visits = _visits(log, count, first) if record else None
+    return Rollouts(first, gains.totals, lengths, truncated, visits, stepper.restore_mode)
+
+
+class GainCounter:
+    """Sums of all outcomes of a world over running episodes."""
+
+    def __init__(self, world: Steppable, count: int) -> None:
+        self.outcomes = world.outcomes
+        self.totals = np.zeros((count, len(self.outcomes)))
+        known = isinstance(world, TabularMDP)
+        self._tables = [world.outcome_table(o) for o in world.outcomes] if known else None
+        self._discount = world.discount if known else 1.0
+        self._weight = 1.0
+
+    def add(self, states: AnyArray, actions: IntArray, step: Step, running: IntArray) -> None:
+        """Count one move of the running episodes."""
+        for column, outcome in enumerate(self.outcomes):
+            if self._tables is not None:
+                gain = self._weight * self._tables[column][states, actions]
+            else:
+                gain = gain_of(outcome, states, actions, step)
+            self.totals[running, column] += gain
+        self._weight *= self._discount
+
+
+def gain_of(outcome: Outcome, states: AnyArray, actions: IntArray, step: Step) -> Any:
+    """What one move adds to an outcome, (k,)."""
+    of = outcome.of
+    if isinstance(of, str):
+        if of == REWARD:
+            return step.rewards
+        key = of.removeprefix("info:")
+        if key not in step.infos:
+            raise InvalidOutcomeError(
+                f"outcome {outcome.name!r} reads {of!r}; the world offers {sorted(step.infos) or 'no such columns'}"
+            )
+        return step.infos[key]
+    if callable(of):
+        gain = np.asarray(of(states, actions, step.next_states), dtype=np.float64)
+        if gain.shape not in ((), (len(states),)):
+            raise InvalidOutcomeError(
+                f"outcome {outcome.name!r} must return one number per decision; for {len(states)} decisions it "
+                f"returned shape {gain.shape}"
+            )
+        return gain
+    table = np.asarray(of, dtype=np.float64)
+    if table.ndim == 0:
+        return table
+    return (
+        table[states.ravel().astype(np.int64), actions] if table.ndim == 2 else table[states.ravel().astype(np.int64)]
+    )
+
+
+def _info_keys(outcomes: tuple[Outcome, ...]) -> tuple[str, ...]:
+    return tuple(o.of.removeprefix("info:") for o in outcomes if isinstance(o.of, str) and o.of != REWARD)
+
+
+def _luck(seed: tuple[int, ...], time: int, count: int, running: IntArray) -> Any:
+    return lambda: np.random.default_rng((*seed, LUCK, time)).random(count)[running]
+
+
+def _part(starts: IntArray | None, cut: int, size: int) -> IntArray | None:
+    return None if starts is None else starts[cut : cut + size]
+
+
+def _visits(log: list[tuple[IntArray, AnyArray, IntArray]], count: int, first: AnyArray) -> Visits:
+    if not log:
+        empty = np.zeros(0, dtype=np.int64)
+        return Visits(empty, empty, first[:0], empty)
+    episode = np.concatenate([entry[0] for entry in log])
+    step = np.repeat(np.arange(len(log)), [len(entry[0]) for entry in log])
+    order = np.lexsort((step, episode))
+    states = np.concatenate([entry[1] for entry in log])
+    actions = np.concatenate([entry[2] for entry in log])
+    return Visits(episode[order], step[order], states[order], actions[order])
+
+
+def _joined(parts: list[Rollouts]) -> Rollouts:
+    if len(parts) == 1:
+        return parts[0]
+    offsets = np.cumsum([0, *(len(part.lengths) for part in parts[:-1])])
+    recorded = [part.visits for part in parts if part.visits is not None]
+    visits = None
+    if recorded:
+        visits = Visits(
+            np.concatenate([v.episode + offset for v, offset in zip(recorded, offsets, strict=True)]),
+            np.concatenate([v.step for v in recorded]),
+            np.concatenate([v.states for v in recorded]),
+            np.concatenate([v.actions for v in recorded]),
+        )
+    return Rollouts(
+        np.concatenate([part.starts for part in parts]),
+        np.concatenate([part.totals for part in parts]),
+        np.concatenate([part.lengths for part in parts]),
+        np.concatenate([part.truncated for part in parts]),
+        visits,
+        parts[0].restore_mode,
+    )

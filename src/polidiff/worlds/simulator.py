@@ -1,0 +1,135 @@
+"""A world that can be stepped: a Gymnasium environment, or a vectorised model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from polidiff.errors import InvalidOptionError, InvalidWorldError
+from polidiff.records.action import Action, as_actions
+from polidiff.records.arrays import AnyArray
+from polidiff.records.outcome import Outcome
+from polidiff.worlds.outcomes import with_return
+from polidiff.worlds.steppers import ModelStepper, Stepper
+
+REWARD = "reward"
+LONGEST = 10_000
+
+
+class Simulator:
+    """A world in which episodes can be played.
+
+    Parameters
+    ----------
+    env : Gymnasium environment, id or factory; or a vectorised model
+        A model has ``n_actions``, ``reset(count, rng)`` and ``step(states, actions, rng)``.
+    horizon : int, optional
+        Sums run over the first `horizon` decisions; by default the environment's own limit, else 10,000.
+    actions : names, optional
+        One per action.
+    features : callable, optional
+        From a batch of observations to what rules speak about (n, d); by default the observation itself.
+    feature_names : sequence of str, optional
+        Names of the features.
+    outcomes, return_name, include_return
+        What `explain` and `evaluate` tell about, beside the return.
+    """
+
+    kind = "simulator"
+
+    def __init__(
+        self,
+        env: Any,
+        *,
+        horizon: int | None = None,
+        actions: Sequence[Any] | Mapping[str, Mapping[str, float]] | None = None,
+        features: Callable[[Any], Any] | None = None,
+        feature_names: Sequence[str] | None = None,
+        outcomes: Sequence[Outcome] = (),
+        return_name: str = "return",
+        include_return: bool = True,
+    ) -> None:
+        if horizon is not None and (isinstance(horizon, bool) or int(horizon) != horizon or horizon < 1):
+            raise InvalidOptionError(f"horizon must be a whole number of at least 1; got {horizon!r}")
+        self.env = env
+        self.is_model = not isinstance(env, str) and all(hasattr(env, name) for name in ("n_actions", "reset", "step"))
+        described = _describe_model(env) if self.is_model else _describe_environment(env)
+        self.n_actions = int(described["n_actions"])
+        self.actions: tuple[Action, ...] = as_actions(
+            actions if actions is not None else described.get("actions"), self.n_actions
+        )
+        self.horizon = int(horizon) if horizon is not None else int(described.get("horizon") or LONGEST)
+        self._features = features
+        self._names = tuple(feature_names) if feature_names is not None else described.get("feature_names")
+        self.categorical = bool(described.get("categorical", False)) and features is None
+        self.return_outcome, self.outcomes = with_return(outcomes, return_name, include_return, of=REWARD)
+
+    @property
+    def chunk(self) -> int:
+        """How many episodes run side by side."""
+        return 8192 if self.is_model else 128
+
+    def stepper(self, count: int, seed: tuple[int, ...], info_keys: Sequence[str] = ()) -> Stepper:
+        """`count` episodes at their start."""
+        if self.is_model:
+            return ModelStepper.start(self.env, count, seed)
+        from polidiff.worlds.gymnasium import GymnasiumStepper
+
+        seeds = np.random.SeedSequence(seed).generate_state(count)
+        started: Stepper = GymnasiumStepper.start(self.env, seeds.astype(np.int64), info_keys=tuple(info_keys))
+        return started
+
+    @property
+    def has_features(self) -> bool:
+        """Whether rules speak about features; else they name states."""
+        return not self.categorical
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of what rules speak about."""
+        if self._names is None:
+            states = self.stepper(1, (0,)).states
+            self._names = tuple(f"x{j}" for j in range(self._raw_features(states).shape[1]))
+        return self._names
+
+    def features_of(self, states: Any) -> AnyArray:
+        """What rules speak about, (n, d)."""
+        rows = self._raw_features(states)
+        if self._names is not None and rows.shape[1] != len(self._names):
+            raise InvalidWorldError(
+                f"expected {len(self._names)} features {list(self._names)}; the features have {rows.shape[1]} columns"
+            )
+        return rows
+
+    def _raw_features(self, states: Any) -> AnyArray:
+        batch = np.asarray(states)
+        if self._features is None:
+            if self.categorical:
+                names = np.empty((len(batch), 1), dtype=object)
+                names[:, 0] = [f"s{int(s)}" for s in batch.ravel()]
+                return names
+            return batch.reshape(len(batch), -1).astype(np.float64)
+        rows = np.asarray(self._features(batch))
+        if rows.ndim != 2 or len(rows) != len(batch):
+            raise InvalidWorldError(
+                f"features must map {len(batch)} observations to ({len(batch)}, d); it gave shape {rows.shape}"
+            )
+        return rows
+
+
+def _describe_model(model: Any) -> dict[str, Any]:
+    return {
+        "n_actions": model.n_actions,
+        "actions": getattr(model, "actions", None),
+        "feature_names": getattr(model, "feature_names", None),
+        "horizon": getattr(model, "horizon", None),
+    }
+
+
+def _describe_environment(env: Any) -> dict[str, Any]:
+    from polidiff.worlds.gymnasium import describe
+
+    described: dict[str, Any] = describe(env)
+    return described
