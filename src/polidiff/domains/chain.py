@@ -19,26 +19,15 @@ from polidiff.records.arrays import IntArray
 from polidiff.records.outcome import Outcome
 from polidiff.worlds.tabular import TabularMDP
 
-_NEXT = {
-    0: (1, 1),
-    1: (3, 2),
-    2: (3, 3),
-    3: (4, 4),
-    4: (5, 5),
-    5: (7, 6),
-    6: (7, 7),
-    7: (8, 8),
-    8: (9, 10),
-    9: (11, 11),
-    10: (11, 11),
-}
+AFTER_0 = (1, 3, 3, 4, 5, 7, 7, 8, 9, 11, 11)
+AFTER_1 = (1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 11)
 DESIRED = (2, 6)
 
 
 def world(slip: float = 0.0) -> TabularMDP:
     """The chain; with `slip`, the other action's move happens with that probability."""
     moves = np.zeros((12, 2, 12))
-    for state, targets in _NEXT.items():
+    for state, targets in enumerate(zip(AFTER_0, AFTER_1, strict=True)):
         for action in (0, 1):
             moves[state, action, targets[action]] += 1 - slip
             moves[state, action, targets[1 - action]] += slip

@@ -7,6 +7,7 @@ half-open. Inside, positions are counted in tenths, so that whole steps stay who
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -153,11 +154,6 @@ def table(rows: int = 5) -> TabularMDP:
         states=[*names, "goal"],
         features=features,
         feature_names=("x", "y"),
-        outcomes=[
-            Outcome(
-                o.name, (features[:, 1] * 10).astype(int) == 2, prefer=o.prefer, more=o.more, less=o.less, unit=o.unit
-            )
-            for o in outcomes()
-        ],
+        outcomes=[replace(outcome, of=in_desired_region(features)) for outcome in outcomes()],
         return_name="collected reward",
     )

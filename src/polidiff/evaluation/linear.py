@@ -48,8 +48,9 @@ def _iterate(matrix: sparse.csr_array, g: FloatArray) -> FloatArray | None:
     if norm == 0.0:
         return np.zeros_like(g)
     unit = g / norm  # both methods give up on small right-hand sides by absolute tests
-    for method, options in ((sparse_linalg.bicgstab, {"maxiter": 2000}), (sparse_linalg.gmres, {"maxiter": 20})):
-        solution, _ = method(matrix, unit, rtol=RESIDUAL, atol=0.0, **options)
+    methods: list[tuple[Any, int]] = [(sparse_linalg.bicgstab, 2000), (sparse_linalg.gmres, 20)]
+    for method, rounds in methods:
+        solution, _ = method(matrix, unit, rtol=RESIDUAL, atol=0.0, maxiter=rounds)
         if np.isfinite(solution).all() and np.linalg.norm(matrix @ solution - unit) <= 10 * RESIDUAL:
             return np.asarray(solution * norm)
     return None

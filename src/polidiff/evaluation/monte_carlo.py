@@ -7,6 +7,8 @@ differences.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from polidiff.records.arrays import FloatArray
@@ -25,16 +27,16 @@ def mean_interval(values: FloatArray, level: float) -> Interval:
     """
     count = len(values)
     if count == 0:
-        return Interval(np.nan, -np.inf, np.inf, level)
+        return Interval(math.nan, -math.inf, math.inf, level)
     estimate = float(values.mean())
     if count < 2:
-        return Interval(estimate, -np.inf, np.inf, level)
+        return Interval(estimate, -math.inf, math.inf, level)
     spread = float(values.std(ddof=1))
     if spread <= 1e-12 * (1 + abs(estimate)):
         if count >= EXACT_FROM:
             return Interval(estimate, estimate, estimate, level)
         spread = _spread_that_could_hide(values, estimate, level)
-    half = critical_value(level, count) * spread / np.sqrt(count)
+    half = critical_value(level, count) * spread / math.sqrt(count)
     return Interval(estimate, estimate - half, estimate + half, level)
 
 
@@ -46,6 +48,6 @@ def critical_value(level: float, count: int) -> float:
 
 
 def _spread_that_could_hide(values: FloatArray, estimate: float, level: float) -> float:
-    """A few equal values do not prove that all are: a deviation of the size seen may hide in a share 1 − level^(1/n)."""
+    """A few equal values do not prove that all are: another may hide in a share 1 − (1 − level)^(1/n)."""
     hidden = 1 - (1 - level) ** (1 / len(values))
-    return float(np.sqrt(hidden) * max(abs(estimate), 1.0))
+    return float(math.sqrt(hidden) * max(abs(estimate), 1.0))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from polidiff.optimize import Limits, Program, solve
+from polidiff.optimize import Limits, Program, Solution, solve
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
 
@@ -42,24 +42,23 @@ class Choice:
     bound: float
 
 
-def choose(cover: Cover, *, relaxed: float, reduced: FloatArray, limits: Limits) -> Choice:
-    """A good choice, optimal over these clauses unless a limit is hit.
-
-    `relaxed` and `reduced` are the optimum of the linear program and the reduced costs of the clauses in it.
-    """
-    start = improve(cover, np.zeros(len(cover.cost), dtype=np.bool_))
-    value = cover.value(start)
+def choose(cover: Cover, master: Solution, *, limits: Limits, start: IntArray | None = None) -> Choice:
+    """A good choice, optimal over these clauses unless a limit is hit; `master` solves the linear program over them."""
+    assert master.values is not None
+    assert master.objective is not None
+    relaxed, reduced = master.objective, np.maximum(cover.cost - master.values @ cover.member, 0.0)
+    chosen = improve(cover, np.isin(np.arange(len(cover.cost)), [] if start is None else start))
+    value = cover.value(chosen)
     slack = value - relaxed
     if slack <= 1e-7 * max(value, 1.0):
-        return Choice(np.flatnonzero(start), value, relaxed)
-    kept = np.flatnonzero((reduced <= slack + 1e-9) | start)
+        return Choice(np.flatnonzero(chosen), value, relaxed)
+    kept = np.flatnonzero((reduced <= slack + 1e-9) | chosen)
     smaller = Cover(cover.member[:, kept], cover.mass, cover.cost[kept], cover.most)
-    answer = solve(_program(smaller), start=_point(smaller, start[kept]), limits=limits)
+    answer = solve(_program(smaller), start=_point(smaller, chosen[kept]), limits=limits)
     bound = relaxed if answer.bound is None else max(relaxed, min(answer.bound, value))
     if answer.values is None or answer.objective is None or answer.objective > value:
-        return Choice(np.flatnonzero(start), value, bound)
-    chosen = kept[answer.values[: len(kept)] > 0.5]
-    return Choice(chosen, answer.objective, bound)
+        return Choice(np.flatnonzero(chosen), value, bound)
+    return Choice(kept[answer.values[: len(kept)] > 0.5], answer.objective, bound)
 
 
 def improve(cover: Cover, chosen: BoolArray) -> BoolArray:

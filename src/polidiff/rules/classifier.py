@@ -18,6 +18,7 @@ from polidiff.records.rule import Rule
 from polidiff.rules.generate import Clock, GenerationOptions
 from polidiff.rules.lists import DecisionList, predict, shorten
 from polidiff.rules.peeling import PeelingOptions, Stage, peel, stage_objective, stage_rows
+from polidiff.rules.proof import ProofOptions
 from polidiff.rules.table import Table, as_table
 
 
@@ -53,6 +54,8 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Rows used to search; bounds and figures come from all rows.
     refine : bool
         Whether to move bounds off the grid and drop literals that earn nothing.
+    proof_budget : int
+        Partial clauses that exact pricing may look at for each feature; 0: no proof, and no bound.
     time_limit : float, optional
         Seconds, after which the best rules so far are taken.
     random_state : int or RandomState, optional
@@ -89,6 +92,7 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         max_bins: int = 64,
         max_samples: int = 30_000,
         refine: bool = True,
+        proof_budget: int = 5_000,
         time_limit: float | None = None,
         random_state: Any = None,
     ) -> None:
@@ -100,6 +104,7 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.max_bins = max_bins
         self.max_samples = max_samples
         self.refine = refine
+        self.proof_budget = proof_budget
         self.time_limit = time_limit
         self.random_state = random_state
 
@@ -109,7 +114,7 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         _check_options(self)
         X, y = validate_data(self, X, y, dtype=None, ensure_all_finite="allow-nan")
         check_classification_targets(y)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = _in_steady_unit(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
         table = as_table(X, getattr(self, "feature_names_in_", None))
         self._categorical = table.categorical
         self.classes_, truth = np.unique(y, return_inverse=True)
@@ -154,6 +159,12 @@ def _checked(model: RuleClassifier, X: Any) -> Table:
     return as_table(X, getattr(model, "feature_names_in_", None), model._categorical)
 
 
+def _in_steady_unit(weight: FloatArray) -> FloatArray:
+    """Weights times a power of two, so that they sum to about 10,000: tolerances fit, and sums stay exact."""
+    total = float(weight.sum())
+    return weight * 2.0 ** (13 - np.floor(np.log2(total))) if total > 0 else weight
+
+
 def _check_options(model: RuleClassifier) -> None:
     for name in ("clause_cost", "literal_cost", "overlap_cost"):
         value = getattr(model, name)
@@ -163,6 +174,8 @@ def _check_options(model: RuleClassifier) -> None:
         raise InvalidOptionError(f"max_rules must be None or at least 0; got {model.max_rules!r}")
     if not 2 <= model.max_bins <= 254:
         raise InvalidOptionError(f"max_bins must be between 2 and 254; got {model.max_bins!r}")
+    if model.time_limit is not None and not model.time_limit >= 0:
+        raise InvalidOptionError(f"time_limit must be None or at least 0 seconds; got {model.time_limit!r}")
     if model.max_samples < 2:
         raise InvalidOptionError(f"max_samples must be at least 2; got {model.max_samples!r}")
 
@@ -176,7 +189,7 @@ def _options(model: RuleClassifier, total: float) -> PeelingOptions:
         max_bins=model.max_bins,
         max_samples=model.max_samples,
         refine=model.refine,
-        generation=GenerationOptions(max_rules=model.max_rules),
+        generation=GenerationOptions(max_rules=model.max_rules, proof=ProofOptions(budget=model.proof_budget)),
     )
 
 

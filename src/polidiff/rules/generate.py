@@ -3,6 +3,7 @@
 1. *Seeds*: search, take the best clause, forget the positives it covers, repeat.
 2. *Rounds*: solve the master, search under its duals, add every clause of positive reduced value.
 3. *Choice*: the integer master over all clauses found.
+4. *Proof*, where the problem is small enough (:mod:`polidiff.rules.proof`).
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ import numpy as np
 
 from polidiff.optimize import Limits
 from polidiff.records.arrays import BoolArray, FloatArray
-from polidiff.rules.choice import Cover, choose
+from polidiff.rules.choice import choose
 from polidiff.rules.master import Master
 from polidiff.rules.polish import polish
 from polidiff.rules.pricing import BeamOptions, Clauses, beam
 from polidiff.rules.problem import Problem
+from polidiff.rules.proof import ProofOptions, prove
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class GenerationOptions:
     nodes: int = 500  # of the integer master
     enrichment: BeamOptions = field(default_factory=BeamOptions)
     value: BeamOptions = field(default_factory=lambda: BeamOptions(width=5, depth=5, ratios=(1.0, 0.3), by_value=True))
+    proof: ProofOptions = field(default_factory=ProofOptions)
     small: int = 5000  # distinct rows up to which the value beam runs as well
 
 
@@ -120,11 +123,10 @@ def _finish(problem: Problem, master: Master, options: GenerationOptions, clock:
     pool = np.array(master.masks, dtype=np.bool_).reshape(shape)
     if not len(pool):
         return Generated(pool, pool, float(problem.weight[: problem.positives].sum()), None)
-    relaxed = master.solve()
-    assert relaxed.values is not None
-    assert relaxed.objective is not None
-    cover = Cover(master.member.astype(np.float64), master.mass, np.array(master.costs), options.max_rules)
-    reduced = np.maximum(cover.cost - relaxed.values @ cover.member, 0.0)
     limits = Limits(time=clock.left, nodes=options.nodes)
-    choice = choose(cover, relaxed=relaxed.objective, reduced=reduced, limits=limits)
-    return Generated(pool, pool[choice.chosen], choice.value, None)
+    choice = choose(master.cover(options.max_rules), master.solve(), limits=limits)
+    bound = None
+    if 0 < problem.rows <= options.proof.rows and options.proof.budget and not clock.over:
+        choice, bound = prove(problem, master, choice, options.proof, limits=limits, most=options.max_rules)
+    pool = np.array(master.masks, dtype=np.bool_).reshape(shape)
+    return Generated(pool, pool[choice.chosen], choice.value, bound)

@@ -16,6 +16,7 @@ import numpy as np
 
 from polidiff.optimize import GrowingProgram, Solution
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
+from polidiff.rules.choice import Cover
 from polidiff.rules.problem import Problem
 
 
@@ -39,11 +40,6 @@ class Master:
         """(groups, clauses) which clause covers which group."""
         return self._member[: len(self._mass), : len(self.masks)]
 
-    @property
-    def mass(self) -> FloatArray:
-        """(groups,) weight of the positives in each group."""
-        return self._mass
-
     def add(self, mask: BoolArray) -> bool:
         """Take a clause in; False if it is there already."""
         key = mask.tobytes()
@@ -59,6 +55,10 @@ class Master:
         column = self._member[: len(self._mass), len(self.masks) - 1].astype(np.float64)
         self._program.add_rows(column[None], row_high=cost)
         return True
+
+    def cover(self, most: int | None) -> Cover:
+        """What the integer choice needs to know: at most `most` clauses."""
+        return Cover(self.member.astype(np.float64), self._mass, np.array(self.costs), most)
 
     def solve(self) -> Solution:
         """Duals of the groups as values, weights of the clauses as duals."""

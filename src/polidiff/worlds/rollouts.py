@@ -125,9 +125,8 @@ class GainCounter:
     def __init__(self, world: Steppable, count: int) -> None:
         self.outcomes = world.outcomes
         self.totals = np.zeros((count, len(self.outcomes)))
-        known = isinstance(world, TabularMDP)
-        self._tables = [world.outcome_table(o) for o in world.outcomes] if known else None
-        self._discount = world.discount if known else 1.0
+        self._tables = None if isinstance(world, Simulator) else [world.outcome_table(o) for o in world.outcomes]
+        self._discount = 1.0 if isinstance(world, Simulator) else world.discount
         self._weight = 1.0
 
     def add(self, states: AnyArray, actions: IntArray, step: Step, running: IntArray) -> None:

@@ -171,7 +171,7 @@ class TabularMDP:
                 f"returned shape {values.shape}"
             )
         expected = np.bincount(moves.row, weights=moves.data * values, minlength=self.n_states * self.n_actions)
-        return expected.reshape(self.n_states, self.n_actions)
+        return np.asarray(expected.reshape(self.n_states, self.n_actions), dtype=np.float64)
 
     @classmethod
     def from_gymnasium(cls, env: Any, **options: Any) -> TabularMDP:
