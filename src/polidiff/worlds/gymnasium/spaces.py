@@ -1,0 +1,131 @@
+"""Observations as rows with named columns, and action indices as what an environment takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polidiff.errors import InvalidWorldError
+from polidiff.records.arrays import AnyArray, IntArray
+
+MOST_COMBINATIONS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class ObservationCodec:
+    """How a batch of observations becomes an array of states."""
+
+    kind: str  # "index", "box" or "mixed"
+    names: tuple[str, ...]  # of the columns; ("state",) for an index
+    row: Callable[[Any], Any] | None  # one observation to one row; None if numpy stacks it as it is
+    dtype: Any
+    width: int
+
+    def rows(self, observations: Any) -> AnyArray:
+        """Observations, one per episode, as (n,) indices or (n, width) rows."""
+        if self.row is not None:
+            observations = [self.row(observation) for observation in observations]
+        array = np.array(observations, dtype=self.dtype)
+        return array if self.kind == "index" else array.reshape(len(array), self.width)
+
+
+@dataclass(frozen=True, eq=False)
+class ActionCodec:
+    """How an action index becomes what the environment takes."""
+
+    count: int
+    names: tuple[Any, ...] | None  # mappings of levels for composed actions, None for plain ones
+    taken: tuple[Any, ...] | None  # what the environment takes per index; None if the index itself
+
+    def decode(self, actions: IntArray) -> list[Any]:
+        """Actions of the environment for action indices."""
+        plain = actions.tolist()
+        return plain if self.taken is None else [self.taken[action] for action in plain]
+
+
+def space_kind(space: Any) -> str:
+    """The name of the space's class, looking through subclasses."""
+    known = {"Box", "Discrete", "MultiDiscrete", "MultiBinary", "Dict", "Tuple"}
+    return next((cls.__name__ for cls in type(space).__mro__ if cls.__name__ in known), type(space).__name__)
+
+
+def observation_codec(space: Any) -> ObservationCodec:
+    """The codec of an observation space."""
+    kind = space_kind(space)
+    if kind == "Discrete":
+        return ObservationCodec("index", ("state",), None, np.int64, 1)
+    if kind == "Box":
+        dtype = np.float64 if np.issubdtype(space.dtype, np.floating) else space.dtype
+        width = math.prod(space.shape)
+        return ObservationCodec("box", tuple(f"x{j}" for j in range(width)), None, dtype, width)
+    names = tuple(column_names(space, ""))
+    return ObservationCodec("mixed", names, lambda value: flat(space, value), np.float64, len(names))
+
+
+def column_names(space: Any, prefix: str) -> list[str]:
+    """Names of the numbers in an observation, in the order of `flat`."""
+    kind = space_kind(space)
+    if kind in ("Dict", "Tuple"):
+        names: list[str] = []
+        for key, part in parts_of(space):
+            names += column_names(part, f"{prefix}.{key}" if prefix else str(key))
+        return names
+    if kind == "Discrete":
+        return [prefix]
+    if kind in ("Box", "MultiDiscrete", "MultiBinary"):
+        width = math.prod(space.shape)
+        root = prefix or "x"
+        return [root] if width == 1 and prefix else [f"{root}{'.' if prefix else ''}{j}" for j in range(width)]
+    raise InvalidWorldError(
+        f"observations must be made of Box, Discrete, MultiDiscrete, MultiBinary, Dict and Tuple; got {kind}"
+        f"{f' at {prefix!r}' if prefix else ''}. Hint: wrap the environment with TransformObservation"
+    )
+
+
+def flat(space: Any, value: Any) -> AnyArray:
+    """One observation as a row of numbers."""
+    if space_kind(space) in ("Dict", "Tuple"):
+        return np.concatenate([flat(part, value[key]) for key, part in parts_of(space)])
+    return np.asarray(value, dtype=np.float64).ravel()
+
+
+def parts_of(space: Any) -> list[tuple[Any, Any]]:
+    """Keys and spaces of a Dict or Tuple space."""
+    inner = space.spaces
+    return list(inner.items()) if isinstance(inner, Mapping) else list(enumerate(inner))
+
+
+def action_codec(space: Any) -> ActionCodec:
+    """The codec of a discrete action space; others are refused."""
+    kind = space_kind(space)
+    if kind == "Discrete":
+        start = int(getattr(space, "start", 0))
+        count = int(space.n)
+        return ActionCodec(count, None, tuple(range(start, start + count)) if start else None)
+    if kind in ("MultiDiscrete", "MultiBinary"):
+        return _combinations(space, kind)
+    if kind == "Box":
+        raise InvalidWorldError(
+            f"actions must be discrete; this environment takes {math.prod(space.shape)} real numbers. Hint: choose "
+            "levels, wrap the environment with polidiff.worlds.gymnasium.with_levels(env, bins) and the policies "
+            "with Discretised(policy, bins)"
+        )
+    raise InvalidWorldError(f"actions must be discrete (Discrete, MultiDiscrete or MultiBinary); got {kind}")
+
+
+def _combinations(space: Any, kind: str) -> ActionCodec:
+    sizes = np.full(space.shape, 2).ravel() if kind == "MultiBinary" else np.asarray(space.nvec).ravel()
+    count = int(np.prod(sizes))
+    if count > MOST_COMBINATIONS:
+        raise InvalidWorldError(
+            f"the environment combines {len(sizes)} choices into {count} actions; at most {MOST_COMBINATIONS} can be "
+            "compared. Hint: wrap the environment with TransformAction and offer the combinations that matter"
+        )
+    table = np.stack(np.unravel_index(np.arange(count), tuple(int(n) for n in sizes)), axis=1)
+    taken = tuple(row.reshape(space.shape) for row in table.astype(space.dtype))
+    names = tuple({f"choice {j}": int(level) for j, level in enumerate(row)} for row in table)
+    return ActionCodec(count, names, taken)
