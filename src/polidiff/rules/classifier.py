@@ -26,7 +26,7 @@ class RuleWarning(UserWarning):
     """Rules are missing where they were asked for."""
 
 
-class RuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class RuleClassifier(ClassifierMixin, BaseEstimator):
     r"""A few readable rules per class.
 
     Minimises, for each class against those still to come (smallest first, default class last),
@@ -197,7 +197,7 @@ def _peeling_order(model: RuleClassifier, truth: AnyArray, weight: FloatArray) -
     mass = np.bincount(truth, weights=weight, minlength=len(model.classes_))
     order = [int(c) for c in np.argsort(mass, kind="stable") if mass[c] > 0]
     if model.default_class is None:
-        return order[:-1], model.classes_[order[-1]] if order else model.classes_[0]
+        return order[:-1], model.classes_.tolist()[order[-1] if order else 0]
     return [c for c in order if model.classes_[c] != model.default_class], model.default_class
 
 
@@ -206,7 +206,8 @@ def _label_type(model: RuleClassifier) -> Any:
 
 
 def _listed(model: RuleClassifier, stages: tuple[Stage, ...]) -> tuple[tuple[Rule, Any], ...]:
-    return tuple((rule, model.classes_[stage.label]) for stage in stages for rule in stage.rules)
+    labels = model.classes_.tolist()
+    return tuple((rule, labels[stage.label]) for stage in stages for rule in stage.rules)
 
 
 def _cut(
@@ -226,7 +227,7 @@ def _cut(
 
 def _store(model: RuleClassifier, stages: tuple[Stage, ...], total: float) -> None:
     model.decision_list_ = _listed(model, stages)
-    model.rules_ = {model.classes_[stage.label]: stage.rules for stage in stages}
+    model.rules_ = {model.classes_.tolist()[stage.label]: stage.rules for stage in stages}
     model.objective_ = sum(stage.objective for stage in stages) / total
     bounds = [stage.bound for stage in stages if stage.bound is not None]
     model.bound_ = sum(bounds) / total if len(bounds) == len(stages) else None

@@ -1,8 +1,8 @@
 """Several classes by peeling: the smallest class against all others, then the next, the default class last.
 
 At the stage of class c a row of that class earns its weight when covered, a row of a class still to come costs its
-weight, a row of a class already told costs a share of it (`overlap_cost`), and a row that earlier rules cover counts
-for nothing: the list has already decided it.
+weight, a row of a class already told costs a share of it (`overlap_cost`), and any other row that earlier rules cover
+counts for nothing: the list has already decided it.
 """
 
 from __future__ import annotations
@@ -74,14 +74,14 @@ def stage_rows(
     gain = np.where(truth == label, weight, np.where(told, -options.overlap_cost * weight, -weight))
     for stage in before:
         for rule in stage.rules:
-            gain[table.covered_by(rule)] = 0.0
+            gain[table.covered_by(rule) & ~told] = 0.0
     live = np.flatnonzero(gain)
     return Rows(table, gain) if len(live) == table.rows else Rows(table.take(live), gain[live])
 
 
 def _learn(rows: Rows, name: str, options: PeelingOptions, clock: Clock, rng: np.random.Generator) -> Stage:
-    sample, scale = _sample(rows, options.max_samples, rng)
-    grid, problem = _problem(sample, scale, options)
+    sample = _sample(rows, options.max_samples, rng)
+    grid, problem = _problem(sample, options)
     found = generate(problem, options.generation, clock)
     rules = tuple(grid.rule(mask) for mask in found.chosen)
     if options.refine:
@@ -97,8 +97,8 @@ def _learn(rows: Rows, name: str, options: PeelingOptions, clock: Clock, rng: np
     return Stage(-1, rules, stage_objective(rows, rules, options), found.bound if exact else None, message)
 
 
-def _problem(sample: Rows, scale: FloatArray, options: PeelingOptions) -> tuple[Grid, Problem]:
-    positive, weight = sample.gain > 0, np.abs(sample.gain) * scale
+def _problem(sample: Rows, options: PeelingOptions) -> tuple[Grid, Problem]:
+    positive, weight = sample.gain > 0, np.abs(sample.gain)
     balance = np.where(positive, weight / weight[positive].sum(), weight / max(weight[~positive].sum(), 1e-300))
     grid = make_grid(sample.table, balance, options.max_bins)
     problem = make_problem(
@@ -112,18 +112,19 @@ def _problem(sample: Rows, scale: FloatArray, options: PeelingOptions) -> tuple[
     return grid, problem
 
 
-def _sample(rows: Rows, most: int, rng: np.random.Generator) -> tuple[Rows, FloatArray]:
-    """At most `most` rows, half of them positive where possible, with the factors that restore the totals."""
+def _sample(rows: Rows, most: int, rng: np.random.Generator) -> Rows:
+    """At most `most` rows, half of them positive where possible, their gains scaled to the same totals."""
     n = len(rows.gain)
     if n <= most:
-        return rows, np.ones(n)
+        return rows
     chosen, factors = [], []
     for side in (np.flatnonzero(rows.gain > 0), np.flatnonzero(rows.gain < 0)):
         size = min(len(side), most // 2)
         chosen.append(np.sort(rng.choice(side, size, replace=False)) if size < len(side) else side)
         factors.append(np.full(size, len(side) / max(size, 1)))
     index = np.concatenate(chosen)
-    return rows.take(index), np.concatenate(factors)
+    chosen_rows = rows.take(index)
+    return Rows(chosen_rows.table, chosen_rows.gain * np.concatenate(factors))
 
 
 def stage_objective(rows: Rows, rules: Sequence[Rule], options: PeelingOptions) -> float:

@@ -10,8 +10,8 @@ def readable_bound(below: float, above: float) -> float:
 
     >>> readable_bound(0.19996, 0.2004), readable_bound(3, 4), readable_bound(0.11, 0.92), readable_bound(97, 250)
     (0.2, 4.0, 0.5, 200.0)
-    >>> readable_bound(-math.inf, 0.7), readable_bound(0.1, 0.1 + 1e-17)
-    (0.7, 0.1)
+    >>> readable_bound(-math.inf, 0.7), readable_bound(-0.2, 0.7)
+    (0.7, 0.0)
     """
     if not (math.isfinite(below) and math.isfinite(above)) or not below < above:
         return above

@@ -1,0 +1,142 @@
+"""Exact pricing by enumeration: every clause above a value, or a bound on those not reached.
+
+Clauses are built feature by feature. With prices :math:`r` a partial clause that covers positives of price p and has L
+literals can end at no more than
+
+.. math:: p - c_0 - c_1 L,
+
+so it is cut when that is below the threshold. Two dominated kinds are never built: segments whose outermost cell holds
+no positive (shrinking it loses nothing and costs nothing), and clauses that cover the same rows with more literals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from polidiff.records.arrays import BoolArray, FloatArray, IntArray
+from polidiff.rules.grid import Axis
+from polidiff.rules.problem import Problem
+
+MOST_CATEGORIES = 8  # of one feature, above which its sets are not enumerated
+
+
+@dataclass(frozen=True, eq=False)
+class Enumerated:
+    """Clauses above a threshold, without dominated ones."""
+
+    masks: BoolArray  # (K, d, width)
+    values: FloatArray  # (K,)
+    open: float | None  # None: these are all; else no clause that was not reached is worth more than this
+
+
+@dataclass(frozen=True, eq=False)
+class _Partial:
+    rows: BoolArray  # (K, n) covered so far
+    chosen: IntArray  # (K, features so far) segment of each feature
+    literals: IntArray  # (K,)
+
+
+@dataclass(frozen=True, eq=False)
+class _Segments:
+    masks: BoolArray  # (S, cells)
+    literals: IntArray  # (S,)
+    border: BoolArray  # (S, cells) cells that must hold a positive
+
+
+def enumerate_clauses(problem: Problem, prices: FloatArray, *, threshold: float, budget: int) -> Enumerated:
+    """Every clause whose value under the prices exceeds `threshold`, unless more than `budget` partial ones are met."""
+    tables = [_segments_of(axis) for axis in problem.grid.axes]
+    known = [(j, table) for j, table in enumerate(tables) if table is not None]
+    if len(known) < len(tables):
+        return _unfinished(problem, float(prices[prices > 0].sum()) - problem.clause_cost)
+    known.sort(key=lambda item: len(item[1].literals))
+    nodes = _Partial(
+        np.ones((1, problem.rows), dtype=np.bool_), np.zeros((1, 0), dtype=np.int64), np.zeros(1, np.int64)
+    )
+    for j, table in known:
+        if len(nodes.literals) * len(table.literals) > budget:
+            earned = nodes.rows @ np.maximum(prices, 0.0)
+            return _unfinished(
+                problem, float((earned - problem.literal_cost * nodes.literals).max()) - problem.clause_cost
+            )
+        nodes = _extend(problem, prices, nodes, j, table, threshold)
+    values = nodes.rows @ prices - problem.clause_cost - problem.literal_cost * nodes.literals
+    kept = np.flatnonzero(values > threshold)
+    return Enumerated(_masks(problem, known, nodes.chosen[kept]), values[kept], None)
+
+
+def _unfinished(problem: Problem, bound: float) -> Enumerated:
+    return Enumerated(np.empty((0, *problem.grid.full.shape), dtype=np.bool_), np.empty(0), bound)
+
+
+def _extend(
+    problem: Problem, prices: FloatArray, nodes: _Partial, j: int, table: _Segments, threshold: float
+) -> _Partial:
+    """Children of all nodes that may still exceed the threshold."""
+    positives, cells = problem.positives, table.masks.shape[1]
+    cell = np.eye(cells)[problem.codes[j, :positives]]  # (positives, cells)
+    held = nodes.rows[:, :positives].astype(np.float64)
+    earned = (held * prices[:positives]) @ cell @ table.masks.T  # (K, S)
+    literals = nodes.literals[:, None] + table.literals
+    useful = earned - problem.clause_cost - problem.literal_cost * literals > threshold
+    useful &= ((held @ cell == 0) @ table.border.T.astype(np.float64)) == 0
+    node, segment = np.nonzero(useful)
+    rows = nodes.rows[node] & table.masks[:, problem.codes[j]][segment]
+    chosen = np.column_stack([nodes.chosen[node], segment])
+    return _without_twins(_Partial(rows, chosen, literals[node, segment]))
+
+
+def _without_twins(nodes: _Partial) -> _Partial:
+    """Of the nodes that cover the same rows, the one with the fewest literals."""
+    if not len(nodes.literals):
+        return nodes
+    packed = np.packbits(nodes.rows, axis=1)
+    keys = np.ascontiguousarray(packed).view([("", packed.dtype)] * packed.shape[1]).ravel()
+    order = np.argsort(nodes.literals, kind="stable")
+    first = order[np.sort(np.unique(keys[order], return_index=True)[1])]
+    return _Partial(nodes.rows[first], nodes.chosen[first], nodes.literals[first])
+
+
+def _masks(problem: Problem, known: list[tuple[int, _Segments]], chosen: IntArray) -> BoolArray:
+    masks = np.zeros((len(chosen), *problem.grid.full.shape), dtype=np.bool_)
+    for place, (j, table) in enumerate(known):
+        masks[:, j, : table.masks.shape[1]] = table.masks[chosen[:, place]]
+    return masks
+
+
+def _segments_of(axis: Axis) -> _Segments | None:
+    if axis.cuts is not None:
+        return _interval_segments(axis)
+    return _set_segments(axis) if axis.cells <= MOST_CATEGORIES else None
+
+
+def _interval_segments(axis: Axis) -> _Segments:
+    values, cells = axis.values, axis.cells
+    masks, literals, border = [np.ones(cells, dtype=np.bool_)], [0], [np.zeros(cells, dtype=np.bool_)]
+    rank = np.arange(cells)
+    for low, high in ((a, b) for a in range(values) for b in range(a, values)):
+        sides = int(low > 0) + int(high < values - 1)
+        ends = ((rank == low) & (low > 0)) | ((rank == high) & (high < values - 1))
+        for absent in (False, True) if axis.missing else (False,):
+            if not sides and absent == axis.missing:
+                continue
+            cell = (rank == values) & absent
+            masks.append(((rank >= low) & (rank <= high)) | cell)
+            literals.append(max(sides, 1))
+            border.append(ends | cell)
+    if axis.missing and values:
+        masks.append(rank == values)
+        literals.append(1)
+        border.append(rank == values)
+    return _Segments(np.array(masks), np.array(literals), np.array(border))
+
+
+def _set_segments(axis: Axis) -> _Segments:
+    cells = axis.cells
+    allowed = [k for k in range(cells) if not (axis.crowded and k == axis.values - 1)]
+    full = np.ones(cells, dtype=np.bool_)
+    sets = [np.isin(np.arange(cells), some) for size in range(1, cells) for some in combinations(allowed, size)]
+    return _Segments(np.array([full, *sets]), np.array([0, *[1] * len(sets)]), np.array([~full, *sets]))

@@ -1,0 +1,133 @@
+"""The parts of column generation, each against its definition."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polidiff.rules.exact import enumerate_clauses
+from polidiff.rules.grid import Grid, make_grid
+from polidiff.rules.master import Master
+from polidiff.rules.polish import clause_values, polish
+from polidiff.rules.pricing import BeamOptions, beam
+from polidiff.rules.problem import Problem, make_problem
+from polidiff.rules.rounding import readable_bound
+from polidiff.rules.segments import best_segments
+from polidiff.rules.table import as_table
+
+
+def small_problem(seed: int, *, n: int = 40, missing: bool = False) -> Problem:
+    """Two numbers on four values and one feature with three categories."""
+    rng = np.random.default_rng(seed)
+    X = np.empty((n, 3), dtype=object)
+    X[:, 0], X[:, 1], X[:, 2] = rng.integers(0, 4, n), rng.integers(0, 4, n), rng.choice(["a", "b", "c"], n)
+    if missing:
+        X[rng.random(n) < 0.2, 0] = None
+        X[rng.random(n) < 0.2, 2] = None
+    table = as_table(X)
+    grid = make_grid(table, np.ones(n), 10)
+    positive = rng.random(n) < 0.4
+    return make_problem(grid, grid.encode(table), positive, np.ones(n), clause_cost=1.0, literal_cost=0.5)
+
+
+def all_masks(grid: Grid) -> np.ndarray:
+    """Every clause on a small grid, dominated ones too."""
+    choices = []
+    for axis in grid.axes:
+        segments = []
+        for cells in itertools.product((False, True), repeat=axis.cells):
+            values = np.flatnonzero(cells[: axis.values])
+            whole = axis.cuts is None or not len(values) or values[-1] - values[0] + 1 == len(values)
+            if any(cells) and whole:
+                segments.append(np.r_[cells, np.zeros(grid.full.shape[1] - axis.cells, dtype=bool)].astype(bool))
+        choices.append(segments)
+    return np.array([np.stack(masks) for masks in itertools.product(*choices)])
+
+
+@given(seed=st.integers(0, 10_000), cost=st.sampled_from([0.0, 0.3, 2.0]))
+def test_no_segment_is_better_than_the_best_interval(seed: int, cost: float) -> None:
+    rng = np.random.default_rng(seed)
+    grid = make_grid(as_table(np.arange(6.0)[:, None]), np.ones(6), 10)
+    gains = rng.integers(-3, 4, (1, 1, 6)).astype(float)
+    mask = best_segments(grid, gains, cost)[0, 0]
+
+    def worth(cells: np.ndarray) -> float:
+        return float(gains[0, 0, cells].sum() - cost * ((not cells[0]) + (not cells[-1])))
+
+    runs = [(np.arange(6) >= a) & (np.arange(6) <= b) for a in range(6) for b in range(a, 6)]
+    assert worth(mask) == pytest.approx(max(worth(run) for run in runs))
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+def test_enumeration_finds_the_best_clause_and_all_useful_ones_above_the_threshold(seed: int, missing: bool) -> None:
+    problem = small_problem(seed, missing=missing)
+    values = clause_values(problem, problem.gain, all_masks(problem.grid))
+    found = enumerate_clauses(problem, problem.gain, threshold=-2.0, budget=100_000)
+    assert found.open is None
+    np.testing.assert_allclose(found.values, clause_values(problem, problem.gain, found.masks))
+    if values.max() > -2.0:
+        assert found.values.max() == pytest.approx(values.max())
+    cut = enumerate_clauses(problem, problem.gain, threshold=-2.0, budget=5)
+    assert cut.open is not None
+    assert cut.open >= values.max()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_polish_never_lowers_a_value_and_literals_match_the_rule(seed: int) -> None:
+    problem = small_problem(seed, missing=True)
+    prices = problem.gain
+    clauses = beam(problem, prices, BeamOptions(width=4, depth=3))
+    np.testing.assert_allclose(clauses.values, clause_values(problem, prices, clauses.masks))
+    polished = polish(problem, prices, clauses)
+    assert (polished.values >= clauses.values - 1e-9).all()
+    for mask in all_masks(problem.grid)[::7]:
+        assert problem.grid.literals(mask).sum() == problem.grid.rule(mask).literals
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_merged_master_has_the_optimum_of_the_plain_one(seed: int) -> None:
+    from scipy.optimize import linprog
+
+    problem = small_problem(seed)
+    rng = np.random.default_rng(seed)
+    masks = all_masks(problem.grid)
+    chosen = masks[rng.choice(len(masks), 30, replace=False)]
+    master = Master(problem)
+    for mask in chosen:
+        master.add(mask)
+        master.solve()
+    cover = np.array([problem.covers(mask)[: problem.positives] for mask in master.masks]).T.astype(float)
+    A = np.hstack([cover, np.eye(problem.positives)])
+    plain = linprog(np.r_[master.costs, problem.weight[: problem.positives]], A_ub=-A, b_ub=-np.ones(len(A)))
+    assert master.solve().objective == pytest.approx(plain.fun)
+    assert not master.add(chosen[0])
+
+
+def test_equal_rows_are_merged_whatever_their_order() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, (50, 2)).astype(float)
+    positive = rng.random(50) < 0.5
+    order = rng.permutation(50)
+    problems = []
+    for rows in (np.arange(50), order):
+        table = as_table(X[rows])
+        grid = make_grid(table, np.ones(50), 10)
+        problems.append(
+            make_problem(grid, grid.encode(table), positive[rows], np.ones(50), clause_cost=1, literal_cost=1)
+        )
+    np.testing.assert_array_equal(problems[0].codes, problems[1].codes)
+    np.testing.assert_array_equal(problems[0].weight, problems[1].weight)
+    assert problems[0].rows < 20
+    assert problems[0].weight.sum() == 50
+
+
+@given(st.floats(-1e6, 1e6, allow_nan=False), st.floats(1e-6, 1e3))
+def test_a_readable_bound_lies_in_the_gap(below: float, width: float) -> None:
+    above = below + width
+    bound = readable_bound(below, above)
+    assert below < bound <= above
