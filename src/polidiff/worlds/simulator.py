@@ -54,8 +54,10 @@ class Simulator:
         if horizon is not None and (isinstance(horizon, bool) or int(horizon) != horizon or horizon < 1):
             raise InvalidOptionError(f"horizon must be a whole number of at least 1; got {horizon!r}")
         self.env = env
-        self.is_model = not isinstance(env, str) and all(hasattr(env, name) for name in ("n_actions", "reset", "step"))
+        is_model = all(hasattr(env, name) for name in ("n_actions", "reset", "step"))
+        self.is_model = is_model and not hasattr(env, "action_space")
         described = _describe_model(env) if self.is_model else _describe_environment(env)
+        self._source = described.get("source", env)  # keeps copies of an environment for the next batch
         self.n_actions = int(described["n_actions"])
         self.actions: tuple[Action, ...] = as_actions(
             actions if actions is not None else described.get("actions"), self.n_actions
@@ -78,7 +80,7 @@ class Simulator:
         from polidiff.worlds.gymnasium import GymnasiumStepper
 
         seeds = np.random.SeedSequence(seed).generate_state(count)
-        started: Stepper = GymnasiumStepper.start(self.env, seeds.astype(np.int64), info_keys=tuple(info_keys))
+        started: Stepper = GymnasiumStepper.start(self._source, seeds.astype(np.int64), info_keys=tuple(info_keys))
         return started
 
     @property

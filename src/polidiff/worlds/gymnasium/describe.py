@@ -15,7 +15,8 @@ def describe(origin: Any) -> dict[str, Any]:
     -------
     dict
         ``n_actions``, ``actions`` (names, mappings of levels, or None), ``feature_names``, ``horizon`` (None without a
-        time limit), ``kind`` ("index", "box" or "mixed") and ``categorical`` (whether observations are state indices).
+        time limit), ``kind`` ("index", "box" or "mixed"), ``categorical`` (whether observations are state indices) and
+        ``source``, which keeps copies of the environment between batches.
     """
     source = as_source(origin)
     env, actions, observations = source.example, source.actions, source.observations
@@ -27,4 +28,5 @@ def describe(origin: Any) -> dict[str, Any]:
         "horizon": source.time_limit or getattr(spec, "max_episode_steps", None),
         "kind": observations.kind,
         "categorical": observations.kind == "index",
+        "source": source,
     }
