@@ -7,6 +7,7 @@ that two policies that act alike live through the same luck.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -106,6 +107,59 @@ class ModelStepper:
         """Continue from the states of these episodes with luck of their own."""
         seed = (*self._seed, 1_000_003 + self._time)
         return ModelStepper(self.model, np.array(self._states[indices]), seed, self._time)
+
+    @classmethod
+    def joined(cls, parts: Sequence[ModelStepper]) -> ModelStepper:
+        """All episodes of the parts, from now on side by side."""
+        first = parts[0]
+        states = np.concatenate([part.states for part in parts])
+        return cls(first.model, states, (*first._seed, len(parts)), first._time)
+
+
+class JoinedStepper:
+    """Episodes of several steppers, moved together."""
+
+    def __init__(self, parts: Sequence[Stepper]) -> None:
+        self._parts = list(parts)
+        self.restore_mode = parts[0].restore_mode
+        self._ends = np.cumsum([len(part.states) for part in parts])
+
+    @property
+    def states(self) -> AnyArray:
+        """Present states."""
+        return np.concatenate([part.states for part in self._parts])
+
+    def step(self, actions: IntArray, running: IntArray) -> Step:
+        """Move each part."""
+        steps = [part.step(actions[mask], local) for part, mask, local in self._split(running)]
+        return Step(
+            np.concatenate([step.next_states for step in steps]),
+            np.concatenate([step.rewards for step in steps]),
+            np.concatenate([step.terminated for step in steps]),
+            np.concatenate([step.truncated for step in steps]),
+            {key: np.concatenate([step.infos[key] for step in steps]) for key in steps[0].infos},
+        )
+
+    def clone(self, indices: IntArray) -> JoinedStepper:
+        """Continue from the states of these episodes."""
+        return JoinedStepper([part.clone(local) for part, _, local in self._split(indices)])
+
+    def _split(self, indices: IntArray) -> list[tuple[Stepper, BoolArray, IntArray]]:
+        owner = np.searchsorted(self._ends, indices, side="right")
+        starts = np.concatenate(([0], self._ends[:-1]))
+        return [
+            (part, owner == k, indices[owner == k] - starts[k])
+            for k, part in enumerate(self._parts)
+            if (owner == k).any()
+        ]
+
+
+def joined(parts: Sequence[Stepper]) -> Stepper:
+    """One stepper for the episodes of all parts, in their order."""
+    if len(parts) == 1:
+        return parts[0]
+    models = [part for part in parts if isinstance(part, ModelStepper)]
+    return ModelStepper.joined(models) if len(models) == len(parts) else JoinedStepper(parts)
 
 
 class TableStepper:

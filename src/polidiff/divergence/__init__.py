@@ -1,0 +1,7 @@
+"""Diverging states: where two policies act differently and it matters."""
+
+from polidiff.divergence.record import Divergence, DivergenceOptions
+from polidiff.divergence.rollouts import divergence_in_simulator
+from polidiff.divergence.table import divergence_in_table
+
+__all__ = ["Divergence", "DivergenceOptions", "divergence_in_simulator", "divergence_in_table"]

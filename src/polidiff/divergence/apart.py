@@ -1,0 +1,94 @@
+"""Do two actions lead apart? A question to a simulator, asked with common random numbers.
+
+Both actions are tried from copies of the same state under the same luck, up to eight times. The share of draws that
+land apart, or that pay at once a different amount of some outcome, is compared with the tolerance. One draw apart in
+eight exceeds the default tolerance, so most states need a single draw.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from polidiff.records.arrays import AnyArray, BoolArray, IntArray
+from polidiff.worlds.rollouts import gain_of
+from polidiff.worlds.simulator import Simulator
+from polidiff.worlds.steppers import Step, Stepper
+
+SAME = 1e-9
+MOST_COMPARISONS = 4_000  # in environments that are copied one by one
+
+
+class ApartTest:
+    """Compares next states of two actions; remembers how much was looked at."""
+
+    draws = 8
+
+    def __init__(self, world: Simulator, tolerance: float, *, use_outcomes: bool) -> None:
+        self.world = world
+        self.tolerance = tolerance
+        self.use_outcomes = use_outcomes
+        self.asked = 0
+        self.made = 0
+        self.restore_mode = "model" if world.is_model else "none"
+        self._known: dict[tuple[int, int, int], bool] = {}
+
+    @property
+    def share_made(self) -> float:
+        """Share of comparisons that were made; the others are taken as apart."""
+        return self.made / self.asked if self.asked else 1.0
+
+    def test(self, stepper: Stepper, running: IntArray, states: AnyArray, a: IntArray, b: IntArray) -> BoolArray:
+        """Whether actions `a` and `b` lead apart from the present states of the episodes `running`."""
+        self.asked += len(running)
+        self.restore_mode = stepper.restore_mode
+        if self.world.is_model:
+            self.made += len(running)
+            return self._compare(stepper, running, states, a, b)
+        if self.world.categorical:
+            return self._remembered(stepper, running, states, a, b)
+        result = np.ones(len(running), dtype=np.bool_)
+        room = max(0, MOST_COMPARISONS - self.made)
+        few = np.arange(min(room, len(running)))
+        if few.size:
+            self.made += len(few)
+            result[few] = self._compare(stepper, running[few], states[few], a[few], b[few])
+        return result
+
+    def _remembered(self, stepper: Stepper, running: IntArray, states: AnyArray, a: IntArray, b: IntArray) -> BoolArray:
+        keys = list(zip(states.ravel().astype(int).tolist(), a.tolist(), b.tolist(), strict=True))
+        fresh = [i for i, key in enumerate(keys) if key not in self._known]
+        fresh = list({keys[i]: i for i in fresh}.values())
+        if fresh:
+            at = np.array(fresh)
+            found = self._compare(stepper, running[at], states[at], a[at], b[at])
+            self._known.update({keys[i]: bool(apart) for i, apart in zip(fresh, found, strict=True)})
+        self.made += len(keys)
+        return np.array([self._known[key] for key in keys], dtype=np.bool_)
+
+    def _compare(self, stepper: Stepper, running: IntArray, states: AnyArray, a: IntArray, b: IntArray) -> BoolArray:
+        apart = np.zeros(len(running))
+        left = np.arange(len(running))
+        for draw in range(self.draws):
+            steps = [self._step(stepper, running[left], actions[left], draw) for actions in (a, b)]
+            apart[left] += self._lands_apart(states[left], (a[left], b[left]), (steps[0], steps[1]))
+            left = np.flatnonzero(apart / self.draws <= self.tolerance)
+            if not left.size:
+                break
+        return np.asarray(apart / self.draws > self.tolerance)
+
+    def _step(self, stepper: Stepper, running: IntArray, actions: IntArray, draw: int) -> Step:
+        copy = stepper.clone(running)
+        reseed = getattr(copy, "reseed", None)
+        if reseed is not None:
+            reseed(draw)
+        return copy.step(actions, np.arange(len(running)))
+
+    def _lands_apart(self, states: AnyArray, actions: tuple[IntArray, IntArray], steps: tuple[Step, Step]) -> BoolArray:
+        one, two = (np.asarray(step.next_states).reshape(len(states), -1).astype(np.float64) for step in steps)
+        scale = SAME * (1 + np.maximum(np.abs(one), np.abs(two)))
+        apart = (np.abs(one - two) > scale).any(axis=1) | (steps[0].terminated != steps[1].terminated)
+        if self.use_outcomes:
+            for outcome in self.world.outcomes:
+                gains = [gain_of(outcome, states, act, step) for act, step in zip(actions, steps, strict=True)]
+                apart |= np.abs(np.asarray(gains[0]) - np.asarray(gains[1])) > SAME
+        return np.asarray(apart)

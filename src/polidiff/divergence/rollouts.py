@@ -1,0 +1,215 @@
+"""Diverging states of a simulator, met by splitting roll-outs (Algorithm 1 of the paper, mended).
+
+Episodes of both policies are played from common starts. Where a running episode meets a diverging state, a copy of it
+takes the *other* policy's action and follows that policy from then on, up to `max_splits` times, so that every region
+is met, each with both actions. The work is bounded: when the copies would cost more than their share of `max_steps`,
+they are sampled and the share is reported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from polidiff.divergence.apart import ApartTest
+from polidiff.divergence.record import Divergence, DivergenceOptions, label_swaps
+from polidiff.policies import Policy, choose, top_actions
+from polidiff.progress import report
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.worlds.rollouts import start_stepper
+from polidiff.worlds.simulator import Simulator
+from polidiff.worlds.steppers import Stepper, joined
+
+BOTH = (0, 1)  # which policy a branch follows: current, proposed
+
+
+@dataclass
+class _Visits:
+    """What the branches have met so far, in pieces."""
+
+    states: list[AnyArray] = field(default_factory=list)
+    episode: list[IntArray] = field(default_factory=list)
+    step: list[IntArray] = field(default_factory=list)
+    differs: list[BoolArray] = field(default_factory=list)
+    top: list[tuple[IntArray, IntArray]] = field(default_factory=list)
+    chance: list[tuple[FloatArray, FloatArray]] = field(default_factory=list)
+    depth: list[int] = field(default_factory=list)
+    steps: int = 0
+    cut: int = 0  # branches that reached the horizon
+
+    def add(self, met: _Met, episode: IntArray, time: int, depth: int) -> None:
+        self.states.append(met.states)
+        self.episode.append(episode)
+        self.step.append(np.full(len(episode), time))
+        self.differs.append(met.differs)
+        self.top.append((met.a_b, met.a_e))
+        self.chance.append((met.p_b, met.p_e))
+        self.depth.append(depth)
+        self.steps += len(episode)
+
+
+@dataclass(frozen=True, eq=False)
+class _Met:
+    """What both policies do in a batch of states."""
+
+    states: AnyArray
+    a_b: IntArray
+    a_e: IntArray
+    p_b: FloatArray
+    p_e: FloatArray
+    differs: BoolArray
+
+
+@dataclass(frozen=True, eq=False)
+class _Branch:
+    """Episodes that follow one policy from where they are; the first action may be forced."""
+
+    stepper: Stepper
+    episode: IntArray  # (k,) the start they came from
+    time: int | IntArray  # decisions made before
+    follows: int  # 0 current, 1 proposed
+    depth: int  # splits behind it
+
+
+class _Splitter:
+    def __init__(
+        self, world: Simulator, policies: tuple[Policy, Policy], options: DivergenceOptions, seed: tuple[int, ...]
+    ) -> None:
+        self.world, self.policies, self.options, self.seed = world, policies, options, seed
+        self.apart = ApartTest(world, options.transition_tolerance, use_outcomes=not options.most_probable_only)
+        self.visits = _Visits()
+        self.offered = 0
+        self.taken = 0
+
+    def meet(self, stepper: Stepper, running: IntArray, states: AnyArray) -> _Met:
+        probabilities = [policy.probabilities(states) for policy in self.policies]
+        a_b = top_actions(probabilities[0])
+        a_e = top_actions(probabilities[1], prefer=a_b)
+        rows = np.arange(len(states))
+        p_b, p_e = probabilities[0][rows, a_b], probabilities[1][rows, a_e]
+        differs = (a_b != a_e) | (np.abs(p_b - p_e) > self.options.policy_tolerance)
+        swapped = np.flatnonzero(a_b != a_e)
+        if swapped.size:
+            differs[swapped] = self.apart.test(stepper, running[swapped], states[swapped], a_b[swapped], a_e[swapped])
+        return _Met(np.array(states), a_b, a_e, p_b, p_e, differs)
+
+    def play(self, branch: _Branch, *, share: float) -> list[_Branch]:
+        """Play a branch to its end; split off a sampled `share` of the diverging states it meets."""
+        stepper, follows = branch.stepper, branch.follows
+        running = np.arange(len(branch.episode))
+        offset = np.asarray(branch.time)
+        children: list[tuple[Stepper, IntArray, IntArray]] = []
+        states = stepper.states
+        rng = np.random.default_rng((*self.seed, branch.depth, follows, 99))
+        for time in range(self.world.horizon):
+            met = self.meet(stepper, running, states)
+            start = offset if offset.ndim == 0 else offset[running]
+            self.visits.add(met, branch.episode[running], int(time + np.median(start)), branch.depth)
+            split = np.flatnonzero(met.differs & (met.a_b != met.a_e))
+            if branch.depth < self.options.max_splits:
+                self.offered += len(split)
+            split = split[rng.random(len(split)) < share]
+            if split.size:
+                children.append(self._split_off(stepper, running, met, split, branch, start + time))
+            actions = choose(self.policies[follows], states, partial(rng.random, len(states)))
+            step = stepper.step(actions, running)
+            alive = ~(step.terminated | step.truncated)
+            running, states = running[alive], step.next_states[alive]
+            if not running.size:
+                break
+        self.visits.cut += len(running)
+        children = [child for child in children if len(child[1])]
+        if not children:
+            return []
+        steppers, episodes, times = zip(*children, strict=True)
+        return [
+            _Branch(
+                joined(list(steppers)),
+                np.concatenate(episodes),
+                np.concatenate(times),
+                1 - follows,
+                branch.depth + 1,
+            )
+        ]
+
+    def _split_off(
+        self, stepper: Stepper, running: IntArray, met: _Met, split: IntArray, branch: _Branch, time: IntArray
+    ) -> tuple[Stepper, IntArray, IntArray]:
+        child = stepper.clone(running[split])
+        other = (met.a_e if branch.follows == 0 else met.a_b)[split]
+        step = child.step(other, np.arange(len(split)))
+        alive = np.flatnonzero(~(step.terminated | step.truncated))
+        self.taken += len(split)
+        times = np.broadcast_to(time, running.shape)[split] + 1
+        return (
+            child.clone(alive) if len(alive) < len(split) else child,
+            branch.episode[running[split]][alive],
+            times[alive],
+        )
+
+
+def divergence_in_simulator(
+    world: Simulator, current: Policy, proposed: Policy, options: DivergenceOptions, *, seed: int
+) -> Divergence:
+    """Compare two policies on the states that either reaches, alone or taking turns."""
+    splitter = _Splitter(world, (current, proposed), options, (seed, 11))
+    count = options.starts or (1000 if world.is_model else 200)
+    level = [_Branch(start_stepper(world, count, (seed, 12)), np.arange(count), 0, k, 0) for k in BOTH]
+    price = _price_of_splitting(splitter, level[0]) if options.max_splits else 0.0
+    for depth in range(options.max_splits + 1):
+        levels_left = options.max_splits - depth
+        children: list[_Branch] = []
+        for branch in level:
+            room = max(0, options.max_steps - splitter.visits.steps) / (2 * levels_left) if levels_left else 0.0
+            cost = price * len(branch.episode)
+            share = min(1.0, room / cost) if cost > 0 else float(levels_left > 0)
+            children += splitter.play(branch, share=share)
+        report("splitting roll-outs", (depth + 1) / (options.max_splits + 1))
+        level = children
+    return _assemble(world, splitter)
+
+
+def _price_of_splitting(splitter: _Splitter, root: _Branch) -> float:
+    """Steps that splitting everywhere would cost per episode: diverging states met times length, from a few episodes."""
+    probe = _Splitter(splitter.world, splitter.policies, splitter.options, splitter.seed)
+    few = np.arange(min(len(root.episode), 32))
+    probe.play(_Branch(root.stepper.clone(few), root.episode[few], 0, root.follows, 0), share=0.0)
+    return probe.offered * probe.visits.steps / len(few) ** 2
+
+
+def _assemble(world: Simulator, splitter: _Splitter) -> Divergence:
+    met = splitter.visits
+    states = np.concatenate(met.states)
+    a_b, a_e = (np.concatenate([pair[k] for pair in met.top]) for k in BOTH)
+    p_b, p_e = (np.concatenate([pair[k] for pair in met.chance]) for k in BOTH)
+    differs = np.concatenate(met.differs)
+    depth = np.repeat(met.depth, [len(e) for e in met.episode])
+    names = tuple(action.name for action in world.actions)
+    label, swaps = label_swaps(differs, a_b, a_e, (p_b, p_e), names)
+    judged = np.where(depth == 0, 1.0, 0.0)
+    weight = np.where(depth == 0, 0.5 / max(1, (depth == 0).sum()), 0.5 / max(1, (depth > 0).sum()))
+    facts: dict[str, str | float | int] = {
+        "visited states": len(states),
+        "episodes": int(met.episode[0].size) * 2,
+        "splits": splitter.taken,
+        "share of splits followed": splitter.taken / splitter.offered if splitter.offered else 1.0,
+        "draws per comparison of next states": splitter.apart.draws,
+        "share of comparisons made": splitter.apart.share_made,
+        "restore mode": splitter.apart.restore_mode,
+        "branches cut at the horizon": met.cut,
+    }
+    return Divergence(
+        states=states,
+        features=world.features_of(states),
+        label=label,
+        swaps=swaps,
+        current=a_b,
+        proposed=a_e,
+        weight=weight / weight.sum(),
+        judged=judged / judged.sum(),
+        episode=np.concatenate(met.episode),
+        first=np.concatenate(met.step).astype(float),
+        facts=facts,
+    )

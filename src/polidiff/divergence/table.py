@@ -1,0 +1,71 @@
+r"""Diverging states of a table, all of them.
+
+A state diverges when the policies act differently there,
+
+.. math:: a_b \ne a_e \quad\text{or}\quad |\pi_b(a_b \mid s) - \pi_e(a_e \mid s)| > \kappa_\pi,
+
+and it matters: the total variation of the two next-state distributions exceeds :math:`\kappa_T`, or some outcome
+differs at once. The paper's own second condition looks at the most probable next state only; it is blind where several
+are equally likely, and is kept for the reproduction.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from polidiff.divergence.record import Divergence, DivergenceOptions, label_swaps
+from polidiff.evaluation.exact import ExactEvaluator, outcome_tensor
+from polidiff.policies import top_actions
+from polidiff.records.arrays import BoolArray, FloatArray
+from polidiff.worlds.tabular import TabularMDP
+
+IMMEDIATE = 1e-9
+
+
+def divergence_in_table(
+    world: TabularMDP, current: FloatArray, proposed: FloatArray, options: DivergenceOptions
+) -> Divergence:
+    """Compare two policies (S, A) in every state that either can reach, alone or taking turns."""
+    a_b = top_actions(current)
+    a_e = top_actions(proposed, prefer=a_b)
+    rows = np.arange(world.n_states)
+    p_b, p_e = current[rows, a_b], proposed[rows, a_e]
+    acts = (a_b != a_e) | (np.abs(p_b - p_e) > options.policy_tolerance)
+    matters = _matters(world, current, proposed, options)
+    visits = [ExactEvaluator(world, table).visits() for table in (current, proposed, (current + proposed) / 2)]
+    reached = (visits[2] > 0) & ~world.absorbing
+    differs = acts & matters & reached
+    keep = np.flatnonzero(reached)
+    names = tuple(action.name for action in world.actions)
+    label, swaps = label_swaps(differs[keep], a_b[keep], a_e[keep], (p_b[keep], p_e[keep]), names)
+    shares = [v[keep] / v[keep].sum() for v in visits]
+    return Divergence(
+        states=keep,
+        features=world.features_of(keep),
+        label=label,
+        swaps=swaps,
+        current=a_b[keep],
+        proposed=a_e[keep],
+        weight=sum(shares) / 3,
+        judged=(shares[0] + shares[1]) / 2,
+        episode=np.full(len(keep), -1),
+        first=np.full(len(keep), np.nan),
+        facts={"states compared": len(keep), "states in the table": world.n_states},
+    )
+
+
+def _matters(world: TabularMDP, current: FloatArray, proposed: FloatArray, options: DivergenceOptions) -> BoolArray:
+    moves_b, moves_e = world.policy_moves(current), world.policy_moves(proposed)
+    if options.most_probable_only:
+        return _most_probable_differs(moves_b, moves_e, options.transition_tolerance)
+    apart = np.asarray(abs(moves_b - moves_e).sum(axis=1)).ravel() / 2
+    gains = outcome_tensor(world)
+    at_once = np.abs(np.einsum("sa,sam->sm", current - proposed, gains)).max(axis=1) > IMMEDIATE
+    return np.asarray((apart > options.transition_tolerance) | at_once)
+
+
+def _most_probable_differs(moves_b: sparse.csr_array, moves_e: sparse.csr_array, tolerance: float) -> BoolArray:
+    to_b, to_e = (np.asarray(moves.argmax(axis=1)).ravel() for moves in (moves_b, moves_e))
+    p_b, p_e = (np.asarray(moves.max(axis=1).toarray()).ravel() for moves in (moves_b, moves_e))
+    return np.asarray((to_b != to_e) | (np.abs(p_b - p_e) > tolerance))
