@@ -2,12 +2,17 @@
 
 from polidiff.policies.adapters import as_policy
 from polidiff.policies.callables import CallablePolicy
+from polidiff.policies.discretised import Discretised
+from polidiff.policies.greedy import GreedyPolicy
 from polidiff.policies.patched import PatchedPolicy, difference
 from polidiff.policies.protocol import Policy, choose, one_hot, top_actions
+from polidiff.policies.stored import save_policy
 from polidiff.policies.tables import TablePolicy, table_policy
 
 __all__ = [
     "CallablePolicy",
+    "Discretised",
+    "GreedyPolicy",
     "PatchedPolicy",
     "Policy",
     "TablePolicy",
@@ -15,6 +20,7 @@ __all__ = [
     "choose",
     "difference",
     "one_hot",
+    "save_policy",
     "table_policy",
     "top_actions",
 ]

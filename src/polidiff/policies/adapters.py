@@ -1,7 +1,14 @@
-"""One function that turns whatever people have into a policy."""
+"""One function that turns whatever people have into a policy.
+
+A library's model is recognised by what it can do, never by importing the library: whoever holds such an object has
+the library already.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,32 +18,166 @@ from polidiff.policies.callables import CallablePolicy
 from polidiff.policies.protocol import Policy
 from polidiff.policies.tables import table_policy
 
+Adapter = Callable[[Any, int | None, str | None], Policy]
 
-def as_policy(obj: Any, *, n_actions: int | None = None, n_states: int | None = None) -> Policy:
-    """A policy from an object that is one, a table, or a function.
+
+def as_policy(
+    obj: Any,
+    *,
+    n_actions: int | None = None,
+    n_states: int | None = None,
+    output: str | None = None,
+    greedy: bool = False,
+    trust: bool = False,
+) -> Policy:
+    """A policy from an object that is one, a table, a model, a file, or a function.
 
     Parameters
     ----------
-    obj : policy, array-like or callable
-        (S,) action indices, (S, A) probabilities, or a function of a batch of states or of one state.
+    obj : policy, array-like, model, path or callable
+        Recognised in this order: a policy; (S,) action indices or (S, A) probabilities; Stable-Baselines3; d3rlpy;
+        RLlib; tianshou; an agent in the style of CleanRL; a torch module; a scikit-learn classifier; an ONNX file
+        or session; a function of a batch of states or of one state. A path is read first (see `read_object`).
     n_actions, n_states : int, optional
         What the world has; checked where the object tells, needed where it does not.
+    output : {"logits", "probabilities", "values", "action"}, optional
+        How to read the numbers of a torch module or ONNX model, where they do not tell themselves.
+    greedy : bool
+        Always take the most probable action.
+    trust : bool
+        Whether a file may run code while it is loaded.
     """
+    policy = _recognised(obj, n_actions, n_states, output, trust)
+    if not greedy:
+        return policy
+    from polidiff.policies.greedy import GreedyPolicy
+
+    return GreedyPolicy(policy)
+
+
+def _recognised(obj: Any, n_actions: int | None, n_states: int | None, output: str | None, trust: bool) -> Policy:
     if isinstance(obj, CallablePolicy):
         return CallablePolicy(obj.function, n_actions) if n_actions is not None else obj
     if callable(getattr(obj, "probabilities", None)):
-        if n_actions is not None and obj.n_actions != n_actions:
-            raise InvalidPolicyError(f"the world has {n_actions} actions; the policy has {obj.n_actions}")
-        policy: Policy = obj
-        return policy
+        return _checked(obj, n_actions)
     if isinstance(obj, (np.ndarray, list, tuple)):
         array = np.asarray(obj)
         if array.dtype == object or not np.issubdtype(array.dtype, np.number):
             raise InvalidPolicyError(f"a policy table must hold numbers; got {array.dtype} of shape {array.shape}")
         return table_policy(array, n_actions, n_states)
+    if isinstance(obj, (str, os.PathLike)):
+        return _from_file(Path(obj), n_actions, n_states, output, trust)
+    for recognises, adapter in _LIBRARIES:
+        if recognises(obj):
+            return _checked(adapter(obj, n_actions, output), n_actions)
     if callable(obj):
         return CallablePolicy(obj, n_actions)
-    raise InvalidPolicyError(
-        f"expected a policy, a table or a function; got {type(obj).__name__}. Hint: (S,) action indices, "
+    raise InvalidPolicyError(_not_recognised(obj))
+
+
+def _from_file(path: Path, n_actions: int | None, n_states: int | None, output: str | None, trust: bool) -> Policy:
+    if path.suffix.lower() == ".onnx":
+        from polidiff.policies.onnx_models import OnnxPolicy
+
+        if not path.is_file():
+            raise InvalidPolicyError(f"there is no policy file {str(path)!r}")
+        return _checked(OnnxPolicy.read(path, output=output, n_actions=n_actions), n_actions)
+    from polidiff.policies.files import read_object
+
+    found = read_object(path, trust=trust)
+    if isinstance(found, dict):
+        from polidiff.policies.stored import from_stored
+
+        found = from_stored(found, path, trust=trust)
+    elif isinstance(found, (str, os.PathLike)):
+        raise InvalidPolicyError(f"{path.name} holds a text, not a policy")
+    return _recognised(found, n_actions, n_states, output, trust)
+
+
+def _checked(policy: Policy, n_actions: int | None) -> Policy:
+    if n_actions is not None and policy.n_actions != n_actions:
+        raise InvalidPolicyError(f"the world has {n_actions} actions; the policy has {policy.n_actions}")
+    return policy
+
+
+def _can(*names: str) -> Callable[[Any], bool]:
+    return lambda obj: all(callable(getattr(obj, name, None)) for name in names)
+
+
+def _stable_baselines(obj: Any, n_actions: int | None, output: str | None) -> Policy:
+    from polidiff.policies.libraries import StableBaselinesPolicy
+
+    return StableBaselinesPolicy(obj)
+
+
+def _d3rlpy(obj: Any, n_actions: int | None, output: str | None) -> Policy:
+    from polidiff.policies.libraries import D3rlpyPolicy
+
+    return D3rlpyPolicy(obj, n_actions)
+
+
+def _rllib(obj: Any, n_actions: int | None, output: str | None) -> Policy:
+    from polidiff.policies.libraries import RllibPolicy
+
+    return RllibPolicy(obj if _can("forward_inference")(obj) else obj.get_module(), n_actions)
+
+
+def _tianshou(obj: Any, n_actions: int | None, output: str | None) -> Policy:
+    from polidiff.policies.libraries import TianshouPolicy
+
+    return TianshouPolicy(obj if _can("compute_action")(obj) else obj.policy, n_actions)
+
+
+def _agent(obj: Any, n_actions: int | None, output: str | None) -> Policy:
+    from polidiff.policies.torch_modules import ActorPolicy
+
+    return ActorPolicy(obj, n_actions=n_actions)
+
+
+def _torch_module(obj: Any, n_actions: int | None, output: str | None) -> Policy:
+    from polidiff.policies.torch_modules import TorchPolicy
+
+    return TorchPolicy(obj, output=output, n_actions=n_actions)
+
+
+def _classifier(obj: Any, n_actions: int | None, output: str | None) -> Policy:
+    from polidiff.policies.estimators import ClassifierPolicy
+
+    return ClassifierPolicy(obj, n_actions)
+
+
+def _onnx_session(obj: Any, n_actions: int | None, output: str | None) -> Policy:
+    raise InvalidPolicyError("give the path of the .onnx file instead of its session, so that workers can load it too")
+
+
+def _is_classifier(obj: Any) -> bool:
+    return _can("predict")(obj) and (hasattr(obj, "classes_") or _can("predict_proba")(obj))
+
+
+def _is_agent(obj: Any) -> bool:
+    return _can("parameters")(obj) and (_can("get_action_and_value")(obj) or _can("actor")(obj))
+
+
+_LIBRARIES: tuple[tuple[Callable[[Any], bool], Adapter], ...] = (
+    (lambda obj: _can("predict", "policy")(obj) and hasattr(obj, "action_space"), _stable_baselines),
+    (_can("predict", "predict_value"), _d3rlpy),
+    (lambda obj: _can("forward_inference")(obj) or _can("get_module", "train")(obj), _rllib),
+    (lambda obj: _can("compute_action")(obj) or _can("compute_action")(getattr(obj, "policy", None)), _tianshou),
+    (_is_agent, _agent),
+    (_can("forward", "parameters"), _torch_module),
+    (_is_classifier, _classifier),
+    (_can("run", "get_inputs", "get_outputs"), _onnx_session),
+)
+
+
+def _not_recognised(obj: Any) -> str:
+    name = type(obj).__name__
+    if _can("predict")(obj):
+        return (
+            f"it is not clear how {name} is a policy: it predicts, but has no classes. Hint: pass a function that "
+            "gives actions or probabilities, or Discretised(model, bins) if it predicts real numbers"
+        )
+    return (
+        f"expected a policy, a table, a model, a file or a function; got {name}. Hint: (S,) action indices, "
         "(S, A) probabilities, or a function of states"
     )

@@ -1,0 +1,97 @@
+"""A policy that chooses real numbers, made to choose among levels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from polidiff.errors import InvalidPolicyError
+from polidiff.policies.observations import observed, rows_of
+from polidiff.policies.protocol import one_hot
+from polidiff.policies.torch_modules import called, in_batches
+from polidiff.records.arrays import AnyArray, FloatArray
+
+
+class Discretised:
+    r"""The level nearest to what a continuous policy would do.
+
+    .. math:: a(s) = \arg\min_a \sum_j \left( \frac{b_{aj} - u_j(s)}{w_j} \right)^2
+
+    Parameters
+    ----------
+    policy : model or function
+        Gives the action :math:`u(s)`, real numbers (n, d); of a model that draws its actions, the mean.
+    bins : array (A, d), array (A,) or int
+        The levels :math:`b_a`; a number makes that many per dimension, evenly spread over the policy's action space.
+        Distances are measured in spans :math:`w_j` of the levels.
+
+    Examples
+    --------
+    >>> policy = Discretised(lambda states: states * 0.5, bins=[-1.0, 0.0, 1.0])
+    >>> policy.probabilities(np.array([[0.2], [1.6]]))
+    array([[0., 1., 0.],
+           [0., 0., 1.]])
+    """
+
+    def __init__(self, policy: Any, bins: npt.ArrayLike) -> None:
+        self.policy = policy
+        self.bins = _levels(policy, bins)
+        span = np.ptp(self.bins, axis=0)
+        self._span = np.where(span > 0, span, 1.0)
+
+    @property
+    def n_actions(self) -> int:
+        """How many levels there are."""
+        return len(self.bins)
+
+    def probabilities(self, states: Any) -> FloatArray:
+        """Probability 1 for the nearest level."""
+        batch = np.asarray(states)
+        if not len(batch):
+            return np.zeros((0, self.n_actions))
+        chosen = _real_actions(self.policy, batch).astype(np.float64)
+        width = self.bins.shape[1]
+        if chosen.size != len(batch) * width:
+            raise InvalidPolicyError(
+                f"the levels have {width} numbers each; the policy answered {len(batch)} states with shape "
+                f"{chosen.shape}"
+            )
+        gap = (chosen.reshape(len(batch), 1, width) - self.bins[None]) / self._span
+        return one_hot((gap**2).sum(axis=2).argmin(axis=1), self.n_actions)
+
+
+def _levels(policy: Any, bins: npt.ArrayLike) -> FloatArray:
+    if isinstance(bins, (int, np.integer)) and not isinstance(bins, bool):
+        space = getattr(policy, "action_space", None)
+        if space is None or not np.isfinite([space.low, space.high]).all():
+            raise InvalidPolicyError(
+                "a number of bins needs a policy with a bounded action_space. Hint: give the levels"
+            )
+        axes = [
+            np.linspace(low, high, int(bins)) for low, high in zip(space.low.ravel(), space.high.ravel(), strict=True)
+        ]
+        return np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1).astype(np.float64)
+    table = np.asarray(bins, dtype=np.float64)
+    if table.ndim not in (1, 2) or len(table) < 2 or not np.isfinite(table).all():
+        raise InvalidPolicyError(
+            f"bins must be at least two levels, (A,) or (A, d) finite numbers; got shape {table.shape}"
+        )
+    return table.reshape(len(table), -1)
+
+
+def _real_actions(policy: Any, batch: AnyArray) -> AnyArray:
+    if callable(getattr(policy, "predict", None)):
+        space = getattr(policy, "observation_space", None)
+        if space is None:
+            return np.asarray(policy.predict(rows_of(batch).astype(np.float32)))
+        return np.asarray(policy.predict(observed(space, batch, type(policy).__name__), deterministic=True)[0])
+    if callable(getattr(policy, "parameters", None)) and callable(getattr(policy, "forward", None)):
+        return in_batches(lambda part: called(policy, policy, part), rows_of(batch))
+    if not callable(policy):
+        raise InvalidPolicyError(f"expected a model or a function that gives real numbers; got {type(policy).__name__}")
+    answer = np.asarray(policy(batch))
+    if len(answer) == len(batch):
+        return answer
+    return np.asarray([policy(state) for state in batch])

@@ -1,0 +1,200 @@
+"""Policies from files. What only holds numbers is read freely; what runs code when it is loaded needs trust."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from polidiff.errors import InvalidPolicyError, MissingExtraError, UntrustedFileError
+from polidiff.records.arrays import AnyArray
+
+KEYS = ("policy", "probabilities", "actions", "table")
+CODE = {
+    ".pkl": "a pickle",
+    ".pickle": "a pickle",
+    ".joblib": "a pickle",
+    ".pt": "a pickle of torch objects",
+    ".pth": "a pickle of torch objects",
+    ".zip": "a Stable-Baselines3 archive with pickled parts",
+    ".d3": "a d3rlpy archive with pickled parts",
+}
+
+
+def read_object(path: str | os.PathLike[str], *, trust: bool = False) -> Any:
+    """What a file holds: an array, a model, or the JSON form of a policy, still to be made a policy.
+
+    Parameters
+    ----------
+    path : path
+        ``.npz``, ``.npy``, ``.csv`` and ``.json`` hold numbers. ``.zip``, ``.d3``, ``.pkl``, ``.joblib`` and ``.pt``
+        run code when loaded.
+    trust : bool
+        Whether such code may run.
+    """
+    file = Path(path)
+    suffix = file.suffix.lower()
+    readers: dict[str, Callable[[Path], Any]] = {".npz": _npz, ".npy": _npy, ".csv": _csv, ".json": _json}
+    loaders: dict[str, Callable[[Path], Any]] = {
+        ".pkl": _pickle,
+        ".pickle": _pickle,
+        ".joblib": _pickle,
+        ".pt": _torch,
+        ".pth": _torch,
+        ".zip": _zip,
+        ".d3": _d3,
+    }
+    if suffix not in readers and suffix not in loaders:
+        raise InvalidPolicyError(
+            f"a policy file must end in {', '.join([*readers, '.onnx', *loaders])}; got {file.name!r}"
+        )
+    if not file.is_file():
+        raise InvalidPolicyError(f"there is no policy file {str(path)!r}")
+    if suffix in loaders and not trust:
+        raise UntrustedFileError(
+            f"{file.name} is {CODE[suffix]}: loading it runs whatever code it contains, and nothing was loaded. Hint: "
+            "if you know who made it, allow it with trust=True (--trust on the command line), or export to ONNX"
+        )
+    return (loaders[suffix] if suffix in loaders else readers[suffix])(file)
+
+
+def _npz(file: Path) -> AnyArray:
+    try:
+        with np.load(file, allow_pickle=False) as archive:
+            names = archive.files
+            key = next((key for key in KEYS if key in names), names[0] if len(names) == 1 else None)
+            if key is None:
+                raise InvalidPolicyError(
+                    f"{file.name} must hold one array, or one named {' or '.join(KEYS)}; it has {names}"
+                )
+            return np.asarray(archive[key])
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise _unreadable(file, error) from error
+
+
+def _npy(file: Path) -> AnyArray:
+    try:
+        return np.asarray(np.load(file, allow_pickle=False))
+    except (OSError, ValueError, EOFError) as error:
+        raise _unreadable(file, error) from error
+
+
+def _json(file: Path) -> Any:
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise _unreadable(file, error) from error
+    if isinstance(data, dict) and "schema" not in data:
+        key = next((key for key in KEYS if key in data), None)
+        if key is None:
+            raise InvalidPolicyError(
+                f"{file.name} must hold a table, or one under {' or '.join(KEYS)}; it has {sorted(data)[:5]}"
+            )
+        return data[key]
+    return data
+
+
+def _csv(file: Path) -> AnyArray:
+    """Columns ``action``, or one per action with probabilities; a column ``state`` gives the order of rows."""
+    try:
+        with file.open(newline="", encoding="utf-8-sig") as stream:
+            rows = [row for row in csv.reader(stream) if row]
+        header = None if not rows or _is_number(rows[0][0]) else [name.strip().lower() for name in rows.pop(0)]
+        table = np.array([[float(entry) for entry in row] for row in rows])
+    except (OSError, ValueError) as error:
+        raise _unreadable(file, error) from error
+    if table.ndim != 2 or not table.size:
+        raise InvalidPolicyError(f"{file.name} must hold rows of the same length; got {len(rows)} rows")
+    if header is not None and "state" in header:
+        order = table[:, header.index("state")]
+        if not np.array_equal(np.sort(order), np.arange(len(table))):
+            raise InvalidPolicyError(
+                f"column state of {file.name} must hold every index from 0 to {len(table) - 1} once"
+            )
+        table = np.delete(table[np.argsort(order)], header.index("state"), axis=1)
+        header = [name for name in header if name != "state"]
+    if header is not None and "action" in header:
+        return np.asarray(table[:, header.index("action")])
+    return table[:, 0] if table.shape[1] == 1 else table
+
+
+def _pickle(file: Path) -> Any:
+    import joblib
+
+    try:
+        return joblib.load(file)
+    except Exception as error:
+        raise _unreadable(file, error) from error
+
+
+def _torch(file: Path) -> Any:
+    try:
+        import torch
+    except ImportError:
+        raise MissingExtraError("torch", "torch") from None
+    try:
+        module = torch.load(file, map_location="cpu", weights_only=False)
+    except Exception as error:
+        raise _unreadable(file, error) from error
+    if isinstance(module, dict):
+        raise InvalidPolicyError(
+            f"{file.name} holds weights only ({len(module)} entries), not a module. Hint: build the module, "
+            "load_state_dict(torch.load(path)), and pass the module"
+        )
+    return module
+
+
+def _zip(file: Path) -> Any:
+    try:
+        import stable_baselines3
+    except ImportError:
+        raise MissingExtraError("stable-baselines3", "sb3") from None
+    try:
+        with zipfile.ZipFile(file) as archive:
+            data = json.loads(archive.read("data"))
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        raise InvalidPolicyError(f"{file.name} is not an archive of Stable-Baselines3: {error}") from error
+    name = _algorithm(data)
+    return getattr(stable_baselines3, name).load(file, device="cpu")
+
+
+def _algorithm(data: dict[str, Any]) -> str:
+    """The algorithm that wrote an archive, told by its settings (the archive does not name it)."""
+    if "exploration_fraction" in data:
+        return "DQN"
+    if "clip_range" in data:
+        return "PPO"
+    if "policy_delay" in data:
+        return "TD3"
+    if "target_entropy" in data:
+        return "SAC"
+    return "A2C"
+
+
+def _d3(file: Path) -> Any:
+    try:
+        import d3rlpy
+    except ImportError:
+        raise InvalidPolicyError(
+            f"{file.name} needs d3rlpy, which is not installed. Hint: pip install d3rlpy"
+        ) from None
+    return d3rlpy.load_learnable(str(file))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _unreadable(file: Path, error: BaseException) -> InvalidPolicyError:
+    lines = str(error).splitlines()
+    return InvalidPolicyError(f"{file.name} cannot be read as a policy: {lines[0] if lines else type(error).__name__}")

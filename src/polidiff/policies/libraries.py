@@ -1,0 +1,156 @@
+"""Models of reinforcement-learning libraries, recognised by what they can do."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from polidiff.errors import InvalidPolicyError
+from polidiff.policies.answers import CONTINUOUS, as_probabilities, normalised
+from polidiff.policies.observations import action_count, check_width, observed, rows_of
+from polidiff.policies.torch_modules import as_array, in_batches
+from polidiff.records.arrays import AnyArray, FloatArray
+
+
+class StableBaselinesPolicy:
+    """PPO and A2C by their action distribution, DQN by the largest value of its Q network, others by `predict`."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.what = f"Stable-Baselines3 {type(model).__name__}"
+        self.n_actions: int = action_count(model.action_space, self.what)
+        if hasattr(model.policy, "lstm_actor"):
+            raise InvalidPolicyError(f"{self.what} remembers past states; a policy here sees the present state only")
+
+    def probabilities(self, states: Any) -> FloatArray:
+        """Probabilities of the model's actions."""
+        rows = rows_of(states)
+        return in_batches(self._batch, rows) if len(rows) else np.zeros((0, self.n_actions))
+
+    def _batch(self, rows: AnyArray) -> AnyArray:
+        import torch
+
+        policy = self.model.policy
+        observations = observed(self.model.observation_space, rows, self.what)
+        policy.set_training_mode(False)
+        with torch.no_grad():
+            if hasattr(policy, "get_distribution"):
+                tensor, _ = policy.obs_to_tensor(observations)
+                return normalised(_joint(policy.get_distribution(tensor).distribution), self.what)
+            if hasattr(policy, "q_net"):
+                tensor, _ = policy.obs_to_tensor(observations)
+                return as_probabilities(as_array(policy.q_net(tensor)), len(rows), output="values", what=self.what)
+        actions, _ = self.model.predict(observations, deterministic=True)
+        return as_probabilities(actions, len(rows), output="action", n_actions=self.n_actions, what=self.what)
+
+
+class D3rlpyPolicy:
+    """A d3rlpy algorithm: the action it predicts."""
+
+    def __init__(self, algorithm: Any, n_actions: int | None = None) -> None:
+        self.algorithm = algorithm
+        self.what = f"d3rlpy {type(algorithm).__name__}"
+        found = getattr(algorithm, "action_size", None) or n_actions
+        if not found:
+            raise InvalidPolicyError(
+                f"{self.what} does not tell how many actions there are. Hint: as_policy(..., n_actions=)"
+            )
+        self.n_actions: int = int(found)
+
+    def probabilities(self, states: Any) -> FloatArray:
+        """Probability 1 for the predicted action."""
+        rows = rows_of(states)
+        if not len(rows):
+            return np.zeros((0, self.n_actions))
+        shape = getattr(self.algorithm, "observation_shape", None)
+        if shape is not None:
+            check_width(rows, int(np.prod(shape)), self.what)
+            rows = rows.reshape(len(rows), *shape)
+        actions = np.asarray(self.algorithm.predict(rows.astype(np.float32)))
+        if not np.issubdtype(actions.dtype, np.integer):
+            raise InvalidPolicyError(f"actions must be discrete; {self.what} predicts real numbers. {CONTINUOUS}")
+        return as_probabilities(actions, len(rows), output="action", n_actions=self.n_actions, what=self.what)
+
+
+class RllibPolicy:
+    """An RLlib module (new stack): the inputs of its categorical distribution, or the actions it infers."""
+
+    def __init__(self, module: Any, n_actions: int | None = None) -> None:
+        self.module = module
+        self.what = f"RLlib {type(module).__name__}"
+        space = getattr(module, "action_space", None)
+        found = action_count(space, self.what) if space is not None else n_actions
+        if found is None:
+            raise InvalidPolicyError(
+                f"{self.what} does not tell how many actions there are. Hint: as_policy(..., n_actions=)"
+            )
+        self.n_actions: int = found
+
+    def probabilities(self, states: Any) -> FloatArray:
+        """Probabilities of the module's actions."""
+        rows = rows_of(states)
+        return in_batches(self._batch, rows) if len(rows) else np.zeros((0, self.n_actions))
+
+    def _batch(self, rows: AnyArray) -> AnyArray:
+        import torch
+
+        space = getattr(self.module, "observation_space", None)
+        batch = observed(space, rows, self.what) if space is not None else rows.astype(np.float32)
+        with torch.no_grad():
+            answer = self.module.forward_inference({"obs": torch.as_tensor(batch)})
+        if "action_dist_inputs" in answer:
+            logits = as_array(answer["action_dist_inputs"])
+            return as_probabilities(logits, len(rows), output="logits", n_actions=self.n_actions, what=self.what)
+        if "actions" in answer:
+            actions = as_array(answer["actions"])
+            return as_probabilities(actions, len(rows), output="action", n_actions=self.n_actions, what=self.what)
+        raise InvalidPolicyError(f"{self.what} must infer action_dist_inputs or actions; it gave {sorted(answer)}")
+
+
+class TianshouPolicy:
+    """A tianshou policy: its distribution, or the action it computes."""
+
+    def __init__(self, policy: Any, n_actions: int | None = None) -> None:
+        self.policy = policy
+        self.what = f"tianshou {type(policy).__name__}"
+        space = getattr(policy, "action_space", None)
+        found = action_count(space, self.what) if space is not None else n_actions
+        if found is None:
+            raise InvalidPolicyError(
+                f"{self.what} does not tell how many actions there are. Hint: as_policy(..., n_actions=)"
+            )
+        self.n_actions: int = found
+
+    def probabilities(self, states: Any) -> FloatArray:
+        """Probabilities of the policy's actions."""
+        rows = rows_of(states)
+        return in_batches(self._batch, rows) if len(rows) else np.zeros((0, self.n_actions))
+
+    def _batch(self, rows: AnyArray) -> AnyArray:
+        import torch
+
+        batch_of = import_module("tianshou.data").Batch
+
+        space = getattr(self.policy, "observation_space", None)
+        batch = observed(space, rows, self.what) if space is not None else rows.astype(np.float32)
+        self.policy.eval()
+        with torch.no_grad():
+            answer = self.policy(batch_of(obs=batch, info={}))
+        distribution = getattr(answer, "dist", None)
+        if distribution is not None and hasattr(distribution, "probs"):
+            return normalised(_joint(distribution), self.what)
+        actions = np.asarray(answer.act)
+        return as_probabilities(actions, len(rows), output="action", n_actions=self.n_actions, what=self.what)
+
+
+def _joint(distribution: Any) -> FloatArray:
+    """Probabilities (n, A) of one categorical distribution, or of all combinations of several."""
+    parts = distribution if isinstance(distribution, list) else [distribution]
+    joint: FloatArray | None = None
+    for part in parts:
+        own = as_array(part.probs).astype(np.float64)
+        joint = own if joint is None else (joint[:, :, None] * own[:, None, :]).reshape(len(own), -1)
+    assert joint is not None
+    return joint

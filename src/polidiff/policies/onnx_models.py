@@ -1,0 +1,153 @@
+"""ONNX models, run by onnxruntime. The file holds a graph of operations and no code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from polidiff.errors import InvalidPolicyError, MissingExtraError
+from polidiff.policies.answers import OUTPUTS, as_probabilities
+from polidiff.policies.observations import check_width, rows_of
+from polidiff.policies.protocol import top_actions
+from polidiff.records.arrays import AnyArray, FloatArray
+
+DTYPES = {
+    "tensor(float)": np.float32,
+    "tensor(double)": np.float64,
+    "tensor(int64)": np.int64,
+    "tensor(int32)": np.int32,
+}
+KINDS = (
+    ("prob", "probabilities"),
+    ("logit", "logits"),
+    ("q_value", "values"),
+    ("label", "action"),
+    ("action", "action"),
+)
+
+
+class OnnxPolicy:
+    """A model with one input of observations; `output` names one of its outputs, or how to read the only one."""
+
+    def __init__(
+        self, model: bytes, *, output: str | None = None, n_actions: int | None = None, name: str = "model"
+    ) -> None:
+        self.model = model
+        self.output = output
+        self.what = f"ONNX model {name}"
+        self._name = name
+        self._session = _session(model, self.what)
+        self._input = _only_input(self._session, self.what)
+        self._chosen, self._kind = _choice(self._session, output, self.what)
+        self._n_actions = n_actions if n_actions is not None else self._declared_width()
+
+    @classmethod
+    def read(cls, path: Path, *, output: str | None = None, n_actions: int | None = None) -> OnnxPolicy:
+        """The policy stored in a file."""
+        return cls(path.read_bytes(), output=output, n_actions=n_actions, name=path.name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (self.model, self.output, self._n_actions, self._name)
+
+    @property
+    def n_actions(self) -> int:
+        """How many actions there are."""
+        if self._n_actions is None:
+            raise InvalidPolicyError(
+                f"{self.what} does not tell how many actions there are. Hint: as_policy(..., n_actions=)"
+            )
+        return self._n_actions
+
+    def probabilities(self, states: Any) -> FloatArray:
+        """Answers of the model, as probabilities."""
+        rows = rows_of(states)
+        if not len(rows):
+            return np.zeros((0, self.n_actions))
+        shape = self._input.shape
+        if len(shape) == 2 and isinstance(shape[1], int):
+            check_width(rows, shape[1], self.what)
+        batch = rows.astype(DTYPES[self._input.type])
+        single = bool(shape) and shape[0] == 1
+        parts = [batch[i : i + 1] for i in range(len(batch))] if single else [batch]
+        answers = [self._session.run(self._chosen, {self._input.name: part}) for part in parts]
+        columns = [_stacked([answer[j] for answer in answers], self.n_actions) for j in range(len(self._chosen))]
+        table = as_probabilities(columns[0], len(rows), output=self._kind, n_actions=self._n_actions, what=self.what)
+        if len(columns) == 2:
+            self._check_labels(table, columns[1])
+        return table
+
+    def _check_labels(self, table: FloatArray, labels: AnyArray) -> None:
+        top = table.max(axis=1)
+        clear = (table >= top[:, None] - 1e-6).sum(axis=1) == 1
+        off = np.flatnonzero(clear & (top_actions(table) != labels))
+        if off.size:
+            raise InvalidPolicyError(
+                f"columns of {self.what} must be actions 0, 1, …; for state number {off[0]} the largest is column "
+                f"{int(top_actions(table)[off[0]])} and the label {labels[off[0]]}. Hint: train on all action indices"
+            )
+
+    def _declared_width(self) -> int | None:
+        shapes = {o.name: o.shape for o in self._session.get_outputs()}
+        shape = shapes[self._chosen[0]]
+        return shape[1] if self._kind != "action" and shape and len(shape) == 2 and isinstance(shape[1], int) else None
+
+
+def _rebuilt(model: bytes, output: str | None, n_actions: int | None, name: str) -> OnnxPolicy:
+    return OnnxPolicy(model, output=output, n_actions=n_actions, name=name)
+
+
+def _session(model: bytes, what: str) -> Any:
+    try:
+        import onnxruntime
+    except ImportError:
+        raise MissingExtraError("onnxruntime", "onnx") from None
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    try:
+        return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise InvalidPolicyError(f"{what} cannot be read: {str(error).splitlines()[0]}") from error
+
+
+def _only_input(session: Any, what: str) -> Any:
+    inputs = session.get_inputs()
+    if len(inputs) != 1:
+        raise InvalidPolicyError(
+            f"{what} must have one input, the observations; it has {[i.name for i in inputs]}. Hint: export the part "
+            "that maps observations to actions"
+        )
+    if inputs[0].type not in DTYPES:
+        raise InvalidPolicyError(f"{what} must take numbers; input {inputs[0].name!r} is {inputs[0].type}")
+    return inputs[0]
+
+
+def _choice(session: Any, output: str | None, what: str) -> tuple[list[str], str | None]:
+    """Names of the outputs to read (the answer, then labels to check it against), and how to read the answer."""
+    names = [o.name for o in session.get_outputs()]
+    kinds = {name: next((kind for part, kind in KINDS if part in name.lower()), None) for name in names}
+    if output in names and output not in OUTPUTS:
+        return [str(output)], kinds[str(output)]
+    if output is not None and output not in OUTPUTS:
+        raise InvalidPolicyError(f"output must be one of {', '.join(OUTPUTS)}, or one of {names}; got {output!r}")
+    if len(names) == 1:
+        return names, output or kinds[names[0]]
+    wanted = [output] if output is not None else ["probabilities", "logits", "values", "action"]
+    for kind in wanted:
+        found = [name for name in names if kinds[name] == kind]
+        if len(found) == 1:
+            labels = [name for name in names if kinds[name] == "action"] if kind == "probabilities" else []
+            return [*found, *labels[:1]], kind
+    raise InvalidPolicyError(f"it is not clear which output of {what} is the policy. Hint: output= one of {names}")
+
+
+def _stacked(answers: list[Any], n_actions: int) -> AnyArray:
+    """Outputs of one or many calls as one array; maps from class to probability become columns."""
+    if not isinstance(answers[0], list):
+        return np.concatenate([np.asarray(answer) for answer in answers])
+    table = np.zeros((sum(len(answer) for answer in answers), n_actions))
+    for row, entry in enumerate(entry for answer in answers for entry in answer):
+        for action, probability in entry.items():
+            table[row, int(action)] = probability
+    return table
