@@ -1,0 +1,197 @@
+r"""Boxes with a large sum of weights, for all moves at once.
+
+.. math:: \max_{\text{box}} \sum_{s \in \text{box}} w(s) - \lambda \cdot \#\text{literals}
+
+A beam adds one condition at a time. Histograms of all nodes over all features come from one matrix product with the
+indicator matrix of the cells; the best interval of a feature is the maximum-sum sub-array of its histogram. Negative
+weights are also scaled until a node sums to zero: this finds small boxes that no single condition reveals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from polidiff.frontier.rule_plans.cells import Box, Cells
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class BoxOptions:
+    """How wide to look."""
+
+    conditions: int = 3
+    beam: int = 6
+    enriched: int = 3  # further nodes kept for the share of positive weight in them
+    literal_cost: float = 0.0
+
+
+@dataclass(frozen=True)
+class Found:
+    """A box for a move and the sum of its weights, less what its literals cost."""
+
+    score: float
+    move: int
+    box: Box
+
+
+@dataclass(frozen=True, eq=False)
+class BoxFinder:
+    """The cells of the free states as an indicator matrix."""
+
+    codes: IntArray  # (n, d)
+    sizes: IntArray  # (d,)
+    width: int
+    indicator: AnyArray  # (n, d · width) float32
+
+    @classmethod
+    def of(cls, cells: Cells, states: IntArray) -> BoxFinder:
+        """A finder over some of the states."""
+        codes, width = cells.codes[states], int(cells.sizes.max())
+        n, d = codes.shape
+        indicator = np.zeros((n, d * width), dtype=np.float32)
+        indicator[np.arange(n)[:, None], codes + np.arange(d) * width] = 1.0
+        return cls(codes, cells.sizes, width, indicator)
+
+
+@dataclass(frozen=True, eq=False)
+class _Nodes:
+    move: IntArray  # (N,)
+    cover: BoolArray  # (N, n)
+    first: IntArray  # (N, d)
+    last: IntArray  # (N, d)
+
+    def take(self, index: IntArray) -> _Nodes:
+        return _Nodes(self.move[index], self.cover[index], self.first[index], self.last[index])
+
+
+def best_boxes(finder: BoxFinder, weights: FloatArray, options: BoxOptions, top: int) -> list[Found]:
+    """The `top` boxes over all moves, for weights (moves, n)."""
+    most = np.maximum(weights, 0).sum(axis=1)
+    moves = np.flatnonzero(most > 1e-12 * max(1.0, float(np.abs(weights).sum())))
+    if not moves.size:
+        return []
+    d = finder.codes.shape[1]
+    scaled = (weights / most.max()).astype(np.float32)
+    cost = options.literal_cost / float(most.max())
+    nodes = _Nodes(
+        moves,
+        np.ones((len(moves), len(finder.codes)), dtype=np.bool_),
+        np.zeros((len(moves), d), dtype=np.int64),
+        np.tile(finder.sizes - 1, (len(moves), 1)),
+    )
+    found: dict[tuple[int, Box], float] = {(int(m), ()): float(scaled[m].sum()) for m in moves if scaled[m].sum() > 0}
+    for _ in range(options.conditions):
+        nodes = _grow(finder, scaled, nodes, options, cost, found)
+        if not len(nodes.move):
+            break
+    ranked = sorted(found.items(), key=lambda item: (-item[1], item[0]))[:top]
+    return [Found(score * float(most.max()), move, box) for (move, box), score in ranked]
+
+
+def _grow(
+    finder: BoxFinder,
+    weights: AnyArray,
+    nodes: _Nodes,
+    options: BoxOptions,
+    cost: float,
+    found: dict[tuple[int, Box], float],
+) -> _Nodes:
+    """Add the best conditions to every node; note good boxes in `found` and return the next nodes."""
+    first, last, total, positive, share = _intervals(finder, weights, nodes)
+    literals = _literals(finder, nodes, first, last)
+    useful = (last >= first) & ((first > nodes.first[:, None]) | (last < nodes.last[:, None])) & (positive > 0)
+    worth = np.where(useful, total - cost * literals, -np.inf)
+    purity = positive / np.maximum(2 * positive - total, 1e-30) / share[:, None, None]
+    rich = np.where(useful, positive * np.log(np.maximum(purity, 1e-9)) + worth, -np.inf)
+    d, options_per_node = finder.codes.shape[1], first.shape[1]
+    parents: list[tuple[int, int, int, int]] = []
+    for move in np.unique(nodes.move):
+        mine = np.flatnonzero(nodes.move == move)
+        seen: set[Box] = set()
+        for rank, size in ((worth[mine].ravel(), options.beam), (rich[mine].ravel(), options.enriched)):
+            kept = 0
+            for q in _largest(rank, 4 * size + 8):
+                local, rest = divmod(int(q), options_per_node * d)
+                option, column = divmod(rest, d)
+                node = int(mine[local])
+                low, high = int(first[node, option, column]), int(last[node, option, column])
+                box = _box(finder, nodes, node, column, low, high)
+                score = float(worth[node, option, column])
+                if score > 0:
+                    found.setdefault((int(move), box), score)
+                if box not in seen and kept < size:
+                    seen.add(box)
+                    parents.append((node, column, low, high))
+                    kept += 1
+    return _children(finder, nodes, parents)
+
+
+def _intervals(finder: BoxFinder, weights: AnyArray, nodes: _Nodes) -> tuple[AnyArray, ...]:
+    """Best interval, prefix and suffix of every feature, for three prices of negative weight: (N, 9, d) each."""
+    d, width = len(finder.sizes), finder.width
+    inside = weights[nodes.move] * nodes.cover
+    plus = (np.maximum(inside, 0) @ finder.indicator).reshape(-1, d, width)
+    both = (inside @ finder.indicator).reshape(-1, d, width)
+    minus = plus - both
+    P, N = np.maximum(inside, 0).sum(axis=1), np.maximum(-inside, 0).sum(axis=1)
+    ratio = np.where(N > 1e-9, P / np.maximum(N, 1e-9), 1.0).astype(np.float32)
+    exists = np.arange(width) < finder.sizes[:, None]
+    lows, highs = [], []
+    for price in (np.ones_like(ratio), ratio, 2 * ratio):
+        sums = np.cumsum(plus - price[:, None, None] * minus, axis=2)
+        before = np.concatenate([np.zeros((*sums.shape[:2], 1), dtype=sums.dtype), sums[:, :, :-1]], axis=2)
+        smallest = np.minimum.accumulate(before, axis=2)
+        high = np.where(exists, sums - smallest, -np.inf).argmax(axis=2)
+        low = np.where(np.arange(width) <= high[:, :, None], before, np.inf).argmin(axis=2)
+        prefix = np.where(exists, sums, -np.inf).argmax(axis=2)
+        suffix = np.where(exists, before, np.inf).argmin(axis=2)
+        lows += [low, np.zeros_like(low), suffix]
+        highs += [high, prefix, np.broadcast_to(finder.sizes - 1, high.shape)]
+    first = np.maximum(np.stack(lows, axis=1), nodes.first[:, None])
+    last = np.minimum(np.stack(highs, axis=1), nodes.last[:, None])
+    total, positive = _sums(both, first, last), _sums(plus, first, last)
+    return first, last, total, positive, np.maximum(P / np.maximum(P + N, 1e-30), 1e-30)
+
+
+def _sums(histogram: AnyArray, first: IntArray, last: IntArray) -> AnyArray:
+    running = np.concatenate([np.zeros((*histogram.shape[:2], 1)), np.cumsum(histogram, axis=2)], axis=2)
+    upper = np.take_along_axis(running, np.swapaxes(np.maximum(last, first - 1) + 1, 1, 2), axis=2)
+    lower = np.take_along_axis(running, np.swapaxes(first, 1, 2), axis=2)
+    return np.asarray(np.swapaxes(upper - lower, 1, 2))
+
+
+def _literals(finder: BoxFinder, nodes: _Nodes, first: IntArray, last: IntArray) -> IntArray:
+    top = finder.sizes - 1
+    own = (nodes.first > 0).astype(np.int64) + (nodes.last < top)
+    others = own.sum(axis=1)[:, None] - own
+    return np.asarray(others[:, None] + (first > 0) + (last < top))
+
+
+def _largest(rank: AnyArray, count: int) -> IntArray:
+    if len(rank) > count:
+        index = np.argpartition(-rank, count)[:count]
+    else:
+        index = np.arange(len(rank))
+    index = index[np.isfinite(rank[index])]
+    return np.asarray(index[np.lexsort((index, -rank[index]))])
+
+
+def _box(finder: BoxFinder, nodes: _Nodes, node: int, column: int, low: int, high: int) -> Box:
+    first, last = nodes.first[node], nodes.last[node]
+    used = np.flatnonzero((first > 0) | (last < finder.sizes - 1))
+    ranges = {int(j): (int(first[j]), int(last[j])) for j in used}
+    ranges[column] = (low, high)
+    return tuple((j, *ranges[j]) for j in sorted(ranges))
+
+
+def _children(finder: BoxFinder, nodes: _Nodes, parents: list[tuple[int, int, int, int]]) -> _Nodes:
+    if not parents:
+        return nodes.take(np.zeros(0, dtype=np.int64))
+    node, column, low, high = (np.array(part) for part in zip(*parents, strict=True))
+    grown = nodes.take(node)
+    each = np.arange(len(node))
+    grown.first[each, column], grown.last[each, column] = low, high
+    codes = finder.codes[:, column].T
+    return _Nodes(grown.move, grown.cover & (codes >= low[:, None]) & (codes <= high[:, None]), grown.first, grown.last)

@@ -1,0 +1,102 @@
+"""Rule lists over cells: first match wins, and a rule acts only where its move is possible."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+
+from polidiff.frontier.rule_plans.boxes import BoxFinder
+from polidiff.frontier.rule_plans.cells import Box, Cells
+from polidiff.frontier.rule_plans.model import ChoiceModel
+from polidiff.frontier.rule_plans.moves import MoveSet
+from polidiff.frontier.rule_plans.values import value_of
+from polidiff.records.arrays import BoolArray, IntArray
+
+ListedRule: TypeAlias = tuple[int, Box]  # (move, box)
+RuleList: TypeAlias = tuple[ListedRule, ...]
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A rule list with its exact return."""
+
+    rules: RuleList
+    expected_return: float
+    changes: float
+    literals: int
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Moves, cells and the process of choices: what rule lists are valued in."""
+
+    moves: MoveSet
+    cells: Cells
+    model: ChoiceModel
+    finder: BoxFinder
+    row: IntArray  # (moves, n) row of each move in the free states, -1 where impossible
+    max_conditions: int
+    max_literals: int | None
+    _covers: dict[Box, BoolArray] = field(default_factory=dict, repr=False)
+    _values: dict[RuleList, Scored] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(
+        cls, moves: MoveSet, cells: Cells, model: ChoiceModel, max_conditions: int, max_literals: int | None
+    ) -> Problem:
+        """The problem for given parts."""
+        choice = moves.choice[:, model.states]
+        at = np.broadcast_to(np.arange(model.size), choice.shape)
+        row = np.where(choice >= 0, model.row_of[at, np.maximum(choice, 0)], -1)
+        finder = BoxFinder.of(cells, model.states)
+        return cls(moves, cells, model, finder, row, max_conditions, max_literals)
+
+    @property
+    def keep(self) -> int:
+        """The move that changes nothing."""
+        return len(self.row) - 1
+
+    @property
+    def evaluated(self) -> dict[RuleList, Scored]:
+        """Every list that was valued exactly so far."""
+        return self._values
+
+    def covers(self, box: Box) -> BoolArray:
+        """(n,) free states in a box."""
+        inside = self._covers.get(box)
+        if inside is None:
+            inside = np.ones(self.model.size, dtype=np.bool_)
+            for column, first, last in box:
+                codes = self.finder.codes[:, column]
+                inside &= (codes >= first) & (codes <= last)
+            self._covers[box] = inside
+        return inside
+
+    def plan(self, rules: RuleList) -> IntArray:
+        """Rows (n,) of the plan that follows the rules."""
+        rows = np.array(self.model.keep)
+        for move, box in reversed(rules):
+            acts = self.covers(box) & (self.row[move] >= 0)
+            rows[acts] = self.row[move][acts]
+        return rows
+
+    def literals(self, rules: RuleList) -> int:
+        """Comparisons that a reader makes."""
+        return sum(self.cells.literals(box) for _, box in rules)
+
+    def admits(self, rules: RuleList) -> bool:
+        """Whether the rules are short enough."""
+        if any(len(box) > self.max_conditions for _, box in rules):
+            return False
+        return self.max_literals is None or self.literals(rules) <= self.max_literals
+
+    def score(self, rules: RuleList) -> Scored:
+        """The list with its exact return, remembered."""
+        known = self._values.get(rules)
+        if known is None:
+            total, changes = value_of(self.model, self.plan(rules))
+            known = Scored(rules, total, changes, self.literals(rules))
+            self._values[rules] = known
+        return known

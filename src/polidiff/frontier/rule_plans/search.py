@@ -1,0 +1,253 @@
+r"""Direct search for rule lists.
+
+To first order a move m in state s gains :math:`w(s, m) = d(s)\,[Q(s, m) - Q(s, z(s))]`, with visits d and look-ahead Q
+of some plan. Boxes with a large sum of w are proposed at the plan with the rule, at the plan without it, and at the
+optimum (states that the present plan never visits have no gain at the present plan). New rules go in front and behind;
+each rule is re-optimised against the others; several lists that behave differently go on to the next size. Whatever is
+kept has been valued exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from polidiff.frontier.clock import Clock
+from polidiff.frontier.rule_plans.boxes import BoxOptions, best_boxes
+from polidiff.frontier.rule_plans.lists import ListedRule, Problem, RuleList, Scored
+from polidiff.frontier.rule_plans.values import Point, point_at, screen
+from polidiff.records.arrays import FloatArray, IntArray
+
+SHIFTS = (-3, -2, -1, 1, 2, 3)
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How hard to look."""
+
+    lists: int = 6  # lists that behave differently, extended to the next size
+    refined: int = 2  # of these, how many have every rule re-optimised
+    proposals: int = 24  # boxes proposed at each linearisation
+    branch: int = 6  # of these, how many are valued exactly
+    sweeps: int = 2
+    beam: int = 6
+    overlap: float = 0.8  # lists that share more of their changed visits count as the same
+    literal_share: float = 2e-4  # of the range, that a literal must earn while boxes are compared
+
+
+@dataclass(frozen=True, eq=False)
+class Landmarks:
+    """What the search knows about the problem before it starts."""
+
+    current: Scored
+    star: Point  # the best use of the moves
+    span: float  # return of the best use minus the current return
+    weight: FloatArray  # (n,) visits of both
+
+    @property
+    def tolerance(self) -> float:
+        """Returns closer than this are equal."""
+        return 1e-9 * max(self.span, 1e-12)
+
+
+def landmarks(problem: Problem, best: IntArray) -> Landmarks:
+    """The current plan and the best one (rows)."""
+    current = problem.score(())
+    star = point_at(problem.model, best)
+    now = point_at(problem.model, problem.model.keep)
+    return Landmarks(current, star, max(star.expected_return - current.expected_return, 0.0), star.visits + now.visits)
+
+
+def search(
+    problem: Problem,
+    marks: Landmarks,
+    max_rules: int,
+    *,
+    seeds: Iterable[RuleList] = (),
+    options: SearchOptions | None = None,
+    clock: Clock | None = None,
+) -> tuple[Scored, ...]:
+    """The best list found with at most 0, 1, …, max_rules rules."""
+    searcher = _Searcher(problem, marks, options or SearchOptions(), clock or Clock())
+    for seed in seeds:
+        if problem.admits(seed):
+            problem.score(seed)
+    best = [marks.current]
+    lists = [marks.current]
+    for size in range(1, max_rules + 1):
+        lists = searcher.next_lists(lists, size)
+        best.append(searcher.best(size))
+        lists = searcher.spread([best[-1], *lists])
+        if best[-1].expected_return >= marks.star.expected_return - 1e-9 * max(1.0, abs(marks.star.expected_return)):
+            best += [best[-1]] * (max_rules - size)
+            break
+    return tuple(searcher.trim(scored, size) for size, scored in enumerate(best))
+
+
+@dataclass(frozen=True, eq=False)
+class _Searcher:
+    problem: Problem
+    marks: Landmarks
+    options: SearchOptions
+    clock: Clock
+
+    def best(self, size: int) -> Scored:
+        """The best list of at most `size` rules valued so far: most return, fewest changes, fewest literals."""
+        able = [scored for scored in self.problem.evaluated.values() if len(scored.rules) <= size]
+        top = max(scored.expected_return for scored in able)
+        ties = [scored for scored in able if scored.expected_return >= top - self.marks.tolerance]
+        return min(ties, key=lambda s: (round(s.changes, 9), s.literals, len(s.rules), s.rules))
+
+    def next_lists(self, lists: list[Scored], size: int) -> list[Scored]:
+        """Lists of at most `size` rules grown from shorter ones and from seeds, the best refined."""
+        pool = [scored for scored in lists if len(scored.rules) < size]
+        seeds = [s for s in self.problem.evaluated.values() if len(s.rules) == size]
+        pool += self.ranked(seeds)[: self.options.lists]
+        for scored in lists:
+            if not self.clock.over() and len(scored.rules) < size:
+                pool += self.extend(scored.rules)
+        kept = self.spread(pool)
+        for scored in kept[: self.options.refined]:
+            kept.append(self.refine(scored))
+        return self.spread(kept)
+
+    def extend(self, rules: RuleList) -> list[Scored]:
+        """The list with one more rule, in front or behind."""
+        point = point_at(self.problem.model, self.problem.plan(rules))
+        grown: dict[RuleList, None] = {}
+        for position in {0, len(rules)}:
+            for at in (point, self.marks.star):
+                for rule in self.proposals(at, rules, position):
+                    grown[(*rules[:position], rule, *rules[position:])] = None
+        chosen = self.screened(point, list(grown))[: self.options.branch]
+        return [self.problem.score(new) for new in chosen]
+
+    def proposals(self, at: Point, rest: RuleList, position: int) -> list[ListedRule]:
+        """Rules to put at a position of `rest`, by first-order gain at a point."""
+        problem = self.problem
+        taken = np.zeros(problem.model.size, dtype=np.bool_)
+        for move, box in rest[:position]:
+            taken |= problem.covers(box) & (problem.row[move] >= 0)
+        possible = (problem.row >= 0) & ~taken
+        gain = at.ahead[np.maximum(problem.row, 0)] - at.ahead[problem.plan(rest)]
+        weights = np.where(possible, at.visits * gain, 0.0)
+        cost = self.options.literal_share * self.marks.span
+        options = BoxOptions(problem.max_conditions, self.options.beam, self.options.beam // 2, cost)
+        found = best_boxes(problem.finder, weights, options, self.options.proposals)
+        return [(one.move, one.box) for one in found]
+
+    def screened(self, point: Point, lists: list[RuleList]) -> list[RuleList]:
+        """Lists that are short enough, best estimate first."""
+        able = [rules for rules in lists if self.problem.admits(rules)]
+        if not able:
+            return []
+        plans, which = np.unique(np.stack([self.problem.plan(rules) for rules in able]), axis=0, return_index=True)
+        worth = screen(self.problem.model, point, plans, exact=2 * self.options.branch)
+        order = np.lexsort((which, -worth))
+        return [able[which[c]] for c in order if np.isfinite(worth[c])]
+
+    def ranked(self, scored: Iterable[Scored]) -> list[Scored]:
+        """Most return first, less what literals cost."""
+        cost = self.options.literal_share * self.marks.span
+        unique = {s.rules: s for s in scored if np.isfinite(s.expected_return)}
+        return sorted(unique.values(), key=lambda s: (-(s.expected_return - cost * s.literals), s.changes, s.rules))
+
+    def spread(self, scored: Iterable[Scored]) -> list[Scored]:
+        """The best lists that behave differently."""
+        kept: list[Scored] = []
+        plans: list[IntArray] = []
+        weight, keep = self.marks.weight, self.problem.model.keep
+        for one in self.ranked(scored):
+            plan = self.problem.plan(one.rules)
+            alike = (
+                weight[(plan == other) & (plan != keep)].sum()
+                > self.options.overlap * weight[(plan != keep) | (other != keep)].sum()
+                for other in plans
+            )
+            if not any(alike) and not any((plan == other).all() for other in plans):
+                kept.append(one)
+                plans.append(plan)
+                if len(kept) == self.options.lists:
+                    break
+        return kept
+
+    def refine(self, scored: Scored) -> Scored:
+        """Re-optimise each rule against the others until nothing gains."""
+        for _ in range(self.options.sweeps):
+            before = scored.expected_return
+            for index in range(len(scored.rules)):
+                if self.clock.over():
+                    return scored
+                scored = self.reoptimise(scored, index)
+            if scored.expected_return <= before + self.marks.tolerance:
+                break
+        return scored
+
+    def reoptimise(self, scored: Scored, index: int) -> Scored:
+        """The list with one rule replaced by a better one, in its place or in front."""
+        rules = scored.rules
+        rest = rules[:index] + rules[index + 1 :]
+        model, problem = self.problem.model, self.problem
+        there, without = (point_at(model, problem.plan(part)) for part in (rules, rest))
+        offers = list(self.shifts(rules[index]))
+        for at in (there, without, self.marks.star):
+            offers += self.proposals(at, rest, index)
+        new = {(*rest[:q], rule, *rest[q:]): None for rule in offers for q in {index, 0}}
+        new.pop(rules, None)
+        chosen = self.screened(there, list(new))[: max(2, self.options.branch // 2)]
+        return max([scored, *(problem.score(one) for one in chosen)], key=lambda s: s.expected_return)
+
+    def shifts(self, rule: ListedRule) -> Iterable[ListedRule]:
+        """The rule with one bound moved by up to three cells, or one condition dropped."""
+        move, box = rule
+        for index, (column, first, last) in enumerate(box):
+            top = int(self.problem.cells.sizes[column]) - 1
+            moved = [(max(first + by, 0), last) for by in SHIFTS if first > 0]
+            moved += [(first, min(last + by, top)) for by in SHIFTS if last < top]
+            for low, high in dict.fromkeys(moved):
+                if low <= high and (low, high) != (0, top):
+                    yield move, (*box[:index], (column, low, high), *box[index + 1 :])
+            yield move, box[:index] + box[index + 1 :]
+
+    def trim(self, scored: Scored, size: int) -> Scored:
+        """Equal return with fewer changes, then fewer literals: bounds moved and rules dropped while nothing is lost."""
+        while not self.clock.over():
+            rules = scored.rules
+            near = {rules[:k] + rules[k + 1 :]: None for k in range(len(rules))}
+            for k, rule in enumerate(rules):
+                near.update({(*rules[:k], other, *rules[k + 1 :]): None for other in self.shifts(rule)})
+            better = [s for s in self._equals(scored, list(near)) if self._shorter(s, scored)]
+            if not better:
+                break
+            scored = min(better, key=lambda s: (round(s.changes, 9), s.literals, s.rules))
+        return scored
+
+    def _equals(self, scored: Scored, lists: list[RuleList]) -> list[Scored]:
+        """Of these lists, those with the same return (found by screening, then valued exactly)."""
+        able = [rules for rules in lists if self.problem.admits(rules)]
+        if not able:
+            return []
+        point = point_at(self.problem.model, self.problem.plan(scored.rules))
+        plans = np.stack([self.problem.plan(rules) for rules in able])
+        worth = screen(self.problem.model, point, plans, exact=len(plans))
+        close = np.flatnonzero(worth >= point.expected_return - 1e-6 * max(self.marks.span, 1e-12))
+        limit = scored.expected_return - self.marks.tolerance
+        return [s for s in (self.problem.score(able[c]) for c in close) if s.expected_return >= limit]
+
+    def _shorter(self, one: Scored, other: Scored) -> bool:
+        least = 1e-9 * max(1.0, other.changes)
+        if one.changes < other.changes - least:
+            return True
+        return one.changes <= other.changes + least and one.literals < other.literals
+
+
+def scaled(options: SearchOptions, effort: float) -> SearchOptions:
+    """The same search with more or fewer lists."""
+    return replace(
+        options,
+        lists=max(2, round(options.lists * effort)),
+        refined=max(1, round(options.refined * effort)),
+        branch=max(3, round(options.branch * effort)),
+    )

@@ -1,0 +1,255 @@
+r"""Values of plans: exact ones, linearisations, neighbours, and the best plan of a set of choices.
+
+With visits :math:`d` and values :math:`V` of a plan, another plan z that differs in the states B returns
+
+.. math:: J_z = J + \sum_{s \in B} d_z(s)\, A(s, z(s)), \qquad
+          d_z|_B = (I - G_{BB}^\top)^{-1} d|_B, \qquad G = (T - P)(I - P)^{-1},
+
+so that one inverse serves all neighbours of a plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import linalg, sparse
+from scipy.sparse import linalg as sparse_linalg
+
+from polidiff.frontier.rule_plans.model import DAMPING, ChoiceModel
+from polidiff.records.arrays import BoolArray, FloatArray, IntArray
+
+SMALL = 80  # up to so many states neighbours are solved in full, in one batch
+STRICT = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """A plan with all that is needed to linearise at it and to value its neighbours."""
+
+    rows: IntArray  # (n,)
+    expected_return: float  # damped where the model has loops
+    values: FloatArray  # (n,)
+    visits: FloatArray  # (n,)
+    ahead: FloatArray  # (rows of the model,) one-step look-ahead Q
+    carry: FloatArray | None  # G, (rows of the model, n); None for large models
+    transposed: Any  # solve with the transposed system, for large models
+
+
+def value_of(model: ChoiceModel, rows: IntArray) -> tuple[float, float]:
+    """Exact return and expected changes of a plan; (-inf, inf) if it may never end."""
+    if not model.ends(rows):
+        return -np.inf, np.inf
+    if model.loops:
+        visits = _visits_of_reached(model, rows)
+    else:
+        visits = _solve(model, rows, 0.0)[1]
+    if visits is None:
+        return -np.inf, np.inf
+    total = model.constant + float(visits @ model.rewards[rows])
+    return total, float(visits @ model.changed[rows])
+
+
+def point_at(model: ChoiceModel, rows: IntArray) -> Point:
+    """The plan, ready to linearise."""
+    damping = DAMPING if model.loops else 0.0
+    carry, transposed = None, None
+    if model.dense:
+        inverse = linalg.inv(model.system(rows, damping), check_finite=False, overwrite_a=True)
+        values, visits = inverse @ model.rewards[rows], model.initial @ inverse
+        carry = (1 - damping) * (model.transitions @ inverse)
+        carry -= carry[rows][model.state_of]
+    else:
+        factors = sparse_linalg.splu(model.system(rows, damping))
+        values, visits = factors.solve(model.rewards[rows]), factors.solve(model.initial, "T")
+
+        def transposed(g: FloatArray) -> FloatArray:
+            return np.asarray(factors.solve(g, "T"))
+
+    ahead = model.rewards + (1 - damping) * (model.transitions @ values)
+    total = model.constant + float(model.initial @ values)
+    return Point(rows, total, values, np.maximum(visits, 0.0), ahead, carry, transposed)
+
+
+def screen(model: ChoiceModel, point: Point, plans: IntArray, *, exact: int = 12) -> FloatArray:
+    """Returns of plans (C, n) near a point: all estimated, the `exact` best by the formula above (damped)."""
+    if model.size <= SMALL:
+        return _in_full(model, plans)
+    moved = plans != point.rows
+    gain = np.where(moved, point.ahead[plans] - point.values, 0.0)
+    visits = np.broadcast_to(point.visits, plans.shape)
+    for _ in range(2):
+        visits = point.visits + _carried(model, point, plans, np.where(moved, visits, 0.0))
+    estimate = point.expected_return + (visits * gain).sum(axis=1)
+    crude = point.expected_return + gain @ point.visits
+    estimate = np.where(np.isfinite(estimate), np.minimum(estimate, crude + np.abs(crude)), crude)
+    if point.carry is None:
+        return np.asarray(estimate)
+    chosen = np.argsort(-estimate, kind="stable")[:exact]
+    result = np.full(len(plans), -np.inf)
+    for c in chosen:
+        result[c] = _neighbour(point, plans[c], np.flatnonzero(moved[c]))
+    return result
+
+
+def best_choices(
+    model: ChoiceModel, allowed: BoolArray, start: IntArray | None = None
+) -> tuple[float, IntArray] | None:
+    """Best return over plans that take an allowed row (rows,) in every state; None if no such plan ends.
+
+    Policy iteration from a plan that ends. A state whose every allowed row leads where nothing ends is left out.
+    """
+    usable, alive = _usable(model, allowed) if model.loops else (allowed, np.ones(model.size, dtype=np.bool_))
+    if not alive[model.initial > 0].all():
+        return None
+    rows = _ending(model, usable, alive, start)
+    scale = STRICT * max(1.0, float(np.abs(model.rewards).max(initial=0.0)))
+    for _ in range(1000):
+        values = _alive_values(model, rows, alive)
+        if values is None:
+            rows = _ending(model, usable, alive, None)
+            start = None
+            values = _alive_values(model, rows, alive)
+            assert values is not None, "a plan that ends has values"
+        ahead = np.where(usable, model.rewards + model.transitions @ values, -np.inf)
+        best = np.full(model.size, -np.inf)
+        np.maximum.at(best, model.state_of, ahead)
+        better = alive & (best > values + scale * (1 + np.abs(values)))
+        if not better.any():
+            return model.constant + float(model.initial @ values), rows
+        pick = np.flatnonzero(ahead == best[model.state_of])[::-1]
+        top = np.array(rows)
+        top[model.state_of[pick]] = pick
+        rows = np.where(better, top, rows)
+    raise RuntimeError("policy iteration did not settle in 1,000 rounds")
+
+
+def _solve(model: ChoiceModel, rows: IntArray, damping: float) -> tuple[FloatArray, FloatArray]:
+    if model.dense:
+        factors = linalg.lu_factor(model.system(rows, damping), check_finite=False, overwrite_a=True)
+        values = linalg.lu_solve(factors, model.rewards[rows], check_finite=False)
+        return values, np.asarray(linalg.lu_solve(factors, model.initial, trans=1, check_finite=False))
+    sparse_factors = sparse_linalg.splu(model.system(rows, damping))
+    return sparse_factors.solve(model.rewards[rows]), np.asarray(sparse_factors.solve(model.initial, "T"))
+
+
+def _visits_of_reached(model: ChoiceModel, rows: IntArray) -> FloatArray | None:
+    """Visits of a plan that ends from the starts, solved over the states that it reaches."""
+    moves = sparse.csr_array(model.transitions[rows])
+    reached = _reached(moves, model.initial > 0)
+    at = np.flatnonzero(reached)
+    system = sparse.csc_array(sparse.eye_array(len(at)) - moves[at][:, at])
+    visits = np.zeros(model.size)
+    if model.dense:
+        visits[at] = linalg.solve(system.toarray().T, model.initial[at], check_finite=False)
+    else:
+        visits[at] = sparse_linalg.splu(system).solve(model.initial[at], "T")
+    return visits if np.isfinite(visits).all() else None
+
+
+def _reached(moves: sparse.csr_array, sources: BoolArray) -> BoolArray:
+    from polidiff.worlds.graph import reachable_from
+
+    return reachable_from(moves, sources)
+
+
+def _in_full(model: ChoiceModel, plans: IntArray) -> FloatArray:
+    damping = DAMPING if model.loops else 0.0
+    system = -(1 - damping) * np.swapaxes(model.transitions[plans], 1, 2)
+    index = np.arange(model.size)
+    system[:, index, index] += 1
+    visits = np.linalg.solve(system, np.broadcast_to(model.initial[:, None], (len(plans), model.size, 1)))[:, :, 0]
+    return np.asarray(model.constant + (visits * model.rewards[plans]).sum(axis=1))
+
+
+def _carried(model: ChoiceModel, point: Point, plans: IntArray, visits: FloatArray) -> FloatArray:
+    """What visits to the moved states add to the visits of all states, first order."""
+    index, at = np.nonzero(visits)
+    weight = sparse.csr_array((visits[index, at], (index, plans[index, at])), shape=(len(plans), len(model.state_of)))
+    if point.carry is not None:
+        return np.asarray(weight @ point.carry)
+    back = sparse.csr_array((visits[index, at], (index, point.rows[at])), shape=weight.shape)
+    pushed = (weight - back) @ model.transitions
+    return point.transposed(np.ascontiguousarray(pushed.toarray().T)).T
+
+
+def _neighbour(point: Point, rows: IntArray, moved: IntArray) -> float:
+    assert point.carry is not None
+    if not moved.size:
+        return point.expected_return
+    block = point.carry[rows[moved][:, None], moved[None, :]]
+    system = np.eye(len(moved)) - block.T
+    try:
+        visits = np.linalg.solve(system, point.visits[moved])
+    except np.linalg.LinAlgError:
+        return -np.inf
+    total = point.expected_return + float(visits @ (point.ahead[rows[moved]] - point.values[moved]))
+    return total if np.isfinite(total) else -np.inf
+
+
+def _alive_values(model: ChoiceModel, rows: IntArray, alive: BoolArray) -> FloatArray | None:
+    """Values of a plan over the states that can end, 0 elsewhere; None if it stays for ever in some of them."""
+    if not model.loops:
+        return _solve(model, rows, 0.0)[0]
+    at = np.flatnonzero(alive)
+    moves = sparse.csr_array(model.transitions[rows[at]])[:, at]
+    leak = np.asarray(moves.sum(axis=1)).ravel() < 1 - 1e-9
+    from polidiff.worlds.graph import surely_ending
+
+    if not surely_ending(moves, leak).all():
+        return None
+    values = np.zeros(model.size)
+    system = sparse.csc_array(sparse.eye_array(len(at)) - moves)
+    if model.dense:
+        values[at] = linalg.solve(system.toarray(), model.rewards[rows[at]], check_finite=False)
+    else:
+        values[at] = sparse_linalg.splu(system).solve(model.rewards[rows[at]])
+    return values
+
+
+def _usable(model: ChoiceModel, allowed: BoolArray) -> tuple[BoolArray, BoolArray]:
+    """Allowed rows after which some plan of allowed rows still ends, and the states where one does."""
+    alive = np.ones(model.size, dtype=np.bool_)
+    leaks = np.asarray(model.transitions.sum(axis=1)).ravel() < 1 - 1e-9
+    while True:
+        usable = allowed & (model.transitions @ (~alive).astype(np.float64) <= 0) & alive[model.state_of]
+        near = _attracted(model, usable, leaks)
+        if (near == alive).all():
+            return usable, alive
+        alive = near
+
+
+def _attracted(model: ChoiceModel, usable: BoolArray, leaks: BoolArray) -> BoolArray:
+    near = np.zeros(model.size, dtype=np.bool_)
+    towards = usable & leaks
+    while True:
+        joined = near.copy()
+        joined[model.state_of[towards]] = True
+        if (joined == near).all():
+            return near
+        near = joined
+        towards = usable & (model.transitions @ near.astype(np.float64) > 0)
+
+
+def _ending(model: ChoiceModel, usable: BoolArray, alive: BoolArray, start: IntArray | None) -> IntArray:
+    """A plan of usable rows that ends: `start` where it is usable (if that ends), else each step nearer to an end."""
+    if start is not None:
+        first = np.full(model.size, -1)
+        at = np.flatnonzero(usable)[::-1]
+        first[model.state_of[at]] = at
+        return np.where(usable[start] | ~alive, start, np.where(first < 0, start, first))
+    rows = np.array(model.keep)
+    if not model.loops:
+        at = np.flatnonzero(usable)[::-1]
+        rows[model.state_of[at]] = at
+        return rows
+    leaks = np.asarray(model.transitions.sum(axis=1)).ravel() < 1 - 1e-9
+    near, towards = np.zeros(model.size, dtype=np.bool_), usable & leaks
+    while True:
+        at = np.flatnonzero(towards & ~near[model.state_of])[::-1]
+        if not at.size:
+            return rows
+        rows[model.state_of[at]] = at
+        near[model.state_of[at]] = True
+        towards = usable & (model.transitions @ near.astype(np.float64) > 0)
