@@ -175,3 +175,45 @@ def unbounded_tables() -> list[Table]:
         if found is not None and found.unbounded:
             drawn.append(table)
     return drawn
+
+
+def navigation_cells():
+    """The navigation task over tenths, exactly, with the current policy and both candidates.
+
+    Starts in the right half of a tenth need nine moves east and those in the left half ten: from column 8 the goal is
+    reached with probability one half.
+    """
+    from polidiff.domains import navigation
+    from polidiff.worlds.tabular import TabularMDP
+
+    columns, rows = 10, 5
+    goal = columns * rows
+    moves, rewards = np.zeros((goal + 1, 3, goal + 1)), np.zeros((goal + 1, 3))
+    centres = np.array([((x + 0.25) / 10, (y + 0.5) / 10) for x in range(columns) for y in range(rows)] + [(1.0, 0.2)])
+    steps = ((1, 0), (0, 1), (0, -1))
+    for x, y, action in itertools.product(range(columns), range(rows), range(3)):
+        to_x, to_y = x + steps[action][0], min(max(y + steps[action][1], 0), rows - 1)
+        state, target = x * rows + y, min(to_x, columns - 1) * rows + to_y
+        ends = {columns: 1.0, columns - 1: 0.5}.get(to_x, 0.0) if action == 0 else 0.0
+        pay = navigation.BONUS.get((to_x, to_y), navigation.STEP_REWARD)
+        moves[state, action, target] += 1.0 - ends
+        moves[state, action, goal] += ends
+        rewards[state, action] = ends * navigation.GOAL_REWARD + (1.0 - ends) * pay
+    world = TabularMDP(
+        moves,
+        rewards,
+        np.eye(goal + 1)[0],
+        absorbing=[goal],
+        actions=navigation.ACTIONS,
+        states=[f"({x},{y})" for x in range(columns) for y in range(rows)] + ["goal"],
+        features=centres,
+        feature_names=("x", "y"),
+        outcomes=[navigation.Outcome("stay", navigation.in_desired_region(centres), prefer="more")],
+    )
+    return world, *(policy(centres) for policy in (navigation.current, navigation.proposed_1, navigation.proposed_2))
+
+
+@pytest.fixture(scope="session")
+def navigation_table():
+    """World, current policy, both candidates."""
+    return navigation_cells()

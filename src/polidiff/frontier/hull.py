@@ -16,13 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polidiff.errors import UnboundedReturnError
 from polidiff.frontier.problem import FrontierProblem
-from polidiff.frontier.values import ending_choice, ends_everywhere, fundamental
+from polidiff.frontier.values import ending_choice
+from polidiff.frontier.walk import Walk
 from polidiff.records.arrays import FloatArray, IntArray
-from polidiff.worlds.graph import closed_loop
-
-REFRESH = 100  # switches between two fresh factorisations
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,57 +41,9 @@ class Hull:
         return np.asarray(np.interp(changes, self.changes, self.returns))
 
 
-class _Walk:
-    """A policy, its expected visits and both values, kept up to date under single switches."""
-
-    def __init__(self, problem: FrontierProblem, choice: IntArray) -> None:
-        self.problem, self.choice, self.switches = problem, choice.copy(), 0
-        self.weights = np.stack([problem.cost, problem.reward], axis=1)
-        self.tiny = 1e-12 * (1.0 + np.abs(self.weights).max(axis=0, initial=0.0))
-        self.refresh()
-
-    def refresh(self) -> None:
-        self.inverse = fundamental(self.problem, self.choice[None])[0]
-        self.values = self.inverse @ self.weights[self.choice]
-
-    def advantages(self) -> FloatArray:
-        """(pairs, 2) advantage in changes and in return of every pair."""
-        ahead = self.problem.transitions @ self.values
-        return np.asarray(self.weights + ahead - self.values[self.problem.state])
-
-    def switch(self, pair: int) -> None:
-        s = int(self.problem.state[pair])
-        row = self.problem.dense[pair] - self.problem.dense[self.choice[s]]
-        gain = self.weights[pair] - self.weights[self.choice[s]] + row @ self.values
-        column = self.inverse[:, s].copy()
-        left = 1.0 - row @ column
-        self.choice[s] = pair
-        self.switches += 1
-        if left < 1e-7 and not ends_everywhere(self.problem, self.choice):
-            raise UnboundedReturnError(unbounded_message(self.problem, self.choice))
-        if self.switches % REFRESH == 0 or left < 1e-7:
-            self.refresh()
-            return
-        self.inverse += np.multiply.outer(column / left, row @ self.inverse)
-        self.values += np.multiply.outer(column / left, gain)
-
-    def point(self) -> FloatArray:
-        return np.asarray(self.problem.initial @ self.values)
-
-
-def unbounded_message(problem: FrontierProblem, choice: IntArray) -> str:
-    """Names the loop that a policy never leaves."""
-    loop = closed_loop(problem.links[choice], ~problem.leaks[choice])
-    shown = ", ".join(f"state {problem.names[s]} (action {problem.action[choice[s]]})" for s in loop[:5])
-    return (
-        f"the return is unbounded: the loop {shown}{', …' if len(loop) > 5 else ''} pays for ever. Hint: give a "
-        "discount below 1 or a horizon, or forbid the loop with allowed= or candidates="
-    )
-
-
 def parametric_hull(problem: FrontierProblem) -> Hull:
     """All vertices of the upper hull."""
-    walk = _Walk(problem, ending_choice(problem, problem.base))
+    walk = Walk(problem, ending_choice(problem, problem.base))
     _cheapest(walk)
     found = [(walk.point(), walk.choice.copy())]
     while (pair := _next_pair(walk)) is not None:
@@ -109,7 +58,7 @@ def parametric_hull(problem: FrontierProblem) -> Hull:
     return Hull(points[:, 0], points[:, 1], choices, walk.switches)
 
 
-def _cheapest(walk: _Walk) -> None:
+def _cheapest(walk: Walk) -> None:
     """Policy iteration for the fewest changes, then for the most return among those."""
     scale = 1e-10 * (1.0 + np.abs(walk.weights).max(axis=0, initial=0.0))
     while True:
@@ -124,7 +73,7 @@ def _cheapest(walk: _Walk) -> None:
             return
 
 
-def _next_pair(walk: _Walk) -> int | None:
+def _next_pair(walk: Walk) -> int | None:
     """The pair that pays at the highest price per change; None at the optimum."""
     changes, gain = walk.advantages().T
     pays = gain > 1e-10 * (1.0 + np.abs(walk.values[walk.problem.state, 1]))

@@ -51,6 +51,7 @@ class Solved:
     hull: Hull
     nodes: int
     stopped: bool  # a limit was met with work left
+    method: str = "hull, local search, branch and bound"
 
     @property
     def span(self) -> float:

@@ -1,0 +1,14 @@
+"""Which method solves a setting: by its size, its guards, and whether changed states are counted."""
+
+from __future__ import annotations
+
+from polidiff.frontier.clock import Clock
+from polidiff.frontier.setting import Setting
+from polidiff.frontier.solve import Effort, Solved, solve_frontier
+
+
+def solve_setting(
+    setting: Setting, effort: Effort, clock: Clock, budget: float | None, max_states: int | None
+) -> Solved:
+    """Plans of a setting with what is proven about each."""
+    return solve_frontier(setting.problem, effort, clock, budget)

@@ -1,0 +1,271 @@
+"""`improve` on a table: the frontier of plans, each evaluated again, with baselines, ledger and adoption."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polidiff._version import __version__
+from polidiff.errors import InvalidOptionError
+from polidiff.frontier.adoption import adoption_curve
+from polidiff.frontier.baselines import all_baselines
+from polidiff.frontier.clock import Clock
+from polidiff.frontier.dispatch import solve_setting
+from polidiff.frontier.ledger import Naming, make_ledger, worth_of
+from polidiff.frontier.plans import Evaluated, check_agreement, evaluate_plans, told_outcomes
+from polidiff.frontier.setting import Setting, Unit, prepare
+from polidiff.frontier.solve import Effort, Solved
+from polidiff.policies import TablePolicy, one_hot
+from polidiff.records.arrays import IntArray, read_only
+from polidiff.records.explanation import Explanation, Feature, Methods, WorldSummary
+from polidiff.records.interval import Interval
+from polidiff.records.parse import Guard
+from polidiff.records.patch import Edit, Patch
+from polidiff.records.plan import Frontier, HullPoint, Ledger, Plan
+from polidiff.records.rule import Condition, Rule
+from polidiff.worlds.tabular import TabularMDP
+
+LEDGER_MOST = 40  # changes a ledger speaks about
+ADOPTION_MOST = 60  # plans whose adoption curve is worked out; beyond, only the best plan's
+DENSE_MOST = 1500  # states up to which baselines and ledger are worked out
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """Limits on plans and on the work."""
+
+    budget: float | None = None
+    max_states: int | None = None
+    gap: float = 1e-3
+    time_limit: float | None = None
+    level: float = 0.95
+    seed: int = 0
+    extras: bool = True  # baselines, ledger and adoption curves
+
+
+def improve_table(
+    world: TabularMDP,
+    current: Any,
+    candidates: Sequence[Any] | None = None,
+    *,
+    budget: float | None = None,
+    unit: Unit = "expected",
+    max_states: int | None = None,
+    keep: Iterable[str | Guard] = (),
+    freeze: Any = (),
+    change_cost: Any = None,
+    gap: float = 1e-3,
+    time_limit: float | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+    extras: bool = True,
+    explain: Callable[[Any, Any, Any], Explanation] | None = None,
+) -> Frontier:
+    """The plans that return most for every number of changed decisions, proven.
+
+    Parameters
+    ----------
+    world : TabularMDP
+    current : policy
+        What anything is compared with: table of actions or probabilities, or a policy. A stochastic policy is changed
+        from its most probable actions.
+    candidates : policies, optional
+        A plan may then only take the current action or one of theirs; by default any allowed action.
+    budget : float, optional
+        Only the best plan within this many changes, in `unit`; by default every non-dominated plan.
+    max_states : int, optional
+        Most states that a plan may change.
+    keep : guards, as text or `Guard`
+        ``"mortality<=current"``; a plan that breaks one is no plan.
+    freeze : conditions as text or `Rule`, or a mask (S,)
+        Where nothing may change.
+    change_cost : float, (A,) or (S, A), optional
+        What a changed decision costs; 1 by default.
+    gap : float
+        Share of the return range to which the frontier is certified where not every plan can be proven.
+    time_limit : float, optional
+        Seconds; without it limits are counts, and the same input gives the same answer.
+    extras : bool
+        Whether to add baselines, ledger and adoption curves.
+    explain : callable, optional
+        ``explain(world, current, policy)`` for ``plan.explanation``.
+    """
+    options = TableOptions(budget, max_states, gap, time_limit, level, seed, extras)
+    _check(options)
+    setting = prepare(world, current, candidates, freeze=freeze, change_cost=change_cost, keep=keep, unit=unit)
+    clock, began = Clock(time_limit), time.monotonic()
+    within = None if budget is None else budget / setting.scale
+    solved = solve_setting(setting, Effort(gap=gap), clock, within, max_states)
+    again = evaluate_plans(setting, np.array([setting.actions_of(choice) for choice in solved.choices]))
+    check_agreement(solved.changes, solved.returns, again)
+    plans = tuple(_plan(setting, solved, again, i, options, explain) for i in range(len(solved.changes)))
+    small = options.extras and setting.problem.n_states <= DENSE_MOST
+    return Frontier(
+        plans=plans,
+        hull=tuple(
+            HullPoint(float(c) * setting.scale, float(v))
+            for c, v in zip(solved.hull.changes, solved.hull.returns, strict=True)
+        ),
+        baselines=all_baselines(setting.problem, solved.hull, setting.scale) if small else (),
+        ledger=_ledger(setting, again, candidates is not None, options) if small else None,
+        gap=solved.gap,
+        unit=unit,
+        outcomes=told_outcomes(setting),
+        current_return=setting.starting_return,
+        optimum=float(solved.hull.returns[-1]),
+        world=summary(world),
+        methods=_methods(options),
+        warnings=_warnings(setting, solved, clock),
+        stats=_stats(setting, solved, time.monotonic() - began, clock),
+        context=setting,
+    )
+
+
+def _check(options: TableOptions) -> None:
+    if options.budget is not None and not (np.isfinite(options.budget) and options.budget >= 0):
+        raise InvalidOptionError(f"budget must be a number of at least 0; got {options.budget!r}")
+    if options.max_states is not None and (options.max_states != int(options.max_states) or options.max_states < 0):
+        raise InvalidOptionError(f"max_states must be a whole number of at least 0; got {options.max_states!r}")
+    if not 0 <= options.gap < 1:
+        raise InvalidOptionError(f"gap must be at least 0 and below 1; got {options.gap!r}")
+    if not 0 < options.level < 1:
+        raise InvalidOptionError(f"level must be between 0 and 1; got {options.level!r}")
+    if options.time_limit is not None and not options.time_limit > 0:
+        raise InvalidOptionError(f"time_limit must be a positive number of seconds; got {options.time_limit!r}")
+
+
+def _plan(
+    setting: Setting,
+    solved: Solved,
+    again: Evaluated,
+    i: int,
+    options: TableOptions,
+    explain: Callable[[Any, Any, Any], Explanation] | None,
+) -> Plan:
+    world, actions = setting.world, again.actions[i]
+    policy = TablePolicy(read_only(one_hot(actions, world.n_actions)))
+    last = i == len(solved.changes) - 1
+    wanted = options.extras and (last or len(solved.changes) <= ADOPTION_MOST)
+    adoption, warnings = adoption_curve(setting, actions) if wanted else ((), ())
+    value = float(again.returns[i])
+    share = (value - float(solved.hull.returns[0])) / solved.span
+    return Plan(
+        changes=float(again.changes[i]) * setting.scale,
+        expected_return=value,
+        outcomes={name: Interval.exactly(float(values[i])) for name, values in again.outcomes.items()},
+        patch=patch_of(world, setting.base, actions),
+        bound=max(float(solved.bounds[i]), value),
+        gap=max(0.0, float(solved.gaps[i])),
+        proven=solved.proven[i],
+        share=min(1.0, max(0.0, share)),
+        adoption=adoption,
+        warnings=warnings,
+        policy=policy,
+        _explain=None if explain is None else lambda: explain(world, setting.current, policy),
+    )
+
+
+def patch_of(world: TabularMDP, base: IntArray, actions: IntArray) -> Patch:
+    """One edit per changed state; its rule names the state."""
+    edits = tuple(
+        Edit(
+            Rule((Condition("state", 0, values=(world.states[s],)),)),
+            current=int(base[s]),
+            proposed=int(actions[s]),
+            states=(int(s),),
+        )
+        for s in np.flatnonzero((base != actions) & ~world.absorbing)
+    )
+    return Patch(edits, tuple(action.name for action in world.actions), ("state",))
+
+
+def _ledger(setting: Setting, again: Evaluated, offered: bool, options: TableOptions) -> Ledger | None:
+    """Worth of the changes of the largest plan that is short enough, and of all that candidates offer if those are."""
+    problem, world = setting.problem, setting.world
+    counts = (again.actions != setting.base).sum(axis=1)
+    fitting = np.flatnonzero(counts <= LEDGER_MOST)
+    best = again.actions[fitting[-1]]
+    usable = problem.base >= 0
+    own = (best[problem.names[problem.state]] == problem.action) & usable[problem.state]
+    own &= problem.action != setting.base[problem.names[problem.state]]
+    pairs = np.flatnonzero(own)
+    others = np.flatnonzero(
+        usable[problem.state] & (problem.action != setting.base[problem.names[problem.state]]) & ~own
+    )
+    if offered and len(pairs) + len(others) <= LEDGER_MOST:
+        pairs = np.sort(np.concatenate([pairs, others]))
+    if not len(pairs):
+        return None
+    states = problem.names[problem.state[pairs]]
+    naming = Naming(
+        tuple(world.states[s] for s in states),
+        tuple(world.actions[setting.base[s]].name for s in states),
+        tuple(world.actions[a].name for a in problem.action[pairs]),
+    )
+    players = np.flatnonzero(own[pairs])
+    rng = np.random.default_rng(options.seed)
+    return make_ledger(worth_of(problem, pairs), players, naming, level=options.level, rng=rng)
+
+
+def summary(world: TabularMDP) -> WorldSummary:
+    """What a reader needs to know about a table."""
+    features = []
+    for j, name in enumerate(world.feature_names if world.features is not None else ()):
+        column = np.asarray(world.features)[:, j]
+        if np.issubdtype(column.dtype, np.number):
+            features.append(Feature(name, "number", float(np.nanmin(column)), float(np.nanmax(column))))
+        else:
+            features.append(Feature(name, "category", values=tuple(sorted({str(v) for v in column}))[:50]))
+    facts = {
+        "states": world.n_states,
+        "absorbing states": int(world.absorbing.sum()),
+        "starts": len(world.starts),
+        "discount": world.discount,
+    }
+    return WorldSummary("table", world.actions, tuple(features), facts)
+
+
+def _methods(options: TableOptions) -> Methods:
+    return Methods(
+        style="plain",
+        level=options.level,
+        policy_tolerance=0.0,
+        transition_tolerance=0.0,
+        seed=options.seed,
+        family=0,
+        evaluation="exact",
+        versions={"polidiff": __version__},
+    )
+
+
+def _warnings(setting: Setting, solved: Solved, clock: Clock) -> tuple[str, ...]:
+    warnings = []
+    if (setting.current.max(axis=1) < 1 - 1e-9)[~setting.world.absorbing].any():
+        warnings.append(
+            f"the current policy is stochastic: it returns {setting.starting_return:.6g}, its most probable actions "
+            f"{float(solved.returns[0]):.6g}; changes are counted from the latter"
+        )
+    if clock.stopped:
+        warnings.append(f"the time limit of {clock.seconds:g} s was met; the gap reached is {solved.gap:.3g}")
+    elif solved.stopped:
+        warnings.append(f"not every plan could be proven within the default effort; the gap is {solved.gap:.3g}")
+    return tuple(warnings)
+
+
+def _stats(setting: Setting, solved: Solved, seconds: float, clock: Clock) -> dict[str, float | int | str]:
+    stats: dict[str, float | int | str] = {
+        "states": setting.problem.n_states,
+        "pairs": setting.problem.n_pairs,
+        "plans": len(solved.changes),
+        "hull vertices": len(solved.hull.changes),
+        "pivots": solved.hull.pivots,
+        "nodes": solved.nodes,
+        "method": solved.method,
+    }
+    if clock.seconds is not None:
+        stats["seconds"] = round(seconds, 3)
+    return stats

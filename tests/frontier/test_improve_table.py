@@ -1,0 +1,228 @@
+"""`improve` on a table: golden values, the records it hands out, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from polidiff.domains import chain
+from polidiff.errors import (
+    ImproperPolicyError,
+    InvalidOptionError,
+    InvalidPolicyError,
+    ParseError,
+    UnboundedReturnError,
+)
+from polidiff.evaluation.exact import exact_evaluator
+from polidiff.frontier import improve_table
+from polidiff.records.codec import dumps, from_dict
+from polidiff.worlds.tabular import TabularMDP
+
+
+@pytest.fixture(scope="module")
+def chain_frontier():
+    return improve_table(chain.world(), chain.current(), unit="total")
+
+
+@pytest.fixture(scope="module")
+def navigation_frontier(navigation_table):
+    world, current, first, second = navigation_table
+    return improve_table(world, current, [first, second])
+
+
+def test_the_chain_has_exactly_the_published_frontier(chain_frontier):
+    assert [plan.changes for plan in chain_frontier] == pytest.approx([0, 2, 6, 8])
+    means = [4.996636, 5.178455, 6.633000, 6.814818]
+    assert [plan.expected_return for plan in chain_frontier] == pytest.approx(means, abs=1e-6)
+    assert all(plan.proven for plan in chain_frontier)
+    assert [[edit.states for edit in plan.patch.edits] for plan in chain_frontier] == [
+        [],
+        [(1,)],
+        [(5,)],
+        [(1,), (5,)],
+    ]
+
+
+def test_the_chain_in_expected_changes_is_the_same_frontier_over_eleven_starts(chain_frontier):
+    expected = improve_table(chain.world(), chain.current(), extras=False)
+    assert [11 * plan.changes for plan in expected] == pytest.approx([plan.changes for plan in chain_frontier])
+
+
+def test_navigation_has_the_published_frontier(navigation_frontier):
+    assert [plan.changes for plan in navigation_frontier] == pytest.approx([0, 1, 2, 3])
+    means = [9.9895, 14.9885, 21.9895, 21.9905]
+    assert [plan.expected_return for plan in navigation_frontier] == pytest.approx(means, abs=1e-9)
+    stay = [plan.outcomes["stay"].estimate for plan in navigation_frontier]
+    assert stay == pytest.approx([9.5, 9.5, 5.5, 1.0])
+
+
+def test_three_readings_of_policy_iteration_miss_what_the_paper_page_says(chain_frontier, navigation_frontier):
+    def counts(frontier):
+        return {b.name.split(", ")[-1]: [round(c, 6) for c, _ in b.points] for b in frontier.baselines}
+
+    assert counts(chain_frontier)["all states"] == [0, 8]
+    assert counts(chain_frontier)["largest advantage"] == [0, 6, 8]
+    assert counts(chain_frontier)["largest gain"] == [0, 6, 8]
+    assert counts(navigation_frontier)["all states"] == [0, 2, 3]
+    assert counts(navigation_frontier)["largest advantage"] == [0, 2, 3]
+    assert counts(navigation_frontier)["largest gain"] == [0, 1, 2, 3]
+    everywhere = next(b for b in navigation_frontier.baselines if b.name.endswith("all states"))
+    assert everywhere.points[1] == pytest.approx((2, 16.9915))
+
+
+def test_no_baseline_lies_above_the_frontier(chain_frontier, navigation_frontier):
+    for frontier in (chain_frontier, navigation_frontier):
+        for baseline in frontier.baselines:
+            for changes, value in baseline.points:
+                assert value <= frontier.at(changes + 1e-9).expected_return + 1e-9
+
+
+def test_the_ledger_of_navigation(navigation_frontier):
+    entries = {entry.state: entry for entry in navigation_frontier.ledger.entries}
+    assert set(entries) == {"(0,0)", "(0,2)", "(1,1)", "(1,3)", "(5,3)"}
+    first, third, fourth = entries["(0,2)"], entries["(1,3)"], entries["(5,3)"]
+    assert [e.shapley.estimate for e in (first, third, fourth)] == pytest.approx([8.4998, 3.5008, 0.0003], abs=5e-5)
+    assert third.needs == (first.change,)
+    assert first.change in entries["(0,0)"].conflicts
+    assert navigation_frontier.ledger.exact
+    assert navigation_frontier.ledger.order[0] == first.change
+    assert navigation_frontier.ledger.running[-1] == pytest.approx(21.9905)
+
+
+def test_partial_adoption_of_the_navigation_optimum(navigation_frontier):
+    curve = navigation_frontier.best.adoption
+    assert [point.share for point in curve] == [0.0, 0.25, 0.5, 0.75, 1.0]
+    values = [9.9895, 11.677, 14.239, 17.677, 21.9905]
+    assert [point.expected_return for point in curve] == pytest.approx(values, abs=5e-4)
+
+
+def test_partial_adoption_that_is_worse_than_today_is_warned_of():
+    moves = np.zeros((3, 2, 3))
+    moves[0, 0, 2] = moves[0, 1, 1] = moves[1, :, 2] = 1.0
+    rewards = np.array([[0.0, 0.0], [-5.0, 1.0], [0.0, 0.0]])
+    world = TabularMDP(moves, rewards, [1.0, 0.0, 0.0], absorbing=[2])
+    best = improve_table(world, np.array([0, 0, 0])).best
+    assert best.expected_return == pytest.approx(1.0)
+    assert "worse than today" in best.warnings[0]
+    assert min(point.expected_return for point in best.adoption) == pytest.approx(0.5 * (0.5 * 1 - 0.5 * 5))
+
+
+def test_a_budget_gives_the_best_plan_within_it(chain_frontier):
+    for budget, value in ((0, 4.996636), (1.9, 4.996636), (2, 5.178455), (5, 5.178455), (7.9, 6.633), (50, 6.814818)):
+        one = improve_table(chain.world(), chain.current(), unit="total", budget=budget, extras=False)
+        assert one.best.expected_return == pytest.approx(value, abs=1e-6)
+        assert one.best.proven
+        assert chain_frontier.at(budget).expected_return == pytest.approx(value, abs=1e-6)
+
+
+def test_plans_do_what_they_say_in_the_world(navigation_table, navigation_frontier):
+    world, current, *_ = navigation_table
+    for plan in navigation_frontier:
+        evaluator = exact_evaluator(world, plan.policy)
+        visits = evaluator.occupancy()
+        assert (visits * world.rewards).sum() == pytest.approx(plan.expected_return, abs=1e-9)
+        changed = visits * (np.arange(3)[None, :] != current[:, None])
+        assert changed[~world.absorbing].sum() == pytest.approx(plan.changes, abs=1e-9)
+        patched = plan.patch.apply(current)
+        assert np.array_equal(patched.probabilities(np.arange(51)), plan.policy.table)
+
+
+def test_a_frontier_survives_its_json_form(navigation_frontier):
+    text = dumps(navigation_frontier)
+    again = from_dict(json.loads(text))
+    assert dumps(again) == text
+    assert again.best.patch == navigation_frontier.best.patch
+    assert again.to_frame().equals(navigation_frontier.to_frame())
+    with pytest.raises(InvalidOptionError, match="no world to explain"):
+        _ = again.best.explanation
+
+
+def test_frozen_states_keep_their_action(navigation_table):
+    world, current, first, second = navigation_table
+    frozen = improve_table(world, current, [first, second], freeze="y >= 0.3", extras=False)
+    assert [plan.expected_return for plan in frozen] == pytest.approx([9.9895, 14.9885, 16.9915])
+    assert all(edit.states[0] % 5 < 3 for plan in frozen for edit in plan.patch.edits)
+    mask = np.arange(51) == 2
+    masked = improve_table(world, current, [first, second], freeze=mask, extras=False)
+    assert all((2,) not in [edit.states for edit in plan.patch.edits] for plan in masked)
+
+
+def test_costs_per_action_are_charged(chain_frontier):
+    costs = improve_table(chain.world(), chain.current(), unit="total", change_cost=[1.0, 2.5], extras=False)
+    assert [plan.changes for plan in costs] == pytest.approx([2.5 * plan.changes for plan in chain_frontier])
+
+
+def test_a_stochastic_policy_is_told_beside_its_most_probable_actions():
+    table = np.column_stack([np.full(12, 0.6), np.full(12, 0.4)])
+    frontier = improve_table(chain.world(), table, unit="total", extras=False)
+    mixed = exact_evaluator(chain.world(), table)
+    assert frontier.current_return == pytest.approx(float((mixed.occupancy() * chain.world().rewards).sum()))
+    assert frontier[0].expected_return == pytest.approx(4.996636, abs=1e-6)
+    assert "stochastic" in frontier.warnings[0]
+
+
+def test_discounted_worlds_without_an_end_are_solved():
+    moves = np.zeros((2, 2, 2))
+    moves[0, 0, 0] = moves[0, 1, 1] = moves[1, 0, 1] = moves[1, 1, 0] = 1.0
+    world = TabularMDP(moves, [[1.0, 0.0], [3.0, 0.0]], [1.0, 0.0], absorbing=[False, False], discount=0.9)
+    frontier = improve_table(world, np.array([0, 0]))
+    assert [plan.expected_return for plan in frontier] == pytest.approx([10.0, 0.9 * 30.0])
+    assert [plan.changes for plan in frontier] == pytest.approx([0.0, 1.0])
+
+
+def looping_world(reward):
+    moves = np.zeros((3, 2, 3))
+    moves[0, 0, 2] = moves[0, 1, 1] = moves[1, 1, 0] = moves[1, 0, 2] = 1.0
+    return TabularMDP(moves, [[0.0, reward], [0.0, 0.0], [0.0, 0.0]], [1.0, 0.0, 0.0], absorbing=[2])
+
+
+def test_a_world_with_a_loop_that_pays_is_refused_and_one_that_costs_is_not():
+    with pytest.raises(UnboundedReturnError, match=r"state 0 \(action 1\), state 1 \(action 1\)"):
+        improve_table(looping_world(1.0), np.array([0, 0, 0]))
+    assert len(improve_table(looping_world(-1.0), np.array([0, 0, 0]))) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"budget": -1}, InvalidOptionError, "budget must be a number of at least 0; got -1"),
+        ({"unit": "episodes"}, InvalidOptionError, "unit must be 'expected' or 'total'"),
+        ({"max_states": -2}, InvalidOptionError, "max_states"),
+        ({"gap": 1.5}, InvalidOptionError, "gap"),
+        ({"time_limit": 0}, InvalidOptionError, "time_limit"),
+        ({"change_cost": [[1.0]]}, InvalidOptionError, "change_cost"),
+        ({"change_cost": -1.0}, InvalidOptionError, "at least 0"),
+        ({"freeze": "state << 3"}, ParseError, "column 8"),
+        ({"keep": "length<=3"}, ParseError, "length"),
+        ({"candidates": [np.zeros((12, 3))]}, InvalidPolicyError, "2 columns"),
+    ],
+)
+def test_bad_options_are_refused_in_one_line(options, error, message):
+    candidates = options.pop("candidates", None)
+    with pytest.raises(error, match=message) as caught:
+        improve_table(chain.world(), chain.current(), candidates, **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_current_policy_that_is_not_allowed_or_never_ends_is_refused():
+    with pytest.raises(ImproperPolicyError, match="s0"):
+        improve_table(looping_world(-1.0), np.array([1, 1, 0]))
+    moves = np.zeros((2, 2, 2))
+    moves[0, :, 1] = 1.0
+    world = TabularMDP(moves, np.zeros((2, 2)), [1.0, 0.0], absorbing=[1], allowed=[[True, False], [True, True]])
+    with pytest.raises(InvalidPolicyError, match="allowed"):
+        improve_table(world, np.array([1, 0]))
+
+
+def test_unequal_starts_have_no_total():
+    world = chain.world()
+    uneven = TabularMDP(
+        world.transitions.toarray().reshape(12, 2, 12),
+        world.rewards,
+        np.concatenate([[0.5], np.full(10, 0.05), [0.0]]),
+        absorbing=[11],
+    )
+    with pytest.raises(InvalidOptionError, match="equally likely"):
+        improve_table(uneven, chain.current(), unit="total")
