@@ -172,7 +172,7 @@ def divergence_in_simulator(
 
 
 def _price_of_splitting(splitter: _Splitter, root: _Branch) -> float:
-    """Steps that splitting everywhere would cost per episode: diverging states met times length, from a few episodes."""
+    """Steps that splitting everywhere would cost per episode: diverging states met times length, on a few of them."""
     probe = _Splitter(splitter.world, splitter.policies, splitter.options, splitter.seed)
     few = np.arange(min(len(root.episode), 32))
     probe.play(_Branch(root.stepper.clone(few), root.episode[few], 0, root.follows, 0), share=0.0)

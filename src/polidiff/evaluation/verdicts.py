@@ -1,0 +1,69 @@
+"""From an interval of a difference to a word: more, less, same or unknown (h_oc of the paper, mended).
+
+The paper compares a point estimate of the current policy with an interval of the proposed one; here the interval is
+that of the paired difference. Zero outside it decides a direction; an interval within ± margin means "same";
+everything else is unknown, and stays so.
+"""
+
+from __future__ import annotations
+
+from polidiff.records.explanation import Verdict, VerdictDirection
+from polidiff.records.interval import Interval
+from polidiff.records.outcome import Outcome
+
+ROUNDING = 1e-9
+
+
+def direction_of(difference: Interval, margin: float) -> VerdictDirection:
+    """The word for an interval.
+
+    >>> direction_of(Interval(0.2, 0.1, 0.3, 0.95), margin=0.0)
+    'more'
+    >>> direction_of(Interval(0.0, -0.1, 0.1, 0.95), margin=0.0)
+    'unknown'
+    >>> direction_of(Interval(0.0, -0.1, 0.1, 0.95), margin=0.1)
+    'same'
+    """
+    scale = ROUNDING * (1 + abs(difference.estimate))
+    if difference.low >= -margin - scale and difference.high <= margin + scale:
+        return "same"
+    if difference.low > scale:
+        return "more"
+    if difference.high < -scale:
+        return "less"
+    return "unknown"
+
+
+def verdict(
+    outcome: Outcome,
+    difference: Interval,
+    pointwise: Interval,
+    *,
+    current: Interval | None = None,
+    proposed: Interval | None = None,
+    unsupported: float | None = None,
+    note: str | None = None,
+) -> Verdict:
+    """The verdict on one outcome; the simultaneous interval decides."""
+    direction = direction_of(difference, outcome.margin)
+    return Verdict(
+        outcome.name,
+        direction,
+        difference,
+        pointwise,
+        outcome.valence(direction),
+        current,
+        proposed,
+        unsupported,
+        note,
+    )
+
+
+def papers_verdict(outcome: Outcome, current: float, proposed: Interval) -> VerdictDirection:
+    """The paper's rule: the current estimate against the interval of the proposed policy, its slip mended (M8)."""
+    scale = ROUNDING * (1 + abs(current))
+    if current < proposed.low - scale:
+        return "more"
+    if current > proposed.high + scale:
+        return "less"
+    return "same" if proposed.width == 0 else "unknown"

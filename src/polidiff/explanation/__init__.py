@@ -1,0 +1,1 @@
+"""Paths, start groups, verdicts and sentences: everything that turns a difference into words."""

@@ -1,0 +1,119 @@
+"""Which regions an episode of the proposed policy meets, in which order (Algorithm 2 of the paper, mended).
+
+A path is the sequence of regions met, consecutive repeats merged. A start of a table has a modal path with its share;
+an episode of a simulator has one path.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from polidiff.policies import Policy
+from polidiff.records.arrays import AnyArray, FloatArray, IntArray
+from polidiff.regions.describe import Described
+from polidiff.worlds.rollouts import Rollouts, Steppable, Visits, roll_out
+from polidiff.worlds.simulator import Simulator
+from polidiff.worlds.tabular import TabularMDP
+
+Path: TypeAlias = tuple[int, ...]  # region indices
+ROLLOUTS = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class Journeys:
+    """Starts, and the paths that begin there."""
+
+    features: AnyArray  # (n, d) of the starts
+    weight: FloatArray  # (n,) share of the start distribution
+    paths: tuple[Counter[Path], ...]  # (n,) how often each path followed
+    first_met: FloatArray  # (n, R) mean decisions before a region is first met, NaN if never
+    meets: FloatArray  # (n, R) share of episodes that meet the region
+    starts: AnyArray  # (n, …) raw states
+    names: tuple[str, ...]  # of the starts, if the world names states
+
+    def modal(self, k: int) -> Path:
+        """The most frequent path of one start; among equals the shortest."""
+        counts = self.paths[k]
+        return min(counts, key=lambda path: (-counts[path], len(path), path))
+
+    def shares(self, members: Sequence[int] | IntArray) -> dict[Path, float]:
+        """Share of each path among some starts, weighted."""
+        total: dict[Path, float] = {}
+        for k in members:
+            counts = self.paths[k]
+            each = self.weight[k] / counts.total()
+            for path, count in counts.items():
+                total[path] = total.get(path, 0.0) + each * count
+        mass = sum(total.values()) or 1.0
+        return {path: share / mass for path, share in sorted(total.items(), key=lambda item: (-item[1], item[0]))}
+
+
+def follow(world: Steppable, proposed: Policy, described: Described, *, seed: int, episodes: int) -> Journeys:
+    """Play the proposed policy and note the regions met."""
+    if isinstance(world, TabularMDP):
+        return _from_every_start(world, proposed, described, seed)
+    played = roll_out(world, proposed, episodes=episodes, seed=(seed, 31), record=True, what="paths")
+    return _journeys(world, played, np.arange(episodes), np.full(episodes, 1 / episodes), described, ())
+
+
+def _from_every_start(world: TabularMDP, proposed: Policy, described: Described, seed: int) -> Journeys:
+    starts = world.starts
+    repeats = 1 if _is_deterministic(world, proposed) else int(np.clip(ROLLOUTS // len(starts), 20, 5000))
+    played = roll_out(
+        world, proposed, episodes=0, seed=(seed, 32), record=True, starts=np.repeat(starts, repeats), what="paths"
+    )
+    owner = np.repeat(np.arange(len(starts)), repeats)
+    names = tuple(world.states[s] for s in starts)
+    return _journeys(world, played, owner, world.initial[starts], described, names)
+
+
+def _is_deterministic(world: TabularMDP, policy: Policy) -> bool:
+    table = policy.probabilities(np.arange(world.n_states))
+    return bool((world.transitions.data == 1).all() and (table.max(axis=1) == 1).all())
+
+
+def _journeys(
+    world: Steppable,
+    played: Rollouts,
+    owner: IntArray,
+    weight: FloatArray,
+    described: Described,
+    names: tuple[str, ...],
+) -> Journeys:
+    assert played.visits is not None
+    region = region_of_visits(world, played.visits, described)
+    count, regions = len(weight), len(described.regions)
+    paths: tuple[Counter[Path], ...] = tuple(Counter() for _ in range(count))
+    episodes = len(played.lengths)
+    first = np.full((episodes, regions), np.nan)
+    bounds = np.searchsorted(played.visits.episode, np.arange(episodes + 1))
+    for e in range(episodes):
+        part = region[bounds[e] : bounds[e + 1]]
+        met = np.flatnonzero(part >= 0)
+        sequence = part[met]
+        keep = np.concatenate(([True], sequence[1:] != sequence[:-1])) if len(sequence) else np.zeros(0, dtype=bool)
+        paths[owner[e]][tuple(sequence[keep].tolist())] += 1
+        for k in np.unique(sequence):
+            first[e, k] = met[np.argmax(sequence == k)]
+    first_met, meets = np.full((count, regions), np.nan), np.zeros((count, regions))
+    for k in range(regions):
+        came = ~np.isnan(first[:, k])
+        hits = np.bincount(owner[came], minlength=count)
+        sums = np.bincount(owner[came], weights=first[came, k], minlength=count)
+        first_met[:, k] = np.divide(sums, hits, out=np.full(count, np.nan), where=hits > 0)
+        meets[:, k] = hits / np.maximum(1, np.bincount(owner, minlength=count))
+    at = np.searchsorted(owner, np.arange(count))
+    starts = played.starts[at]
+    return Journeys(world.features_of(starts), weight, paths, first_met, meets, starts, names)
+
+
+def region_of_visits(world: Steppable, visits: Visits, described: Described) -> IntArray:
+    """Region index of every visit, −1 outside; each state of a table is looked up once."""
+    if isinstance(world, Simulator) or world.n_states > len(visits.states):
+        return described.region_of(world.features_of(visits.states))
+    return described.region_of(world.features_of(np.arange(world.n_states)))[visits.states]

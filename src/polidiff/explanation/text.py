@@ -1,0 +1,219 @@
+"""An explanation or a frontier as plain text."""
+
+from __future__ import annotations
+
+from polidiff.explanation.words import (
+    interval_text,
+    listing,
+    number,
+    percent,
+    rule_text,
+    signed,
+    swap_text,
+    verdict_text,
+    verdicts_text,
+)
+from polidiff.records.explanation import Explanation, Region, Sentence, WorseOff
+from polidiff.records.plan import Frontier, Plan
+
+
+def render(explanation: Explanation) -> str:
+    """The whole explanation, as printed."""
+    parts = [*_headline(explanation), ""]
+    if explanation.lead == "complete":
+        parts += ["The policies differ nearly everywhere, so the proposed policy is told whole:"]
+        parts += [explanation.forms["complete policy"], ""]
+    parts += [f"• {sentence_text(explanation, sentence)}" for sentence in explanation.sentences]
+    worse = [worse_off_text(explanation, entry) for entry in explanation.worse_off]
+    if worse:
+        parts += ["", "Worse off:", *(f"• {line}" for line in worse)]
+    if explanation.regions and explanation.methods.style != "paper":
+        parts += ["", "Where they differ:", *(f"• {region_text(region)}" for region in explanation.regions)]
+    parts += ["", quality_text(explanation)]
+    if explanation.warnings:
+        parts += ["", "Note:", *(f"• {warning}" for warning in explanation.warnings)]
+    return "\n".join(parts)
+
+
+def _headline(explanation: Explanation) -> list[str]:
+    if not explanation.regions:
+        return ["The two policies act the same wherever either of them gets."]
+    count = len(explanation.regions)
+    regions = "one region" if count == 1 else f"{count} regions"
+    lines = [f"They differ in {regions}, in {number(explanation.changes, 3)} decisions per episode."]
+    overall = verdicts_text(explanation.verdicts, explanation.outcomes)
+    return [*lines, f"Over all starts: {overall}."] if overall else lines
+
+
+def sentence_text(explanation: Explanation, sentence: Sentence) -> str:
+    """One sentence: from where, what is done instead, what it leads to."""
+    paper = explanation.methods.style == "paper"
+    start = start_text(sentence, paper=paper)
+    if not sentence.path and not sentence.meetings:
+        return f"{start}, the two policies act the same." if not paper else f"{start}, two policies act the same;"
+    by_id = {region.id: region for region in explanation.regions}
+    if sentence.meetings:
+        told = [
+            f"in {percent(m.share)} of episodes, where {_place(by_id[m.region])}, {swap_text(by_id[m.region])}"
+            for m in sentence.meetings
+        ]
+        deeds = f"no single path is typical; in order of first meeting: {'; '.join(told)}"
+    else:
+        deeds = ", then ".join(f"{_where(by_id[k], paper)} {_do(by_id[k], paper)}" for k in sentence.path)
+    effect = verdicts_text(sentence.verdicts, explanation.outcomes, figures=not paper) or "no outcome is defined"
+    if paper:
+        deeds = deeds.replace(", then ", " and then ")
+        return f"{start}, {deeds} will lead to {effect};"
+    share = f" ({percent(sentence.path_share)} of episodes)" if sentence.path and sentence.path_share < 0.995 else ""
+    return f"{start}, {deeds}{share}. This leads to {effect}."
+
+
+def start_text(sentence: Sentence, *, paper: bool = False) -> str:
+    """Which starts the sentence speaks about."""
+    if sentence.start is None:
+        return "Starting from the initial region" if paper else "From any start"
+    rules = [sentence.start, *sentence.also]
+    if rules[0].features == ("state",):
+        names = list(sentence.starts)
+        shown = _run_of_names(names)
+        if paper:
+            return f"Starting from initial region {shown}"
+        return f"From {shown}"
+    words = " or ".join(rule_text(rule) for rule in rules)
+    return f"Starting where {words}" if paper else f"From a start where {words} ({percent(sentence.share)} of starts)"
+
+
+def _run_of_names(names: list[str]) -> str:
+    if len(names) > 3:
+        return f"{names[0]} … {names[-1]}"
+    return listing(names, "or")
+
+
+def _place(region: Region) -> str:
+    if region.rule.features == ("state",):
+        return f"the state is {rule_text(region.rule)}"
+    return rule_text(region.rule)
+
+
+def _where(region: Region, paper: bool) -> str:
+    if region.rule.features == ("state",):
+        return f"in region {rule_text(region.rule)}," if paper else f"in {rule_text(region.rule)}"
+    return f"when reaching region {rule_text(region.rule)}," if paper else f"where {rule_text(region.rule)},"
+
+
+def _do(region: Region, paper: bool) -> str:
+    if paper:
+        return f"doing {swap_text(region)}"
+    return (
+        f"do {swap_text(region)}"
+        if region.shift is None and region.direction is None
+        else f"choose {swap_text(region)}"
+    )
+
+
+def region_text(region: Region) -> str:
+    """A region with its support and how true it is."""
+    behind = f"{percent(region.support.share)} of decisions, {region.support.episodes} episodes"
+    if region.rule.features == ("state",):
+        behind = f"{percent(region.support.share)} of decisions"
+    true = f"right in {percent(region.precision)}, covers {percent(region.recall)} of such changes"
+    mark = "; no record in the log supports it" if region.support.unsupported == 1.0 else ""
+    together = f" ({len(region.states)} states told together)" if region.merged else ""
+    return f"{region.id}: {rule_text(region.rule)}: {swap_text(region)}{together} ({behind}; {true}{mark})"
+
+
+def worse_off_text(explanation: Explanation, entry: WorseOff) -> str:
+    """Who is worse off, by how much."""
+    outcome = next(o for o in explanation.outcomes if o.name == entry.outcome)
+    who = "all starts" if entry.start is None else f"starts where {rule_text(entry.start)}"
+    if entry.start is not None and entry.start.features == ("state",):
+        who = f"starts in {_run_of_names(list(entry.starts))}"
+    return f"{who} ({percent(entry.share)}): {outcome.name} {interval_text(entry.difference, unit=outcome.unit)}"
+
+
+def quality_text(explanation: Explanation) -> str:
+    """How true the text is."""
+    quality = explanation.quality
+    parts = [f"F1 {quality.f1:.2f} on visits that did not make the rules"]
+    told = [f"{share:.0%} of {name}" for name, share in quality.completeness.items() if share is not None]
+    if told:
+        parts.append(f"patching the current policy with these rules recovers {listing(told)}")
+    parts.append(explanation.methods.evaluation)
+    return "How true this is: " + "; ".join(parts) + "."
+
+
+def render_frontier(frontier: Frontier) -> str:
+    """The frontier as a table, the bound and the ledger."""
+    return "\n".join([*_frontier_head(frontier), "", *_plan_rows(frontier), *_ledger_rows(frontier), *_notes(frontier)])
+
+
+def _frontier_head(frontier: Frontier) -> list[str]:
+    best = frontier.best
+    gain = best.expected_return - frontier[0].expected_return
+    proof = "all proven" if all(plan.proven for plan in frontier) else f"certified within {percent(frontier.gap)}"
+    return [
+        f"{len(frontier)} plans from {number(frontier[0].expected_return, 6)} (current) to "
+        f"{number(best.expected_return, 6)} ({signed(gain)}), {proof}."
+    ]
+
+
+def _plan_rows(frontier: Frontier, limit: int = 20) -> list[str]:
+    unit = {"total": "changes, all starts", "states": "changed states", "rules": "changes per episode"}.get(
+        frontier.unit, "changes per episode"
+    )
+    rows = [f"{unit:>20}  {'return':>10}  {'bound':>10}  change"]
+    plans = list(frontier)
+    shown = plans if len(plans) <= limit else [plans[round(k * (len(plans) - 1) / (limit - 1))] for k in range(limit)]
+    for plan in shown:
+        rows.append(
+            f"{number(plan.changes):>20}  {number(plan.expected_return, 6):>10}  {number(plan.bound, 6):>10}  "
+            f"{plan_words(plan)}"
+        )
+    if len(shown) < len(plans):
+        rows.append(f"({len(plans) - len(shown)} plans between these are not shown)")
+    return rows
+
+
+def plan_words(plan: Plan, limit: int = 4) -> str:
+    """What a plan changes, in one line."""
+    if plan.rules:
+        return "; ".join(f"{rule_text(r.rule)}: {r.move}" for r in plan.rules)
+    edits = plan.patch.edits
+    if not edits:
+        return "nothing"
+    names = plan.patch.actions
+    words = [f"{rule_text(e.rule)}: {names[e.current]} → {names[e.proposed]}" for e in edits[:limit]]
+    return "; ".join(words) + (f"; and {len(edits) - limit} more" if len(edits) > limit else "")
+
+
+def _ledger_rows(frontier: Frontier, limit: int = 10) -> list[str]:
+    if frontier.ledger is None or not frontier.ledger.entries:
+        return []
+    rows = ["", "What each change is worth (alone; if removed from the best plan; Shapley value):"]
+    for entry in frontier.ledger.entries[:limit]:
+        links = [f"needs {listing(list(entry.needs), 'or')}"] * bool(entry.needs)
+        links += [f"conflicts with {listing(list(entry.conflicts))}"] * bool(entry.conflicts)
+        rows.append(
+            f"• {entry.change}: {signed(entry.alone)}; {signed(entry.removed)}; {signed(entry.shapley.estimate)}"
+            + (f"; {'; '.join(links)}" if links else "")
+        )
+    return rows
+
+
+def _notes(frontier: Frontier) -> list[str]:
+    warnings = [*frontier.warnings, *frontier.best.warnings]
+    return ["", "Note:", *(f"• {warning}" for warning in warnings)] if warnings else []
+
+
+__all__ = [
+    "plan_words",
+    "quality_text",
+    "region_text",
+    "render",
+    "render_frontier",
+    "rule_text",
+    "sentence_text",
+    "start_text",
+    "verdict_text",
+    "worse_off_text",
+]

@@ -1,0 +1,172 @@
+"""From diverging states to regions: one conjunction, one swap (h_aggr of the paper).
+
+Rules are learned on half of the episodes and counted on the other half; a table is enumerated, so there both halves
+are the whole. The number of rules is the knee of the curve rules against F1: the fewest from which no further rule
+adds more than one point in a hundred.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from polidiff.divergence.record import Divergence
+from polidiff.records.action import Action, Swap
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.records.explanation import TradeoffPoint
+from polidiff.records.rule import Condition, Rule, first_match
+from polidiff.regions.fidelity import fidelity
+from polidiff.regions.told import Telling, as_directions, as_pairs
+
+WORTH = 0.01  # what one more rule must add to F1
+MOST_RULES = 12
+
+
+@dataclass(frozen=True)
+class ToldRegion:
+    """One rule and the swap it tells."""
+
+    rule: Rule
+    swap: Swap
+    label: int  # index into the telling's swaps, plus 1
+    merged: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Described:
+    """Regions in the order they are matched, and how well fewer or more would do."""
+
+    regions: tuple[ToldRegion, ...]
+    telling: Telling
+    held_out: BoolArray  # (n,) visits that did not make the rules
+    tradeoff: tuple[TradeoffPoint, ...]
+    messages: tuple[str, ...] = ()
+
+    def region_of(self, features: AnyArray) -> IntArray:
+        """Index of the region of each row, −1 outside."""
+        return np.asarray(first_match([region.rule for region in self.regions], features))
+
+
+def describe(
+    divergence: Divergence,
+    actions: tuple[Action, ...],
+    feature_names: tuple[str, ...],
+    *,
+    has_features: bool,
+    max_rules: int | None = None,
+    seed: int = 0,
+) -> Described:
+    """Regions for all diverging states; with `max_rules`, at most so many."""
+    if not divergence.diverging.any():
+        none = np.zeros(len(divergence.label), dtype=np.bool_)
+        return Described((), as_pairs(divergence), none, ())
+    if not has_features:
+        return _name_states(divergence, max_rules)
+    pairs = _learn(divergence, as_pairs(divergence), feature_names, max_rules, seed)
+    directions = as_directions(divergence, actions)
+    if directions is None or len(directions.swaps) >= len(divergence.swaps):
+        return pairs
+    joined = _learn(divergence, directions, feature_names, max_rules, seed)
+    return joined if _reads_better(joined, pairs) else pairs
+
+
+def _reads_better(one: Described, other: Described) -> bool:
+    """More of the difference told per rule: F1 less what the rules are worth."""
+
+    def worth(described: Described) -> float:
+        chosen = next(point for point in described.tradeoff if point.chosen)
+        return chosen.f1 - WORTH * chosen.rules
+
+    return worth(one) > worth(other)
+
+
+def _learn(
+    divergence: Divergence, telling: Telling, names: tuple[str, ...], max_rules: int | None, seed: int
+) -> Described:
+    from polidiff.rules import RuleClassifier, RuleWarning
+
+    held_out = _held_out(divergence.episode, seed)
+    fit = ~held_out if held_out.any() else ~held_out | True
+    features, label, weight = divergence.features, telling.label, divergence.weight
+    model = RuleClassifier(default_class=0, random_state=seed, clause_cost=5e-4, literal_cost=1e-4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuleWarning)
+        model.fit(features[fit], label[fit], sample_weight=weight[fit])
+    judge = held_out if held_out.any() else fit
+    path = model.rule_path(features[judge], label[judge], sample_weight=weight[judge])
+    points = [_point(listed.rules, features[judge], label[judge], divergence.judged[judge]) for listed in path]
+    limit = min(len(path) - 1, MOST_RULES if max_rules is None else max_rules)
+    chosen = knee([point.f1 for point in points[: limit + 1]]) if max_rules is None else limit
+    regions = tuple(
+        ToldRegion(_named(rule, names), telling.swaps[int(told) - 1], int(told)) for rule, told in path[chosen].rules
+    )
+    tradeoff = tuple(replace(point, chosen=k == chosen) for k, point in enumerate(points))
+    return Described(regions, telling, held_out, tradeoff, tuple(model.messages_))
+
+
+def knee(scores: list[float]) -> int:
+    """Fewest rules from which no further rule adds more than `WORTH` each.
+
+    >>> knee([0.0, 0.6, 0.9, 0.905, 0.907])
+    2
+    """
+    for k, score in enumerate(scores):
+        if all(later <= score + WORTH * (j + 1) for j, later in enumerate(scores[k + 1 :])):
+            return k
+    return len(scores) - 1
+
+
+def _point(
+    rules: tuple[tuple[Rule, int], ...], features: AnyArray, label: IntArray, weight: FloatArray
+) -> TradeoffPoint:
+    match = first_match([rule for rule, _ in rules], features)
+    told = np.array([*(int(k) for _, k in rules), 0])[match]
+    f1 = fidelity(told, label, weight).f1
+    return TradeoffPoint(len(rules), sum(rule.literals for rule, _ in rules), f1, chosen=False)
+
+
+def _held_out(episode: IntArray, seed: int) -> BoolArray:
+    if (episode < 0).any():
+        return np.zeros(len(episode), dtype=np.bool_)
+    half = np.random.default_rng((seed, 21)).random(int(episode.max()) + 1) < 0.5
+    return np.asarray(half[episode])
+
+
+def _named(rule: Rule, names: tuple[str, ...]) -> Rule:
+    return Rule(tuple(replace(condition, feature=names[condition.column]) for condition in rule.conditions))
+
+
+def _name_states(divergence: Divergence, max_rules: int | None) -> Described:
+    """Each diverging state by its name; with `max_rules`, states with the same swap together."""
+    where = np.flatnonzero(divergence.diverging)
+    where = where[np.argsort(divergence.states[where], kind="stable")] if divergence.states.ndim == 1 else where
+    names = divergence.features[:, 0]
+    telling = as_pairs(divergence)
+    groups: dict[tuple[int, str], list[str]] = {}
+    merge = max_rules is not None and len({names[s] for s in where}) > max_rules
+    for s in where:
+        k = int(telling.label[s])
+        members = groups.setdefault((k, "" if merge else names[s]), [])
+        if names[s] not in members:
+            members.append(names[s])
+    regions = [
+        ToldRegion(
+            Rule((Condition("state", 0, values=tuple(members)),)), telling.swaps[k - 1], k, merged=len(members) > 1
+        )
+        for (k, _), members in groups.items()
+    ]
+    regions = _most_visited(regions, divergence, max_rules)
+    chosen = tuple((region.rule, region.label) for region in regions)
+    point = replace(_point(chosen, divergence.features, telling.label, divergence.judged), chosen=True)
+    none = np.zeros(len(divergence.label), dtype=np.bool_)
+    return Described(tuple(regions), telling, none, (point,))
+
+
+def _most_visited(regions: list[ToldRegion], divergence: Divergence, limit: int | None) -> list[ToldRegion]:
+    if limit is None or len(regions) <= limit:
+        return regions
+    mass = [float(divergence.judged[region.rule.covers(divergence.features)].sum()) for region in regions]
+    kept = sorted(sorted(range(len(regions)), key=lambda k: -mass[k])[:limit])
+    return [regions[k] for k in kept]
