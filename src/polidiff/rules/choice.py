@@ -17,6 +17,8 @@ from scipy import sparse
 from polidiff.optimize import Limits, Program, Solution, solve
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
+ROUNDINGS = 10  # random roundings of the linear program that start a local search
+
 
 @dataclass(frozen=True, eq=False)
 class Cover:
@@ -42,23 +44,41 @@ class Choice:
     bound: float
 
 
-def choose(cover: Cover, master: Solution, *, limits: Limits, start: IntArray | None = None) -> Choice:
-    """A good choice, optimal over these clauses unless a limit is hit; `master` solves the linear program over them."""
+def choose(cover: Cover, master: Solution, *, limits: Limits, columns: int, start: IntArray | None = None) -> Choice:
+    """A good choice; the best over these clauses if at most `columns` of them can matter and no limit is hit.
+
+    `master` solves the linear program over the clauses.
+    """
     assert master.values is not None
     assert master.objective is not None
     relaxed, reduced = master.objective, np.maximum(cover.cost - master.values @ cover.member, 0.0)
-    chosen = improve(cover, np.isin(np.arange(len(cover.cost)), [] if start is None else start))
+    chosen = _best_start(cover, master, start)
     value = cover.value(chosen)
     slack = value - relaxed
     if slack <= 1e-7 * max(value, 1.0):
         return Choice(np.flatnonzero(chosen), value, relaxed)
     kept = np.flatnonzero((reduced <= slack + 1e-9) | chosen)
+    if len(kept) > columns:
+        return Choice(np.flatnonzero(chosen), value, relaxed)
     smaller = Cover(cover.member[:, kept], cover.mass, cover.cost[kept], cover.most)
     answer = solve(_program(smaller), start=_point(smaller, chosen[kept]), limits=limits)
     bound = relaxed if answer.bound is None else max(relaxed, min(answer.bound, value))
     if answer.values is None or answer.objective is None or answer.objective > value:
         return Choice(np.flatnonzero(chosen), value, bound)
     return Choice(kept[answer.values[: len(kept)] > 0.5], answer.objective, bound)
+
+
+def _best_start(cover: Cover, master: Solution, start: IntArray | None) -> BoolArray:
+    """The best of several local searches: from nothing, from `start`, from roundings of the linear program."""
+    assert master.duals is not None
+    share = np.clip(master.duals, 0.0, 1.0)
+    rank = np.arange(len(share))
+    starts = [rank < 0, *(share > level for level in (0.1, 0.3, 0.5)), np.isin(rank, [] if start is None else start)]
+    draws = np.random.default_rng(0).random((ROUNDINGS, len(share)))
+    starts += list(draws < share)
+    allowed = len(share) if cover.most is None else cover.most
+    seen = {each.tobytes(): each for each in starts if each.sum() <= allowed}
+    return min((improve(cover, each) for each in seen.values()), key=cover.value)
 
 
 def improve(cover: Cover, chosen: BoolArray) -> BoolArray:

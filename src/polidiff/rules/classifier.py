@@ -90,7 +90,7 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):
         max_rules: int | None = None,
         default_class: Any = None,
         max_bins: int = 64,
-        max_samples: int = 30_000,
+        max_samples: int = 16_000,
         refine: bool = True,
         proof_budget: int = 5_000,
         time_limit: float | None = None,

@@ -32,7 +32,8 @@ class GenerationOptions:
     patience: int = 4  # rounds in a row that lower the master by less than `progress`
     progress: float = 1e-4  # relative
     polished: int = 6  # clauses polished per search
-    nodes: int = 500  # of the integer master
+    nodes: int = 100  # of the integer master
+    columns: int = 40  # clauses up to which the integer master is solved, unless for a proof
     enrichment: BeamOptions = field(default_factory=BeamOptions)
     value: BeamOptions = field(default_factory=lambda: BeamOptions(width=5, depth=5, ratios=(1.0, 0.3), by_value=True))
     proof: ProofOptions = field(default_factory=ProofOptions)
@@ -91,13 +92,12 @@ def generate(problem: Problem, options: GenerationOptions, clock: Clock) -> Gene
 
 def search(problem: Problem, prices: FloatArray, options: GenerationOptions) -> Clauses:
     """Polished clauses of positive value under the prices, best first."""
+    least = 1e-7 * max(problem.clause_cost, 1e-6 * problem.weight.sum())
     beams = [options.enrichment, *([options.value] if problem.rows <= options.small else [])]
     found = [beam(problem, prices, each).best(options.polished) for each in beams]
     masks = np.concatenate([clauses.masks for clauses in found])
-    if not len(masks):
-        return Clauses(masks, np.empty(0))
-    polished = polish(problem, prices, Clauses(masks, np.concatenate([clauses.values for clauses in found])))
-    kept = polished.values > 1e-7 * max(problem.clause_cost, 1e-6 * problem.weight.sum())
+    polished = polish(problem, prices, Clauses(masks, np.empty(0)))
+    kept = polished.values > least
     return Clauses(polished.masks[kept], polished.values[kept]).best(int(kept.sum()))
 
 
@@ -124,9 +124,10 @@ def _finish(problem: Problem, master: Master, options: GenerationOptions, clock:
     if not len(pool):
         return Generated(pool, pool, float(problem.weight[: problem.positives].sum()), None)
     limits = Limits(time=clock.left, nodes=options.nodes)
-    choice = choose(master.cover(options.max_rules), master.solve(), limits=limits)
+    choice = choose(master.cover(options.max_rules), master.solve(), limits=limits, columns=options.columns)
     bound = None
     if 0 < problem.rows <= options.proof.rows and options.proof.budget and not clock.over:
+        limits = Limits(time=clock.left, nodes=options.proof.nodes)
         choice, bound = prove(problem, master, choice, options.proof, limits=limits, most=options.max_rules)
     pool = np.array(master.masks, dtype=np.bool_).reshape(shape)
     return Generated(pool, pool[choice.chosen], choice.value, bound)

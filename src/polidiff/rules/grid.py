@@ -77,6 +77,8 @@ class Grid:
     numeric: BoolArray  # (d,)
     values: IntArray  # (d,) cells that stand for values
     missing: BoolArray  # (d,)
+    cells: IntArray  # (d,) all cells
+    valued: BoolArray  # (d, width) cells that stand for values
     nameable: BoolArray  # (d, width) cells that a set of categories may contain
 
     @property
@@ -95,14 +97,13 @@ class Grid:
 
     def literals(self, masks: BoolArray) -> IntArray:
         """Comparisons that a reader makes, for masks of shape (..., d, width): shape (..., d)."""
-        rank = np.arange(self.full.shape[1])
-        inside = masks & (rank < self.values[:, None])
-        last = np.take_along_axis(masks, np.broadcast_to((self.values - 1)[:, None], (*masks.shape[:-1], 1)), -1)[
-            ..., 0
-        ]
-        ends = (~masks[..., 0]).astype(np.int64) + ~last
-        counted = np.where(self.numeric & inside.any(axis=-1), np.maximum(ends, 1), 1)
-        return np.where((masks != self.full).any(axis=-1), counted, 0)
+        last = masks[..., np.arange(len(self.axes)), self.values - 1]
+        ends = 2 - masks[..., 0].view(np.int8) - last.view(np.int8)
+        counted = np.where(self.numeric, np.maximum(ends, 1), 1)
+        if self.missing.any():
+            held = np.count_nonzero(masks & self.valued, axis=-1)
+            counted = np.where(held > 0, counted, 1)
+        return counted * (np.count_nonzero(masks, axis=-1) != self.cells)
 
 
 def make_grid(table: Table, weight: FloatArray, max_bins: int) -> Grid:
@@ -119,7 +120,8 @@ def make_grid(table: Table, weight: FloatArray, max_bins: int) -> Grid:
         if axis.crowded:
             nameable[j, axis.values - 1] = False
     numeric = np.array([axis.cuts is not None for axis in axes])
-    return Grid(axes, full, numeric, values, np.array([axis.missing for axis in axes]), nameable)
+    valued = np.arange(cells.max()) < values[:, None]
+    return Grid(axes, full, numeric, values, np.array([axis.missing for axis in axes]), cells, valued, nameable)
 
 
 def _quantiles(name: str, j: int, column: AnyArray, weight: FloatArray, max_bins: int) -> Axis:

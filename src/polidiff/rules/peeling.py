@@ -74,9 +74,9 @@ def stage_rows(
     gain = np.where(truth == label, weight, np.where(told, -options.overlap_cost * weight, -weight))
     for stage in before:
         for rule in stage.rules:
-            gain[table.covered_by(rule) & ~told] = 0.0
-    live = np.flatnonzero(gain)
-    return Rows(table, gain) if len(live) == table.rows else Rows(table.take(live), gain[live])
+            inside = table.inside(rule)
+            gain[inside[~told[inside]]] = 0.0
+    return Rows(table, gain)
 
 
 def _learn(rows: Rows, name: str, options: PeelingOptions, clock: Clock, rng: np.random.Generator) -> Stage:
@@ -86,13 +86,8 @@ def _learn(rows: Rows, name: str, options: PeelingOptions, clock: Clock, rng: np
     rules = tuple(grid.rule(mask) for mask in found.chosen)
     if options.refine:
         rules = refine(rows, rules, grid)
-        rules = prune(
-            sample if len(sample.gain) < len(rows.gain) else rows,
-            rules,
-            clause_cost=options.clause_cost,
-            literal_cost=options.literal_cost,
-        )
-    exact = len(sample.gain) == len(rows.gain) and (grid.complete or not options.refine)
+        rules = prune(sample, rules, clause_cost=options.clause_cost, literal_cost=options.literal_cost)
+    exact = len(sample.gain) == np.count_nonzero(rows.gain) and (grid.complete or not options.refine)
     message = None if rules or options.generation.max_rules == 0 else _why_empty(problem, name, options)
     return Stage(-1, rules, stage_objective(rows, rules, options), found.bound if exact else None, message)
 
@@ -114,9 +109,9 @@ def _problem(sample: Rows, options: PeelingOptions) -> tuple[Grid, Problem]:
 
 def _sample(rows: Rows, most: int, rng: np.random.Generator) -> Rows:
     """At most `most` rows, half of them positive where possible, their gains scaled to the same totals."""
-    n = len(rows.gain)
-    if n <= most:
-        return rows
+    live = np.flatnonzero(rows.gain)
+    if len(live) <= most:
+        return rows if len(live) == len(rows.gain) else rows.take(live)
     chosen, factors = [], []
     for side in (np.flatnonzero(rows.gain > 0), np.flatnonzero(rows.gain < 0)):
         size = min(len(side), most // 2)
@@ -132,10 +127,10 @@ def stage_objective(rows: Rows, rules: Sequence[Rule], options: PeelingOptions) 
     missed = rows.gain > 0
     total = 0.0
     for rule in rules:
-        cover = rows.table.covered_by(rule)
+        cover = rows.table.inside(rule)
         total -= float(np.minimum(rows.gain[cover], 0.0).sum())
         total += options.clause_cost + options.literal_cost * rule.literals
-        missed &= ~cover
+        missed[cover] = False
     return total + float(rows.gain[missed].sum())
 
 

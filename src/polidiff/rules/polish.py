@@ -39,7 +39,7 @@ def clause_values(problem: Problem, prices: FloatArray, masks: BoolArray) -> Flo
 
 
 def _worth(problem: Problem, gains: FloatArray, masks: BoolArray) -> FloatArray:
-    kept = np.where(masks, gains, 0.0).sum(axis=-1)
+    kept = (masks * gains).sum(axis=-1)
     return np.asarray(kept - problem.literal_cost * problem.grid.literals(masks), dtype=np.float64)
 
 

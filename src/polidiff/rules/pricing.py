@@ -82,14 +82,14 @@ def _children(
     problem: Problem, prices: FloatArray, level: _Level, total: tuple[float, float], options: BeamOptions
 ) -> tuple[_Level, Clauses]:
     plus, minus = histograms(problem, prices, level.rows)
-    masks = np.stack([_segments(problem, level, plus, minus, ratio, options) for ratio in options.ratios])
-    p = np.where(masks, plus, 0.0).sum(axis=-1)  # (ratios, K, d)
-    q = np.where(masks, minus, 0.0).sum(axis=-1)
+    masks = _segments(problem, plus, minus, options) & level.masks  # (ratios, K, d, width)
+    p = (masks * plus).sum(axis=-1)
+    q = (masks * minus).sum(axis=-1)
     literals = problem.grid.literals(masks)
     others = problem.grid.literals(level.masks)
     literals = literals + (others.sum(axis=-1, keepdims=True) - others)
     price = problem.clause_cost + problem.literal_cost * literals
-    useful = (masks != level.masks).any(axis=-1) & (p > price)
+    useful = (np.count_nonzero(masks, axis=-1) < np.count_nonzero(level.masks, axis=-1)) & (p > price)
     if options.by_value:
         score = p - price - q / 2
     else:
@@ -97,14 +97,14 @@ def _children(
     return _keep(problem, level, masks, np.where(useful, score, -np.inf), p - q - price, options.width)
 
 
-def _segments(
-    problem: Problem, level: _Level, plus: FloatArray, minus: FloatArray, ratio: float, options: BeamOptions
-) -> BoolArray:
+def _segments(problem: Problem, plus: FloatArray, minus: FloatArray, options: BeamOptions) -> BoolArray:
+    """The best cells of every feature, for each weight of the negatives: (ratios, K, d, width)."""
+    ratios = np.array(options.ratios)[:, None, None, None]
     if options.by_value:
-        return best_segments(problem.grid, plus - ratio * minus, problem.literal_cost) & level.masks
+        return best_segments(problem.grid, plus - ratios * minus, problem.literal_cost)
     p, q = plus[:, 0].sum(axis=-1), minus[:, 0].sum(axis=-1)
-    balance = ratio * p / np.maximum(q, 1e-300)
-    return best_segments(problem.grid, plus - np.where(q > 0, balance, 0.0)[:, None, None] * minus, 0.0) & level.masks
+    balance = np.where(q > 0, p / np.maximum(q, 1e-300), 0.0)[:, None, None]
+    return best_segments(problem.grid, plus - ratios * balance * minus, 0.0)
 
 
 def _keep(

@@ -32,6 +32,7 @@ class ProofOptions:
     rounds: int = 100  # of exact pricing
     added: int = 20  # clauses taken in per round
     columns: int = 5_000  # clauses in the last integer program
+    nodes: int = 500  # of that program
 
 
 def prove(
@@ -52,7 +53,7 @@ def prove(
     else:
         return choice, None
     if grown:
-        choice = choose(master.cover(most), solution, limits=limits, start=choice.chosen)
+        choice = choose(master.cover(most), solution, limits=limits, columns=options.columns, start=choice.chosen)
     return _close(problem, master, choice, solution, options, limits, most)
 
 
@@ -75,7 +76,7 @@ def _close(
         return choice, relaxed
     for mask in found.masks:
         master.add(mask)
-    closed = choose(master.cover(most), master.solve(), limits=limits, start=choice.chosen)
+    closed = choose(master.cover(most), master.solve(), limits=limits, columns=options.columns, start=choice.chosen)
     return closed, min(max(relaxed, closed.bound), closed.value)
 
 

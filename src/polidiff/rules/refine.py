@@ -35,15 +35,15 @@ class Rows:
 def refine(rows: Rows, rules: Sequence[Rule], grid: Grid, *, sweeps: int = 3) -> tuple[Rule, ...]:
     """Move every bound to the best gap between samples near it, one rule at a time."""
     refined = list(rules)
-    cover = [rows.table.covered_by(rule) for rule in refined]
     for k, rule in enumerate(refined):
-        near = np.flatnonzero(rows.table.covered_by(_widened(rule, grid)))
-        columns = _columns_of(rows, rule, near)
+        near = rows.table.inside(_widened(rule, grid))
+        near = near[rows.gain[near] != 0]
+        columns = [rows.table.columns[condition.column][near] for condition in rule.conditions]
         gain = rows.gain[near].copy()
-        for other in (c for m, c in enumerate(cover) if m != k):
-            gain[other[near] & (gain > 0)] = 0.0
+        for other in (r for m, r in enumerate(refined) if m != k):
+            taken = np.isin(near, rows.table.inside(other, near), assume_unique=True)
+            gain[taken & (gain > 0)] = 0.0
         refined[k] = _refine_one(rule, columns, gain, sweeps)
-        cover[k] = rows.table.covered_by(refined[k])
     return tuple(refined)
 
 
@@ -92,10 +92,6 @@ def _shorter(rule: Rule) -> list[Rule]:
             found.append(Rule((*before, replace(condition, low=-math.inf), *after)))
             found.append(Rule((*before, replace(condition, high=math.inf), *after)))
     return found
-
-
-def _columns_of(rows: Rows, rule: Rule, near: AnyArray) -> list[AnyArray]:
-    return [rows.table.columns[condition.column][near] for condition in rule.conditions]
 
 
 def _widened(rule: Rule, grid: Grid, cells: int = 2) -> Rule:

@@ -24,26 +24,24 @@ def best_segments(grid: Grid, gains: FloatArray, literal_cost: float) -> BoolArr
 
 
 def _intervals(grid: Grid, gains: FloatArray, literal_cost: float) -> BoolArray:
-    width = gains.shape[-1]
-    rank = np.arange(width)
-    value = rank < grid.values[:, None]
-    inside = np.where(value, gains, 0.0)
-    prefix = np.cumsum(inside, axis=-1)
-    before = np.where(value, prefix - inside + literal_cost * (rank > 0), np.inf)
+    rank = np.arange(gains.shape[-1])
+    value = grid.valued
+    inside = gains * value
+    prefix = inside.cumsum(axis=-1)
+    before = prefix - inside
+    before[..., 1:] += literal_cost
     lowest = np.minimum.accumulate(before, axis=-1)
-    opens = np.ones(before.shape, dtype=np.bool_)
-    opens[..., 1:] = before[..., 1:] < lowest[..., :-1]
-    start = np.maximum.accumulate(np.where(opens, rank, 0), axis=-1)
-    total = np.where(value, prefix - literal_cost * (rank < grid.values[:, None] - 1) - lowest, -np.inf)
+    total = prefix - lowest - np.where(value, literal_cost * (rank < grid.values[:, None] - 1), np.inf)
     high = total.argmax(axis=-1)[..., None]
-    low = np.take_along_axis(start, high, -1)
+    opens = before <= np.take_along_axis(lowest, high, -1)
+    low = opens.argmax(axis=-1)[..., None]
     masks: BoolArray = (rank >= low) & (rank <= high)
+    if not grid.missing.any():
+        return masks
     return _with_missing(grid, gains, masks, np.take_along_axis(total, high, -1)[..., 0], literal_cost)
 
 
 def _with_missing(grid: Grid, gains: FloatArray, masks: BoolArray, total: FloatArray, literal_cost: float) -> BoolArray:
-    if not grid.missing.any():
-        return masks
     rank = np.arange(gains.shape[-1])
     cell = grid.missing[:, None] & (rank == grid.values[:, None])
     absent = np.where(cell, gains, 0.0).sum(axis=-1)

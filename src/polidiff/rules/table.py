@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from polidiff.records.arrays import AnyArray
-from polidiff.records.rule import Rule, missing_entries
+from polidiff.records.arrays import AnyArray, BoolArray, IntArray
+from polidiff.records.rule import Condition, Rule, missing_entries
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,13 +29,19 @@ class Table:
         """How many rows there are."""
         return len(self.columns[0])
 
-    def covered_by(self, rule: Rule, rows: AnyArray | None = None) -> AnyArray:
-        """Which rows (of those asked for) satisfy a rule."""
-        inside = np.ones(self.rows if rows is None else len(rows), dtype=np.bool_)
+    def inside(self, rule: Rule, rows: IntArray | None = None) -> IntArray:
+        """Rows (of those asked for) that satisfy a rule, condition by condition on what is left."""
         for condition in rule.conditions:
             column = self.columns[condition.column]
-            inside &= condition.covers(column if rows is None else column[rows])
-        return inside
+            kept = np.flatnonzero(_satisfied(condition, column if rows is None else column[rows]))
+            rows = kept if rows is None else rows[kept]
+        return np.arange(self.rows) if rows is None else rows
+
+    def covered_by(self, rule: Rule) -> BoolArray:
+        """Which rows satisfy a rule."""
+        mask = np.zeros(self.rows, dtype=np.bool_)
+        mask[self.inside(rule)] = True
+        return mask
 
     def take(self, rows: AnyArray) -> Table:
         """Some of the rows."""
@@ -61,6 +67,16 @@ def as_table(X: AnyArray, names: Any = None, categorical: tuple[bool, ...] | Non
         columns.append(_numbers(column) if numeric else _labels(column))
         kinds.append(not numeric)
     return Table(labels, tuple(columns), tuple(kinds))
+
+
+def _satisfied(condition: Condition, column: AnyArray) -> BoolArray:
+    """As `condition.covers`, in fewer passes over a column of numbers: a missing number satisfies no comparison."""
+    if condition.values is not None or condition.missing or column.dtype == object:
+        return condition.covers(column)
+    if condition.low == -np.inf:
+        return np.asarray(column < condition.high if condition.high < np.inf else column == column)
+    above = column >= condition.low
+    return np.asarray(above if condition.high == np.inf else above & (column < condition.high))
 
 
 def _is_numeric(column: AnyArray) -> bool:
