@@ -144,6 +144,8 @@ def near_misses(env_id: str, known: list[str]) -> list[str]:
 def _maker(origin: Any) -> Callable[[], Any]:
     if isinstance(origin, str):
         return lambda: made(origin)
+    if isinstance(origin, type):
+        return lambda: _checked(origin())
     if is_vector(origin):
         functions = getattr(origin, "env_fns", None)
         return functions[0] if functions else lambda: deepcopy(origin)
