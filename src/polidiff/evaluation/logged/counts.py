@@ -1,0 +1,239 @@
+r"""A log as counts: all that a model of the world needs, small, and two of them can be added.
+
+.. math:: n_b(s, a, s'), \qquad \sum_{i \in (b, s, a, s')} g_i, \qquad \sum_{i \in (b, s, a, s')} g_i^2
+
+per block of episodes :math:`b`. Blocks are what the bootstrap resamples and what splits a log into a part that chooses
+and a part that judges. The end of an episode is state number S; rows whose successor was not recorded are left out and
+counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from polidiff.errors import InvalidLogError
+from polidiff.records.arrays import BoolArray, FloatArray, IntArray
+from polidiff.worlds.log_rows import CUT
+from polidiff.worlds.log_source import collect
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from polidiff.worlds.log import Log
+    from polidiff.worlds.log_rows import LoggedRows
+
+BLOCKS = 200
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """One entry per distinct (block, s, a, s')."""
+
+    n_states: int  # the end is number n_states
+    n_actions: int
+    n_blocks: int
+    block: IntArray  # (m,)
+    state: IntArray  # (m,)
+    action: IntArray  # (m,)
+    to: IntArray  # (m,)
+    count: FloatArray  # (m,)
+    sums: FloatArray  # (m, K) of each outcome over the rows of the entry
+    squares: FloatArray  # (m, K) of its square
+    starts: FloatArray  # (blocks, S) episodes that begin in each state
+    cut: int  # rows whose successor was not recorded
+
+    def __add__(self, other: Counts) -> Counts:
+        """The counts of two logs read together (same states, actions, outcomes and blocks)."""
+        if (self.n_states, self.n_actions, self.n_blocks) != (other.n_states, other.n_actions, other.n_blocks):
+            raise InvalidLogError("only counts over the same states, actions and blocks can be added")
+        key = np.concatenate([self._key, other._key])
+        unique, inverse = np.unique(key, return_inverse=True)
+
+        def total(ours: FloatArray, theirs: FloatArray) -> FloatArray:
+            summed = np.zeros((len(unique), *ours.shape[1:]))
+            np.add.at(summed, inverse, np.concatenate([ours, theirs]))
+            return summed
+
+        block, state, action, to = np.unravel_index(unique, self._shape)
+        return Counts(
+            self.n_states,
+            self.n_actions,
+            self.n_blocks,
+            block,
+            state,
+            action,
+            to,
+            total(self.count, other.count),
+            total(self.sums, other.sums),
+            total(self.squares, other.squares),
+            self.starts + other.starts,
+            self.cut + other.cut,
+        )
+
+    def part(self, blocks: BoolArray) -> Counts:
+        """The episodes of some blocks (n_blocks,) only."""
+        keep = blocks[self.block]
+        return Counts(
+            self.n_states,
+            self.n_actions,
+            self.n_blocks,
+            self.block[keep],
+            self.state[keep],
+            self.action[keep],
+            self.to[keep],
+            self.count[keep],
+            self.sums[keep],
+            self.squares[keep],
+            np.where(blocks[:, None], self.starts, 0.0),
+            self.cut,
+        )
+
+    def halves(self) -> tuple[Counts, Counts]:
+        """Even and odd blocks: one part to choose a plan, the other to judge it."""
+        even = np.arange(self.n_blocks) % 2 == 0
+        return self.part(even), self.part(~even)
+
+    @cached_property
+    def edges(self) -> Edges:
+        """The same without blocks."""
+        return Edges.merge(self)
+
+    @property
+    def n_outcomes(self) -> int:
+        """How many outcomes are summed."""
+        return int(self.sums.shape[1])
+
+    @property
+    def _shape(self) -> tuple[int, int, int, int]:
+        return self.n_blocks, self.n_states, self.n_actions, self.n_states + 1
+
+    @cached_property
+    def _key(self) -> IntArray:
+        return np.asarray(np.ravel_multi_index((self.block, self.state, self.action, self.to), self._shape))
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """Distinct transitions (s, a, s') of a log; a row is a distinct pair (s, a)."""
+
+    n_states: int
+    state: IntArray  # (m,)
+    to: IntArray  # (m,) n_states at the end
+    row: IntArray  # (m,) index of the pair
+    count: FloatArray  # (m,)
+    sums: FloatArray  # (m, K)
+    squares: FloatArray  # (m, K)
+    pair_state: IntArray  # (R,)
+    pair_action: IntArray  # (R,)
+    visits: FloatArray  # (S, A)
+    starts: FloatArray  # (S,)
+    entry: IntArray  # (entries of the counts,) edge of each
+
+    @classmethod
+    def merge(cls, counts: Counts) -> Edges:
+        """Sum over blocks."""
+        shape = counts._shape[1:]
+        key = np.ravel_multi_index((counts.state, counts.action, counts.to), shape)
+        unique, inverse = np.unique(key, return_inverse=True)
+        state, action, to = np.unravel_index(unique, shape)
+        pairs, row = np.unique(state * counts.n_actions + action, return_inverse=True)
+        number = np.bincount(inverse, counts.count, len(unique)).astype(np.float64)
+        visits = np.bincount(
+            counts.state * counts.n_actions + counts.action, counts.count, counts.n_states * counts.n_actions
+        ).reshape(counts.n_states, counts.n_actions)
+        return cls(
+            counts.n_states,
+            state,
+            to,
+            row,
+            number,
+            _sum_by(inverse, counts.sums, len(unique)),
+            _sum_by(inverse, counts.squares, len(unique)),
+            pairs // counts.n_actions,
+            pairs % counts.n_actions,
+            visits.astype(np.float64),
+            counts.starts.sum(axis=0),
+            inverse,
+        )
+
+    @property
+    def pair_visits(self) -> FloatArray:
+        """(R,) times each pair was seen."""
+        found: FloatArray = self.visits[self.pair_state, self.pair_action]
+        return found
+
+    @cached_property
+    def state_visits(self) -> FloatArray:
+        """(S,) times each state was left."""
+        return np.asarray(self.visits.sum(axis=1))
+
+    @property
+    def ends(self) -> BoolArray:
+        """(m,) whether the transition ends the episode."""
+        return self.to == self.n_states
+
+
+def count_log(log: Log, *, blocks: int = BLOCKS) -> Counts:
+    """Counts of a log with discrete states, in one streamed pass."""
+    return _count(log.transitions(blocks=blocks), log.n_states, log.n_actions, blocks, len(log.outcomes))
+
+
+def count_rows(rows: LoggedRows, state: IntArray, n_states: int, n_actions: int, *, blocks: int = BLOCKS) -> Counts:
+    """Counts of rows in memory whose states (or cells) are numbered by `state` (n,)."""
+    import polars as pl
+
+    follow = np.where(rows.follow >= 0, np.append(state, 0)[rows.follow], rows.follow)
+    gains = {f"gain{k}": rows.gains[:, k] for k in range(rows.gains.shape[1])}
+    frame = pl.LazyFrame(
+        {"block": rows.episode % blocks, "first": rows.first, "state": state, "action": rows.actions, "next": follow}
+        | gains
+    ).with_columns(pl.col("next").replace(CUT, None))
+    return _count(frame, n_states, n_actions, blocks, rows.gains.shape[1])
+
+
+def _count(lazy: pl.LazyFrame, n_states: int, n_actions: int, blocks: int, k: int) -> Counts:
+    import polars as pl
+
+    gains = [pl.col(f"gain{j}").sum().alias(f"sum{j}") for j in range(k)]
+    gains += [(pl.col(f"gain{j}") ** 2).sum().alias(f"square{j}") for j in range(k)]
+    grouped = collect(lazy.group_by("block", "state", "action", "next").agg(pl.len().alias("n"), *gains))
+    begun = collect(lazy.filter(pl.col("first")).group_by("block", "state").agg(pl.len().alias("n")))
+    seen = grouped.drop_nulls("next").sort("block", "state", "action", "next")
+    to, number = seen["next"].to_numpy(), seen["n"].to_numpy().astype(np.float64)
+    starts = np.zeros((blocks, n_states))
+    starts[begun["block"].to_numpy(), begun["state"].to_numpy()] = begun["n"].to_numpy()
+
+    def stacked(name: str) -> FloatArray:
+        return np.column_stack([seen[f"{name}{j}"].to_numpy() for j in range(k)]).astype(np.float64)
+
+    return Counts(
+        n_states,
+        n_actions,
+        blocks,
+        seen["block"].to_numpy(),
+        seen["state"].to_numpy(),
+        seen["action"].to_numpy(),
+        np.where(to < 0, n_states, to),
+        number,
+        stacked("sum"),
+        stacked("square"),
+        starts,
+        int(grouped["n"].to_numpy().sum()) - int(number.sum()),
+    )
+
+
+def merge(parts: Sequence[Counts]) -> Counts:
+    """Counts of several shards read together."""
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+def _sum_by(index: IntArray, values: FloatArray, size: int) -> FloatArray:
+    return np.column_stack([np.bincount(index, values[:, j], size) for j in range(values.shape[1])])

@@ -1,0 +1,88 @@
+r"""The world as a log shows it under one policy, with what it cannot know kept apart.
+
+A logged draw of the pair (s, a) stands in its state's value with weight
+
+.. math:: k(s, a) = \frac{\rho(s)}{n(s)} + \frac{r(a \mid s)}{n(s, a)},
+
+and the *unknown* share of a state is the rest that falls on pairs never seen; 1 where the state was never left in the
+log, or where its estimated moves form a loop without exit. Such loops are found on the graph: they are no evidence that
+the world never ends, and inverting them would be noise. What is unknown is worth whatever a rule says it is worth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from polidiff.evaluation.linear import solver
+from polidiff.evaluation.logged.counts import Edges
+from polidiff.evaluation.logged.target import Target
+from polidiff.records.arrays import BoolArray, FloatArray
+from polidiff.worlds.graph import reachable_from
+
+
+@dataclass(frozen=True, eq=False)
+class LoggedModel:
+    """Estimated moves under a policy, solved for any outcome, start and value of the unknown."""
+
+    edges: Edges
+    discount: float
+    moves: sparse.csr_array  # (S, S) estimated, without the unknown and the end
+    weight: FloatArray  # (R,) k of each pair
+    rho: FloatArray  # (S,)
+    unknown: FloatArray  # (S,)
+    lent: FloatArray  # (S,) share that borrows its state's average
+    loops: BoolArray  # (S,) states that cannot leave an estimated loop
+
+    @cached_property
+    def _solve(self) -> Callable[[FloatArray, bool], FloatArray]:
+        return solver(self.moves, self.discount)
+
+    def values(self, outcome: int, end: float, shift: float = 0.0) -> FloatArray:
+        """Expected sums (S,) of an outcome when what is unknown is worth `end`, and loans `shift` above average."""
+        edges = self.edges
+        gains = np.bincount(edges.state, self.weight[edges.row] * edges.sums[:, outcome], edges.n_states)
+        return self._solve(gains + self.unknown * end + self.lent * shift, False)
+
+    def visits(self, starts: FloatArray) -> FloatArray:
+        """Expected (discounted) visits (q, S) from each row of `starts` (q, S)."""
+        return np.ascontiguousarray(self._solve(np.ascontiguousarray(starts.T), True).T)
+
+
+def build_model(edges: Edges, target: Target, *, discount: float = 1.0, lend: bool = False) -> LoggedModel:
+    """The estimated model under a policy; with `lend`, unseen pairs of a state that was met are lent."""
+    met = edges.state_visits > 0
+    unseen = (target.rest * (edges.visits == 0)).sum(axis=1)
+    lent = np.where(met, unseen, 0.0) if lend else np.zeros(edges.n_states)
+    unknown = np.where(met, unseen - lent, 1.0)
+    averaged = (target.rho + lent) / np.maximum(edges.state_visits, 1)
+    weight = averaged[edges.pair_state] + target.rest[edges.pair_state, edges.pair_action] / edges.pair_visits
+    moves = _moves(edges, weight)
+    loops = np.zeros(edges.n_states, dtype=np.bool_)
+    if discount == 1.0:
+        loops = _without_exit(edges, weight, moves, unknown)
+        weight = np.where(loops[edges.pair_state], 0.0, weight)
+        moves = _moves(edges, weight)
+    keep = ~loops
+    return LoggedModel(
+        edges, discount, moves, weight, target.rho * keep, np.where(loops, 1.0, unknown), lent * keep, loops
+    )
+
+
+def _moves(edges: Edges, weight: FloatArray) -> sparse.csr_array:
+    inside = ~edges.ends
+    mass = (weight[edges.row] * edges.count)[inside]
+    moves = sparse.csr_array((mass, (edges.state[inside], edges.to[inside])), shape=(edges.n_states, edges.n_states))
+    moves.eliminate_zeros()
+    return moves
+
+
+def _without_exit(edges: Edges, weight: FloatArray, moves: sparse.csr_array, unknown: FloatArray) -> BoolArray:
+    """States from which neither an end nor something unknown can be reached."""
+    exits = unknown > 0
+    exits[edges.state[edges.ends & (weight[edges.row] > 0)]] = True
+    return ~reachable_from(sparse.csr_array(moves.T), exits)

@@ -1,0 +1,239 @@
+"""Records of past decisions as a world: no simulator, no table, only what was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from polidiff.errors import InvalidLogError, InvalidWorldError
+from polidiff.records.arrays import AnyArray, IntArray
+from polidiff.records.outcome import Outcome, check_outcomes
+from polidiff.worlds.log_check import DataCheck, check_rows
+from polidiff.worlds.log_columns import Columns, check_columns
+from polidiff.worlds.log_labels import Labels, find_labels, named_actions
+from polidiff.worlds.log_rows import LoggedRows, feature_matrix, read_rows, transitions
+from polidiff.worlds.log_source import collect, first_line, lazy_frame
+from polidiff.worlds.outcomes import with_return
+
+
+class Log:
+    r"""A table of past decisions, one row per decision: :math:`(s_t, a_t, g_t)` in the order they were taken.
+
+    Parameters
+    ----------
+    source : table, path, folder or glob
+        pandas, polars or Arrow table; CSV or Parquet. Files are scanned, not loaded. Rows of an episode stand together,
+        in order.
+    state : str, or list of str
+        One column of labels (discrete states), or the columns of measurements that make up the state.
+    action : str
+        Whole numbers or text.
+    episode, step : str, optional
+        Which decisions belong together, and their order. Neither: every row is an episode of one decision.
+    reward : str, optional
+        Makes up the return.
+    terminated : str
+        Where the process ended. An episode whose last row does not say so was cut: a cut is censoring, not an end.
+    truncated : str or False
+        Where the record was cut; False says that none was.
+    probability : str, optional
+        Probability of the logged action under the policy that wrote the log.
+    features : list of str, optional
+        What rules speak about where states are discrete; constant within a state.
+    states, actions : int or sequence, optional
+        How many there are or what they are called, where the log may not show all of them. Actions may be mappings of
+        ordered components to levels.
+    discount : float
+        1 for plain sums.
+    outcomes, return_name, include_return, return_range
+        What is told about. `return_range` declares the smallest and largest possible return from any state on; without
+        it nothing bounds what was never tried.
+
+    Examples
+    --------
+    >>> log = Log(pl.DataFrame({"s": [0, 1], "a": [1, 0], "r": [0.0, 1.0], "e": [7, 7], "end": [False, True]}),
+    ...           state="s", action="a", reward="r", episode="e", terminated="end")
+    >>> log.check.episodes, log.n_states, log.n_actions
+    (1, 2, 2)
+    """
+
+    kind = "log"
+
+    def __init__(
+        self,
+        source: Any,
+        *,
+        state: str | Sequence[str],
+        action: str,
+        episode: str | None = None,
+        step: str | None = None,
+        reward: str | None = None,
+        terminated: str | None = None,
+        truncated: str | bool | None = None,
+        probability: str | None = None,
+        features: Sequence[str] | None = None,
+        states: int | Sequence[Any] | None = None,
+        actions: int | Sequence[Any] | Mapping[str, Mapping[str, float]] | None = None,
+        discount: float = 1.0,
+        outcomes: Sequence[Outcome] = (),
+        return_name: str = "return",
+        include_return: bool = True,
+        return_range: tuple[float, float] | None = None,
+    ) -> None:
+        if not (0 < discount <= 1):
+            raise InvalidWorldError(f"discount must be above 0 and at most 1; got {discount!r}")
+        self.discount = float(discount)
+        self.return_outcome, self.outcomes = _told(outcomes, reward, return_name, include_return, return_range)
+        self.frame = lazy_frame(source)
+        self.columns: Columns = check_columns(
+            _schema(self.frame),
+            state=state,
+            action=action,
+            episode=episode,
+            step=step,
+            reward=reward,
+            terminated=terminated,
+            truncated=truncated,
+            probability=probability,
+            features=features,
+            outcomes=self.outcomes,
+        )
+        self.frame = self.frame.select(self.columns.used)
+        self.action_labels, self.actions = named_actions(self.frame, action, actions)
+        self.check: DataCheck = check_rows(self.frame, self.columns, self.action_labels)
+        if self.check.problems:
+            raise InvalidLogError(self.check.problems[0])
+        self.state_labels: Labels | None = (
+            find_labels(self.frame, self.columns.state[0], states, "state") if self.columns.discrete else None
+        )
+        self.feature_names: tuple[str, ...] = self.columns.features or ("state",)
+
+    @property
+    def discrete(self) -> bool:
+        """Whether states are labels; else they are feature rows."""
+        return self.columns.discrete
+
+    @property
+    def n_actions(self) -> int:
+        """How many actions there are."""
+        return len(self.actions)
+
+    @property
+    def n_states(self) -> int:
+        """How many discrete states there are; an error for feature states."""
+        return self._labels.count
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """Names of the discrete states."""
+        return self._labels.names
+
+    @property
+    def has_features(self) -> bool:
+        """Whether rules can speak about features; else they name states."""
+        return bool(self.columns.features)
+
+    @property
+    def temporal(self) -> bool:
+        """Whether steps are times, in which gaps cannot be told."""
+        step = self.columns.step
+        return step is not None and _schema(self.frame)[step].is_temporal()
+
+    @cached_property
+    def rows(self) -> LoggedRows:
+        """All rows as arrays."""
+        return read_rows(self.frame, self.columns, self.action_labels, self.state_labels, temporal=self.temporal)
+
+    @property
+    def starts(self) -> AnyArray:
+        """States in which logged episodes begin: distinct numbers, or one feature row per episode."""
+        return self._starts[0]
+
+    @property
+    def start_counts(self) -> IntArray:
+        """Episodes behind each of `starts`."""
+        return self._starts[1]
+
+    @cached_property
+    def _starts(self) -> tuple[AnyArray, IntArray]:
+        if not self.discrete:
+            states = self.rows.states[self.rows.first]
+            return states, np.ones(len(states), dtype=np.int64)
+        first = self.transitions(blocks=1).filter(pl.col("first"))
+        found = collect(first.group_by("state").agg(pl.len().alias("n")).sort("state"))
+        return found["state"].to_numpy(), found["n"].to_numpy().astype(np.int64)
+
+    def transitions(self, *, blocks: int) -> pl.LazyFrame:
+        """Rows as (block, first, state, action, next, gain0, …), lazily; see `log_rows.transitions`."""
+        number = self._labels.number()
+        return transitions(self.frame, self.columns, self.action_labels, number, blocks=blocks, temporal=self.temporal)
+
+    def features_of(self, states: Any) -> AnyArray:
+        """Feature rows of states (numbers, or feature rows as they are); without features, a column of names."""
+        if not self.discrete:
+            return np.asarray(states)
+        index = np.asarray(states, dtype=np.int64).ravel()
+        if self.has_features:
+            table: AnyArray = self._state_features[index]
+            return table
+        names = np.empty((len(index), 1), dtype=object)
+        names[:, 0] = [self.states[s] for s in index]
+        return names
+
+    @property
+    def _labels(self) -> Labels:
+        if self.state_labels is None:
+            raise InvalidLogError("this log has feature states, not a list of states")
+        return self.state_labels
+
+    @cached_property
+    def _state_features(self) -> AnyArray:
+        """(S, d) features of each discrete state; an error where they are not constant."""
+        names = self.columns.features
+        grouped = (
+            self.frame.with_columns(self._labels.number().alias("#"))
+            .group_by("#")
+            .agg(
+                *(pl.col(name).first().alias(f"x{j}") for j, name in enumerate(names)),
+                *(pl.col(name).n_unique().alias(f"n{j}") for j, name in enumerate(names)),
+            )
+        )
+        table = collect(pl.LazyFrame({"#": np.arange(self.n_states)}).join(grouped, on="#", how="left").sort("#"))
+        for j, name in enumerate(names):
+            varied = table.filter(pl.col(f"n{j}") > 1)
+            if varied.height:
+                raise InvalidLogError(
+                    f"feature {name!r} must be constant within a state; in state {self.states[varied['#'][0]]!r} it "
+                    f"has {varied[f'n{j}'][0]} values. Hint: state=[...] makes the features the state"
+                )
+        return feature_matrix(table, len(names))
+
+
+def _schema(lazy: pl.LazyFrame) -> pl.Schema:
+    try:
+        return lazy.collect_schema()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise InvalidLogError(
+            f"the log cannot be read: {first_line(error)}. Hint: the file may be empty, cut or damaged; write it again"
+        ) from error
+
+
+def _told(
+    outcomes: Sequence[Outcome], reward: str | None, name: str, include: bool, range_: tuple[float, float] | None
+) -> tuple[Outcome | None, tuple[Outcome, ...]]:
+    """The return (None without a reward column) and all outcomes that are told."""
+    if reward is None:
+        if not outcomes:
+            raise InvalidLogError("a log needs reward= or outcomes=: nothing to tell about otherwise")
+        return None, check_outcomes(outcomes)
+    total, told = with_return(outcomes, name, include, of=reward)
+    if range_ is not None:
+        ranged = replace(total, range=range_)
+        told = tuple(ranged if outcome is total else outcome for outcome in told)
+        total = ranged
+    return total, told

@@ -1,0 +1,134 @@
+"""From rows of decisions to transitions: what follows each row, where episodes begin, what each outcome adds.
+
+A row is followed by the next row of its episode, by the end if the process ended there (``terminated``), and otherwise
+by nothing that was recorded: the record was cut, or steps are missing. A cut is never taken for an end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.worlds.log_columns import Columns
+from polidiff.worlds.log_labels import Labels
+from polidiff.worlds.log_source import collect
+
+END, CUT = -1, -2
+
+
+@dataclass(frozen=True, eq=False)
+class LoggedRows:
+    """Decisions in the order of the log."""
+
+    states: AnyArray  # (n,) state numbers, or (n, d) features
+    actions: IntArray  # (n,)
+    episode: IntArray  # (n,) 0, 0, …, 1, … in order of first row
+    follow: IntArray  # (n,) row that comes next, END or CUT
+    gains: FloatArray  # (n, M) what each decision adds to each outcome
+    probability: FloatArray | None  # (n,) of the logged action, where the log has it
+
+    @property
+    def first(self) -> BoolArray:
+        """(n,) whether an episode begins here."""
+        return np.diff(self.episode, prepend=-1) > 0
+
+    @property
+    def n_episodes(self) -> int:
+        """How many episodes there are."""
+        return int(self.episode[-1]) + 1 if len(self.episode) else 0
+
+
+def boundaries(columns: Columns) -> dict[str, pl.Expr]:
+    """Per row: whether it begins an episode, whether the next row continues it, whether the process ended."""
+    if columns.episode is None:
+        return {"first": pl.lit(True), "goes_on": pl.lit(False), "ended": pl.lit(True)}
+    episode = pl.col(columns.episode)
+    same_next = (episode.shift(-1) == episode).fill_null(False)
+    goes_on = same_next
+    if columns.step is not None:
+        step = pl.col(columns.step)
+        goes_on = same_next & (step.shift(-1) - step == 1).fill_null(False)
+    ended = pl.lit(False) if columns.terminated is None else pl.col(columns.terminated).cast(pl.Boolean)
+    return {"first": (episode.shift(1) != episode).fill_null(True), "goes_on": goes_on, "ended": ended}
+
+
+def gain_expressions(columns: Columns) -> list[pl.Expr]:
+    """What each row adds to each outcome."""
+    return [
+        (pl.col(gain).cast(pl.Float64) if isinstance(gain, str) else pl.lit(gain)).alias(f"gain{k}")
+        for k, gain in enumerate(columns.gains)
+    ]
+
+
+def transitions(
+    lazy: pl.LazyFrame, columns: Columns, actions: Labels, state: pl.Expr, *, blocks: int, temporal: bool = False
+) -> pl.LazyFrame:
+    """Columns block, first, state, action, next (null where cut, -1 at the end) and gain0, gain1, … per row.
+
+    `state` gives a row's state number. Episodes go to blocks in turn: 0, 1, …, `blocks` - 1, 0, …
+    """
+    edge = boundaries(columns if not temporal else _without_gaps(columns))
+    ordinal = edge["first"].cast(pl.Int64).cum_sum() - 1 if columns.episode else pl.int_range(pl.len(), dtype=pl.Int64)
+    flagged = lazy.with_columns(
+        state.alias("state"), actions.number().alias("action"), ordinal.alias("ordinal"), *gain_expressions(columns)
+    )
+    follow = pl.when(edge["ended"]).then(pl.lit(END, pl.Int64)).when(edge["goes_on"]).then(pl.col("state").shift(-1))
+    names = [f"gain{k}" for k in range(len(columns.gains))]
+    return flagged.select(
+        (pl.col("ordinal") % blocks).alias("block"),
+        edge["first"].alias("first"),
+        "state",
+        "action",
+        follow.cast(pl.Int64).alias("next"),
+        *names,
+    )
+
+
+def read_rows(
+    lazy: pl.LazyFrame, columns: Columns, actions: Labels, states: Labels | None, *, temporal: bool = False
+) -> LoggedRows:
+    """All rows as arrays; for the estimators that look at whole episodes."""
+    edge = boundaries(columns if not temporal else _without_gaps(columns))
+    state = [states.number().alias("x0")] if states is not None else _features(columns.state)
+    extra = [] if columns.probability is None else [pl.col(columns.probability).cast(pl.Float64).alias("chance")]
+    parts = [expression.alias(name) for name, expression in edge.items()]
+    frame = collect(
+        lazy.select(
+            pl.int_range(pl.len()).alias("row"),
+            actions.number().alias("action"),
+            *state,
+            *parts,
+            *extra,
+            *gain_expressions(columns),
+        )
+    )
+    row = frame["row"].to_numpy()
+    ended, goes_on = frame["ended"].to_numpy(), frame["goes_on"].to_numpy()
+    follow = np.where(ended, END, np.where(goes_on, row + 1, CUT))
+    episode = np.cumsum(frame["first"].to_numpy()) - 1
+    gains = np.column_stack([frame[f"gain{k}"].to_numpy() for k in range(len(columns.gains))])
+    values = frame["x0"].to_numpy() if states is not None else feature_matrix(frame, len(columns.state))
+    chance = frame["chance"].to_numpy() if extra else None
+    return LoggedRows(values, frame["action"].to_numpy(), episode, follow, gains, chance)
+
+
+def feature_matrix(frame: pl.DataFrame, count: int) -> AnyArray:
+    """(n, d) numbers with NaN where missing; objects with None where missing if any feature is text."""
+    columns = [frame[f"x{j}"] for j in range(count)]
+    if all(column.dtype.is_numeric() or column.dtype == pl.Boolean for column in columns):
+        return np.column_stack([column.cast(pl.Float64).fill_null(float("nan")).to_numpy() for column in columns])
+    table = np.empty((frame.height, count), dtype=object)
+    for j, column in enumerate(columns):
+        table[:, j] = column.to_list()
+    return table
+
+
+def _features(names: tuple[str, ...]) -> list[pl.Expr]:
+    return [pl.col(name).alias(f"x{j}") for j, name in enumerate(names)]
+
+
+def _without_gaps(columns: Columns) -> Columns:
+    return replace(columns, step=None)
