@@ -15,7 +15,7 @@ from polidiff.frontier.archive import Archive
 from polidiff.frontier.completion import Completions, Family, complete
 from polidiff.frontier.nodes import Nodes
 from polidiff.frontier.problem import FrontierProblem
-from polidiff.records.arrays import BoolArray, FloatArray, IntArray
+from polidiff.records.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,22 +27,46 @@ class Steps:
     beat: FloatArray  # (t,) return that a plan in the step must exceed, tolerance included
 
     @classmethod
-    def of(cls, archive: Archive, budget: float | None) -> Steps:
-        """All steps; with a budget, only what would be better within it: more return, or as much with fewer changes."""
+    def of(cls, archive: Archive, budget: float | None, *, ends: bool = True) -> Steps:
+        """All steps; with a budget, only what would be better within it: more return, or as much with fewer changes.
+
+        Without `ends` the first plan need not have the fewest changes, nor the last the most return: there is then
+        also a step before the first and one after the last plan.
+        """
         tolerance = archive.tolerance
-        if budget is None:
-            return cls(archive.changes[:-1], archive.changes[1:], archive.returns[:-1] + tolerance.returns)
-        within = archive.changes <= budget + tolerance.changes
-        c, v = archive.changes[within][-1], archive.returns[within][-1]
-        fewer = v - 2 * tolerance.returns
-        left = np.array([-1.0, c])
-        return cls(left, np.array([c - 2 * tolerance.changes, budget]), np.array([fewer, v + tolerance.returns]))
+        left, right = archive.changes[:-1], archive.changes[1:]
+        beat = archive.returns[:-1] + tolerance.returns
+        if budget is not None:
+            last = int((archive.changes <= budget + tolerance.changes).sum()) - 1
+            if last < 0:
+                return cls(np.array([-1.0]), np.array([budget]), np.array([-np.inf]))
+            c, v = archive.changes[last], archive.returns[last]
+            left, right = np.array([-1.0, c]), np.array([c - 2 * tolerance.changes, budget])
+            return cls(left, right, np.array([v - 2 * tolerance.returns, v + tolerance.returns]))
+        if ends:
+            return cls(left, right, beat)
+        first = archive.changes[:1] if len(archive) else np.array([np.inf])
+        return cls(
+            np.concatenate([[-1.0], left, archive.changes[-1:]]),
+            np.concatenate([first - 2 * tolerance.changes, right, np.full(len(archive.changes[-1:]), np.inf)]),
+            np.concatenate([[-np.inf], beat, archive.returns[-1:] + tolerance.returns]),
+        )
+
+    def corners(self, high: FloatArray) -> FloatArray:
+        """(b, t) the changes at which nodes that end at `high` are bounded."""
+        return np.asarray(np.minimum(self.right[None, :], high[:, None]))
+
+
+def bound_at(total: FloatArray, price: FloatArray, changes: FloatArray) -> FloatArray:
+    """(b, t) what a node returns at most with that many changes; a price of 0 needs no limit on them."""
+    return np.asarray(total[:, None] + np.where(price[:, None] > 0, price[:, None] * changes, 0.0))
 
 
 def surviving(steps: Steps, total: FloatArray, price: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
     """(b, t) by how much a node may beat each step of its window; −∞ outside it."""
     inside = (steps.right > low[:, None]) & (steps.left < high[:, None])
-    excess = total[:, None] + price[:, None] * steps.right - steps.beat
+    with np.errstate(invalid="ignore"):
+        excess = bound_at(total, price, steps.corners(high)) - steps.beat
     return np.asarray(np.where(inside, excess, -np.inf))
 
 
@@ -55,48 +79,72 @@ def reprice(
     """
     met: list[Completions] = []
     excess = surviving(steps, nodes.total, nodes.price, nodes.low, nodes.high)
-    changes, returns = done.changes, done.returns
-    for side in (1, -1):
+    changes, guarded = done.changes, done.guarded
+    for side in (1, -1, 0) if len(problem.limits) else (1, -1):
         alive = np.flatnonzero((excess > 0).any(axis=1))
         if not alive.size:
             break
         nodes, excess, parent = nodes.take(alive), excess[alive], parent[alive]
-        changes, returns = changes[alive], returns[alive]
-        there = (excess > 0) & ((steps.right > changes[:, None]) if side > 0 else (steps.right <= changes[:, None]))
-        price = _side_price(steps, there, nodes.price, changes, returns, side)
-        rows = np.flatnonzero(there.any(axis=1) & (np.abs(price - nodes.price) > 1e-9 * nodes.price))
+        changes, guarded = changes[alive], guarded[alive]
+        price, tilt, rows = _another(problem, steps, nodes, excess, changes, guarded, side)
         if not rows.size:
             continue
-        tried = complete(
-            problem, family, parent[rows], nodes.choice[rows], price[rows], nodes.fixed[rows], nodes.active[rows]
-        )
+        some = nodes.take(rows)
+        tried = complete(problem, family, parent[rows], some.choice, price[rows], tilt[rows], some.fixed, some.active)
         met.append(tried.take(tried.real))
-        other = tried.total[:, None] + price[rows, None] * steps.right - steps.beat
+        other = surviving(steps, tried.total, price[rows], some.low, some.high)
         excess[rows] = np.where(other <= 0, -np.inf, excess[rows])
-        nodes = _better_price(nodes, rows, tried, price[rows], excess, other)
+        nodes = _better_price(nodes, rows, tried, price[rows], tilt[rows], excess, other)
     keep = np.flatnonzero((excess > 0).any(axis=1))
     nodes, hit = nodes.take(keep), excess[keep] > 0
     if not len(nodes):
         return nodes, met
     first, last = hit.argmax(axis=1), hit.shape[1] - 1 - hit[:, ::-1].argmax(axis=1)
-    return replace(nodes, low=steps.left[first], high=steps.right[last]), met
+    low, high = np.maximum(nodes.low, steps.left[first]), np.minimum(nodes.high, steps.right[last])
+    return replace(nodes, low=low, high=high), met
 
 
-def _side_price(
-    steps: Steps, there: BoolArray, price: FloatArray, changes: FloatArray, returns: FloatArray, side: int
-) -> FloatArray:
-    """The price at which the completion's own point just fails to beat the steps on one side, met half way."""
+def _another(
+    problem: FrontierProblem,
+    steps: Steps,
+    nodes: Nodes,
+    excess: FloatArray,
+    changes: FloatArray,
+    guarded: FloatArray,
+    side: int,
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Another price for the steps on one side, or other prices of the guards (side 0); and the nodes to try it on."""
+    if side == 0:
+        over = guarded > problem.limits
+        tilt = np.where(over, 1.5 * nodes.tilt + 0.1 * nodes.tilt.max(axis=1, keepdims=True), 0.5 * nodes.tilt)
+        return nodes.price, tilt, np.flatnonzero((nodes.tilt > 0).any(axis=1))
+    corner = steps.corners(nodes.high)
+    there = (excess > 0) & ((corner > changes[:, None]) if side > 0 else (corner <= changes[:, None]))
+    anchor = nodes.total + nodes.price * changes
     with np.errstate(divide="ignore", invalid="ignore"):
-        slope = (steps.beat - returns[:, None]) / (steps.right - changes[:, None])
+        slope = (steps.beat - anchor[:, None]) / (corner - changes[:, None])
+    slope[~np.isfinite(slope)] = np.nan
+    price = _side_price(np.where(there, slope, np.nan), nodes.price, side)
+    return price, nodes.tilt, np.flatnonzero(there.any(axis=1) & (np.abs(price - nodes.price) > 1e-9 * nodes.price))
+
+
+def _side_price(slope: FloatArray, price: FloatArray, side: int) -> FloatArray:
+    """The price at which the completion's own point just fails to beat the steps on one side, met half way."""
     if side > 0:
-        just = np.where(there, slope, np.inf).min(axis=1)
+        just = np.fmin.reduce(slope, axis=1, initial=np.inf)
         return np.asarray(np.where(np.isfinite(just), (np.clip(just, 0.0, price) + price) / 2, price))
-    just = np.where(there & np.isfinite(slope), slope, -np.inf).max(axis=1)
+    just = np.fmax.reduce(slope, axis=1, initial=-np.inf)
     return np.asarray(np.where(np.isfinite(just), (np.clip(just, price, 3 * price) + price) / 2, price))
 
 
 def _better_price(
-    nodes: Nodes, rows: IntArray, tried: Completions, price: FloatArray, excess: FloatArray, other: FloatArray
+    nodes: Nodes,
+    rows: IntArray,
+    tried: Completions,
+    price: FloatArray,
+    tilt: FloatArray,
+    excess: FloatArray,
+    other: FloatArray,
 ) -> Nodes:
     """Take the tried price where it leaves less slack over the surviving steps."""
     open_steps = excess[rows] > 0
@@ -104,6 +152,7 @@ def _better_price(
     new = np.where(open_steps, other, -np.inf).max(axis=1, initial=-np.inf)
     better = tried.feasible & (new < own)
     index = rows[better]
-    total, prices, choice = nodes.total.copy(), nodes.price.copy(), nodes.choice.copy()
-    total[index], prices[index], choice[index] = tried.total[better], price[better], tried.choice[better]
-    return replace(nodes, total=total, price=prices, choice=choice)
+    total, prices, tilts, choice = nodes.total.copy(), nodes.price.copy(), nodes.tilt.copy(), nodes.choice.copy()
+    total[index], prices[index], tilts[index] = tried.total[better], price[better], tilt[better]
+    choice[index] = tried.choice[better]
+    return replace(nodes, total=total, price=prices, tilt=tilts, choice=choice)

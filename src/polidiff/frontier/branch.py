@@ -48,17 +48,22 @@ def branch_and_bound(
     most: int,
     budget: float | None = None,
     slack: float = 0.0,
+    ends: bool = True,
 ) -> Search:
-    """Handle nodes, deepest first, until none is open or a limit is met; what beats a step by `slack` is left open."""
+    """Handle nodes, deepest first, until none is open or a limit is met.
+
+    What could beat a step by no more than `slack` is left open; `ends` says that the archive holds the plan with the
+    fewest changes and the one with the most return.
+    """
     stack, handled, waived = [roots], 0, list[Nodes]()
     size = max(8, min(128, BATCH_NUMBERS // problem.n_states**2))
     while stack:
         if handled >= most or clock.over():
             return Search(archive, join(stack + waived), handled)
-        batch, small = _within(_pop(stack, size), Steps.of(archive, budget), slack)
+        batch, small = _within(_pop(stack, size), Steps.of(archive, budget, ends=ends), slack)
         waived += [small] if len(small) else []
         handled += len(batch)
-        archive, children = _expand(problem, archive, batch, budget)
+        archive, children = _expand(problem, archive, batch, budget, ends)
         if children is not None:
             stack.append(children)
     return Search(archive, join(waived) if waived else None, handled)
@@ -84,23 +89,23 @@ def _pop(stack: list[Nodes], size: int) -> Nodes:
 
 
 def _expand(
-    problem: FrontierProblem, archive: Archive, nodes: Nodes, budget: float | None
+    problem: FrontierProblem, archive: Archive, nodes: Nodes, budget: float | None, ends: bool
 ) -> tuple[Archive, Nodes | None]:
     """Children of some nodes that may still beat the archive, and the archive with their completions."""
     if not len(nodes):
         return archive, None
-    steps = Steps.of(archive, budget)
+    steps = Steps.of(archive, budget, ends=ends)
     slack = surviving(steps, nodes.total, nodes.price, nodes.low, nodes.high).max(axis=1)
-    family = family_of(problem, nodes.choice, nodes.price)
+    family = family_of(problem, nodes.choice, nodes.price, nodes.tilt)
     parent, made = _Chain(problem, nodes, family, slack).run()
     if not len(parent):
         return archive, None
-    done = complete(problem, family, parent, made.choice, made.price, made.fixed, made.active)
+    done = complete(problem, family, parent, made.choice, made.price, made.tilt, made.fixed, made.active)
     archive = archive.with_points(done.changes[done.real], done.returns[done.real], done.choice[done.real])
     kept = made.take(done.feasible)
     done = done.take(done.feasible)
     kept = replace(kept, choice=done.choice, total=done.total)
-    kept, met = reprice(problem, Steps.of(archive, budget), family, parent[done.origin], kept, done)
+    kept, met = reprice(problem, Steps.of(archive, budget, ends=ends), family, parent[done.origin], kept, done)
     for other in met:
         archive = archive.with_points(other.changes, other.returns, other.choice)
     return archive, kept if len(kept) else None

@@ -13,10 +13,11 @@ import numpy as np
 from scipy import sparse
 
 from polidiff.frontier.problem import FrontierProblem, ending_states
-from polidiff.frontier.values import fundamental, greedy_switches, pair_values, switched_values
+from polidiff.frontier.values import ends_everywhere, fundamental, greedy_switches, pair_values, switched_values
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
 EXIT = -1  # action number of an exit pair
+GUARD_TOLERANCE = 1e-9  # by which a guarded outcome may pass its limit, relative
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,9 +26,10 @@ class Family:
 
     choice: IntArray  # (b, S)
     price: FloatArray  # (b,)
+    tilt: FloatArray  # (b, guards)
     inverse: FloatArray  # (b, S, S)
-    values: FloatArray  # (b, S) of return less price times changes
-    costs: FloatArray  # (b, S) changes from each state on
+    values: FloatArray  # (b, S) of the priced return
+    measures: FloatArray  # (m, b, S) changes and, with guards, return and guarded outcomes from each state on
     losses: FloatArray  # (b, pairs) what taking a pair once loses, at least 0
 
 
@@ -39,7 +41,8 @@ class Completions:
     total: FloatArray  # (b,)
     changes: FloatArray  # (b,)
     returns: FloatArray  # (b,)
-    real: BoolArray  # (b,) it uses no exit
+    guarded: FloatArray  # (b, guards)
+    real: BoolArray  # (b,) it is a plan: it uses no exit and keeps every guard
     feasible: BoolArray  # (b,) some policy of the node ends
     origin: IntArray  # (b,) row in the call that made it
 
@@ -48,14 +51,27 @@ class Completions:
         return Completions(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
 
 
-def family_of(problem: FrontierProblem, choice: IntArray, price: FloatArray) -> Family:
+def priced(problem: FrontierProblem, price: FloatArray, tilt: FloatArray) -> FloatArray:
+    """(b, pairs) what a pair brings less its price: reward − price · cost − tilt · guards."""
+    weights = problem.reward - price[:, None] * problem.cost
+    return np.asarray(weights - tilt @ problem.guards if len(problem.limits) else weights)
+
+
+def measured(problem: FrontierProblem) -> FloatArray:
+    """(m, pairs) what completions are measured in: changes and, with guards, return and guarded outcomes."""
+    if not len(problem.limits):
+        return problem.cost[None]
+    return np.concatenate([problem.cost[None], problem.reward[None], problem.guards])
+
+
+def family_of(problem: FrontierProblem, choice: IntArray, price: FloatArray, tilt: FloatArray) -> Family:
     """Values and losses of some completions at their prices."""
     inverse = fundamental(problem, choice)
-    weights = problem.reward - price[:, None] * problem.cost
+    weights = priced(problem, price, tilt)
     values = np.einsum("bst,bt->bs", inverse, np.take_along_axis(weights, choice, axis=1))
-    costs = np.einsum("bst,bt->bs", inverse, problem.cost[choice])
+    measures = np.array([np.einsum("bst,bt->bs", inverse, weight[choice]) for weight in measured(problem)])
     losses = np.maximum(values[:, problem.state] - pair_values(problem, weights, values), 0.0)
-    return Family(choice, price, inverse, values, costs, losses)
+    return Family(choice, price, tilt, inverse, values, measures, losses)
 
 
 def complete(
@@ -64,19 +80,21 @@ def complete(
     parent: IntArray,
     choice: IntArray,
     price: FloatArray,
+    tilt: FloatArray,
     fixed: BoolArray,
     active: BoolArray,
 ) -> Completions:
     """Policy iteration from `choice`, over active pairs of states not fixed; `parent` are rows of the family."""
     choice, feasible = _ending(problem, choice, fixed)
-    weights = problem.reward - price[:, None] * problem.cost
+    weights = priced(problem, price, tilt)
     before, inverse = family.choice[parent], family.inverse[parent]
-    same = family.price[parent] == price
+    same = (family.price[parent] == price) & (family.tilt[parent] == tilt).all(axis=1)
     start = family.values[parent]
     if not same.all():
         chosen = np.take_along_axis(weights, before, axis=1)
         start = np.where(same[:, None], start, np.einsum("bst,bt->bs", inverse, chosen))
     values = np.zeros_like(start)
+    endless = np.zeros(len(choice), dtype=np.bool_)
     going = np.flatnonzero(feasible)
     while going.size:
         values[going] = switched_values(
@@ -87,16 +105,44 @@ def complete(
         better &= ~fixed[going]
         choice[going] = np.where(better, best, choice[going])
         going = going[better.any(axis=1)]
-    cost_weights = np.broadcast_to(problem.cost, weights.shape)
-    costs = np.zeros_like(values)
-    keep = np.flatnonzero(feasible)
-    if keep.size:
-        costs[keep] = switched_values(
-            problem, inverse[keep], family.costs[parent[keep]], before[keep], choice[keep], cost_weights[keep]
-        )
-    total, changes = values @ problem.initial, costs @ problem.initial
-    real = feasible & ~uses_exit(problem, choice)
-    return Completions(choice, total, changes, total + price * changes, real, feasible, np.arange(len(choice)))
+        endless[going] = _pays_for_ever(problem, choice[going])
+        going = going[~endless[going]]
+    total = values @ problem.initial + tilt @ problem.limits
+    total[endless] = np.inf
+    return _measure(problem, family, parent, choice, total, price, feasible & ~endless, feasible)
+
+
+def _pays_for_ever(problem: FrontierProblem, choice: IntArray) -> BoolArray:
+    """(b,) where a guard's price makes a loop pay, so that this price gives no bound."""
+    if not len(problem.limits) or not _has_exits(problem):
+        return np.zeros(len(choice), dtype=np.bool_)
+    return np.array([not ends_everywhere(problem, row) for row in choice], dtype=np.bool_)
+
+
+def _measure(
+    problem: FrontierProblem,
+    family: Family,
+    parent: IntArray,
+    choice: IntArray,
+    total: FloatArray,
+    price: FloatArray,
+    ends: BoolArray,
+    feasible: BoolArray,
+) -> Completions:
+    rows = np.flatnonzero(ends)
+    weights = measured(problem)
+    sums = np.zeros((len(weights), len(choice)))
+    if rows.size:
+        before, inverse = family.choice[parent[rows]], family.inverse[parent[rows]]
+        for sum_, weight, measure in zip(sums, weights, family.measures, strict=True):
+            spread = np.broadcast_to(weight, (len(rows), problem.n_pairs))
+            values = switched_values(problem, inverse, measure[parent[rows]], before, choice[rows], spread)
+            sum_[rows] = values @ problem.initial
+    real = ends & ~uses_exit(problem, choice)
+    returns = sums[1] if len(weights) > 1 else total + price * sums[0]
+    if len(weights) > 1:
+        real &= (sums[2:] <= problem.limits[:, None] + GUARD_TOLERANCE * (1.0 + np.abs(problem.limits[:, None]))).all(0)
+    return Completions(choice, total, sums[0], returns, sums[2:].T, real, feasible, np.arange(len(choice)))
 
 
 def uses_exit(problem: FrontierProblem, choice: IntArray) -> BoolArray:
@@ -107,9 +153,9 @@ def uses_exit(problem: FrontierProblem, choice: IntArray) -> BoolArray:
 def _ending(problem: FrontierProblem, choice: IntArray, fixed: BoolArray) -> tuple[IntArray, BoolArray]:
     """Policies made to end by exits in states that would stay for ever; False where fixed decisions alone do."""
     feasible = np.ones(len(choice), dtype=np.bool_)
-    exits = problem.first[1:] - 1
-    if not len(exits) or problem.action[exits[0]] != EXIT:
+    if not _has_exits(problem):
         return choice, feasible
+    exits = problem.first[1:] - 1
     choice = choice.copy()
     for row in range(len(choice)):
         stuck = ~ending_states(problem.links[choice[row]], problem.leaks[choice[row]])
@@ -117,6 +163,10 @@ def _ending(problem: FrontierProblem, choice: IntArray, fixed: BoolArray) -> tup
             choice[row] = np.where(stuck & ~fixed[row], exits, choice[row])
             feasible[row] = bool(ending_states(problem.links[choice[row]], problem.leaks[choice[row]]).all())
     return choice, feasible
+
+
+def _has_exits(problem: FrontierProblem) -> bool:
+    return bool(problem.n_pairs) and int(problem.action[problem.first[1] - 1]) == EXIT
 
 
 def with_exits(problem: FrontierProblem, penalty: float) -> tuple[FrontierProblem, IntArray]:
@@ -136,6 +186,7 @@ def with_exits(problem: FrontierProblem, penalty: float) -> tuple[FrontierProble
         state=np.append(problem.state, np.arange(count))[order],
         action=np.append(problem.action, np.full(count, EXIT))[order],
         leaks=np.append(problem.leaks, np.ones(count, dtype=np.bool_))[order],
+        guards=np.concatenate([problem.guards, np.zeros((len(problem.guards), count))], axis=1)[:, order],
         base=np.where(problem.base >= 0, number[np.maximum(problem.base, 0)], -1),
     )
     return wider, number

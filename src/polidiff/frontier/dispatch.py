@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from polidiff.frontier.clock import Clock
+from polidiff.frontier.guarded import solve_guarded
 from polidiff.frontier.setting import Setting
 from polidiff.frontier.solve import Effort, Solved, solve_frontier
 
@@ -11,4 +12,6 @@ def solve_setting(
     setting: Setting, effort: Effort, clock: Clock, budget: float | None, max_states: int | None
 ) -> Solved:
     """Plans of a setting with what is proven about each."""
+    if setting.limits:
+        return solve_guarded(setting.problem, tuple(limit.text for limit in setting.limits), effort, clock, budget)
     return solve_frontier(setting.problem, effort, clock, budget)

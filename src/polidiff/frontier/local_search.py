@@ -16,6 +16,7 @@ import numpy as np
 
 from polidiff.frontier.archive import Archive
 from polidiff.frontier.clock import Clock
+from polidiff.frontier.completion import EXIT, GUARD_TOLERANCE, uses_exit
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.values import fundamental
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
@@ -25,28 +26,43 @@ BATCH_NUMBERS = 2_000_000  # numbers held at once in the expected visits of a ba
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """All plans one decision away from some plans."""
+    """Some plans, and all plans one decision away from them."""
 
+    own_changes: FloatArray  # (b,)
+    own_returns: FloatArray  # (b,)
+    own_valid: BoolArray  # (b,) the plan itself keeps the guards and uses no exit
     changes: FloatArray  # (b, pairs)
     returns: FloatArray  # (b, pairs)
-    valid: BoolArray  # (b, pairs) the decision differs, is reached, and the plan still ends
+    valid: BoolArray  # (b, pairs) the decision differs, is reached, the plan still ends and keeps the guards
 
 
 def neighbours(problem: FrontierProblem, choices: IntArray) -> Neighbours:
-    """Changes and return of every one-decision neighbour of policies (b, S)."""
+    """Changes and return of policies (b, S) and of every one-decision neighbour."""
     inverse = fundamental(problem, choices)
     visits = problem.initial @ inverse
-    weights = np.stack([problem.cost, problem.reward])
+    weights = np.concatenate([problem.cost[None], problem.reward[None], problem.guards])
     values = np.einsum("bst,kbt->kbs", inverse, weights[:, choices])
-    ahead = (problem.transitions @ values.reshape(-1, problem.n_states).T).T.reshape(2, len(choices), -1)
+    ahead = (problem.transitions @ values.reshape(-1, problem.n_states).T).T.reshape(len(weights), len(choices), -1)
     advantage = weights[:, None, :] + ahead - values[:, :, problem.state]
     left = 1.0 - returns_to_self(problem, inverse)
     left += np.take_along_axis(1.0 - left, choices, axis=1)[:, problem.state]
     reached = visits[:, problem.state]
     valid = (left > 1e-9) & (reached > 1e-12) & (choices[:, problem.state] != np.arange(problem.n_pairs))
+    valid &= _without_exits(problem, choices)
     factor = np.where(valid, reached / np.where(valid, left, 1.0), 0.0)
-    points = np.einsum("kbs,s->kb", values, problem.initial)[:, :, None] + factor * advantage
-    return Neighbours(points[0], points[1], valid)
+    own = np.einsum("kbs,s->kb", values, problem.initial)
+    points = own[:, :, None] + factor * advantage
+    limits = problem.limits + GUARD_TOLERANCE * (1.0 + np.abs(problem.limits))
+    kept = (points[2:] <= limits[:, None, None]).all(axis=0)
+    own_valid = (own[2:] <= limits[:, None]).all(axis=0) & ~uses_exit(problem, choices)
+    return Neighbours(own[0], own[1], own_valid, points[0], points[1], valid & kept)
+
+
+def _without_exits(problem: FrontierProblem, choices: IntArray) -> BoolArray:
+    """(b, pairs) whether a plan uses no exit once it takes a pair."""
+    exits = problem.action[choices] == EXIT
+    others = exits.sum(axis=1)[:, None] - exits[:, problem.state]
+    return np.asarray((others == 0) & (problem.action != EXIT))
 
 
 def returns_to_self(problem: FrontierProblem, inverse: FloatArray) -> FloatArray:

@@ -15,7 +15,8 @@ class Nodes:
 
     choice: IntArray  # (b, S) best completion at `price`
     price: FloatArray  # (b,)
-    total: FloatArray  # (b,) its return less price times changes
+    tilt: FloatArray  # (b, guards) price of each guarded outcome
+    total: FloatArray  # (b,) its return less price times changes, less what it takes from the guards' limits
     fixed: BoolArray  # (b, S)
     active: BoolArray  # (b, pairs)
     low: FloatArray  # (b,) the node may still beat steps between these numbers of changes

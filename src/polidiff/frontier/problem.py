@@ -35,7 +35,8 @@ class FrontierProblem:
     initial: FloatArray  # (states,) sums to 1, less what starts in absorbing states
     base: IntArray  # (states,) the pair of the current action; -1 where it cannot be used (it never ends)
     names: IntArray  # (states,) the number of each state in the world
-    offset: float = 0.0  # return collected before the first decision
+    guards: FloatArray  # (guards, pairs) what each pair adds to a guarded outcome
+    limits: FloatArray  # (guards,) the most that each guarded outcome may come to
 
     @property
     def n_states(self) -> int:
@@ -81,6 +82,8 @@ def build_problem(
     *,
     leaks: BoolArray | None = None,
     names: IntArray | None = None,
+    guards: FloatArray | None = None,
+    limits: FloatArray | None = None,
 ) -> FrontierProblem:
     """The problem from arrays over transient states.
 
@@ -98,6 +101,8 @@ def build_problem(
         Where the episode may end; by default where a row sums to less than 1 - 1e-12.
     names : int ndarray (S,), optional
         The number of each state in the world.
+    guards, limits : ndarrays (m, S, A) and (m,), optional
+        Outcomes that a plan must keep at or below a limit.
 
     States that no start can reach are left out, and so is every pair that could lead to a state from which no policy
     ends: a policy that uses one never ends with some probability.
@@ -128,6 +133,8 @@ def build_problem(
         initial=initial[kept].astype(np.float64),
         base=pair_of[kept, base[kept]],
         names=names[kept].astype(np.int64),
+        guards=np.zeros((0, keep.sum())) if guards is None else guards.reshape(len(guards), -1)[:, rows[keep]],
+        limits=np.zeros(0) if limits is None else limits,
     )
 
 

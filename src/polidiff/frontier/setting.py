@@ -80,15 +80,16 @@ def prepare(
     allowed[frozen] = False
     allowed[np.arange(world.n_states), base] = True
     cost = _costs(world, base, change_cost)
+    limits = _limits(world, table, keep)
     return Setting(
         world=world,
         current=table,
         base=base,
         allowed=allowed,
         cost=cost,
-        limits=_limits(world, table, keep),
+        limits=limits,
         scale=unit_scale(world, unit),
-        problem=_problem(world, allowed, cost, base),
+        problem=_problem(world, allowed, cost, base, limits),
     )
 
 
@@ -173,7 +174,9 @@ def unit_scale(world: TabularMDP, unit: str) -> float:
     return float(len(shares))
 
 
-def _problem(world: TabularMDP, allowed: BoolArray, cost: FloatArray, base: IntArray) -> FrontierProblem:
+def _problem(
+    world: TabularMDP, allowed: BoolArray, cost: FloatArray, base: IntArray, limits: tuple[Limit, ...]
+) -> FrontierProblem:
     inside = np.flatnonzero(~world.absorbing)
     rows = (inside[:, None] * world.n_actions + np.arange(world.n_actions)).ravel()
     moves = sparse.csr_matrix(world.transitions[rows])
@@ -190,4 +193,6 @@ def _problem(world: TabularMDP, allowed: BoolArray, cost: FloatArray, base: IntA
         base[inside],
         leaks=leaks,
         names=inside,
+        guards=np.array([limit.gains[inside] for limit in limits]) if limits else None,
+        limits=np.array([limit.most for limit in limits]),
     )

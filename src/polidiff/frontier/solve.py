@@ -15,12 +15,11 @@ from polidiff.frontier.archive import Archive, new_archive
 from polidiff.frontier.bounds import Steps, surviving
 from polidiff.frontier.branch import Search, branch_and_bound
 from polidiff.frontier.clock import Clock
-from polidiff.frontier.completion import with_exits
+from polidiff.frontier.exits import Widened, widen
 from polidiff.frontier.hull import Hull, parametric_hull
 from polidiff.frontier.local_search import local_search
 from polidiff.frontier.nodes import Nodes
 from polidiff.frontier.problem import FrontierProblem
-from polidiff.frontier.values import always_ends
 from polidiff.records.arrays import FloatArray, IntArray
 
 PROVEN = 1e-9  # gap, as a share of the range, below which a plan counts as proven
@@ -81,15 +80,15 @@ def solve_frontier(problem: FrontierProblem, effort: Effort, clock: Clock, budge
     if budget is None:
         archive = local_search(problem, archive, clock, most=effort.expansions)
         archive, left, nodes = _prove(problem, hull, archive, effort, clock, None)
-        return _certified(hull, archive, left, None, nodes)
+        return certified(hull, archive, left, None, nodes)
     within = hull.changes <= budget + archive.tolerance.changes
     if within.all():
-        return _certified(hull, archive, None, budget, 0)
+        return certified(hull, archive, None, budget, 0)
     edge = int(within.sum()) - 1
     low = float(hull.changes[max(0, edge - 1)])
     archive = local_search(problem, archive, clock, low=low, high=budget, most=max(32, effort.expansions // 20))
     archive, left, nodes = _prove(problem, hull, archive, effort, clock, budget)
-    return _certified(hull, archive, left, budget, nodes)
+    return certified(hull, archive, left, budget, nodes)
 
 
 def _prove(
@@ -98,17 +97,10 @@ def _prove(
     """Branch and bound from the edges of the hull, over the problem with exits where some policies never end."""
     if len(hull.changes) < 2:
         return archive, None, 0
-    wide, number = problem, np.arange(problem.n_pairs)
-    if not always_ends(problem):
-        scale = float(np.abs(hull.returns).max()) + float(np.abs(problem.reward).max()) * problem.n_states
-        wide, number = with_exits(problem, 10.0 * (1.0 + scale))
-    moved = Archive(archive.changes, archive.returns, number[archive.choices], archive.tolerance)
-    roots = _roots(wide, hull, number[hull.choices], budget)
-    search = _search(wide, moved, roots, clock, effort, budget, effort.gap * span_of(hull))
-    back = np.zeros(wide.n_pairs, dtype=np.int64)
-    back[number] = np.arange(problem.n_pairs)
-    found = search.archive
-    return Archive(found.changes, found.returns, back[found.choices], found.tolerance), search.open, search.nodes
+    wide = widen(problem, hull)
+    roots = _roots(wide, hull, budget)
+    search = _search(wide.problem, wide.widen(archive), roots, clock, effort, budget, effort.gap * span_of(hull))
+    return wide.narrow(search.archive), search.open, search.nodes
 
 
 def _search(
@@ -129,7 +121,7 @@ def _search(
     return Search(fine.archive, fine.open, rough.nodes + fine.nodes)
 
 
-def _roots(problem: FrontierProblem, hull: Hull, choices: IntArray, budget: float | None) -> Nodes:
+def _roots(wide: Widened, hull: Hull, budget: float | None) -> Nodes:
     """One node per edge of the hull; with a budget, the one whose edge it lies on, for all plans below it."""
     edges = np.arange(len(hull.prices))
     low, high = hull.changes[:-1], hull.changes[1:]
@@ -137,30 +129,34 @@ def _roots(problem: FrontierProblem, hull: Hull, choices: IntArray, budget: floa
         edges = edges[(low <= budget)][-1:]
         low, high = np.full_like(low, -2.0), np.full_like(high, budget + 1.0)
     return Nodes(
-        choice=choices[edges],
+        choice=wide.number[hull.choices[edges]],
         price=hull.prices[edges],
+        tilt=np.zeros((len(edges), 0)),
         total=hull.returns[edges] - hull.prices[edges] * hull.changes[edges],
-        fixed=np.zeros((len(edges), problem.n_states), dtype=np.bool_),
-        active=np.ones((len(edges), problem.n_pairs), dtype=np.bool_),
+        fixed=np.zeros((len(edges), wide.problem.n_states), dtype=np.bool_),
+        active=np.ones((len(edges), wide.problem.n_pairs), dtype=np.bool_),
         low=low[edges],
         high=high[edges],
     )
 
 
-def _certified(hull: Hull, archive: Archive, left: Nodes | None, budget: float | None, nodes: int) -> Solved:
+def certified(
+    hull: Hull, archive: Archive, left: Nodes | None, budget: float | None, nodes: int, *, ends: bool = True
+) -> Solved:
+    """The plans of an archive with what the open nodes leave possible; with a budget the first and the best within."""
     rows = np.arange(len(archive))
     if budget is not None:
         last = int((archive.changes <= budget + archive.tolerance.changes).sum()) - 1
-        rows = np.unique([0, last])
+        rows = np.unique([0, last]) if last >= 0 else rows[:0]
     bounds, gap = archive.returns[rows].copy(), 0.0
-    if left is not None:
-        ends = archive.changes[rows].copy()
+    if left is not None and len(rows):
+        reach = archive.changes[rows].copy()
         if budget is not None:
-            ends[-1] = budget
-        bounds = np.maximum(bounds, open_bounds(left, ends))
-        bounds = np.minimum(bounds, np.maximum(hull.bound(ends), archive.returns[rows]))
-        excess = surviving(Steps.of(archive, budget), left.total, left.price, left.low, left.high)
-        gap = max(0.0, float(excess.max(initial=0.0))) / span_of(hull)
+            reach[-1] = budget
+        bounds = np.maximum(bounds, open_bounds(left, reach))
+        bounds = np.minimum(bounds, np.maximum(hull.bound(reach), archive.returns[rows]))
+        excess = surviving(Steps.of(archive, budget, ends=ends), left.total, left.price, left.low, left.high)
+        gap = max(0.0, float(excess[:, -len(rows) :].max(initial=0.0))) / span_of(hull)
     return Solved(
         changes=archive.changes[rows],
         returns=archive.returns[rows],

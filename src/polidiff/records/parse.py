@@ -27,7 +27,7 @@ from polidiff.records.rule import Condition, Rule
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<quoted>\"[^\"]*\"|'[^']*')|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))"
-    r"|(?P<operator><=|>=|==|!=|≤|≥|[<>={},+\-()])|(?P<word>[^\s<>=≤≥{},()\"']+))"
+    r"|(?P<operator><=|>=|==|!=|≤|≥|[<>={},+\-()])|(?P<word>current(?=[+-])|[^\s<>=≤≥{},()\"']+))"
 )
 _SAME = {"≤": "<=", "≥": ">=", "==": "="}
 MAX_TEXT = 10_000

@@ -1,0 +1,155 @@
+r"""Plans that keep other outcomes within limits: one more price for each guard.
+
+A plan with :math:`J_G \le g` returns, for any prices :math:`\lambda, \mu \ge 0`, at most
+
+.. math:: \max_\pi\,[\,J_R - \lambda J_C - \mu^\top J_G\,] + \lambda c + \mu^\top g ,
+
+so the branch and bound works as before on tilted rewards, and only completions that keep the guards become plans. Good
+prices are the dual values of the linear program over mixed policies at a few numbers of changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from polidiff.errors import InfeasibleError
+from polidiff.frontier.archive import Archive, new_archive
+from polidiff.frontier.branch import branch_and_bound
+from polidiff.frontier.clock import Clock
+from polidiff.frontier.completion import GUARD_TOLERANCE, complete, family_of
+from polidiff.frontier.exits import Widened, widen
+from polidiff.frontier.hull import Hull, parametric_hull
+from polidiff.frontier.local_search import local_search, neighbours
+from polidiff.frontier.nodes import Nodes
+from polidiff.frontier.problem import FrontierProblem
+from polidiff.frontier.solve import Effort, Solved, certified
+from polidiff.frontier.values import ending_choice
+from polidiff.optimize import Program, solve
+from polidiff.records.arrays import FloatArray, IntArray
+
+WINDOWS = 12  # numbers of changes at which the linear program is asked for prices
+
+
+@dataclass(frozen=True)
+class Prices:
+    """The linear program over mixed policies at one number of changes."""
+
+    changes: float
+    price: float
+    tilt: FloatArray  # (guards,)
+
+
+def solve_guarded(
+    problem: FrontierProblem, texts: tuple[str, ...], effort: Effort, clock: Clock, budget: float | None
+) -> Solved:
+    """Every non-dominated plan that keeps the guards, or the best one within a budget."""
+    hull = parametric_hull(problem)
+    prices = _price_grid(problem, texts, budget)
+    wide = widen(problem, hull)
+    roots = _roots(wide, prices, budget)
+    archive = _first_plans(wide, hull, roots, budget)
+    archive = local_search(wide.problem, archive, clock, most=effort.expansions // 4)
+    search = branch_and_bound(
+        wide.problem, archive, roots, clock, most=effort.most(problem.n_states), budget=budget, ends=False
+    )
+    if not len(search.archive) and search.open is None:
+        raise InfeasibleError(_joint_message(texts))
+    found = wide.narrow(search.archive)
+    solved = certified(hull, found, search.open, budget, search.nodes, ends=False)
+    if not len(solved.changes):
+        raise InfeasibleError(f"{_joint_message(texts)} (none was found before the limit; the search was not finished)")
+    return solved
+
+
+def _price_grid(problem: FrontierProblem, texts: tuple[str, ...], budget: float | None) -> list[Prices]:
+    """Dual prices at a few numbers of changes up to the budget, the last without a limit on changes if there is none."""
+    free = _relaxed(problem, None)
+    if free is None:
+        raise InfeasibleError(_binding(problem, texts))
+    if budget is not None:
+        held = _relaxed(problem, budget)
+        if held is None:
+            raise InfeasibleError(f"{_joint_message(texts)} within {budget:g} expected changes")
+        return [held]
+    grid = np.linspace(0.0, free.changes, WINDOWS + 1)[1:]
+    held_all = [found for changes in grid if (found := _relaxed(problem, float(changes))) is not None]
+    return [*held_all, Prices(np.inf, 0.0, free.tilt)]
+
+
+def flow_rows(problem: FrontierProblem) -> sparse.csr_array:
+    """(states, pairs) visits that leave each state less those that arrive."""
+    count = problem.n_pairs
+    leave = sparse.csr_array((np.ones(count), (problem.state, np.arange(count))), shape=(problem.n_states, count))
+    return sparse.csr_array(leave - problem.transitions.T)
+
+
+def _relaxed(problem: FrontierProblem, changes: float | None) -> Prices | None:
+    """Prices at the best mixed policy within a number of changes; None if no mixed policy keeps the guards."""
+    most = np.inf if changes is None else changes
+    rows = sparse.vstack([flow_rows(problem), sparse.csr_array(problem.cost[None]), sparse.csr_array(problem.guards)])
+    low = np.concatenate([problem.initial, np.full(1 + len(problem.limits), -np.inf)])
+    high = np.concatenate([problem.initial, [most], problem.limits])
+    answer = solve(Program.of(problem.reward, rows, row_low=low, row_high=high, maximise=True))
+    if answer.status != "optimal" or answer.duals is None or answer.values is None:
+        return None
+    duals = np.maximum(answer.duals[problem.n_states :], 0.0)
+    used = float(answer.values @ problem.cost) if changes is None else changes
+    return Prices(used, float(duals[0]), duals[1:])
+
+
+def _binding(problem: FrontierProblem, texts: tuple[str, ...]) -> str:
+    """Names the first guard that no policy keeps, with the best value there is; all of them if only jointly."""
+    for text, gains, limit in zip(texts, problem.guards, problem.limits, strict=True):
+        program = Program.of(gains, flow_rows(problem), row_low=problem.initial, row_high=problem.initial)
+        answer = solve(program)
+        tight = GUARD_TOLERANCE * (1.0 + abs(limit))
+        if answer.status == "optimal" and answer.objective is not None and answer.objective > limit + tight:
+            best = -answer.objective if ">" in text else answer.objective
+            return f"no plan keeps {text!r}: the best that any allowed policy reaches is {best:.6g}. Hint: loosen it"
+    return _joint_message(texts)
+
+
+def _joint_message(texts: tuple[str, ...]) -> str:
+    if len(texts) == 1:
+        return f"no plan keeps {texts[0]!r}. Hint: loosen it, or allow more actions"
+    return f"no plan keeps {' and '.join(map(repr, texts))} together. Hint: loosen one, or allow more actions"
+
+
+def _roots(wide: Widened, prices: list[Prices], budget: float | None) -> Nodes:
+    """One node per window of changes, completed at its prices."""
+    problem, count = wide.problem, len(prices)
+    price = np.array([p.price for p in prices])
+    tilt = np.array([p.tilt for p in prices])
+    start = np.repeat(wide.number[ending_choice(wide.narrower, wide.narrower.base)][None], count, axis=0)
+    fixed = np.zeros((count, problem.n_states), dtype=np.bool_)
+    active = np.ones((count, problem.n_pairs), dtype=np.bool_)
+    family = family_of(problem, start, price, tilt)
+    done = complete(problem, family, np.arange(count), start.copy(), price, tilt, fixed, active)
+    high = np.array([p.changes for p in prices])
+    low = np.concatenate([[-2.0], high[:-1]])
+    if budget is not None:
+        high = np.array([budget])
+    return Nodes(done.choice, price, tilt, done.total, fixed, active, low, high)
+
+
+def _first_plans(wide: Widened, hull: Hull, roots: Nodes, budget: float | None) -> Archive:
+    """Plans among the hull, the roots and their neighbours that keep the guards."""
+    problem = wide.problem
+    seeds = np.unique(np.concatenate([wide.number[hull.choices], roots.choice]), axis=0)
+    scale = new_archive(hull.changes, hull.returns, wide.number[hull.choices])
+    archive = Archive(np.zeros(0), np.zeros(0), seeds[:0], scale.tolerance)
+    size = max(1, 2_000_000 // problem.n_states**2)
+    for start in range(0, len(seeds), size):
+        batch = seeds[start : start + size]
+        around = neighbours(problem, batch)
+        archive = archive.with_points(
+            around.own_changes[around.own_valid], around.own_returns[around.own_valid], batch[around.own_valid]
+        )
+        plan, pair = np.nonzero(around.valid)
+        choices: IntArray = batch[plan]
+        choices[np.arange(len(plan)), problem.state[pair]] = pair
+        archive = archive.with_points(around.changes[plan, pair], around.returns[plan, pair], choices)
+    return archive

@@ -1,0 +1,64 @@
+"""Plans that keep other outcomes within limits, against enumeration."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from polidiff.domains import chain
+from polidiff.errors import InfeasibleError
+from polidiff.frontier import improve_table
+from polidiff.frontier.clock import Clock
+from polidiff.frontier.guarded import solve_guarded
+from polidiff.frontier.problem import FrontierProblem
+from polidiff.frontier.solve import Effort
+
+
+def guarded(table, found, seed) -> tuple[FrontierProblem, np.ndarray]:
+    """The problem with a random guard that some plan keeps, and which enumerated policies keep it."""
+    rng = np.random.default_rng(seed)
+    gains = rng.normal(size=table.rewards.shape)
+    rows = np.arange(len(table.base))
+    sums = (found.visits * gains[rows, found.policies]).sum(axis=1)
+    limit = float(np.quantile(sums, rng.uniform(0.05, 0.6))) + 1e-7
+    problem = table.problem()
+    pairs = gains[problem.names[problem.state], problem.action]
+    return replace(problem, guards=pairs[None], limits=np.array([limit])), sums <= limit
+
+
+def test_guarded_frontiers_of_random_tables_are_those_of_enumeration(tables):
+    for seed, (table, found) in enumerate(tables[:120]):
+        problem, keeps = guarded(table, found, seed)
+        solved = solve_guarded(problem, ("g<=1",), Effort(), Clock(), None)
+        expected = np.array(found.frontier(keeps))
+        assert np.allclose(np.column_stack([solved.changes, solved.returns]), expected, atol=1e-7)
+        assert all(solved.proven)
+
+
+def test_guarded_budgets_of_random_tables_are_those_of_enumeration(tables):
+    for seed, (table, found) in enumerate(tables[120:220]):
+        problem, keeps = guarded(table, found, seed)
+        points = np.array(found.frontier(keeps))
+        budget = float(points[:, 0].mean())
+        solved = solve_guarded(problem, ("g<=1",), Effort(), Clock(), budget)
+        best = points[points[:, 0] <= budget + 1e-9][-1]
+        assert (solved.changes[-1], solved.returns[-1]) == pytest.approx(tuple(best), abs=1e-7)
+
+
+def test_a_guard_that_nobody_keeps_is_named():
+    with pytest.raises(InfeasibleError, match=r"'trajectory length<=1'.*4\.36"):
+        improve_table(chain.world(), chain.current(), keep="trajectory length<=1")
+
+
+def test_guards_relative_to_the_current_policy_rule_out_longer_trajectories():
+    frontier = improve_table(chain.world(), chain.current(), keep="trajectory length<=current+0.2", unit="total")
+    assert [plan.changes for plan in frontier] == pytest.approx([0, 2])
+    floor = improve_table(chain.world(), chain.current(), keep="return>=current+1", unit="total")
+    assert [plan.changes for plan in floor] == pytest.approx([6, 8])
+
+
+def test_a_guard_that_binds_only_within_the_budget_is_named():
+    with pytest.raises(InfeasibleError, match="return>=current"):
+        improve_table(chain.world(), chain.current(), keep="return>=current+1", unit="total", budget=3)
