@@ -93,7 +93,7 @@ class _Splitter:
         swapped = np.flatnonzero(a_b != a_e)
         if swapped.size:
             differs[swapped] = self.apart.test(stepper, running[swapped], states[swapped], a_b[swapped], a_e[swapped])
-        return _Met(np.array(states), a_b, a_e, p_b, p_e, differs)
+        return _Met(states, a_b, a_e, p_b, p_e, differs)
 
     def play(self, branch: _Branch, *, share: float) -> list[_Branch]:
         """Play a branch to its end; split off a sampled `share` of the diverging states it meets."""
@@ -101,7 +101,7 @@ class _Splitter:
         running = np.arange(len(branch.episode))
         offset = np.asarray(branch.time)
         children: list[tuple[Stepper, IntArray, IntArray]] = []
-        states = stepper.states
+        states = np.array(stepper.states)
         rng = np.random.default_rng((*self.seed, branch.depth, follows, 99))
         for time in range(self.world.horizon):
             met = self.meet(stepper, running, states)

@@ -22,6 +22,7 @@ from polidiff.worlds.tabular import TabularMDP
 
 Path: TypeAlias = tuple[int, ...]  # region indices
 ROLLOUTS = 20_000
+SHOWN = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +36,7 @@ class Journeys:
     meets: FloatArray  # (n, R) share of episodes that meet the region
     starts: AnyArray  # (n, …) raw states
     names: tuple[str, ...]  # of the starts, if the world names states
+    trajectories: tuple[AnyArray, ...]  # feature rows of the first few episodes
 
     def modal(self, k: int) -> Path:
         """The most frequent path of one start; among equals the shortest."""
@@ -109,7 +111,10 @@ def _journeys(
         meets[:, k] = hits / np.maximum(1, np.bincount(owner, minlength=count))
     at = np.searchsorted(owner, np.arange(count))
     starts = played.starts[at]
-    return Journeys(world.features_of(starts), weight, paths, first_met, meets, starts, names)
+    shown = tuple(
+        world.features_of(played.visits.states[bounds[e] : bounds[e + 1]]) for e in range(min(episodes, SHOWN))
+    )
+    return Journeys(world.features_of(starts), weight, paths, first_met, meets, starts, names, shown)
 
 
 def region_of_visits(world: Steppable, visits: Visits, described: Described) -> IntArray:

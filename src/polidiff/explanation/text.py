@@ -45,7 +45,7 @@ def _headline(explanation: Explanation) -> list[str]:
     return [*lines, f"Over all starts: {overall}."] if overall else lines
 
 
-def sentence_text(explanation: Explanation, sentence: Sentence) -> str:
+def sentence_text(explanation: Explanation, sentence: Sentence, *, figures: bool = True) -> str:
     """One sentence: from where, what is done instead, what it leads to."""
     paper = explanation.methods.style == "paper"
     start = start_text(sentence, paper=paper)
@@ -60,7 +60,9 @@ def sentence_text(explanation: Explanation, sentence: Sentence) -> str:
         deeds = f"no single path is typical; in order of first meeting: {'; '.join(told)}"
     else:
         deeds = ", then ".join(f"{_where(by_id[k], paper)} {_do(by_id[k], paper)}" for k in sentence.path)
-    effect = verdicts_text(sentence.verdicts, explanation.outcomes, figures=not paper) or "no outcome is defined"
+    effect = (
+        verdicts_text(sentence.verdicts, explanation.outcomes, figures=figures and not paper) or "no outcome is defined"
+    )
     if paper:
         deeds = deeds.replace(", then ", " and then ")
         return f"{start}, {deeds} will lead to {effect};"

@@ -98,13 +98,13 @@ def play_chunk(
     lengths = np.zeros(count, dtype=np.int64)
     truncated = np.zeros(count, dtype=np.bool_)
     log: list[tuple[IntArray, AnyArray, IntArray]] = []
-    states = stepper.states
+    states = first
     for time in range(limit):
         actions = choose(policy, states, _luck(seed, time, count, running))
         step = stepper.step(actions, running)
         gains.add(states, actions, step, running)
         if record:
-            log.append((running, np.array(states), actions))
+            log.append((running, states, actions))
         lengths[running] += 1
         truncated[running] |= step.truncated
         over = step.terminated | step.truncated

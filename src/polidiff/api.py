@@ -1,0 +1,158 @@
+"""The verbs: explain, improve, evaluate, check, changelog, compare_forms, load."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from polidiff.errors import InvalidOptionError, InvalidWorldError
+from polidiff.policies import as_policy, top_actions
+from polidiff.records.evaluation import Evaluation
+from polidiff.records.outcome import Outcome, check_outcomes
+
+if TYPE_CHECKING:
+    from polidiff.records.explanation import Explanation
+
+
+def evaluate(
+    world: Any,
+    policy: Any,
+    *,
+    outcomes: Sequence[Outcome] | None = None,
+    horizon: int | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+    episodes: int | None = None,
+) -> Evaluation:
+    """What a policy achieves: exact in a table, with intervals in a simulator or from a log."""
+    from polidiff.evaluation.evaluate import evaluate_simulator, evaluate_table
+
+    check_level(level)
+    check_count("horizon", horizon)
+    check_count("episodes", episodes)
+    world = told_by(world, outcomes)
+    if world.kind == "table":
+        return evaluate_table(world, policy, horizon=horizon)
+    return evaluate_simulator(world, policy, horizon=horizon, level=level, seed=seed, episodes=episodes)
+
+
+def explain(
+    world: Any,
+    current: Any,
+    proposed: Any,
+    *,
+    outcomes: Sequence[Outcome] | None = None,
+    level: float = 0.95,
+    max_rules: int | None = None,
+    policy_tolerance: float = 0.1,
+    transition_tolerance: float = 0.1,
+    max_splits: int = 2,
+    max_steps: int = 1_000_000,
+    starts: int | None = None,
+    seed: int = 0,
+    style: str = "plain",
+) -> Explanation:
+    """Where two policies act differently, in which order that is met, and what it does to outcomes."""
+    from polidiff.divergence import DivergenceOptions
+    from polidiff.explanation.compose import ExplainOptions, compose
+
+    check_level(level)
+    check_share("policy_tolerance", policy_tolerance)
+    check_share("transition_tolerance", transition_tolerance)
+    check_count("max_rules", max_rules)
+    check_count("max_splits", max_splits, least=0)
+    check_count("max_steps", max_steps)
+    check_count("starts", starts)
+    if style not in ("plain", "paper"):
+        raise InvalidOptionError(f"style must be 'plain' or 'paper'; got {style!r}")
+    world = told_by(world, outcomes)
+    divergence = DivergenceOptions(
+        policy_tolerance, transition_tolerance, style == "paper", max_splits, max_steps, starts
+    )
+    options = ExplainOptions(level, max_rules, divergence, seed, style)
+    old, new = (_policy_for(world, policy) for policy in (current, proposed))
+    return compose(world, old, new, _evidence(world, old, new, options), options)
+
+
+def _policy_for(world: Any, policy: Any) -> Any:
+    from polidiff.evaluation.exact import policy_table
+    from polidiff.policies import table_policy
+
+    if world.kind == "table":
+        return table_policy(policy_table(world, policy))
+    return as_policy(policy, n_actions=world.n_actions)
+
+
+def _evidence(world: Any, current: Any, proposed: Any, options: Any) -> Any:
+    from polidiff.divergence import divergence_in_simulator, divergence_in_table
+    from polidiff.evaluation.evaluate import default_episodes
+    from polidiff.evaluation.exact import ExactEvaluator
+    from polidiff.explanation.compose import Evidence
+    from polidiff.explanation.judge import judge_simulator, judge_table
+
+    if world.kind == "table":
+        old, new = current.table, proposed.table
+        judged = judge_table(world, old, new)
+        top = top_actions(old)
+        changed = 1.0 - new[np.arange(world.n_states), top]
+        changes = float(ExactEvaluator(world, new).visits() @ np.where(world.absorbing, 0.0, changed))
+        return Evidence(divergence_in_table(world, old, new, options.divergence), judged, judged, changes)
+    divergence = divergence_in_simulator(world, current, proposed, options.divergence, seed=options.seed)
+    count = default_episodes(world)
+    forming = judge_simulator(world, current, proposed, episodes=max(500, count // 4), seed=(options.seed, 31))
+    judged = judge_simulator(world, current, proposed, episodes=count, seed=(options.seed, 33))
+    return Evidence(divergence, forming, judged, _changes_met(world, current, proposed, options.seed))
+
+
+def _changes_met(world: Any, current: Any, proposed: Any, seed: int) -> float:
+    from polidiff.worlds.rollouts import roll_out
+
+    played = roll_out(world, proposed, episodes=500, seed=(seed, 34), record=True, what="changed decisions")
+    assert played.visits is not None
+    top = top_actions(current.probabilities(played.visits.states))
+    return float((top != played.visits.actions).sum() / len(played.lengths))
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a result or a patch back from its JSON file."""
+    import polidiff.records.plan  # noqa: F401  (registers every schema)
+    from polidiff.records.codec import load_json
+
+    return load_json(path)
+
+
+def told_by(world: Any, outcomes: Sequence[Outcome] | None) -> Any:
+    """The world, telling about other outcomes if these are given."""
+    import copy
+
+    if getattr(world, "kind", None) not in ("table", "simulator", "log"):
+        raise InvalidWorldError(
+            f"expected a TabularMDP, Simulator or Log; got {type(world).__name__}. Hint: wrap an environment in "
+            "Simulator(env)"
+        )
+    if outcomes is None:
+        return world
+    other = copy.copy(world)
+    other.outcomes = check_outcomes(outcomes)
+    return other
+
+
+def check_level(level: float) -> None:
+    """A level is a probability strictly between 0 and 1."""
+    if not 0 < level < 1:
+        raise InvalidOptionError(f"level must be between 0 and 1, such as 0.95; got {level!r}")
+
+
+def check_share(name: str, value: float) -> None:
+    """A tolerance is a share."""
+    if not 0 <= value < 1:
+        raise InvalidOptionError(f"{name} must be at least 0 and below 1; got {value!r}")
+
+
+def check_count(name: str, value: int | None, *, least: int = 1) -> None:
+    """A whole number, or nothing."""
+    if value is not None and (isinstance(value, bool) or int(value) != value or value < least):
+        raise InvalidOptionError(f"{name} must be a whole number of at least {least}; got {value!r}")

@@ -1,0 +1,77 @@
+"""What charts are drawn from: visits over two features, aggregated; the moves of a small table."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+from scipy import sparse
+
+from polidiff.divergence.record import Divergence
+from polidiff.records.arrays import AnyArray, FloatArray, IntArray
+from polidiff.records.explanation import Arrow, Cell, Picture
+from polidiff.worlds.tabular import TabularMDP
+
+GRID = 24
+MOST_PICTURES = 3
+SMALL_TABLE = 40
+
+
+def pictures_of(
+    divergence: Divergence,
+    where: IntArray,
+    ids: tuple[str, ...],
+    names: tuple[str, ...],
+    told_features: tuple[str, ...],
+    trajectories: tuple[tuple[AnyArray, ...], tuple[AnyArray, ...]],
+) -> tuple[Picture, ...]:
+    """Pictures over the pairs of features that the rules speak about most."""
+    if divergence.features.dtype == object or len(names) < 2 or not len(ids):
+        return ()
+    ranked = list(dict.fromkeys([*told_features, *names]))[:3]
+    pairs = [tuple(sorted(pair, key=names.index)) for pair in combinations(ranked, 2)][:MOST_PICTURES]
+    return tuple(_picture(divergence, where, ids, names, (one, two), trajectories) for one, two in pairs)
+
+
+def _picture(
+    divergence: Divergence,
+    where: IntArray,
+    ids: tuple[str, ...],
+    names: tuple[str, ...],
+    pair: tuple[str, str],
+    trajectories: tuple[tuple[AnyArray, ...], tuple[AnyArray, ...]],
+) -> Picture:
+    columns = [names.index(name) for name in pair]
+    points = np.nan_to_num(divergence.features[:, columns].astype(float))
+    low, high = points.min(axis=0), points.max(axis=0)
+    step = np.where(high > low, (high - low) / GRID, 1.0)
+    at = np.minimum(((points - low) / step).astype(np.int64), GRID - 1)
+    key = at[:, 0] * GRID + at[:, 1]
+    cells = []
+    for k in np.unique(key):
+        rows = key == k
+        mass = np.bincount(where[rows] + 1, weights=divergence.weight[rows], minlength=len(ids) + 1)
+        most = int(mass.argmax())
+        x, y = low + (np.array(divmod(int(k), GRID)) + 0.5) * step
+        cells.append(Cell(float(x), float(y), float(mass.sum()), ids[most - 1] if most else None))
+    lines = [tuple(_line(path, columns) for path in group) for group in trajectories]
+    return Picture(pair[0], pair[1], float(step[0]), float(step[1]), tuple(cells), lines[0], lines[1])
+
+
+def _line(path: AnyArray, columns: list[int], most: int = 60) -> tuple[tuple[float, float], ...]:
+    rows = path[np.unique(np.linspace(0, len(path) - 1, min(most, len(path))).astype(int))] if len(path) else path
+    return tuple((float(row[columns[0]]), float(row[columns[1]])) for row in rows)
+
+
+def graph_of(world: TabularMDP, current: FloatArray, proposed: FloatArray) -> tuple[Arrow, ...]:
+    """Moves of both policies in a small table."""
+    if world.n_states > SMALL_TABLE:
+        return ()
+    moves = [sparse.coo_array(world.policy_moves(table)) for table in (current, proposed)]
+    edges = [{(int(a), int(b)): float(p) for a, b, p in zip(m.row, m.col, m.data, strict=True)} for m in moves]
+    arrows = []
+    for a, b in sorted(set(edges[0]) | set(edges[1])):
+        who = "both" if (a, b) in edges[0] and (a, b) in edges[1] else "current" if (a, b) in edges[0] else "proposed"
+        chance = max(edges[0].get((a, b), 0.0), edges[1].get((a, b), 0.0))
+        arrows.append(Arrow(world.states[a], world.states[b], who, chance))  # type: ignore[arg-type]
+    return tuple(arrows)

@@ -1,0 +1,129 @@
+"""Who is worse off: groups of starts and the tail, not only the mean."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from polidiff.explanation.judge import Judged
+from polidiff.records.arrays import AnyArray, FloatArray
+from polidiff.records.explanation import Tail, WorseOff
+from polidiff.records.outcome import Outcome
+from polidiff.records.rule import Condition, Rule
+
+MOST_LISTED = 50
+TAIL = 0.1
+
+
+def tails(judged: Judged, outcomes: tuple[Outcome, ...]) -> tuple[Tail, ...]:
+    """Mean, worst tenth and share worse of the differences, for outcomes with a preference."""
+    result = []
+    for m, outcome in enumerate(outcomes):
+        if outcome.prefer is None:
+            continue
+        harm = _harm(judged.difference[:, m], outcome)
+        worst = worst_mean(harm, judged.weight, TAIL)
+        mean = float(judged.weight @ harm)
+        share = float(judged.weight[harm > outcome.margin + 1e-9].sum())
+        sign = 1.0 if outcome.prefer == "less" else -1.0
+        result.append(Tail(outcome.name, sign * mean, sign * worst, share))
+    return tuple(result)
+
+
+def worst_mean(harm: FloatArray, weight: FloatArray, share: float) -> float:
+    """Mean of the largest values that make up `share` of the weight.
+
+    >>> worst_mean(np.array([3.0, 1.0, 0.0, 0.0]), np.full(4, 0.25), 0.5)
+    2.0
+    """
+    order = np.argsort(-harm, kind="stable")
+    taken = np.minimum(np.cumsum(weight[order]), share)
+    part = np.diff(np.concatenate(([0.0], taken)))
+    return float(harm[order] @ part / share)
+
+
+def worse_off(
+    judged: Judged,
+    forming: Judged,
+    outcomes: tuple[Outcome, ...],
+    names: tuple[str, ...],
+    *,
+    has_features: bool,
+    level: float,
+) -> tuple[WorseOff, ...]:
+    """Groups of starts that lose, found on `forming` and confirmed on `judged`, the largest harm first."""
+    found: list[tuple[float, WorseOff]] = []
+    candidates = [m for m, outcome in enumerate(outcomes) if outcome.prefer is not None]
+    for m in candidates:
+        outcome = outcomes[m]
+        harm = _harm(forming.difference[:, m], outcome)
+        for rule in _losing_rules(forming.features, harm, forming.weight, names, has_features, outcome.margin):
+            members = np.ones(len(judged.weight), dtype=bool) if rule is None else rule.covers(judged.features)
+            if not members.any():
+                continue
+            strict = 1 - (1 - level) / max(1, len(candidates) * 3)
+            interval = judged.interval(judged.difference[:, m], members, strict)
+            loses = interval.low > outcome.margin if outcome.prefer == "less" else interval.high < -outcome.margin
+            if loses and abs(interval.estimate) > 1e-9:
+                share = float(judged.weight[members].sum())
+                listed = _names_of(judged.features, members) if not has_features else ()
+                scale = float(np.abs(judged.current[:, m]).mean()) or 1.0
+                found.append((abs(interval.estimate) / scale, WorseOff(outcome.name, rule, share, interval, listed)))
+    return tuple(entry for _, entry in sorted(found, key=lambda pair: -pair[0]))
+
+
+def _harm(difference: FloatArray, outcome: Outcome) -> FloatArray:
+    return difference if outcome.prefer == "less" else -difference
+
+
+def _names_of(features: AnyArray, members: AnyArray) -> tuple[str, ...]:
+    return tuple(str(name) for name in features[members, 0][:MOST_LISTED])
+
+
+def _losing_rules(
+    features: AnyArray, harm: FloatArray, weight: FloatArray, names: tuple[str, ...], has_features: bool, margin: float
+) -> list[Rule | None]:
+    """Rules over starts that lose on average: the losing states by name, or the losing leaves of a small tree."""
+    if not has_features:
+        losing = harm > margin + 1e-9
+        if not losing.any():
+            return []
+        if losing.all():
+            return [None]
+        return [Rule((Condition("state", 0, values=tuple(features[losing, 0])),))]
+    if features.dtype == object or len(np.unique(features, axis=0)) == 1 or np.ptp(harm) < 1e-9:
+        return [None] if weight @ harm > margin + 1e-9 else []
+    return _losing_leaves(np.nan_to_num(features.astype(float)), harm, weight, names, margin)
+
+
+def _losing_leaves(
+    features: FloatArray, harm: FloatArray, weight: FloatArray, names: tuple[str, ...], margin: float
+) -> list[Rule | None]:
+    from sklearn.tree import DecisionTreeRegressor
+
+    smallest = max(2, len(harm) // 20)
+    tree = DecisionTreeRegressor(max_leaf_nodes=4, min_samples_leaf=smallest, random_state=0)
+    tree.fit(features, harm, sample_weight=weight)
+    losing = []
+    for leaf, rule in _leaves(tree.tree_, names):
+        if tree.tree_.value[leaf, 0, 0] > margin + 1e-9:
+            losing.append(rule)
+    everywhere = len(losing) == tree.get_n_leaves()
+    return [None] if everywhere else list(losing)
+
+
+def _leaves(tree: object, names: tuple[str, ...]) -> list[tuple[int, Rule]]:
+    left, right = tree.children_left, tree.children_right  # type: ignore[attr-defined]
+    leaves: list[tuple[int, Rule]] = []
+    stack: list[tuple[int, dict[int, Condition]]] = [(0, {})]
+    while stack:
+        node, bounds = stack.pop()
+        if left[node] < 0:
+            leaves.append((node, Rule(tuple(bounds.values()))))
+            continue
+        column, cut = int(tree.feature[node]), float(tree.threshold[node])  # type: ignore[attr-defined]
+        own = bounds.get(column, Condition(names[column], column))
+        stack.append((int(right[node]), {**bounds, column: replace(own, low=max(own.low, cut))}))
+        stack.append((int(left[node]), {**bounds, column: replace(own, high=min(own.high, cut))}))
+    return leaves
