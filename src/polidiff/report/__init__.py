@@ -1,0 +1,1 @@
+"""Results as pages, pictures and Markdown: functions of the records alone."""

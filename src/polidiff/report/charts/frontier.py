@@ -1,0 +1,261 @@
+"""Plans: return against changes, what each change is worth, what partial adoption does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from polidiff.records.explanation import Feature
+from polidiff.records.interval import Interval
+from polidiff.records.plan import AdoptionPoint, Frontier, Plan
+from polidiff.report.charts.boxes import side, span_of
+from polidiff.report.charts.outcomes import forest
+from polidiff.report.charts.theme import Rows, rows_of
+from polidiff.report.names import label
+from polidiff.report.palette import Palette
+
+MOST_CHANGES = 20
+UNITS = {
+    "expected": "changed decisions per episode",
+    "total": "changed decisions, summed over starts",
+    "rules": "rules",
+    "states": "changed states",
+}
+PICKED = "picked"
+_SPARSE = alt.Axis(tickCount=5)
+
+
+def frontier_chart(
+    frontier: Frontier, palette: Palette, *, plans: Sequence[Plan] | None = None, picked: int = -1
+) -> Any:
+    """Plans as dots (hollow where not proven best), the bound above them, simpler methods beside them."""
+    shown_plans = list(frontier.plans if plans is None else plans)
+    x = alt.X("c:Q", title=UNITS[frontier.unit], axis=alt.Axis(tickCount=6))
+    y = alt.Y("r:Q", title="expected return", scale=alt.Scale(zero=False))
+    hull = _hull_layer(frontier, palette, x, y)
+    base = alt.Chart(rows_of(plan_rows(shown_plans))).encode(x=x, y=y)
+    missing = (
+        base.mark_rule(color=palette.muted, strokeWidth=1.5).encode(y2="b:Q").transform_filter("datum.b > datum.r")
+    )
+    steps = base.mark_line(color=palette.current, strokeWidth=2, interpolate="step-after", opacity=0.55)
+    fill = alt.Fill("p:N", scale=alt.Scale(domain=["proven", "not proven"], range=[palette.current, palette.surface]))
+    dots = base.mark_point(size=70, stroke=palette.current, strokeWidth=2, opacity=1, cursor="pointer").encode(
+        fill=fill.legend(None), tooltip=_plan_tooltip(frontier)
+    )
+    ring = base.transform_filter(f"datum.i == {PICKED}").mark_point(
+        size=260, filled=True, color=palette.proposed, opacity=1, stroke=palette.ink, strokeWidth=1.5
+    )
+    chosen = alt.param(name=PICKED, value=picked % max(len(shown_plans), 1))
+    layers = [hull, *_baseline_layers(frontier, palette, x, y), missing, steps, dots, ring]
+    return alt.layer(*layers).add_params(chosen).properties(height=320)
+
+
+def plan_rows(plans: Sequence[Plan]) -> Rows:
+    """One row per plan, in the order of the slider."""
+    return [
+        {
+            "i": index,
+            "c": plan.changes,
+            "r": plan.expected_return,
+            "b": plan.bound if math.isfinite(plan.bound) else None,
+            "p": "proven" if plan.proven else "not proven",
+        }
+        for index, plan in enumerate(plans)
+    ]
+
+
+def _plan_tooltip(frontier: Frontier) -> list[alt.Tooltip]:
+    return [
+        alt.Tooltip("c:Q", title=UNITS[frontier.unit], format=".4~g"),
+        alt.Tooltip("r:Q", title="expected return", format=".6~g"),
+        alt.Tooltip("b:Q", title="no plan returns more than", format=".6~g"),
+        alt.Tooltip("p:N", title="best for its budget"),
+    ]
+
+
+def _hull_layer(frontier: Frontier, palette: Palette, x: alt.X, y: alt.Y) -> Any:
+    rows = [{"c": point.changes, "r": point.expected_return, "k": "bound (mixed policies)"} for point in frontier.hull]
+    return (
+        alt.Chart(rows_of(rows))
+        .mark_line(color=palette.soft, strokeDash=[4, 4], strokeWidth=1.5)
+        .encode(x=x, y=y, order="c:Q")
+    )
+
+
+def _baseline_layers(frontier: Frontier, palette: Palette, x: alt.X, y: alt.Y) -> list[Any]:
+    names = [label(baseline.name) for baseline in frontier.baselines]
+    rows = [
+        {"c": changes, "r": value, "k": label(baseline.name)}
+        for baseline in frontier.baselines
+        for changes, value in baseline.points
+    ]
+    if not rows:
+        return []
+    shape = alt.Shape(
+        "k:N", title="simpler methods", scale=alt.Scale(domain=names, range=_shapes(len(names))), sort=names
+    )
+    marks = alt.Chart(rows_of(rows)).mark_point(size=80, color=palette.soft, strokeWidth=1.5, opacity=0.9)
+    return [marks.encode(x=x, y=y, shape=shape)]
+
+
+def _shapes(count: int) -> list[str]:
+    shapes = ["square", "triangle-up", "diamond", "cross", "triangle-down"]
+    return [shapes[index % len(shapes)] for index in range(count)]
+
+
+def ledger_chart(frontier: Frontier, palette: Palette) -> Any:
+    """What each change is worth: fair share of the gain as a bar, alone and when taken out as marks."""
+    rows = ledger_rows(frontier)
+    y = alt.Y("n:N", sort=alt.EncodingSortField("o", op="min"), title=None)
+    base = alt.Chart(rows_of(rows)).encode(y=y)
+    x = alt.X("s:Q", title="worth in expected return")
+    bars = base.mark_bar(color=palette.current, opacity=0.35, cornerRadius=2, height={"band": 0.6}).encode(x=x)
+    spread = base.mark_rule(color=palette.current, strokeWidth=2).encode(x="l:Q", x2="h:Q")
+    kinds = ["fair share (bar)", "made alone", "taken out of the full plan"]
+    marks = (
+        base.transform_fold(["a", "r"], as_=["key", "value"])
+        .transform_calculate(k=f"datum.key == 'a' ? '{kinds[1]}' : '{kinds[2]}'")
+        .mark_point(size=70, filled=True, opacity=1)
+        .encode(
+            x="value:Q",
+            shape=alt.Shape("k:N", title=None, scale=alt.Scale(domain=kinds[1:], range=["circle", "diamond"])),
+            color=alt.Color(
+                "k:N", title=None, scale=alt.Scale(domain=kinds[1:], range=[palette.proposed, palette.ink])
+            ),
+        )
+    )
+    return alt.layer(bars, spread, marks).properties(height=24 * max(1, len(rows)))
+
+
+def ledger_rows(frontier: Frontier) -> Rows:
+    """The changes worth most, at most twenty."""
+    entries = frontier.ledger.entries if frontier.ledger is not None else ()
+    ranked = sorted(entries, key=lambda entry: -entry.shapley.estimate)[:MOST_CHANGES]
+    return [
+        {
+            "n": label(entry.change),
+            "o": order,
+            "s": entry.shapley.estimate,
+            "l": entry.shapley.low,
+            "h": entry.shapley.high,
+            "a": entry.alone,
+            "r": entry.removed,
+        }
+        for order, entry in enumerate(ranked)
+    ]
+
+
+def order_chart(frontier: Frontier, palette: Palette) -> Any:
+    """Expected return after each step of the best order to adopt."""
+    rows = order_rows(frontier)
+    x = alt.X("i:Q", title="changes adopted", axis=alt.Axis(tickMinStep=1, format="d"))
+    y = alt.Y("r:Q", title="expected return", scale=alt.Scale(zero=False))
+    base = alt.Chart(rows_of(rows)).encode(x=x, y=y)
+    line = base.mark_line(interpolate="step-after", color=palette.current, strokeWidth=2)
+    dots = base.mark_point(filled=True, size=70, color=palette.current, opacity=1).encode(
+        tooltip=[alt.Tooltip("n:N", title="adopted"), alt.Tooltip("r:Q", title="expected return", format=".6~g")]
+    )
+    return alt.layer(line, dots).properties(height=200)
+
+
+def order_rows(frontier: Frontier) -> Rows:
+    """The current policy, then one row per adopted change."""
+    ledger = frontier.ledger
+    if ledger is None:
+        return []
+    steps = zip(ledger.order, ledger.running, strict=False)
+    first = {
+        "i": 0,
+        "r": frontier.plans[0].expected_return if frontier.plans else frontier.current_return,
+        "n": "current policy",
+    }
+    return [first, *({"i": i, "r": value, "n": label(name)} for i, (name, value) in enumerate(steps, start=1))]
+
+
+def adoption_chart(frontier: Frontier, palette: Palette, *, points: Sequence[AdoptionPoint] | None = None) -> Any:
+    """Expected return when each change is followed only some of the time."""
+    drawn = frontier.best.adoption if points is None else points
+    x = alt.X("s:Q", title="share of times the changes are followed", axis=alt.Axis(format="%"))
+    y = alt.Y("r:Q", title="expected return", scale=alt.Scale(zero=False))
+    base = alt.Chart(rows_of(adoption_rows(drawn), name="adoption")).encode(x=x, y=y)
+    now = alt.Chart(rows_of([{"r": frontier.current_return}])).mark_rule(color=palette.soft, strokeDash=[3, 3])
+    line = base.mark_line(color=palette.proposed, strokeWidth=2.5, point={"filled": True, "color": palette.proposed})
+    return alt.layer(now.encode(y="r:Q"), line).properties(height=200)
+
+
+def adoption_rows(points: Sequence[AdoptionPoint]) -> Rows:
+    """One row per share."""
+    return [{"s": point.share, "r": point.expected_return} for point in points]
+
+
+def plan_boxes_chart(frontier: Frontier, palette: Palette, pair: tuple[str, str], rows: Rows) -> Any:
+    """Where a plan acts differently, over two features."""
+    features = {feature.name: feature for feature in frontier.world.features}
+    across, along = span_of(features[pair[0]]), span_of(features[pair[1]])
+    x = alt.X("x:Q", title=label(pair[0]), scale=alt.Scale(domain=list(across), nice=False), axis=_SPARSE)
+    y = alt.Y("y:Q", title=label(pair[1]), scale=alt.Scale(domain=list(along), nice=False), axis=_SPARSE)
+    base = alt.Chart(rows_of(rows, name="boxes")).encode(x=x, y=y)
+    boxes = base.mark_rect(
+        color=palette.proposed, fillOpacity=0.22, stroke=palette.proposed, strokeWidth=2, cornerRadius=2
+    ).encode(x2="x2", y2="y2", tooltip=[alt.Tooltip("t:N", title="change")])
+    tags = base.mark_text(align="left", baseline="top", dx=5, dy=5, fontWeight=600).encode(y="y2:Q", text="n:N")
+    return alt.layer(boxes, tags).properties(height=300)
+
+
+def plan_box_rows(plan: Plan, pair: tuple[str, str], features: Sequence[Feature], texts: Sequence[str]) -> Rows:
+    """One rectangle per change of the plan; changes that name states have none."""
+    spans = {feature.name: span_of(feature) for feature in features}
+    rules = [entry.rule for entry in plan.rules] or [edit.rule for edit in plan.patch.edits]
+    rows = []
+    for number, (rule, text) in enumerate(zip(rules, texts, strict=True), start=1):
+        if rule.conditions:
+            x, y = side(rule, pair[0], spans[pair[0]]), side(rule, pair[1], spans[pair[1]])
+            rows.append({"x": x[0], "x2": x[1], "y": y[0], "y2": y[1], "n": str(number), "t": label(text, 100)})
+    return rows
+
+
+def plan_difference_rows(plan: Plan, frontier: Frontier) -> Rows:
+    """Difference of each outcome to doing nothing, as a share of the largest over all plans of that outcome.
+
+    Outcomes have units of their own; the share lets one picture show them all, and the table beside it the numbers.
+    """
+    nothing = frontier.plans[0]
+    rows = []
+    for order, (name, value) in enumerate(plan.outcomes.items()):
+        base = nothing.outcomes[name].estimate
+        scale = max((abs(p.outcomes[name].estimate - base) for p in frontier.plans), default=0.0) or 1.0
+        spread = Interval(value.estimate - base, value.low - base, value.high - base, value.level).scaled(1 / scale)
+        rows.append(
+            {
+                "g": label(name, 24),
+                "n": order,
+                "d": spread.estimate,
+                "l": spread.low,
+                "h": spread.high,
+                "v": reading(frontier, name, spread),
+            }
+        )
+    return rows
+
+
+def reading(frontier: Frontier, name: str, difference: Interval) -> str:
+    """Whether a difference is better, worse, the same or unknown, by its interval."""
+    outcome = next((o for o in frontier.outcomes if o.name == name), None)
+    if difference.low > 0 or difference.high < 0:
+        direction = "more" if difference.low > 0 else "less"
+        return (outcome.valence(direction) if outcome is not None else None) or "no preference"
+    return "same" if difference.low == difference.high == 0 else "unknown"
+
+
+def plan_outcomes_chart(frontier: Frontier, palette: Palette, *, plan: Plan | None = None) -> Any:
+    """What one plan does to every outcome, against doing nothing."""
+    rows = plan_difference_rows(plan if plan is not None else frontier.best, frontier)
+    return forest(
+        rows,
+        palette,
+        title="share of the largest difference of any plan",
+        name="differences",
+    )

@@ -1,0 +1,166 @@
+"""Where two policies differ: visits over two features, the regions as boxes, and a few episodes on top."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from polidiff.explanation.words import swap_text
+from polidiff.records.explanation import Cell, Explanation, Picture, Region
+from polidiff.report.charts.boxes import side
+from polidiff.report.charts.theme import Rows, rows_of
+from polidiff.report.names import label
+from polidiff.report.palette import Palette
+
+MOST_CELLS = 900
+OTHER = "other swaps"
+_AXIS = alt.Axis(tickCount=6, grid=False)
+
+
+def coarser(picture: Picture, most: int = MOST_CELLS) -> Picture:
+    """The picture with neighbouring cells put together until at most `most` remain."""
+    cells, factor = list(picture.cells), 1
+    while len(cells) > most:
+        factor *= 2
+        cells = _merged(picture, factor)
+    return Picture(
+        picture.x,
+        picture.y,
+        picture.x_step * factor,
+        picture.y_step * factor,
+        tuple(cells),
+        picture.trajectories,
+        picture.proposed_trajectories,
+    )
+
+
+def _merged(picture: Picture, factor: int) -> list[Cell]:
+    visits: dict[tuple[int, int], dict[str | None, float]] = defaultdict(lambda: defaultdict(float))
+    wide, tall = picture.x_step * factor, picture.y_step * factor
+    for cell in picture.cells:
+        key = math.floor(cell.x / wide + 1e-9), math.floor(cell.y / tall + 1e-9)
+        visits[key][cell.region] += cell.visits
+    return [
+        Cell(column * wide, row * tall, sum(by.values()), max(by, key=lambda region: (by[region], region is not None)))
+        for (column, row), by in sorted(visits.items())
+    ]
+
+
+def swap_scale(regions: Sequence[Region], palette: Palette) -> alt.Scale:
+    """One colour for each kind of swap; beyond six, one for all others."""
+    labels = list(dict.fromkeys(swap_text(region, short=True) for region in regions))
+    kept = labels[: len(palette.swaps)] if len(labels) <= len(palette.swaps) else labels[: len(palette.swaps) - 1]
+    domain = [label(name) for name in kept] + ([OTHER] if len(kept) < len(labels) else [])
+    return alt.Scale(domain=domain, range=list(palette.swaps[: len(domain)]))
+
+
+def swap_names(regions: Sequence[Region], scale: alt.Scale) -> dict[str, str]:
+    """Region id -> entry of the legend."""
+    known = set(scale["domain"])
+    names = {region.id: label(swap_text(region, short=True)) for region in regions}
+    return {key: name if name in known else OTHER for key, name in names.items()}
+
+
+def regions_chart(explanation: Explanation, palette: Palette, *, picture: int = 0, most: int = MOST_CELLS) -> Any:
+    """Visits (grey where the policies agree, coloured by swap where they do not) under the outlines of the regions."""
+    drawn = coarser(explanation.pictures[picture], most)
+    scale = swap_scale(explanation.regions, palette)
+    names = swap_names(explanation.regions, scale)
+    x, y = _axes(drawn, explanation)
+    cells = _cell_rows(drawn, names)
+    color = alt.Color("s:N", scale=scale, title=None)
+    base = alt.Chart().encode(x=x, x2="x2", y=y, y2="y2")
+    strength = alt.Opacity("o:Q", scale=alt.Scale(domain=[0, 1], range=[0.15, 0.75]), legend=None)
+    square = base.transform_calculate(x2=f"datum.x + {drawn.x_step!r}", y2=f"datum.y + {drawn.y_step!r}")
+    grey = square.mark_rect(color=palette.muted).encode(opacity=strength).properties(data=rows_of(cells[0]))
+    coloured = square.mark_rect().encode(opacity=strength, color=color).properties(data=rows_of(cells[1]))
+    outlines = rows_of(box_rows(explanation.regions, drawn, explanation, names))
+    boxes = base.properties(data=outlines).mark_rect(filled=False, strokeWidth=2.5, cornerRadius=2)
+    boxes = boxes.encode(color=color, tooltip=[alt.Tooltip("t:N", title="region")])
+    tags = alt.Chart(outlines).mark_text(align="left", baseline="top", dx=5, dy=5, fontWeight=600, color=palette.ink)
+    tags = tags.encode(x=x, y=alt.Y("y2:Q"), text="id:N")
+    layers = [grey, coloured, boxes] + ([tags] if len(explanation.regions) <= 15 else [])
+    return alt.layer(*layers).properties(height=340)
+
+
+def trajectories_chart(explanation: Explanation, palette: Palette, *, picture: int = 0) -> Any:
+    """A few episodes of both policies over the regions."""
+    drawn = explanation.pictures[picture]
+    x, y = _axes(drawn, explanation)
+    names = {region.id: label(swap_text(region, short=True)) for region in explanation.regions}
+    rows = [
+        {"x": point[0], "y": point[1], "n": f"{policy}{number}", "i": step, "p": policy}
+        for policy, paths in (("current", drawn.trajectories), ("proposed", drawn.proposed_trajectories))
+        for number, path in enumerate(paths)
+        for step, point in enumerate(path)
+    ]
+    scale = alt.Scale(domain=["current", "proposed"], range=[palette.current, palette.proposed])
+    color = alt.Color("p:N", scale=scale, title=None)
+    dash = alt.StrokeDash("p:N", scale=alt.Scale(domain=["current", "proposed"], range=[[5, 3], [1, 0]]), legend=None)
+    lines = (
+        alt.Chart(rows_of(rows))
+        .mark_line(strokeWidth=2, opacity=0.8, interpolate="linear")
+        .encode(x=x, y=y, color=color, strokeDash=dash, detail="n:N", order="i:Q")
+    )
+    starts = alt.Chart(rows_of([row for row in rows if row["i"] == 0])).mark_point(filled=True, size=45)
+    boxes = (
+        alt.Chart(rows_of(box_rows(explanation.regions, drawn, explanation, names)))
+        .mark_rect(color=palette.muted, fillOpacity=0.18, stroke=palette.muted, strokeWidth=1.5, cornerRadius=2)
+        .encode(x=x, x2="x2", y=y, y2="y2")
+    )
+    return alt.layer(boxes, lines, starts.encode(x=x, y=y, color=color)).properties(height=340)
+
+
+def box_rows(regions: Sequence[Region], picture: Picture, explanation: Explanation, names: dict[str, str]) -> Rows:
+    """One rectangle per region, as far as it can be seen over the picture's two features."""
+    across, along = _limits(picture, explanation)
+    rows = []
+    for region in regions:
+        x, y = side(region.rule, picture.x, across), side(region.rule, picture.y, along)
+        tip = label(f"{region.id}: {swap_text(region, short=True)}", 80)
+        rows.append(
+            {"x": x[0], "x2": x[1], "y": y[0], "y2": y[1], "id": label(region.id, 12), "s": names[region.id], "t": tip}
+        )
+    return rows
+
+
+def _cell_rows(picture: Picture, names: dict[str, str]) -> tuple[Rows, Rows]:
+    most = max((cell.visits for cell in picture.cells), default=1.0) or 1.0
+    grey, coloured = [], []
+    for cell in picture.cells:
+        row = {"x": _short(cell.x), "y": _short(cell.y), "o": round(math.sqrt(cell.visits / most), 2)}
+        if cell.region in names:
+            coloured.append({**row, "s": names[cell.region]})
+        else:
+            grey.append(row)
+    return grey, coloured
+
+
+def _short(number: float) -> float:
+    return float(f"{number:.6g}")
+
+
+def _limits(picture: Picture, explanation: Explanation) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Range of both axes: everything seen, never less than the cells."""
+    spans = []
+    for name, low, step in (
+        (picture.x, [cell.x for cell in picture.cells], picture.x_step),
+        (picture.y, [cell.y for cell in picture.cells], picture.y_step),
+    ):
+        feature = next((f for f in explanation.world.features if f.name == name), None)
+        lows = list(low) + ([feature.low] if feature and feature.low is not None else [])
+        highs = [value + step for value in low] + ([feature.high] if feature and feature.high is not None else [])
+        finite = [value for value in lows + highs if math.isfinite(value)]
+        spans.append((min(finite), max(finite)) if finite and max(finite) > min(finite) else (0.0, 1.0))
+    return spans[0], spans[1]
+
+
+def _axes(picture: Picture, explanation: Explanation) -> tuple[alt.X, alt.Y]:
+    across, along = _limits(picture, explanation)
+    x = alt.X("x:Q", title=label(picture.x), scale=alt.Scale(domain=list(across), nice=False, zero=False), axis=_AXIS)
+    y = alt.Y("y:Q", title=label(picture.y), scale=alt.Scale(domain=list(along), nice=False, zero=False), axis=_AXIS)
+    return x, y

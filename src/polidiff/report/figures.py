@@ -1,0 +1,203 @@
+"""The figures of a page: a chart to draw, one line that says what it shows, and the same numbers as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from polidiff.explanation.words import number
+from polidiff.records.explanation import Explanation, Picture
+from polidiff.records.plan import Frontier, Plan
+from polidiff.report import plans as told
+from polidiff.report import view
+from polidiff.report.charts import frontier as frontier_charts
+from polidiff.report.charts import outcomes, paths, regions
+from polidiff.report.charts.theme import finished
+from polidiff.report.names import label, shown
+from polidiff.report.palette import PAGE
+
+MOST_PICTURES = 4
+FIRST_CELLS, FURTHER_CELLS = 900, 250
+MOST_TABLE_ROWS = 100
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One picture of a page."""
+
+    id: str
+    title: str
+    summary: str  # read out instead of the picture
+    specs: tuple[tuple[str, dict[str, Any]], ...]  # (name in the list of choices, chart); the first is drawn
+    table: view.Table
+    note: str = field(default="")
+
+
+def explanation_figures(explanation: Explanation) -> dict[str, list[Figure]]:
+    """Figures by section."""
+    return {
+        "where": [*_region_figures(explanation), *_graph_figures(explanation)],
+        "order": list(_path_figures(explanation)),
+        "outcomes": list(_outcome_figures(explanation)),
+        "quality": list(_quality_figures(explanation)),
+    }
+
+
+def _spec(chart: Any, summary: str) -> dict[str, Any]:
+    spec: dict[str, Any] = finished(chart, PAGE, description=shown(summary), width="container").to_dict()
+    return spec
+
+
+def page_config() -> dict[str, Any]:
+    """The settings that all charts of a page share, sent once."""
+    import altair as alt
+
+    spec: dict[str, Any] = finished(alt.Chart(alt.InlineData(values=[])).mark_point(), PAGE, description="").to_dict()
+    config: dict[str, Any] = spec["config"]
+    return config
+
+
+def _region_figures(explanation: Explanation) -> Iterator[Figure]:
+    pictures = explanation.pictures[:MOST_PICTURES]
+    if pictures:
+        summary = f"{len(explanation.regions)} regions in which the policies differ, over {_pair(pictures[0])}."
+        specs = []
+        for index, picture in enumerate(pictures):
+            cells = FIRST_CELLS if index == 0 else FURTHER_CELLS
+            chart = regions.regions_chart(explanation, PAGE, picture=index, most=cells)
+            specs.append((_pair(picture), _spec(chart, summary)))
+        note = "Grey: visited, same action. Colour: visited, other action. Outlines: the rules. Stronger: more visits."
+        yield Figure("regions", "Regions", summary, tuple(specs), view.regions_table(explanation), note)
+    drawn = [index for index, picture in enumerate(pictures) if picture.trajectories or picture.proposed_trajectories]
+    if drawn:
+        picture = pictures[drawn[0]]
+        summary = f"Episodes of the current and the proposed policy over {_pair(picture)}."
+        chart = regions.trajectories_chart(explanation, PAGE, picture=drawn[0])
+        table = _trajectory_table(picture)
+        yield Figure("trajectories", "A few episodes", summary, (("", _spec(chart, summary)),), table)
+
+
+def _pair(picture: Picture) -> str:
+    return f"{label(picture.x)} × {label(picture.y)}"
+
+
+def _trajectory_table(picture: Picture) -> view.Table:
+    rows = tuple(
+        (policy, str(len(path)), _point(path[0]), _point(path[-1]))
+        for policy, group in (("current", picture.trajectories), ("proposed", picture.proposed_trajectories))
+        for path in group
+        if path
+    )
+    return view.Table(("policy", "states passed", "first", "last"), rows)
+
+
+def _point(point: tuple[float, float]) -> str:
+    return f"({point[0]:.3g}, {point[1]:.3g})"
+
+
+def _graph_figures(explanation: Explanation) -> Iterator[Figure]:
+    if explanation.graph:
+        states = len(paths.layout(explanation.graph))
+        summary = f"{states} states and the moves between them under both policies."
+        rows = tuple(
+            (arrow.source, arrow.target, arrow.policy, view.percent(arrow.probability))
+            for arrow in explanation.graph[:MOST_TABLE_ROWS]
+        )
+        table = view.Table(("from", "to", "policy", "probability"), rows)
+        chart = paths.graph_chart(explanation, PAGE)
+        note = "Orange states are those where the policies differ."
+        yield Figure("graph", "States and moves", summary, (("", _spec(chart, summary)),), table, note)
+
+
+def _path_figures(explanation: Explanation) -> Iterator[Figure]:
+    if any(len(sentence.path) > 1 for sentence in explanation.sentences):
+        summary = "The order in which each group meets the regions."
+        rows = tuple(
+            (f"Group {number}", " → ".join(sentence.path) or "acts the same", view.percent(sentence.path_share))
+            for number, sentence in enumerate(explanation.sentences, start=1)
+        )
+        table = view.Table(("group", "regions in order", "episodes on this path"), rows)
+        chart = paths.paths_chart(explanation, PAGE)
+        yield Figure("paths", "In which order", summary, (("", _spec(chart, summary)),), table)
+
+
+def _outcome_figures(explanation: Explanation) -> Iterator[Figure]:
+    for index, verdict in enumerate(explanation.verdicts[:8]):
+        difference = view.bounds_text(verdict.difference, difference=True)
+        summary = f"{verdict.outcome}: proposed minus current is {difference} over all starts, {verdict.direction}."
+        chart = outcomes.outcome_chart(explanation, PAGE, outcome=verdict.outcome)
+        table = view.group_table(explanation, verdict.outcome)
+        yield Figure(f"outcome-{index}", verdict.outcome, summary, (("", _spec(chart, summary)),), table)
+
+
+def _quality_figures(explanation: Explanation) -> Iterator[Figure]:
+    if len(explanation.tradeoff) > 1:
+        summary = "How well a number of rules describes the difference."
+        rows = tuple(
+            (str(point.rules), str(point.literals), f"{point.f1:.3f}", "chosen" if point.chosen else "")
+            for point in explanation.tradeoff
+        )
+        table = view.Table(("rules", "comparisons to read", "F1", ""), rows)
+        chart = outcomes.tradeoff_chart(explanation, PAGE)
+        yield Figure("tradeoff", "More rules, better told?", summary, (("", _spec(chart, summary)),), table)
+
+
+def frontier_figures(frontier: Frontier, plans: told.PlansView) -> dict[str, list[Figure]]:
+    """Figures by section; all but the ledger follow the slider."""
+    return {
+        "frontier": [_frontier_figure(frontier, plans)],
+        "effect": [_effect_figure(frontier, plans.plans[plans.start])],
+        "plan": list(_plan_figures(frontier, plans)),
+        "ledger": list(_ledger_figures(frontier)),
+    }
+
+
+def _frontier_figure(frontier: Frontier, plans: told.PlansView) -> Figure:
+    chart = frontier_charts.frontier_chart(frontier, PAGE, plans=plans.plans, picked=plans.start)
+    summary = f"Expected return of {len(frontier.plans)} plans against {frontier_charts.UNITS[frontier.unit]}."
+    table = told.plans_table(plans.plans[:MOST_TABLE_ROWS], frontier)
+    note = "Filled dots are proven best for their number of changes; dashed: no policy, mixed or not, lies above."
+    return Figure("frontier", "What changes buy", summary, (("", _spec(chart, summary)),), table, note)
+
+
+def _effect_figure(frontier: Frontier, plan: Plan) -> Figure:
+    summary = "Differences of outcomes between the chosen plan and the current policy."
+    chart = frontier_charts.plan_outcomes_chart(frontier, PAGE, plan=plan)
+    table = told.outcome_rows_table(plan, frontier)
+    return Figure("plan-outcomes", "What this plan does", summary, (("", _spec(chart, summary)),), table)
+
+
+def _plan_figures(frontier: Frontier, plans: told.PlansView) -> Iterator[Figure]:
+    plan = plans.plans[plans.start]
+    texts = told.change_texts(plan)
+    if plans.pair is not None:
+        rows = frontier_charts.plan_box_rows(plan, plans.pair, frontier.world.features, texts)
+        chart = frontier_charts.plan_boxes_chart(frontier, PAGE, plans.pair, rows)
+        summary = f"Where the chosen plan changes decisions, over {label(plans.pair[0])} × {label(plans.pair[1])}."
+        changes = view.Table(("", "change"), tuple((str(n), text) for n, text in enumerate(texts, start=1)))
+        yield Figure("plan-boxes", "Where this plan acts", summary, (("", _spec(chart, summary)),), changes)
+    if plan.adoption:
+        summary = "Expected return when the changes of the chosen plan are followed only some of the time."
+        chart = frontier_charts.adoption_chart(frontier, PAGE, points=plan.adoption)
+        rows_told = tuple((view.percent(p.share), number(p.expected_return)) for p in plan.adoption)
+        table = view.Table(("followed", "expected return"), rows_told)
+        yield Figure("plan-adoption", "If only some follow it", summary, (("", _spec(chart, summary)),), table)
+
+
+def _ledger_figures(frontier: Frontier) -> Iterator[Figure]:
+    ledger = frontier.ledger
+    if ledger is None or not ledger.entries:
+        return
+    how = "computed over all subsets" if ledger.exact else "sampled"
+    summary = f"What each of {len(ledger.entries)} offered changes is worth; fair shares {how}."
+    chart = frontier_charts.ledger_chart(frontier, PAGE)
+    yield Figure(
+        "ledger", "What each change is worth", summary, (("", _spec(chart, summary)),), told.ledger_table(frontier)
+    )
+    if ledger.order:
+        summary = "Expected return after each change, in the best order to adopt."
+        rows = tuple((str(row["i"]), row["n"], number(row["r"])) for row in frontier_charts.order_rows(frontier))
+        table = view.Table(("step", "change", "expected return"), rows[:MOST_TABLE_ROWS])
+        chart = frontier_charts.order_chart(frontier, PAGE)
+        yield Figure("order", "In which order to adopt", summary, (("", _spec(chart, summary)),), table)

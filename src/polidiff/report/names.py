@@ -1,0 +1,43 @@
+"""Names from data, made safe to show: what is invisible becomes visible, what is endless gets an end."""
+
+from __future__ import annotations
+
+import unicodedata
+
+LONGEST_LABEL = 40
+_JOINERS = {"\u200d", "\ufe0f"}  # emoji are sequences held together by these
+
+
+def shown(text: str) -> str:
+    """`text` with control characters and direction marks written out.
+
+    A right-to-left override in a name would turn around the words that follow it on the page.
+
+    >>> shown("dose\\u202e10")
+    'dose⟨U+202E⟩10'
+    >>> shown("a\\nb")
+    'a b'
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(map(_shown_character, text))
+
+
+def _shown_character(character: str) -> str:
+    if character in "\n\r\t":
+        return " "
+    if character in _JOINERS:
+        return character
+    if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp"):
+        return f"⟨U+{ord(character):04X}⟩"
+    return character
+
+
+def label(text: str, longest: int = LONGEST_LABEL) -> str:
+    """`text` for an axis or a legend, cut with an ellipsis.
+
+    >>> label("x" * 50, 5)
+    'xxxx…'
+    """
+    safe = shown(text)
+    return safe if len(safe) <= longest else safe[: longest - 1] + "…"

@@ -1,0 +1,191 @@
+"""One HTML file: everything inside, nothing fetched, nothing run but our own two scripts.
+
+The page's content policy names the hashes of the chart library and of the page's script; no other script can run, and
+no address can be contacted.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from polidiff.errors import InvalidOptionError
+from polidiff.files import write_whole
+from polidiff.records.explanation import Explanation
+from polidiff.records.plan import Frontier
+from polidiff.report import view
+from polidiff.report.bundle import chart_script
+from polidiff.report.figures import Figure, explanation_figures, frontier_figures, page_config
+from polidiff.report.methods import methods_table, methods_text
+from polidiff.report.names import shown
+from polidiff.report.plans import plan_cards, plans_view
+from polidiff.report.privacy import MIN_GROUP, suppressed
+
+SHOWN_AT_ONCE = 12
+
+
+def save_page(
+    record: Any, path: str | os.PathLike[str], *, title: str | None = None, min_group: int = MIN_GROUP
+) -> Path:
+    """Write a result, or several, as one HTML file."""
+    records = record if isinstance(record, (list, tuple)) else (record,)
+    return write_whole(path, page_html(*records, title=title, min_group=min_group))
+
+
+def page_html(*records: Explanation | Frontier, title: str | None = None, min_group: int = MIN_GROUP) -> str:
+    """A result, or an explanation and a frontier, as the text of one HTML file.
+
+    Parameters
+    ----------
+    records : Explanation, Frontier
+        At most one of each.
+    title : str, optional
+        Of the page; by default the study's title, else what the page shows.
+    min_group : int
+        Groups of a log with fewer episodes are left out.
+    """
+    explanation, frontier = _by_kind(records)
+    script, library = _asset("page.js"), chart_script()
+    content, charts, plans = _content(explanation, frontier, min_group)
+    page = _environment().get_template("page.html")
+    return page.render(
+        title=title or _title(explanation, frontier),
+        style=Markup(_asset("page.css")),
+        library=Markup(library),
+        script=Markup(script),
+        policy=_content_policy(library, script),
+        data=Markup(_embedded({"config": page_config(), "charts": charts, "plans": plans})),
+        **content,
+    )
+
+
+def _by_kind(records: tuple[Any, ...]) -> tuple[Explanation | None, Frontier | None]:
+    explanations = [record for record in records if isinstance(record, Explanation)]
+    frontiers = [record for record in records if isinstance(record, Frontier)]
+    other = next((record for record in records if not isinstance(record, (Explanation, Frontier))), None)
+    if other is not None:
+        raise InvalidOptionError(f"a page shows an explanation or a frontier; got {type(other).__name__}")
+    if len(explanations) > 1 or len(frontiers) > 1 or not records:
+        raise InvalidOptionError("a page shows one explanation, one frontier, or one of each")
+    return explanations[0] if explanations else None, frontiers[0] if frontiers else None
+
+
+def _content(
+    explanation: Explanation | None, frontier: Frontier | None, min_group: int
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any] | None]:
+    """What the template shows, the charts by figure, and what the slider reads."""
+    content: dict[str, Any] = {"explanation": None, "frontier": None, "at_once": SHOWN_AT_ONCE}
+    charts: dict[str, Any] = {}
+    plans = None
+    if explanation is not None:
+        explanation = suppressed(explanation, min_group)
+        figures = explanation_figures(explanation)
+        content["explanation"] = _explanation_content(explanation, figures)
+        charts.update(_charts(figures))
+    if frontier is not None and frontier.plans:
+        offered = plans_view(frontier)
+        figures = frontier_figures(frontier, offered)
+        content["frontier"] = _frontier_content(frontier, offered, figures)
+        charts.update(_charts(figures))
+        plans = {**offered.payload, "start": offered.start}
+    result = explanation if explanation is not None else frontier
+    assert result is not None
+    content["warnings"] = _all_warnings(explanation, frontier)
+    content["methods"] = methods_text(result.methods, result.world)
+    content["facts"] = methods_table(result.methods, result.world)
+    return content, charts, plans
+
+
+def _explanation_content(explanation: Explanation, figures: dict[str, list[Figure]]) -> dict[str, Any]:
+    return {
+        "headline": view.headline(explanation),
+        "cards": (*view.outcome_cards(explanation), *view.summary_cards(explanation)),
+        "worse": view.worse_views(explanation),
+        "nobody": view.nobody_worse(explanation),
+        "tails": view.tails_table(explanation),
+        "sentences": view.sentence_views(explanation),
+        "regions": view.regions_table(explanation),
+        "outcomes": view.outcomes_table(explanation),
+        "quality": view.quality_table(explanation),
+        "forms": view.forms_table(explanation),
+        "figures": figures,
+    }
+
+
+def _frontier_content(frontier: Frontier, offered: Any, figures: dict[str, list[Figure]]) -> dict[str, Any]:
+    plan = offered.plans[offered.start]
+    return {
+        "cards": plan_cards(plan, frontier),
+        "count": len(offered.plans),
+        "start": offered.start,
+        "left_out": offered.left_out,
+        "changes": [offered.payload["changes"][number] for number in offered.payload["plans"][offered.start]["e"]],
+        "outcome_names": list(plan.outcomes),
+        "figures": figures,
+    }
+
+
+def _all_warnings(explanation: Explanation | None, frontier: Frontier | None) -> tuple[str, ...]:
+    said = [*(explanation.warnings if explanation else ()), *(frontier.warnings if frontier else ())]
+    return tuple(dict.fromkeys(said))
+
+
+def _charts(figures: dict[str, list[Figure]]) -> dict[str, Any]:
+    return {
+        figure.id: [{key: part for key, part in spec.items() if key != "config"} for _, spec in figure.specs]
+        for group in figures.values()
+        for figure in group
+    }
+
+
+def _title(explanation: Explanation | None, frontier: Frontier | None) -> str:
+    for record in (explanation, frontier):
+        if record is not None and isinstance(record.methods.study.get("title"), str):
+            return str(record.methods.study["title"])
+    return "What the proposed policy changes" if explanation is not None else "Which changes pay most"
+
+
+def _embedded(data: Any) -> str:
+    """JSON that is safe inside a script element."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _content_policy(*scripts: str) -> str:
+    hashes = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
+    return f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; form-action 'none'"
+
+
+def _digest(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+@cache
+def _asset(name: str) -> str:
+    return (files("polidiff.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    def safe(value: Any) -> Any:
+        return shown(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_asset),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=safe,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["percent"] = view.percent
+    return environment

@@ -1,0 +1,170 @@
+"""What the slider shows: every plan as text and numbers, each change told once and referred to by number."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from polidiff.explanation.words import number, rule_text, signed
+from polidiff.records.patch import Edit, Patch
+from polidiff.records.plan import Frontier, Plan, PlanRule
+from polidiff.report.charts.boxes import telling_pair
+from polidiff.report.charts.frontier import UNITS, plan_box_rows, plan_difference_rows
+from polidiff.report.names import label, shown
+from polidiff.report.view import Card, Table, bounds_text, percent
+
+MOST_BYTES = 150_000
+
+
+@dataclass(frozen=True)
+class PlansView:
+    """The plans of a slider and what each shows."""
+
+    plans: tuple[Plan, ...]  # those that fit, in order
+    pair: tuple[str, str] | None  # features of the picture of changes
+    payload: dict[str, Any]  # what the page's script reads
+    start: int  # the plan shown first
+    left_out: int
+
+
+def change_texts(plan: Plan) -> tuple[str, ...]:
+    """The changes of a plan as sentences: its rules where it has them, else its edits."""
+    if plan.rules:
+        return tuple(rule_sentence(entry) for entry in plan.rules)
+    return tuple(edit_sentence(edit, plan.patch) for edit in plan.patch.edits)
+
+
+def rule_sentence(entry: PlanRule) -> str:
+    """One readable rule."""
+    where = f"Where {rule_text(entry.rule)}: " if entry.rule.conditions else "Everywhere: "
+    return f"{where}{entry.move}"
+
+
+def edit_sentence(edit: Edit, patch: Patch) -> str:
+    """One edit: "N → E where 0.2 ≤ y < 0.3"."""
+    current, proposed = patch.actions[edit.current], patch.actions[edit.proposed]
+    if edit.shift is not None:
+        what = f"{proposed} with probability {number(edit.shift.proposed)} instead of {number(edit.shift.current)}"
+    else:
+        what = f"{proposed} instead of {current}"
+    if edit.rule.conditions:
+        return f"{what} where {rule_text(edit.rule)}"
+    if edit.states is not None:
+        listed = ", ".join(str(state) for state in edit.states[:12])
+        return f"{what} in state{'s' * (len(edit.states) != 1)} {listed}{' …' * (len(edit.states) > 12)}"
+    return f"{what} everywhere"
+
+
+def plans_view(frontier: Frontier) -> PlansView:
+    """As many plans as fit; the first, the last and the corners of the bound always do."""
+    plans = frontier.plans
+    pair = telling_pair((edit.rule for edit in frontier.best.patch.edits), frontier.world.features) if plans else None
+    keep = list(range(len(plans)))
+    payload = _payload(frontier, keep, pair)
+    while len(json.dumps(payload)) > MOST_BYTES and len(keep) > 2:
+        keep = _thinner(keep)
+        payload = _payload(frontier, keep, pair)
+    return PlansView(tuple(plans[index] for index in keep), pair, payload, len(keep) - 1, len(plans) - len(keep))
+
+
+def _thinner(keep: Sequence[int]) -> list[int]:
+    inner = list(keep[1:-1])
+    return [keep[0], *(index for place, index in enumerate(inner) if place % 5 < 4), keep[-1]]
+
+
+def _payload(frontier: Frontier, keep: Sequence[int], pair: tuple[str, str] | None) -> dict[str, Any]:
+    told: dict[str, int] = {}
+    boxes: dict[int, dict[str, Any]] = {}
+    plans = []
+    for index in keep:
+        plan = frontier.plans[index]
+        texts = [shown(text) for text in change_texts(plan)]
+        numbers = [told.setdefault(text, len(told)) for text in texts]
+        if pair is not None:
+            for row in plan_box_rows(plan, pair, frontier.world.features, texts):
+                boxes[numbers[int(row["n"]) - 1]] = {k: row[k] for k in ("x", "x2", "y", "y2")}
+        plans.append(_plan_entry(plan, frontier, numbers))
+    shares = [point.share for point in frontier.best.adoption] if frontier.plans else []
+    names = [label(name, 24) for name in frontier.plans[0].outcomes]
+    return {"changes": list(told), "boxes": boxes, "shares": shares, "names": names, "plans": plans}
+
+
+def _plan_entry(plan: Plan, frontier: Frontier, numbers: list[int]) -> dict[str, Any]:
+    nothing = frontier.plans[0]
+    outcomes = [
+        [bounds_text(value), signed(value.estimate - nothing.outcomes[name].estimate), *_bar(row)]
+        for (name, value), row in zip(plan.outcomes.items(), plan_difference_rows(plan, frontier), strict=True)
+    ]
+    entry = {
+        "k": [card.value for card in plan_cards(plan, frontier)],
+        "d": [card.detail for card in plan_cards(plan, frontier)],
+        "e": numbers,
+        "o": outcomes,
+        "a": [_short(point.expected_return) for point in plan.adoption],
+    }
+    return {**entry, "w": [shown(line) for line in plan.warnings]} if plan.warnings else entry
+
+
+def _bar(row: dict[str, Any]) -> list[Any]:
+    return [_short(row["d"]), _short(row["l"]), _short(row["h"]), row["v"]]
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.5g}")
+
+
+def plan_cards(plan: Plan, frontier: Frontier) -> tuple[Card, ...]:
+    """What a plan costs, what it returns, how sure that nothing better exists."""
+    gain = plan.expected_return - frontier.plans[0].expected_return
+    reached = f"{percent(plan.share)} of the way to the optimum" if plan.share is not None else f"gain {signed(gain)}"
+    proof = "proven best for this budget" if plan.proven else f"at most {percent(plan.gap)} of the range from the best"
+    rules = len(plan.rules) or len(plan.patch.edits)
+    return (
+        Card(UNITS[frontier.unit], number(plan.changes), f"{rules} change{'s' * (rules != 1)} to read"),
+        Card("expected return", number(plan.expected_return), reached),
+        Card("proof", "proven" if plan.proven else f"gap {percent(plan.gap)}", proof),
+    )
+
+
+def outcome_rows_table(plan: Plan, frontier: Frontier) -> Table:
+    """Outcomes of one plan beside those of doing nothing."""
+    nothing = frontier.plans[0]
+    rows = tuple(
+        (name, bounds_text(value), signed(value.estimate - nothing.outcomes[name].estimate))
+        for name, value in plan.outcomes.items()
+    )
+    return Table(("outcome", "with this plan", "difference to the current policy"), rows)
+
+
+def plans_table(plans: Sequence[Plan], frontier: Frontier) -> Table:
+    """One row per plan."""
+    rows = tuple(
+        (
+            number(plan.changes),
+            number(plan.expected_return),
+            number(plan.bound),
+            "proven" if plan.proven else percent(plan.gap),
+            str(len(plan.rules) or len(plan.patch.edits)),
+        )
+        for plan in plans
+    )
+    return Table((UNITS[frontier.unit], "expected return", "bound", "proof", "changes to read"), rows)
+
+
+def ledger_table(frontier: Frontier) -> Table:
+    """What each change is worth, and which others it leans on."""
+    entries = frontier.ledger.entries if frontier.ledger is not None else ()
+    rows = tuple(
+        (
+            entry.change,
+            bounds_text(entry.shapley, difference=True),
+            signed(entry.alone),
+            signed(entry.removed),
+            "; ".join(entry.needs),
+            "; ".join(entry.conflicts),
+        )
+        for entry in entries[:60]
+    )
+    return Table(("change", "fair share", "alone", "lost if taken out", "needs", "conflicts with"), rows)

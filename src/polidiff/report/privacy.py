@@ -1,0 +1,72 @@
+"""Groups too small to show: a report made from a log must not point at people.
+
+From a log, a region, a group of starts, a group that is worse off or a cell of a picture with fewer than `min_group`
+episodes behind it is left out, and the result says how many were.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeVar
+
+from polidiff.errors import InvalidOptionError
+from polidiff.records.explanation import Explanation, Picture, Region, Sentence, WorseOff
+from polidiff.records.plan import Frontier
+
+MIN_GROUP = 10
+Result = TypeVar("Result", Explanation, Frontier)
+
+
+def suppressed(record: Result, min_group: int = MIN_GROUP) -> Result:
+    """The result without groups smaller than `min_group`; unchanged unless it comes from a log."""
+    if min_group < 1:
+        raise InvalidOptionError(f"min_group must be at least 1; got {min_group!r}")
+    if record.world.kind != "log" or not isinstance(record, Explanation):
+        return record
+    regions = tuple(region for region in record.regions if region.support.episodes >= min_group)
+    known = {region.id for region in regions}
+    sentences = tuple(s for s in record.sentences if s.support.episodes >= min_group and set(s.path) <= known)
+    worse = tuple(group for group in record.worse_off if _episodes(group, record) >= min_group)
+    pictures = tuple(_without_small_cells(picture, min_group, known) for picture in record.pictures)
+    line = _line(record, regions, sentences, worse, min_group)
+    return replace(
+        record,
+        regions=tuple(replace(region, states=()) for region in regions),
+        sentences=tuple(replace(sentence, starts=()) for sentence in sentences),
+        worse_off=tuple(replace(group, starts=()) for group in worse),
+        pictures=pictures,
+        warnings=(*record.warnings, line) if line else record.warnings,
+    )
+
+
+def _episodes(group: WorseOff, record: Explanation) -> float:
+    """Episodes behind a share of starts."""
+    episodes = record.world.facts.get("episodes", 0)
+    return group.share * episodes if isinstance(episodes, (int, float)) else 0.0
+
+
+def _without_small_cells(picture: Picture, min_group: int, known: set[str]) -> Picture:
+    kept = tuple(
+        cell if cell.region in known else replace(cell, region=None)
+        for cell in picture.cells
+        if cell.visits >= min_group
+    )
+    return replace(picture, cells=kept, trajectories=(), proposed_trajectories=())
+
+
+def _line(
+    record: Explanation,
+    regions: tuple[Region, ...],
+    sentences: tuple[Sentence, ...],
+    worse: tuple[WorseOff, ...],
+    min_group: int,
+) -> str:
+    counts = (
+        (len(record.regions) - len(regions), "region"),
+        (len(record.sentences) - len(sentences), "group of starts"),
+        (len(record.worse_off) - len(worse), "group that is worse off"),
+    )
+    left_out = [f"{count} × {what}" for count, what in counts if count]
+    if not left_out:
+        return ""
+    return f"Left out because fewer than {min_group} episodes stand behind them: {', '.join(left_out)}."

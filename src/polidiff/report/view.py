@@ -1,0 +1,337 @@
+"""What a page says, before it is marked up: cards, chips, sentences and tables made from a result.
+
+The page and the Markdown file are two renderings of these records; the words for rules and sentences are the
+terminal's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from polidiff.explanation.text import sentence_text
+from polidiff.explanation.words import number, rule_text, signed, swap_text
+from polidiff.explanation.words import percent as percent_text
+from polidiff.records.explanation import Explanation, Region, Sentence, Support, Verdict, WorseOff
+from polidiff.records.interval import Interval
+from polidiff.records.outcome import Outcome
+
+Tone: TypeAlias = Literal["better", "worse", "neutral", "same", "unknown"]
+MARKS: dict[Tone, str] = {"better": "▲", "worse": "▼", "neutral": "◆", "same": "=", "unknown": "?"}
+
+
+@dataclass(frozen=True)
+class Chip:
+    """A short reading with its tone; the mark tells the tone without colour."""
+
+    text: str
+    tone: Tone
+    detail: str = ""
+
+    @property
+    def mark(self) -> str:
+        """The sign in front."""
+        return MARKS[self.tone]
+
+
+@dataclass(frozen=True)
+class Card:
+    """One number that matters."""
+
+    label: str
+    value: str
+    detail: str = ""
+    tone: Tone = "neutral"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under column heads."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class SentenceView:
+    """One sentence with what stands behind it."""
+
+    number: int
+    text: str
+    share: float
+    path: tuple[tuple[str, str], ...]  # region id, swap
+    chips: tuple[Chip, ...]
+    support: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class WorseView:
+    """One group that loses something."""
+
+    who: str
+    share: str
+    what: str
+    difference: str
+
+
+def percent(share: float | None) -> str:
+    """A share in words; a dash where there is none.
+
+    >>> percent(0.125), percent(None)
+    ('12 %', '–')
+    """
+    return "–" if share is None or math.isnan(share) else percent_text(share)
+
+
+def bounds_text(interval: Interval, *, difference: bool = False) -> str:
+    """An estimate with its bounds, short enough for a table.
+
+    >>> bounds_text(Interval(2.0, 1.5, 2.5, 0.95), difference=True)
+    '+2 [+1.5, +2.5]'
+    """
+    write = signed if difference else number
+    if interval.exact:
+        return write(interval.estimate)
+    return f"{write(interval.estimate)} [{write(interval.low)}, {write(interval.high)}]"
+
+
+def tone_of(verdict: Verdict) -> Tone:
+    """How a verdict looks."""
+    if verdict.direction == "same":
+        return "same"
+    if verdict.direction == "unknown":
+        return "unknown"
+    return verdict.valence or "neutral"
+
+
+def with_unit(text: str, outcome: Outcome | None) -> str:
+    """A number with the outcome's unit."""
+    return f"{text} {outcome.unit}" if outcome is not None and outcome.unit else text
+
+
+def chip_of(verdict: Verdict, outcomes: Sequence[Outcome]) -> Chip:
+    """A verdict as a chip: the outcome's own words, and the interval that decides."""
+    outcome = next((o for o in outcomes if o.name == verdict.outcome), None)
+    tone = tone_of(verdict)
+    if tone == "same":
+        return Chip(f"{verdict.outcome}: no difference", tone, verdict.note or "")
+    if tone == "unknown":
+        return Chip(
+            f"{verdict.outcome}: unknown", tone, verdict.note or bounds_text(verdict.difference, difference=True)
+        )
+    words = outcome.phrase("more" if verdict.direction == "more" else "less") if outcome else verdict.outcome
+    return Chip(
+        f"{words} {with_unit(bounds_text(verdict.difference, difference=True), outcome)}", tone, verdict.note or ""
+    )
+
+
+def outcome_cards(explanation: Explanation) -> tuple[Card, ...]:
+    """Current → proposed for every outcome."""
+    cards = []
+    for verdict in explanation.verdicts:
+        outcome = next((o for o in explanation.outcomes if o.name == verdict.outcome), None)
+        if verdict.current is not None and verdict.proposed is not None:
+            value = f"{number(verdict.current.estimate)} → {number(verdict.proposed.estimate)}"
+        else:
+            value = signed(verdict.difference.estimate)
+        unit = f" ({outcome.unit})" if outcome is not None and outcome.unit else ""
+        detail = f"{READINGS[tone_of(verdict)]} {bounds_text(verdict.difference, difference=True)}"
+        cards.append(Card(f"{verdict.outcome}{unit}", value, detail.strip(), tone_of(verdict)))
+    return tuple(cards)
+
+
+READINGS: dict[Tone, str] = {
+    "better": "better by",
+    "worse": "worse by",
+    "neutral": "",
+    "same": "no difference:",
+    "unknown": "unknown:",
+}
+
+
+def summary_cards(explanation: Explanation) -> tuple[Card, ...]:
+    """How much changes, and how much of it the text tells."""
+    rules = len(explanation.regions)
+    recovered = [share for share in explanation.quality.completeness.values() if share is not None]
+    told = f"recovers {percent(min(recovered))} of the outcome differences" if recovered else "outcomes barely differ"
+    return (
+        Card(
+            "changed decisions per episode", number(explanation.changes), f"{rules} rule{'s' * (rules != 1)} say where"
+        ),
+        Card("of the changed decisions described", percent(explanation.quality.recall), told),
+    )
+
+
+def headline(explanation: Explanation) -> str:
+    """The result in one line."""
+    if not explanation.regions:
+        return "The two policies act the same wherever it matters."
+    rules = len(explanation.regions)
+    what = "one rule tells" if rules == 1 else f"{rules} rules tell"
+    return f"{number(explanation.changes)} decisions per episode change; {what} where."
+
+
+def sentence_views(explanation: Explanation) -> tuple[SentenceView, ...]:
+    """All sentences, as cards."""
+    swaps = {region.id: swap_text(region, short=True) for region in explanation.regions}
+    return tuple(
+        SentenceView(
+            place,
+            sentence_text(explanation, sentence, figures=False),
+            sentence.share,
+            tuple((region, swaps.get(region, "")) for region in sentence.path),
+            tuple(chip_of(verdict, explanation.outcomes) for verdict in sentence.verdicts),
+            support_text(sentence.support, explanation.world.kind),
+            tuple(_sentence_notes(sentence)),
+        )
+        for place, sentence in enumerate(explanation.sentences, start=1)
+    )
+
+
+def _sentence_notes(sentence: Sentence) -> Iterable[str]:
+    if sentence.path and sentence.path_share < 0.9995:
+        yield f"{percent(sentence.path_share)} of these episodes follow exactly this path"
+    for other in sentence.others[:2]:
+        yield f"{percent(other.share)}: {' → '.join(other.path) or 'no difference met'}"
+    for meeting in sentence.meetings[:4]:
+        yield f"{percent(meeting.share)} meet {meeting.region}, typically after {number(meeting.first)} decisions"
+
+
+def support_text(support: Support, kind: str) -> str:
+    """What stands behind a region or a sentence, in words."""
+    episodes = "starts" if kind == "table" else "episodes"
+    parts = [f"{support.episodes:,} {episodes}".replace(",", " "), f"{support.states:,} states".replace(",", " ")]
+    if support.unsupported:
+        parts.append(f"{percent(support.unsupported)} of its visits beyond the log")
+    return ", ".join(parts)
+
+
+def worse_views(explanation: Explanation) -> tuple[WorseView, ...]:
+    """Who loses what, the worst first."""
+    return tuple(_worse_view(group, explanation) for group in explanation.worse_off)
+
+
+def _worse_view(group: WorseOff, explanation: Explanation) -> WorseView:
+    outcome = next((o for o in explanation.outcomes if o.name == group.outcome), None)
+    direction: Literal["more", "less"] = "more" if group.difference.estimate > 0 else "less"
+    return WorseView(
+        who_text(group),
+        percent(group.share),
+        outcome.phrase(direction) if outcome else group.outcome,
+        with_unit(bounds_text(group.difference, difference=True), outcome),
+    )
+
+
+def who_text(group: WorseOff) -> str:
+    """The starts of a group in words."""
+    if group.starts:
+        return "starts " + ", ".join(group.starts[:8]) + (" …" if len(group.starts) > 8 else "")
+    return "all starts" if group.start is None else rule_text(group.start)
+
+
+def nobody_worse(explanation: Explanation) -> str:
+    """What to say when no group is worse off."""
+    judged = [outcome.name for outcome in explanation.outcomes if outcome.prefer is not None]
+    if not judged:
+        return "No outcome has a preferred direction, so “worse” is not defined. Set prefer = “more” or “less”."
+    unknown = sum(v.direction == "unknown" for s in explanation.sentences for v in s.verdicts)
+    if unknown:
+        return f"No group is shown to be worse off, but {unknown} comparison{'s' * (unknown != 1)} remain unknown."
+    return f"No group of starts is worse off on {', '.join(judged)}."
+
+
+def tails_table(explanation: Explanation) -> Table:
+    """The worst tenth beside the mean."""
+    rows = tuple((t.outcome, signed(t.mean), signed(t.worst_tenth), percent(t.share_worse)) for t in explanation.tails)
+    return Table(("outcome", "mean difference", "worst tenth of starts", "starts worse off"), rows)
+
+
+def regions_table(explanation: Explanation) -> Table:
+    """Every region: where, what, how sure."""
+    rows = tuple(
+        (
+            region.id,
+            region_where(region),
+            swap_text(region, short=True),
+            percent(region.support.share),
+            support_text(region.support, explanation.world.kind),
+            percent(region.precision),
+            percent(region.recall),
+        )
+        for region in explanation.regions
+    )
+    return Table(("region", "where", "instead", "decisions", "behind it", "precision", "recall"), rows)
+
+
+def region_where(region: Region) -> str:
+    """Where a region is, in words."""
+    if region.merged and region.states:
+        return "states " + ", ".join(region.states[:12]) + (" …" if len(region.states) > 12 else "")
+    return rule_text(region.rule)
+
+
+def outcomes_table(explanation: Explanation) -> Table:
+    """Every outcome over all starts, with both intervals."""
+    rows = tuple(
+        (
+            v.outcome,
+            bounds_text(v.current) if v.current else "–",
+            bounds_text(v.proposed) if v.proposed else "–",
+            bounds_text(v.difference, difference=True),
+            f"{v.direction}{f' ({v.valence})' if v.valence else ''}",
+            v.note or (f"{percent(v.unsupported)} unsupported" if v.unsupported else ""),
+        )
+        for v in explanation.verdicts
+    )
+    return Table(("outcome", "current", "proposed", "difference", "verdict", "note"), rows)
+
+
+def group_table(explanation: Explanation, outcome: str) -> Table:
+    """One outcome for every group."""
+    groups = [("All starts", explanation.verdicts)]
+    groups += [(f"Group {n}", sentence.verdicts) for n, sentence in enumerate(explanation.sentences, start=1)]
+    rows = tuple(
+        (group, bounds_text(v.difference, difference=True), v.direction, v.valence or "–")
+        for group, verdicts in groups
+        for v in verdicts
+        if v.outcome == outcome
+    )
+    return Table(("starts", "difference", "verdict", "reading"), rows, f"{outcome}: proposed − current")
+
+
+def quality_table(explanation: Explanation) -> Table:
+    """How true the text is, measured on visits that did not make it."""
+    quality = explanation.quality
+    rows = [
+        ("precision of the rules", percent(quality.precision)),
+        ("recall of the rules", percent(quality.recall)),
+        ("F1", f"{quality.f1:.3f}"),
+        ("right pair of actions named", percent(quality.swap_accuracy)),
+        *((f"difference recovered: {name}", percent(share)) for name, share in quality.completeness.items()),
+        ("told path is the typical path", percent(quality.path_fidelity)),
+        ("verdicts left unknown", percent(quality.abstained)),
+        ("words", str(quality.length.words)),
+    ]
+    if quality.stability is not None:
+        rows.append(("stability over resamples", f"{quality.stability:.2f}"))
+    return Table(("measure", "value"), tuple(rows))
+
+
+def forms_table(explanation: Explanation) -> Table:
+    """This text against other ways of telling the difference."""
+    rows = tuple(
+        (
+            form.form,
+            str(form.length.words),
+            percent(form.action_accuracy),
+            percent(form.changed_accuracy),
+            percent(form.direction_accuracy),
+            percent(form.choice_accuracy),
+        )
+        for form in explanation.quality.forms
+    )
+    return Table(("form", "words", "action predicted", "where changed", "direction", "right choice"), rows)
