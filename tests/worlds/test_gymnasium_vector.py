@@ -29,13 +29,21 @@ class Countdown(gymnasium.Env):
         return np.array([self.left], dtype=np.float32), paid, self.left == 0, False, {"left": self.left}
 
 
-class Whole(gymnasium.vector.SyncVectorEnv):
-    """A vector that does not show how its parts are made."""
+class Whole(gymnasium.vector.VectorEnv):
+    """A vector that does not show its parts."""
 
     def __init__(self, count, mode):
         options = {} if mode is None else {"autoreset_mode": mode}
-        super().__init__([Countdown] * count, **options)
-        del self.env_fns
+        self._inner = gymnasium.vector.SyncVectorEnv([Countdown] * count, **options)
+        self.num_envs = count
+        self.single_action_space = Countdown.action_space
+        self.single_observation_space = Countdown.observation_space
+
+    def reset(self, *, seed=None, options=None):
+        return self._inner.reset(seed=seed)
+
+    def step(self, actions):
+        return self._inner.step(actions)
 
 
 MODES = [None] if AUTORESET is None else [AUTORESET.NEXT_STEP, AUTORESET.SAME_STEP]

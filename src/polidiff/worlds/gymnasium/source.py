@@ -147,8 +147,7 @@ def _maker(origin: Any) -> Callable[[], Any]:
     if isinstance(origin, type):
         return lambda: _checked(origin())
     if is_vector(origin):
-        functions = getattr(origin, "env_fns", None)
-        return functions[0] if functions else lambda: deepcopy(origin)
+        return _part_maker(origin)
     if callable(getattr(origin, "step", None)) and callable(getattr(origin, "reset", None)):
         return _copier(origin)
     if callable(origin):
@@ -157,6 +156,16 @@ def _maker(origin: Any) -> Callable[[], Any]:
         f"expected a Gymnasium environment, an id or a factory; got {type(origin).__name__}. Hint: 'CartPole-v1', "
         "or lambda: MyEnv()"
     )
+
+
+def _part_maker(vector: Any) -> Callable[[], Any]:
+    """How one environment of a vector is made; where the vector does not tell, how the vector is copied."""
+    functions = getattr(vector, "env_fns", None)
+    if isinstance(functions, (list, tuple)) and functions:
+        first: Callable[[], Any] = functions[0]
+        return first
+    parts = getattr(vector, "envs", None)
+    return _copier(parts[0]) if isinstance(parts, (list, tuple)) and parts else lambda: deepcopy(vector)
 
 
 def _copier(env: Any) -> Callable[[], Any]:
