@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-slow check bench bench-smoke clean
+.PHONY: demo test test-slow test-adapters check bench bench-smoke clean
 
 $(VENV)/pip.stamp:
 	$(PYTHON) -m venv $(VENV)
@@ -30,6 +30,37 @@ test: $(VENV)/test.stamp  ## everything this machine can run in a few minutes
 
 test-slow: $(VENV)/test.stamp  ## coverage of intervals over many seeds, large sizes
 	$(BIN)/python -m pytest -n 2 -m slow
+
+# Libraries that cannot live in one environment each get their own; together they span Gymnasium 1.0, 1.2 and the newest.
+# ADAPTERS="sb3" runs one of them; TORCH names the build of torch to install.
+ADAPTERS ?= sb3 d3rlpy tianshou rllib
+TORCH    ?= torch==2.13.0
+needs_sb3      = stable-baselines3 onnx onnxruntime skl2onnx
+needs_d3rlpy   = d3rlpy
+needs_tianshou = tianshou
+needs_rllib    = 'ray[rllib]>=2.40'
+tests_sb3      = tests/policies/adapters/test_stable_baselines.py tests/policies/adapters/test_torch.py \
+                 tests/policies/adapters/test_onnx.py tests/policies/adapters/test_files.py
+tests_d3rlpy   = tests/policies/adapters/test_d3rlpy.py
+tests_tianshou = tests/policies/adapters/test_tianshou.py
+tests_rllib    = tests/policies/adapters/test_rllib.py
+import_sb3      = stable_baselines3, torch, onnxruntime, skl2onnx
+import_d3rlpy   = d3rlpy
+import_tianshou = tianshou
+import_rllib    = ray.rllib
+
+.venv-%/adapters.stamp: pyproject.toml
+	$(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/python -m pip install -q --upgrade pip
+	.venv-$*/bin/python -m pip install -q $(TORCH) $(needs_$*) pytest hypothesis pandas -e .
+	@touch $@
+
+test-adapter-%: .venv-%/adapters.stamp
+	.venv-$*/bin/python -W ignore -c "import gymnasium, $(import_$*); print('$*: gymnasium', gymnasium.__version__)"
+	.venv-$*/bin/python -m pytest -W default $(tests_$*) tests/worlds/test_gymnasium_tables.py \
+	  tests/worlds/test_gymnasium_stepper.py tests/worlds/test_gymnasium_vector.py
+
+test-adapters: $(ADAPTERS:%=test-adapter-%)  ## every model library for real, each in an environment of its own
 
 check: $(VENV)/check.stamp $(VENV)/test.stamp  ## style, types, direction of imports
 	$(BIN)/ruff check src tests benchmarks examples reproductions

@@ -91,7 +91,20 @@ def _real_actions(policy: Any, batch: AnyArray) -> AnyArray:
         return in_batches(lambda part: called(policy, policy, part), rows_of(batch))
     if not callable(policy):
         raise InvalidPolicyError(f"expected a model or a function that gives real numbers; got {type(policy).__name__}")
-    answer = np.asarray(policy(batch))
-    if len(answer) == len(batch):
-        return answer
+    return _called(policy, batch)
+
+
+def _called(policy: Any, batch: AnyArray) -> AnyArray:
+    """A function of a batch or of one state; the last state asked alone tells which."""
+    try:
+        together = np.asarray(policy(batch))
+    except Exception:
+        together = np.zeros(0)
+    if together.shape[:1] == (len(batch),):
+        try:
+            alone = np.asarray(policy(batch[-1])).ravel()
+        except Exception:
+            return together
+        if alone.shape != together[-1].ravel().shape or np.allclose(alone, together[-1].ravel()):
+            return together
     return np.asarray([policy(state) for state in batch])
