@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from polidiff.records.evaluation import Evaluation
 from polidiff.records.outcome import Outcome, check_outcomes
 
 if TYPE_CHECKING:
-    from polidiff.records.explanation import Explanation
+    from polidiff.records.explanation import Explanation, FormScore
+    from polidiff.records.plan import CheckResult, Frontier
 
 
 def evaluate(
@@ -114,6 +116,106 @@ def _changes_met(world: Any, current: Any, proposed: Any, seed: int) -> float:
     assert played.visits is not None
     top = top_actions(current.probabilities(played.visits.states))
     return float((top != played.visits.actions).sum() / len(played.lengths))
+
+
+def improve(
+    world: Any,
+    current: Any,
+    candidates: Any = None,
+    *,
+    budget: float | None = None,
+    unit: str = "expected",
+    max_states: int | None = None,
+    max_rules: int | None = None,
+    max_conditions: int = 3,
+    max_literals: int | None = None,
+    moves: Any = "actions",
+    fallback: str = "keep",
+    min_support: int | None = None,
+    keep: Any = (),
+    freeze: Any = (),
+    change_cost: Any = None,
+    gap: float = 1e-3,
+    time_limit: float | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Frontier:
+    """The few changes that pay most, for every budget of changes, proven.
+
+    Without features `max_rules` means the number of changed states; in a simulator, of changed regions.
+    """
+    check_level(level)
+    check_count("max_states", max_states, least=0)
+    check_count("max_rules", max_rules, least=0)
+    if budget is not None and not budget >= 0:
+        raise InvalidOptionError(f"budget must be at least 0 changes; got {budget!r}")
+    if unit not in ("expected", "total"):
+        raise InvalidOptionError(f"unit must be 'expected' or 'total'; got {unit!r}")
+    world = told_by(world, None)
+    keep = (keep,) if isinstance(keep, str) else tuple(keep)
+    freeze = (freeze,) if isinstance(freeze, str) else freeze
+    common = {"keep": keep, "freeze": freeze, "gap": gap, "time_limit": time_limit, "level": level, "seed": seed}
+    if world.kind == "simulator":
+        from polidiff.frontier.continuous import CellOptions, improve_simulator
+
+        if unit != "expected":
+            raise InvalidOptionError("unit='total' needs a table with equally likely starts; a simulator has none")
+        cells = max_states if max_states is not None else max_rules
+        options = CellOptions(budget=budget, max_cells=cells, **{**common, "freeze": tuple(freeze)})
+        return improve_simulator(world, current, candidates, options, explain)
+    if max_rules is not None and world.has_features:
+        from polidiff.frontier.rule_plans import improve_with_rules
+
+        return improve_with_rules(
+            world,
+            current,
+            max_rules=max_rules,
+            max_conditions=max_conditions,
+            max_literals=max_literals,
+            moves=moves,
+            fallback=fallback,
+            explain=explain,
+            **common,
+        )
+    from polidiff.frontier import improve_table
+
+    return improve_table(
+        world,
+        current,
+        candidates,
+        budget=budget,
+        unit=unit,
+        max_states=max_states if max_states is not None else max_rules,
+        change_cost=change_cost,
+        explain=explain,
+        **common,
+    )
+
+
+def check(
+    explanation: Explanation, *, max_changes: float | None = None, keep: Any = (), allow_unknown: bool = False
+) -> CheckResult:
+    """Whether a proposed policy may pass: few enough changes, outcomes kept, nothing unknown."""
+    from polidiff.explanation.checking import check_explanation
+
+    return check_explanation(
+        explanation,
+        max_changes=max_changes,
+        keep=(keep,) if isinstance(keep, str) else tuple(keep),
+        allow_unknown=allow_unknown,
+    )
+
+
+def changelog(world: Any, policies: Sequence[Any], **options: Any) -> tuple[Explanation, ...]:
+    """What each version of a policy does differently from the one before."""
+    if len(policies) < 2:
+        raise InvalidOptionError(f"a changelog needs at least two policies; got {len(policies)}")
+    return tuple(explain(world, old, new, **options) for old, new in pairwise(policies))
+
+
+def compare_forms(world: Any, current: Any, proposed: Any, **options: Any) -> tuple[FormScore, ...]:
+    """How well a reader does with each way of telling the difference."""
+    return explain(world, current, proposed, **options).quality.forms
 
 
 def load(path: str | os.PathLike[str]) -> Any:

@@ -90,6 +90,11 @@ class Simulator:
         return not self.categorical
 
     @property
+    def sees_features(self) -> bool:
+        """Whether an observation is its features, so that one can be made from the other."""
+        return self._features is None and not self.categorical
+
+    @property
     def feature_names(self) -> tuple[str, ...]:
         """Names of what rules speak about."""
         if self._names is None:

@@ -1,0 +1,54 @@
+"""Gates for a release: what must hold before a proposed policy may pass."""
+
+from __future__ import annotations
+
+from polidiff.errors import InvalidOptionError
+from polidiff.explanation.words import interval_text, number
+from polidiff.records.explanation import Explanation, Verdict
+from polidiff.records.parse import Guard, parse_guard
+from polidiff.records.plan import CheckResult
+
+
+def check_explanation(
+    explanation: Explanation, *, max_changes: float | None, keep: tuple[str, ...], allow_unknown: bool
+) -> CheckResult:
+    """Reasons against the proposed policy; none, and it passes."""
+    if max_changes is not None and not max_changes >= 0:
+        raise InvalidOptionError(f"max_changes must be at least 0; got {max_changes!r}")
+    reasons: list[str] = []
+    checked: list[str] = []
+    if max_changes is not None:
+        checked.append(f"at most {number(max_changes)} changed decisions per episode")
+        if explanation.changes > max_changes + 1e-9:
+            reasons.append(
+                f"{number(explanation.changes)} changed decisions per episode; allowed {number(max_changes)}"
+            )
+    by_name = {verdict.outcome: verdict for verdict in explanation.verdicts}
+    for text in keep:
+        guard = parse_guard(text, list(by_name))
+        checked.append(text)
+        reason = _broken(guard, by_name[guard.outcome])
+        if reason:
+            reasons.append(reason)
+    if not allow_unknown:
+        checked.append("no outcome is unknown")
+        unknown = [v for v in explanation.verdicts if v.direction == "unknown"]
+        reasons += [f"the effect on {v.outcome} is unknown ({interval_text(v.difference)})" for v in unknown]
+    if not keep:
+        checked.append("no outcome gets worse over all starts")
+        worse = [v for v in explanation.verdicts if v.valence == "worse"]
+        reasons += [f"{v.outcome} gets worse ({interval_text(v.difference)})" for v in worse]
+    return CheckResult(not reasons, tuple(reasons), tuple(checked))
+
+
+def _broken(guard: Guard, verdict: Verdict) -> str | None:
+    """Why a guard does not hold; the bound of the interval decides, not the estimate."""
+    interval = verdict.difference if guard.relative else verdict.proposed
+    if interval is None:
+        return f"{guard.text}: {guard.outcome} was not measured"
+    edge = interval.high if guard.sense == "<=" else interval.low
+    holds = edge <= guard.value + 1e-9 if guard.sense == "<=" else edge >= guard.value - 1e-9
+    if holds:
+        return None
+    what = "difference to current" if guard.relative else "value"
+    return f"{guard.text} does not hold: {what} {interval_text(interval, difference=guard.relative)}"
