@@ -22,8 +22,9 @@ class BoxOptions:
     """How wide to look."""
 
     conditions: int = 3
-    beam: int = 6
-    enriched: int = 3  # further nodes kept for the share of positive weight in them
+    beam: int = 24  # nodes kept over all moves
+    enriched: int = 12  # further nodes kept for the share of positive weight in them
+    per_move: int = 6  # of these, at most so many for one move
     literal_cost: float = 0.0
 
 
@@ -58,12 +59,10 @@ class BoxFinder:
 @dataclass(frozen=True, eq=False)
 class _Nodes:
     move: IntArray  # (N,)
+    boxes: tuple[Box, ...]
     cover: BoolArray  # (N, n)
     first: IntArray  # (N, d)
     last: IntArray  # (N, d)
-
-    def take(self, index: IntArray) -> _Nodes:
-        return _Nodes(self.move[index], self.cover[index], self.first[index], self.last[index])
 
 
 def best_boxes(finder: BoxFinder, weights: FloatArray, options: BoxOptions, top: int) -> list[Found]:
@@ -77,6 +76,7 @@ def best_boxes(finder: BoxFinder, weights: FloatArray, options: BoxOptions, top:
     cost = options.literal_cost / float(most.max())
     nodes = _Nodes(
         moves,
+        ((),) * len(moves),
         np.ones((len(moves), len(finder.codes)), dtype=np.bool_),
         np.zeros((len(moves), d), dtype=np.int64),
         np.tile(finder.sizes - 1, (len(moves), 1)),
@@ -105,31 +105,24 @@ def _grow(
     worth = np.where(useful, total - cost * literals, -np.inf)
     purity = positive / np.maximum(2 * positive - total, 1e-30) / share[:, None, None]
     rich = np.where(useful, positive * np.log(np.maximum(purity, 1e-9)) + worth, -np.inf)
-    d, options_per_node = finder.codes.shape[1], first.shape[1]
-    parents: list[tuple[int, int, int, int]] = []
-    for move in np.unique(nodes.move):
-        mine = np.flatnonzero(nodes.move == move)
-        seen: set[Box] = set()
-        for rank, size in ((worth[mine].ravel(), options.beam), (rich[mine].ravel(), options.enriched)):
-            kept = 0
-            for q in _largest(rank, 4 * size + 8):
-                local, rest = divmod(int(q), options_per_node * d)
-                option, column = divmod(rest, d)
-                node = int(mine[local])
-                low, high = int(first[node, option, column]), int(last[node, option, column])
-                box = _box(finder, nodes, node, column, low, high)
-                score = float(worth[node, option, column])
-                if score > 0:
-                    found.setdefault((int(move), box), score)
-                if box not in seen and kept < size:
-                    seen.add(box)
-                    parents.append((node, column, low, high))
-                    kept += 1
+    parents: dict[tuple[int, Box], tuple[int, int, int, int]] = {}
+    for rank, size in ((worth, options.beam), (rich, options.enriched)):
+        kept: dict[int, int] = {}
+        for q in _largest(rank.ravel(), 5 * size):
+            node, option, column = (int(i) for i in np.unravel_index(q, rank.shape))
+            low, high = int(first[node, option, column]), int(last[node, option, column])
+            move, score = int(nodes.move[node]), float(worth[node, option, column])
+            key = (move, _narrowed(nodes.boxes[node], column, low, high))
+            if score > 0:
+                found.setdefault(key, score)
+            if key not in parents and kept.get(move, 0) < options.per_move and sum(kept.values()) < size:
+                parents[key] = (node, column, low, high)
+                kept[move] = kept.get(move, 0) + 1
     return _children(finder, nodes, parents)
 
 
 def _intervals(finder: BoxFinder, weights: AnyArray, nodes: _Nodes) -> tuple[AnyArray, ...]:
-    """Best interval, prefix and suffix of every feature, for three prices of negative weight: (N, 9, d) each."""
+    """Best interval, prefix and suffix of every feature, the interval for two more prices of negative weight: (N, 5, d) each."""
     d, width = len(finder.sizes), finder.width
     inside = weights[nodes.move] * nodes.cover
     plus = (np.maximum(inside, 0) @ finder.indicator).reshape(-1, d, width)
@@ -137,18 +130,19 @@ def _intervals(finder: BoxFinder, weights: AnyArray, nodes: _Nodes) -> tuple[Any
     minus = plus - both
     P, N = np.maximum(inside, 0).sum(axis=1), np.maximum(-inside, 0).sum(axis=1)
     ratio = np.where(N > 1e-9, P / np.maximum(N, 1e-9), 1.0).astype(np.float32)
-    exists = np.arange(width) < finder.sizes[:, None]
-    lows, highs = [], []
+    cells = np.arange(width)
+    exists = cells < finder.sizes[:, None]
+    lows: list[AnyArray] = []
+    highs: list[AnyArray] = []
     for price in (np.ones_like(ratio), ratio, 2 * ratio):
         sums = np.cumsum(plus - price[:, None, None] * minus, axis=2)
         before = np.concatenate([np.zeros((*sums.shape[:2], 1), dtype=sums.dtype), sums[:, :, :-1]], axis=2)
-        smallest = np.minimum.accumulate(before, axis=2)
-        high = np.where(exists, sums - smallest, -np.inf).argmax(axis=2)
-        low = np.where(np.arange(width) <= high[:, :, None], before, np.inf).argmin(axis=2)
-        prefix = np.where(exists, sums, -np.inf).argmax(axis=2)
-        suffix = np.where(exists, before, np.inf).argmin(axis=2)
-        lows += [low, np.zeros_like(low), suffix]
-        highs += [high, prefix, np.broadcast_to(finder.sizes - 1, high.shape)]
+        high = np.where(exists, sums - np.minimum.accumulate(before, axis=2), -np.inf).argmax(axis=2)
+        lows.append(np.where(cells <= high[:, :, None], before, np.inf).argmin(axis=2))
+        highs.append(high)
+        if len(lows) == 1:
+            lows += [np.zeros_like(high), np.where(exists, before, np.inf).argmin(axis=2)]
+            highs += [np.where(exists, sums, -np.inf).argmax(axis=2), np.broadcast_to(finder.sizes - 1, high.shape)]
     first = np.maximum(np.stack(lows, axis=1), nodes.first[:, None])
     last = np.minimum(np.stack(highs, axis=1), nodes.last[:, None])
     total, positive = _sums(both, first, last), _sums(plus, first, last)
@@ -178,20 +172,15 @@ def _largest(rank: AnyArray, count: int) -> IntArray:
     return np.asarray(index[np.lexsort((index, -rank[index]))])
 
 
-def _box(finder: BoxFinder, nodes: _Nodes, node: int, column: int, low: int, high: int) -> Box:
-    first, last = nodes.first[node], nodes.last[node]
-    used = np.flatnonzero((first > 0) | (last < finder.sizes - 1))
-    ranges = {int(j): (int(first[j]), int(last[j])) for j in used}
-    ranges[column] = (low, high)
-    return tuple((j, *ranges[j]) for j in sorted(ranges))
+def _narrowed(box: Box, column: int, low: int, high: int) -> Box:
+    return tuple(sorted((*(part for part in box if part[0] != column), (column, low, high))))
 
 
-def _children(finder: BoxFinder, nodes: _Nodes, parents: list[tuple[int, int, int, int]]) -> _Nodes:
-    if not parents:
-        return nodes.take(np.zeros(0, dtype=np.int64))
-    node, column, low, high = (np.array(part) for part in zip(*parents, strict=True))
-    grown = nodes.take(node)
+def _children(finder: BoxFinder, nodes: _Nodes, parents: dict[tuple[int, Box], tuple[int, int, int, int]]) -> _Nodes:
+    node, column, low, high = np.array(list(parents.values()), dtype=np.int64).reshape(-1, 4).T
     each = np.arange(len(node))
-    grown.first[each, column], grown.last[each, column] = low, high
+    first, last = nodes.first[node], nodes.last[node]
+    first[each, column], last[each, column] = low, high
     codes = finder.codes[:, column].T
-    return _Nodes(grown.move, grown.cover & (codes >= low[:, None]) & (codes <= high[:, None]), grown.first, grown.last)
+    cover = nodes.cover[node] & (codes >= low[:, None]) & (codes <= high[:, None])
+    return _Nodes(nodes.move[node], tuple(box for _, box in parents), cover, first, last)

@@ -11,11 +11,12 @@ from polidiff.frontier.rule_plans.boxes import BoxFinder
 from polidiff.frontier.rule_plans.cells import Box, Cells
 from polidiff.frontier.rule_plans.model import ChoiceModel
 from polidiff.frontier.rule_plans.moves import MoveSet
-from polidiff.frontier.rule_plans.values import value_of
+from polidiff.frontier.rule_plans.values import Point, point_at, value_of
 from polidiff.records.arrays import BoolArray, IntArray
 
 ListedRule: TypeAlias = tuple[int, Box]  # (move, box)
 RuleList: TypeAlias = tuple[ListedRule, ...]
+REMEMBERED = 6
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ class Problem:
     max_literals: int | None
     _covers: dict[Box, BoolArray] = field(default_factory=dict, repr=False)
     _values: dict[RuleList, Scored] = field(default_factory=dict, repr=False)
+    _plans: dict[bytes, tuple[float, float]] = field(default_factory=dict, repr=False)
+    _points: dict[RuleList, Point] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -96,7 +99,19 @@ class Problem:
         """The list with its exact return, remembered."""
         known = self._values.get(rules)
         if known is None:
-            total, changes = value_of(self.model, self.plan(rules))
+            plan = self.plan(rules)
+            key = plan.tobytes()
+            if key not in self._plans:
+                self._plans[key] = value_of(self.model, plan)
+            total, changes = self._plans[key]
             known = Scored(rules, total, changes, self.literals(rules))
             self._values[rules] = known
+        return known
+
+    def point(self, rules: RuleList) -> Point:
+        """The plan of a list, ready to linearise; the last few are remembered."""
+        known = self._points.pop(rules, None) or point_at(self.model, self.plan(rules))
+        self._points[rules] = known
+        if len(self._points) > REMEMBERED:
+            self._points.pop(next(iter(self._points)))
         return known

@@ -17,22 +17,23 @@ import numpy as np
 from polidiff.frontier.clock import Clock
 from polidiff.frontier.rule_plans.boxes import BoxOptions, best_boxes
 from polidiff.frontier.rule_plans.lists import ListedRule, Problem, RuleList, Scored
-from polidiff.frontier.rule_plans.values import Point, point_at, screen
+from polidiff.frontier.rule_plans.model import DENSE_UP_TO
+from polidiff.frontier.rule_plans.values import Point, best_choices, point_at, screen
 from polidiff.records.arrays import FloatArray, IntArray
 
-SHIFTS = (-3, -2, -1, 1, 2, 3)
+REACH = 8
 
 
 @dataclass(frozen=True)
 class SearchOptions:
     """How hard to look."""
 
-    lists: int = 6  # lists that behave differently, extended to the next size
-    refined: int = 2  # of these, how many have every rule re-optimised
+    lists: int = 4  # lists that behave differently, extended to the next size
+    refined: int = 1  # of these, how many have every rule re-optimised
     proposals: int = 24  # boxes proposed at each linearisation
     branch: int = 6  # of these, how many are valued exactly
-    sweeps: int = 2
-    beam: int = 6
+    sweeps: int = 4
+    beam: int = 24  # boxes grown at a time
     overlap: float = 0.8  # lists that share more of their changed visits count as the same
     literal_share: float = 2e-4  # of the range, that a literal must earn while boxes are compared
 
@@ -43,8 +44,13 @@ class Landmarks:
 
     current: Scored
     star: Point  # the best use of the moves
-    span: float  # return of the best use minus the current return
+    ceiling: float  # its return
     weight: FloatArray  # (n,) visits of both
+
+    @property
+    def span(self) -> float:
+        """Return of the best use of the moves minus the current return."""
+        return max(self.ceiling - self.current.expected_return, 0.0)
 
     @property
     def tolerance(self) -> float:
@@ -52,12 +58,15 @@ class Landmarks:
         return 1e-9 * max(self.span, 1e-12)
 
 
-def landmarks(problem: Problem, best: IntArray) -> Landmarks:
-    """The current plan and the best one (rows)."""
+def landmarks(problem: Problem) -> Landmarks:
+    """The current plan, and the best use of the moves by policy iteration from it."""
+    model = problem.model
     current = problem.score(())
-    star = point_at(problem.model, best)
-    now = point_at(problem.model, problem.model.keep)
-    return Landmarks(current, star, max(star.expected_return - current.expected_return, 0.0), star.visits + now.visits)
+    found = best_choices(model, np.ones(len(model.state_of), dtype=np.bool_), model.keep)
+    assert found is not None, "the current plan ends"
+    ceiling, best = found
+    star = point_at(model, best)
+    return Landmarks(current, star, ceiling, star.visits + problem.point(()).visits)
 
 
 def search(
@@ -70,7 +79,7 @@ def search(
     clock: Clock | None = None,
 ) -> tuple[Scored, ...]:
     """The best list found with at most 0, 1, …, max_rules rules."""
-    searcher = _Searcher(problem, marks, options or SearchOptions(), clock or Clock())
+    searcher = _Searcher(problem, marks, options or default_options(problem.model.size), clock or Clock())
     for seed in seeds:
         if problem.admits(seed):
             problem.score(seed)
@@ -80,7 +89,7 @@ def search(
         lists = searcher.next_lists(lists, size)
         best.append(searcher.best(size))
         lists = searcher.spread([best[-1], *lists])
-        if best[-1].expected_return >= marks.star.expected_return - 1e-9 * max(1.0, abs(marks.star.expected_return)):
+        if best[-1].expected_return >= marks.ceiling - marks.tolerance:
             best += [best[-1]] * (max_rules - size)
             break
     return tuple(searcher.trim(scored, size) for size, scored in enumerate(best))
@@ -115,7 +124,7 @@ class _Searcher:
 
     def extend(self, rules: RuleList) -> list[Scored]:
         """The list with one more rule, in front or behind."""
-        point = point_at(self.problem.model, self.problem.plan(rules))
+        point = self.problem.point(rules)
         grown: dict[RuleList, None] = {}
         for position in {0, len(rules)}:
             for at in (point, self.marks.star):
@@ -134,7 +143,8 @@ class _Searcher:
         gain = at.ahead[np.maximum(problem.row, 0)] - at.ahead[problem.plan(rest)]
         weights = np.where(possible, at.visits * gain, 0.0)
         cost = self.options.literal_share * self.marks.span
-        options = BoxOptions(problem.max_conditions, self.options.beam, self.options.beam // 2, cost)
+        beam = self.options.beam
+        options = BoxOptions(problem.max_conditions, beam, beam // 2, max(3, beam // 4), cost)
         found = best_boxes(problem.finder, weights, options, self.options.proposals)
         return [(one.move, one.box) for one in found]
 
@@ -189,8 +199,8 @@ class _Searcher:
         """The list with one rule replaced by a better one, in its place or in front."""
         rules = scored.rules
         rest = rules[:index] + rules[index + 1 :]
-        model, problem = self.problem.model, self.problem
-        there, without = (point_at(model, problem.plan(part)) for part in (rules, rest))
+        problem = self.problem
+        there, without = problem.point(rules), problem.point(rest)
         offers = list(self.shifts(rules[index]))
         for at in (there, without, self.marks.star):
             offers += self.proposals(at, rest, index)
@@ -200,14 +210,13 @@ class _Searcher:
         return max([scored, *(problem.score(one) for one in chosen)], key=lambda s: s.expected_return)
 
     def shifts(self, rule: ListedRule) -> Iterable[ListedRule]:
-        """The rule with one bound moved by up to three cells, or one condition dropped."""
+        """The rule with one bound moved by up to `REACH` cells, or one condition dropped."""
         move, box = rule
         for index, (column, first, last) in enumerate(box):
             top = int(self.problem.cells.sizes[column]) - 1
-            moved = [(max(first + by, 0), last) for by in SHIFTS if first > 0]
-            moved += [(first, min(last + by, top)) for by in SHIFTS if last < top]
+            moved = [(low, last) for low in _near(first, last)] + [(first, high) for high in _near(last, top, first)]
             for low, high in dict.fromkeys(moved):
-                if low <= high and (low, high) != (0, top):
+                if (low, high) not in ((first, last), (0, top)):
                     yield move, (*box[:index], (column, low, high), *box[index + 1 :])
             yield move, box[:index] + box[index + 1 :]
 
@@ -229,7 +238,7 @@ class _Searcher:
         able = [rules for rules in lists if self.problem.admits(rules)]
         if not able:
             return []
-        point = point_at(self.problem.model, self.problem.plan(scored.rules))
+        point = self.problem.point(scored.rules)
         plans = np.stack([self.problem.plan(rules) for rules in able])
         worth = screen(self.problem.model, point, plans, exact=len(plans))
         close = np.flatnonzero(worth >= point.expected_return - 1e-6 * max(self.marks.span, 1e-12))
@@ -241,6 +250,17 @@ class _Searcher:
         if one.changes < other.changes - least:
             return True
         return one.changes <= other.changes + least and one.literals < other.literals
+
+
+def _near(cell: int, top: int, bottom: int = 0) -> Iterable[int]:
+    return range(max(bottom, cell - REACH), min(top, cell + REACH) + 1)
+
+
+def default_options(size: int) -> SearchOptions:
+    """Wider where a plan is cheap to value: on small models."""
+    if size <= 200:
+        return SearchOptions(lists=10, refined=5, proposals=40, branch=10)
+    return SearchOptions() if size <= DENSE_UP_TO else SearchOptions(lists=3, branch=4, sweeps=2)
 
 
 def scaled(options: SearchOptions, effort: float) -> SearchOptions:

@@ -10,7 +10,9 @@ so that one inverse serves all neighbours of a plan.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from scipy.sparse import linalg as sparse_linalg
 
 from polidiff.frontier.rule_plans.model import DAMPING, ChoiceModel
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
+from polidiff.worlds.graph import reachable_from, surely_ending
 
 SMALL = 80  # up to so many states neighbours are solved in full, in one batch
 STRICT = 1e-10
@@ -28,13 +31,26 @@ STRICT = 1e-10
 class Point:
     """A plan with all that is needed to linearise at it and to value its neighbours."""
 
+    model: ChoiceModel
     rows: IntArray  # (n,)
-    expected_return: float  # damped where the model has loops
+    damping: float
+    solve: Any  # (right-hand side, transposed) -> solution
     values: FloatArray  # (n,)
     visits: FloatArray  # (n,)
     ahead: FloatArray  # (rows of the model,) one-step look-ahead Q
-    carry: FloatArray | None  # G, (rows of the model, n); None for large models
-    transposed: Any  # solve with the transposed system, for large models
+
+    @property
+    def expected_return(self) -> float:
+        """Damped where the model has loops."""
+        return self.model.constant + float(self.model.initial @ self.values)
+
+    @cached_property
+    def carry(self) -> FloatArray:
+        """G, (rows of the model, n); dense models only."""
+        inverse = self.solve(np.eye(self.model.size), False)
+        carry = (1 - self.damping) * (self.model.transitions @ inverse)
+        carry -= carry[self.rows][self.model.state_of]
+        return np.asarray(carry)
 
 
 def value_of(model: ChoiceModel, rows: IntArray) -> tuple[float, float]:
@@ -44,7 +60,7 @@ def value_of(model: ChoiceModel, rows: IntArray) -> tuple[float, float]:
     if model.loops:
         visits = _visits_of_reached(model, rows)
     else:
-        visits = _solve(model, rows, 0.0)[1]
+        visits = _factorised(model, rows)(model.initial, True)
     if visits is None:
         return -np.inf, np.inf
     total = model.constant + float(visits @ model.rewards[rows])
@@ -54,22 +70,10 @@ def value_of(model: ChoiceModel, rows: IntArray) -> tuple[float, float]:
 def point_at(model: ChoiceModel, rows: IntArray) -> Point:
     """The plan, ready to linearise."""
     damping = DAMPING if model.loops else 0.0
-    carry, transposed = None, None
-    if model.dense:
-        inverse = linalg.inv(model.system(rows, damping), check_finite=False, overwrite_a=True)
-        values, visits = inverse @ model.rewards[rows], model.initial @ inverse
-        carry = (1 - damping) * (model.transitions @ inverse)
-        carry -= carry[rows][model.state_of]
-    else:
-        factors = sparse_linalg.splu(model.system(rows, damping))
-        values, visits = factors.solve(model.rewards[rows]), factors.solve(model.initial, "T")
-
-        def transposed(g: FloatArray) -> FloatArray:
-            return np.asarray(factors.solve(g, "T"))
-
+    solve = _factorised(model, rows, damping)
+    values, visits = solve(model.rewards[rows], False), solve(model.initial, True)
     ahead = model.rewards + (1 - damping) * (model.transitions @ values)
-    total = model.constant + float(model.initial @ values)
-    return Point(rows, total, values, np.maximum(visits, 0.0), ahead, carry, transposed)
+    return Point(model, rows, damping, solve, values, np.maximum(visits, 0.0), ahead)
 
 
 def screen(model: ChoiceModel, point: Point, plans: IntArray, *, exact: int = 12) -> FloatArray:
@@ -84,7 +88,7 @@ def screen(model: ChoiceModel, point: Point, plans: IntArray, *, exact: int = 12
     estimate = point.expected_return + (visits * gain).sum(axis=1)
     crude = point.expected_return + gain @ point.visits
     estimate = np.where(np.isfinite(estimate), np.minimum(estimate, crude + np.abs(crude)), crude)
-    if point.carry is None:
+    if not model.dense:
         return np.asarray(estimate)
     chosen = np.argsort(-estimate, kind="stable")[:exact]
     result = np.full(len(plans), -np.inf)
@@ -125,19 +129,32 @@ def best_choices(
     raise RuntimeError("policy iteration did not settle in 1,000 rounds")
 
 
-def _solve(model: ChoiceModel, rows: IntArray, damping: float) -> tuple[FloatArray, FloatArray]:
+def relaxed_optimum(
+    model: ChoiceModel, allowed: BoolArray, start: IntArray
+) -> tuple[float, IntArray, FloatArray] | None:
+    """Best return over allowed rows (every state with one at least), the plan and its visits; None if none ends."""
+    rows = _ending(model, allowed, np.ones(model.size, dtype=np.bool_), start)
+    found = best_choices(model, allowed, rows)
+    if found is None:
+        return None
+    total, best = found
+    return total, best, point_at(model, best).visits
+
+
+def _factorised(model: ChoiceModel, rows: IntArray, damping: float = 0.0) -> Callable[[FloatArray, bool], FloatArray]:
+    """A function (right-hand side, transposed) → solution of the plan's system."""
+    system = model.system(rows, damping)
     if model.dense:
-        factors = linalg.lu_factor(model.system(rows, damping), check_finite=False, overwrite_a=True)
-        values = linalg.lu_solve(factors, model.rewards[rows], check_finite=False)
-        return values, np.asarray(linalg.lu_solve(factors, model.initial, trans=1, check_finite=False))
-    sparse_factors = sparse_linalg.splu(model.system(rows, damping))
-    return sparse_factors.solve(model.rewards[rows]), np.asarray(sparse_factors.solve(model.initial, "T"))
+        factors = linalg.lu_factor(system, check_finite=False, overwrite_a=True)
+        return lambda g, transposed: np.asarray(linalg.lu_solve(factors, g, trans=int(transposed), check_finite=False))
+    splu = sparse_linalg.splu(system)
+    return lambda g, transposed: np.asarray(splu.solve(g, "T" if transposed else "N"))
 
 
 def _visits_of_reached(model: ChoiceModel, rows: IntArray) -> FloatArray | None:
     """Visits of a plan that ends from the starts, solved over the states that it reaches."""
     moves = sparse.csr_array(model.transitions[rows])
-    reached = _reached(moves, model.initial > 0)
+    reached = reachable_from(moves, model.initial > 0)
     at = np.flatnonzero(reached)
     system = sparse.csc_array(sparse.eye_array(len(at)) - moves[at][:, at])
     visits = np.zeros(model.size)
@@ -146,12 +163,6 @@ def _visits_of_reached(model: ChoiceModel, rows: IntArray) -> FloatArray | None:
     else:
         visits[at] = sparse_linalg.splu(system).solve(model.initial[at], "T")
     return visits if np.isfinite(visits).all() else None
-
-
-def _reached(moves: sparse.csr_array, sources: BoolArray) -> BoolArray:
-    from polidiff.worlds.graph import reachable_from
-
-    return reachable_from(moves, sources)
 
 
 def _in_full(model: ChoiceModel, plans: IntArray) -> FloatArray:
@@ -167,15 +178,14 @@ def _carried(model: ChoiceModel, point: Point, plans: IntArray, visits: FloatArr
     """What visits to the moved states add to the visits of all states, first order."""
     index, at = np.nonzero(visits)
     weight = sparse.csr_array((visits[index, at], (index, plans[index, at])), shape=(len(plans), len(model.state_of)))
-    if point.carry is not None:
+    if model.dense:
         return np.asarray(weight @ point.carry)
     back = sparse.csr_array((visits[index, at], (index, point.rows[at])), shape=weight.shape)
     pushed = (weight - back) @ model.transitions
-    return point.transposed(np.ascontiguousarray(pushed.toarray().T)).T
+    return np.asarray(point.solve(np.ascontiguousarray(pushed.toarray().T), True).T)
 
 
 def _neighbour(point: Point, rows: IntArray, moved: IntArray) -> float:
-    assert point.carry is not None
     if not moved.size:
         return point.expected_return
     block = point.carry[rows[moved][:, None], moved[None, :]]
@@ -191,12 +201,10 @@ def _neighbour(point: Point, rows: IntArray, moved: IntArray) -> float:
 def _alive_values(model: ChoiceModel, rows: IntArray, alive: BoolArray) -> FloatArray | None:
     """Values of a plan over the states that can end, 0 elsewhere; None if it stays for ever in some of them."""
     if not model.loops:
-        return _solve(model, rows, 0.0)[0]
+        return _factorised(model, rows)(model.rewards[rows], False)
     at = np.flatnonzero(alive)
     moves = sparse.csr_array(model.transitions[rows[at]])[:, at]
     leak = np.asarray(moves.sum(axis=1)).ravel() < 1 - 1e-9
-    from polidiff.worlds.graph import surely_ending
-
     if not surely_ending(moves, leak).all():
         return None
     values = np.zeros(model.size)

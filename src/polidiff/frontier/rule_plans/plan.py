@@ -1,0 +1,150 @@
+"""From rule lists to plans: rules over features, edits, and every figure worked out again in the world itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polidiff.evaluation.exact import ExactEvaluator
+from polidiff.frontier.rule_plans.lists import Problem, RuleList, Scored
+from polidiff.frontier.rule_plans.values import value_of
+from polidiff.policies import as_policy, one_hot, top_actions
+from polidiff.records.arrays import BoolArray, FloatArray, IntArray
+from polidiff.records.interval import Interval
+from polidiff.records.patch import Edit, Patch
+from polidiff.records.plan import Plan, PlanRule
+from polidiff.worlds.tabular import TabularMDP
+
+PROVEN = 1e-9
+DISAGREEMENT = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """What all plans of a frontier are measured by."""
+
+    world: TabularMDP
+    current: Any  # as the user gave it
+    problem: Problem
+    current_return: float
+    optimum: float  # of all actions
+    span: float  # from the current return to the best use of the moves
+
+
+def make_plan(
+    frame: Frame, scored: Scored, bound: float, *, stability: float | None = None, warnings: Sequence[str] = ()
+) -> Plan:
+    """The plan of a rule list, evaluated exactly in the world."""
+    world, moves = frame.world, frame.problem.moves
+    acts = acting(frame.problem, scored.rules)
+    table = plan_table(frame.problem, scored.rules)
+    evaluator = ExactEvaluator(world, table)
+    visits = evaluator.visits()
+    total = float(visits @ (table * world.rewards).sum(axis=1))
+    _check(scored, total)
+    gap = max(0.0, bound - total) / frame.span if frame.span > 0 else 0.0
+    rules = _told(frame, scored.rules, acts, visits)
+    patch = _patch(frame, scored.rules, acts)
+    reach = frame.optimum - frame.current_return
+    outcomes = {o.name: float(visits @ (table * world.outcome_table(o)).sum(axis=1)) for o in world.outcomes}
+    outcomes.setdefault(world.return_outcome.name, total)
+    return Plan(
+        changes=float((visits[:, None] * table * (1 - moves.current)).sum()) if scored.rules else 0.0,
+        expected_return=total,
+        outcomes={name: Interval.exactly(value) for name, value in outcomes.items()},
+        patch=patch,
+        bound=max(bound, total),
+        gap=gap,
+        proven=gap < PROVEN,
+        rules=rules,
+        literals=scored.literals,
+        share=(total - frame.current_return) / reach if reach > 0 else None,
+        applicable=_overall(frame, scored.rules, visits),
+        stability=stability,
+        warnings=tuple(warnings),
+        policy=patch.apply(as_policy(frame.current, n_actions=world.n_actions, n_states=world.n_states)),
+    )
+
+
+def acting(problem: Problem, rules: RuleList) -> list[BoolArray]:
+    """(S,) for each rule the states of the world in which it decides."""
+    left = np.ones(len(problem.cells.codes), dtype=np.bool_)
+    found = []
+    for move, box in rules:
+        here = left & problem.cells.covers(box) & (problem.moves.choice[move] >= 0)
+        found.append(here)
+        left &= ~here
+    return found
+
+
+def plan_table(problem: Problem, rules: RuleList) -> FloatArray:
+    """(S, A) probabilities of the policy that follows the rules."""
+    table = np.array(problem.moves.current)
+    n_actions = table.shape[1]
+    for (move, _), here in zip(rules, acting(problem, rules), strict=True):
+        at = np.flatnonzero(here & (problem.moves.choice[move] < n_actions))
+        table[at] = one_hot(problem.moves.choice[move][at], n_actions)
+    return table
+
+
+def _told(frame: Frame, rules: RuleList, acts: list[BoolArray], visits: FloatArray) -> tuple[PlanRule, ...]:
+    problem = frame.problem
+    moves, told = problem.moves, []
+    left = ~frame.world.absorbing
+    for index, ((move, box), here) in enumerate(zip(rules, acts, strict=True)):
+        inside = left & problem.cells.covers(box)
+        weight = visits if visits[inside].sum() > 0 else np.ones_like(visits)
+        mass = float(weight[inside].sum())
+        states = np.arange(len(visits))
+        changed = moves.changed[states, np.maximum(moves.choice[move], 0)]
+        rest = rules[:index] + rules[index + 1 :]
+        told.append(
+            PlanRule(
+                rule=problem.cells.rule(box),
+                move=moves.names[move],
+                applicable=float(weight[here].sum()) / mass if mass > 0 else 0.0,
+                changes=float((visits * changed)[here].sum()),
+                without=value_of(problem.model, problem.plan(rest))[0],
+            )
+        )
+        left = left & ~here
+    return tuple(told)
+
+
+def _overall(frame: Frame, rules: RuleList, visits: FloatArray) -> float | None:
+    """Share of the visits in any of the boxes in which the first move that is due is possible."""
+    due = np.zeros(len(visits), dtype=np.bool_)
+    done = np.zeros(len(visits), dtype=np.bool_)
+    for move, box in rules:
+        fresh = frame.problem.cells.covers(box) & ~due & ~frame.world.absorbing
+        due |= fresh
+        done |= fresh & (frame.problem.moves.choice[move] >= 0)
+    mass = float(visits[due].sum())
+    return float(visits[done].sum()) / mass if mass > 0 else None
+
+
+def _patch(frame: Frame, rules: RuleList, acts: list[BoolArray]) -> Patch:
+    world, problem = frame.world, frame.problem
+    top = top_actions(problem.moves.current)
+    edits = []
+    for (move, box), here in zip(rules, acts, strict=True):
+        choice = problem.moves.choice[move]
+        for current, proposed in _pairs(top, choice, here & (choice < world.n_actions)):
+            states = np.flatnonzero(here & (top == current) & (choice == proposed))
+            edits.append(Edit(problem.cells.rule(box), current, proposed, tuple(int(s) for s in states)))
+    return Patch(tuple(edits), tuple(action.name for action in world.actions), world.feature_names)
+
+
+def _pairs(top: IntArray, choice: IntArray, here: BoolArray) -> list[tuple[int, int]]:
+    return sorted({(int(a), int(b)) for a, b in zip(top[here], choice[here], strict=True)})
+
+
+def _check(scored: Scored, total: float) -> None:
+    if abs(scored.expected_return - total) > DISAGREEMENT * (1 + abs(total)):
+        raise RuntimeError(
+            f"the search claims a return of {scored.expected_return:.9g} for a plan that evaluates to {total:.9g}; the "
+            "table is too badly conditioned"
+        )
