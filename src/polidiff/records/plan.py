@@ -155,7 +155,8 @@ class Frontier(Sequence[Plan]):
 
     def at(self, budget: float) -> Plan:
         """The best plan with at most `budget` changes."""
-        affordable = [plan for plan in self.plans if plan.changes <= budget + 1e-9]
+        counts = [len(plan.rules) if self.unit == "rules" else plan.changes for plan in self.plans]
+        affordable = [plan for plan, count in zip(self.plans, counts, strict=True) if count <= budget + 1e-9]
         if not affordable:
             raise InvalidOptionError(f"a budget must be at least 0; got {budget!r}")
         return affordable[-1]
