@@ -1,4 +1,8 @@
-"""The navigation task as a Gymnasium environment, registered as ``polidiff/Navigation-v0``."""
+"""The navigation task as a Gymnasium environment, registered as ``polidiff/Navigation-v0``.
+
+Gymnasium 1.0 and later look into no installed package by themselves: import this module first, or write the id as
+``"polidiff.domains.navigation_env:polidiff/Navigation-v0"``. `Simulator` finds the plain id without either.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +13,16 @@ import numpy as np
 
 from polidiff.domains.navigation import HORIZON, NavigationModel
 
+ID = "polidiff/Navigation-v0"
+FARTHEST = 0.1 * (HORIZON + 1)  # a walker that never turns
+
 
 class NavigationEnv(gymnasium.Env[Any, Any]):
     """One walker; the same numbers as the vectorised model."""
 
     def __init__(self) -> None:
         self._model = NavigationModel()
-        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, shape=(2,), dtype=np.float64)
+        self.observation_space = gymnasium.spaces.Box(-FARTHEST, FARTHEST, shape=(2,), dtype=np.float64)
         self.action_space = gymnasium.spaces.Discrete(NavigationModel.n_actions)
         self._position = np.zeros((1, 2))
 
@@ -32,7 +39,9 @@ class NavigationEnv(gymnasium.Env[Any, Any]):
 
 
 def register() -> None:
-    """Called by Gymnasium when it looks for environments of installed packages."""
-    gymnasium.register(
-        "Navigation-v0", entry_point="polidiff.domains.navigation_env:NavigationEnv", max_episode_steps=HORIZON
-    )
+    """Make the id known to Gymnasium, once."""
+    if ID not in gymnasium.registry:
+        gymnasium.register(ID, entry_point=f"{__name__}:NavigationEnv", max_episode_steps=HORIZON)
+
+
+register()

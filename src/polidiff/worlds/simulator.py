@@ -58,7 +58,6 @@ class Simulator:
         self.is_model = is_model and not hasattr(env, "action_space")
         described = _describe_model(env) if self.is_model else _describe_environment(env)
         self._source = described.get("source", env)  # keeps copies of an environment for the next batch
-        self._source = described.get("source", env)
         self.n_actions = int(described["n_actions"])
         self.actions: tuple[Action, ...] = as_actions(
             actions if actions is not None else described.get("actions"), self.n_actions

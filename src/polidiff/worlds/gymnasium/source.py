@@ -10,6 +10,7 @@ import difflib
 from collections.abc import Callable
 from copy import deepcopy
 from functools import cached_property
+from importlib.metadata import entry_points
 from typing import Any
 
 from polidiff.errors import InvalidWorldError, MissingExtraError
@@ -115,6 +116,8 @@ def made(env_id: str, **options: Any) -> Any:
         import gymnasium
     except ImportError:
         raise MissingExtraError("gymnasium", "gym") from None
+    if isinstance(env_id, str):
+        _register_namespace(env_id)
     try:
         return gymnasium.make(env_id, disable_env_checker=True, **options)
     except gymnasium.error.DependencyNotInstalled as error:
@@ -123,6 +126,14 @@ def made(env_id: str, **options: Any) -> Any:
         near = near_misses(env_id, list(gymnasium.registry))
         hint = f"did you mean {', '.join(near)}?" if near else "import the package that registers it first"
         raise InvalidWorldError(f"{env_id!r} is not a registered environment ({_line(error)}). Hint: {hint}") from None
+
+
+def _register_namespace(env_id: str) -> None:
+    """Let the installed package that declares the namespace of an id register its environments."""
+    namespace = env_id.rpartition("/")[0]
+    if namespace and ":" not in env_id:
+        for entry in entry_points(group="gymnasium.envs", name=namespace):
+            entry.load()()
 
 
 def near_misses(env_id: str, known: list[str]) -> list[str]:
