@@ -18,6 +18,7 @@ from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
 EXIT = -1  # action number of an exit pair
 GUARD_TOLERANCE = 1e-9  # by which a guarded outcome may pass its limit, relative
+EXITS = 1e-10  # probability of leaving through an exit above which a policy is no plan
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +30,7 @@ class Family:
     tilt: FloatArray  # (b, guards)
     inverse: FloatArray  # (b, S, S)
     values: FloatArray  # (b, S) of the priced return
-    measures: FloatArray  # (m, b, S) changes and, with guards, return and guarded outcomes from each state on
+    measures: FloatArray  # (m, b, S) what completions are measured in, from each state on
     losses: FloatArray  # (b, pairs) what taking a pair once loses, at least 0
 
 
@@ -42,7 +43,7 @@ class Completions:
     changes: FloatArray  # (b,)
     returns: FloatArray  # (b,)
     guarded: FloatArray  # (b, guards)
-    real: BoolArray  # (b,) it is a plan: it uses no exit and keeps every guard
+    real: BoolArray  # (b,) it is a plan: it leaves through no exit and keeps every guard
     feasible: BoolArray  # (b,) some policy of the node ends
     origin: IntArray  # (b,) row in the call that made it
 
@@ -58,10 +59,17 @@ def priced(problem: FrontierProblem, price: FloatArray, tilt: FloatArray) -> Flo
 
 
 def measured(problem: FrontierProblem) -> FloatArray:
-    """(m, pairs) what completions are measured in: changes and, with guards, return and guarded outcomes."""
+    """(2 + m, pairs) what completions are measured in: changes, exits taken, return (with guards) and each guard."""
+    exits = (problem.action == EXIT).astype(np.float64)
     if not len(problem.limits):
-        return problem.cost[None]
-    return np.concatenate([problem.cost[None], problem.reward[None], problem.guards])
+        return np.stack([problem.cost, exits]) if has_exits(problem) else problem.cost[None]
+    return np.concatenate([np.stack([problem.cost, exits, problem.reward]), problem.guards])
+
+
+def keeps_guards(problem: FrontierProblem, guarded: FloatArray) -> BoolArray:
+    """Whether outcomes (m, …) are within their limits."""
+    limits = problem.limits + GUARD_TOLERANCE * (1.0 + np.abs(problem.limits))
+    return np.asarray((guarded <= limits.reshape(-1, *(1,) * (guarded.ndim - 1))).all(axis=0))
 
 
 def family_of(problem: FrontierProblem, choice: IntArray, price: FloatArray, tilt: FloatArray) -> Family:
@@ -85,7 +93,7 @@ def complete(
     active: BoolArray,
 ) -> Completions:
     """Policy iteration from `choice`, over active pairs of states not fixed; `parent` are rows of the family."""
-    choice, feasible = _ending(problem, choice, fixed)
+    choice, feasible = made_to_end(problem, choice, fixed)
     weights = priced(problem, price, tilt)
     before, inverse = family.choice[parent], family.inverse[parent]
     same = (family.price[parent] == price) & (family.tilt[parent] == tilt).all(axis=1)
@@ -114,7 +122,7 @@ def complete(
 
 def _pays_for_ever(problem: FrontierProblem, choice: IntArray) -> BoolArray:
     """(b,) where a guard's price makes a loop pay, so that this price gives no bound."""
-    if not len(problem.limits) or not _has_exits(problem):
+    if not len(problem.limits) or not has_exits(problem):
         return np.zeros(len(choice), dtype=np.bool_)
     return np.array([not ends_everywhere(problem, row) for row in choice], dtype=np.bool_)
 
@@ -138,22 +146,15 @@ def _measure(
             spread = np.broadcast_to(weight, (len(rows), problem.n_pairs))
             values = switched_values(problem, inverse, measure[parent[rows]], before, choice[rows], spread)
             sum_[rows] = values @ problem.initial
-    real = ends & ~uses_exit(problem, choice)
-    returns = sums[1] if len(weights) > 1 else total + price * sums[0]
-    if len(weights) > 1:
-        real &= (sums[2:] <= problem.limits[:, None] + GUARD_TOLERANCE * (1.0 + np.abs(problem.limits[:, None]))).all(0)
-    return Completions(choice, total, sums[0], returns, sums[2:].T, real, feasible, np.arange(len(choice)))
+    returns = sums[2] if len(problem.limits) else total + price * sums[0]
+    real = ends & keeps_guards(problem, sums[3:]) & (sums[1] < EXITS if len(weights) > 1 else True)
+    return Completions(choice, total, sums[0], returns, sums[3:].T, real, feasible, np.arange(len(choice)))
 
 
-def uses_exit(problem: FrontierProblem, choice: IntArray) -> BoolArray:
-    """(b,) whether a policy uses an exit pair."""
-    return np.asarray((problem.action[choice] == EXIT).any(axis=1))
-
-
-def _ending(problem: FrontierProblem, choice: IntArray, fixed: BoolArray) -> tuple[IntArray, BoolArray]:
+def made_to_end(problem: FrontierProblem, choice: IntArray, fixed: BoolArray) -> tuple[IntArray, BoolArray]:
     """Policies made to end by exits in states that would stay for ever; False where fixed decisions alone do."""
     feasible = np.ones(len(choice), dtype=np.bool_)
-    if not _has_exits(problem):
+    if not has_exits(problem):
         return choice, feasible
     exits = problem.first[1:] - 1
     choice = choice.copy()
@@ -165,7 +166,8 @@ def _ending(problem: FrontierProblem, choice: IntArray, fixed: BoolArray) -> tup
     return choice, feasible
 
 
-def _has_exits(problem: FrontierProblem) -> bool:
+def has_exits(problem: FrontierProblem) -> bool:
+    """Whether every state has an exit as its last pair."""
     return bool(problem.n_pairs) and int(problem.action[problem.first[1] - 1]) == EXIT
 
 

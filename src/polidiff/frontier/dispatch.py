@@ -6,12 +6,16 @@ from polidiff.frontier.clock import Clock
 from polidiff.frontier.guarded import solve_guarded
 from polidiff.frontier.setting import Setting
 from polidiff.frontier.solve import Effort, Solved, solve_frontier
+from polidiff.frontier.states import solve_states
 
 
 def solve_setting(
     setting: Setting, effort: Effort, clock: Clock, budget: float | None, max_states: int | None
 ) -> Solved:
     """Plans of a setting with what is proven about each."""
-    if setting.limits:
-        return solve_guarded(setting.problem, tuple(limit.text for limit in setting.limits), effort, clock, budget)
+    texts = tuple(limit.text for limit in setting.limits)
+    if max_states is not None:
+        return solve_states(setting.problem, max_states, effort, clock, budget, texts)
+    if texts:
+        return solve_guarded(setting.problem, texts, effort, clock, budget)
     return solve_frontier(setting.problem, effort, clock, budget)

@@ -27,8 +27,8 @@ class Widened:
         return Archive(archive.changes, archive.returns, self.number[archive.choices], archive.tolerance)
 
     def narrow(self, archive: Archive) -> Archive:
-        """An archive in the numbers of the narrower problem."""
-        back = np.zeros(self.problem.n_pairs, dtype=np.int64)
+        """An archive in the numbers of the narrower problem; exits are taken only where no plan goes: any pair will do."""
+        back = self.narrower.first[self.problem.state]
         back[self.number] = np.arange(len(self.number))
         return Archive(archive.changes, archive.returns, back[archive.choices], archive.tolerance)
 

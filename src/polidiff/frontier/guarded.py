@@ -65,7 +65,7 @@ def solve_guarded(
 
 
 def _price_grid(problem: FrontierProblem, texts: tuple[str, ...], budget: float | None) -> list[Prices]:
-    """Dual prices at a few numbers of changes up to the budget, the last without a limit on changes if there is none."""
+    """Dual prices at a few numbers of changes; without a budget the last ones have no limit on changes."""
     free = _relaxed(problem, None)
     if free is None:
         raise InfeasibleError(_binding(problem, texts))

@@ -16,7 +16,7 @@ import numpy as np
 
 from polidiff.frontier.archive import Archive
 from polidiff.frontier.clock import Clock
-from polidiff.frontier.completion import EXIT, GUARD_TOLERANCE, uses_exit
+from polidiff.frontier.completion import EXIT, EXITS, keeps_guards
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.values import fundamental
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
@@ -30,7 +30,7 @@ class Neighbours:
 
     own_changes: FloatArray  # (b,)
     own_returns: FloatArray  # (b,)
-    own_valid: BoolArray  # (b,) the plan itself keeps the guards and uses no exit
+    own_valid: BoolArray  # (b,) the plan itself keeps the guards and leaves through no exit
     changes: FloatArray  # (b, pairs)
     returns: FloatArray  # (b, pairs)
     valid: BoolArray  # (b, pairs) the decision differs, is reached, the plan still ends and keeps the guards
@@ -40,7 +40,8 @@ def neighbours(problem: FrontierProblem, choices: IntArray) -> Neighbours:
     """Changes and return of policies (b, S) and of every one-decision neighbour."""
     inverse = fundamental(problem, choices)
     visits = problem.initial @ inverse
-    weights = np.concatenate([problem.cost[None], problem.reward[None], problem.guards])
+    exits = (problem.action == EXIT).astype(np.float64)
+    weights = np.concatenate([np.stack([problem.cost, problem.reward, exits]), problem.guards])
     values = np.einsum("bst,kbt->kbs", inverse, weights[:, choices])
     ahead = (problem.transitions @ values.reshape(-1, problem.n_states).T).T.reshape(len(weights), len(choices), -1)
     advantage = weights[:, None, :] + ahead - values[:, :, problem.state]
@@ -48,21 +49,13 @@ def neighbours(problem: FrontierProblem, choices: IntArray) -> Neighbours:
     left += np.take_along_axis(1.0 - left, choices, axis=1)[:, problem.state]
     reached = visits[:, problem.state]
     valid = (left > 1e-9) & (reached > 1e-12) & (choices[:, problem.state] != np.arange(problem.n_pairs))
-    valid &= _without_exits(problem, choices)
+    valid &= problem.action != EXIT
     factor = np.where(valid, reached / np.where(valid, left, 1.0), 0.0)
     own = np.einsum("kbs,s->kb", values, problem.initial)
     points = own[:, :, None] + factor * advantage
-    limits = problem.limits + GUARD_TOLERANCE * (1.0 + np.abs(problem.limits))
-    kept = (points[2:] <= limits[:, None, None]).all(axis=0)
-    own_valid = (own[2:] <= limits[:, None]).all(axis=0) & ~uses_exit(problem, choices)
+    kept = keeps_guards(problem, points[3:]) & (points[2] < EXITS)
+    own_valid = keeps_guards(problem, own[3:]) & (own[2] < EXITS)
     return Neighbours(own[0], own[1], own_valid, points[0], points[1], valid & kept)
-
-
-def _without_exits(problem: FrontierProblem, choices: IntArray) -> BoolArray:
-    """(b, pairs) whether a plan uses no exit once it takes a pair."""
-    exits = problem.action[choices] == EXIT
-    others = exits.sum(axis=1)[:, None] - exits[:, problem.state]
-    return np.asarray((others == 0) & (problem.action != EXIT))
 
 
 def returns_to_self(problem: FrontierProblem, inverse: FloatArray) -> FloatArray:

@@ -97,6 +97,27 @@ def solved_values(problem: FrontierProblem, choices: IntArray, weights: FloatArr
     return np.asarray(np.linalg.solve(system, chosen[:, :, None])[:, :, 0])
 
 
+def max_visits(problem: FrontierProblem) -> FloatArray:
+    """(S,) the most expected visits of each state under any policy, where every policy ends: one optimum per state."""
+    count = problem.n_states
+    most = np.zeros(count)
+    size = max(1, 4_000_000 // count**2)
+    for start in range(0, count, size):
+        targets = np.arange(start, min(start + size, count))
+        weights = (problem.state[None, :] == targets[:, None]).astype(np.float64)
+        choice = np.repeat(problem.first[:-1][None], len(targets), axis=0)
+        going = np.arange(len(targets))
+        values = np.zeros((len(targets), count))
+        while going.size:
+            values[going] = solved_values(problem, choice[going], weights[going])
+            quality = pair_values(problem, weights[going], values[going])
+            best, better = greedy_switches(problem, quality, values[going], choice[going], None)
+            choice[going] = np.where(better, best, choice[going])
+            going = going[better.any(axis=1)]
+        most[targets] = values @ problem.initial
+    return most
+
+
 def ends_everywhere(problem: FrontierProblem, choice: IntArray) -> bool:
     """Whether a policy ends for sure from every state, by its graph."""
     return bool(ending_states(problem.links[choice], problem.leaks[choice]).all())
