@@ -115,3 +115,11 @@ def test_reading_the_data_brings_in_neither_the_package_nor_its_libraries():
         "print(sorted({'icu_sepsis', 'gym', 'gymnasium', 'pandas', 'matplotlib'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout.strip() == "[]"
+
+
+def test_a_file_of_the_same_name_beside_the_script_does_not_hide_the_package(tmp_path):
+    (tmp_path / "icu_sepsis.py").write_text(
+        "from polidiff.domains import icu_sepsis; print(icu_sepsis.world().n_states)"
+    )
+    done = subprocess.run([sys.executable, tmp_path / "icu_sepsis.py"], capture_output=True, text=True)
+    assert done.stdout.strip() == "716", done.stderr

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from importlib.util import find_spec
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import numpy as np
@@ -135,7 +135,8 @@ def _readable(centres: FloatArray, sofa: FloatArray) -> FloatArray:
 
 
 def _assets() -> Path:
-    found = find_spec("icu_sepsis")
-    if found is None or found.origin is None:
-        raise MissingExtraError("icu-sepsis", "icu")
-    return Path(found.origin).parent / "envs" / "assets"
+    try:
+        package = distribution("icu-sepsis")  # by the installed package: a user's own file of that name is not it
+    except PackageNotFoundError:
+        raise MissingExtraError("icu-sepsis", "icu") from None
+    return Path(str(package.locate_file("icu_sepsis"))) / "envs" / "assets"

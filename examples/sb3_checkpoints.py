@@ -1,0 +1,16 @@
+"""What did 4,000 more steps of training teach? Two checkpoints of a Stable-Baselines3 model on CartPole."""
+
+from tempfile import TemporaryDirectory
+
+from stable_baselines3 import PPO
+
+from polidiff import Simulator, as_policy, explain
+
+model = PPO("MlpPolicy", "CartPole-v1", n_steps=512, seed=0, device="cpu")
+with TemporaryDirectory() as folder:
+    model.learn(2_000).save(f"{folder}/early.zip")
+    model.learn(4_000).save(f"{folder}/late.zip")
+    early, late = (as_policy(f"{folder}/{name}.zip", greedy=True, trust=True) for name in ("early", "late"))
+
+world = Simulator("CartPole-v1", return_name="steps in balance")
+print(explain(world, early, late, starts=100, max_steps=100_000))
