@@ -148,6 +148,16 @@ def test_the_path_is_nested_and_its_errors_fall() -> None:
     assert len(model.rule_path(X, y, max_rules=1)) == 2
 
 
+def test_costs_chosen_by_cross_validation_keep_noise_out_of_the_rules() -> None:
+    rng = np.random.default_rng(12)
+    X = rng.random((300, 3))
+    y = ((X[:, 0] < 0.4) ^ (rng.random(300) < 0.15)).astype(int)
+    tuned = RuleClassifier(clause_cost="auto", random_state=0).fit(X, y)
+    assert [rule.features for rule, _ in tuned.decision_list_] == [("x0",)]
+    assert tuned.clause_cost_ > 1e-3
+    assert len(RuleClassifier().fit(X, y).decision_list_) > 3
+
+
 def test_the_same_seed_gives_the_same_rules_above_the_sample_size() -> None:
     rng = np.random.default_rng(10)
     X = rng.random((4000, 3))

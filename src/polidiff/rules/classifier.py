@@ -17,9 +17,12 @@ from polidiff.records.arrays import AnyArray, FloatArray
 from polidiff.records.rule import Rule
 from polidiff.rules.generate import Clock, GenerationOptions
 from polidiff.rules.lists import DecisionList, predict, shorten
-from polidiff.rules.peeling import PeelingOptions, Stage, peel, stage_objective, stage_rows
+from polidiff.rules.peeling import PeelingOptions, Stage, list_loss, peel, stage_objective, stage_rows
 from polidiff.rules.proof import ProofOptions
 from polidiff.rules.table import Table, as_table
+from polidiff.rules.tuning import choose_cost
+
+DEFAULT_COST = 1e-3  # of a clause, as a share of the weight
 
 
 class RuleWarning(UserWarning):
@@ -40,7 +43,9 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     clause_cost, literal_cost : float
-        :math:`c_0, c_1`: the share of the weight that one more clause or literal must explain.
+        :math:`c_0, c_1`: the share of the weight that one more clause or literal must explain. `clause_cost="auto"`
+        chooses the clause cost by inner cross-validation; `literal_cost` is then what a literal costs when a clause
+        costs 0.001, and is scaled with it.
     overlap_cost : float
         What covering a row of a class already told costs, as a share of its weight. 0: rules are read in order only;
         1: every rule stands on its own.
@@ -70,6 +75,8 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):
     objective_, bound_, gap_ : float, float or None, float or None
         The sum above over all stages; a proven lower bound of it given the order of peeling and, for later stages, the
         rules before; and (objective_ − bound_) / objective_. None unless proven.
+    clause_cost_ : float
+        The cost of a clause that was used.
     messages_ : tuple of str
         Why a class has no rules, and what to change.
 
@@ -84,7 +91,7 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         *,
-        clause_cost: float = 1e-3,
+        clause_cost: Any = DEFAULT_COST,
         literal_cost: float = 3e-4,
         overlap_cost: float = 0.25,
         max_rules: int | None = None,
@@ -120,10 +127,12 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):
         self.classes_, truth = np.unique(y, return_inverse=True)
         order, self.default_class_ = _peeling_order(self, truth, weight)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        options, names = _options(self, float(weight.sum())), [str(label) for label in self.classes_]
+        self.clause_cost_ = _tuned(self, table, truth, weight, order, clock=clock, rng=rng)
+        options = _options(self, float(weight.sum()), cost=self.clause_cost_, budget=self.proof_budget)
+        names = [str(label) for label in self.classes_]
         stages = peel(table, truth, weight, order, options, names=names, clock=clock, rng=rng)
         if self.max_rules is not None and sum(len(stage.rules) for stage in stages) > self.max_rules:
-            stages = _cut(self, stages, table, truth, weight)
+            stages = _cut(self, stages, options, table, truth, weight)
         _store(self, stages, options.total)
         return self
 
@@ -168,6 +177,8 @@ def _in_steady_unit(weight: FloatArray) -> FloatArray:
 def _check_options(model: RuleClassifier) -> None:
     for name in ("clause_cost", "literal_cost", "overlap_cost"):
         value = getattr(model, name)
+        if name == "clause_cost" and isinstance(value, str) and value == "auto":
+            continue
         if not (isinstance(value, int | float) and value >= 0 and np.isfinite(value)):
             raise InvalidOptionError(f"{name} must be a number of at least 0; got {value!r}")
     if model.max_rules is not None and model.max_rules < 0:
@@ -180,17 +191,44 @@ def _check_options(model: RuleClassifier) -> None:
         raise InvalidOptionError(f"max_samples must be at least 2; got {model.max_samples!r}")
 
 
-def _options(model: RuleClassifier, total: float) -> PeelingOptions:
+def _options(model: RuleClassifier, total: float, *, cost: float, budget: int) -> PeelingOptions:
+    """Options of the stages when a clause costs `cost` of the total weight."""
+    scale = cost / DEFAULT_COST if model.clause_cost == "auto" else 1.0
     return PeelingOptions(
-        clause_cost=model.clause_cost * total,
-        literal_cost=model.literal_cost * total,
+        clause_cost=cost * total,
+        literal_cost=model.literal_cost * scale * total,
         total=total,
         overlap_cost=model.overlap_cost,
         max_bins=model.max_bins,
         max_samples=model.max_samples,
         refine=model.refine,
-        generation=GenerationOptions(max_rules=model.max_rules, proof=ProofOptions(budget=model.proof_budget)),
+        generation=GenerationOptions(max_rules=model.max_rules, proof=ProofOptions(budget=budget)),
     )
+
+
+def _tuned(
+    model: RuleClassifier,
+    table: Table,
+    truth: AnyArray,
+    weight: FloatArray,
+    order: list[int],
+    *,
+    clock: Clock,
+    rng: Any,
+) -> float:
+    """The cost of a clause: as given, or chosen by cross-validation."""
+    if model.clause_cost != "auto":
+        return float(model.clause_cost)
+    names = [str(label) for label in model.classes_]
+
+    def loss(cost: float, train: AnyArray, test: AnyArray) -> float:
+        options = _options(model, float(weight[train].sum()), cost=cost, budget=0)
+        options = replace(options, generation=replace(options.generation, rounds=8, patience=2, progress=1e-3))
+        known = [label for label in order if (truth[train] == label).any()]
+        stages = peel(table.take(train), truth[train], weight[train], known, options, names=names, clock=clock, rng=rng)
+        return list_loss(table.take(test), truth[test], weight[test], stages, _default_index(model))
+
+    return choose_cost(truth, weight, loss, rng) if order else DEFAULT_COST
 
 
 def _peeling_order(model: RuleClassifier, truth: AnyArray, weight: FloatArray) -> tuple[list[int], Any]:
@@ -211,11 +249,16 @@ def _listed(model: RuleClassifier, stages: tuple[Stage, ...]) -> tuple[tuple[Rul
 
 
 def _cut(
-    model: RuleClassifier, stages: tuple[Stage, ...], table: Table, truth: AnyArray, weight: FloatArray
+    model: RuleClassifier,
+    stages: tuple[Stage, ...],
+    options: PeelingOptions,
+    table: Table,
+    truth: AnyArray,
+    weight: FloatArray,
 ) -> tuple[Stage, ...]:
     """The stages with `max_rules` rules in all, their objectives counted again."""
     kept = set(_shortened(_listed(model, stages), model, table, truth, weight)[model.max_rules or 0])
-    options, first = _options(model, float(weight.sum())), 0
+    first = 0
     cut: list[Stage] = []
     for stage in stages:
         rules = tuple(rule for k, rule in enumerate(stage.rules, first) if k in kept)
@@ -242,5 +285,10 @@ def _shortened(
 ) -> tuple[tuple[int, ...], ...]:
     cover = np.array([table.covered_by(rule) for rule, _ in listed]).reshape(len(listed), table.rows)
     told = np.array([np.searchsorted(model.classes_, label) for _, label in listed], dtype=np.int64)
+    return shorten(cover, told, truth, weight, _default_index(model))
+
+
+def _default_index(model: RuleClassifier) -> int:
+    """Where the default class stands among the classes, -1 when it is not one of them."""
     known = np.flatnonzero(model.classes_ == model.default_class_)
-    return shorten(cover, told, truth, weight, int(known[0]) if len(known) else -1)
+    return int(known[0]) if len(known) else -1

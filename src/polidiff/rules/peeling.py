@@ -16,6 +16,7 @@ from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.rule import Rule
 from polidiff.rules.generate import Clock, GenerationOptions, generate, search
 from polidiff.rules.grid import Grid, make_grid
+from polidiff.rules.lists import first_matches
 from polidiff.rules.problem import Problem, make_problem
 from polidiff.rules.refine import Rows, prune, refine
 from polidiff.rules.table import Table
@@ -132,6 +133,13 @@ def stage_objective(rows: Rows, rules: Sequence[Rule], options: PeelingOptions) 
         total += options.clause_cost + options.literal_cost * rule.literals
         missed[cover] = False
     return total + float(rows.gain[missed].sum())
+
+
+def list_loss(table: Table, truth: IntArray, weight: FloatArray, stages: Sequence[Stage], default: int) -> float:
+    """Share of the weight that the decision list of the stages tells wrong."""
+    rules = [rule for stage in stages for rule in stage.rules]
+    told = np.array([*(stage.label for stage in stages for _ in stage.rules), default])
+    return float(weight[told[first_matches(table, rules)] != truth].sum() / weight.sum())
 
 
 def _why_empty(problem: Problem, name: str, options: PeelingOptions) -> str:
