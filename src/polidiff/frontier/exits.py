@@ -27,7 +27,7 @@ class Widened:
         return Archive(archive.changes, archive.returns, self.number[archive.choices], archive.tolerance)
 
     def narrow(self, archive: Archive) -> Archive:
-        """An archive in the numbers of the narrower problem; exits are taken only where no plan goes: any pair will do."""
+        """An archive in the numbers of the narrower problem; where no plan goes, an exit becomes any pair."""
         back = self.narrower.first[self.problem.state]
         back[self.number] = np.arange(len(self.number))
         return Archive(archive.changes, archive.returns, back[archive.choices], archive.tolerance)
