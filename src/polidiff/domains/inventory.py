@@ -2,8 +2,8 @@ r"""Stock with a season and an order on the way.
 
 Demand in a period is Poisson with a mean that depends on the season (low, middle, high); what is asked for and not in
 stock is lost. An order arrives one period later, so that the state is the stock, the order on the way and the season.
-Every unit sold pays a price; every unit held over, every unit ordered, every order and every unit asked for in vain
-cost. In every period the season ends for good with a small probability, which ends the episode.
+Every unit sold pays a price; every unit held over, every unit ordered and every unit asked for in vain cost. In every
+period the shop closes for good with a small probability, which ends the episode.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from polidiff.frontier.rule_plans.moves import Move
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.worlds.tabular import TabularMDP
 
-SEASONS = (4.0, 8.0, 14.0)  # mean demand
+SEASONS = (2.0, 4.0, 7.0)  # mean demand
 TURN = 0.1  # chance that the season moves on in a period
-PRICE, HOLDING, UNIT, ORDER, LOST = 10.0, 0.5, 4.0, 6.0, 4.0
+PRICE, HOLDING, UNIT, LOST = 10.0, 0.5, 4.0, 4.0
 CLOSING = 0.01
 
 
-def world(room: int = 24, largest: int = 16, lot: int = 2) -> TabularMDP:
+def world(room: int = 20, largest: int = 10, lot: int = 1) -> TabularMDP:
     """A table over stock 0 … room, an order on the way of 0, lot, …, largest, and three seasons; then "closed".
 
     >>> small = world(6, 4, 2)
@@ -40,7 +40,7 @@ def world(room: int = 24, largest: int = 16, lot: int = 2) -> TabularMDP:
     for state, (stock, coming, season) in enumerate(states):
         sales, left = _period(stock, coming, room, demand[season])
         for action, order in enumerate(orders):
-            rewards[state, action] = sales - UNIT * order - ORDER * (order > 0)
+            rewards[state, action] = sales - UNIT * order
             rows, columns, data = entries[action]
             for units, chance in left.items():
                 for turned, share in ((season, 1 - TURN), ((season + 1) % 3, TURN)):
@@ -61,14 +61,14 @@ def world(room: int = 24, largest: int = 16, lot: int = 2) -> TabularMDP:
     )  # fmt: skip
 
 
-def current(room: int = 24, largest: int = 16, lot: int = 2) -> IntArray:
+def current(room: int = 20, largest: int = 10, lot: int = 1) -> IntArray:
     """Order a few units whenever the stock runs low, whatever is on the way and whatever the season."""
     orders = list(range(0, largest + 1, lot))
     few = min(range(len(orders)), key=lambda k: abs(orders[k] - largest / 4))
     return np.array([few if stock <= room // 4 else 0 for stock, _, _ in _states(room, orders)] + [0])
 
 
-def order_up_to(targets: list[int], largest: int = 16, lot: int = 2) -> list[Move]:
+def order_up_to(targets: list[int], largest: int = 10, lot: int = 1) -> list[Move]:
     """Moves "order up to U": as many lots as bring stock and order on the way nearest to U from below."""
 
     def wanted(target: int) -> Move:

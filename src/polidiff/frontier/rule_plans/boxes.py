@@ -122,7 +122,10 @@ def _grow(
 
 
 def _intervals(finder: BoxFinder, weights: AnyArray, nodes: _Nodes) -> tuple[AnyArray, ...]:
-    """Best interval, prefix and suffix of every feature, the interval for two more prices of negative weight: (N, 5, d) each."""
+    """Best interval, prefix and suffix of every feature, and the interval at two more prices of negative weight.
+
+    First and last cell, sum and positive sum, (N, 5, d) each; share of positive weight (N,).
+    """
     d, width = len(finder.sizes), finder.width
     inside = weights[nodes.move] * nodes.cover
     plus = (np.maximum(inside, 0) @ finder.indicator).reshape(-1, d, width)

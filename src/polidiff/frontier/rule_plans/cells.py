@@ -1,6 +1,6 @@
-"""Cells of features, and boxes of cells.
+r"""Cells of features, and boxes of cells.
 
-Each numeric feature is cut at :math:`t_1 < \\dots < t_m`; a value falls in cell :math:`\\#\\{k : t_k \\le x\\}`. A box is
+Each numeric feature is cut at :math:`t_1 < \dots < t_m`; a value falls in cell :math:`\#\{k : t_k \le x\}`. A box is
 an interval of cells for some of the features. A category becomes one column per value with the cells "other" and
 "this one".
 """
@@ -108,7 +108,7 @@ def make_cells(world: TabularMDP, weight: FloatArray, *, cuts: int = 24) -> Cell
     kept = [k for k, axis in enumerate(axes) if axis.cells > 1]
     if not kept:
         raise InvalidWorldError(
-            f"rules need a feature that differs between states; all of {', '.join(world.feature_names[:8])} are constant"
+            f"rules need a feature that differs between states; {', '.join(world.feature_names[:8])} are constant"
         )
     codes_table = np.stack([columns[k] for k in kept], axis=1).astype(np.int64)
     sizes = np.array([axes[k].cells for k in kept])

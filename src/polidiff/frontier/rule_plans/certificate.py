@@ -21,7 +21,7 @@ from polidiff.frontier.clock import Clock
 from polidiff.frontier.rule_plans.lists import Problem, RuleList, Scored
 from polidiff.frontier.rule_plans.search import Landmarks
 from polidiff.frontier.rule_plans.values import best_choices, relaxed_optimum
-from polidiff.records.arrays import BoolArray, IntArray
+from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
 TOLERANCE = 1e-10  # of the range: a node whose bound is within this of the best list is closed
 
@@ -60,6 +60,12 @@ def node_budget(size: int) -> int:
     return int(min(20_000, 3e7 / max(size, 1) ** 2)) if size <= 600 else 0
 
 
+def _set_budget(problem: Problem) -> int:
+    """Sets of moves to solve the process for: a few seconds of factorisations."""
+    size = problem.model.size
+    return int(min(2000, 2e10 / size**3 if problem.model.dense else 30))
+
+
 def _bound(
     problem: Problem, marks: Landmarks, known: Scored, rules: int, *, gap: float, nodes: int, clock: Clock
 ) -> Bound:
@@ -68,7 +74,7 @@ def _bound(
 
     if near(marks.ceiling):
         return Bound(marks.ceiling, known, 0, "optimum")
-    free, solved = any_states(problem, marks, rules, most=max(100, nodes // 10), clock=clock)
+    free, solved = any_states(problem, marks, rules, most=_set_budget(problem), clock=clock)
     free = min(free, marks.ceiling)
     roots = (problem.keep + 1) ** rules
     if near(free) or roots > nodes or clock.over():
@@ -134,7 +140,7 @@ class _Node:
     moves: tuple[int, ...]
     ranges: IntArray  # (rules, 4, d)
     rows: IntArray  # (n,) best relaxed plan
-    visits: IntArray  # (n,) of that plan
+    visits: FloatArray  # (n,) of that plan
 
 
 @dataclass(eq=False)
@@ -147,7 +153,7 @@ class _Tree:
     nodes: int = 0
     closed: float = -np.inf  # largest bound of a node that was closed within the tolerance
     ticket: count[int] = field(default_factory=count)
-    solved: dict[bytes, tuple[float, IntArray, IntArray] | None] = field(default_factory=dict)
+    solved: dict[bytes, tuple[float, IntArray, FloatArray] | None] = field(default_factory=dict)
 
     def push(self, moves: tuple[int, ...], ranges: IntArray, warm: IntArray) -> None:
         """Bound a node and keep it if it may hold something better."""
@@ -210,7 +216,7 @@ class _Tree:
             part[1] = np.minimum(part[1], part[3])
             self.push(node.moves, ranges, node.rows)
 
-    def undecided(self, node: _Node) -> IntArray:
+    def undecided(self, node: _Node) -> FloatArray:
         """(rules, 2, d) how much hangs on each range: its width, and the visits to states it leaves open."""
         ranges, codes = node.ranges, self.codes
         width = np.stack([ranges[:, 1] - ranges[:, 0], ranges[:, 3] - ranges[:, 2]], axis=1)

@@ -157,11 +157,10 @@ def _problem(world: TabularMDP, current: Any, request: Request) -> Problem:
 def _frame(world: TabularMDP, current: Any, problem: Problem, marks: Landmarks) -> tuple[Frame, tuple[str, ...]]:
     now = marks.current.expected_return
     try:
-        optimum, warnings = best_policy(world).expected_return, ()
+        return Frame(world, current, problem, now, best_policy(world).expected_return, marks.span), ()
     except UnboundedReturnError as error:
-        optimum = marks.ceiling
-        warnings = (f"share is of the best use of these moves, because over all actions {error}",)
-    return Frame(world, current, problem, now, optimum, marks.span), warnings
+        warning = f"share is of the best use of these moves, because over all actions {error}"
+        return Frame(world, current, problem, now, marks.ceiling, marks.span), (warning,)
 
 
 def _stats(

@@ -95,15 +95,19 @@ class Problem:
             return False
         return self.max_literals is None or self.literals(rules) <= self.max_literals
 
+    def value(self, rules: RuleList) -> tuple[float, float]:
+        """Exact return and changes of a list, short enough or not."""
+        plan = self.plan(rules)
+        key = plan.tobytes()
+        if key not in self._plans:
+            self._plans[key] = value_of(self.model, plan)
+        return self._plans[key]
+
     def score(self, rules: RuleList) -> Scored:
         """The list with its exact return, remembered."""
         known = self._values.get(rules)
         if known is None:
-            plan = self.plan(rules)
-            key = plan.tobytes()
-            if key not in self._plans:
-                self._plans[key] = value_of(self.model, plan)
-            total, changes = self._plans[key]
+            total, changes = self.value(rules)
             known = Scored(rules, total, changes, self.literals(rules))
             self._values[rules] = known
         return known

@@ -11,6 +11,7 @@ so that every plan has the same return in the smaller process. A plan is a choic
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,9 @@ from scipy import sparse
 from scipy.sparse import linalg as sparse_linalg
 
 from polidiff.frontier.rule_plans.moves import MoveSet
+from polidiff.frontier.rule_plans.staying import ending, leaking
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
-from polidiff.worlds.graph import reachable_from, surely_ending
+from polidiff.worlds.graph import reachable_from
 from polidiff.worlds.tabular import TabularMDP
 
 DENSE_UP_TO = 1200
@@ -75,9 +77,12 @@ class ChoiceModel:
         """Whether the plan surely ends from every start."""
         if not self.loops:
             return True
-        moves = sparse.csr_array(self.transitions[rows])
-        leak = np.asarray(moves.sum(axis=1)).ravel() < 1 - 1e-9
-        return bool(surely_ending(moves, leak)[self.initial > 0].all())
+        return bool(ending(self.transitions[rows])[self.initial > 0].all())
+
+    @cached_property
+    def leaks(self) -> BoolArray:
+        """(rows,) which rows may end the episode."""
+        return leaking(self.transitions)
 
 
 def choice_model(world: TabularMDP, moves: MoveSet) -> ChoiceModel:

@@ -102,8 +102,8 @@ def resolve_moves(
     rows = [_targets(world, move, top, fallback) for move in listed]
     choice = np.stack([np.where(open_, row, -1) for row in rows])
     if isinstance(moves, str):
-        some = (choice >= 0).any(axis=1)
-        listed, choice = [move for move, kept in zip(listed, some, strict=True) if kept], choice[some]
+        some = np.flatnonzero((choice >= 0).any(axis=1))
+        listed, choice = [listed[k] for k in some], choice[some]
     _check_possible(listed, choice)
     choice = np.where((choice == top) & sure, world.n_actions, choice)
     keep = np.where(open_, world.n_actions, -1)
@@ -197,12 +197,13 @@ def _component(world: TabularMDP, component: str, top: IntArray) -> tuple[FloatA
 
 def _wanted_levels(world: TabularMDP, move: Move) -> FloatArray:
     wanted = move.wanted(world.features) if callable(move.wanted) else move.wanted
+    levels = np.asarray(wanted, dtype=np.float64)
     try:
-        return np.broadcast_to(np.asarray(wanted, dtype=np.float64), (world.n_states,))
+        return np.broadcast_to(levels, (world.n_states,))
     except ValueError:
         raise InvalidOptionError(
             f"move {move.name!r} must want one level, or one for each of {world.n_states} states; got shape "
-            f"{np.shape(wanted)}"
+            f"{levels.shape}"
         ) from None
 
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.frontier.rule_plans.lists import Problem, RuleList, Scored
-from polidiff.frontier.rule_plans.values import value_of
 from polidiff.policies import as_policy, one_hot, top_actions
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.interval import Interval
@@ -107,7 +106,7 @@ def _told(frame: Frame, rules: RuleList, acts: list[BoolArray], visits: FloatArr
                 move=moves.names[move],
                 applicable=float(weight[here].sum()) / mass if mass > 0 else 0.0,
                 changes=float((visits * changed)[here].sum()),
-                without=value_of(problem.model, problem.plan(rest))[0],
+                without=problem.value(rest)[0],
             )
         )
         left = left & ~here

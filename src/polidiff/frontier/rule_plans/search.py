@@ -221,7 +221,7 @@ class _Searcher:
             yield move, box[:index] + box[index + 1 :]
 
     def trim(self, scored: Scored, size: int) -> Scored:
-        """Equal return with fewer changes, then fewer literals: bounds moved and rules dropped while nothing is lost."""
+        """Equal return with fewer changes, then fewer literals: move bounds and drop rules while nothing is lost."""
         while not self.clock.over():
             rules = scored.rules
             near = {rules[:k] + rules[k + 1 :]: None for k in range(len(rules))}

@@ -67,7 +67,7 @@ def baselines(
     for name, found in lists.items():
         best = [start] * (max_rules + 1)
         for rules in found:
-            total = value_of(problem.model, problem.plan(rules))[0]
+            total = problem.value(rules)[0]
             for size in range(len(rules), max_rules + 1):
                 best[size] = max(best[size], total)
         made.append((name, best))
@@ -119,7 +119,7 @@ def _shortened(problem: Problem, marks: Landmarks, rules: RuleList, max_rules: i
     chosen: list[ListedRule] = []
     for _ in range(max_rules):
         rest = [rule for rule in rules if rule not in chosen]
-        values = [value_of(problem.model, problem.plan((*chosen, rule)))[0] for rule in rest]
+        values = [problem.value((*chosen, rule))[0] for rule in rest]
         chosen.append(rest[int(np.argmax(values))])
         yield tuple(chosen)
 

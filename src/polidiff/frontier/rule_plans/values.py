@@ -19,9 +19,10 @@ import numpy as np
 from scipy import linalg, sparse
 from scipy.sparse import linalg as sparse_linalg
 
+from polidiff.errors import UnboundedReturnError
 from polidiff.frontier.rule_plans.model import DAMPING, ChoiceModel
+from polidiff.frontier.rule_plans.staying import ending, reached
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
-from polidiff.worlds.graph import reachable_from, surely_ending
 
 SMALL = 80  # up to so many states neighbours are solved in full, in one batch
 STRICT = 1e-10
@@ -61,8 +62,6 @@ def value_of(model: ChoiceModel, rows: IntArray) -> tuple[float, float]:
         visits = _visits_of_reached(model, rows)
     else:
         visits = _factorised(model, rows)(model.initial, True)
-    if visits is None:
-        return -np.inf, np.inf
     total = model.constant + float(visits @ model.rewards[rows])
     return total, float(visits @ model.changed[rows])
 
@@ -111,11 +110,15 @@ def best_choices(
     scale = STRICT * max(1.0, float(np.abs(model.rewards).max(initial=0.0)))
     for _ in range(1000):
         values = _alive_values(model, rows, alive)
-        if values is None:
-            rows = _ending(model, usable, alive, None)
-            start = None
+        if values is None and start is not None:  # the given start stays for ever somewhere
+            start, rows = None, _ending(model, usable, alive, None)
             values = _alive_values(model, rows, alive)
-            assert values is not None, "a plan that ends has values"
+        if values is None:
+            raise UnboundedReturnError(
+                "the return is unbounded: with these moves a loop pays for ever. Hint: give a discount below 1, forbid "
+                "the loop with allowed=, or offer fewer moves"
+            )
+        start = None
         ahead = np.where(usable, model.rewards + model.transitions @ values, -np.inf)
         best = np.full(model.size, -np.inf)
         np.maximum.at(best, model.state_of, ahead)
@@ -146,23 +149,29 @@ def _factorised(model: ChoiceModel, rows: IntArray, damping: float = 0.0) -> Cal
     system = model.system(rows, damping)
     if model.dense:
         factors = linalg.lu_factor(system, check_finite=False, overwrite_a=True)
-        return lambda g, transposed: np.asarray(linalg.lu_solve(factors, g, trans=int(transposed), check_finite=False))
-    splu = sparse_linalg.splu(system)
+        return lambda g, transposed: np.asarray(
+            linalg.lu_solve(factors, g, trans=1 if transposed else 0, check_finite=False)
+        )
+    splu: Any = sparse_linalg.splu(system)
     return lambda g, transposed: np.asarray(splu.solve(g, "T" if transposed else "N"))
 
 
-def _visits_of_reached(model: ChoiceModel, rows: IntArray) -> FloatArray | None:
+def _visits_of_reached(model: ChoiceModel, rows: IntArray) -> FloatArray:
     """Visits of a plan that ends from the starts, solved over the states that it reaches."""
-    moves = sparse.csr_array(model.transitions[rows])
-    reached = reachable_from(moves, model.initial > 0)
-    at = np.flatnonzero(reached)
-    system = sparse.csc_array(sparse.eye_array(len(at)) - moves[at][:, at])
+    moves = model.transitions[rows]
+    at = np.flatnonzero(reached(moves, model.initial > 0))
     visits = np.zeros(model.size)
-    if model.dense:
-        visits[at] = linalg.solve(system.toarray().T, model.initial[at], check_finite=False)
-    else:
-        visits[at] = sparse_linalg.splu(system).solve(model.initial[at], "T")
-    return visits if np.isfinite(visits).all() else None
+    visits[at] = _inside(moves, at, model.initial[at], transposed=True)
+    return visits
+
+
+def _inside(moves: Any, at: IntArray, g: FloatArray, *, transposed: bool) -> FloatArray:
+    """Solution of the system of a plan over some of its states."""
+    if isinstance(moves, np.ndarray):
+        dense = np.eye(len(at)) - moves[np.ix_(at, at)]
+        return np.asarray(np.linalg.solve(dense.T if transposed else dense, g))
+    system = sparse.csc_array(sparse.eye_array(len(at)) - sparse.csr_array(moves)[at][:, at])
+    return np.asarray(sparse_linalg.splu(sparse.csc_array(system.T) if transposed else system).solve(g))
 
 
 def _in_full(model: ChoiceModel, plans: IntArray) -> FloatArray:
@@ -202,35 +211,29 @@ def _alive_values(model: ChoiceModel, rows: IntArray, alive: BoolArray) -> Float
     """Values of a plan over the states that can end, 0 elsewhere; None if it stays for ever in some of them."""
     if not model.loops:
         return _factorised(model, rows)(model.rewards[rows], False)
-    at = np.flatnonzero(alive)
-    moves = sparse.csr_array(model.transitions[rows[at]])[:, at]
-    leak = np.asarray(moves.sum(axis=1)).ravel() < 1 - 1e-9
-    if not surely_ending(moves, leak).all():
+    moves = model.transitions[rows]
+    if not ending(moves)[alive].all():
         return None
+    at = np.flatnonzero(alive)
     values = np.zeros(model.size)
-    system = sparse.csc_array(sparse.eye_array(len(at)) - moves)
-    if model.dense:
-        values[at] = linalg.solve(system.toarray(), model.rewards[rows[at]], check_finite=False)
-    else:
-        values[at] = sparse_linalg.splu(system).solve(model.rewards[rows[at]])
+    values[at] = _inside(moves, at, model.rewards[rows[at]], transposed=False)
     return values
 
 
 def _usable(model: ChoiceModel, allowed: BoolArray) -> tuple[BoolArray, BoolArray]:
     """Allowed rows after which some plan of allowed rows still ends, and the states where one does."""
     alive = np.ones(model.size, dtype=np.bool_)
-    leaks = np.asarray(model.transitions.sum(axis=1)).ravel() < 1 - 1e-9
     while True:
         usable = allowed & (model.transitions @ (~alive).astype(np.float64) <= 0) & alive[model.state_of]
-        near = _attracted(model, usable, leaks)
+        near = _attracted(model, usable)
         if (near == alive).all():
             return usable, alive
         alive = near
 
 
-def _attracted(model: ChoiceModel, usable: BoolArray, leaks: BoolArray) -> BoolArray:
+def _attracted(model: ChoiceModel, usable: BoolArray) -> BoolArray:
     near = np.zeros(model.size, dtype=np.bool_)
-    towards = usable & leaks
+    towards = usable & model.leaks
     while True:
         joined = near.copy()
         joined[model.state_of[towards]] = True
@@ -252,8 +255,7 @@ def _ending(model: ChoiceModel, usable: BoolArray, alive: BoolArray, start: IntA
         at = np.flatnonzero(usable)[::-1]
         rows[model.state_of[at]] = at
         return rows
-    leaks = np.asarray(model.transitions.sum(axis=1)).ravel() < 1 - 1e-9
-    near, towards = np.zeros(model.size, dtype=np.bool_), usable & leaks
+    near, towards = np.zeros(model.size, dtype=np.bool_), usable & model.leaks
     while True:
         at = np.flatnonzero(towards & ~near[model.state_of])[::-1]
         if not at.size:
