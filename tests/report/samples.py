@@ -175,8 +175,8 @@ def picture(cells: int = 20, names: tuple[str, str] = ("x", "y")) -> Picture:
 
     grid = [
         Cell(
-            i * step,
-            j * step,
+            (i + 0.5) * step,
+            (j + 0.5) * step,
             50.0 * (1 + math.sin(i) ** 2) * math.exp(-abs(i - j) / cells * 3),
             region_at(i * step, j * step),
         )
@@ -476,7 +476,7 @@ def huge(regions_told: int = 60) -> Explanation:
         for i in range(regions_told)
     )
     cells = tuple(
-        Cell(i / 200, j / 200, 25.0, f"S_{(i * 60) // 200}" if 20 <= j < 180 else None)
+        Cell((i + 0.5) / 200, (j + 0.5) / 200, 25.0, f"S_{(i * 60) // 200}" if 20 <= j < 180 else None)
         for i in range(200)
         for j in range(200)
     )

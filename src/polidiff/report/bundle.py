@@ -9,6 +9,7 @@ import contextlib
 import os
 import sys
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
 from polidiff.errors import PolidiffError
@@ -20,7 +21,7 @@ def chart_script() -> str:
     """Vega, Vega-Lite and Vega-Embed, wrapped so that only `vegaEmbed` reaches the page."""
     import vl_convert
 
-    kept = _cache_folder() / f"charts-{vl_convert.__version__}.js"
+    kept = _cache_folder() / f"charts-{version('vl-convert-python')}.js"
     with contextlib.suppress(OSError, UnicodeDecodeError):
         text = kept.read_text(encoding="utf-8")
         if text.endswith(_LAST):

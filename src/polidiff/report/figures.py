@@ -111,7 +111,7 @@ def _graph_figures(explanation: Explanation) -> Iterator[Figure]:
 
 
 def _path_figures(explanation: Explanation) -> Iterator[Figure]:
-    if any(len(sentence.path) > 1 for sentence in explanation.sentences):
+    if len({sentence.path for sentence in explanation.sentences if sentence.path}) > 1:
         summary = "The order in which each group meets the regions."
         rows = tuple(
             (f"Group {number}", " → ".join(sentence.path) or "acts the same", view.percent(sentence.path_share))

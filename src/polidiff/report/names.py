@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import unicodedata
+from functools import lru_cache
 
 LONGEST_LABEL = 40
 _JOINERS = {"\u200d", "\ufe0f"}  # emoji are sequences held together by these
 
 
+@lru_cache(maxsize=4096)
 def shown(text: str) -> str:
     """`text` with control characters and direction marks written out.
 

@@ -57,7 +57,7 @@ def page_html(*records: Explanation | Frontier, title: str | None = None, min_gr
     script, library = _asset("page.js"), chart_script()
     content, charts, plans = _content(explanation, frontier, min_group)
     page = _environment().get_template("page.html")
-    return page.render(
+    text = page.render(
         title=title or _title(explanation, frontier),
         style=Markup(_asset("page.css")),
         library=Markup(library),
@@ -66,6 +66,7 @@ def page_html(*records: Explanation | Frontier, title: str | None = None, min_gr
         data=Markup(_embedded({"config": page_config(), "charts": charts, "plans": plans})),
         **content,
     )
+    return text.strip() + "\n"
 
 
 def _by_kind(records: tuple[Any, ...]) -> tuple[Explanation | None, Frontier | None]:

@@ -11,7 +11,8 @@ from polidiff.explanation.words import number, rule_text, signed
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.plan import Frontier, Plan, PlanRule
 from polidiff.report.charts.boxes import telling_pair
-from polidiff.report.charts.frontier import UNITS, plan_box_rows, plan_difference_rows
+from polidiff.report.charts.frontier import UNITS, largest_differences, plan_box_rows, plan_difference_rows
+from polidiff.report.charts.outcomes import READINGS
 from polidiff.report.names import label, shown
 from polidiff.report.view import Card, Table, bounds_text, percent
 
@@ -61,45 +62,68 @@ def plans_view(frontier: Frontier) -> PlansView:
     """As many plans as fit; the first, the last and the corners of the bound always do."""
     plans = frontier.plans
     pair = telling_pair((edit.rule for edit in frontier.best.patch.edits), frontier.world.features) if plans else None
-    keep = list(range(len(plans)))
-    payload = _payload(frontier, keep, pair)
-    while len(json.dumps(payload)) > MOST_BYTES and len(keep) > 2:
-        keep = _thinner(keep)
-        payload = _payload(frontier, keep, pair)
+    payload = _payload(frontier, pair)
+    keep = _fitting(payload)
+    payload["plans"] = [payload["plans"][index] for index in keep]
     return PlansView(tuple(plans[index] for index in keep), pair, payload, len(keep) - 1, len(plans) - len(keep))
 
 
-def _thinner(keep: Sequence[int]) -> list[int]:
-    inner = list(keep[1:-1])
-    return [keep[0], *(index for place, index in enumerate(inner) if place % 5 < 4), keep[-1]]
+def _fitting(payload: dict[str, Any]) -> list[int]:
+    """Which plans fit, thinned evenly; the first and the last always stay."""
+    sizes = [_size(entry) for entry in payload["plans"]]
+    room = MOST_BYTES - _size({**payload, "plans": []})
+    keep = list(range(len(sizes)))
+    while len(keep) > 2 and sum(sizes[index] for index in keep) > room:
+        inner = keep[1:-1]
+        keep = [keep[0], *(index for place, index in enumerate(inner) if place % 5 < 4 and len(inner) > 4), keep[-1]]
+    return keep
 
 
-def _payload(frontier: Frontier, keep: Sequence[int], pair: tuple[str, str] | None) -> dict[str, Any]:
-    told: dict[str, int] = {}
+def _size(data: Any) -> int:
+    return len(json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode()) + 1
+
+
+def _payload(frontier: Frontier, pair: tuple[str, str] | None) -> dict[str, Any]:
+    told: dict[str, int] = {}  # sentence -> number
+    details: dict[str, int] = {}
     boxes: dict[int, dict[str, Any]] = {}
     plans = []
-    for index in keep:
-        plan = frontier.plans[index]
+    largest = largest_differences(frontier) if frontier.plans else {}
+    for plan in frontier.plans:
         texts = [shown(text) for text in change_texts(plan)]
         numbers = [told.setdefault(text, len(told)) for text in texts]
         if pair is not None:
             for row in plan_box_rows(plan, pair, frontier.world.features, texts):
                 boxes[numbers[int(row["n"]) - 1]] = {k: row[k] for k in ("x", "x2", "y", "y2")}
-        plans.append(_plan_entry(plan, frontier, numbers))
-    shares = [point.share for point in frontier.best.adoption] if frontier.plans else []
-    names = [label(name, 24) for name in frontier.plans[0].outcomes]
-    return {"changes": list(told), "boxes": boxes, "shares": shares, "names": names, "plans": plans}
+        outcomes = _outcome_entries(plan, frontier, largest)
+        plans.append(_plan_entry(plan, frontier, numbers, details, outcomes))
+    return {
+        "changes": list(told),
+        "details": list(details),
+        "boxes": boxes,
+        "shares": [point.share for point in frontier.best.adoption] if frontier.plans else [],
+        "names": [label(name, 24) for name in largest],
+        "readings": list(READINGS),
+        "plans": plans,
+    }
 
 
-def _plan_entry(plan: Plan, frontier: Frontier, numbers: list[int]) -> dict[str, Any]:
+def _outcome_entries(plan: Plan, frontier: Frontier, largest: dict[str, float]) -> list[list[Any]]:
     nothing = frontier.plans[0]
-    outcomes = [
+    rows = plan_difference_rows(plan, frontier, largest)
+    return [
         [bounds_text(value), signed(value.estimate - nothing.outcomes[name].estimate), *_bar(row)]
-        for (name, value), row in zip(plan.outcomes.items(), plan_difference_rows(plan, frontier), strict=True)
+        for (name, value), row in zip(plan.outcomes.items(), rows, strict=True)
     ]
+
+
+def _plan_entry(
+    plan: Plan, frontier: Frontier, numbers: list[int], details: dict[str, int], outcomes: list[list[Any]]
+) -> dict[str, Any]:
+    cards = plan_cards(plan, frontier)
     entry = {
-        "k": [card.value for card in plan_cards(plan, frontier)],
-        "d": [card.detail for card in plan_cards(plan, frontier)],
+        "k": [card.value for card in cards],
+        "d": [details.setdefault(card.detail, len(details)) for card in cards],
         "e": numbers,
         "o": outcomes,
         "a": [_short(point.expected_return) for point in plan.adoption],
@@ -108,7 +132,9 @@ def _plan_entry(plan: Plan, frontier: Frontier, numbers: list[int]) -> dict[str,
 
 
 def _bar(row: dict[str, Any]) -> list[Any]:
-    return [_short(row["d"]), _short(row["l"]), _short(row["h"]), row["v"]]
+    """Number of the reading, the difference, and its bounds unless it is exact."""
+    numbers = [_short(row["d"])] if row["l"] == row["h"] else [_short(row["d"]), _short(row["l"]), _short(row["h"])]
+    return [READINGS.index(row["v"]), *numbers]
 
 
 def _short(value: float) -> float:

@@ -7,27 +7,26 @@ episodes behind it is left out, and the result says how many were.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeVar
 
 from polidiff.errors import InvalidOptionError
 from polidiff.records.explanation import Explanation, Picture, Region, Sentence, WorseOff
-from polidiff.records.plan import Frontier
 
 MIN_GROUP = 10
-Result = TypeVar("Result", Explanation, Frontier)
 
 
-def suppressed(record: Result, min_group: int = MIN_GROUP) -> Result:
+def suppressed(record: Explanation, min_group: int = MIN_GROUP) -> Explanation:
     """The result without groups smaller than `min_group`; unchanged unless it comes from a log."""
     if min_group < 1:
         raise InvalidOptionError(f"min_group must be at least 1; got {min_group!r}")
-    if record.world.kind != "log" or not isinstance(record, Explanation):
+    if record.world.kind != "log":
         return record
     regions = tuple(region for region in record.regions if region.support.episodes >= min_group)
     known = {region.id for region in regions}
     sentences = tuple(s for s in record.sentences if s.support.episodes >= min_group and set(s.path) <= known)
     worse = tuple(group for group in record.worse_off if _episodes(group, record) >= min_group)
-    pictures = tuple(_without_small_cells(picture, min_group, known) for picture in record.pictures)
+    pictures = tuple(
+        _without_small_cells(picture, min_group / _all_episodes(record), known) for picture in record.pictures
+    )
     line = _line(record, regions, sentences, worse, min_group)
     return replace(
         record,
@@ -39,17 +38,25 @@ def suppressed(record: Result, min_group: int = MIN_GROUP) -> Result:
     )
 
 
+def _all_episodes(record: Explanation) -> float:
+    episodes = record.world.facts.get("episodes")
+    return float(episodes) if isinstance(episodes, (int, float)) and episodes > 0 else 1.0
+
+
 def _episodes(group: WorseOff, record: Explanation) -> float:
     """Episodes behind a share of starts."""
-    episodes = record.world.facts.get("episodes", 0)
-    return group.share * episodes if isinstance(episodes, (int, float)) else 0.0
+    return group.share * _all_episodes(record)
 
 
-def _without_small_cells(picture: Picture, min_group: int, known: set[str]) -> Picture:
+def _without_small_cells(picture: Picture, least: float, known: set[str]) -> Picture:
+    """Only cells with at least a share `least` of all visits.
+
+    A cell counts visits, not people: even if every episode spent all its time in one cell, one with this share would
+    hold `min_group` of them.
+    """
+    enough = least * sum(cell.visits for cell in picture.cells)
     kept = tuple(
-        cell if cell.region in known else replace(cell, region=None)
-        for cell in picture.cells
-        if cell.visits >= min_group
+        cell if cell.region in known else replace(cell, region=None) for cell in picture.cells if cell.visits >= enough
     )
     return replace(picture, cells=kept, trajectories=(), proposed_trajectories=())
 

@@ -94,9 +94,10 @@ def bounds_text(interval: Interval, *, difference: bool = False) -> str:
     '+2 [+1.5, +2.5]'
     """
     write = signed if difference else number
-    if interval.exact:
-        return write(interval.estimate)
-    return f"{write(interval.estimate)} [{write(interval.low)}, {write(interval.high)}]"
+    low, high = write(interval.low), write(interval.high)
+    if low == high == write(interval.estimate):
+        return low
+    return f"{write(interval.estimate)} [{low}, {high}]"
 
 
 def tone_of(verdict: Verdict) -> Tone:
@@ -204,10 +205,14 @@ def _sentence_notes(sentence: Sentence) -> Iterable[str]:
 def support_text(support: Support, kind: str) -> str:
     """What stands behind a region or a sentence, in words."""
     episodes = "starts" if kind == "table" else "episodes"
-    parts = [f"{support.episodes:,} {episodes}".replace(",", " "), f"{support.states:,} states".replace(",", " ")]
+    parts = [_count(support.episodes, episodes), _count(support.states, "states")]
     if support.unsupported:
         parts.append(f"{percent(support.unsupported)} of its visits beyond the log")
     return ", ".join(parts)
+
+
+def _count(count: int, plural: str) -> str:
+    return f"1 {plural[:-1]}" if count == 1 else f"{count:,} {plural}".replace(",", "\u202f")
 
 
 def worse_views(explanation: Explanation) -> tuple[WorseView, ...]:
@@ -230,7 +235,7 @@ def who_text(group: WorseOff) -> str:
     """The starts of a group in words."""
     if group.starts:
         return "starts " + ", ".join(group.starts[:8]) + (" …" if len(group.starts) > 8 else "")
-    return "all starts" if group.start is None else rule_text(group.start)
+    return "all starts" if group.start is None else f"starts where {rule_text(group.start)}"
 
 
 def nobody_worse(explanation: Explanation) -> str:

@@ -121,9 +121,17 @@ def ledger_chart(frontier: Frontier, palette: Palette) -> Any:
         .mark_point(size=70, filled=True, opacity=1)
         .encode(
             x="value:Q",
-            shape=alt.Shape("k:N", title=None, scale=alt.Scale(domain=kinds[1:], range=["circle", "diamond"])),
+            shape=alt.Shape(
+                "k:N",
+                title=None,
+                legend=alt.Legend(columns=1),
+                scale=alt.Scale(domain=kinds[1:], range=["circle", "diamond"]),
+            ),
             color=alt.Color(
-                "k:N", title=None, scale=alt.Scale(domain=kinds[1:], range=[palette.proposed, palette.ink])
+                "k:N",
+                title=None,
+                legend=alt.Legend(columns=1),
+                scale=alt.Scale(domain=kinds[1:], range=[palette.proposed, palette.ink]),
             ),
         )
     )
@@ -217,7 +225,16 @@ def plan_box_rows(plan: Plan, pair: tuple[str, str], features: Sequence[Feature]
     return rows
 
 
-def plan_difference_rows(plan: Plan, frontier: Frontier) -> Rows:
+def largest_differences(frontier: Frontier) -> dict[str, float]:
+    """For each outcome the largest difference of any plan to doing nothing; 1 where none differs."""
+    nothing = frontier.plans[0]
+    return {
+        name: max(abs(plan.outcomes[name].estimate - base.estimate) for plan in frontier.plans) or 1.0
+        for name, base in nothing.outcomes.items()
+    }
+
+
+def plan_difference_rows(plan: Plan, frontier: Frontier, largest: dict[str, float]) -> Rows:
     """Difference of each outcome to doing nothing, as a share of the largest over all plans of that outcome.
 
     Outcomes have units of their own; the share lets one picture show them all, and the table beside it the numbers.
@@ -226,18 +243,10 @@ def plan_difference_rows(plan: Plan, frontier: Frontier) -> Rows:
     rows = []
     for order, (name, value) in enumerate(plan.outcomes.items()):
         base = nothing.outcomes[name].estimate
-        scale = max((abs(p.outcomes[name].estimate - base) for p in frontier.plans), default=0.0) or 1.0
-        spread = Interval(value.estimate - base, value.low - base, value.high - base, value.level).scaled(1 / scale)
-        rows.append(
-            {
-                "g": label(name, 24),
-                "n": order,
-                "d": spread.estimate,
-                "l": spread.low,
-                "h": spread.high,
-                "v": reading(frontier, name, spread),
-            }
-        )
+        gap = Interval(value.estimate - base, value.low - base, value.high - base, value.level)
+        share = gap.scaled(1 / largest[name])
+        row = {"g": label(name, 24), "n": order, "d": share.estimate, "l": share.low, "h": share.high}
+        rows.append({**row, "v": reading(frontier, name, share)})
     return rows
 
 
@@ -252,10 +261,10 @@ def reading(frontier: Frontier, name: str, difference: Interval) -> str:
 
 def plan_outcomes_chart(frontier: Frontier, palette: Palette, *, plan: Plan | None = None) -> Any:
     """What one plan does to every outcome, against doing nothing."""
-    rows = plan_difference_rows(plan if plan is not None else frontier.best, frontier)
+    rows = plan_difference_rows(plan or frontier.best, frontier, largest_differences(frontier))
     return forest(
         rows,
         palette,
-        title="share of the largest difference of any plan",
+        title="share of largest difference",
         name="differences",
     )

@@ -13,6 +13,7 @@ from polidiff.report.names import label
 from polidiff.report.palette import Palette
 
 MOST_GROUPS = 12
+READINGS = ["better", "worse", "no preference", "same", "unknown"]
 
 
 def difference_rows(explanation: Explanation, outcome: str) -> Rows:
@@ -42,7 +43,7 @@ def difference_row(verdict: Verdict) -> dict[str, Any]:
 def verdict_scale(palette: Palette) -> alt.Scale:
     """Colours of the five readings of a difference."""
     return alt.Scale(
-        domain=["better", "worse", "no preference", "same", "unknown"],
+        domain=READINGS,
         range=[palette.better, palette.worse, palette.current, palette.soft, palette.muted],
     )
 
@@ -70,9 +71,8 @@ def forest(rows: Rows, palette: Palette, *, title: str, name: str | None = None,
 
 
 def _shape() -> alt.Shape:
-    readings = ["better", "worse", "no preference", "same", "unknown"]
     shapes = ["triangle-up", "triangle-down", "diamond", "circle", "cross"]
-    return alt.Shape("v:N", scale=alt.Scale(domain=readings, range=shapes), legend=None)
+    return alt.Shape("v:N", scale=alt.Scale(domain=READINGS, range=shapes), legend=None)
 
 
 def _tooltip() -> list[alt.Tooltip]:

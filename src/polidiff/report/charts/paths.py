@@ -101,6 +101,8 @@ def _depths(arrows: Sequence[Arrow]) -> dict[str, int]:
     for root in roots + names:  # a loop that nothing enters has no root of its own
         if root not in depth:
             _spread(root, following, depth)
+    for root in roots:  # a late entry stands beside the others of its column, not at the far left
+        depth[root] = max(0, min((depth[target] for target in following[root]), default=1) - 1)
     return depth
 
 

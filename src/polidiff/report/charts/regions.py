@@ -40,12 +40,19 @@ def coarser(picture: Picture, most: int = MOST_CELLS) -> Picture:
 
 def _merged(picture: Picture, factor: int) -> list[Cell]:
     visits: dict[tuple[int, int], dict[str | None, float]] = defaultdict(lambda: defaultdict(float))
+    left = min(cell.x for cell in picture.cells) - picture.x_step / 2
+    below = min(cell.y for cell in picture.cells) - picture.y_step / 2
     wide, tall = picture.x_step * factor, picture.y_step * factor
     for cell in picture.cells:
-        key = math.floor(cell.x / wide + 1e-9), math.floor(cell.y / tall + 1e-9)
+        key = math.floor((cell.x - left) / wide), math.floor((cell.y - below) / tall)
         visits[key][cell.region] += cell.visits
     return [
-        Cell(column * wide, row * tall, sum(by.values()), max(by, key=lambda region: (by[region], region is not None)))
+        Cell(
+            left + (column + 0.5) * wide,
+            below + (row + 0.5) * tall,
+            sum(by.values()),
+            max(by, key=lambda region: (by[region], region is not None)),
+        )
         for (column, row), by in sorted(visits.items())
     ]
 
@@ -132,7 +139,8 @@ def _cell_rows(picture: Picture, names: dict[str, str]) -> tuple[Rows, Rows]:
     most = max((cell.visits for cell in picture.cells), default=1.0) or 1.0
     grey, coloured = [], []
     for cell in picture.cells:
-        row = {"x": _short(cell.x), "y": _short(cell.y), "o": round(math.sqrt(cell.visits / most), 2)}
+        left, below = cell.x - picture.x_step / 2, cell.y - picture.y_step / 2
+        row = {"x": _short(left), "y": _short(below), "o": round(math.sqrt(cell.visits / most), 2)}
         if cell.region in names:
             coloured.append({**row, "s": names[cell.region]})
         else:
@@ -147,13 +155,15 @@ def _short(number: float) -> float:
 def _limits(picture: Picture, explanation: Explanation) -> tuple[tuple[float, float], tuple[float, float]]:
     """Range of both axes: everything seen, never less than the cells."""
     spans = []
-    for name, low, step in (
+    for name, centres, step in (
         (picture.x, [cell.x for cell in picture.cells], picture.x_step),
         (picture.y, [cell.y for cell in picture.cells], picture.y_step),
     ):
         feature = next((f for f in explanation.world.features if f.name == name), None)
-        lows = list(low) + ([feature.low] if feature and feature.low is not None else [])
-        highs = [value + step for value in low] + ([feature.high] if feature and feature.high is not None else [])
+        lows = [value - step / 2 for value in centres] + ([feature.low] if feature and feature.low is not None else [])
+        highs = [value + step / 2 for value in centres] + (
+            [feature.high] if feature and feature.high is not None else []
+        )
         finite = [value for value in lows + highs if math.isfinite(value)]
         spans.append((min(finite), max(finite)) if finite and max(finite) > min(finite) else (0.0, 1.0))
     return spans[0], spans[1]

@@ -54,7 +54,7 @@
     byId("slider").setAttribute("aria-valuetext", plan.k[0] + ", return " + plan.k[1] + ", " + plan.k[2]);
     document.querySelectorAll("#plan-cards dd").forEach((card, place) => {
       card.querySelector("strong").textContent = plan.k[place];
-      card.querySelector("span").textContent = plan.d[place];
+      card.querySelector("span").textContent = plans.details[plan.d[place]];
     });
     fill(byId("plan-changes"), texts);
     fill(byId("plan-warnings"), plan.w || []);
@@ -64,7 +64,7 @@
     replaceRows("plan-boxes", "boxes", plan.e.flatMap((number, place) =>
       plans.boxes[number] ? [{ ...plans.boxes[number], n: String(place + 1), t: texts[place] }] : []));
     replaceRows("plan-outcomes", "differences", plan.o.map((o, place) =>
-      ({ g: names[place], n: place, d: o[2], l: o[3], h: o[4], v: o[5] })));
+      ({ g: plans.names[place], n: place, d: o[3], l: o[4] ?? o[3], h: o[5] ?? o[3], v: plans.readings[o[2]] })));
     replaceRows("plan-adoption", "adoption", plan.a.map((value, place) => ({ s: plans.shares[place], r: value })));
   }
 
@@ -75,7 +75,6 @@
   }
 
   const fullNames = Array.from(document.querySelectorAll("#twin-plan-outcomes tbody th"), (cell) => cell.textContent);
-  const names = data.plans ? data.plans.names : [];
 
   function listen() {
     const slider = byId("slider");

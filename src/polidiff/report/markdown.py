@@ -1,0 +1,125 @@
+"""Markdown with pictures, for a pull request or a wiki: the page's words, the charts as files beside it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from polidiff.errors import InvalidInputError, InvalidOptionError
+from polidiff.files import write_whole
+from polidiff.records.explanation import Explanation
+from polidiff.records.plan import Frontier
+from polidiff.report import plans, view
+from polidiff.report.charts import DESCRIPTIONS, charts_of
+from polidiff.report.methods import methods_text
+from polidiff.report.names import shown
+from polidiff.report.pictures import picture
+from polidiff.report.privacy import MIN_GROUP, suppressed
+
+MOST_ROWS = 30
+MOST_PICTURES = 3
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$&!])")
+
+
+def save_markdown(record: Any, path: str | os.PathLike[str], *, min_group: int = MIN_GROUP) -> Path:
+    """Write a result as Markdown; its pictures go to a folder beside it, named like the file."""
+    if not isinstance(record, (Explanation, Frontier)):
+        raise InvalidOptionError(f"Markdown shows an explanation or a frontier; got {type(record).__name__}")
+    target = Path(path)
+    safe = suppressed(record, min_group) if isinstance(record, Explanation) else record
+    folder = target.with_name(f"{target.stem}_pictures")
+    names = list(charts_of(safe))[:MOST_PICTURES]
+    drawn = {name: picture(safe, name) for name in names}
+    text = markdown(safe, {name: f"{folder.name}/{name}.png" for name in names})
+    if drawn:
+        _make(folder)
+    for name, content in drawn.items():
+        write_whole(folder / f"{name}.png", content)
+    return write_whole(target, text)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInputError(f"cannot make the folder {folder}: {error.strerror or error}") from error
+
+
+def markdown(record: Explanation | Frontier, pictures: dict[str, str] | None = None) -> str:
+    """The result as Markdown text; `pictures` maps charts to addresses."""
+    lines = _explanation_lines(record) if isinstance(record, Explanation) else _frontier_lines(record)
+    parts = [*lines]
+    for name, address in (pictures or {}).items():
+        parts += [f"![{DESCRIPTIONS[name]}]({address.replace(' ', '%20')})", ""]
+    if record.warnings:
+        parts += ["## Caveats", "", *(f"- {escaped(line)}" for line in record.warnings), ""]
+    parts += ["## Method", "", escaped(methods_text(record.methods, record.world)), ""]
+    return "\n".join(parts)
+
+
+def escaped(text: str) -> str:
+    """Text that Markdown shows as it is.
+
+    >>> escaped("a|b <i>*c*")
+    'a\\\\|b \\\\<i\\\\>\\\\*c\\\\*'
+    """
+    return _SPECIAL.sub(r"\\\1", shown(text))
+
+
+def table_lines(table: view.Table) -> Iterator[str]:
+    """A table in Markdown."""
+    yield "| " + " | ".join(escaped(name) for name in table.columns) + " |"
+    yield "|" + " --- |" * len(table.columns)
+    for row in table.rows[:MOST_ROWS]:
+        yield "| " + " | ".join(escaped(cell) for cell in row) + " |"
+    if len(table.rows) > MOST_ROWS:
+        yield ""
+        yield f"{len(table.rows) - MOST_ROWS} more rows are in the JSON file."
+    yield ""
+
+
+def _explanation_lines(explanation: Explanation) -> Iterator[str]:
+    yield "# What the proposed policy changes"
+    yield ""
+    yield f"**{escaped(view.headline(explanation))}**"
+    yield ""
+    yield from table_lines(view.outcomes_table(explanation))
+    yield "## Who would be worse off"
+    yield ""
+    for group in view.worse_views(explanation):
+        loss = f"{escaped(group.what)} {escaped(group.difference)}"
+        yield f"- **{loss}** for {escaped(group.who)} ({group.share})"
+    if not explanation.worse_off:
+        yield escaped(view.nobody_worse(explanation))
+    yield ""
+    yield "## What changes, and for whom"
+    yield ""
+    for sentence in view.sentence_views(explanation)[:MOST_ROWS]:
+        chips = " · ".join(f"{chip.mark} {escaped(chip.text)}" for chip in sentence.chips)
+        yield f"{sentence.number}. {escaped(sentence.text)}  "
+        yield f"   {chips}  "
+        yield f"   Behind it: {escaped(sentence.support)}"
+    yield ""
+    yield "## Where they differ"
+    yield ""
+    yield from table_lines(view.regions_table(explanation))
+
+
+def _frontier_lines(frontier: Frontier) -> Iterator[str]:
+    yield "# Which changes pay most"
+    yield ""
+    yield from table_lines(plans.plans_table(frontier.plans, frontier))
+    if frontier.plans:
+        yield "## The plan with the most return"
+        yield ""
+        for number, text in enumerate(plans.change_texts(frontier.best)[:MOST_ROWS], start=1):
+            yield f"{number}. {escaped(text)}"
+        yield ""
+        yield from table_lines(plans.outcome_rows_table(frontier.best, frontier))
+    if frontier.ledger is not None and frontier.ledger.entries:
+        yield "## What each change is worth"
+        yield ""
+        yield from table_lines(plans.ledger_table(frontier))

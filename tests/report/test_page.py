@@ -1,0 +1,202 @@
+"""The page as text: what it holds, what it must never hold."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import os
+import re
+import time
+from html.parser import HTMLParser
+
+import pytest
+
+from polidiff.errors import InvalidInputError, InvalidOptionError
+from polidiff.explanation.words import rule_text
+from polidiff.records.codec import from_dict, to_dict
+from polidiff.records.patch import Patch
+from polidiff.report.page import page_html
+from tests.report import samples
+
+VOID = {"meta", "img", "br", "input", "link", "hr"}
+
+
+class Reader(HTMLParser):
+    """Collects elements, visible text and scripts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.scripts: list[tuple[dict[str, str | None], str]] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "script":
+            self.scripts.append((dict(attrs), ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open[-1:] == [tag]
+        self.open.pop()
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] == "script":
+            self.scripts[-1] = (self.scripts[-1][0], self.scripts[-1][1] + data)
+        elif not (self.open and self.open[-1] == "style"):
+            self.text.append(data)
+
+
+def read(page: str) -> Reader:
+    reader = Reader()
+    reader.feed(page)
+    assert not reader.open
+    return reader
+
+
+def data_of(page: str) -> dict:
+    return json.loads(next(text for attrs, text in read(page).scripts if attrs.get("id") == "polidiff-data"))
+
+
+def test_the_page_says_who_is_worse_off_before_anything_else():
+    page = page_html(samples.plain(), samples.frontier())
+    headings = re.findall(r"<h2[^>]*>([^<]*)</h2>", page)
+    assert headings[0] == "Who would be worse off"
+
+
+def test_every_sentence_comes_with_its_words_its_chips_and_its_support():
+    explanation = samples.plain()
+    text = html.unescape(page_html(explanation))
+    for sentence in explanation.sentences:
+        assert rule_text(sentence.start) in text
+    assert text.count("Behind it:") == len(explanation.sentences)
+    assert text.count('class="sentence"') == len(explanation.sentences)
+
+
+def test_every_figure_has_a_text_twin_and_a_name():
+    reader = read(page_html(samples.plain(), samples.frontier()))
+    charts = [attrs for _, attrs in reader.elements if attrs.get("class") == "chart"]
+    twins = {attrs["id"] for _, attrs in reader.elements if (attrs.get("id") or "").startswith("twin-")}
+    assert len(charts) >= 10
+    for chart in charts:
+        assert chart["role"] == "img"
+        assert len(chart["aria-label"]) > 20
+        assert chart["id"].replace("chart-", "twin-") in twins
+
+
+def test_the_page_refers_to_no_address():
+    reader = read(page_html(samples.plain(), samples.frontier()))
+    for tag, attrs in reader.elements:
+        assert "src" not in attrs, tag
+        assert (attrs.get("href") or "#").startswith("#")
+    style = re.search(r"<style>(.*?)</style>", page_html(samples.plain()), re.S).group(1)
+    assert "url(" not in style
+    assert "@import" not in style
+
+
+def test_the_content_policy_admits_exactly_the_two_scripts_of_the_page():
+    reader = read(page_html(samples.hostile()))
+    policy = next(attrs["content"] for _, attrs in reader.elements if attrs.get("http-equiv"))
+    run = [text for attrs, text in reader.scripts if attrs.get("type") != "application/json"]
+    digests = {base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in run}
+    assert set(re.findall(r"'sha256-([^']+)'", policy)) == digests
+    assert len(run) == 2
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe-eval" not in policy
+
+
+def test_hostile_names_stay_text():
+    plain = read(page_html(samples.plain(), samples.frontier()))
+    hostile = read(page_html(samples.hostile(), samples.hostile_frontier()))
+    assert {tag for tag, _ in hostile.elements} <= {tag for tag, _ in plain.elements}
+    assert len(hostile.scripts) == 3
+    assert not any(name.startswith("on") for _, attrs in hostile.elements for name in attrs)
+    assert "<script>window.hacked=1</script>" in "".join(hostile.text)
+    assert "\u202e" not in "".join(hostile.text)
+    assert "⟨U+202E⟩" in "".join(hostile.text)
+    assert "49" not in [text.strip() for text in hostile.text]
+
+
+def test_the_page_is_the_same_bytes_each_time_and_from_its_json():
+    record = samples.plain()
+    assert page_html(record) == page_html(record)
+    again = from_dict(json.loads(json.dumps(to_dict(record))))
+    assert page_html(again) == page_html(record)
+
+
+def test_a_large_result_stays_within_the_limits():
+    explanation, frontier = samples.huge(), samples.huge_frontier()
+    page_html(samples.plain())  # the chart library is made once
+    began = time.process_time()
+    page = page_html(explanation, frontier)
+    assert time.process_time() - began < 5
+    assert len(page.encode()) < 1_500_000
+    data = next(text for attrs, text in read(page).scripts if attrs.get("id") == "polidiff-data")
+    assert len(data.encode()) < 300_000
+    assert len(json.loads(data)["plans"]["plans"]) == 400
+
+
+def test_more_plans_than_fit_are_thinned_and_the_page_says_so():
+    frontier = samples.huge_frontier(1500)
+    page = page_html(frontier)
+    kept = data_of(page)["plans"]["plans"]
+    assert f"{1500 - len(kept)} plans between these are left out" in page
+    assert kept[0]["k"][1] == "9.989"
+    assert kept[-1]["k"][1] == "21.99"
+
+
+def test_the_slider_has_every_plan_and_tells_each_change_once():
+    frontier = samples.frontier()
+    plans = data_of(page_html(frontier))["plans"]
+    assert [len(plan["e"]) for plan in plans["plans"]] == [len(plan.patch) for plan in frontier]
+    assert len(plans["changes"]) == 3
+    assert plans["plans"][1]["k"][1] == "14.99"
+    assert [o[1] for o in plans["plans"][3]["o"]] == ["+12", "+1", "−8.4"]
+
+
+def test_plans_told_as_rules_show_their_moves():
+    page = html.unescape(page_html(samples.rule_frontier()))
+    assert "Where 0 ≤ x < 0.1 and 0.2 ≤ y < 0.3: E" in page
+
+
+def test_two_policies_that_act_the_same_make_a_calm_page():
+    import dataclasses
+
+    same = dataclasses.replace(
+        samples.plain(), regions=(), sentences=(), worse_off=(), tails=(), pictures=(), patch=Patch(), changes=0.0
+    )
+    page = page_html(same)
+    assert "act the same" in page
+    assert "No group of starts is worse off" in page
+
+
+def test_groups_of_a_log_smaller_than_the_limit_are_left_out_and_counted():
+    page = page_html(samples.from_log(episodes=4))
+    text = html.unescape(page)
+    assert rule_text(samples.regions()[2].rule) not in text
+    assert "fewer than 10 episodes stand behind them: 1 × region, 1 × group of starts" in text
+    assert rule_text(samples.regions()[2].rule) in html.unescape(page_html(samples.from_log(episodes=10)))
+
+
+def test_small_cells_of_a_log_are_not_drawn():
+    charts = data_of(page_html(samples.from_log()))["charts"]
+    drawn = sum(len(rows) for rows in charts["regions"][0]["datasets"].values())
+    assert drawn < 400 / 2  # none of 400 cells holds 1 % of 1,000 episodes but the busiest
+    assert "trajectories" not in charts
+
+
+def test_a_page_shows_results_and_nothing_else():
+    with pytest.raises(InvalidOptionError, match="got Patch"):
+        page_html(Patch())
+    with pytest.raises(InvalidOptionError, match="one explanation, one frontier"):
+        page_html(samples.plain(), samples.plain())
+
+
+def test_a_page_that_cannot_be_written_leaves_nothing_behind(tmp_path):
+    with pytest.raises(InvalidInputError, match="cannot write"):
+        samples.plain().save(tmp_path / "missing" / "x.html")
+    assert os.listdir(tmp_path) == []
