@@ -13,6 +13,8 @@ from functools import cached_property
 from importlib.metadata import entry_points
 from typing import Any
 
+import numpy as np
+
 from polidiff.errors import InvalidWorldError, MissingExtraError
 from polidiff.worlds.gymnasium.spaces import ActionCodec, ObservationCodec, action_codec, observation_codec
 
@@ -106,8 +108,18 @@ def peeled(env: Any) -> tuple[Any, int | None]:
 def copied(env: Any) -> Any:
     """A copy with its own state and luck; tables and spaces, which never change, are shared."""
     core = env.unwrapped
-    shared = [getattr(core, name) for name in STATIC if hasattr(core, name)]
-    return deepcopy(env, {id(part): part for part in shared})
+    memo = {id(part): part for part in (getattr(core, name, None) for name in STATIC) if part is not None}
+    generator = getattr(core, "_np_random", None)
+    if isinstance(generator, np.random.Generator):
+        memo[id(generator)] = _same_luck(generator)
+    return deepcopy(env, memo)
+
+
+def _same_luck(generator: np.random.Generator) -> np.random.Generator:
+    """A generator in the same state, ten times faster than a deep copy."""
+    bits = type(generator.bit_generator)(0)
+    bits.state = generator.bit_generator.state
+    return np.random.Generator(bits)
 
 
 def made(env_id: str, **options: Any) -> Any:
