@@ -9,10 +9,10 @@ from benchmarks.rules import ROOT, SECTIONS, run_section
 
 names = [name for name in sys.argv[1:] if not name.startswith("-")] or list(SECTIONS)
 target = ROOT / "benchmarks" / "results" / "rules.json"
-results = json.loads(target.read_text()) if target.exists() else {}
 for name in names:
-    results[name] = run_section(name, "--smoke" in sys.argv)
+    found = run_section(name, "--smoke" in sys.argv)
+    print(json.dumps({name: found}, indent=1))
     if "--smoke" not in sys.argv:
+        kept = json.loads(target.read_text()) if target.exists() else {}
         target.parent.mkdir(exist_ok=True)
-        target.write_text(json.dumps(results, indent=1) + "\n")
-    print(json.dumps({name: results[name]}, indent=1))
+        target.write_text(json.dumps(kept | {name: found}, indent=1) + "\n")

@@ -99,7 +99,7 @@ def aix360(X: pd.DataFrame, y: np.ndarray, setting: Any) -> Fitted:
 
 SETTINGS: dict[str, tuple[Callable[..., Fitted], tuple[Any, ...]]] = {
     "polidiff": (ours, ("auto",)),
-    "tree": (tree, (4, 8, 16, 32, 64, 128, 256)),
+    "tree": (tree, (8, 24, 64, 200)),
     "FIGS": (figs, (4, 8, 16, 32, 60)),
     "RIPPER": (ripper, (0.33, 0.5)),
     "AIX360": (aix360, (0.01, 0.003, 0.001)),

@@ -18,7 +18,7 @@ from polidiff.rules.generate import Clock, GenerationOptions, generate, search
 from polidiff.rules.grid import Grid, make_grid
 from polidiff.rules.lists import first_matches
 from polidiff.rules.problem import Problem, make_problem
-from polidiff.rules.refine import Rows, prune, refine
+from polidiff.rules.refine import Rows, keep_paying, refine, shorten_rules
 from polidiff.rules.table import Table
 
 
@@ -87,7 +87,8 @@ def _learn(rows: Rows, name: str, options: PeelingOptions, clock: Clock, rng: np
     rules = tuple(grid.rule(mask) for mask in found.chosen)
     if options.refine:
         rules = refine(rows, rules, grid)
-        rules = prune(sample, rules, clause_cost=options.clause_cost, literal_cost=options.literal_cost)
+        rules = shorten_rules(sample, rules, literal_cost=options.literal_cost)
+        rules = keep_paying(rows, rules, clause_cost=options.clause_cost, literal_cost=options.literal_cost)
     exact = len(sample.gain) == np.count_nonzero(rows.gain) and (grid.complete or not options.refine)
     message = None if rules or options.generation.max_rules == 0 else _why_empty(problem, name, options)
     return Stage(-1, rules, stage_objective(rows, rules, options), found.bound if exact else None, message)

@@ -47,13 +47,20 @@ def refine(rows: Rows, rules: Sequence[Rule], grid: Grid, *, sweeps: int = 3) ->
     return tuple(refined)
 
 
-def prune(rows: Rows, rules: Sequence[Rule], *, clause_cost: float, literal_cost: float) -> tuple[Rule, ...]:
-    """Drop bounds, conditions and rules that cost at least what they earn."""
+def shorten_rules(rows: Rows, rules: Sequence[Rule], *, literal_cost: float) -> tuple[Rule, ...]:
+    """Drop bounds and conditions that cost at least what they earn."""
     kept = list(rules)
     cover = [rows.table.covered_by(rule) for rule in kept]
     for k in range(len(kept)):
         gain = _gain_without(rows, cover, k)
         kept[k], cover[k] = _shorten(rows, kept[k], gain, literal_cost)
+    return tuple(kept)
+
+
+def keep_paying(rows: Rows, rules: Sequence[Rule], *, clause_cost: float, literal_cost: float) -> tuple[Rule, ...]:
+    """Drop rules that cost at least what they earn."""
+    kept = list(rules)
+    cover = [rows.table.covered_by(rule) for rule in kept]
     for k in reversed(range(len(kept))):
         gain = _gain_without(rows, cover, k)
         if gain[cover[k]].sum() - clause_cost - literal_cost * kept[k].literals <= 0:
