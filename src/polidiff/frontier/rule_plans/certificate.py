@@ -70,7 +70,7 @@ def _bound(
     problem: Problem, marks: Landmarks, known: Scored, rules: int, *, gap: float, nodes: int, clock: Clock
 ) -> Bound:
     def near(value: float) -> bool:
-        return value <= known.expected_return + max(gap, TOLERANCE) * marks.span
+        return value <= known.expected_return + max(gap * marks.span, marks.tolerance)
 
     if near(marks.ceiling):
         return Bound(marks.ceiling, known, 0, "optimum")

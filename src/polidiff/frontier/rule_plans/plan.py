@@ -44,14 +44,14 @@ def make_plan(
     visits = evaluator.visits()
     total = float(visits @ (table * world.rewards).sum(axis=1))
     _check(scored, total)
-    gap = max(0.0, bound - total) / frame.span if frame.span > 0 else 0.0
+    gap = max(0.0, bound - total) / frame.span if frame.span > 1e-12 * max(1.0, abs(total)) else 0.0
     rules = _told(frame, scored.rules, acts, visits)
     patch = _patch(frame, scored.rules, acts)
     reach = frame.optimum - frame.current_return
     outcomes = {o.name: float(visits @ (table * world.outcome_table(o)).sum(axis=1)) for o in world.outcomes}
     outcomes.setdefault(world.return_outcome.name, total)
     return Plan(
-        changes=float((visits[:, None] * table * (1 - moves.current)).sum()) if scored.rules else 0.0,
+        changes=float(visits @ (0.5 * np.abs(table - moves.current).sum(axis=1))),
         expected_return=total,
         outcomes={name: Interval.exactly(value) for name, value in outcomes.items()},
         patch=patch,

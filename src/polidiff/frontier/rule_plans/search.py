@@ -55,7 +55,7 @@ class Landmarks:
     @property
     def tolerance(self) -> float:
         """Returns closer than this are equal."""
-        return 1e-9 * max(self.span, 1e-12)
+        return 1e-9 * max(self.span, 1e-3 * max(1.0, abs(self.ceiling)))
 
 
 def landmarks(problem: Problem) -> Landmarks:
@@ -86,12 +86,12 @@ def search(
     best = [marks.current]
     lists = [marks.current]
     for size in range(1, max_rules + 1):
+        if best[-1].expected_return >= marks.ceiling - marks.tolerance:
+            best += [best[-1]] * (max_rules + 1 - size)
+            break
         lists = searcher.next_lists(lists, size)
         best.append(searcher.best(size))
         lists = searcher.spread([best[-1], *lists])
-        if best[-1].expected_return >= marks.ceiling - marks.tolerance:
-            best += [best[-1]] * (max_rules - size)
-            break
     return tuple(searcher.trim(scored, size) for size, scored in enumerate(best))
 
 
