@@ -1,7 +1,7 @@
 r"""From two ends and their standard errors to an interval.
 
 What the log cannot know puts a value between two ends. An interval that covers the value, wherever it lies between
-them, needs less than the two-sided quantile once the ends lie apart (Imbens and Manski 2004, eq. 7): z solves
+them, needs less than the two-sided quantile once the ends lie apart (Imbens and Manski 2004): z solves
 
 .. math:: \Phi\!\left(z + \frac{u - l}{\sigma}\right) - \Phi(-z) = 1 - \alpha .
 

@@ -1,0 +1,109 @@
+"""The model-based bootstrap: the same model, solved on many reweighted logs (Hanna, Stone and Niekum 2017).
+
+Blocks of episodes get exponential weights with mean 1 (the Bayesian bootstrap), so that no pair that was seen vanishes
+from a resample and no loop appears that the log does not have. A resample costs two sparse products with the counts and
+one solve for all states and outcomes; the log itself is not touched again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from polidiff.evaluation.linear import solver
+from polidiff.evaluation.logged.counts import Counts
+from polidiff.evaluation.logged.model import LoggedModel, build_model
+from polidiff.evaluation.logged.starts import Starts
+from polidiff.evaluation.logged.target import Target
+from polidiff.parallel import run_tasks
+from polidiff.records.arrays import FloatArray, IntArray
+
+RESAMPLES = 1000
+BATCH = 25
+
+
+@dataclass(frozen=True, eq=False)
+class ResampledModel:
+    """The estimated model of a policy as a function of the weights of the blocks."""
+
+    model: LoggedModel
+    rest: FloatArray  # (R,) of each pair
+    numbers: sparse.csr_array  # (edges, blocks) counts
+    sums: tuple[sparse.csr_array, ...]  # per outcome, (edges, blocks)
+    inside: IntArray  # edges that are used and do not end the episode
+    join: sparse.csr_array  # (links, inside) sums edges between the same two states
+    source: IntArray  # (links,)
+    goal: IntArray  # (links,)
+
+    def values(self, weights: FloatArray, ends: FloatArray) -> FloatArray:
+        """(b, S, K) values under block weights (blocks, b), what is unknown being worth `ends` (K,)."""
+        edges, model = self.model.edges, self.model
+        drawn = np.asarray(self.numbers @ weights)
+        per_pair = np.asarray(_sum_matrix(edges.row, len(edges.pair_state)) @ drawn)
+        per_state = np.asarray(_sum_matrix(edges.pair_state, edges.n_states) @ per_pair)
+        share = model.rho[edges.pair_state, None] / np.maximum(per_state[edges.pair_state], 1e-300)
+        share += self.rest[:, None] / np.maximum(per_pair, 1e-300)
+        share[model.loops[edges.pair_state]] = 0.0
+        on_edge = share[edges.row]
+        to_state = _sum_matrix(edges.state, edges.n_states)
+        gains = np.stack([to_state @ (on_edge * (part @ weights)) for part in self.sums], axis=2)
+        gains += model.unknown[:, None, None] * ends
+        flow = np.asarray(self.join @ (on_edge * drawn)[self.inside])
+        shape = (edges.n_states, edges.n_states)
+        values = np.empty((weights.shape[1], edges.n_states, len(ends)))
+        for b in range(len(values)):
+            moves = sparse.csr_array((flow[:, b], (self.source, self.goal)), shape=shape)
+            values[b] = solver(moves, model.discount)(np.ascontiguousarray(gains[:, b]), False)
+        return values
+
+
+def resampled_model(counts: Counts, target: Target, *, discount: float = 1.0) -> ResampledModel:
+    """What the resamples of one policy share."""
+    edges = counts.edges
+    model = build_model(edges, target, discount=discount)
+    shape = (len(edges.state), counts.n_blocks)
+    where = (edges.entry, counts.block)
+    inside = np.flatnonzero((model.weight[edges.row] > 0) & ~edges.ends)
+    links, link = np.unique(edges.state[inside] * edges.n_states + edges.to[inside], return_inverse=True)
+    return ResampledModel(
+        model,
+        target.rest[edges.pair_state, edges.pair_action],
+        sparse.csr_array((counts.count, where), shape=shape),
+        tuple(sparse.csr_array((counts.sums[:, k], where), shape=shape) for k in range(counts.n_outcomes)),
+        inside,
+        _sum_matrix(link, len(links)),
+        links // edges.n_states,
+        links % edges.n_states,
+    )
+
+
+def bootstrap_values(
+    counts: Counts,
+    target: Target,
+    starts: Starts,
+    ends: FloatArray,
+    *,
+    discount: float = 1.0,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> FloatArray:
+    """Outcomes (B, q, K) when what is unknown is worth `ends` (K,); two policies with one seed are paired."""
+    model = resampled_model(counts, target, discount=discount)
+    sizes = [min(BATCH, resamples - begin) for begin in range(0, resamples, BATCH)]
+    seeds = np.random.SeedSequence(seed).spawn(len(sizes))
+    tasks = [(model, starts.weights, ends, counts.n_blocks, *task) for task in zip(sizes, seeds, strict=True)]
+    return np.concatenate(run_tasks(_batch, tasks, what="resampling the log"))
+
+
+def _batch(
+    model: ResampledModel, starts: FloatArray, ends: FloatArray, blocks: int, size: int, seed: np.random.SeedSequence
+) -> FloatArray:
+    weights = np.random.default_rng(seed).exponential(size=(blocks, size))
+    return np.einsum("qs,bsk->bqk", starts, model.values(weights, ends), optimize=True)
+
+
+def _sum_matrix(index: IntArray, size: int) -> sparse.csr_array:
+    """(size, n) matrix that sums entries with the same index."""
+    return sparse.csr_array((np.ones(len(index)), (index, np.arange(len(index)))), shape=(size, len(index)))

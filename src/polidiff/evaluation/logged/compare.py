@@ -1,0 +1,193 @@
+"""Verdicts from a log: what a proposed policy does to each outcome for each group of starts, and what is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from polidiff.errors import InvalidOptionError
+from polidiff.evaluation.logged.behaviour import wrote_the_log
+from polidiff.evaluation.logged.borrow import borrowed_difference, judge_borrowing
+from polidiff.evaluation.logged.careful import Judged, difference_bounds, judge, value_bounds
+from polidiff.evaluation.logged.footing import LOG, Footing, footing_of
+from polidiff.evaluation.logged.notes import why_unknown
+from polidiff.evaluation.logged.starts import group_starts
+from polidiff.evaluation.logged.target import Target, same_rows, split_target
+from polidiff.records.arrays import FloatArray
+from polidiff.records.explanation import Verdict, VerdictDirection
+from polidiff.records.interval import Interval
+from polidiff.records.outcome import Outcome
+
+if TYPE_CHECKING:
+    from polidiff.worlds.log import Log
+
+AUTO = "auto"
+
+
+@dataclass(frozen=True, eq=False)
+class LogComparison:
+    """Proposed against current, from a log."""
+
+    verdicts: tuple[tuple[Verdict, ...], ...]  # per group, per outcome
+    borrowed: tuple[tuple[Interval, ...], ...]  # the same differences under the assumption `ASSUMPTION`, in words
+    unsupported: FloatArray  # (groups,) chance that an episode of the proposed policy meets what nobody has tried
+    episodes: FloatArray  # (groups,) logged episodes that begin in the group
+    family: int  # comparisons over which the level holds (Bonferroni)
+    logged_by_current: bool  # whether the current policy was taken as the one that wrote the log
+    loops: tuple[str, ...]  # states that cannot leave an estimated loop under the proposed policy
+    warnings: tuple[str, ...]
+
+
+def compare_log(
+    log: Log,
+    current: Any,
+    proposed: Any,
+    groups: Sequence[Any] | None = None,
+    *,
+    level: float = 0.95,
+    family: int | None = None,
+    logged_by: Any = AUTO,
+    footing: Footing | None = None,
+    seed: int = 0,
+) -> LogComparison:
+    """Differences proposed − current for all outcomes of the log and every group of starts.
+
+    Parameters
+    ----------
+    current, proposed : policies, or "log"
+        "log" is the policy that wrote the log, whatever it was.
+    groups : sequence of arrays over ``log.starts``, optional
+        Masks, or weights that are taken as known; one group of all starts by default.
+    family : int, optional
+        Over how many comparisons the level must hold together; by default groups × outcomes.
+    logged_by : policy, "auto" or None
+        Who wrote the log. "auto": the current policy, if the logged actions look like it. None: not known.
+    """
+    check_level(level)
+    ground = footing if footing is not None else footing_of(log, (current, proposed), seed=seed)
+    new, old, by_current, warnings = targets(ground, current, proposed, logged_by, np.random.default_rng(seed))
+    edges, ranges = ground.counts.edges, [outcome.range for outcome in log.outcomes]
+    starts = group_starts(groups, ground.start_state, ground.start_episodes, edges.n_states)
+    pair = tuple(judge(edges, target, starts, ranges, discount=log.discount) for target in (new, old))
+    lent = tuple(
+        judge_borrowing(edges, target, starts, ranges, discount=log.discount, level=level) for target in (new, old)
+    )
+    size = family if family is not None else len(starts.episodes) * len(log.outcomes)
+    told = [_told(log, ground, (pair[0], pair[1]), (lent[0], lent[1]), k, level, size) for k in range(len(ranges))]
+    groups_range = range(len(starts.episodes))
+    loops = np.flatnonzero(pair[0].model.loops & (edges.state_visits > 0))
+    return LogComparison(
+        verdicts=tuple(tuple(verdicts[g] for verdicts, _ in told) for g in groups_range),
+        borrowed=tuple(tuple(intervals[g] for _, intervals in told) for g in groups_range),
+        unsupported=pair[0].unsupported,
+        episodes=starts.episodes,
+        family=size,
+        logged_by_current=by_current,
+        loops=tuple(ground.names[s] for s in loops),
+        warnings=warnings,
+    )
+
+
+def targets(
+    ground: Footing, current: Any, proposed: Any, logged_by: Any, rng: np.random.Generator
+) -> tuple[Target, Target, bool, tuple[str, ...]]:
+    """Both policies split against the one that wrote the log: new, old, whether that is the current one, warnings."""
+    visits = ground.counts.edges.visits
+    new, old, shares = ground.table(proposed), ground.table(current), ground.table(LOG)
+    known: FloatArray | None = None
+    by_current, warnings = False, tuple[str, ...]()
+    if isinstance(current, str) and current == LOG:
+        by_current = True
+    elif isinstance(logged_by, str) and logged_by == AUTO:
+        by_current = wrote_the_log(visits, old, rng)
+        known = old if by_current else None
+        if not by_current:
+            warnings = (
+                "the logged actions do not look like the current policy's: on average it gives them probability "
+                f"{float((visits * old).sum() / visits.sum()):.2f}; both policies are judged from the pairs they need",
+            )
+    elif logged_by is not None:
+        known = ground.table(logged_by)
+        by_current = bool(same_rows(known, old).all())
+    met = visits.sum(axis=1) > 0
+    split = [
+        split_target(table, known, same=None if known is not None else same_rows(table, shares) & met)
+        for table in (new, old)
+    ]
+    return split[0], split[1], by_current, warnings
+
+
+def direction(low: float, high: float, margin: float) -> VerdictDirection:
+    """More or less where 0 is excluded, same within the margin, else unknown.
+
+    >>> direction(0.2, 0.9, margin=0.1), direction(-0.05, 0.02, margin=0.1), direction(-1.0, 2.0, margin=0.1)
+    ('more', 'same', 'unknown')
+    """
+    if -margin <= low and high <= margin:
+        return "same"
+    if low > 0:
+        return "more"
+    return "less" if high < 0 else "unknown"
+
+
+def check_level(level: float) -> None:
+    """An error unless 0 < level < 1."""
+    if not 0 < level < 1:
+        raise InvalidOptionError(f"level must lie between 0 and 1; got {level!r}. Hint: 0.95")
+
+
+def _told(
+    log: Log,
+    ground: Footing,
+    pair: tuple[Judged, Judged],
+    lent: tuple[Judged, Judged],
+    k: int,
+    level: float,
+    family: int,
+) -> tuple[list[Verdict], list[Interval]]:
+    """Verdicts and borrowed intervals of one outcome, per group."""
+    alpha, outcome = 1 - level, log.outcomes[k]
+    joint = difference_bounds(*pair, k, alpha / family)
+    alone = difference_bounds(*pair, k, alpha)
+    values = [value_bounds(judged, k, alpha) for judged in pair]
+    low, high = borrowed_difference(pair, lent, k, alpha / family)
+    guess = pair[0].starts.weights @ (lent[0].centre[k] - lent[1].centre[k])
+    verdicts = [_verdict(log, ground, pair, outcome, g, joint, alone, values, level) for g in range(len(low))]
+    inside = np.clip(guess, np.minimum(low, high), high)
+    return verdicts, [Interval(float(inside[g]), float(low[g]), float(high[g]), level) for g in range(len(low))]
+
+
+def _verdict(
+    log: Log,
+    ground: Footing,
+    pair: tuple[Judged, Judged],
+    outcome: Outcome,
+    group: int,
+    joint: tuple[FloatArray, FloatArray, FloatArray],
+    alone: tuple[FloatArray, FloatArray, FloatArray],
+    values: Sequence[tuple[FloatArray, FloatArray, FloatArray]],
+    level: float,
+) -> Verdict:
+    difference = as_interval(joint, group, level)
+    said = direction(difference.low, difference.high, outcome.margin)
+    note = why_unknown(log, ground.names, pair, group, outcome) if said == "unknown" else None
+    return Verdict(
+        outcome=outcome.name,
+        direction=said,
+        difference=difference,
+        pointwise=as_interval(alone, group, level),
+        valence=outcome.valence(said),
+        current=as_interval(values[1], group, level),
+        proposed=as_interval(values[0], group, level),
+        unsupported=float(pair[0].unsupported[group]),
+        note=note,
+    )
+
+
+def as_interval(bounds: tuple[FloatArray, FloatArray, FloatArray], index: int, level: float) -> Interval:
+    """One interval out of (guess, low, high) arrays."""
+    guess, low, high = (float(part[index]) for part in bounds)
+    return Interval(guess, low, high, level)

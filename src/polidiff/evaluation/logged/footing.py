@@ -1,0 +1,75 @@
+"""What a log gives the estimators: numbered states (or cells of features), counts, starts, and policies as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from polidiff.errors import InvalidPolicyError
+from polidiff.evaluation.logged.behaviour import logged_shares
+from polidiff.evaluation.logged.counts import BLOCKS, Counts, count_log
+from polidiff.policies import as_policy
+from polidiff.records.arrays import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from polidiff.worlds.log import Log
+
+LOG = "log"  # the policy that wrote the log, whatever it was
+
+
+@dataclass(frozen=True, eq=False)
+class Footing:
+    """A log, counted."""
+
+    counts: Counts
+    names: tuple[str, ...]  # of the states or cells
+    start_state: IntArray  # (n_starts,) state of each logged start
+    start_episodes: IntArray  # (n_starts,)
+    average: Callable[[Any], FloatArray]  # policy -> (S, A) probabilities
+    row_state: Callable[[], IntArray]  # state or cell of every logged row
+
+    def table(self, policy: Any) -> FloatArray:
+        """Probabilities (S, A) of a policy; of "log", the logged shares."""
+        if isinstance(policy, str) and policy == LOG:
+            return logged_shares(self.counts.edges.visits)
+        return self.average(policy)
+
+
+def footing_of(log: Log, policies: Sequence[Any] = (), regions: Sequence[Any] = (), *, seed: int = 0) -> Footing:
+    """A log counted over its states, or over cells fitted to policies and regions if its states are features."""
+    if not log.discrete:
+        from polidiff.evaluation.logged.cells import cell_footing
+
+        return cell_footing(log, policies, regions, seed=seed)
+    counts = count_log(log, blocks=BLOCKS)
+    starts = log.starts.astype(np.int64)
+    return Footing(counts, log.states, starts, log.start_counts, lambda p: state_table(log, p), lambda: log.rows.states)
+
+
+def state_table(log: Log, policy: Any) -> FloatArray:
+    """Probabilities (S, A) of a policy over discrete states."""
+    chosen = as_log_policy(log, policy)
+    table = np.asarray(chosen.probabilities(np.arange(log.n_states)), dtype=np.float64)
+    if table.shape != (log.n_states, log.n_actions):
+        raise InvalidPolicyError(
+            f"a policy for this log must give shape {(log.n_states, log.n_actions)}; it gave {table.shape}"
+        )
+    return table
+
+
+def as_log_policy(log: Log, policy: Any) -> Any:
+    """A policy over the log's actions; one with more actions than the log knows is told how to declare them."""
+    width = getattr(policy, "n_actions", None) if not isinstance(policy, np.ndarray) else None
+    if isinstance(policy, np.ndarray) and policy.ndim == 2:
+        width = policy.shape[1]
+    elif isinstance(policy, np.ndarray) and policy.ndim == 1 and policy.size:
+        width = max(int(policy.max()) + 1, log.n_actions)
+    if width is not None and not callable(policy) and width > log.n_actions:
+        raise InvalidPolicyError(
+            f"the policy takes action {log.n_actions}, the log knows {log.n_actions} actions (0 to "
+            f"{log.n_actions - 1}). Hint: Log(..., actions={width}) declares actions that nobody has tried"
+        )
+    return as_policy(policy, n_actions=log.n_actions)

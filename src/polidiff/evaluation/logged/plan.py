@@ -1,0 +1,158 @@
+"""Planning from a log: models that only offer what was tried, a half that chooses and a half that judges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from scipy import sparse
+
+from polidiff.errors import InvalidOptionError
+from polidiff.evaluation.logged.counts import Counts, Edges
+from polidiff.evaluation.logged.footing import Footing, footing_of
+from polidiff.evaluation.logged.model import build_model
+from polidiff.evaluation.logged.noise import spread
+from polidiff.evaluation.logged.target import split_target
+from polidiff.records.arrays import BoolArray, FloatArray
+from polidiff.worlds.tabular import TabularMDP
+
+if TYPE_CHECKING:
+    from polidiff.worlds.log import Log
+
+MIN_SUPPORT = 10  # times a pair must have been seen before a plan may use it
+END, UNKNOWN = "end", "unknown"
+
+
+@dataclass(frozen=True, eq=False)
+class Halves:
+    """Two footings over the same states: one chooses a plan, the other judges it."""
+
+    choosing: Footing
+    judging: Footing
+
+
+def choose_and_judge(log: Log, policies: Any = (), *, footing: Footing | None = None, seed: int = 0) -> Halves:
+    """A log split by episodes, so that a plan is not judged on the rows that chose it."""
+    ground = footing if footing is not None else footing_of(log, policies, seed=seed)
+    even, odd = ground.counts.halves()
+    return Halves(replace(ground, counts=even), replace(ground, counts=odd))
+
+
+def supported_world(
+    log: Log, *, min_support: int = MIN_SUPPORT, footing: Footing | None = None, pessimism: float = 0.0
+) -> TabularMDP:
+    """The estimated world, offering only pairs seen at least `min_support` times (or the state's most frequent pair).
+
+    With `pessimism` z, each decision's reward is lowered by z standard errors of its estimated consequence, so that the
+    best plan is the one with the best lower bound.
+    """
+    if min_support < 1:
+        raise InvalidOptionError(f"min_support must be at least 1; got {min_support!r}")
+    ground = footing if footing is not None else footing_of(log)
+    edges = ground.counts.edges
+    met = edges.state_visits > 0
+    allowed = (edges.visits >= min_support) | (edges.visits == edges.visits.max(axis=1, keepdims=True)) & met[:, None]
+    return _as_world(log, ground, allowed, "closed", _penalty(log, edges, pessimism))
+
+
+def estimated_world(log: Log, *, footing: Footing | None = None) -> TabularMDP:
+    """The estimated world in which every decision is possible; those that nobody has tried lead to "unknown"."""
+    ground = footing if footing is not None else footing_of(log)
+    allowed = np.ones(ground.counts.edges.visits.shape, dtype=np.bool_)
+    return _as_world(log, ground, allowed, "open", np.zeros(allowed.shape))
+
+
+def _as_world(
+    log: Log, ground: Footing, allowed: BoolArray, kind: Literal["open", "closed"], penalty: FloatArray
+) -> TabularMDP:
+    edges, size, n_actions = ground.counts.edges, ground.counts.n_states, log.n_actions
+    end, unknown = size, size + 1
+    met = edges.state_visits > 0
+    chance = edges.count / edges.pair_visits[edges.row]
+    action = edges.pair_action[edges.row]
+    lost = np.argwhere((edges.visits == 0) & (allowed | ~met[:, None]))
+    matrices = []
+    for a in range(n_actions):
+        here, gone = action == a, lost[lost[:, 1] == a, 0]
+        data = np.concatenate([chance[here], np.ones(len(gone))])
+        rows = np.concatenate([edges.state[here], gone])
+        columns = np.concatenate([edges.to[here], np.full(len(gone), unknown)])
+        matrices.append(sparse.csr_array((data, (rows, columns)), shape=(size + 2, size + 2)))
+    offered = np.vstack([allowed | ~met[:, None], np.ones((2, n_actions), dtype=np.bool_)])
+    gains = [_expected_gains(edges, k, n_actions) for k in range(ground.counts.n_outcomes)]
+    return TabularMDP(
+        matrices,
+        _pad(_rewards(log, gains) - penalty),
+        np.append(edges.starts / edges.starts.sum(), [0.0, 0.0]),
+        absorbing=[end, unknown],
+        actions=log.actions,
+        states=[*_distinct(ground.names), END, UNKNOWN],
+        features=_features(log, size) if log.discrete and log.has_features else None,
+        feature_names=log.feature_names if log.discrete and log.has_features else None,
+        allowed=offered,
+        discount=log.discount,
+        **_outcomes(log, gains),
+    )
+
+
+def _expected_gains(edges: Edges, outcome: int, n_actions: int) -> FloatArray:
+    table = np.zeros((edges.n_states, n_actions))
+    totals = np.bincount(edges.row, edges.sums[:, outcome], len(edges.pair_state))
+    table[edges.pair_state, edges.pair_action] = totals / edges.pair_visits
+    return table
+
+
+def _rewards(log: Log, gains: list[FloatArray]) -> FloatArray:
+    """The return's gains if the log tells it, else those of its first outcome, counted as its preference says."""
+    names = [outcome.name for outcome in log.outcomes]
+    total = log.return_outcome
+    if total is not None and total.name in names:
+        return gains[names.index(total.name)]
+    sign = -1.0 if log.outcomes[0].prefer == "less" else 1.0
+    return sign * gains[0]
+
+
+def _outcomes(log: Log, gains: list[FloatArray]) -> dict[str, Any]:
+    total = log.return_outcome
+    told = []
+    for outcome, gain in zip(log.outcomes, gains, strict=True):
+        if total is None or outcome.name != total.name:
+            told.append(replace(outcome, of=_pad(gain)))
+    included = total is not None and any(outcome.name == total.name for outcome in log.outcomes)
+    return {"outcomes": told, "include_return": included, "return_name": total.name if total else "return"}
+
+
+def _penalty(log: Log, edges: Edges, pessimism: float) -> FloatArray:
+    """(S, A) standard errors of each pair's expected return, valued as the logging policy goes on."""
+    table = np.zeros(edges.visits.shape)
+    if pessimism == 0.0:
+        return table
+    names = [outcome.name for outcome in log.outcomes]
+    k = names.index(log.return_outcome.name) if log.return_outcome and log.return_outcome.name in names else 0
+    shares = edges.visits / np.maximum(edges.state_visits, 1)[:, None]
+    model = build_model(edges, split_target(shares, None), discount=log.discount)
+    values = model.values(k, 0.0)
+    variance = spread(edges, k, values, values, log.discount).pair / edges.pair_visits
+    table[edges.pair_state, edges.pair_action] = pessimism * np.sqrt(np.maximum(variance, 0.0))
+    return table
+
+
+def _pad(table: FloatArray) -> FloatArray:
+    return np.vstack([table, np.zeros((2, table.shape[1]))])
+
+
+def _features(log: Log, size: int) -> Any:
+    table = log.features_of(np.arange(size))
+    blank = np.full((2, table.shape[1]), None if table.dtype == object else np.nan, dtype=table.dtype)
+    return np.vstack([table, blank])
+
+
+def _distinct(names: tuple[str, ...]) -> list[str]:
+    taken = {END, UNKNOWN}
+    return [f"{name} (state {s})" if name in taken or names.count(name) > 1 else name for s, name in enumerate(names)]
+
+
+def merged(halves: Halves) -> Counts:
+    """The counts of both halves."""
+    return halves.choosing.counts + halves.judging.counts
