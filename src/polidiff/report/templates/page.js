@@ -10,6 +10,7 @@
     const options = { mode: "vega-lite", renderer: "svg", actions: false, ast: true, config: data.config };
     return vegaEmbed(target, data.charts[figure][choice], options).then((result) => {
       views[figure] = result.view;
+      target.querySelector("svg").setAttribute("aria-hidden", "true");  // the frame carries the words
     });
   }
 

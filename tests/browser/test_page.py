@@ -1,0 +1,224 @@
+"""The page in a real browser, opened from disk with the network off."""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import pytest
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from polidiff.explanation.words import number
+from tests.report import samples
+
+pytestmark = pytest.mark.browser
+
+STATE = """
+const text = (s) => Array.from(document.querySelectorAll(s), (e) => e.textContent);
+const mark = (id) => { const e = document.querySelector(id + ' svg'); return e ? e.innerHTML : ''; };
+return {
+  number: document.getElementById('plan-number').textContent,
+  cards: text('#plan-cards strong'),
+  changes: text('#plan-changes li'),
+  outcomes: text('#twin-plan-outcomes tbody tr'),
+  boxes: document.querySelectorAll('#chart-plan-boxes .mark-rect path').length,
+  frontier: mark('#chart-frontier'), effect: mark('#chart-plan-outcomes'), adoption: mark('#chart-plan-adoption'),
+  spoken: document.getElementById('slider').getAttribute('aria-valuetext'),
+};
+"""
+
+
+def assert_quiet(driver):
+    assert [entry["message"] for entry in driver.get_log("browser")] == []
+
+
+def assert_shows(driver, plan, place):
+    state = driver.execute_script(STATE)
+    assert state["number"] == str(place + 1)
+    assert state["cards"][0] == number(plan.changes)
+    assert state["cards"][1] == number(plan.expected_return)
+    assert len(state["changes"]) == len(plan.patch)
+    assert state["boxes"] == len(plan.patch)
+    assert number(plan.outcomes["return"].estimate) in state["outcomes"][0]
+    assert number(plan.expected_return) in state["spoken"]
+    return state
+
+
+def test_the_page_opens_from_disk_without_a_network_and_without_complaint(show):
+    driver = show(samples.plain(), samples.frontier())
+    assert driver.title == "What the proposed policy changes"
+    charts = driver.execute_script(
+        "return Array.from(document.querySelectorAll('.chart'), (c) => c.querySelectorAll('svg path').length)"
+    )
+    assert len(charts) >= 10
+    assert min(charts) > 0
+    asked = driver.execute_script("return performance.getEntriesByType('resource').map((e) => e.name)")
+    assert [name for name in asked if not name.startswith("data:")] == []
+    assert_quiet(driver)
+
+
+def test_arrow_keys_move_plan_sentences_regions_outcomes_and_charts_together(show):
+    frontier = samples.frontier()
+    driver = show(samples.plain(), frontier)
+    slider = driver.find_element(By.ID, "slider")
+    before = assert_shows(driver, frontier[3], 3)
+    for place in (2, 1, 0):
+        slider.send_keys(Keys.ARROW_LEFT)
+        after = assert_shows(driver, frontier[place], place)
+        for chart in ("frontier", "effect", "adoption"):
+            assert after[chart] != before[chart], (place, chart)
+        before = after
+    assert driver.find_element(By.ID, "plan-nothing").is_displayed()
+    slider.send_keys(Keys.END)
+    assert_shows(driver, frontier[3], 3)
+    assert_quiet(driver)
+
+
+def test_the_mouse_moves_the_slider_and_a_dot_of_the_chart_picks_its_plan(show):
+    frontier = samples.frontier()
+    driver = show(frontier)
+    driver.execute_script("document.documentElement.style.scrollBehavior = 'auto'")
+    slider = driver.find_element(By.ID, "slider")
+    driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", slider)
+    half = slider.size["width"] / 2
+    ActionChains(driver).move_to_element_with_offset(slider, int(-half + 5), 0).click().perform()
+    assert_shows(driver, frontier[0], 0)
+    driver.find_element(By.ID, "more").click()
+    assert_shows(driver, frontier[1], 1)
+    dots = driver.execute_script(
+        "return Array.from(document.querySelectorAll('#chart-frontier g.mark-symbol'), (g) => g.querySelectorAll('path'))"
+        f".find((paths) => paths.length === {len(frontier)})"
+    )
+    driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", dots[2])
+    ActionChains(driver).move_to_element(dots[2]).click().perform()
+    assert_shows(driver, frontier[2], 2)
+
+
+def test_every_figure_has_a_text_twin_that_opens_by_keyboard(show):
+    driver = show(samples.plain(), samples.frontier())
+    figures = driver.find_elements(By.CSS_SELECTOR, "figure")
+    for figure in figures:
+        summary = figure.find_element(By.CSS_SELECTOR, "details.twin > summary")
+        rows = figure.find_elements(By.CSS_SELECTOR, "details.twin tbody tr")
+        assert rows, figure.get_attribute("id")
+        if not rows[0].is_displayed():
+            summary.send_keys(Keys.ENTER)
+        assert rows[0].is_displayed()
+
+
+def test_another_pair_of_features_is_drawn_on_demand(show):
+    driver = show(samples.plain())
+    count = "return document.querySelectorAll('#chart-regions .mark-rect path').length"
+    before = driver.execute_script(count)
+    driver.find_element(By.CSS_SELECTOR, "select[data-figure=regions]").send_keys(Keys.ARROW_DOWN)
+    from tests.browser.conftest import wait_for
+
+    wait_for(driver, f"{count} < {before} - 100")
+    assert_quiet(driver)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_axe_finds_no_violation(show, scheme, width):
+    driver = show(samples.plain(), samples.frontier(), width=width, scheme=scheme)
+    driver.execute_script("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    driver.execute_cdp_cmd("Runtime.evaluate", {"expression": axe_script()})
+    found = driver.execute_async_script(
+        "const done = arguments[arguments.length - 1];axe.run(document).then((r) => done(JSON.stringify(r.violations)))"
+    )
+    told = [(v["id"], [node["html"][:120] for node in v["nodes"][:3]]) for v in json.loads(found)]
+    assert told == []
+
+
+def axe_script() -> str:
+    spec = importlib.util.find_spec("axe_playwright_python")
+    assert spec is not None, "axe-playwright-python is part of the test extra"
+    return Path(str(spec.origin)).with_name("axe.min.js").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("width", [1280, 390, 320])
+@pytest.mark.parametrize("made", [samples.plain, samples.hostile, samples.chain])
+def test_nothing_sticks_out_of_the_window(show, width, made):
+    driver = show(made(), width=width)
+    assert driver.execute_script("return document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_charts_follow_the_colour_scheme(show, scheme):
+    driver = show(samples.plain(), scheme=scheme)
+    fill = driver.execute_script(
+        "return getComputedStyle(document.querySelector('#chart-regions .role-axis-title text')).fill"
+    )
+    light = sum(int(part) for part in re.findall(r"\d+", fill)[:3]) / 3
+    assert (light > 128) == (scheme == "dark")
+
+
+def test_on_paper_the_page_is_light_and_no_figure_is_cut(show):
+    driver = show(samples.plain(), samples.frontier(), scheme="dark")
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    driver.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": 690, "height": 980, "deviceScaleFactor": 1, "mobile": False}
+    )
+    boxes = driver.execute_script(
+        "return Array.from(document.querySelectorAll('figure, figure svg'), (f) => {"
+        "const b = f.getBoundingClientRect(); return [b.left, b.right, b.height, getComputedStyle(f).breakInside]; })"
+    )
+    assert boxes
+    for left, right, height, _ in boxes:
+        assert left >= -1
+        assert right <= 691
+        assert height < 900
+    assert {kind for *_, kind in boxes[::1] if kind != "auto"} == {"avoid"}
+    assert driver.execute_script("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert not driver.find_element(By.CSS_SELECTOR, "nav").is_displayed()
+    pdf = base64.b64decode(driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})["data"])
+    assert pdf.startswith(b"%PDF")
+
+
+def test_hostile_names_are_shown_and_no_script_runs(show):
+    driver = show(samples.hostile(), samples.hostile_frontier())
+    slider = driver.find_element(By.ID, "slider")
+    slider.send_keys(Keys.HOME)
+    slider.send_keys(Keys.ARROW_RIGHT)
+    assert driver.execute_script("return window.hacked") is None
+    text = driver.find_element(By.TAG_NAME, "body").text
+    assert "<script>window.hacked=1</script>" in text
+    assert '"><img src=x onerror="window.hacked=1">' in text
+    assert driver.find_elements(By.CSS_SELECTOR, "img") == []
+    dots = driver.find_elements(By.CSS_SELECTOR, "#chart-frontier .mark-symbol path")
+    ActionChains(driver).move_to_element(dots[0]).perform()
+    assert driver.execute_script("return window.hacked") is None
+    assert_quiet(driver)
+
+
+def test_the_content_policy_stops_a_script_that_gets_in(show):
+    driver = show(samples.plain())
+    driver.execute_script(
+        "const s = document.createElement('script'); s.textContent = 'window.hacked = 1'; document.body.append(s);"
+    )
+    assert driver.execute_script("return window.hacked") is None
+
+
+def test_a_large_result_answers_the_slider_within_a_tenth_of_a_second(show):
+    driver = show(samples.huge(), samples.huge_frontier())
+    times = driver.execute_script(
+        """
+        const slider = document.getElementById('slider');
+        const times = [];
+        for (const at of [0, 399, 200, 100, 300, 50, 350, 10, 390, 250, 150]) {
+          slider.value = at;
+          const began = performance.now();
+          slider.dispatchEvent(new Event('input'));
+          document.body.getBoundingClientRect();
+          times.push(performance.now() - began);
+        }
+        return times;
+        """
+    )
+    assert sorted(times)[len(times) // 2] < 100, times
+    assert len(driver.find_elements(By.CSS_SELECTOR, "#plan-changes li")) > 10
