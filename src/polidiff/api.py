@@ -35,6 +35,7 @@ def evaluate(
     check_level(level)
     check_count("horizon", horizon)
     check_count("episodes", episodes)
+    check_count("seed", seed, least=0)
     world = told_by(world, outcomes)
     if world.kind == "table":
         return evaluate_table(world, policy, horizon=horizon)
@@ -68,6 +69,7 @@ def explain(
     check_count("max_splits", max_splits, least=0)
     check_count("max_steps", max_steps)
     check_count("starts", starts)
+    check_count("seed", seed, least=0)
     if style not in ("plain", "paper"):
         raise InvalidOptionError(f"style must be 'plain' or 'paper'; got {style!r}")
     world = told_by(world, outcomes)

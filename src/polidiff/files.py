@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import tempfile
 from pathlib import Path
 
@@ -13,29 +14,33 @@ from polidiff.errors import InvalidInputError
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> Path:
     """Write `content` to `path` so that readers see the old file or the new one, never a part.
 
-    The content goes to a temporary file beside the target, is flushed to disk and then renamed over it.
+    The content goes to a temporary file beside the target, is flushed to disk and then renamed over it. A link is
+    followed, the permissions of an existing file stay, and what is no file (a pipe, a terminal) is written straight to.
     """
-    target = Path(path)
+    target = Path(os.path.realpath(path))
     data = content.encode("utf-8") if isinstance(content, str) else content
     temporary: str | None = None
     try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent or ".", prefix=f".{target.name[:60]}.", suffix=".part")
+        if target.exists() and not target.is_file() and not target.is_dir():
+            target.write_bytes(data)
+            return Path(path)
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:60]}.", suffix=".part")
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
-        os.chmod(temporary, _mode_of_new_files())
+        os.chmod(temporary, stat.S_IMODE(target.stat().st_mode) if target.exists() else _mode_of_new_files())
         os.replace(temporary, target)
         temporary = None
     except OSError as error:
         raise InvalidInputError(
-            f"cannot write {target}: {error.strerror or error}. Hint: nothing was changed; choose another place"
+            f"cannot write {path}: {error.strerror or error}. Hint: nothing was changed; choose another place"
         ) from error
     finally:
         if temporary is not None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
-    return target
+    return Path(path)
 
 
 def _mode_of_new_files() -> int:

@@ -9,7 +9,7 @@ import numpy as np
 
 from polidiff.errors import InvalidPolicyError
 from polidiff.policies.protocol import check_probabilities, one_hot
-from polidiff.records.arrays import AnyArray, FloatArray, IntArray
+from polidiff.records.arrays import AnyArray, FloatArray
 
 PROBE = 3
 
@@ -37,15 +37,12 @@ class CallablePolicy:
 
     def probabilities(self, states: Any) -> FloatArray:
         """Answers of the function, as probabilities."""
-        answer = self._answer(np.asarray(states))
+        answer = self.answers(states)
         return answer if answer.ndim == 2 else one_hot(answer, self.n_actions)
 
-    def certain_actions(self, states: Any) -> IntArray | None:
-        """Actions (n,) if the function names actions; None if it gives probabilities."""
-        answer = self._answer(np.asarray(states))
-        return answer if answer.ndim == 1 else None
-
-    def _answer(self, batch: AnyArray) -> AnyArray:
+    def answers(self, states: Any) -> AnyArray:
+        """Actions (n,) if the function names actions, probabilities (n, A) if it gives those."""
+        batch = np.asarray(states)
         if not len(batch):
             return np.zeros((0, self.n_actions))
         if self._batched is None:

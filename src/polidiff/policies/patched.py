@@ -62,8 +62,10 @@ def undo_patch(patch: Patch, policy: Any) -> Policy:
     return apply_patch(replace(patch, edits=tuple(_inverse(edit) for edit in reversed(patch.edits))), policy)
 
 
-def difference(current: Any, proposed: Any) -> Patch:
+def difference(current: Any, proposed: Any, n_actions: int | None = None) -> Patch:
     """The patch that turns one table policy into another, one edit per state.
+
+    Without `n_actions` there are as many as the two tables use.
 
     >>> patch = difference(np.array([0, 0]), np.array([0, 1]))
     >>> [(edit.states, edit.current, edit.proposed) for edit in patch.edits]
@@ -72,7 +74,7 @@ def difference(current: Any, proposed: Any) -> Patch:
     old, new = np.asarray(current), np.asarray(proposed)
     if old.shape != new.shape or old.ndim != 1:
         raise PatchMismatchError(f"both policies must be action tables of one length; got {old.shape} and {new.shape}")
-    count = int(max(old.max(initial=0), new.max(initial=0))) + 1
+    count = n_actions if n_actions is not None else int(max(old.max(initial=0), new.max(initial=0))) + 1
     edits = tuple(
         Edit(Rule((Condition("state", 0, values=(f"s{s}",)),)), int(old[s]), int(new[s]), (int(s),))
         for s in np.flatnonzero(old != new)

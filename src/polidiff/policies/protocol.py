@@ -54,13 +54,14 @@ def top_actions(probabilities: FloatArray, prefer: IntArray | None = None) -> In
 def choose(policy: Policy, states: Any, luck: Callable[[], FloatArray]) -> IntArray:
     """One action per state, drawn from the policy by inverting its distribution at `luck()` (n,) in [0, 1).
 
-    `luck` is called only if the policy is not certain.
+    The policy is called once; `luck` only if the policy is not certain. A policy may have ``answers(states)``, which
+    gives actions (n,) where it names them and probabilities (n, A) where it does not.
     """
-    certain = getattr(policy, "certain_actions", None)
-    actions: IntArray | None = certain(states) if certain is not None else None
-    if actions is not None:
+    answers = getattr(policy, "answers", None)
+    probabilities = policy.probabilities(states) if answers is None else answers(states)
+    if probabilities.ndim == 1:
+        actions: IntArray = probabilities
         return actions
-    probabilities = policy.probabilities(states)
     if (probabilities.max(axis=1) == 1.0).all():
         return np.asarray(probabilities.argmax(axis=1), dtype=np.int64)
     cumulative = np.cumsum(probabilities, axis=1)

@@ -29,9 +29,10 @@ class TablePolicy:
         if index.ndim == 2 and index.shape[1] == 1:
             index = index[:, 0]
         index = index.astype(np.int64)
-        if index.size and not (index.min() >= 0 and index.max() < len(self.table)):
+        off = np.flatnonzero((index < 0) | (index >= len(self.table)))
+        if off.size:
             raise InvalidPolicyError(
-                f"a table policy of {len(self.table)} states was asked about state {int(index.max())}"
+                f"a table policy of {len(self.table)} states was asked about state {int(index[off[0]])}"
             )
         rows: FloatArray = self.table[index]
         return rows

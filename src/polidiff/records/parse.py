@@ -131,10 +131,11 @@ def parse_rule(text: str, feature_names: Sequence[str]) -> Rule:
     >>> parse_rule("0.2 <= y < 0.3", ["x", "y"]).conditions[0].low
     0.2
     """
-    rules = parse_rules(text, feature_names)
-    if len(rules) > 1:
-        raise ParseError("expected one rule without 'or'", text=text, column=1)
-    return rules[0]
+    reader = _Reader(text)
+    rule = _rule(reader, feature_names)
+    if reader.next.kind != "end":
+        raise reader.fail("'and' or the end")
+    return rule
 
 
 def parse_guard(text: str, outcome_names: Sequence[str]) -> Guard:
@@ -198,7 +199,11 @@ def _condition(reader: _Reader, names: Sequence[str]) -> Condition:
         low = low if operator == "<=" else math.nextafter(low, math.inf)
         high = math.inf
         if reader.next.text in ("<", "<=", "≤"):
-            high = _upper(_comparison(reader, ("<", "<=")), reader.number())
+            operator = _comparison(reader, ("<", "<="))
+            bound = reader.next
+            high = _upper(operator, reader.number())
+            if high <= low:
+                raise reader.fail("a bound above the lower one", bound)
         return Condition(name, list(names).index(name), low, high)
     name = reader.name(names, "a feature")
     column = list(names).index(name)

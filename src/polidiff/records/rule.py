@@ -38,7 +38,7 @@ class Condition:
         """Which entries of one feature's column satisfy the condition."""
         absent = missing_entries(column)
         if self.values is not None:
-            inside = np.isin(column, np.array(self.values, dtype=column.dtype)) if self.values else absent & False
+            inside = _among(column, self.values)
         else:
             numbers = np.where(absent, math.nan, column).astype(np.float64) if column.dtype == object else column
             inside = (numbers >= self.low) & (numbers < self.high)
@@ -112,6 +112,16 @@ def missing_entries(column: AnyArray) -> BoolArray:
     if np.issubdtype(column.dtype, np.floating):
         return np.asarray(np.isnan(column))
     return np.zeros(len(column), dtype=np.bool_)
+
+
+def _among(column: AnyArray, values: tuple[str | float | int | bool, ...]) -> BoolArray:
+    """Which entries equal one of the values; words never equal numbers."""
+    if column.dtype == object:
+        known = set(values)
+        return np.fromiter((entry in known for entry in column), dtype=np.bool_, count=len(column))
+    words = column.dtype.kind in "US"
+    comparable = [value for value in values if isinstance(value, str) == words]
+    return np.isin(column, comparable) if comparable else np.zeros(len(column), dtype=np.bool_)
 
 
 def _rows(X: AnyArray | Mapping[str, Any]) -> int:

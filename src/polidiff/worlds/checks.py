@@ -41,6 +41,7 @@ def _stack_sparse(matrices: Sequence[Any]) -> tuple[sparse.csr_array, int, int]:
     data = np.concatenate([part.data.astype(np.float64) for part in parts])
     stacked = sparse.csr_array((data, (rows, columns)), shape=(n_states * n_actions, n_states))
     stacked.sum_duplicates()
+    stacked.eliminate_zeros()  # a stored zero is no move, and must not count as one on the graph
     return stacked, n_states, n_actions
 
 
@@ -88,11 +89,14 @@ def check_initial(initial: npt.ArrayLike, n_states: int) -> FloatArray:
 def check_absorbing(absorbing: npt.ArrayLike, n_states: int) -> BoolArray:
     """A flag per state, or the indices of the states that end an episode."""
     given = np.asarray(absorbing)
+    if given.shape == (0,):
+        return np.zeros(n_states, dtype=np.bool_)
     if given.dtype == np.bool_ and given.shape == (n_states,):
         return given
     if given.ndim == 1 and np.issubdtype(given.dtype, np.integer) and given.dtype != np.bool_:
-        if given.size and not (given.min() >= 0 and given.max() < n_states):
-            raise InvalidWorldError(f"absorbing names state {int(given.max())}; there are {n_states} states")
+        off = given[(given < 0) | (given >= n_states)]
+        if off.size:
+            raise InvalidWorldError(f"absorbing must name states 0 to {n_states - 1}; it names {int(off[0])}")
         flags = np.zeros(n_states, dtype=np.bool_)
         flags[given] = True
         return flags

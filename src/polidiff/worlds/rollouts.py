@@ -94,12 +94,12 @@ def play_chunk(
     gains = GainCounter(world, count)
     first = np.array(stepper.states)
     limit = horizon or (world.horizon if isinstance(world, Simulator) else 10 * LONGEST)
-    running = np.arange(count)
+    running = np.flatnonzero(~world.absorbing[first]) if isinstance(world, TabularMDP) else np.arange(count)
     lengths = np.zeros(count, dtype=np.int64)
     truncated = np.zeros(count, dtype=np.bool_)
     log: list[tuple[IntArray, AnyArray, IntArray]] = []
-    states = first
-    for time in range(limit):
+    states = first[running]
+    for time in range(limit if running.size else 0):
         actions = choose(policy, states, _luck(seed, time, count, running))
         step = stepper.step(actions, running)
         gains.add(states, actions, step, running)
@@ -116,6 +116,7 @@ def play_chunk(
             states = step.next_states
     truncated[running] = True
     visits = _visits(log, count, first) if record else None
+    gains.check_finite()
     return Rollouts(first, gains.totals, lengths, truncated, visits, stepper.restore_mode)
 
 
@@ -138,6 +139,16 @@ class GainCounter:
                 gain = gain_of(outcome, states, actions, step)
             self.totals[running, column] += gain
         self._weight *= self._discount
+
+    def check_finite(self) -> None:
+        """An error that names the first outcome and episode whose sum is no number."""
+        bad = np.argwhere(~np.isfinite(self.totals))
+        if bad.size:
+            episode, column = bad[0]
+            raise InvalidOutcomeError(
+                f"outcome {self.outcomes[column].name!r} must be finite; over episode {episode} it sums to "
+                f"{self.totals[episode, column]}"
+            )
 
 
 def gain_of(outcome: Outcome, states: AnyArray, actions: IntArray, step: Step) -> Any:

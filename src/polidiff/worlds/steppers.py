@@ -98,10 +98,20 @@ class ModelStepper:
         if not isinstance(result, tuple) or len(result) not in (3, 4):
             raise InvalidWorldError("step(states, actions, rng) must return next states, rewards and terminated flags")
         states, rewards, ended = (np.asarray(part) for part in result[:3])
-        self._states = states
+        self._check_lengths(states, rewards, ended)
+        self._states = states if everyone else _with_others_kept(states, self._states, running)
         infos = {key: np.asarray(column)[running] for key, column in (result[3] if len(result) == 4 else {}).items()}
         never = np.zeros(len(running), dtype=np.bool_)
         return Step(states[running], rewards[running].astype(np.float64), ended[running].astype(bool), never, infos)
+
+    def _check_lengths(self, *parts: AnyArray) -> None:
+        came = [part.shape[:1] for part in parts]
+        count = len(self._states)
+        if came != [(count,)] * len(parts):
+            raise InvalidWorldError(
+                f"step(states, actions, rng) must return {count} next states, rewards and terminated flags for {count} "
+                f"states; their lengths are {[shape[0] if shape else 'none' for shape in came]}"
+            )
 
     def clone(self, indices: IntArray) -> ModelStepper:
         """Continue from the states of these episodes with luck of their own."""
@@ -116,50 +126,19 @@ class ModelStepper:
         return cls(first.model, states, (*first._seed, len(parts)), first._time)
 
 
-class JoinedStepper:
-    """Episodes of several steppers, moved together."""
-
-    def __init__(self, parts: Sequence[Stepper]) -> None:
-        self._parts = list(parts)
-        self.restore_mode = parts[0].restore_mode
-        self._ends = np.cumsum([len(part.states) for part in parts])
-
-    @property
-    def states(self) -> AnyArray:
-        """Present states."""
-        return np.concatenate([part.states for part in self._parts])
-
-    def step(self, actions: IntArray, running: IntArray) -> Step:
-        """Move each part."""
-        steps = [part.step(actions[mask], local) for part, mask, local in self._split(running)]
-        return Step(
-            np.concatenate([step.next_states for step in steps]),
-            np.concatenate([step.rewards for step in steps]),
-            np.concatenate([step.terminated for step in steps]),
-            np.concatenate([step.truncated for step in steps]),
-            {key: np.concatenate([step.infos[key] for step in steps]) for key in steps[0].infos},
-        )
-
-    def clone(self, indices: IntArray) -> JoinedStepper:
-        """Continue from the states of these episodes."""
-        return JoinedStepper([part.clone(local) for part, _, local in self._split(indices)])
-
-    def _split(self, indices: IntArray) -> list[tuple[Stepper, BoolArray, IntArray]]:
-        owner = np.searchsorted(self._ends, indices, side="right")
-        starts = np.concatenate(([0], self._ends[:-1]))
-        return [
-            (part, owner == k, indices[owner == k] - starts[k])
-            for k, part in enumerate(self._parts)
-            if (owner == k).any()
-        ]
+def _with_others_kept(moved: AnyArray, before: AnyArray, running: IntArray) -> AnyArray:
+    """Episodes that are over stay where they ended: nothing that happens after the end may overflow or run off."""
+    over = np.ones(len(moved), dtype=np.bool_)
+    over[running] = False
+    kept = np.array(moved)
+    kept[over] = before[over]
+    return kept
 
 
-def joined(parts: Sequence[Stepper]) -> Stepper:
-    """One stepper for the episodes of all parts, in their order."""
-    if len(parts) == 1:
-        return parts[0]
-    models = [part for part in parts if isinstance(part, ModelStepper)]
-    return ModelStepper.joined(models) if len(models) == len(parts) else JoinedStepper(parts)
+def joined(parts: Sequence[Any]) -> Stepper:
+    """One stepper for the episodes of all parts, which are of one kind, in their order."""
+    whole: Stepper = parts[0] if len(parts) == 1 else type(parts[0]).joined(parts)
+    return whole
 
 
 class TableStepper:
