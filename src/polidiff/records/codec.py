@@ -195,7 +195,7 @@ def _decode_float(data: Any, where: str) -> float:
         return _SPECIAL[data]
     if isinstance(data, bool) or not isinstance(data, (int, float)):
         raise InvalidResultError(f"{where} must be a number; got {data!r:.80}")
-    return float(data)
+    return data  # a whole number stays one, so that it is written as it was read
 
 
 def _numbers(data: Any) -> Any:

@@ -26,10 +26,11 @@ from polidiff.errors import ParseError
 from polidiff.records.rule import Condition, Rule
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<quoted>\"[^\"]*\"|'[^']*')|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))"
-    r"|(?P<operator><=|>=|==|!=|≤|≥|[<>={},+\-()])|(?P<word>current(?=[+-])|[^\s<>=≤≥{},()\"']+))"
+    r"\s*(?:(?P<quoted>\"[^\"]*\"|'[^']*')|(?P<number>[+\-−]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))"
+    r"|(?P<operator><=|>=|==|!=|≤|≥|[<>={},+\-−()])|(?P<word>current(?=[+\-−])|[^\s<>=≤≥{},()\"']+))"
 )
 _SAME = {"≤": "<=", "≥": ">=", "==": "="}
+_MINUS = "−"  # as our own text writes it
 MAX_TEXT = 10_000
 
 
@@ -78,10 +79,10 @@ class _Reader:
         return ParseError(f"expected {expected}; came {came}", text=self.text, column=at.column)
 
     def number(self) -> float:
-        sign = -1.0 if self.takes("-") else 1.0
+        sign = -1.0 if self.takes("-", _MINUS) else 1.0
         if self.next.kind != "number":
             raise self.fail("a number")
-        return sign * float(self.take().text)
+        return sign * float(self.take().text.replace(_MINUS, "-"))
 
     def name(self, known: Sequence[str], what: str) -> str:
         """The longest run of words that is a known name, or a quoted one."""
@@ -100,7 +101,9 @@ class _Reader:
             return name
         if not words:
             raise self.fail(f"the name of {what}", token)
-        return self._known(words[0], known, what, token)
+        runs = [" ".join(words[: count + 1]) for count in range(len(words))]
+        alike = next((run for run in reversed(runs) if difflib.get_close_matches(run, known, n=1)), runs[0])
+        return self._known(alike, known, what, token)
 
     def _known(self, name: str, known: Sequence[str], what: str, token: _Token) -> str:
         if name in known:
@@ -155,7 +158,7 @@ def parse_guard(text: str, outcome_names: Sequence[str]) -> Guard:
     if relative and reader.next.kind != "end":
         if reader.next.kind == "number" or reader.takes("+"):
             value = reader.number()
-        elif reader.takes("-"):
+        elif reader.takes("-", _MINUS):
             value = -reader.number()
     elif not relative:
         value = reader.number()
