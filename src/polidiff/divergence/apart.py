@@ -44,7 +44,7 @@ class ApartTest:
         if self.world.is_model:
             self.made += len(running)
             return self._compare(stepper, running, states, a, b)
-        if self.world.categorical:
+        if np.issubdtype(states.dtype, np.integer) and states.size == len(states):
             return self._remembered(stepper, running, states, a, b)
         result = np.ones(len(running), dtype=np.bool_)
         room = max(0, MOST_COMPARISONS - self.made)

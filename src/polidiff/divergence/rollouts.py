@@ -22,6 +22,7 @@ from polidiff.worlds.rollouts import start_stepper
 from polidiff.worlds.simulator import Simulator
 from polidiff.worlds.steppers import Stepper, joined
 
+SLOW_WORLD = 3.0  # steps of all branches per step of the roots, in environments that are stepped one by one
 BOTH = (0, 1)  # which policy a branch follows: current, proposed
 
 
@@ -39,10 +40,10 @@ class _Visits:
     steps: int = 0
     cut: int = 0  # branches that reached the horizon
 
-    def add(self, met: _Met, episode: IntArray, time: int, depth: int) -> None:
+    def add(self, met: _Met, episode: IntArray, time: IntArray, depth: int) -> None:
         self.states.append(met.states)
         self.episode.append(episode)
-        self.step.append(np.full(len(episode), time))
+        self.step.append(time)
         self.differs.append(met.differs)
         self.top.append((met.a_b, met.a_e))
         self.chance.append((met.p_b, met.p_e))
@@ -67,8 +68,9 @@ class _Branch:
     """Episodes that follow one policy from where they are; the first action may be forced."""
 
     stepper: Stepper
-    episode: IntArray  # (k,) the start they came from
-    time: int | IntArray  # decisions made before
+    running: IntArray  # those of the stepper's n episodes that still run
+    episode: IntArray  # (n,) the start they came from
+    time: IntArray  # (n,) decisions made before
     follows: int  # 0 current, 1 proposed
     depth: int  # splits behind it
 
@@ -98,21 +100,19 @@ class _Splitter:
     def play(self, branch: _Branch, *, share: float) -> list[_Branch]:
         """Play a branch to its end; split off a sampled `share` of the diverging states it meets."""
         stepper, follows = branch.stepper, branch.follows
-        running = np.arange(len(branch.episode))
-        offset = np.asarray(branch.time)
-        children: list[tuple[Stepper, IntArray, IntArray]] = []
-        states = np.array(stepper.states)
+        running = branch.running
+        children: list[_Branch] = []
+        states = np.array(stepper.states)[running]
         rng = np.random.default_rng((*self.seed, branch.depth, follows, 99))
         for time in range(self.world.horizon):
             met = self.meet(stepper, running, states)
-            start = offset if offset.ndim == 0 else offset[running]
-            self.visits.add(met, branch.episode[running], int(time + np.median(start)), branch.depth)
+            self.visits.add(met, branch.episode[running], branch.time[running] + time, branch.depth)
             split = np.flatnonzero(met.differs & (met.a_b != met.a_e))
             if branch.depth < self.options.max_splits:
                 self.offered += len(split)
             split = split[rng.random(len(split)) < share]
             if split.size:
-                children.append(self._split_off(stepper, running, met, split, branch, start + time))
+                children.append(self._split_off(stepper, running, met, split, branch, time))
             actions = choose(self.policies[follows], states, partial(rng.random, len(states)))
             step = stepper.step(actions, running)
             alive = ~(step.terminated | step.truncated)
@@ -120,34 +120,42 @@ class _Splitter:
             if not running.size:
                 break
         self.visits.cut += len(running)
-        children = [child for child in children if len(child[1])]
-        if not children:
-            return []
-        steppers, episodes, times = zip(*children, strict=True)
-        return [
-            _Branch(
-                joined(list(steppers)),
-                np.concatenate(episodes),
-                np.concatenate(times),
-                1 - follows,
-                branch.depth + 1,
-            )
-        ]
+        return _joined(children)
 
     def _split_off(
-        self, stepper: Stepper, running: IntArray, met: _Met, split: IntArray, branch: _Branch, time: IntArray
-    ) -> tuple[Stepper, IntArray, IntArray]:
+        self, stepper: Stepper, running: IntArray, met: _Met, split: IntArray, branch: _Branch, time: int
+    ) -> _Branch:
+        """Copies of the episodes `split` that have just taken the other policy's action."""
         child = stepper.clone(running[split])
         other = (met.a_e if branch.follows == 0 else met.a_b)[split]
         step = child.step(other, np.arange(len(split)))
-        alive = np.flatnonzero(~(step.terminated | step.truncated))
         self.taken += len(split)
-        times = np.broadcast_to(time, running.shape)[split] + 1
-        return (
-            child.clone(alive) if len(alive) < len(split) else child,
-            branch.episode[running[split]][alive],
-            times[alive],
+        return _Branch(
+            child,
+            np.flatnonzero(~(step.terminated | step.truncated)),
+            branch.episode[running[split]],
+            branch.time[running[split]] + time + 1,
+            1 - branch.follows,
+            branch.depth + 1,
         )
+
+
+def _joined(branches: list[_Branch]) -> list[_Branch]:
+    """The branches side by side, if any of them still runs."""
+    alive = [branch for branch in branches if branch.running.size]
+    if not alive:
+        return []
+    offsets = np.cumsum([0, *(len(branch.episode) for branch in alive[:-1])])
+    return [
+        _Branch(
+            joined([branch.stepper for branch in alive]),
+            np.concatenate([branch.running + offset for branch, offset in zip(alive, offsets, strict=True)]),
+            np.concatenate([branch.episode for branch in alive]),
+            np.concatenate([branch.time for branch in alive]),
+            alive[0].follows,
+            alive[0].depth,
+        )
+    ]
 
 
 def divergence_in_simulator(
@@ -155,15 +163,17 @@ def divergence_in_simulator(
 ) -> Divergence:
     """Compare two policies on the states that either reaches, alone or taking turns."""
     splitter = _Splitter(world, (current, proposed), options, (seed, 11))
-    count = options.starts or (1000 if world.is_model else 200)
-    level = [_Branch(start_stepper(world, count, (seed, 12)), np.arange(count), 0, k, 0) for k in BOTH]
-    price = _price_of_splitting(splitter, level[0]) if options.max_splits else 0.0
+    count = options.starts or (1000 if world.is_model else 100)
+    everyone, zero = np.arange(count), np.zeros(count, dtype=np.int64)
+    level = [_Branch(start_stepper(world, count, (seed, 12)), everyone, everyone, zero, k, 0) for k in BOTH]
+    price, length = _price_of_splitting(splitter, level[0])
+    limit = options.max_steps if world.is_model else min(options.max_steps, int(SLOW_WORLD * 2 * count * length))
     for depth in range(options.max_splits + 1):
         levels_left = options.max_splits - depth
         children: list[_Branch] = []
         for branch in level:
-            room = max(0, options.max_steps - splitter.visits.steps) / (2 * levels_left) if levels_left else 0.0
-            cost = price * len(branch.episode)
+            room = max(0, limit - splitter.visits.steps) / (2 * levels_left) if levels_left else 0.0
+            cost = price * len(branch.running)
             share = min(1.0, room / cost) if cost > 0 else float(levels_left > 0)
             children += splitter.play(branch, share=share)
         report("splitting roll-outs", (depth + 1) / (options.max_splits + 1))
@@ -171,12 +181,14 @@ def divergence_in_simulator(
     return _assemble(world, splitter)
 
 
-def _price_of_splitting(splitter: _Splitter, root: _Branch) -> float:
-    """Steps that splitting everywhere would cost per episode: diverging states met times length, on a few of them."""
+def _price_of_splitting(splitter: _Splitter, root: _Branch) -> tuple[float, float]:
+    """Steps that splitting everywhere would cost per episode (diverging states met times length), and the length."""
     probe = _Splitter(splitter.world, splitter.policies, splitter.options, splitter.seed)
     few = np.arange(min(len(root.episode), 32))
-    probe.play(_Branch(root.stepper.clone(few), root.episode[few], 0, root.follows, 0), share=0.0)
-    return probe.offered * probe.visits.steps / len(few) ** 2
+    branch = _Branch(root.stepper.clone(few), few, root.episode[few], root.time[few], root.follows, 0)
+    probe.play(branch, share=0.0)
+    length = probe.visits.steps / len(few)
+    return probe.offered / len(few) * length, length
 
 
 def _assemble(world: Simulator, splitter: _Splitter) -> Divergence:

@@ -115,9 +115,9 @@ def _do(region: Region, paper: bool) -> str:
 
 def region_text(region: Region) -> str:
     """A region with its support and how true it is."""
-    behind = f"{percent(region.support.share)} of decisions, {region.support.episodes} episodes"
-    if region.rule.features == ("state",):
-        behind = f"{percent(region.support.share)} of decisions"
+    behind = f"{percent(region.support.share)} of decisions"
+    if region.rule.features != ("state",):
+        behind += f", {region.support.states} states" if region.states else f", {region.support.episodes} episodes"
     true = f"right in {percent(region.precision)}, covers {percent(region.recall)} of such changes"
     mark = "; no record in the log supports it" if region.support.unsupported == 1.0 else ""
     together = f" ({len(region.states)} states told together)" if region.merged else ""

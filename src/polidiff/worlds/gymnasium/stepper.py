@@ -32,6 +32,7 @@ class GymnasiumStepper:
         self._elapsed = np.zeros(len(envs), dtype=np.int64)
         self._actions: list[list[Any]] = [[] for _ in envs]
         self._states: AnyArray = np.zeros(0)
+        self._owners: tuple[GymnasiumStepper, ...] = ()
         weakref.finalize(self, source.give_back, envs)
 
     @classmethod
@@ -90,6 +91,28 @@ class GymnasiumStepper:
         other._elapsed = np.array(self._elapsed[chosen])
         other._actions = [list(self._actions[i]) for i in chosen]
         return other
+
+    def reseed(self, draw: int) -> None:
+        """Luck of another draw, the same for all clones that ask for it; environments without luck stay as they are."""
+        for env in self._envs:
+            inner = getattr(env, "unwrapped", env)
+            if hasattr(inner, "np_random"):
+                inner.np_random = np.random.default_rng(draw)
+
+    @classmethod
+    def joined(cls, parts: Sequence[GymnasiumStepper]) -> GymnasiumStepper:
+        """All episodes of the parts, from now on side by side; the parts keep their environments alive."""
+        whole = cls.__new__(cls)
+        whole.source, whole.info_keys = parts[0].source, parts[0].info_keys
+        whole._missing = set().union(*(part._missing for part in parts))
+        whole.restore_mode = parts[0].restore_mode
+        whole._envs = [env for part in parts for env in part._envs]
+        whole._seeds = [seed for part in parts for seed in part._seeds]
+        whole._elapsed = np.concatenate([part._elapsed for part in parts])
+        whole._actions = [actions for part in parts for actions in part._actions]
+        whole._states = np.concatenate([part._states for part in parts])
+        whole._owners = tuple(parts)
+        return whole
 
     def _column(self, key: str, rewards: FloatArray, infos: Sequence[dict[str, Any]]) -> FloatArray:
         if key.startswith(REWARD_PART):
