@@ -14,7 +14,7 @@ from polidiff.explanation.words import (
     verdicts_text,
 )
 from polidiff.records.explanation import Explanation, Region, Sentence, WorseOff
-from polidiff.records.plan import Frontier, Plan
+from polidiff.records.plan import Frontier, LedgerEntry, Plan
 
 
 def render(explanation: Explanation) -> str:
@@ -196,10 +196,14 @@ def _ledger_rows(frontier: Frontier, limit: int = 10) -> list[str]:
         links = [f"needs {listing(list(entry.needs), 'or')}"] * bool(entry.needs)
         links += [f"conflicts with {listing(list(entry.conflicts))}"] * bool(entry.conflicts)
         rows.append(
-            f"• {entry.change}: {signed(entry.alone)}; {signed(entry.removed)}; {signed(entry.shapley.estimate)}"
+            f"• {entry.change}{_place_of(entry)}: {signed(entry.alone)}; {signed(entry.removed)}; {signed(entry.shapley.estimate)}"
             + (f"; {'; '.join(links)}" if links else "")
         )
     return rows
+
+
+def _place_of(entry: LedgerEntry) -> str:
+    return "" if entry.change.startswith(entry.state) else f" (where {entry.state})"
 
 
 def _notes(frontier: Frontier) -> list[str]:

@@ -20,10 +20,11 @@ from polidiff.errors import InvalidOptionError
 from polidiff.evaluation.evaluate import default_episodes
 from polidiff.evaluation.monte_carlo import mean_interval
 from polidiff.explanation.summary import versions, world_summary
+from polidiff.explanation.words import rule_text
 from polidiff.frontier.table import improve_table
 from polidiff.policies import PatchedPolicy, Policy, as_policy
 from polidiff.progress import track
-from polidiff.records.arrays import AnyArray, FloatArray
+from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.records.explanation import Explanation
 from polidiff.records.interval import Interval
 from polidiff.records.parse import parse_rules
@@ -74,6 +75,7 @@ def improve_simulator(
     solved = improve_table(
         model.table,
         model.base,
+        _over_cells(cells, model, tuple(action.name for action in world.actions)),
         budget=options.budget,
         max_states=options.max_cells,
         keep=options.keep,
@@ -118,6 +120,17 @@ def find_cells(world: Simulator, current: Policy, candidates: Sequence[Policy], 
     return make_cells(described, np.concatenate(features), names, _frozen(world, options.freeze))
 
 
+def _over_cells(cells: Cells, model: CellModel, names: tuple[str, ...]) -> list[IntArray]:
+    """Each candidate as a policy over cells."""
+    tables = [np.array(model.base) for _ in cells.described]
+    for k, cell in enumerate(cells.cells):
+        for table, described, region in zip(tables, cells.described, cell.signature[:-1], strict=True):
+            action = names.index(described.regions[region].swap.proposed) if region >= 0 else cell.current
+            if model.table.allowed[k, action]:
+                table[k] = action
+    return tables
+
+
 def _frozen(world: Simulator, freeze: tuple[Any, ...]) -> tuple[Rule, ...]:
     rules: list[Rule] = []
     for entry in freeze:
@@ -157,7 +170,7 @@ def _lifted(
         baselines=tuple(
             Baseline(b.name, tuple((c, value + offset) for c, value in b.points)) for b in solved.baselines
         ),
-        ledger=_shifted(solved.ledger, offset),
+        ledger=_told_ledger(solved.ledger, cells, offset),
         outcomes=world.outcomes,
         current_return=plans[0].expected_return,
         optimum=solved.optimum + offset,
@@ -223,5 +236,10 @@ def _moved(interval: Interval, offset: float) -> Interval:
     return Interval(interval.estimate + offset, interval.low + offset, interval.high + offset, interval.level)
 
 
-def _shifted(ledger: Ledger | None, offset: float) -> Ledger | None:
-    return None if ledger is None else replace(ledger, running=tuple(value + offset for value in ledger.running))
+def _told_ledger(ledger: Ledger | None, cells: Cells, offset: float) -> Ledger | None:
+    """The ledger with each cell's conditions in words, and returns of the whole episode."""
+    if ledger is None:
+        return None
+    words = {cell.name: rule_text(cell.rule) for cell in cells.cells}
+    entries = tuple(replace(entry, state=words[entry.state]) for entry in ledger.entries)
+    return replace(ledger, entries=entries, running=tuple(value + offset for value in ledger.running))

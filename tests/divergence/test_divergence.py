@@ -1,0 +1,118 @@
+"""Diverging states: what counts, what is met, and that the work stays bounded."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from polidiff import Outcome, Simulator, TabularMDP
+from polidiff.divergence import DivergenceOptions, divergence_in_simulator, divergence_in_table
+from polidiff.domains import chain, navigation
+from polidiff.policies import as_policy, one_hot
+
+
+def in_table(world, current, proposed, **options):
+    return divergence_in_table(
+        world, one_hot(current, world.n_actions), one_hot(proposed, world.n_actions), DivergenceOptions(**options)
+    )
+
+
+def in_navigation(proposed, **options):
+    policies = [as_policy(p, n_actions=3) for p in (navigation.current, proposed)]
+    return divergence_in_simulator(navigation.world(), *policies, DivergenceOptions(**options), seed=0)
+
+
+def fork(**outcomes):
+    """Both actions lead to the same end; they may differ in what they pay."""
+    moves = np.zeros((2, 2, 2))
+    moves[0, :, 1] = 1.0
+    return TabularMDP(moves, np.zeros((2, 2)), [1.0, 0.0], absorbing=[1], **outcomes)
+
+
+def test_the_chain_diverges_in_s1_and_s5_only():
+    found = in_table(chain.world(), chain.current(), chain.proposed())
+    assert found.states[found.diverging].tolist() == [1, 5]
+
+
+def test_other_actions_with_the_same_effect_do_not_diverge():
+    found = in_table(fork(), np.array([0, 0]), np.array([1, 0]))
+    assert not found.diverging.any()
+
+
+def test_an_outcome_that_differs_at_once_makes_a_state_diverge_except_in_the_papers_rule():
+    world = fork(outcomes=[Outcome("dose", np.array([[0.0, 1.0], [0.0, 0.0]]))])
+    assert in_table(world, np.array([0, 0]), np.array([1, 0])).diverging.any()
+    assert not in_table(world, np.array([0, 0]), np.array([1, 0]), most_probable_only=True).diverging.any()
+
+
+def test_the_papers_rule_is_blind_where_next_states_are_equally_likely():
+    """Two actions, three equally likely successors each, two in common: the most probable one ties."""
+    moves = np.zeros((5, 2, 5))
+    moves[0, 0, [1, 2, 3]] = 1 / 3
+    moves[0, 1, [1, 2, 4]] = 1 / 3
+    moves[1:4, :, 4] = 1.0
+    world = TabularMDP(moves, np.zeros((5, 2)), np.eye(5)[0], absorbing=[4])
+    one = np.array([1, 0, 0, 0, 0])
+    assert not in_table(world, 0 * one, one, most_probable_only=True).diverging.any()
+    assert in_table(world, 0 * one, one).states[in_table(world, 0 * one, one).diverging].tolist() == [0]
+
+
+def test_ties_go_to_the_current_action():
+    world = chain.world()
+    tied = np.full((12, 2), 0.5)
+    found = divergence_in_table(world, one_hot(chain.proposed(), 2), tied, DivergenceOptions(policy_tolerance=0.6))
+    assert (found.current == found.proposed).all()
+
+
+@pytest.mark.parametrize(
+    ("proposed", "cells"),
+    [(navigation.proposed_1, {(0, 0), (1, 1)}), (navigation.proposed_2, {(0, 2), (1, 3), (5, 3)})],
+)
+def test_splitting_roll_outs_follow_the_other_policy_into_all_regions(proposed, cells):
+    found = in_navigation(proposed, starts=50)
+    x, y = navigation.tenths(found.states[found.diverging])
+    assert set(zip(x.tolist(), y.tolist(), strict=True)) == cells
+
+
+def test_one_split_finds_all_regions_and_none_meets_only_those_on_the_way():
+    for splits in (1, 2):
+        assert len({tuple(c) for c in _cells(in_navigation(navigation.proposed_2, starts=20, max_splits=splits))}) == 3
+
+
+def _cells(found):
+    return np.stack(navigation.tenths(found.states[found.diverging]), axis=1).tolist()
+
+
+def test_labels_name_the_current_action_first():
+    found = in_navigation(navigation.proposed_2, starts=20)
+    assert {(s.current, s.proposed) for s in found.swaps} == {("east", "north"), ("south", "east")}
+
+
+class Endless:
+    """Every step of 500 diverges: action 1 moves right, action 0 stays."""
+
+    n_actions = 2
+    horizon = 500
+
+    def reset(self, count, rng):
+        return np.zeros((count, 1))
+
+    def step(self, states, actions, rng):
+        moved = states + actions[:, None]
+        return moved, np.zeros(len(states)), moved[:, 0] >= 400
+
+
+def test_the_work_is_bounded_and_the_sampled_share_is_told():
+    world = Simulator(Endless())
+    policies = [as_policy(lambda s, a=a: np.full(len(s), a), n_actions=2) for a in (0, 1)]
+    limit = 200_000
+    found = divergence_in_simulator(world, *policies, DivergenceOptions(max_steps=limit, starts=50), seed=0)
+    assert 0 < found.facts["share of splits followed"] < 1
+    assert len(found.states) <= 2 * limit
+
+
+def test_weights_are_shares_and_rows_of_splits_do_not_judge():
+    found = in_navigation(navigation.proposed_2, starts=50)
+    assert found.weight.sum() == pytest.approx(1)
+    assert found.judged.sum() == pytest.approx(1)
+    assert (found.judged >= 0).all()
