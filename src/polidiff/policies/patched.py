@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any
@@ -90,7 +91,7 @@ def _inverse(edit: Edit) -> Edit:
 def _features(patch: Patch, states: AnyArray) -> AnyArray:
     if patch.features is not None:
         return np.asarray(patch.features(states))
-    return states.reshape(len(states), -1)
+    return states.reshape(len(states), math.prod(states.shape[1:]))
 
 
 def _covered(edit: Edit, states: AnyArray, features: AnyArray) -> BoolArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -117,7 +118,7 @@ class Simulator:
                 names = np.empty((len(batch), 1), dtype=object)
                 names[:, 0] = [f"s{int(s)}" for s in batch.ravel()]
                 return names
-            return batch.reshape(len(batch), -1).astype(np.float64)
+            return batch.reshape(len(batch), math.prod(batch.shape[1:])).astype(np.float64)
         rows = np.asarray(self._features(batch))
         if rows.ndim != 2 or len(rows) != len(batch):
             raise InvalidWorldError(
