@@ -1,4 +1,4 @@
-"""Two rules of thumb for landing on the moon: the second one brakes earlier. What does that do to fuel and touch-down?"""
+"""Two rules of thumb for landing on the moon: the second one brakes earlier. What does that do to the fuel?"""
 
 import numpy as np
 
@@ -25,7 +25,7 @@ def pilot(brake):
 
 world = Simulator(
     "LunarLander-v3",
-    horizon=400,
+    horizon=300,
     outcomes=[Outcome("main engine", lambda s, a, n: (a == MAIN).astype(float), prefer="less", unit="bursts")],
 )
-print(explain(world, pilot(0.8), pilot(0.4), starts=60, max_steps=60_000, max_splits=1))
+print(explain(world, pilot(0.8), pilot(0.4), starts=20, max_steps=10_000, max_splits=1, max_rules=2))

@@ -12,5 +12,5 @@ with TemporaryDirectory() as folder:
     model.learn(4_000).save(f"{folder}/late.zip")
     early, late = (as_policy(f"{folder}/{name}.zip", greedy=True, trust=True) for name in ("early", "late"))
 
-world = Simulator("CartPole-v1", return_name="steps in balance")
-print(explain(world, early, late, starts=100, max_steps=100_000))
+world = Simulator("CartPole-v1", horizon=100, return_name="steps in balance")
+print(explain(world, early, late, starts=20, max_steps=20_000, max_rules=3))

@@ -19,4 +19,4 @@ with torch.no_grad():
     rounded[0].weight.round_()
 
 current, proposed = (as_policy(module, output="values") for module in (network, rounded))
-print(explain(world, current, proposed, starts=50, max_steps=100_000))
+print(explain(world, current, proposed, starts=20, max_steps=20_000, max_rules=2))

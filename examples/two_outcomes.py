@@ -1,6 +1,6 @@
 """Deep sea treasure: a richer treasure costs time. Both are told, neither is hidden in a weight."""
 
-import mo_gymnasium  # noqa: F401  (registers the task)
+import mo_gymnasium
 import numpy as np
 
 from polidiff import Outcome, Simulator, explain

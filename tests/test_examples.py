@@ -1,0 +1,49 @@
+"""The worked examples run, and say what they are there to say."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+
+NEEDS = {
+    "frozen_lake": (["gymnasium"], "left instead of down"),
+    "sepsis": (["icu_sepsis"], "0.787 now,    0.875 proposed"),
+    "behaviour_clone": (["gymnasium", "sklearn"], "push left instead of push right"),
+    "two_outcomes": (["mo_gymnasium"], "a richer treasure (+13.3) but a longer dive (+6)"),
+    "torch_module": (["torch", "gymnasium"], "instead of coast"),
+    "sb3_checkpoints": (["stable_baselines3"], "more steps in balance"),
+    "lunar_lander": (["Box2D"], "main engine"),
+}
+QUICK = ["frozen_lake", "sepsis", "two_outcomes"]
+OTHERS = [pytest.param(name, marks=pytest.mark.slow if name == "behaviour_clone" else pytest.mark.adapters)
+          for name in NEEDS if name not in QUICK]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*QUICK, *OTHERS])
+def test_an_example_prints_something_worth_reading(name, tmp_path):
+    libraries, expected = NEEDS[name]
+    missing = [library for library in libraries if importlib.util.find_spec(library) is None]
+    if missing:
+        pytest.skip(f"needs {', '.join(missing)}")
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / f"{name}.py"],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONUTF8": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert expected in done.stdout
+    assert not list(tmp_path.iterdir())
+
+
+def test_every_example_is_run():
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == set(NEEDS)
