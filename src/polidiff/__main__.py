@@ -1,0 +1,5 @@
+"""``python -m polidiff`` is the command line."""
+
+from polidiff.cli.main import main
+
+main()

@@ -1,0 +1,1 @@
+"""The command line: each command parses, loads, calls one public function, renders, writes."""

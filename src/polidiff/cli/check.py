@@ -1,0 +1,92 @@
+"""``polidiff check``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from polidiff.cli.flags import CHECK, as_study
+from polidiff.cli.options import FILE, explaining, from_study, together, writing
+from polidiff.cli.work import save
+
+checking = together(
+    click.option("--max-changes", type=float, help="Most changed decisions per episode."),
+    click.option("--keep", multiple=True, metavar="GUARD", help='Such as "mortality<=current+0.01"; repeat.'),
+    click.option("--allow-unknown", is_flag=True, help="Do not fail where an effect is unknown."),
+    click.option("--junit", type=FILE, help="Write the checks as JUnit XML."),
+)
+
+
+@click.command()
+@from_study
+@checking
+@explaining
+@writing
+def command(
+    study: Path | None,
+    trust: bool,
+    junit: Path | None,
+    as_json: bool,
+    output: Path | None,
+    report: Path | None,
+    quiet: bool,
+    verbose: bool,
+    max_changes: float | None,
+    keep: tuple[str, ...],
+    allow_unknown: bool,
+    **given: Any,
+) -> int:
+    """Gate a release: exit 0 if all holds, 1 if a check fails.
+
+    STUDY is a TOML file, or the JSON file of an earlier `explain`. Without --keep, no outcome may get worse.
+
+    \b
+    Examples:
+      polidiff check study.toml --max-changes 3 --keep "mortality<=current"
+      polidiff check diff.json --junit checks.xml
+    """
+    from polidiff.api import check
+    from polidiff.cli.explain import explained
+    from polidiff.records.codec import dumps
+
+    flags = {"max_changes": max_changes, "keep": keep, "allow_unknown": allow_unknown}
+    own = as_study(flags, options=CHECK, section="check")["check"]
+    if study is not None and study.suffix.lower() == ".json":
+        explanation = loaded_explanation(study)
+    else:
+        explanation = explained(study, trust, quiet, verbose, given)
+    result = check(explanation, **{**explanation.methods.study.get("check", {}), **own})
+    if junit is not None:
+        from polidiff.report.junit import save_junit
+
+        save_junit(result, junit)
+    for path in (output, report):
+        if path is not None:
+            save(explanation, path)
+    click.echo(dumps(result) if as_json else card(result), nl=not as_json)
+    return 0 if result.passed else 1
+
+
+def loaded_explanation(path: Path) -> Any:
+    """The explanation in a result file."""
+    from polidiff.api import load
+    from polidiff.errors import InvalidResultError
+    from polidiff.records.explanation import Explanation
+
+    record = load(path)
+    if not isinstance(record, Explanation):
+        raise InvalidResultError(
+            f"expected the result of explain; {path} holds a {type(record).__name__.lower()}. Hint: polidiff explain "
+            f"STUDY -o {path.stem}.json"
+        )
+    return record
+
+
+def card(result: Any) -> str:
+    """The verdict as text."""
+    lines = ["PASSED" if result.passed else "FAILED"]
+    lines += [f"• {reason}" for reason in result.reasons]
+    lines += ["", "Checked:", *(f"• {what}" for what in result.checked)]
+    return "\n".join(lines)

@@ -1,0 +1,124 @@
+"""A first study for a table: columns guessed by name and type, written with a comment beside each key."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+from polidiff.cli.main import near_miss
+from polidiff.errors import InvalidInputError, InvalidLogError
+
+Roles: TypeAlias = dict[str, str | tuple[str, ...] | None]
+WORDS = {
+    "action": r"^(action|act|decision|treatment|dose|offer|arm|choice)s?(_|$)",
+    "episode": r"(episode|stay|patient|user|session|trajectory|traj|encounter|customer)(_?id)?$|^id$",
+    "step": r"^(step|t|time|timestep|hour|day|visit|charttime|timestamp|seq|order)$",
+    "reward": r"^(reward|r|return|outcome|survived|conversion|converted|profit|revenue)$",
+    "terminated": r"(^terminated$|^terminal$|^done$|died_or_left|^end$|^ended$|^is_last$)",
+    "probability": r"(^prob|probability$|propensity)",
+}
+COMMENTS = {
+    "episode": "which decisions belong together",
+    "step": "their order",
+    "action": "what was done",
+    "reward": "makes up the return",
+    "terminated": "true in the row in which an episode ended",
+    "probability": "of the action under the policy that wrote the log",
+    "state": "what the decision could depend on; rules speak about these",
+}
+
+
+def read_columns(data: Path) -> dict[str, str]:
+    """Names and types of the columns: "number", "text" or "flag"."""
+    from polidiff.worlds.log_source import lazy_frame
+
+    if not data.exists() and not any(sign in str(data) for sign in "*?["):
+        raise InvalidLogError(f"there is no file {str(data)!r}. Hint: a CSV or Parquet file, a folder or a glob")
+    schema = lazy_frame(str(data)).collect_schema()
+    kinds = {
+        name: "number" if kind.is_numeric() else "flag" if str(kind) == "Boolean" else "text"
+        for name, kind in schema.items()
+    }
+    if len(kinds) < 2:
+        raise InvalidLogError(f"{data} must have a column for the state and one for the action; it has {list(kinds)}")
+    return kinds
+
+
+def guess(
+    columns: Mapping[str, str], given: Mapping[str, str], state: tuple[str, ...], *, only_given: bool = False
+) -> Roles:
+    """Which column plays which part."""
+    for name in (*given.values(), *state):
+        if name not in columns:
+            raise InvalidInputError(f"there is no column {name!r}{near_miss(name, list(columns))}")
+    roles: Roles = dict(given)
+    for role, words in WORDS.items():
+        free = [name for name in columns if name not in roles.values() and name not in state]
+        found = next((name for name in free if re.search(words, name.lower())), None)
+        roles.setdefault(role, None if only_given else found)
+    if roles["action"] is None:
+        raise InvalidInputError(
+            f"which column is the action? None of {', '.join(columns)} looks like it. Hint: --action COLUMN"
+        )
+    taken = {name for name in roles.values() if isinstance(name, str)}
+    rest = tuple(name for name, kind in columns.items() if name not in taken and kind == "number")
+    roles["state"] = state or rest or tuple(name for name in columns if name not in taken)[:1]
+    if not roles["state"]:
+        raise InvalidInputError("no column is left for the state. Hint: --state COLUMN")
+    return roles
+
+
+def draft(data: Path, output: Path, columns: Mapping[str, str], roles: Roles) -> str:
+    """The text of the study."""
+    place = os.path.relpath(data, output.parent or ".")
+    lines = [
+        "# A polidiff study. Run it with: polidiff explain " + output.name,
+        "",
+        "[world.log]",
+        f"path = {json.dumps(place, ensure_ascii=False)}",
+    ]
+    for role, comment in COMMENTS.items():
+        lines.append(_line(role, roles.get(role), comment))
+    return "\n".join([*lines, *_rest(columns, roles)]) + "\n"
+
+
+def _line(role: str, column: str | tuple[str, ...] | None, comment: str) -> str:
+    if column is None:
+        return f'# {role} = ""  # {comment}'
+    value = list(column) if isinstance(column, tuple) else column
+    return f"{role} = {json.dumps(value, ensure_ascii=False)}  # {comment}"
+
+
+def _rest(columns: Mapping[str, str], roles: Roles) -> list[str]:
+    used = {name for name in roles.values() if isinstance(name, str)}
+    example = next((name for name, kind in columns.items() if kind != "text" and name not in used), "cost")
+    return [
+        "",
+        "[policies]",
+        'current = "log"  # estimated from the log; or a file: .npy, .csv, .json, .onnx, .zip (with --trust)',
+        '# proposed = "new_policy.onnx"',
+        "",
+        "# What people care about, beside the return; once for each.",
+        "# [[outcomes]]",
+        f"# name = {json.dumps(example, ensure_ascii=False)}",
+        f"# column = {json.dumps(example, ensure_ascii=False)}",
+        '# prefer = "less"  # or "more"; leave out if neither is better',
+        "# range = [0, 100]  # smallest and largest possible per episode",
+        '# more = "more of it"',
+        '# less = "less of it"',
+        "",
+        "[options]",
+        "level = 0.95  # of all intervals together",
+        "seed = 0  # same seed, same bytes",
+        "# max_rules = 4",
+        "# min_group = 10  # smaller groups are left out of reports",
+        "",
+        "# [improve]",
+        "# max_rules = 2",
+        '# keep = ["mortality<=current"]',
+        '# freeze = ["map<55"]',
+    ]

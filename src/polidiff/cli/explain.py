@@ -1,0 +1,59 @@
+"""``polidiff explain``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from polidiff.cli.flags import EXPLAIN, as_study
+from polidiff.cli.options import explaining, from_study, writing
+from polidiff.cli.work import deliver, progress, remark
+
+
+@click.command()
+@from_study
+@explaining
+@writing
+def command(
+    study: Path | None,
+    trust: bool,
+    as_json: bool,
+    output: Path | None,
+    report: Path | None,
+    quiet: bool,
+    verbose: bool,
+    **given: Any,
+) -> None:
+    """Say where two policies act differently, in which order that is met, and what it does to outcomes.
+
+    STUDY is a TOML file; every flag stands for one of its keys and wins over it.
+
+    \b
+    Examples:
+      polidiff explain study.toml --report diff.html
+      polidiff explain --env FrozenLake-v1 --current a.npy --proposed b.npy
+      polidiff explain --log stays.csv --state map --state lactate --action dose \\
+          --episode stay --terminated died_or_left --reward survived \\
+          --current log --proposed new.onnx
+    """
+    explanation = explained(study, trust, quiet, verbose, given)
+    min_group = explanation.methods.study.get("options", {}).get("min_group")
+    deliver(explanation, as_json=as_json, output=output, report=report, min_group=min_group, quiet=quiet)
+
+
+def explained(study: Path | None, trust: bool, quiet: bool, verbose: bool, given: dict[str, Any]) -> Any:
+    """The explanation of a study with flags laid over it."""
+    from polidiff.cli.loading import load_policy, load_world, with_origin
+    from polidiff.cli.study import read_study
+
+    read = read_study(study, as_study(given, options=EXPLAIN))
+    options = {key: value for key, value in read.section("options").items() if key != "min_group"}
+    with progress(quiet):
+        from polidiff.api import explain
+
+        world = load_world(read, trust=trust)
+        remark(f"world: {world.kind}, {len(world.actions)} actions", verbose=verbose)
+        policies = [load_policy(read, role, world, trust=trust) for role in ("current", "proposed")]
+        return with_origin(explain(world, *policies, **options), read)

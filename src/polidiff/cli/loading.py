@@ -1,0 +1,226 @@
+"""From a study to the objects it names: world, policies, outcomes, and the hashes of the files behind them."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from polidiff.cli.main import near_miss
+from polidiff.cli.study import Study
+from polidiff.errors import InvalidStudyError, InvalidWorldError, PolidiffError, UntrustedFileError
+
+OWN = "polidiff.domains."
+
+
+def load_world(study: Study, *, trust: bool = False) -> Any:
+    """The world that a study names, telling about its outcomes."""
+    outcomes = [_outcome(entry, study, trust) for entry in study.values.get("outcomes", [])]
+    makers = {"log": _log, "gymnasium": _gymnasium, "table": _table}
+    if study.world_kind == "function":
+        world = called(study.world["name"], trust=trust, **study.world.get("options", {}))
+        if outcomes:
+            from polidiff.api import told_by
+
+            return told_by(world, (*world.outcomes, *outcomes))
+        return world
+    return makers[study.world_kind](study, outcomes, trust)
+
+
+def _log(study: Study, outcomes: list[Any], trust: bool) -> Any:
+    from polidiff.worlds import Log
+
+    settings = {key: value for key, value in study.world.items() if key != "path"}
+    if "return_range" in settings:
+        settings["return_range"] = tuple(settings["return_range"])
+    return Log(str(study.file(study.world["path"])), outcomes=outcomes, **settings)
+
+
+def _gymnasium(study: Study, outcomes: list[Any], trust: bool) -> Any:
+    settings = {key: value for key, value in study.world.items() if key not in ("id", "exact", "options")}
+    env_id = study.world["id"]
+    if ":" in env_id and not trust:
+        raise UntrustedFileError(f"{env_id!r} imports a module: nothing was run. Hint: allow it with --trust")
+    if study.world.get("exact", False):
+        from polidiff.worlds import TabularMDP
+
+        return TabularMDP.from_gymnasium(env_id, outcomes=outcomes, **settings)
+    from polidiff.worlds import Simulator
+
+    options = study.world.get("options", {})
+    if not options:
+        return Simulator(env_id, outcomes=outcomes, **settings)
+    from polidiff.worlds.gymnasium.source import made
+
+    return Simulator(lambda: made(env_id, **options), outcomes=outcomes, **settings)
+
+
+def _table(study: Study, outcomes: list[Any], trust: bool) -> Any:
+    """A table from the arrays of an .npz file: transitions, rewards, initial, absorbing; more if they are there."""
+    from polidiff.worlds import TabularMDP
+
+    arrays = dict(_arrays(study.file(study.world["path"])))
+    missing = [name for name in ("transitions", "rewards", "initial", "absorbing") if name not in arrays]
+    if missing:
+        raise InvalidWorldError(f"{study.world['path']} must hold {missing[0]!r}; it holds {', '.join(sorted(arrays))}")
+    known = ("transitions", "rewards", "initial", "absorbing", "features", "allowed")
+    settings: dict[str, Any] = {name: arrays[name] for name in known if name in arrays}
+    settings |= {key: value for key, value in study.world.items() if key != "path"}
+    return TabularMDP(outcomes=outcomes, **settings)
+
+
+def _arrays(path: Path) -> Iterator[tuple[str, Any]]:
+    import zipfile
+
+    import numpy as np
+
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            yield from ((name, archive[name]) for name in archive.files)
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise InvalidWorldError(f"cannot read {path}: {error}. Hint: write it with numpy.savez") from error
+
+
+def _outcome(entry: Mapping[str, Any], study: Study, trust: bool) -> Any:
+    from polidiff.records.outcome import Outcome
+
+    words = {key: entry[key] for key in ("prefer", "margin", "more", "less", "unit") if key in entry}
+    if "range" in entry:
+        words["range"] = tuple(entry["range"])
+    return Outcome(entry["name"], _measured(entry, study, trust), **words)
+
+
+def _measured(entry: Mapping[str, Any], study: Study, trust: bool) -> Any:
+    if "column" in entry:
+        return entry["column"]
+    if "info" in entry:
+        return f"info:{entry['info']}"
+    if "constant" in entry:
+        return float(entry["constant"])
+    if "function" in entry:
+        return named(entry["function"], trust=trust)
+    if study.world_kind != "table":
+        raise InvalidStudyError(f"outcome {entry['name']!r}: 'array' names an array of [world.table]; there is none")
+    arrays = dict(_arrays(study.file(study.world["path"])))
+    if entry["array"] not in arrays:
+        raise InvalidStudyError(
+            f"outcome {entry['name']!r}: no array {entry['array']!r}{near_miss(entry['array'], sorted(arrays))}"
+        )
+    return arrays[entry["array"]]
+
+
+def load_policy(study: Study, role: str, world: Any, *, trust: bool = False) -> Any:
+    """The policy in a role: "current" or "proposed"."""
+    policies = study.section("policies")
+    if role not in policies:
+        raise InvalidStudyError(
+            f'{study.source} names no {role} policy. Hint: [policies] {role} = "policy.npy", or --{role} policy.npy'
+        )
+    return policy_named(policies[role], study, world, trust=trust)
+
+
+def policy_named(name: str, study: Study, world: Any, *, trust: bool = False) -> Any:
+    """A policy from "log", "module:function" or a file."""
+    from polidiff.policies import as_policy
+
+    greedy = bool(study.section("policies").get("greedy", False))
+    if name == "log":
+        if world.kind != "log":
+            raise InvalidStudyError("the policy 'log' is estimated from [world.log]; this study has another world")
+        from polidiff.evaluation.logged.behaviour import estimate_behaviour
+
+        return estimate_behaviour(world, seed=study.section("options").get("seed", 0)).policy
+    n_states = world.n_states if world.kind == "table" else None
+    shape: dict[str, Any] = {"n_actions": len(world.actions), "n_states": n_states, "greedy": greedy}
+    if _names_code(name):
+        found = named(name, trust=trust)
+        return as_policy(_made(found), **shape)
+    return as_policy(str(study.file(name)), trust=trust, **shape)
+
+
+def _made(found: Any) -> Any:
+    """A policy function takes states; a function without arguments makes a policy."""
+    import inspect
+
+    if not callable(found) or hasattr(found, "probabilities"):
+        return found
+    needed = [p for p in inspect.signature(found).parameters.values() if p.default is p.empty]
+    return found() if not needed else found
+
+
+def _names_code(name: str) -> bool:
+    module, colon, function = name.partition(":")
+    return bool(colon) and function.isidentifier() and all(part.isidentifier() for part in module.split("."))
+
+
+def called(name: str, *, trust: bool, **options: Any) -> Any:
+    """What a named function returns."""
+    function = named(name, trust=trust)
+    if not callable(function):
+        raise InvalidStudyError(f"{name!r} must be a function; it is {type(function).__name__}")
+    return function(**options)
+
+
+def named(name: str, *, trust: bool) -> Any:
+    """What "module:function" names. Importing runs the module's code, so it takes trust, but for our own domains."""
+    if not _names_code(name):
+        raise InvalidStudyError(f"expected module:function; got {name!r}")
+    module, _, function = name.partition(":")
+    if not (trust or module.startswith(OWN)):
+        raise UntrustedFileError(
+            f"{name!r} imports the module {module!r} and runs its code: nothing was run. Hint: allow it with --trust"
+        )
+    if trust and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))  # as for a script that lies here
+    try:
+        found = getattr(import_module(module), function, None)
+    except PolidiffError:
+        raise
+    except ImportError as error:
+        raise InvalidStudyError(
+            f"cannot import {module!r}: {error}. Hint: run from the folder that holds it"
+        ) from error
+    if found is None:
+        public = [known for known in dir(import_module(module)) if not known.startswith("_")]
+        raise InvalidStudyError(f"{module!r} has no {function!r}{near_miss(function, public)}")
+    return found
+
+
+def with_origin(record: Any, study: Study) -> Any:
+    """The result with the study it came from and the hashes of its inputs."""
+    methods = replace(record.methods, study=dict(study.values), inputs=dict(_hashes(study)))
+    return replace(record, methods=methods)
+
+
+def _hashes(study: Study) -> Iterator[tuple[str, str]]:
+    policies = study.section("policies")
+    names = [
+        study.world.get("path"),
+        policies.get("current"),
+        policies.get("proposed"),
+        *policies.get("candidates", []),
+    ]
+    for name in dict.fromkeys(name for name in names if isinstance(name, str)):
+        for path in _files(study, name):
+            yield str(path.relative_to(study.folder) if path.is_relative_to(study.folder) else path), digest(path)
+
+
+def _files(study: Study, name: str) -> list[Path]:
+    path = study.file(name)
+    if path.is_file():
+        return [path]
+    if path.is_dir():
+        return sorted(found for found in path.rglob("*") if found.is_file())
+    return (
+        sorted(study.folder.glob(name)) if any(sign in name for sign in "*?[") and not Path(name).is_absolute() else []
+    )
+
+
+def digest(path: Path) -> str:
+    """Hash of a file's content."""
+    with path.open("rb") as stream:
+        return f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()}"

@@ -1,0 +1,105 @@
+"""``polidiff patch``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from polidiff.cli.options import FILE, speaking, together
+
+applying = together(
+    click.argument("patch", type=FILE),
+    click.argument("policy", type=FILE),
+    click.option("-o", "--output", required=True, type=FILE, help="Where to write the policy (.json)."),
+    click.option("--trust", is_flag=True, help="Let the policy file run its code."),
+    speaking,
+)
+
+
+@click.group()
+def command() -> None:
+    """Show a patch, apply it to a policy, or take it back.
+
+    \b
+    Examples:
+      polidiff patch show best.json
+      polidiff patch apply best.json policy.npy -o new.json
+      polidiff patch undo best.json new.json -o old.json
+    """
+
+
+@command.command()
+@click.argument("patch", type=FILE)
+@click.option("--as", "form", type=click.Choice(["text", "python", "sql"]), default="text", help="How to write rules.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout instead of text.")
+def show(patch: Path, form: str, as_json: bool) -> None:
+    """What a patch changes, edit by edit."""
+    from polidiff.records.codec import dumps
+
+    loaded = load_patch(patch)
+    click.echo(dumps(loaded) if as_json else "\n".join(lines(loaded, form)), nl=not as_json)
+
+
+@command.command()
+@applying
+def apply(patch: Path, policy: Path, output: Path, trust: bool, quiet: bool, verbose: bool) -> None:
+    """Write the policy with the changes made."""
+    _write(load_patch(patch).apply(_policy(policy, trust)), output, quiet)
+
+
+@command.command()
+@applying
+def undo(patch: Path, policy: Path, output: Path, trust: bool, quiet: bool, verbose: bool) -> None:
+    """Write the policy with the changes taken back."""
+    _write(load_patch(patch).undo(_policy(policy, trust)), output, quiet)
+
+
+def load_patch(path: Path) -> Any:
+    """The patch in a file; that of an explanation or of the best plan will do."""
+    from polidiff.api import load
+    from polidiff.errors import InvalidResultError
+    from polidiff.records.explanation import Explanation
+    from polidiff.records.patch import Patch
+    from polidiff.records.plan import Frontier
+
+    record = load(path)
+    if isinstance(record, Explanation):
+        return record.patch
+    if isinstance(record, Frontier):
+        return record.best.patch
+    if not isinstance(record, Patch):
+        raise InvalidResultError(f"expected a patch; {path} holds a {type(record).__name__.lower()}")
+    return record
+
+
+def lines(patch: Any, form: str) -> list[str]:
+    """One line per edit."""
+    from polidiff.explanation.words import rule_python, rule_sql
+    from polidiff.report.plans import edit_sentence
+
+    if not len(patch):
+        return ["no changes"]
+    if form == "text":
+        return [f"{number}. {edit_sentence(edit, patch)}" for number, edit in enumerate(patch.edits, start=1)]
+    write = rule_python if form == "python" else rule_sql
+    comment = "#" if form == "python" else "--"
+    return [
+        f"{write(edit.rule)}  {comment} {patch.actions[edit.current]} -> {patch.actions[edit.proposed]}"
+        for edit in patch.edits
+    ]
+
+
+def _policy(path: Path, trust: bool) -> Any:
+    from polidiff.policies import as_policy
+
+    return as_policy(str(path), trust=trust)
+
+
+def _write(policy: Any, output: Path, quiet: bool) -> None:
+    from polidiff.policies import save_policy
+
+    written = save_policy(policy, output)
+    if not quiet:
+        click.echo(f"wrote {written}", err=True)

@@ -1,0 +1,45 @@
+"""``polidiff report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from polidiff.cli.options import FILE, speaking
+from polidiff.cli.work import save
+
+
+@click.command()
+@click.argument("results", nargs=-1, required=True, type=FILE, metavar="RESULT.json…")
+@click.option("-o", "--output", required=True, type=FILE, help="Where to: .html, .md, .png or .svg.")
+@click.option("--chart", metavar="NAME", help="Which chart to draw as .png or .svg, such as regions or frontier.")
+@click.option("--min-group", type=int, help="Smallest group of a log that is shown.  [default: 10]")
+@speaking
+def command(
+    results: tuple[Path, ...], output: Path, chart: str | None, min_group: int | None, quiet: bool, verbose: bool
+) -> None:
+    """Turn results into one page that opens anywhere, into Markdown with pictures, or into a picture.
+
+    An explanation and a frontier may share a page.
+
+    \b
+    Examples:
+      polidiff report diff.json -o diff.html
+      polidiff report diff.json plans.json -o both.html
+      polidiff report plans.json -o frontier.png
+    """
+    from polidiff.api import load
+
+    records = tuple(load(path) for path in results)
+    if chart is not None:
+        from polidiff.errors import InvalidOptionError
+        from polidiff.report.pictures import save_picture
+
+        if len(records) != 1 or output.suffix.lower() not in (".png", ".svg"):
+            raise InvalidOptionError("--chart draws one result as .png or .svg")
+        written = save_picture(records[0], output, chart)
+    else:
+        written = save(records, output, min_group)
+    if not quiet:
+        click.echo(f"wrote {written}", err=True)

@@ -1,0 +1,302 @@
+"""The study file: world, policies, outcomes and options in TOML, checked key by key.
+
+A message names the file, the line and the key, what was expected, what came, and the nearest known key.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from polidiff.cli.main import near_miss
+from polidiff.errors import InvalidStudyError
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a value may be."""
+
+    words: str
+    accepts: Callable[[Any], bool]
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)
+
+
+TEXT = Kind("a text in quotes", lambda v: isinstance(v, str) and bool(v.strip()))
+TEXTS = Kind("a list of texts", _texts)
+TEXT_OR_TEXTS = Kind("a text or a list of texts", lambda v: TEXT.accepts(v) or _texts(v))
+NUMBER = Kind("a number", _number)
+COUNT = Kind("a whole number", lambda v: isinstance(v, int) and not isinstance(v, bool) and v >= 0)
+FLAG = Kind("true or false", lambda v: isinstance(v, bool))
+PAIR = Kind("two numbers [low, high]", lambda v: isinstance(v, list) and len(v) == 2 and all(map(_number, v)))
+TABLE = Kind("a table", lambda v: isinstance(v, dict))
+NAMES = Kind("a number of them or a list of names", lambda v: COUNT.accepts(v) or _texts(v))
+NAMES_OR_LEVELS = Kind("a list of names, or a table of levels", lambda v: NAMES.accepts(v) or isinstance(v, dict))
+TEXT_OR_FALSE = Kind("a text or false", lambda v: TEXT.accepts(v) or v is False)
+
+RETURN = {"return_name": TEXT, "include_return": FLAG}
+WORLDS: dict[str, dict[str, Kind]] = {
+    "log": {
+        "path": TEXT,
+        "state": TEXT_OR_TEXTS,
+        "action": TEXT,
+        "episode": TEXT,
+        "step": TEXT,
+        "reward": TEXT,
+        "terminated": TEXT,
+        "truncated": TEXT_OR_FALSE,
+        "probability": TEXT,
+        "features": TEXTS,
+        "states": NAMES,
+        "actions": NAMES_OR_LEVELS,
+        "discount": NUMBER,
+        "return_range": PAIR,
+        **RETURN,
+    },
+    "gymnasium": {
+        "id": TEXT,
+        "exact": FLAG,
+        "horizon": COUNT,
+        "actions": NAMES_OR_LEVELS,
+        "feature_names": TEXTS,
+        "options": TABLE,
+        **RETURN,
+    },
+    "table": {
+        "path": TEXT,
+        "actions": NAMES_OR_LEVELS,
+        "states": TEXTS,
+        "feature_names": TEXTS,
+        "discount": NUMBER,
+        **RETURN,
+    },
+    "function": {"name": TEXT, "options": TABLE},
+}
+NEEDED = {"log": ("path", "state", "action"), "gymnasium": ("id",), "table": ("path",), "function": ("name",)}
+SECTIONS: dict[str, dict[str, Kind]] = {
+    "policies": {"current": TEXT, "proposed": TEXT, "candidates": TEXTS, "greedy": FLAG},
+    "options": {
+        "level": NUMBER,
+        "max_rules": COUNT,
+        "policy_tolerance": NUMBER,
+        "transition_tolerance": NUMBER,
+        "max_splits": COUNT,
+        "max_steps": COUNT,
+        "starts": COUNT,
+        "seed": COUNT,
+        "style": TEXT,
+        "min_group": COUNT,
+    },
+    "improve": {
+        "budget": NUMBER,
+        "unit": TEXT,
+        "max_states": COUNT,
+        "max_rules": COUNT,
+        "max_conditions": COUNT,
+        "max_literals": COUNT,
+        "moves": TEXT,
+        "fallback": TEXT,
+        "min_support": COUNT,
+        "keep": TEXT_OR_TEXTS,
+        "freeze": TEXT_OR_TEXTS,
+        "gap": NUMBER,
+        "time_limit": NUMBER,
+    },
+    "check": {"max_changes": NUMBER, "keep": TEXT_OR_TEXTS, "allow_unknown": FLAG},
+}
+OUTCOME: dict[str, Kind] = {
+    "name": TEXT,
+    "column": TEXT,
+    "info": TEXT,
+    "array": TEXT,
+    "function": TEXT,
+    "constant": NUMBER,
+    "prefer": TEXT,
+    "margin": NUMBER,
+    "more": TEXT,
+    "less": TEXT,
+    "unit": TEXT,
+    "range": PAIR,
+}
+SOURCES = ("column", "info", "array", "function", "constant")
+TOP = ("title", "world", "policies", "outcomes", *SECTIONS)
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study file, checked; or flags that stand for one."""
+
+    values: Mapping[str, Any]
+    folder: Path = field(default_factory=Path)  # what relative paths start from
+    source: str = "the command line"
+
+    @property
+    def world_kind(self) -> str:
+        """Which kind of world the study names."""
+        return next(iter(self.values["world"]))
+
+    @property
+    def world(self) -> Mapping[str, Any]:
+        """The settings of the world."""
+        settings: Mapping[str, Any] = self.values["world"][self.world_kind]
+        return settings
+
+    def section(self, name: str) -> dict[str, Any]:
+        """The keys of a section; empty if it is not there."""
+        return dict(self.values.get(name, {}))
+
+    def file(self, path: str) -> Path:
+        """A path of the study, from where the study lies."""
+        return self.folder / Path(path).expanduser()
+
+
+def read_study(path: Path | None, flags: Mapping[str, Any]) -> Study:
+    """The study of a file with flags laid over it, or of flags alone."""
+    text = _read(path) if path is not None else ""
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidStudyError(f"{path} is not TOML: {error}") from error
+    place = Place(str(path) if path is not None else "the command line", text)
+    check_study(values, place)
+    merged = _laid_over(values, flags)
+    check_study(merged, place, complete=True)
+    return Study(merged, path.parent if path is not None else Path(), place.source)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidStudyError(f"{path} must be a text file in UTF-8. Hint: a study is a .toml file") from error
+    except OSError as error:
+        raise InvalidStudyError(
+            f"cannot read the study {path}: {error.strerror}. Hint: polidiff init DATA -o study.toml writes one"
+        ) from error
+
+
+def _laid_over(values: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Flags given as {"section": {key: value}} win over the file; a world given by flag replaces the file's."""
+    merged = {key: dict(value) if isinstance(value, Mapping) else value for key, value in values.items()}
+    for section, given in flags.items():
+        if section == "world":
+            kind = next(iter(given), None)
+            if kind is None:
+                continue
+            before = merged.get("world", {}).get(kind, {})
+            merged["world"] = {kind: {**before, **given[kind]}}
+        elif given:
+            merged[section] = {**merged.get(section, {}), **given}
+    return merged
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a study was written, to name lines."""
+
+    source: str
+    text: str
+
+    def error(self, path: tuple[str | int, ...], message: str) -> InvalidStudyError:
+        """An error at a key."""
+        line = line_of(self.text, path)
+        return InvalidStudyError(f"{self.source}{f', line {line}' if line else ''}: {message}")
+
+
+def line_of(text: str, path: tuple[str | int, ...]) -> int | None:
+    """The line of a key, or of the closest table around it.
+
+    >>> line_of('[policies]\\ncurrent = "a"\\n', ("policies", "current"))
+    2
+    """
+    found: tuple[int, int] | None = None  # how much of the path a line names, the line
+    table: tuple[str | int, ...] = ()
+    counts: dict[tuple[str | int, ...], int] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        header = re.match(r"\s*(\[\[?)\s*([^\]]+?)\s*\]", line)
+        key = re.match(r"\s*([A-Za-z0-9_.\"'-]+)\s*=", line)
+        if header:
+            table = _parts(header[2])
+            if header[1] == "[[":
+                counts[table] = counts.get(table, -1) + 1
+                table = (*table, counts[table])
+            at = table
+        elif key:
+            at = (*table, *_parts(key[1]))
+        else:
+            continue
+        if at == path[: len(at)] and (found is None or len(at) > found[0]):
+            found = (len(at), number)
+    return found[1] if found else None
+
+
+def _parts(dotted: str) -> tuple[str, ...]:
+    return tuple(part.strip().strip("\"'") for part in dotted.split("."))
+
+
+def check_study(values: Mapping[str, Any], place: Place, *, complete: bool = False) -> None:
+    """Raise for the first key that is unknown or has a value of another kind; if `complete`, for what is missing."""
+    for key in values:
+        if key not in TOP:
+            raise place.error((key,), f"unknown key {key!r}{near_miss(key, TOP)}")
+    if "title" in values:
+        _check_value("title", values["title"], TEXT, ("title",), place)
+    for name, known in SECTIONS.items():
+        if name in values:
+            _check_table(values[name], known, (name,), place)
+    _check_outcomes(values.get("outcomes", []), place)
+    if "world" in values or complete:
+        _check_world(values.get("world", {}), place, complete)
+
+
+def _check_world(world: Any, place: Place, complete: bool) -> None:
+    _check_value("world", world, TABLE, ("world",), place)
+    for kind in world:
+        if kind not in WORLDS:
+            raise place.error(("world", kind), f"unknown world {kind!r}{near_miss(kind, list(WORLDS))}")
+    if len(world) != 1:
+        came = "none" if not world else ", ".join(world)
+        raise place.error(("world",), f"expected one world of {', '.join(f'[world.{k}]' for k in WORLDS)}; came {came}")
+    kind, settings = next(iter(world.items()))
+    _check_table(settings, WORLDS[kind], ("world", kind), place)
+    for key in NEEDED[kind] if complete else ():
+        if key not in settings:
+            raise place.error(("world", kind), f"[world.{kind}] needs {key!r}, {WORLDS[kind][key].words}")
+
+
+def _check_table(values: Any, known: Mapping[str, Kind], path: tuple[str | int, ...], place: Place) -> None:
+    name = ".".join(str(part) for part in path)
+    _check_value(name, values, TABLE, path, place)
+    for key, value in values.items():
+        if key not in known:
+            raise place.error((*path, key), f"unknown key {key!r} in [{name}]{near_miss(key, list(known))}")
+        _check_value(f"{name}.{key}", value, known[key], (*path, key), place)
+
+
+def _check_value(name: str, value: Any, kind: Kind, path: tuple[str | int, ...], place: Place) -> None:
+    if not kind.accepts(value):
+        raise place.error(path, f"{name} must be {kind.words}; got {value!r:.60}")
+
+
+def _check_outcomes(outcomes: Any, place: Place) -> None:
+    if not isinstance(outcomes, list) or not all(isinstance(item, dict) for item in outcomes):
+        raise place.error(("outcomes",), "outcomes must be written as [[outcomes]], once for each")
+    for index, outcome in enumerate(outcomes):
+        path = ("outcomes", index)
+        _check_table(outcome, OUTCOME, path, place)
+        if "name" not in outcome:
+            raise place.error(path, "an outcome needs a 'name'")
+        given = [key for key in SOURCES if key in outcome]
+        if len(given) != 1:
+            came = "none" if not given else " and ".join(given)
+            raise place.error(path, f"outcome {outcome['name']!r} needs one of {', '.join(SOURCES)}; came {came}")

@@ -1,0 +1,115 @@
+"""Around the work of a command: progress on stderr, results on stdout or into files."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+SILENT_SECONDS = 2.0
+
+
+@contextmanager
+def progress(quiet: bool = False) -> Iterator[None]:
+    """Bars on stderr for work of over two seconds; silent when stderr is not a terminal."""
+    from polidiff.progress import listening
+
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    bars = Bars()
+    try:
+        with listening(bars.report):
+            yield
+    finally:
+        bars.close()
+
+
+class Bars:
+    """Draws a bar for each kind of work, once the work has lasted long enough to wonder about."""
+
+    def __init__(self) -> None:
+        self.began = time.monotonic()
+        self.drawn: Any = None
+        self.tasks: dict[str, Any] = {}
+
+    def report(self, what: str, share: float, remark: str = "") -> None:
+        """What is done, and how much of it."""
+        if self.drawn is None:
+            if time.monotonic() - self.began < SILENT_SECONDS:
+                return
+            self._start()
+        if what not in self.tasks:
+            self.tasks[what] = self.drawn.add_task(what, total=1.0)
+        self.drawn.update(self.tasks[what], completed=share, description=f"{what} {remark}".strip())
+
+    def _start(self) -> None:
+        from rich.console import Console
+        from rich.progress import Progress
+
+        self.drawn = Progress(console=Console(stderr=True), transient=True)
+        self.drawn.start()
+
+    def close(self) -> None:
+        """Take the bars away."""
+        if self.drawn is not None:
+            self.drawn.stop()
+
+
+def deliver(
+    record: Any,
+    *,
+    as_json: bool,
+    output: Path | None = None,
+    report: Path | None = None,
+    page: tuple[Any, ...] = (),
+    min_group: int | None = None,
+    quiet: bool = False,
+) -> None:
+    """Files first, so that nothing is said to be done that is not; then the result on stdout.
+
+    `page` are the results that the report shows, if they are more than `record`.
+    """
+    from polidiff.records.codec import dumps
+
+    written = [save(record, output, min_group)] if output is not None else []
+    if report is not None:
+        written.append(save(page or (record,), report, min_group))
+    click.echo(dumps(record) if as_json else str(record), nl=not as_json)
+    if not quiet:
+        for path in written:
+            click.echo(f"wrote {path}", err=True)
+
+
+def save(record: Any, path: Path, min_group: int | None = None) -> Path:
+    """Write a result, or several as one page, in the form that the file's ending names."""
+    from polidiff.errors import InvalidOptionError
+    from polidiff.report.privacy import MIN_GROUP
+
+    suffix = path.suffix.lower()
+    limit = MIN_GROUP if min_group is None else min_group
+    if suffix in (".html", ".htm"):
+        from polidiff.report.page import save_page
+
+        return save_page(record, path, min_group=limit)
+    if isinstance(record, tuple):
+        if len(record) != 1:
+            raise InvalidOptionError(f"several results fit only into one page; {path.name!r} must end in .html")
+        record = record[0]
+    if suffix == ".md":
+        from polidiff.report.markdown import save_markdown
+
+        return save_markdown(record, path, min_group=limit)
+    saved: Path = record.save(path)
+    return saved
+
+
+def remark(text: str, *, verbose: bool) -> None:
+    """A line on stderr for those who asked for it."""
+    if verbose:
+        click.echo(text, err=True)

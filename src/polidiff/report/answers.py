@@ -1,0 +1,137 @@
+"""Questions to a result, answered from its record alone: why not, when, what if."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Sequence
+
+from polidiff.errors import InvalidInputError
+from polidiff.explanation.words import listing, number, percent, rule_text, swap_text
+from polidiff.records.explanation import Explanation, Picture, Region
+from polidiff.records.parse import parse_rule
+from polidiff.records.rule import Condition, Rule
+
+
+def why_not(explanation: Explanation, action: str, where: str) -> str:
+    """What another action would be worth in a region, beside the two that the policies take."""
+    action = known_name(action, [a.name for a in explanation.world.actions], "an action")
+    region = region_named(explanation, where)
+    if action == region.proposed:
+        return f"{action} is what the proposed policy does in {region.id} ({rule_text(region.rule)})."
+    told = [line for name, values in region.action_values.items() if (line := _worth(name, values, action, region))]
+    if not told:
+        return f"{action} was never tried in {region.id}, so nothing is known about it."
+    return "\n".join([f"In {region.id} ({rule_text(region.rule)}), {action} instead of {region.proposed}:", *told])
+
+
+def _worth(outcome: str, values: dict[str, float] | object, action: str, region: Region) -> str | None:
+    table = dict(values) if isinstance(values, dict) else {}
+    if action not in table:
+        return None
+    beside = [f"{name} ({role}) {number(table[name])}" for name, role in _roles(region, action) if name in table]
+    against = f"; {', '.join(beside)}" if beside else ""
+    return f"• {outcome}: {number(table[action])}{against}"
+
+
+def _roles(region: Region, action: str) -> list[tuple[str, str]]:
+    roles = [(region.current, "current"), (region.proposed, "proposed")]
+    return [(name, role) for name, role in roles if name != action]
+
+
+def when(explanation: Explanation, action: str) -> str:
+    """Where the proposed policy newly takes an action, and where it no longer does."""
+    action = known_name(action, [a.name for a in explanation.world.actions], "an action")
+    gained = [r for r in explanation.regions if r.proposed == action and r.current != action]
+    lost = [r for r in explanation.regions if r.current == action and r.proposed != action]
+    shifted = [r for r in explanation.regions if r.current == r.proposed == action]
+    lines = [f"• newly in {_line(region)}" for region in gained]
+    lines += [f"• no longer in {_line(region)}" for region in lost]
+    lines += [f"• {swap_text(region)} in {region.id}: {rule_text(region.rule)}" for region in shifted]
+    if not lines:
+        return f"The proposed policy takes {action} where the current one does."
+    return "\n".join([f"{action}:", *lines, "Elsewhere as now."])
+
+
+def _line(region: Region) -> str:
+    share = percent(region.support.share)
+    return f"{region.id}, {swap_text(region)}: {rule_text(region.rule)} ({share} of decisions)"
+
+
+def what_if(explanation: Explanation, text: str) -> str:
+    """What changes inside a box written by hand."""
+    rule = parse_rule(text, [feature.name for feature in explanation.world.features])
+    met = [(region, _within(region.rule, rule)) for region in explanation.regions if overlap(region.rule, rule)]
+    lines = [f"Where {rule_text(rule)}:"]
+    counted = next((share for p in explanation.pictures if (share := _visits(p, rule)) is not None), None)
+    if counted is not None:
+        lines.append(f"• {percent(counted[0])} of visits fall there, {percent(counted[1])} of them with another action")
+    lines += [
+        f"• {region.id}, {'all of it' if inside else 'part of it'}: {swap_text(region)}" for region, inside in met
+    ]
+    if not met:
+        lines.append("• the two policies act the same")
+    return "\n".join(lines)
+
+
+def overlap(one: Rule, other: Rule) -> bool:
+    """Whether some state may satisfy both rules.
+
+    >>> overlap(Rule((Condition("x", 0, high=1.0),)), Rule((Condition("x", 0, low=1.0),)))
+    False
+    """
+    return not any(a.feature == b.feature and not _meet(a, b) for a in one.conditions for b in other.conditions)
+
+
+def _meet(one: Condition, other: Condition) -> bool:
+    if one.missing and other.missing:
+        return True
+    if one.values is not None and other.values is not None:
+        return bool(set(one.values) & set(other.values))
+    if one.values is None and other.values is None:
+        return max(one.low, other.low) < min(one.high, other.high)
+    values, box = (one.values, other) if one.values is not None else (other.values, one)
+    return any(isinstance(value, (int, float)) and box.low <= value < box.high for value in values or ())
+
+
+def _within(inner: Rule, outer: Rule) -> bool:
+    """Whether every state of one rule satisfies the other."""
+    return all(any(_narrower(a, b) for a in inner.conditions) for b in outer.conditions)
+
+
+def _narrower(inner: Condition, outer: Condition) -> bool:
+    if inner.feature != outer.feature or (inner.missing and not outer.missing):
+        return False
+    if outer.values is not None:
+        return inner.values is not None and set(inner.values) <= set(outer.values)
+    return inner.values is None and outer.low <= inner.low and inner.high <= outer.high
+
+
+def _visits(picture: Picture, rule: Rule) -> tuple[float, float] | None:
+    """Share of visits in the box, and share of those with another action; None if the picture cannot tell."""
+    if any(c.feature not in (picture.x, picture.y) or c.values is not None for c in rule.conditions):
+        return None
+    inside = [cell for cell in picture.cells if all(_holds(c, picture, cell.x, cell.y) for c in rule.conditions)]
+    total, here = math.fsum(cell.visits for cell in picture.cells), math.fsum(cell.visits for cell in inside)
+    changed = math.fsum(cell.visits for cell in inside if cell.region is not None)
+    return (here / total, changed / here) if total and here else (0.0, 0.0)
+
+
+def _holds(condition: Condition, picture: Picture, x: float, y: float) -> bool:
+    value = x if condition.feature == picture.x else y
+    return condition.low <= value < condition.high
+
+
+def region_named(explanation: Explanation, name: str) -> Region:
+    """The region with an id."""
+    chosen = known_name(name, [region.id for region in explanation.regions], "a region")
+    return next(region for region in explanation.regions if region.id == chosen)
+
+
+def known_name(name: str, known: Sequence[str], what: str) -> str:
+    """The name, if it is known; else an error with the nearest one."""
+    if name in known:
+        return name
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {listing([repr(k) for k in known[:12]])}"
+    raise InvalidInputError(f"{name!r} is not {what} of this result; {hint}")
