@@ -246,17 +246,21 @@ def told_by(world: Any, outcomes: Sequence[Outcome] | None) -> Any:
 
 def check_level(level: float) -> None:
     """A level is a probability strictly between 0 and 1."""
-    if not 0 < level < 1:
+    if not (_is_number(level) and 0 < level < 1):
         raise InvalidOptionError(f"level must be between 0 and 1, such as 0.95; got {level!r}")
 
 
 def check_share(name: str, value: float) -> None:
     """A tolerance is a share."""
-    if not 0 <= value < 1:
+    if not (_is_number(value) and 0 <= value < 1):
         raise InvalidOptionError(f"{name} must be at least 0 and below 1; got {value!r}")
 
 
 def check_count(name: str, value: int | None, *, least: int = 1) -> None:
     """A whole number, or nothing."""
-    if value is not None and (isinstance(value, bool) or int(value) != value or value < least):
+    if value is not None and (not _is_number(value) or value % 1 != 0 or value < least):
         raise InvalidOptionError(f"{name} must be a whole number of at least {least}; got {value!r}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)

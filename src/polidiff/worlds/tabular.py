@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -197,7 +198,8 @@ def _state_names(states: Sequence[str] | None, count: int) -> tuple[str, ...] | 
     if len(names) != count:
         raise InvalidWorldError(f"expected {count} state names; got {len(names)}")
     if len(set(names)) != count:
-        raise InvalidWorldError("state names must be unique")
+        twice = Counter(names).most_common(1)[0][0]
+        raise InvalidWorldError(f"state names must be unique; {twice!r} is used twice")
     return names
 
 
