@@ -5,7 +5,7 @@ decision process with these moves; the largest over all sets of K moves bounds e
 
 *Boxes.* A node of the branch and bound fixes the move of each rule and a range for every bound of every box. States
 surely inside or outside are decided, the others choose freely among the moves still possible there; the optimum of this
-relaxed process bounds every list of the node.
+relaxed process bounds every list of the node. One rule of few conditions has a bound of its own (`one_rule`).
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ import numpy as np
 
 from polidiff.frontier.clock import Clock
 from polidiff.frontier.rule_plans.lists import Problem, RuleList, Scored
+from polidiff.frontier.rule_plans.one_rule import one_rule_bound
 from polidiff.frontier.rule_plans.search import Landmarks
 from polidiff.frontier.rule_plans.values import best_choices, relaxed_optimum
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
+BRANCHED_COLUMNS = 8  # with more features a box has too many bounds to branch on
 TOLERANCE = 1e-10  # of the range: a node whose bound is within this of the best list is closed
 
 
@@ -33,7 +35,7 @@ class Bound:
     value: float
     best: Scored  # the best list known, perhaps found on the way
     nodes: int
-    how: str  # "optimum", "any states", "boxes"
+    how: str  # "optimum", "any states", "least visits", "boxes"
 
 
 def certify(
@@ -75,14 +77,18 @@ def _bound(
     if near(marks.ceiling):
         return Bound(marks.ceiling, known, 0, "optimum")
     free, solved = any_states(problem, marks, rules, most=_set_budget(problem), clock=clock)
-    free = min(free, marks.ceiling)
+    bounds = {"optimum": marks.ceiling, "any states": free}
+    if rules == 1 and problem.max_conditions <= 2 and problem.model.dense and not problem.model.loops:
+        bounds["least visits"] = max(one_rule_bound(problem), known.expected_return)
+    how = min(bounds, key=lambda name: bounds[name])
+    free = bounds[how]
     roots = (problem.keep + 1) ** rules
-    if near(free) or roots > nodes or clock.over():
-        return Bound(free, known, solved, "any states" if free < marks.ceiling else "optimum")
+    if near(free) or roots > nodes or len(problem.cells.sizes) > BRANCHED_COLUMNS or clock.over():
+        return Bound(free, known, solved, how)
     boxes = branch_and_bound(problem, marks, known, rules, gap=gap, nodes=nodes, clock=clock)
     if boxes.value < free:
         return replace(boxes, nodes=boxes.nodes + solved)
-    return Bound(max(free, boxes.best.expected_return), boxes.best, boxes.nodes + solved, "any states")
+    return Bound(max(free, boxes.best.expected_return), boxes.best, boxes.nodes + solved, how)
 
 
 def any_states(problem: Problem, marks: Landmarks, rules: int, *, most: int, clock: Clock) -> tuple[float, int]:

@@ -129,7 +129,9 @@ def _regions(problem: Problem, target: Target, weight: FloatArray, max_rules: in
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a class without rules is one move fewer here
-        model = RuleClassifier(default_class=problem.keep, max_rules=2 * max_rules, random_state=seed)
+        model = RuleClassifier(
+            default_class=problem.keep, max_rules=2 * max_rules, max_bins=32, proof_budget=0, random_state=seed
+        )
         model.fit(target.codes, target.move, sample_weight=weight)
         nested = model.rule_path(target.codes, target.move, weight, max_rules=max_rules)
     for listed in nested[1:]:

@@ -1,0 +1,73 @@
+"""Bounds hold for every list, and the branch and bound finds what it proves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from polidiff.evaluation.exact import policy_table
+from polidiff.frontier.clock import Clock
+from polidiff.frontier.rule_plans.cells import make_cells
+from polidiff.frontier.rule_plans.certificate import any_states, branch_and_bound
+from polidiff.frontier.rule_plans.lists import Problem
+from polidiff.frontier.rule_plans.model import choice_model
+from polidiff.frontier.rule_plans.moves import resolve_moves
+from polidiff.frontier.rule_plans.one_rule import least_visits, one_rule_bound
+from polidiff.frontier.rule_plans.search import landmarks
+from polidiff.frontier.rule_plans.values import point_at
+
+from .conftest import random_grid, some_policy
+
+
+def problem_of(seed, side=4, **options):
+    world = random_grid(seed, side=side, allow=0.8)
+    moves = resolve_moves(world, policy_table(world, some_policy(world, seed)), "actions")
+    cells = make_cells(world, np.ones(world.n_states))
+    return Problem.of(moves, cells, choice_model(world, moves), options.get("conditions", 2), None)
+
+
+def random_rule(problem, rng):
+    box = []
+    for column, size in enumerate(problem.cells.sizes):
+        first, last = sorted(rng.integers(0, size, size=2))
+        if (first, last) != (0, size - 1):
+            box.append((column, int(first), int(last)))
+    return int(rng.integers(len(problem.row))), tuple(box)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_list_exceeds_its_bounds(seed):
+    problem = problem_of(seed)
+    marks = landmarks(problem)
+    rng = np.random.default_rng(seed)
+    free = [any_states(problem, marks, k, most=100, clock=Clock())[0] for k in (1, 2)]
+    single = one_rule_bound(problem)
+    assert free[0] <= free[1] <= marks.ceiling + 1e-9
+    assert single <= free[0] + 1e-9
+    for _ in range(200):
+        one, two = random_rule(problem, rng), random_rule(problem, rng)
+        assert problem.value((one,))[0] <= single + 1e-9
+        assert problem.value((one, two))[0] <= free[1] + 1e-9
+
+
+@pytest.mark.parametrize("rules", [1, 2])
+def test_a_cut_off_proof_still_bounds_what_a_full_one_finds(rules):
+    problem = problem_of(1, side=3)
+    marks = landmarks(problem)
+    full = branch_and_bound(problem, marks, marks.current, rules, gap=0.0, nodes=50_000, clock=Clock())
+    assert full.value == pytest.approx(full.best.expected_return, abs=1e-8 * marks.span)
+    cut = branch_and_bound(problem, marks, marks.current, rules, gap=0.0, nodes=5, clock=Clock())
+    assert cut.value >= full.best.expected_return - 1e-9
+    assert cut.nodes < full.nodes
+
+
+def test_least_visits_are_below_the_visits_of_any_plan():
+    problem = problem_of(2)
+    model = problem.model
+    made = np.where(problem.row[0] >= 0, problem.row[0], model.keep)
+    least = least_visits(model.transitions[model.keep], model.transitions[made], model.initial)
+    rng = np.random.default_rng(0)
+    assert (least >= model.initial - 1e-12).all()
+    for _ in range(50):
+        rows = np.where(rng.random(model.size) < 0.5, made, model.keep)
+        assert (point_at(model, rows).visits >= least - 1e-9).all()
