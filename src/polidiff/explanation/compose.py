@@ -67,7 +67,7 @@ def compose(
     members = _disjoint(groups, evidence.judged)
     groups = tuple(g for g, m in zip(groups, members, strict=True) if m.any())
     members = [m for m in members if m.any()]
-    paths = [_told_path(journeys, group) for group in groups]
+    paths = [_told_path(journeys, group, evidence.forming) for group in groups]
     verdicts, overall, family = _verdicts(world, evidence.judged, groups, members, paths, options)
     sentences = tuple(
         _sentence(world, journeys, group, path, told, inside, evidence.judged, ids)
@@ -159,8 +159,12 @@ def _disjoint(groups: tuple[StartGroup, ...], judged: Judged) -> list[BoolArray]
     return members
 
 
-def _told_path(journeys: Journeys, group: StartGroup) -> Path | None:
-    return typical_path(journeys.shares(group.members))
+def _told_path(journeys: Journeys, group: StartGroup, forming: Judged) -> Path | None:
+    """The typical path; "no region at all" only where nothing differs from these starts."""
+    path = typical_path(journeys.shares(group.members))
+    if path == () and forming.difference[group.members].any():
+        return None
+    return path
 
 
 def _verdicts(

@@ -95,7 +95,9 @@ def _described_groups(
 def _rules_for(journeys: Journeys, inside: BoolArray, names: tuple[str, ...], seed: int) -> tuple[Rule, ...]:
     from polidiff.rules import RuleClassifier, RuleWarning
 
-    model = RuleClassifier(default_class=False, random_state=seed, max_rules=2, clause_cost=0.01, literal_cost=0.003)
+    model = RuleClassifier(
+        default_class=False, random_state=seed, max_rules=2, clause_cost=0.01, literal_cost=0.003, proof_budget=0
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuleWarning)
         model.fit(journeys.features, inside, sample_weight=journeys.weight)

@@ -50,7 +50,10 @@ def sentence_text(explanation: Explanation, sentence: Sentence, *, figures: bool
     paper = explanation.methods.style == "paper"
     start = start_text(sentence, paper=paper)
     if not sentence.path and not sentence.meetings:
-        return f"{start}, the two policies act the same." if not paper else f"{start}, two policies act the same;"
+        if all(v.direction == "same" for v in sentence.verdicts):
+            return f"{start}, the two policies act the same." if not paper else f"{start}, two policies act the same;"
+        effect = verdicts_text(sentence.verdicts, explanation.outcomes)
+        return f"{start}, only rare changes that no rule tells are met. They lead to {effect}."
     by_id = {region.id: region for region in explanation.regions}
     if sentence.meetings:
         told = [
@@ -196,7 +199,8 @@ def _ledger_rows(frontier: Frontier, limit: int = 10) -> list[str]:
         links = [f"needs {listing(list(entry.needs), 'or')}"] * bool(entry.needs)
         links += [f"conflicts with {listing(list(entry.conflicts))}"] * bool(entry.conflicts)
         rows.append(
-            f"• {entry.change}{_place_of(entry)}: {signed(entry.alone)}; {signed(entry.removed)}; {signed(entry.shapley.estimate)}"
+            f"• {entry.change}{_place_of(entry)}: {signed(entry.alone)}; {signed(entry.removed)}; "
+            f"{signed(entry.shapley.estimate)}"
             + (f"; {'; '.join(links)}" if links else "")
         )
     return rows

@@ -216,8 +216,12 @@ def _shortest(bound: float) -> tuple[str, bool]:
     """The bound as text, and whether it is the next number after a rounder one (so that < reads ≤)."""
     below = math.nextafter(bound, -math.inf)
     if len(repr(below)) + 3 < len(repr(bound)):
-        return number(below, 6), True
-    return number(bound, 6), False
+        return _bound(below), True
+    return _bound(bound), False
+
+
+def _bound(value: float) -> str:
+    return number(value, 3 if abs(value) < 100 else 6)
 
 
 def _sql_value(value: str | float | int | bool) -> str:

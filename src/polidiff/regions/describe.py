@@ -21,7 +21,11 @@ from polidiff.regions.fidelity import fidelity
 from polidiff.regions.told import Telling, as_directions, as_pairs
 
 WORTH = 0.01  # what one more rule must add to F1
+WORTH_OF_LITERAL = 0.002
 MOST_RULES = 12
+MOST_PAIRS = 12  # swaps beyond which pairs are told only if there are no directions
+WELL_TOLD = 0.98  # F1 from which finer rules are not tried
+COSTS = ((1e-2, 3e-3), (3e-3, 1e-3), (5e-4, 1e-4))  # of a clause and a literal, as shares of all visits
 
 
 @dataclass(frozen=True)
@@ -64,33 +68,50 @@ def describe(
         return Described((), as_pairs(divergence), none, ())
     if not has_features:
         return _name_states(divergence, max_rules)
-    pairs = _learn(divergence, as_pairs(divergence), feature_names, max_rules, seed)
+    tellings = [as_pairs(divergence)] if len(divergence.swaps) <= MOST_PAIRS else []
     directions = as_directions(divergence, actions)
-    if directions is None or len(directions.swaps) >= len(divergence.swaps):
-        return pairs
-    joined = _learn(divergence, directions, feature_names, max_rules, seed)
-    return joined if _reads_better(joined, pairs) else pairs
+    if directions is not None and len(directions.swaps) < len(divergence.swaps):
+        tellings.append(directions)
+    tellings = tellings or [as_pairs(divergence)]
+    found = [_learn_short(divergence, telling, feature_names, max_rules, seed) for telling in tellings]
+    return max(found, key=worth)
 
 
-def _reads_better(one: Described, other: Described) -> bool:
-    """More of the difference told per rule: F1 less what the rules are worth."""
+def worth(described: Described) -> float:
+    """How much of the difference is told, less what reading costs: F1 − rules · 0.01 − literals · 0.002."""
+    chosen = next(point for point in described.tradeoff if point.chosen)
+    return chosen.f1 - WORTH * chosen.rules - WORTH_OF_LITERAL * chosen.literals
 
-    def worth(described: Described) -> float:
-        chosen = next(point for point in described.tradeoff if point.chosen)
-        return chosen.f1 - WORTH * chosen.rules
 
-    return worth(one) > worth(other)
+def _learn_short(
+    divergence: Divergence, telling: Telling, names: tuple[str, ...], max_rules: int | None, seed: int
+) -> Described:
+    """Rules at several prices of reading, dear first; finer ones are tried while they are needed and gain."""
+    found: list[Described] = []
+    for clause_cost, literal_cost in COSTS:
+        found.append(_learn(divergence, telling, names, max_rules, seed, clause_cost, literal_cost))
+        if found[-1].tradeoff[-1].f1 >= WELL_TOLD or worth(found[-1]) < max(map(worth, found)):
+            break
+    return max(found, key=worth)
 
 
 def _learn(
-    divergence: Divergence, telling: Telling, names: tuple[str, ...], max_rules: int | None, seed: int
+    divergence: Divergence,
+    telling: Telling,
+    names: tuple[str, ...],
+    max_rules: int | None,
+    seed: int,
+    clause_cost: float,
+    literal_cost: float,
 ) -> Described:
     from polidiff.rules import RuleClassifier, RuleWarning
 
     held_out = _held_out(divergence.episode, seed)
     fit = ~held_out if held_out.any() else ~held_out | True
     features, label, weight = divergence.features, telling.label, divergence.weight
-    model = RuleClassifier(default_class=0, random_state=seed, clause_cost=5e-4, literal_cost=1e-4)
+    model = RuleClassifier(
+        default_class=0, random_state=seed, clause_cost=clause_cost, literal_cost=literal_cost, proof_budget=0
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuleWarning)
         model.fit(features[fit], label[fit], sample_weight=weight[fit])
