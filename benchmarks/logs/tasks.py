@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from polidiff import Outcome, TabularMDP
-from polidiff.domains.icu_sepsis import ENDS, SURVIVAL
+from polidiff.domains.icu_sepsis import ENDS, SURVIVAL, proposed
 from polidiff.domains.icu_sepsis_data import sepsis_data
 from polidiff.evaluation.exact import exact_evaluator
 from polidiff.evaluation.optimum import best_policy
@@ -41,7 +41,18 @@ def mixed(best: FloatArray, share: float) -> FloatArray:
 @cache
 def chain(slip: float = 0.1) -> Task:
     """Two detours on the way through twelve states; an action slips to staying or to the other move."""
-    follow = {0: (1, 1), 1: (3, 2), 2: (3, 3), 3: (4, 4), 4: (5, 5), 5: (7, 6), 6: (7, 7), 7: (8, 8), 9: (11, 11), 10: (11, 11)}
+    follow = {
+        0: (1, 1),
+        1: (3, 2),
+        2: (3, 3),
+        3: (4, 4),
+        4: (5, 5),
+        5: (7, 6),
+        6: (7, 7),
+        7: (8, 8),
+        9: (11, 11),
+        10: (11, 11),
+    }
     moves = np.zeros((12, 2, 12))
     for state, ways in follow.items():
         for action in (0, 1):
@@ -51,7 +62,10 @@ def chain(slip: float = 0.1) -> Task:
     moves[8, :, 9] = moves[8, :, 10] = 0.5
     start = np.zeros(12)
     start[0] = 1.0
-    outcomes = (Outcome("length", 1.0, range=(0, 40)), Outcome("detours", lambda s, a, n: np.isin(n, (2, 6)), range=(0, 40)))
+    outcomes = (
+        Outcome("length", 1.0, range=(0, 40)),
+        Outcome("detours", lambda s, a, n: np.isin(n, (2, 6)), range=(0, 40)),
+    )
     world = TabularMDP(moves, np.zeros((12, 2)), start, absorbing=[11], outcomes=outcomes, include_return=False)
     target = np.full((12, 2), 0.5)
     target[[1, 5]] = (0.1, 0.9)
@@ -90,7 +104,7 @@ def icu_sepsis(greedy: float) -> Task:
     base = _icu_world()
     expert = np.array(sepsis_data().clinicians)
     expert[base.absorbing] = one_hot(np.zeros(int(base.absorbing.sum()), dtype=np.int64), base.n_actions)
-    best = one_hot(best_policy(base).actions, base.n_actions)
+    best = one_hot(np.asarray(proposed()), base.n_actions)
     return Task(f"ICU-Sepsis {greedy:.0%} greedy", base, expert, (1 - greedy) * expert + greedy * best)
 
 
@@ -131,3 +145,18 @@ def _best(world: TabularMDP, discount: float) -> FloatArray:
     parts = [sparse.csr_array(stacked[a :: world.n_actions]) for a in range(world.n_actions)]
     discounted = TabularMDP(parts, world.rewards, world.initial, absorbing=world.absorbing, discount=discount)
     return one_hot(best_policy(discounted).actions, world.n_actions)
+
+
+def large_lake() -> Task:
+    """FrozenLake 8x8."""
+    return frozen_lake("8x8")
+
+
+def icu_mixed() -> Task:
+    """ICU-Sepsis, 30 % greedy."""
+    return icu_sepsis(0.3)
+
+
+def icu_greedy() -> Task:
+    """ICU-Sepsis, 100 % greedy."""
+    return icu_sepsis(1.0)

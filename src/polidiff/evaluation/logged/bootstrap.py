@@ -43,7 +43,8 @@ class ResampledModel:
         drawn = np.asarray(self.numbers @ weights)
         per_pair = np.asarray(_sum_matrix(edges.row, len(edges.pair_state)) @ drawn)
         per_state = np.asarray(_sum_matrix(edges.pair_state, edges.n_states) @ per_pair)
-        share = model.rho[edges.pair_state, None] / np.maximum(per_state[edges.pair_state], 1e-300)
+        known = edges.state_visits / np.maximum(edges.state_visits + edges.dropped, 1)
+        share = (model.rho * known)[edges.pair_state, None] / np.maximum(per_state[edges.pair_state], 1e-300)
         share += self.rest[:, None] / np.maximum(per_pair, 1e-300)
         share[model.loops[edges.pair_state]] = 0.0
         on_edge = share[edges.row]
@@ -64,14 +65,17 @@ def resampled_model(counts: Counts, target: Target, *, discount: float = 1.0) ->
     edges = counts.edges
     model = build_model(edges, target, discount=discount)
     shape = (len(edges.state), counts.n_blocks)
-    where = (edges.entry, counts.block)
+    where = (edges.entry, counts.block[edges.used])
     inside = np.flatnonzero((model.weight[edges.row] > 0) & ~edges.ends)
     links, link = np.unique(edges.state[inside] * edges.n_states + edges.to[inside], return_inverse=True)
     return ResampledModel(
         model,
         target.rest[edges.pair_state, edges.pair_action],
-        sparse.csr_array((counts.count, where), shape=shape),
-        tuple(sparse.csr_array((counts.sums[:, k], where), shape=shape) for k in range(counts.n_outcomes)),
+        sparse.csr_array((edges.scale * counts.count[edges.used], where), shape=shape),
+        tuple(
+            sparse.csr_array((edges.scale * counts.sums[edges.used, k], where), shape=shape)
+            for k in range(counts.n_outcomes)
+        ),
         inside,
         _sum_matrix(link, len(links)),
         links // edges.n_states,

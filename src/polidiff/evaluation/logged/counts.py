@@ -3,8 +3,10 @@ r"""A log as counts: all that a model of the world needs, small, and two of them
 .. math:: n_b(s, a, s'), \qquad \sum_{i \in (b, s, a, s')} g_i, \qquad \sum_{i \in (b, s, a, s')} g_i^2
 
 per block of episodes :math:`b`. Blocks are what the bootstrap resamples and what splits a log into a part that chooses
-and a part that judges. The end of an episode is state number S; rows whose successor was not recorded are left out and
-counted.
+and a part that judges. The end of an episode is state number S; a row whose successor was not recorded leads to number
+S + 1. Such a row did *not* end, and leaving it out would make ends too frequent: it counts as one of its pair's other
+moves, in the shares in which these were seen. A pair whose only recorded moves are ends cannot say where the others
+lead, and is taken as not seen.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import numpy as np
 
 from polidiff.errors import InvalidLogError
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
-from polidiff.worlds.log_rows import CUT
+from polidiff.worlds.log_rows import CUT, END
 from polidiff.worlds.log_source import collect
 
 if TYPE_CHECKING:
@@ -40,12 +42,11 @@ class Counts:
     block: IntArray  # (m,)
     state: IntArray  # (m,)
     action: IntArray  # (m,)
-    to: IntArray  # (m,)
+    to: IntArray  # (m,) n_states at the end, n_states + 1 where it was not recorded
     count: FloatArray  # (m,)
     sums: FloatArray  # (m, K) of each outcome over the rows of the entry
     squares: FloatArray  # (m, K) of its square
     starts: FloatArray  # (blocks, S) episodes that begin in each state
-    cut: int  # rows whose successor was not recorded
 
     def __add__(self, other: Counts) -> Counts:
         """The counts of two logs read together (same states, actions, outcomes and blocks)."""
@@ -72,7 +73,6 @@ class Counts:
             total(self.sums, other.sums),
             total(self.squares, other.squares),
             self.starts + other.starts,
-            self.cut + other.cut,
         )
 
     def part(self, blocks: BoolArray) -> Counts:
@@ -90,7 +90,6 @@ class Counts:
             self.sums[keep],
             self.squares[keep],
             np.where(blocks[:, None], self.starts, 0.0),
-            self.cut,
         )
 
     def halves(self) -> tuple[Counts, Counts]:
@@ -104,13 +103,18 @@ class Counts:
         return Edges.merge(self)
 
     @property
+    def cut(self) -> int:
+        """Rows whose successor was not recorded."""
+        return int(self.count[self.to == self.n_states + 1].sum())
+
+    @property
     def n_outcomes(self) -> int:
         """How many outcomes are summed."""
         return int(self.sums.shape[1])
 
     @property
     def _shape(self) -> tuple[int, int, int, int]:
-        return self.n_blocks, self.n_states, self.n_actions, self.n_states + 1
+        return self.n_blocks, self.n_states, self.n_actions, self.n_states + 2
 
     @cached_property
     def _key(self) -> IntArray:
@@ -125,40 +129,56 @@ class Edges:
     state: IntArray  # (m,)
     to: IntArray  # (m,) n_states at the end
     row: IntArray  # (m,) index of the pair
-    count: FloatArray  # (m,)
+    count: FloatArray  # (m,) with its part of the rows whose successor was not recorded
     sums: FloatArray  # (m, K)
     squares: FloatArray  # (m, K)
     pair_state: IntArray  # (R,)
     pair_action: IntArray  # (R,)
-    visits: FloatArray  # (S, A)
+    pair_seen: FloatArray  # (R,) rows whose successor was recorded
+    visits: FloatArray  # (S, A) times each pair was seen; 0 where it cannot say where it leads
+    dropped: FloatArray  # (S,) rows of pairs that cannot say where they lead
     starts: FloatArray  # (S,)
-    entry: IntArray  # (entries of the counts,) edge of each
+    used: BoolArray  # (entries of the counts,) whether an entry is part of an edge
+    entry: IntArray  # (used entries,) edge of each
+    scale: FloatArray  # (used entries,) what it counts for
 
     @classmethod
     def merge(cls, counts: Counts) -> Edges:
         """Sum over blocks."""
-        shape = counts._shape[1:]
-        key = np.ravel_multi_index((counts.state, counts.action, counts.to), shape)
-        unique, inverse = np.unique(key, return_inverse=True)
+        size, shape = counts.n_states * counts.n_actions, counts._shape[1:]
+        pair = counts.state * counts.n_actions + counts.action
+        lost, goes_on = counts.to == counts.n_states + 1, counts.to < counts.n_states
+        rows, cut, moved = (np.bincount(pair, counts.count * m, size).astype(float) for m in (1.0, lost, goes_on))
+        blind = (cut > 0) & (moved == 0)
+        used = ~lost & ~blind[pair]
+        share = 1 + cut / np.maximum(moved, 1)
+        scale = np.where(goes_on, share[pair], 1.0)[used]
+        key = np.ravel_multi_index((counts.state[used], counts.action[used], counts.to[used]), shape)
+        unique, entry = np.unique(key, return_inverse=True)
         state, action, to = np.unravel_index(unique, shape)
         pairs, row = np.unique(state * counts.n_actions + action, return_inverse=True)
-        number = np.bincount(inverse, counts.count, len(unique)).astype(np.float64)
-        visits = np.bincount(
-            counts.state * counts.n_actions + counts.action, counts.count, counts.n_states * counts.n_actions
-        ).reshape(counts.n_states, counts.n_actions)
+        count, sums, squares = (
+            _sum_by(entry, scale[:, None] * part[used], len(unique))
+            for part in (counts.count[:, None], counts.sums, counts.squares)
+        )
+        grid = (counts.n_states, counts.n_actions)
         return cls(
             counts.n_states,
             state,
             to,
             row,
-            number,
-            _sum_by(inverse, counts.sums, len(unique)),
-            _sum_by(inverse, counts.squares, len(unique)),
+            count[:, 0],
+            sums,
+            squares,
             pairs // counts.n_actions,
             pairs % counts.n_actions,
-            visits.astype(np.float64),
+            np.asarray(rows - cut, dtype=np.float64)[pairs],
+            np.where(blind, 0.0, rows).reshape(grid),
+            np.where(blind, rows, 0.0).reshape(grid).sum(axis=1),
             counts.starts.sum(axis=0),
-            inverse,
+            used,
+            entry,
+            scale,
         )
 
     @property
@@ -203,8 +223,8 @@ def _count(lazy: pl.LazyFrame, n_states: int, n_actions: int, blocks: int, k: in
     gains += [(pl.col(f"gain{j}") ** 2).sum().alias(f"square{j}") for j in range(k)]
     grouped = collect(lazy.group_by("block", "state", "action", "next").agg(pl.len().alias("n"), *gains))
     begun = collect(lazy.filter(pl.col("first")).group_by("block", "state").agg(pl.len().alias("n")))
-    seen = grouped.drop_nulls("next").sort("block", "state", "action", "next")
-    to, number = seen["next"].to_numpy(), seen["n"].to_numpy().astype(np.float64)
+    seen = grouped.sort("block", "state", "action", "next")
+    to = seen["next"].replace(END, n_states).fill_null(n_states + 1).to_numpy()
     starts = np.zeros((blocks, n_states))
     starts[begun["block"].to_numpy(), begun["state"].to_numpy()] = begun["n"].to_numpy()
 
@@ -218,12 +238,11 @@ def _count(lazy: pl.LazyFrame, n_states: int, n_actions: int, blocks: int, k: in
         seen["block"].to_numpy(),
         seen["state"].to_numpy(),
         seen["action"].to_numpy(),
-        np.where(to < 0, n_states, to),
-        number,
+        to,
+        seen["n"].to_numpy().astype(np.float64),
         stacked("sum"),
         stacked("square"),
         starts,
-        int(grouped["n"].to_numpy().sum()) - int(number.sum()),
     )
 
 

@@ -4,7 +4,7 @@ A logged draw of the pair (s, a) stands in its state's value with weight
 
 .. math:: k(s, a) = \frac{\rho(s)}{n(s)} + \frac{r(a \mid s)}{n(s, a)},
 
-and the *unknown* share of a state is the rest that falls on pairs never seen; 1 where the state was never left in the
+and the *unknown* share of a state is what falls on pairs never seen; 1 where the state was never left in the
 log, or where its estimated moves form a loop without exit. Such loops are found on the graph: they are no evidence that
 the world never ends, and inverting them would be noise. What is unknown is worth whatever a rule says it is worth.
 """
@@ -58,8 +58,9 @@ def build_model(edges: Edges, target: Target, *, discount: float = 1.0, lend: bo
     met = edges.state_visits > 0
     unseen = (target.rest * (edges.visits == 0)).sum(axis=1)
     lent = np.where(met, unseen, 0.0) if lend else np.zeros(edges.n_states)
-    unknown = np.where(met, unseen - lent, 1.0)
-    averaged = (target.rho + lent) / np.maximum(edges.state_visits, 1)
+    rows = np.maximum(edges.state_visits + edges.dropped, 1)
+    unknown = np.where(met, unseen - lent + target.rho * edges.dropped / rows, 1.0)
+    averaged = target.rho / rows + lent / np.maximum(edges.state_visits, 1)
     weight = averaged[edges.pair_state] + target.rest[edges.pair_state, edges.pair_action] / edges.pair_visits
     moves = _moves(edges, weight)
     loops = np.zeros(edges.n_states, dtype=np.bool_)

@@ -80,9 +80,10 @@ def noise(one: LoggedModel, other: LoggedModel, outcome: int, x: FloatArray, y: 
     """What each state adds to the covariance of two policies' values."""
     edges = one.edges
     found = spread(edges, outcome, x, y, one.discount)
-    part = one.weight * other.weight * edges.pair_visits * found.pair
+    repeats = edges.pair_visits**2 / edges.pair_seen  # rows without a recorded successor lend weight, not knowledge
+    part = one.weight * other.weight * repeats * found.pair
     on_policy = one.rho * other.rho * found.between / np.maximum(edges.state_visits, 1)
-    squares = np.bincount(edges.pair_state, part**2 / (1 + edges.pair_visits), edges.n_states)
+    squares = np.bincount(edges.pair_state, part**2 / (1 + edges.pair_seen), edges.n_states)
     covariance = np.bincount(edges.pair_state, part, edges.n_states) + on_policy
     return Noise(covariance, np.asarray(squares, dtype=np.float64))
 

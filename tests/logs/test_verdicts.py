@@ -1,0 +1,153 @@
+"""Verdicts from a log: right directions, honest unknowns, and who wrote the log."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from polidiff import Log
+from polidiff.errors import InvalidOptionError, InvalidPolicyError
+from polidiff.evaluation.exact import exact_evaluator, outcome_tensor
+from polidiff.evaluation.logged.behaviour import estimate_behaviour, wrote_the_log
+from polidiff.evaluation.logged.compare import compare_log
+from polidiff.evaluation.logged.cross_check import cross_check
+from polidiff.evaluation.logged.evaluate import evaluate_log
+from polidiff.worlds.log_simulated import simulated_log
+
+
+def test_clear_differences_have_a_direction_and_a_valence(walk, even, keen):
+    log = simulated_log(walk, even, 3000, seed=1)
+    verdicts = compare_log(log, even, keen).verdicts[0]
+    assert (verdicts[0].outcome, verdicts[0].direction, verdicts[0].valence) == ("paid", "more", "better")
+    truth = [(keen, 0), (even, 0)]
+    values = [walk.initial @ exact_evaluator(walk, t).values(outcome_tensor(walk))[:, k] for t, k in truth]
+    assert verdicts[0].difference.contains(values[0] - values[1])
+    assert verdicts[0].pointwise.width < verdicts[0].difference.width
+
+
+def test_what_nobody_tried_is_unknown_and_named():
+    frame = pl.DataFrame({"s": ["calm", "ill"] * 50, "a": ["wait"] * 100, "r": [1.0, 0.0] * 50})
+    log = Log(frame, state="s", action="a", reward="r", actions=["wait", "treat"], return_range=(0, 1))
+    verdict = compare_log(log, "log", np.array([0, 1])).verdicts[0][0]
+    assert verdict.direction == "unknown"
+    assert verdict.unsupported == pytest.approx(0.5)
+    assert verdict.note == ("nobody has tried 'treat' in 'ill'; 50% of the proposed policy's episodes meet such a gap")
+    assert verdict.proposed.low <= 0.5
+    assert verdict.proposed.high >= 0.95
+
+
+def test_without_a_declared_range_a_gap_has_no_interval():
+    frame = pl.DataFrame({"s": [0, 1] * 50, "a": [0] * 100, "r": [1.0, 0.0] * 50})
+    log = Log(frame, state="s", action="a", reward="r", actions=2)
+    verdict = compare_log(log, "log", np.array([0, 1])).verdicts[0][0]
+    assert (verdict.direction, verdict.difference.low, verdict.difference.high) == ("unknown", -np.inf, np.inf)
+    assert verdict.note.endswith("and 'return' has no declared range that would bound it")
+
+
+def test_an_action_the_log_does_not_know_must_be_declared():
+    frame = pl.DataFrame({"s": [0, 1] * 5, "a": [0, 1] * 5, "r": [1.0] * 10})
+    log = Log(frame, state="s", action="a", reward="r", return_range=(0, 1))
+    with pytest.raises(InvalidPolicyError, match=r"Log\(\.\.\., actions=3\) declares actions that nobody has tried"):
+        compare_log(log, "log", np.array([0, 2]))
+
+
+def test_the_policy_that_wrote_the_log_is_recognised_and_another_is_not(walk, even, keen, walk_log):
+    visits = np.zeros((5, 2))
+    np.add.at(visits, (walk_log.rows.states, walk_log.rows.actions), 1)
+    rng = np.random.default_rng(0)
+    assert wrote_the_log(visits, even, rng)
+    assert not wrote_the_log(visits, keen, rng)
+    assert not wrote_the_log(visits, np.tile([1.0, 0.0], (5, 1)), rng)
+    found = compare_log(walk_log, keen, even)
+    assert not found.logged_by_current
+    assert "do not look like the current policy's" in found.warnings[0]
+
+
+def test_a_true_logging_policy_is_rarely_refused(walk, even):
+    refused = 0
+    for seed in range(100):
+        rows = simulated_log(walk, even, 20, seed=seed).rows
+        visits = np.zeros((5, 2))
+        np.add.at(visits, (rows.states, rows.actions), 1)
+        refused += not wrote_the_log(visits, even, np.random.default_rng(seed))
+    assert refused <= 3
+
+
+def test_groups_are_judged_apart_and_the_family_widens(walk_log, even, keen):
+    starts = walk_log.starts
+    groups = [starts == 0, starts == 1]
+    found = compare_log(walk_log, even, keen, groups)
+    assert found.family == 4
+    assert found.episodes.sum() == 400
+    alone = compare_log(walk_log, even, keen, groups[:1], family=1).verdicts[0][0]
+    assert found.verdicts[0][0].difference.width > alone.difference.width
+    with pytest.raises(InvalidOptionError, match="one entry per logged start"):
+        compare_log(walk_log, even, keen, [np.ones(7, dtype=bool)])
+    with pytest.raises(InvalidOptionError, match="level must lie between 0 and 1"):
+        compare_log(walk_log, even, keen, level=95)
+
+
+def test_borrowing_is_never_wider_than_the_careful_interval(walk, even):
+    log = simulated_log(walk, np.tile([0.98, 0.02], (5, 1)), 60, seed=2)
+    found = compare_log(log, "log", np.ones(5, dtype=int))
+    for verdict, lent in zip(found.verdicts[0], found.borrowed[0], strict=True):
+        assert verdict.difference.low <= lent.low <= lent.high <= verdict.difference.high
+
+
+def test_an_evaluation_carries_its_checks(walk_log, even, keen):
+    found = evaluate_log(walk_log, keen, resamples=100)
+    assert set(found.outcomes) == {"paid", "length"}
+    assert set(found.per_start["paid"]) == {"s0", "s1"}
+    assert found.details["unsupported"] == 0.0
+    for method in ("IS", "PDIS", "WIS", "DR", "WDR"):
+        assert f"paid: {method}" in found.details
+    low, high = found.details["paid: bootstrap low"], found.details["paid: bootstrap high"]
+    assert found.outcomes["paid"].low < (low + high) / 2 < found.outcomes["paid"].high
+
+
+def test_the_log_policy_has_weight_one_and_equal_estimates(walk_log):
+    checked = cross_check(walk_log, "log")
+    mean = np.bincount(walk_log.rows.episode, walk_log.rows.gains[:, 0]).mean()
+    assert checked.effective == pytest.approx(400)
+    for method in ("IS", "PDIS", "WIS"):
+        assert checked.estimates["paid"][method].estimate == pytest.approx(mean)
+
+
+def test_cut_episodes_are_not_reweighted(walk, even, keen):
+    log = simulated_log(walk, even, 200, seed=0, horizon=3)
+    checked = cross_check(log, keen)
+    assert not checked.shown
+    assert "were cut" in checked.warnings[0]
+
+
+def test_cutting_records_does_not_shorten_what_is_estimated(walk, even, keen):
+    truth = walk.initial @ exact_evaluator(walk, keen).values(outcome_tensor(walk))
+    found = evaluate_log(simulated_log(walk, even, 3000, seed=5, horizon=3), keen, checks=False)
+    assert found.truncated > 0.3
+    assert found.outcomes["length"].contains(truth[1])
+
+
+def test_a_state_that_hides_its_past_is_noticed():
+    # two decisions; the second pays only if it repeats the first, which the state does not tell
+    rng = np.random.default_rng(0)
+    first, second = rng.integers(0, 2, 4000), rng.integers(0, 2, 4000)
+    frame = pl.DataFrame({
+        "e": np.repeat(np.arange(4000), 2), "t": np.tile([0, 1], 4000), "s": np.tile([0, 1], 4000),
+        "a": np.column_stack([first, second]).ravel(), "end": np.tile([False, True], 4000),
+        "r": np.column_stack([np.zeros(4000), first == second]).ravel().astype(float),
+    })  # fmt: skip
+    log = Log(frame, state="s", action="a", episode="e", step="t", reward="r", terminated="end", return_range=(0, 1))
+    always = np.array([1, 1])  # truth 1, the model says one half
+    model = evaluate_log(log, always, checks=False).outcomes
+    assert model["return"].high < 0.6
+    checked = cross_check(log, always, model=model)
+    assert checked.estimates["return"]["WIS"].estimate == pytest.approx(1.0)
+    assert "may not be Markov" in checked.warnings[0]
+
+
+def test_estimated_behaviour_of_discrete_states_is_calibrated(walk_log):
+    found = estimate_behaviour(walk_log)
+    assert found.calibration_error < 0.05
+    assert found.log_loss == pytest.approx(np.log(2), abs=0.02)
+    np.testing.assert_allclose(found.row_probabilities.sum(axis=1), 1.0)
