@@ -39,6 +39,10 @@ def evaluate(
     world = told_by(world, outcomes)
     if world.kind == "table":
         return evaluate_table(world, policy, horizon=horizon)
+    if world.kind == "log":
+        from polidiff.evaluation.logged.evaluate import evaluate_log
+
+        return evaluate_log(world, policy, level=level, seed=seed)
     return evaluate_simulator(world, policy, horizon=horizon, level=level, seed=seed, episodes=episodes)
 
 
@@ -77,6 +81,11 @@ def explain(
         policy_tolerance, transition_tolerance, style == "paper", max_splits, max_steps, starts
     )
     options = ExplainOptions(level, max_rules, divergence, seed, style)
+    if world.kind == "log":
+        from polidiff.explanation.from_log import explain_log
+        from polidiff.explanation.from_rows import explain_rows
+
+        return (explain_log if world.discrete else explain_rows)(world, current, proposed, options)
     old, new = (_policy_for(world, policy) for policy in (current, proposed))
     return compose(world, old, new, _evidence(world, old, new, options), options)
 
@@ -165,6 +174,25 @@ def improve(
         cells = max_states if max_states is not None else max_rules
         options = CellOptions(budget=budget, max_cells=cells, **{**common, "freeze": tuple(freeze)})
         return improve_simulator(world, current, candidates, options, explain)
+    rule_options = {
+        "max_conditions": max_conditions,
+        "max_literals": max_literals,
+        "moves": moves,
+        "fallback": fallback,
+    }
+    if world.kind == "log":
+        from polidiff.frontier.from_log import improve_log
+
+        limits = {"budget": budget, "unit": unit, "max_states": max_states, "change_cost": change_cost}
+        return improve_log(
+            world,
+            current,
+            candidates,
+            min_support=min_support,
+            max_rules=max_rules,
+            explain=explain,
+            **{**common, **limits, **rule_options},
+        )
     if max_rules is not None and world.has_features:
         from polidiff.frontier.rule_plans import improve_with_rules
 
@@ -172,11 +200,8 @@ def improve(
             world,
             current,
             max_rules=max_rules,
-            max_conditions=max_conditions,
-            max_literals=max_literals,
-            moves=moves,
-            fallback=fallback,
             explain=explain,
+            **rule_options,
             **common,
         )
     from polidiff.frontier import improve_table

@@ -9,7 +9,7 @@ import numpy as np
 
 from polidiff.divergence.record import Divergence, DivergenceOptions
 from polidiff.explanation.groups import StartGroup, form_groups, typical_path
-from polidiff.explanation.journeys import Journeys, Path, follow
+from polidiff.explanation.journeys import Journeys, Path, follow, sample_trajectories
 from polidiff.explanation.judge import Judged, judge_groups
 from polidiff.explanation.measure import Material, quality_and_forms
 from polidiff.explanation.patching import patch_of
@@ -84,6 +84,7 @@ def compose(
     )
     where = described.region_of(evidence.divergence.features)
     told_features = tuple(name for region in regions for name in region.rule.features)
+    before = sample_trajectories(world, current, seed=options.seed) if world.has_features else ()
     changed = float(evidence.divergence.judged[evidence.divergence.diverging].sum())
     return Explanation(
         regions=_in_order(regions, ids, meeting_order(described, journeys)),
@@ -109,7 +110,7 @@ def compose(
         forms=forms,
         lead="complete" if changed > NEARLY_EVERYWHERE and world.has_features else "difference",
         pictures=pictures_of(
-            evidence.divergence, where, ids, world.feature_names, told_features, ((), journeys.trajectories)
+            evidence.divergence, where, ids, world.feature_names, told_features, (before, journeys.trajectories)
         ),
         graph=graph_of(world, _table(world, current), _table(world, proposed)) if isinstance(world, TabularMDP) else (),
         context=(world, current, proposed),

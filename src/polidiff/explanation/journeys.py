@@ -63,6 +63,14 @@ def follow(world: Steppable, proposed: Policy, described: Described, *, seed: in
     return _journeys(world, played, np.arange(episodes), np.full(episodes, 1 / episodes), described, ())
 
 
+def sample_trajectories(world: Steppable, policy: Policy, *, seed: int) -> tuple[AnyArray, ...]:
+    """Feature rows of a few episodes."""
+    played = roll_out(world, policy, episodes=SHOWN, seed=(seed, 35), record=True, what="trajectories")
+    assert played.visits is not None
+    cuts = np.searchsorted(played.visits.episode, np.arange(1, SHOWN))
+    return tuple(world.features_of(part) for part in np.split(played.visits.states, cuts))
+
+
 def _from_every_start(world: TabularMDP, proposed: Policy, described: Described, seed: int) -> Journeys:
     starts = world.starts
     repeats = 1 if _is_deterministic(world, proposed) else int(np.clip(ROLLOUTS // len(starts), 20, 5000))

@@ -200,8 +200,7 @@ def _ledger_rows(frontier: Frontier, limit: int = 10) -> list[str]:
         links += [f"conflicts with {listing(list(entry.conflicts))}"] * bool(entry.conflicts)
         rows.append(
             f"• {entry.change}{_place_of(entry)}: {signed(entry.alone)}; {signed(entry.removed)}; "
-            f"{signed(entry.shapley.estimate)}"
-            + (f"; {'; '.join(links)}" if links else "")
+            f"{signed(entry.shapley.estimate)}" + (f"; {'; '.join(links)}" if links else "")
         )
     return rows
 

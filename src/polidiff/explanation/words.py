@@ -38,7 +38,7 @@ def signed(value: float) -> str:
     ('+2', '−0.5', '±0')
     """
     text = number(value)
-    return "±0" if text == "0" else text if text.startswith("−") else f"+{text}"
+    return "±0" if text == "0" else text if text.startswith("−") or math.isnan(value) else f"+{text}"
 
 
 def percent(share: float) -> str:

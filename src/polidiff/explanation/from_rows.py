@@ -1,0 +1,133 @@
+"""Explaining from a log whose states are feature rows: every row is compared, the log alone judges.
+
+Regions are learned on half of the logged episodes and counted on the other half. Which regions an episode meets is
+read off the logged episodes themselves, because a log of features has no moves to follow the proposed policy in; the
+text says so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from polidiff.divergence.record import Divergence, label_swaps
+from polidiff.evaluation.logged.behaviour import estimate_behaviour
+from polidiff.evaluation.logged.compare import compare_log
+from polidiff.evaluation.logged.footing import LOG, as_log_policy
+from polidiff.explanation.compose import ExplainOptions
+from polidiff.explanation.patching import patch_of
+from polidiff.explanation.quality import length_of, swap_accuracy
+from polidiff.explanation.regions import region_records
+from polidiff.explanation.summary import features_seen, methods_record
+from polidiff.policies import top_actions
+from polidiff.records.arrays import IntArray
+from polidiff.records.explanation import Explanation, Meeting, Quality, Region, Sentence, Support, WorldSummary
+from polidiff.regions.describe import Described, describe
+from polidiff.regions.fidelity import fidelity
+from polidiff.worlds.log import Log
+
+READ_OFF = "Shares of episodes are those of the logged episodes, in which the current policy acted."
+
+
+def explain_rows(log: Log, current: Any, proposed: Any, options: ExplainOptions) -> Explanation:
+    """Regions over logged rows, with verdicts from the log."""
+    divergence = divergence_in_rows(log, current, proposed, options)
+    described = describe(
+        divergence, log.actions, log.feature_names, has_features=True, max_rules=options.max_rules, seed=options.seed
+    )
+    where = described.region_of(divergence.features)
+    meetings, order = _meetings(divergence, where, len(described.regions))
+    ids = tuple(f"S{int(np.flatnonzero(order == k)[0]) + 1}" for k in range(len(order)))
+    regions = region_records(log, described, divergence, ids, None)
+    found = compare_log(log, current, proposed, level=options.level, seed=options.seed)
+    unsupported = float(found.unsupported[0])
+    episodes = log.check.episodes
+    told = tuple(Meeting(ids[k], *meetings[k]) for k in order)
+    support = Support(len(divergence.label), episodes, 1.0, unsupported)
+    sentence = Sentence(None, 1.0, (), 0.0, found.verdicts[0], support, meetings=told)
+    by_id = {region.id: region for region in regions}
+    return Explanation(
+        regions=tuple(by_id[ids[k]] for k in order),
+        sentences=(sentence,),
+        changes=float(divergence.diverging.sum() / max(1, episodes)),
+        outcomes=log.outcomes,
+        verdicts=found.verdicts[0],
+        worse_off=(),
+        tails=(),
+        patch=patch_of(log, described, divergence),
+        quality=_quality(divergence, described, where, regions, sentence),
+        tradeoff=described.tradeoff,
+        world=WorldSummary(
+            "log",
+            log.actions,
+            features_seen(divergence.features, log.feature_names),
+            {"rows": log.check.rows, "episodes": episodes},
+        ),
+        methods=methods_record(options, f"careful intervals from {episodes} logged episodes", found.family),
+        warnings=(READ_OFF, *found.warnings),
+    )
+
+
+def divergence_in_rows(log: Log, current: Any, proposed: Any, options: ExplainOptions) -> Divergence:
+    """Where the policies part among the logged rows; "log" as a policy stands for the estimated behaviour."""
+    rows = log.rows
+    policies = [
+        estimate_behaviour(log, seed=options.seed).policy if isinstance(p, str) and p == LOG else as_log_policy(log, p)
+        for p in (current, proposed)
+    ]
+    old, new = (np.asarray(policy.probabilities(rows.states)) for policy in policies)
+    a_b = top_actions(old)
+    a_e = top_actions(new, prefer=a_b)
+    index = np.arange(len(a_b))
+    p_b, p_e = old[index, a_b], new[index, a_e]
+    differs = (a_b != a_e) | (np.abs(p_b - p_e) > options.divergence.policy_tolerance)
+    label, swaps = label_swaps(differs, a_b, a_e, (p_b, p_e), tuple(action.name for action in log.actions))
+    share = np.full(len(a_b), 1 / len(a_b))
+    start = np.flatnonzero(rows.first)
+    return Divergence(
+        states=rows.states,
+        features=np.asarray(rows.states),
+        label=label,
+        swaps=swaps,
+        current=a_b,
+        proposed=a_e,
+        weight=share,
+        judged=share,
+        episode=rows.episode,
+        first=(index - start[rows.episode]).astype(float),
+        facts={"rows compared": len(a_b)},
+    )
+
+
+def _meetings(divergence: Divergence, where: IntArray, count: int) -> tuple[list[tuple[float, float]], IntArray]:
+    """Share of logged episodes that meet each region and when it is typically first met; regions in that order."""
+    episodes = int(divergence.episode.max()) + 1 if len(divergence.episode) else 1
+    result = []
+    for k in range(count):
+        inside = where == k
+        met, at = np.unique(divergence.episode[inside], return_index=True)
+        times = divergence.first[inside][at]
+        result.append((len(met) / episodes, float(np.median(times)) if len(times) else float("inf")))
+    return result, np.argsort([first for _, first in result], kind="stable")
+
+
+def _quality(
+    divergence: Divergence, described: Described, where: IntArray, regions: tuple[Region, ...], sentence: Sentence
+) -> Quality:
+    rows = described.held_out if described.held_out.any() else np.ones(len(where), dtype=np.bool_)
+    told = np.array([*(region.label for region in described.regions), 0])[where]
+    truth = described.telling.label
+    found = fidelity(told[rows], truth[rows], divergence.judged[rows])
+    unknown = [v for v in sentence.verdicts if v.direction == "unknown"]
+    return Quality(
+        precision=found.precision,
+        recall=found.recall,
+        f1=found.f1,
+        swap_accuracy=swap_accuracy(told[rows], truth[rows], divergence.judged[rows]),
+        completeness={},
+        path_fidelity=None,
+        path_distance=None,
+        length=length_of(regions, (sentence,), 0),
+        abstained=len(unknown) / max(1, len(sentence.verdicts)),
+    )
