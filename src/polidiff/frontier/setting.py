@@ -80,7 +80,7 @@ def prepare(
     allowed[frozen] = False
     allowed[np.arange(world.n_states), base] = True
     cost = _costs(world, base, change_cost)
-    limits = _limits(world, table, keep)
+    limits = guard_limits(world, table, keep)
     return Setting(
         world=world,
         current=table,
@@ -143,7 +143,8 @@ def _costs(world: TabularMDP, base: IntArray, change_cost: Any) -> FloatArray:
     return np.where(differs, costs, 0.0)
 
 
-def _limits(world: TabularMDP, table: FloatArray, keep: Iterable[str | Guard]) -> tuple[Limit, ...]:
+def guard_limits(world: TabularMDP, table: FloatArray, keep: Iterable[str | Guard]) -> tuple[Limit, ...]:
+    """Guards on outcomes with their limits worked out for the current policy (S, A)."""
     known = {outcome.name: outcome for outcome in (world.return_outcome, *world.outcomes)}
     texts = [keep] if isinstance(keep, (str, Guard)) else list(keep)
     guards = [parse_guard(guard, list(known)) if isinstance(guard, str) else guard for guard in texts]

@@ -49,7 +49,7 @@ def certify(
 ) -> tuple[Bound, ...]:
     """A bound for every number of rules, with the best lists known afterwards."""
     limit = node_budget(problem.model.size) if nodes is None else nodes
-    proofs = [Bound(marks.current.expected_return, marks.current, 0, "no rules")]
+    proofs = [Bound(marks.current.expected_return, best[0], 0, "no rules")]
     for rules in range(1, len(best)):
         known = max(best[rules], proofs[-1].best, key=lambda s: (s.expected_return, -s.changes))
         bound = _bound(problem, marks, known, rules, gap=gap, nodes=limit, clock=clock)

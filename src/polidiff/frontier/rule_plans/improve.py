@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from polidiff._version import __version__
-from polidiff.errors import InvalidOptionError, UnboundedReturnError
+from polidiff.errors import InfeasibleError, InvalidOptionError, UnboundedReturnError
 from polidiff.evaluation.exact import ExactEvaluator, policy_table
 from polidiff.evaluation.optimum import best_policy
 from polidiff.frontier.clock import Clock
 from polidiff.frontier.rule_plans.cells import make_cells
 from polidiff.frontier.rule_plans.certificate import certify
-from polidiff.frontier.rule_plans.lists import Problem
+from polidiff.frontier.rule_plans.lists import Problem, Scored
 from polidiff.frontier.rule_plans.model import choice_model
 from polidiff.frontier.rule_plans.moves import Fallback, Move, resolve_moves
-from polidiff.frontier.rule_plans.plan import Frame, make_plan
+from polidiff.frontier.rule_plans.plan import Frame, keeping, make_plan
 from polidiff.frontier.rule_plans.search import Landmarks, SearchOptions, landmarks, search
 from polidiff.frontier.rule_plans.seeds import admissible, baselines, imitations
 from polidiff.frontier.rule_plans.stability import overlaps
-from polidiff.frontier.setting import frozen_states
+from polidiff.frontier.setting import frozen_states, guard_limits
 from polidiff.frontier.table import summary
 from polidiff.progress import report
 from polidiff.records.explanation import Methods
@@ -39,14 +39,17 @@ class Request:
     max_literals: int | None = None
     moves: str | Sequence[Move] = "actions"
     fallback: Fallback = "keep"
+    keep: Any = ()
     freeze: Any = ()
     cuts: int = 63
     gap: float = 1e-3
     time_limit: float | None = None
     node_limit: int | None = None
     stability: int = 0
+    level: float = 0.95
     seed: int = 0
     search: SearchOptions | None = None
+    explain: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
         for name, least in (("max_rules", 0), ("max_conditions", 1), ("cuts", 1), ("stability", 0)):
@@ -83,6 +86,8 @@ def improve_with_rules(world: TabularMDP, current: Any, *, max_rules: int, **opt
         What a rule may prescribe; "keep" is always among it, for exceptions.
     fallback : {"keep", "nearest"}
         Where a move is impossible the rule does not act, or the nearest offered level is taken.
+    keep : guards
+        Outcomes that a plan must keep, such as ``"mortality<=current"``; bounds hold with or without them.
     freeze : conditions, rules or mask
         Where nothing may change.
     cuts : int
@@ -99,6 +104,8 @@ def improve_with_rules(world: TabularMDP, current: Any, *, max_rules: int, **opt
         For trees, rules by imitation and perturbed tables.
     search : SearchOptions, optional
         How hard to look.
+    level, explain
+        Noted in the result; what `Plan.explanation` calls.
 
     Examples
     --------
@@ -118,14 +125,16 @@ def improve_with_rules(world: TabularMDP, current: Any, *, max_rules: int, **opt
     best = search(problem, marks, request.max_rules, seeds=seeds, options=request.search, clock=hunt)
     proofs = certify(problem, marks, best, gap=request.gap, nodes=request.node_limit, clock=clock)
     best = tuple(proof.best for proof in proofs)
-    frame, warnings = _frame(world, current, problem, marks)
+    _check_feasible(best, request)
+    frame, warnings = _frame(world, current, problem, marks, request.explain)
     rng = np.random.default_rng(request.seed)
     stable = overlaps(world, problem, best, draws=request.stability, rng=rng)
     limits = ("stopped by the time limit",) if hunt.stopped or clock.stopped else ()
     plans = [
         make_plan(frame, scored, proof.value, stability=stable[k], warnings=limits)
         for k, (scored, proof) in enumerate(zip(best, proofs, strict=True))
-        if k == 0 or scored.expected_return > best[k - 1].expected_return + marks.tolerance
+        if np.isfinite(scored.expected_return)
+        and (k == 0 or scored.expected_return > best[k - 1].expected_return + marks.tolerance)
     ]
     return Frontier(
         plans=tuple(plans),
@@ -151,16 +160,27 @@ def _problem(world: TabularMDP, current: Any, request: Request) -> Problem:
     cells = make_cells(world, visits, cuts=request.cuts)
     frozen = frozen_states(world, request.freeze)
     moves = resolve_moves(world, table, request.moves, fallback=request.fallback, frozen=frozen)
-    return Problem.of(moves, cells, choice_model(world, moves), request.max_conditions, request.max_literals)
+    keeps = keeping(world, guard_limits(world, table, request.keep))
+    return Problem.of(moves, cells, choice_model(world, moves), request.max_conditions, request.max_literals, keeps)
 
 
-def _frame(world: TabularMDP, current: Any, problem: Problem, marks: Landmarks) -> tuple[Frame, tuple[str, ...]]:
+def _check_feasible(best: Sequence[Scored], request: Request) -> None:
+    if not any(np.isfinite(scored.expected_return) for scored in best):
+        raise InfeasibleError(
+            f"no plan of at most {request.max_rules} rules was found that keeps {', '.join(map(str, request.keep))}. "
+            "Hint: loosen the guard, or allow more rules"
+        )
+
+
+def _frame(
+    world: TabularMDP, current: Any, problem: Problem, marks: Landmarks, explain: Callable[..., Any] | None
+) -> tuple[Frame, tuple[str, ...]]:
     now = marks.current.expected_return
     try:
-        return Frame(world, current, problem, now, best_policy(world).expected_return, marks.span), ()
+        return Frame(world, current, problem, now, best_policy(world).expected_return, marks.span, explain), ()
     except UnboundedReturnError as error:
         warning = f"share is of the best use of these moves, because over all actions {error}"
-        return Frame(world, current, problem, now, marks.ceiling, marks.span), (warning,)
+        return Frame(world, current, problem, now, marks.ceiling, marks.span, explain), (warning,)
 
 
 def _stats(
@@ -179,4 +199,4 @@ def _stats(
 
 
 def _methods(request: Request) -> Methods:
-    return Methods("plain", 1.0, 0.0, 0.0, request.seed, 0, "exact", {"polidiff": __version__})
+    return Methods("plain", request.level, 0.0, 0.0, request.seed, 0, "exact", {"polidiff": __version__})

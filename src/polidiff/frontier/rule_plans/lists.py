@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -40,6 +41,7 @@ class Problem:
     row: IntArray  # (moves, n) row of each move in the free states, -1 where impossible
     max_conditions: int
     max_literals: int | None
+    feasible: Callable[[Problem, RuleList], bool] | None = None  # whether a list keeps what must be kept
     _covers: dict[Box, BoolArray] = field(default_factory=dict, repr=False)
     _values: dict[RuleList, Scored] = field(default_factory=dict, repr=False)
     _plans: dict[bytes, tuple[float, float]] = field(default_factory=dict, repr=False)
@@ -47,14 +49,20 @@ class Problem:
 
     @classmethod
     def of(
-        cls, moves: MoveSet, cells: Cells, model: ChoiceModel, max_conditions: int, max_literals: int | None
+        cls,
+        moves: MoveSet,
+        cells: Cells,
+        model: ChoiceModel,
+        max_conditions: int,
+        max_literals: int | None,
+        feasible: Callable[[Problem, RuleList], bool] | None = None,
     ) -> Problem:
         """The problem for given parts."""
         choice = moves.choice[:, model.states]
         at = np.broadcast_to(np.arange(model.size), choice.shape)
         row = np.where(choice >= 0, model.row_of[at, np.maximum(choice, 0)], -1)
         finder = BoxFinder.of(cells, model.states)
-        return cls(moves, cells, model, finder, row, max_conditions, max_literals)
+        return cls(moves, cells, model, finder, row, max_conditions, max_literals, feasible)
 
     @property
     def keep(self) -> int:
@@ -104,10 +112,12 @@ class Problem:
         return self._plans[key]
 
     def score(self, rules: RuleList) -> Scored:
-        """The list with its exact return, remembered."""
+        """The list with its exact return, remembered; -inf if it does not keep what must be kept."""
         known = self._values.get(rules)
         if known is None:
             total, changes = self.value(rules)
+            if self.feasible is not None and np.isfinite(total) and not self.feasible(self, rules):
+                total = -np.inf
             known = Scored(rules, total, changes, self.literals(rules))
             self._values[rules] = known
         return known

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.frontier.rule_plans.lists import Problem, RuleList, Scored
+from polidiff.frontier.setting import Limit
 from polidiff.policies import as_policy, one_hot, top_actions
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.interval import Interval
@@ -31,13 +32,30 @@ class Frame:
     current_return: float
     optimum: float  # of all actions
     span: float  # from the current return to the best use of the moves
+    explain: Callable[..., Any] | None = None  # (world, current, proposed) -> Explanation
+
+
+def keeping(world: TabularMDP, limits: Sequence[Limit]) -> Callable[[Problem, RuleList], bool] | None:
+    """A test whether a list keeps the guarded outcomes within their limits; None without guards."""
+    if not limits:
+        return None
+
+    def keeps(problem: Problem, rules: RuleList) -> bool:
+        table = plan_table(problem, rules)
+        visits = ExactEvaluator(world, table).visits()
+        sums = [float(visits @ (table * limit.gains).sum(axis=1)) for limit in limits]
+        return all(
+            total <= limit.most + 1e-9 * (1 + abs(limit.most)) for total, limit in zip(sums, limits, strict=True)
+        )
+
+    return keeps
 
 
 def make_plan(
     frame: Frame, scored: Scored, bound: float, *, stability: float | None = None, warnings: Sequence[str] = ()
 ) -> Plan:
     """The plan of a rule list, evaluated exactly in the world."""
-    world, moves = frame.world, frame.problem.moves
+    world, moves, explain = frame.world, frame.problem.moves, frame.explain
     acts = acting(frame.problem, scored.rules)
     table = plan_table(frame.problem, scored.rules)
     evaluator = ExactEvaluator(world, table)
@@ -47,6 +65,7 @@ def make_plan(
     gap = max(0.0, bound - total) / frame.span if frame.span > 1e-12 * max(1.0, abs(total)) else 0.0
     rules = _told(frame, scored.rules, acts, visits)
     patch = _patch(frame, scored.rules, acts)
+    policy = patch.apply(as_policy(frame.current, n_actions=world.n_actions, n_states=world.n_states))
     reach = frame.optimum - frame.current_return
     outcomes = {o.name: float(visits @ (table * world.outcome_table(o)).sum(axis=1)) for o in world.outcomes}
     outcomes.setdefault(world.return_outcome.name, total)
@@ -64,7 +83,8 @@ def make_plan(
         applicable=_overall(frame, scored.rules, visits),
         stability=stability,
         warnings=tuple(warnings),
-        policy=patch.apply(as_policy(frame.current, n_actions=world.n_actions, n_states=world.n_states)),
+        policy=policy,
+        _explain=None if explain is None else lambda: explain(world, frame.current, policy),
     )
 
 

@@ -61,7 +61,7 @@ class Landmarks:
 def landmarks(problem: Problem) -> Landmarks:
     """The current plan, and the best use of the moves by policy iteration from it."""
     model = problem.model
-    current = problem.score(())
+    current = Scored((), *problem.value(()), 0)
     found = best_choices(model, np.ones(len(model.state_of), dtype=np.bool_), model.keep)
     assert found is not None, "the current plan ends"
     ceiling, best = found
@@ -83,7 +83,7 @@ def search(
     for seed in seeds:
         if problem.admits(seed):
             problem.score(seed)
-    best = [marks.current]
+    best = [problem.score(())]
     lists = [marks.current]
     for size in range(1, max_rules + 1):
         if best[-1].expected_return >= marks.ceiling - marks.tolerance:
@@ -222,7 +222,7 @@ class _Searcher:
 
     def trim(self, scored: Scored, size: int) -> Scored:
         """Equal return with fewer changes, then fewer literals: move bounds and drop rules while nothing is lost."""
-        while not self.clock.over():
+        while np.isfinite(scored.expected_return) and not self.clock.over():
             rules = scored.rules
             near = {rules[:k] + rules[k + 1 :]: None for k in range(len(rules))}
             for k, rule in enumerate(rules):

@@ -85,7 +85,7 @@ def _return(world: TabularMDP, table: FloatArray) -> float:
 def _again(world: TabularMDP, problem: Problem) -> Problem:
     cells: Cells = problem.cells
     model = choice_model(world, problem.moves)
-    return Problem.of(problem.moves, cells, model, problem.max_conditions, problem.max_literals)
+    return Problem.of(problem.moves, cells, model, problem.max_conditions, problem.max_literals, problem.feasible)
 
 
 def _overlap(current: FloatArray, one: FloatArray, other: FloatArray, visits: FloatArray) -> float | None:
