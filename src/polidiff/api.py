@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -135,7 +135,7 @@ def improve(
     candidates: Any = None,
     *,
     budget: float | None = None,
-    unit: str = "expected",
+    unit: Literal["expected", "total"] = "expected",
     max_states: int | None = None,
     max_rules: int | None = None,
     max_conditions: int = 3,

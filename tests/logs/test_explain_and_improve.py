@@ -86,7 +86,7 @@ def test_feature_rows_give_the_regions_of_the_task():
     assert {(r.current, r.proposed) for r in told.regions} == {("east", "north"), ("south", "east")}
     assert told.quality.f1 >= 0.95
     assert {v.outcome: v.direction for v in told.verdicts}["stay"] == "less"
-    assert {v.outcome: v.direction for v in told.verdicts}["return"] == "unknown"
+    assert {v.outcome: v.direction for v in told.verdicts}["return"] == "more"
 
 
 def test_a_report_of_a_log_carries_no_trajectory():

@@ -113,7 +113,7 @@ class _Splitter:
             split = split[rng.random(len(split)) < share]
             if split.size:
                 children.append(self._split_off(stepper, running, met, split, branch, time))
-            actions = choose(self.policies[follows], states, partial(rng.random, len(states)))
+            actions = choose(self.policies[follows], states, partial(_draw, rng, len(states)))
             step = stepper.step(actions, running)
             alive = ~(step.terminated | step.truncated)
             running, states = running[alive], step.next_states[alive]
@@ -138,6 +138,10 @@ class _Splitter:
             1 - branch.follows,
             branch.depth + 1,
         )
+
+
+def _draw(rng: np.random.Generator, count: int) -> FloatArray:
+    return rng.random(count)
 
 
 def _joined(branches: list[_Branch]) -> list[_Branch]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from polidiff.divergence.record import Divergence
 from polidiff.records.arrays import BoolArray
 from polidiff.records.patch import Edit, Patch
 from polidiff.regions.describe import Described
-from polidiff.worlds.rollouts import Steppable
 from polidiff.worlds.tabular import TabularMDP
 
 
-def patch_of(world: Steppable, described: Described, divergence: Divergence) -> Patch:
+def patch_of(world: Any, described: Described, divergence: Divergence) -> Patch:
     """One edit per region and pair of actions; a direction is patched with the most frequent target of each action."""
     names = tuple(action.name for action in world.actions)
     where = described.region_of(divergence.features)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,6 @@ from polidiff.explanation.journeys import Journeys
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Region, Support, SwapShare
 from polidiff.regions.describe import Described, ToldRegion
-from polidiff.worlds.rollouts import Steppable
 from polidiff.worlds.tabular import TabularMDP
 
 MOST_LISTED = 50
@@ -37,7 +37,7 @@ def region_ids(described: Described, order: IntArray) -> tuple[str, ...]:
 
 
 def region_records(
-    world: Steppable, described: Described, divergence: Divergence, ids: tuple[str, ...], proposed: FloatArray | None
+    world: Any, described: Described, divergence: Divergence, ids: tuple[str, ...], proposed: FloatArray | None
 ) -> tuple[Region, ...]:
     """Records of all regions, in the order they are matched."""
     where = described.region_of(divergence.features)
@@ -50,7 +50,7 @@ def region_records(
 
 
 def _record(
-    world: Steppable,
+    world: Any,
     told: ToldRegion,
     divergence: Divergence,
     described: Described,
@@ -104,7 +104,7 @@ def _action_values(world: TabularMDP, proposed: FloatArray) -> FloatArray:
 
 
 def _values_inside(
-    world: Steppable, divergence: Divergence, inside: BoolArray, weight: FloatArray, values: FloatArray | None
+    world: Any, divergence: Divergence, inside: BoolArray, weight: FloatArray, values: FloatArray | None
 ) -> Mapping[str, Mapping[str, float]]:
     if values is None or not inside.any():
         return {}

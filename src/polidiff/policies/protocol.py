@@ -47,7 +47,7 @@ def top_actions(probabilities: FloatArray, prefer: IntArray | None = None) -> In
     if prefer is not None:
         rows = np.arange(len(probabilities))
         tied = probabilities[rows, prefer] >= best - TIE
-        top = np.where(tied, prefer, top)
+        top = np.asarray(np.where(tied, prefer, top), dtype=np.int64)
     return top
 
 
@@ -60,8 +60,7 @@ def choose(policy: Policy, states: Any, luck: Callable[[], FloatArray]) -> IntAr
     answers = getattr(policy, "answers", None)
     probabilities = policy.probabilities(states) if answers is None else answers(states)
     if probabilities.ndim == 1:
-        actions: IntArray = probabilities
-        return actions
+        return np.asarray(probabilities, dtype=np.int64)
     if (probabilities.max(axis=1) == 1.0).all():
         return np.asarray(probabilities.argmax(axis=1), dtype=np.int64)
     cumulative = np.cumsum(probabilities, axis=1)

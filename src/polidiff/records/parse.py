@@ -203,10 +203,10 @@ def _condition(reader: _Reader, names: Sequence[str]) -> Condition:
         high = math.inf
         if reader.next.text in ("<", "<=", "≤"):
             operator = _comparison(reader, ("<", "<="))
-            bound = reader.next
+            place = reader.next
             high = _upper(operator, reader.number())
             if high <= low:
-                raise reader.fail("a bound above the lower one", bound)
+                raise reader.fail("a bound above the lower one", place)
         return Condition(name, list(names).index(name), low, high)
     name = reader.name(names, "a feature")
     column = list(names).index(name)

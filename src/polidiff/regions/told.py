@@ -42,7 +42,7 @@ def as_directions(divergence: Divergence, actions: tuple[Action, ...]) -> Tellin
             key = main_direction(index[swap.current], index[swap.proposed])
         groups.setdefault(key, []).append(k)
     label = np.zeros_like(divergence.label)
-    swaps = []
+    swaps: list[Swap] = []
     for key, members in groups.items():
         rows = np.isin(divergence.label, [k + 1 for k in members])
         label[rows] = len(swaps) + 1

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from polidiff.records.arrays import BoolArray, IntArray
+from polidiff.records.arrays import AnyArray, BoolArray, IntArray
 
 
 def reachable_from(moves: sparse.csr_array, sources: BoolArray) -> BoolArray:
@@ -48,7 +48,7 @@ def closed_loop(moves: sparse.csr_array, among: BoolArray) -> IntArray:
     return np.asarray(index[label == label[closed[0]]], dtype=np.int64)
 
 
-def _rows(indptr: IntArray, indices: IntArray, rows: IntArray) -> IntArray:
+def _rows(indptr: AnyArray, indices: AnyArray, rows: IntArray) -> IntArray:
     counts = indptr[rows + 1] - indptr[rows]
     total = int(counts.sum())
     offsets = np.repeat(indptr[rows] - np.concatenate(([0], np.cumsum(counts)[:-1])), counts)
