@@ -25,7 +25,7 @@ def surface(frontier: Frontier) -> tuple[SurfacePoint, ...]:
     >>> from polidiff.frontier.rule_plans import improve_with_rules
     >>> points = surface(improve_with_rules(frozen_lake.world(4), frozen_lake.current(4), max_rules=1))
     >>> [(point.rules, point.literals, round(point.expected_return, 3)) for point in points]
-    [(0, 0, 0.038), (1, 0, 0.075), (1, 1, 0.111)]
+    [(0, 0, 0.038), (1, 1, 0.111)]
     """
     problem = frontier.context
     if not isinstance(problem, Problem):
