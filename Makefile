@@ -35,12 +35,13 @@ test-slow: $(VENV)/test.stamp  ## coverage of intervals over many seeds, large s
 # ADAPTERS="sb3" runs one of them; TORCH names the build of torch to install.
 ADAPTERS ?= sb3 d3rlpy tianshou rllib
 TORCH    ?= torch==2.13.0
-needs_sb3      = stable-baselines3 onnx onnxruntime skl2onnx
+needs_sb3      = stable-baselines3 onnx onnxruntime skl2onnx mo-gymnasium 'gymnasium[box2d]'
 needs_d3rlpy   = d3rlpy
 needs_tianshou = tianshou
 needs_rllib    = 'ray[rllib]>=2.40'
 tests_sb3      = tests/policies/adapters/test_stable_baselines.py tests/policies/adapters/test_torch.py \
-                 tests/policies/adapters/test_onnx.py tests/policies/adapters/test_files.py
+                 tests/policies/adapters/test_onnx.py tests/policies/adapters/test_files.py \
+                 tests/worlds/test_gymnasium_rewards.py tests/test_examples.py
 tests_d3rlpy   = tests/policies/adapters/test_d3rlpy.py
 tests_tianshou = tests/policies/adapters/test_tianshou.py
 tests_rllib    = tests/policies/adapters/test_rllib.py
@@ -49,6 +50,7 @@ import_d3rlpy   = d3rlpy
 import_tianshou = tianshou
 import_rllib    = ray.rllib
 
+.PRECIOUS: .venv-%/adapters.stamp
 .venv-%/adapters.stamp: pyproject.toml
 	$(PYTHON) -m venv .venv-$*
 	.venv-$*/bin/python -m pip install -q --upgrade pip

@@ -63,10 +63,11 @@ def world(features: Literal["bedside", "all"] = "bedside") -> TabularMDP:
 
 
 def current(stochastic: bool = False) -> IntArray | FloatArray:
-    """What clinicians did most often in each state (ties to the lowest doses), or how often they did what.
+    """What clinicians did most often in each state, or how often they did what.
 
-    The model moves after an action that was too rare to learn from as after an admissible one drawn evenly; the
-    stochastic policy does the same, so that survival, length of stay and SOFA are those of all clinicians' actions.
+    Ties go to the lower fluid level, then to the lower vasopressor level. The model moves after an action that was too
+    rare to learn from as after an admissible one drawn evenly; the stochastic policy does the same, so that survival,
+    length of stay and SOFA are those of all clinicians' actions.
     """
     data = sepsis_data()
     if not stochastic:
