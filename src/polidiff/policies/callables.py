@@ -76,7 +76,9 @@ class CallablePolicy:
                     f"a policy must return {self._n_actions} probabilities per state; got {answer.shape[1]}"
                 )
             return check_probabilities(answer)
-        actions = answer.astype(np.int64)
+        actions = answer.astype(np.int64, copy=False)
+        if actions is answer and answer.min() >= 0 and answer.max() < self.n_actions:
+            return actions
         off = np.flatnonzero((actions < 0) | (actions >= self.n_actions) | (actions != answer))
         if off.size:
             raise InvalidPolicyError(

@@ -105,17 +105,18 @@ def play_chunk(
         gains.add(states, actions, step, running)
         if record:
             log.append((running, states, actions))
-        lengths[running] += 1
-        truncated[running] |= step.truncated
         over = step.terminated | step.truncated
         if over.any():
+            lengths[running[over]] = time + 1
+            truncated[running[step.truncated]] = True
             running, states = running[~over], step.next_states[~over]
             if not running.size:
                 break
         else:
             states = step.next_states
+    lengths[running] = limit
     truncated[running] = True
-    visits = _visits(log, count, first) if record else None
+    visits = _visits(log, lengths, first) if record else None
     gains.check_finite()
     return Rollouts(first, gains.totals, lengths, truncated, visits, stepper.restore_mode)
 
@@ -125,19 +126,20 @@ class GainCounter:
 
     def __init__(self, world: Steppable, count: int) -> None:
         self.outcomes = world.outcomes
-        self.totals = np.zeros((count, len(self.outcomes)))
+        self.totals = np.zeros((count, len(self.outcomes)), order="F")
         self._tables = None if isinstance(world, Simulator) else [world.outcome_table(o) for o in world.outcomes]
         self._discount = 1.0 if isinstance(world, Simulator) else world.discount
         self._weight = 1.0
 
     def add(self, states: AnyArray, actions: IntArray, step: Step, running: IntArray) -> None:
         """Count one move of the running episodes."""
+        rows = running if len(running) < len(self.totals) else slice(None)
         for column, outcome in enumerate(self.outcomes):
             if self._tables is not None:
                 gain = self._weight * self._tables[column][states, actions]
             else:
                 gain = gain_of(outcome, states, actions, step)
-            self.totals[running, column] += gain
+            self.totals[rows, column] += gain
         self._weight *= self._discount
 
     def check_finite(self) -> None:
@@ -191,16 +193,20 @@ def _part(starts: IntArray | None, cut: int, size: int) -> IntArray | None:
     return None if starts is None else starts[cut : cut + size]
 
 
-def _visits(log: list[tuple[IntArray, AnyArray, IntArray]], count: int, first: AnyArray) -> Visits:
+def _visits(log: list[tuple[IntArray, AnyArray, IntArray]], lengths: IntArray, first: AnyArray) -> Visits:
     if not log:
         empty = np.zeros(0, dtype=np.int64)
         return Visits(empty, empty, first[:0], empty)
-    episode = np.concatenate([entry[0] for entry in log])
-    step = np.repeat(np.arange(len(log)), [len(entry[0]) for entry in log])
-    order = np.lexsort((step, episode))
-    states = np.concatenate([entry[1] for entry in log])
-    actions = np.concatenate([entry[2] for entry in log])
-    return Visits(episode[order], step[order], states[order], actions[order])
+    before = np.cumsum(lengths) - lengths  # decisions of earlier episodes
+    total = int(lengths.sum())
+    states = np.empty((total, *first.shape[1:]), dtype=np.result_type(*{entry[1].dtype for entry in log}))
+    actions = np.empty(total, dtype=np.int64)
+    for time, (running, here, chosen) in enumerate(log):
+        place = before[running] + time
+        states[place] = here
+        actions[place] = chosen
+    episode = np.repeat(np.arange(len(lengths)), lengths)
+    return Visits(episode, np.arange(total) - before[episode], states, actions)
 
 
 def _joined(parts: list[Rollouts]) -> Rollouts:

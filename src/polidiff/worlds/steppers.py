@@ -100,9 +100,13 @@ class ModelStepper:
         states, rewards, ended = (np.asarray(part) for part in result[:3])
         self._check_lengths(states, rewards, ended)
         self._states = states if everyone else _with_others_kept(states, self._states, running)
-        infos = {key: np.asarray(column)[running] for key, column in (result[3] if len(result) == 4 else {}).items()}
+        infos = {key: np.asarray(column) for key, column in (result[3] if len(result) == 4 else {}).items()}
         never = np.zeros(len(running), dtype=np.bool_)
-        return Step(states[running], rewards[running].astype(np.float64), ended[running].astype(bool), never, infos)
+        pay, over = rewards.astype(np.float64, copy=False), ended.astype(np.bool_, copy=False)
+        if everyone:
+            return Step(np.array(states), pay, over, never, infos)
+        moved = {key: column[running] for key, column in infos.items()}
+        return Step(states[running], pay[running], over[running], never, moved)
 
     def _check_lengths(self, *parts: AnyArray) -> None:
         came = [part.shape[:1] for part in parts]
