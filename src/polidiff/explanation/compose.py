@@ -14,8 +14,10 @@ from polidiff.explanation.judge import Judged, judge_groups
 from polidiff.explanation.measure import Material, quality_and_forms
 from polidiff.explanation.patching import patch_of
 from polidiff.explanation.pictures import graph_of, pictures_of
+from polidiff.explanation.reader import words_in
 from polidiff.explanation.regions import meeting_order, region_ids, region_records
 from polidiff.explanation.summary import methods_record, world_summary
+from polidiff.explanation.text import sentence_text
 from polidiff.explanation.worse import tails, worse_off
 from polidiff.policies import Policy
 from polidiff.records.arrays import BoolArray, IntArray
@@ -86,7 +88,7 @@ def compose(
     told_features = tuple(name for region in regions for name in region.rule.features)
     before = sample_trajectories(world, current, seed=options.seed) if world.has_features else ()
     changed = float(evidence.divergence.judged[evidence.divergence.diverging].sum())
-    return Explanation(
+    told = Explanation(
         regions=_in_order(regions, ids, meeting_order(described, journeys)),
         sentences=sentences,
         changes=evidence.changes,
@@ -115,6 +117,15 @@ def compose(
         graph=graph_of(world, _table(world, current), _table(world, proposed)) if isinstance(world, TabularMDP) else (),
         context=(world, current, proposed),
     )
+    return _with_words(told)
+
+
+def _with_words(told: Explanation) -> Explanation:
+    """The words of the sentences, counted as they are printed."""
+    words = sum(words_in(sentence_text(told, sentence)) for sentence in told.sentences)
+    length = replace(told.quality.length, words=words)
+    own, *others = told.quality.forms
+    return replace(told, quality=replace(told.quality, length=length, forms=(replace(own, length=length), *others)))
 
 
 def _describe(world: Steppable, evidence: Evidence, options: ExplainOptions) -> Described:

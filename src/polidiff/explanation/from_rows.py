@@ -128,6 +128,6 @@ def _quality(
         completeness={},
         path_fidelity=None,
         path_distance=None,
-        length=length_of(regions, (sentence,), 0),
+        length=length_of(regions, (sentence,)),
         abstained=len(unknown) / max(1, len(sentence.verdicts)),
     )

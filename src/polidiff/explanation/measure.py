@@ -63,8 +63,7 @@ def quality_and_forms(
     """Figures for this explanation and for the other forms, and the texts of these."""
     rows = _asked(material, seed)
     exam = make_exam(material, forming, rows)
-    words = sum(len(region.rule.conditions) * 4 + 6 for region in regions) + 12 * len(sentences)
-    length = length_of(regions, sentences, words)
+    length = length_of(regions, sentences)
     reading = own_reading(
         material.divergence,
         material.described,

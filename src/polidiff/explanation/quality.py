@@ -105,12 +105,12 @@ def edit_distance(one: Path, other: Path) -> int:
     return row[-1]
 
 
-def length_of(regions: Sequence[Region], sentences: Sequence[Sentence], words: int) -> Length:
-    """What a reader has to take in: each region and each start rule once."""
+def length_of(regions: Sequence[Region], sentences: Sequence[Sentence]) -> Length:
+    """What a reader has to take in: each region and each start rule once; words are counted when they are written."""
     rules = [region.rule for region in regions]
     rules += [rule for s in sentences if s.start is not None for rule in (s.start, *s.also)]
     conditions = {condition for rule in rules for condition in rule.conditions}
-    return Length(len(sentences), len(rules), sum(rule.literals for rule in rules), len(conditions), words)
+    return Length(len(sentences), len(rules), sum(rule.literals for rule in rules), len(conditions), words=0)
 
 
 def own_reading(
