@@ -138,3 +138,9 @@ def test_a_case_by_features_names_the_rule(explanation):
     assert (case.current, case.proposed) == ("east", "north")
     assert "because" in str(case)
     assert explanation.case([0.85, 0.25]).region is None
+
+
+def test_the_papers_verdict_rule_gives_the_same_directions_here():
+    told = explain(navigation.world(), navigation.current, navigation.proposed_2, style="paper")
+    assert {v.outcome: v.direction for v in told.verdicts} == {REWARD: "more", STAY: "less"}
+    assert "will lead to" in str(told)

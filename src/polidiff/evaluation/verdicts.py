@@ -59,8 +59,12 @@ def verdict(
     )
 
 
-def papers_verdict(outcome: Outcome, current: float, proposed: Interval) -> VerdictDirection:
-    """The paper's rule: the current estimate against the interval of the proposed policy, its slip mended (M8)."""
+def papers_verdict(current: float, proposed: Interval) -> VerdictDirection:
+    """The paper's rule: the current estimate against the interval of the proposed policy, its slip mended (M8).
+
+    >>> papers_verdict(1.0, Interval(2.0, 1.5, 2.5, 0.95)), papers_verdict(2.2, Interval(2.0, 1.5, 2.5, 0.95))
+    ('more', 'unknown')
+    """
     scale = ROUNDING * (1 + abs(current))
     if current < proposed.low - scale:
         return "more"

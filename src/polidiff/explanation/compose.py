@@ -192,7 +192,13 @@ def _verdicts(
     family = len(world.outcomes) * (1 if single else len(groups) + 1)
     unchanged = [path == () for path in paths]
     shown = judge_groups(
-        judged, [*members, everyone], [*unchanged, all(unchanged)], world.outcomes, options.level, family
+        judged,
+        [*members, everyone],
+        [*unchanged, all(unchanged)],
+        world.outcomes,
+        options.level,
+        family,
+        papers_rule=options.style == "paper",
     )
     return shown[:-1], shown[-1], family
 

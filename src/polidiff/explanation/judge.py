@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from polidiff.evaluation.exact import ExactEvaluator, outcome_tensor
 from polidiff.evaluation.monte_carlo import mean_interval
-from polidiff.evaluation.verdicts import verdict
+from polidiff.evaluation.verdicts import papers_verdict, verdict
 from polidiff.policies import Policy
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
 from polidiff.records.explanation import Verdict
@@ -82,16 +82,29 @@ def judge_groups(
     outcomes: tuple[Outcome, ...],
     level: float,
     family: int,
+    *,
+    papers_rule: bool = False,
 ) -> list[tuple[Verdict, ...]]:
     """Verdicts for groups of starts, at a level that holds for the whole family at once (Bonferroni).
 
-    A group in which the policies never part has a difference of exactly 0.
+    A group in which the policies never part has a difference of exactly 0. With `papers_rule` the direction is the
+    paper's: the current estimate against the interval of the proposed policy.
     """
     strict = 1 - (1 - level) / max(1, family)
-    return [
+    told = [
         tuple(_verdict(judged, members, m, outcome, level, strict, same) for m, outcome in enumerate(outcomes))
         for members, same in zip(groups, unchanged, strict=True)
     ]
+    return [tuple(map(_by_papers_rule, row, outcomes)) for row in told] if papers_rule else told
+
+
+def _by_papers_rule(verdict: Verdict, outcome: Outcome) -> Verdict:
+    assert verdict.current is not None
+    assert verdict.proposed is not None
+    direction = papers_verdict(verdict.current.estimate, verdict.proposed)
+    if verdict.difference.exact and verdict.difference.estimate == 0:
+        direction = "same"
+    return replace(verdict, direction=direction, valence=outcome.valence(direction))
 
 
 def _verdict(

@@ -29,7 +29,9 @@ from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.explanation import Quality, Region, Sentence, Verdict
 from polidiff.records.patch import Patch
 from polidiff.regions.describe import Described
-from polidiff.worlds.rollouts import Steppable, roll_out
+from polidiff.worlds.rollouts import Steppable, gain_of, roll_out
+from polidiff.worlds.simulator import Simulator
+from polidiff.worlds.steppers import ModelStepper
 from polidiff.worlds.tabular import TabularMDP
 
 MOST_ASKED = 20_000
@@ -189,10 +191,10 @@ def _changed_steps(material: Material, k: int) -> list[ChangedStep]:
 
 
 def _immediate(material: Material, region: int) -> Mapping[str, float]:
-    """What the swap of a region adds to each outcome at once, in a table; nothing is known at once in a simulator."""
+    """What the swap of a region adds to each outcome at once; 0 in environments that cannot be set to a state."""
     world, divergence = material.world, material.divergence
     if not isinstance(world, TabularMDP):
-        return {outcome.name: 0.0 for outcome in world.outcomes}
+        return _immediate_in_model(world, divergence, material.described, region)
     inside = material.described.region_of(divergence.features) == region
     states = divergence.states[inside]
     gains = outcome_tensor(world)
@@ -203,6 +205,22 @@ def _immediate(material: Material, region: int) -> Mapping[str, float]:
         gains[states, divergence.current[inside]] + moved[rows_b] @ arrive
     )
     return {outcome.name: float(effect[:, m].mean()) for m, outcome in enumerate(world.outcomes)}
+
+
+def _immediate_in_model(
+    world: Simulator, divergence: Divergence, described: Described, region: int
+) -> Mapping[str, float]:
+    rows = np.flatnonzero((described.region_of(divergence.features) == region) & divergence.diverging)[:100]
+    if not world.is_model or not rows.size:
+        return {outcome.name: 0.0 for outcome in world.outcomes}
+    states, everyone = divergence.states[rows], np.arange(len(rows))
+    actions = (divergence.current[rows], divergence.proposed[rows])
+    steps = [ModelStepper(world.env, np.array(states), (0,)).step(taken, everyone) for taken in actions]
+    gains = [
+        [np.mean(gain_of(outcome, states, taken, step)) for outcome in world.outcomes]
+        for taken, step in zip(actions, steps, strict=True)
+    ]
+    return {o.name: float(gains[1][m] - gains[0][m]) for m, o in enumerate(world.outcomes)}
 
 
 def _completeness(material: Material, judged: Judged, patch: Patch, seed: int) -> dict[str, float | None]:
