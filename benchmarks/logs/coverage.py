@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import polars as pl
 
-from benchmarks.logs.tasks import Task, mixed
+from benchmarks.logs.tasks import Task, chain
 from polidiff.evaluation.logged.borrow import judge_borrowing
 from polidiff.evaluation.logged.careful import Judged, difference_bounds, judge, value_bounds
 from polidiff.evaluation.logged.counts import Edges, count_rows
@@ -17,8 +16,8 @@ from polidiff.evaluation.logged.noise import spread
 from polidiff.evaluation.logged.starts import Starts
 from polidiff.evaluation.logged.target import split_target
 from polidiff.records.arrays import BoolArray, FloatArray
-from polidiff.worlds.log_rows import CUT, END, LoggedRows
-from polidiff.worlds.log_simulated import simulated_frame
+from polidiff.worlds.log_rows import LoggedRows
+from polidiff.worlds.log_simulated import simulated_rows
 
 LEVEL = 0.95
 SUPPORTED = 0.01
@@ -34,21 +33,10 @@ class Cell:
     known: bool = True
 
 
-def rows_of(frame: pl.DataFrame, names: list[str]) -> LoggedRows:
-    """A simulated frame as rows."""
-    ended, episode = frame["terminated"].to_numpy(), frame["episode"].to_numpy()
-    last = np.append(np.diff(episode) > 0, True)
-    follow = np.where(ended, END, np.where(last, CUT, np.arange(len(ended)) + 1))
-    gains = np.column_stack([frame[name].to_numpy() for name in names])
-    _, number = np.unique(episode, return_inverse=True)
-    return LoggedRows(frame["state"].to_numpy(), frame["action"].to_numpy(), number, follow, gains, None)
-
-
 def one_repetition(task: Task, episodes: int, known: bool, seed: int) -> dict[str, Any]:
     """Hits and widths of one simulated log, for every state met and for the start distribution."""
     world, outcome = task.world, task.world.outcomes[0]
-    frame = simulated_frame(world, task.logging, episodes, horizon=task.horizon, rng=np.random.default_rng(seed))
-    rows = rows_of(frame, [outcome.name])
+    rows = simulated_rows(world, task.logging, episodes, horizon=task.horizon, rng=np.random.default_rng(seed))
     edges = count_rows(rows, rows.states, world.n_states, world.n_actions).edges
     met = np.flatnonzero(edges.state_visits > 0)
     weights = np.vstack([np.eye(world.n_states)[met], world.initial])
@@ -156,13 +144,11 @@ def _mean(values: Any) -> float:
 
 def noise_family(episodes: int, repetitions: int, *, outcomes: int = 10, seed: int = 0) -> dict[str, Any]:
     """Outcomes that no action moves, compared from five starts each: how often is any called different?"""
-    from benchmarks.logs.tasks import chain
-
     task = chain()
     size, wrong, single = task.world.n_states, 0, []
     for r in range(repetitions):
         rng = np.random.default_rng(1000 * seed + r)
-        rows = rows_of(simulated_frame(task.world, task.logging, episodes, rng=rng), ["length"])
+        rows = simulated_rows(task.world, task.logging, episodes, rng=rng)
         noisy = LoggedRows(rows.states, rows.actions, rows.episode, rows.follow,
                            rng.normal(size=(len(rows.actions), outcomes)), None)  # fmt: skip
         edges = count_rows(noisy, rows.states, size, task.world.n_actions).edges
@@ -178,6 +164,3 @@ def noise_family(episodes: int, repetitions: int, *, outcomes: int = 10, seed: i
         wrong += any(((low > 0) | (high < 0)).any() for low, high in joint)
     return {"episodes": episodes, "repetitions": repetitions, "one by one, per comparison": _mean(single),
             "family-wise error, Bonferroni": round(wrong / repetitions, 4)}  # fmt: skip
-
-
-__all__ = ["Cell", "measure", "mixed", "noise_family", "one_repetition", "rows_of"]

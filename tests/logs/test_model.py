@@ -10,14 +10,14 @@ from polidiff import Log
 from polidiff.evaluation.exact import exact_evaluator, outcome_tensor
 from polidiff.evaluation.logged.bootstrap import bootstrap_values
 from polidiff.evaluation.logged.careful import difference_bounds, judge, value_bounds
-from polidiff.evaluation.logged.counts import Counts, count_log
+from polidiff.evaluation.logged.counts import Counts, count_log, count_rows
 from polidiff.evaluation.logged.model import build_model
 from polidiff.evaluation.logged.noise import noise, spread
 from polidiff.evaluation.logged.plan import estimated_world, supported_world
 from polidiff.evaluation.logged.starts import Starts, each_state
 from polidiff.evaluation.logged.target import split_target
 from polidiff.worlds.log_rows import CUT, END
-from polidiff.worlds.log_simulated import simulated_log
+from polidiff.worlds.log_simulated import simulated_rows
 
 
 def counts_of(transitions, n_states, n_actions):
@@ -142,7 +142,8 @@ def test_analytic_standard_errors_agree_with_the_scatter_over_logs_and_with_the_
     target, ends = split_target(keen, even), np.array([0.0, 0.0])
     estimates, analytic, resampled = [], [], []
     for seed in range(120):
-        counts = count_log(simulated_log(walk, even, 300, seed=seed))
+        rows = simulated_rows(walk, even, 300, rng=np.random.default_rng(seed))
+        counts = count_rows(rows, rows.states, 5, 2)
         judged = judge(counts.edges, target, starts, [(0, 1), (0, 60)])
         estimates.append([float(starts.weights[0] @ judged.centre[k]) for k in range(2)])
         parts = [noise(judged.model, judged.model, k, judged.low[k], judged.low[k]) for k in range(2)]

@@ -13,7 +13,7 @@ from polidiff.evaluation.logged.behaviour import estimate_behaviour, wrote_the_l
 from polidiff.evaluation.logged.compare import compare_log
 from polidiff.evaluation.logged.cross_check import cross_check
 from polidiff.evaluation.logged.evaluate import evaluate_log
-from polidiff.worlds.log_simulated import simulated_log
+from polidiff.worlds.log_simulated import simulated_log, simulated_rows
 
 
 def test_clear_differences_have_a_direction_and_a_valence(walk, even, keen):
@@ -67,7 +67,7 @@ def test_the_policy_that_wrote_the_log_is_recognised_and_another_is_not(walk, ev
 def test_a_true_logging_policy_is_rarely_refused(walk, even):
     refused = 0
     for seed in range(100):
-        rows = simulated_log(walk, even, 20, seed=seed).rows
+        rows = simulated_rows(walk, even, 20, rng=np.random.default_rng(seed))
         visits = np.zeros((5, 2))
         np.add.at(visits, (rows.states, rows.actions), 1)
         refused += not wrote_the_log(visits, even, np.random.default_rng(seed))

@@ -1,4 +1,4 @@
-"""A log that a known table would have written: to learn how much data a question needs, and to test against the truth."""
+"""A log that a known table would have written: to learn how much data a question needs, and to test against truth."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import polars as pl
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.outcome import Outcome
 from polidiff.worlds.log import Log
+from polidiff.worlds.log_rows import CUT, END, LoggedRows
 from polidiff.worlds.tabular import TabularMDP
 
 
@@ -35,6 +36,19 @@ def simulated_frame(
         state[running] = after
         running = running[~world.absorbing[after]]
     return _frame(world, parts, horizon)
+
+
+def simulated_rows(
+    world: TabularMDP, table: FloatArray, episodes: int, *, horizon: int = 10_000, rng: np.random.Generator
+) -> LoggedRows:
+    """The same as rows in memory, without the checks that a log from outside needs."""
+    frame = simulated_frame(world, table, episodes, horizon=horizon, rng=rng)
+    ended, episode = frame["terminated"].to_numpy(), frame["episode"].to_numpy()
+    last = np.append(np.diff(episode) > 0, True)
+    follow = np.where(ended, END, np.where(last, CUT, np.arange(len(ended)) + 1))
+    gains = np.column_stack([frame[outcome.name].to_numpy() for outcome in world.outcomes])
+    number = np.cumsum(np.diff(episode, prepend=-1) > 0) - 1
+    return LoggedRows(frame["state"].to_numpy(), frame["action"].to_numpy(), number, follow, gains, None)
 
 
 def simulated_log(

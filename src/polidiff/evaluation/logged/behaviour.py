@@ -114,7 +114,7 @@ def _fit_classifier(x: FloatArray, actions: IntArray, seed: int) -> Any:
     fewest = np.unique(actions, return_counts=True)[1]
     if len(fewest) == 1:
         return DummyClassifier().fit(x, actions)
-    trees = HistGradientBoostingClassifier(max_iter=60, max_leaf_nodes=15, random_state=seed, early_stopping=False)
+    trees = HistGradientBoostingClassifier(max_iter=40, max_leaf_nodes=8, random_state=seed, early_stopping=False)
     if fewest.min() < FOLDS:
         return trees.fit(x, actions)
     return CalibratedClassifierCV(trees, method="isotonic" if len(x) >= 1000 else "sigmoid", cv=3).fit(x, actions)

@@ -9,6 +9,7 @@ average over the cell's rows: an approximation, which the weighted estimators ch
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,7 +41,8 @@ def cell_footing(log: Log, policies: Sequence[Any], regions: Sequence[Any], *, s
     code = leaf * (len(regions) + 1) + _region_of(regions, rows.states)
     codes, cell = np.unique(code, return_inverse=True)
     counted = ~drawing if drawing.any() and not drawing.all() else drawing
-    counts = count_rows(some_episodes(rows, counted), cell[counted], len(codes), log.n_actions, blocks=BLOCKS)
+    judging = replace(some_episodes(rows, counted), episode=rows.episode[counted])  # same blocks as the whole log
+    counts = count_rows(judging, cell[counted], len(codes), log.n_actions, blocks=BLOCKS)
     described = _descriptions(tree.tree_, encode, log.feature_names)
     names = _named(codes, len(regions) + 1, described)
 

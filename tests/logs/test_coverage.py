@@ -1,0 +1,50 @@
+"""The intervals hold as often as they claim, on worlds whose truth is known (the large runs are benchmarks)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from polidiff.evaluation.exact import exact_evaluator, outcome_tensor
+from polidiff.evaluation.logged.careful import difference_bounds, judge, value_bounds
+from polidiff.evaluation.logged.counts import count_rows
+from polidiff.evaluation.logged.starts import each_state
+from polidiff.evaluation.logged.target import split_target
+from polidiff.worlds.log_simulated import simulated_rows
+
+
+def repeated(walk, logging, target, *, episodes, repetitions, known=True):
+    """Hits of values and of differences over states and outcomes, and the unsupported mass."""
+    exact = [exact_evaluator(walk, table).values(outcome_tensor(walk)) for table in (target, logging)]
+    hits, differences, unsupported = [], [], []
+    ranges = [outcome.range for outcome in walk.outcomes]
+    for seed in range(repetitions):
+        rows = simulated_rows(walk, logging, episodes, rng=np.random.default_rng(seed))
+        edges = count_rows(rows, rows.states, 5, 2).edges
+        met = edges.state_visits > 0
+        new = judge(edges, split_target(target, logging if known else None), each_state(5), ranges)
+        old = judge(edges, split_target(logging, logging), each_state(5), ranges)
+        for k in range(len(ranges)):
+            _, low, high = value_bounds(new, k, 0.05)
+            hits.append(((low <= exact[0][:, k]) & (exact[0][:, k] <= high))[met].mean())
+            gap = exact[0][:, k] - exact[1][:, k]
+            _, low, high = difference_bounds(new, old, k, 0.05)
+            differences.append(((low <= gap) & (gap <= high))[met].mean())
+        unsupported.append(new.unsupported[met].mean())
+    return np.mean(hits), np.mean(differences), np.mean(unsupported)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_intervals_hold_where_everything_was_tried(walk, even, keen, known):
+    hit, difference, unsupported = repeated(walk, even, keen, episodes=150, repetitions=60, known=known)
+    assert unsupported < 0.01
+    assert 0.92 <= hit <= 0.985
+    assert difference >= 0.92
+
+
+def test_intervals_hold_where_the_proposed_action_was_hardly_ever_tried(walk, keen):
+    seldom = np.tile([0.97, 0.03], (5, 1))
+    hit, difference, unsupported = repeated(walk, seldom, keen, episodes=25, repetitions=60)
+    assert unsupported > 0.2
+    assert hit >= 0.93
+    assert difference >= 0.93

@@ -1,0 +1,133 @@
+"""Logs whose states are measurements: cells, estimated behaviour, fitted-Q, learned candidates, converters."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from polidiff import Log, Outcome
+from polidiff.evaluation.exact import exact_evaluator, outcome_tensor
+from polidiff.evaluation.logged.behaviour import estimate_behaviour
+from polidiff.evaluation.logged.candidates import learn_candidates
+from polidiff.evaluation.logged.compare import compare_log
+from polidiff.evaluation.logged.evaluate import evaluate_log
+from polidiff.evaluation.logged.fitted_q import fitted_q_interval
+from polidiff.evaluation.logged.footing import footing_of
+from polidiff.evaluation.logged.plan import choose_and_judge
+from polidiff.records.rule import Condition, Rule
+from polidiff.worlds.log_converters import log_from_d3rlpy, log_from_minari
+from polidiff.worlds.log_simulated import simulated_frame, simulated_log
+
+OUTCOMES = (Outcome("paid", "paid", prefer="more", range=(0, 1)), Outcome("length", "length", range=(0, 60)))
+
+
+def measured(walk, table, episodes, seed):
+    """The walk seen through a noisy measurement, beside one that means nothing and is often missing."""
+    rng = np.random.default_rng(seed)
+    frame = simulated_frame(walk, table, episodes, rng=rng)
+    x = frame["state"].to_numpy() + rng.uniform(0, 0.9, frame.height)
+    idle = np.where(rng.random(frame.height) < 0.3, np.nan, rng.normal(size=frame.height))
+    return Log(frame.with_columns(x=x, idle=idle), state=["x", "idle"], action="action", episode="episode", step="step",
+               terminated="terminated", truncated="truncated", outcomes=OUTCOMES)  # fmt: skip
+
+
+def keen_on_features(states):
+    return np.tile([0.1, 0.9], (len(states), 1))
+
+
+def truth(walk, table):
+    return walk.initial @ exact_evaluator(walk, table).values(outcome_tensor(walk))
+
+
+def test_cells_give_intervals_that_hold_the_truth(walk, even, keen):
+    exact, hits = truth(walk, keen), []
+    for seed in range(5):
+        found = evaluate_log(measured(walk, even, 800, seed), keen_on_features, checks=False).outcomes
+        hits += [found["paid"].contains(exact[0]), found["length"].contains(exact[1])]
+    assert np.mean(hits) >= 0.8
+
+
+def test_regions_are_cells_of_their_own_and_names_are_boxes(walk, even):
+    log = measured(walk, even, 300, 0)
+    rule = Rule((Condition("x", 0, low=2.2, high=2.6),))
+    ground = footing_of(log, (keen_on_features,), [rule])
+    inside = rule.covers(log.rows.states)
+    cells = ground.row_state()
+    assert not set(cells[inside]) & set(cells[~inside])
+    assert any("x" in name and "≤" in name for name in ground.names)
+    assert ground.table(keen_on_features) == pytest.approx(np.tile([0.1, 0.9], (len(ground.names), 1)))
+
+
+def test_verdicts_from_features_have_the_right_direction(walk, even):
+    verdict = compare_log(measured(walk, even, 2000, 1), "log", keen_on_features).verdicts[0][0]
+    assert (verdict.outcome, verdict.direction) == ("paid", "more")
+
+
+def test_estimated_behaviour_over_features_is_calibrated(walk):
+    by_state = np.array([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8], [0.5, 0.5], [0.5, 0.5]])
+    log = measured(walk, by_state, 500, 2)
+    found = estimate_behaviour(log)
+    assert found.calibration_error < 0.05
+    state = np.floor(log.rows.states[:, 0]).astype(int)
+    assert np.abs(found.row_probabilities - by_state[state]).mean() < 0.08
+
+
+def test_fitted_q_agrees_with_the_truth(walk, even, keen):
+    from sklearn.tree import DecisionTreeRegressor
+
+    found = fitted_q_interval(
+        measured(walk, even, 1500, 3), keen_on_features, 1, sweeps=8, resamples=3,
+        regressor=lambda seed: DecisionTreeRegressor(min_samples_leaf=60, random_state=seed),
+    )  # fmt: skip
+    assert found.estimate == pytest.approx(truth(walk, keen)[1], rel=0.08)
+    assert found.low < found.estimate < found.high
+
+
+def test_candidates_learned_from_a_log_beat_the_logging_policy(walk, even):
+    log = simulated_log(walk, even, 2000, seed=4)
+    (plan,) = learn_candidates(log)
+    assert truth(walk, np.asarray(plan.probabilities(np.arange(5))))[0] > truth(walk, even)[0] + 0.1
+    features = measured(walk, even, 500, 5)
+    (learned,) = learn_candidates(features, sweeps=1)
+    chosen = learned.probabilities(np.column_stack([np.arange(4) + 0.4, np.zeros(4)]))
+    assert chosen[:, 1].mean() >= 0.75
+
+
+def test_candidates_never_take_what_was_hardly_tried(walk):
+    seldom = np.tile([0.999, 0.001], (5, 1))
+    (plan,) = learn_candidates(simulated_log(walk, seldom, 300, seed=6))
+    assert (np.asarray(plan.probabilities(np.arange(4)))[:, 1] == 0).all()
+
+
+def test_the_two_halves_share_no_episode_and_make_up_the_log(walk, even):
+    log = simulated_log(walk, even, 301, seed=7)
+    halves = choose_and_judge(log)
+    one, other = halves.choosing.counts, halves.judging.counts
+    assert not set(one.block) & set(other.block)
+    assert one.starts.sum() + other.starts.sum() == 301
+
+
+def test_minari_and_d3rlpy_episodes_become_logs():
+    minari = SimpleNamespace(
+        observations=np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]]), actions=np.array([0, 1]), rewards=np.ones(2),
+        terminations=np.array([False, True]), truncations=np.array([False, False]),
+    )  # fmt: skip
+    log = log_from_minari(SimpleNamespace(iterate_episodes=lambda: [minari, minari]))
+    assert (log.check.rows, log.check.terminated, log.feature_names) == (4, 2, ("x0", "x1"))
+    d3rlpy = SimpleNamespace(
+        observations=np.array([[3], [4]]), actions=np.array([[0], [1]]), rewards=np.ones((2, 1)), terminated=False
+    )
+    log = log_from_d3rlpy(SimpleNamespace(episodes=[d3rlpy]))
+    assert (log.check.rows, log.check.cut, log.n_states) == (2, 1, 5)
+
+
+def test_text_features_make_cells(walk, even):
+    frame = simulated_frame(walk, even, 300, rng=np.random.default_rng(0))
+    named = frame.with_columns(place=pl.format("place {}", pl.col("state")), x=pl.lit(1.0))
+    log = Log(named, state=["place", "x"], action="action", episode="episode", step="step", terminated="terminated",
+              truncated="truncated", outcomes=OUTCOMES)  # fmt: skip
+    names = footing_of(log, (), []).names
+    assert "place in {place 0}" in names
