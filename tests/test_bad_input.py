@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from polidiff import Outcome, Simulator, TabularMDP, evaluate, explain
+from polidiff import Outcome, Simulator, TabularMDP, evaluate, explain, improve
 from polidiff.domains import chain, navigation
 from polidiff.errors import (
     ImproperPolicyError,
@@ -219,6 +219,16 @@ BAD = {
         lambda: evaluate(navigation.world(), navigation.current, seed=-1),
         InvalidOptionError,
         "seed must be a whole number of at least 0; got -1",
+    ),
+    "a budget in words": (
+        lambda: improve(chain.world(), chain.current(), budget="some"),
+        InvalidOptionError,
+        "budget must be at least 0 changes; got 'some'",
+    ),
+    "an unknown unit": (
+        lambda: improve(chain.world(), chain.current(), unit="euro"),
+        InvalidOptionError,
+        "unit must be 'expected' or 'total'; got 'euro'",
     ),
     "an unknown style": (
         lambda: explain(chain.world(), chain.current(), chain.proposed(), style="poem"),

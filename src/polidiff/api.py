@@ -156,12 +156,8 @@ def improve(
     Without features `max_rules` means the number of changed states; in a simulator, of changed regions.
     """
     check_level(level)
-    check_count("max_states", max_states, least=0)
-    check_count("max_rules", max_rules, least=0)
-    if budget is not None and not budget >= 0:
-        raise InvalidOptionError(f"budget must be at least 0 changes; got {budget!r}")
-    if unit not in ("expected", "total"):
-        raise InvalidOptionError(f"unit must be 'expected' or 'total'; got {unit!r}")
+    check_count("seed", seed, least=0)
+    _check_budgets(budget, unit, max_states, max_rules)
     world = told_by(world, None)
     keep = (keep,) if isinstance(keep, str) else tuple(keep)
     freeze = (freeze,) if isinstance(freeze, str) else freeze
@@ -217,6 +213,15 @@ def improve(
         explain=explain,
         **common,
     )
+
+
+def _check_budgets(budget: float | None, unit: str, max_states: int | None, max_rules: int | None) -> None:
+    check_count("max_states", max_states, least=0)
+    check_count("max_rules", max_rules, least=0)
+    if budget is not None and not (_is_number(budget) and budget >= 0):
+        raise InvalidOptionError(f"budget must be at least 0 changes; got {budget!r}")
+    if unit not in ("expected", "total"):
+        raise InvalidOptionError(f"unit must be 'expected' or 'total'; got {unit!r}")
 
 
 def check(
