@@ -18,6 +18,7 @@ from polidiff.explanation.words import rule_text
 from polidiff.records.codec import from_dict, to_dict
 from polidiff.records.patch import Patch
 from polidiff.report.page import page_html
+from polidiff.report.plans import edit_sentence
 from tests.report import samples
 
 VOID = {"meta", "img", "br", "input", "link", "hr"}
@@ -149,10 +150,34 @@ def test_more_plans_than_fit_are_thinned_and_the_page_says_so():
     assert kept[-1]["k"][1] == "21.99"
 
 
+def changes_of(plans: dict, index: int) -> list[int]:
+    """The changes of a plan, from those of the plans before it."""
+    found: list[int] = []
+    for plan in plans["plans"][: index + 1]:
+        found = plan["e"] if "e" in plan else [n for n in found if n not in plan["-"]] + plan["+"]
+    return found
+
+
+def test_plans_whose_changes_come_and_go_are_told_in_their_own_order():
+    import dataclasses
+
+    frontier = samples.frontier()
+    edits = frontier.best.patch.edits
+    orders = [(), (2,), (0, 1), (1, 0, 2)]
+    plans = tuple(
+        dataclasses.replace(plan, patch=dataclasses.replace(plan.patch, edits=tuple(edits[k] for k in order)))
+        for plan, order in zip(frontier, orders, strict=True)
+    )
+    told = data_of(page_html(dataclasses.replace(frontier, plans=plans)))["plans"]
+    by_text = {edit_sentence(edit, frontier.best.patch): k for k, edit in enumerate(edits)}
+    for index, order in enumerate(orders):
+        assert tuple(by_text[told["changes"][n]] for n in changes_of(told, index)) == order
+
+
 def test_the_slider_has_every_plan_and_tells_each_change_once():
     frontier = samples.frontier()
     plans = data_of(page_html(frontier))["plans"]
-    assert [len(plan["e"]) for plan in plans["plans"]] == [len(plan.patch) for plan in frontier]
+    assert [changes_of(plans, k) for k in range(4)] == [[0, 1, 2][: len(plan.patch)] for plan in frontier]
     assert len(plans["changes"]) == 3
     assert plans["plans"][1]["k"][1] == "14.99"
     assert [o[1] for o in plans["plans"][3]["o"]] == ["+12", "+1", "−8.4"]

@@ -53,7 +53,8 @@ def _confirmed(roles: Roles, columns: dict[str, str]) -> Roles:
     from polidiff.cli.drafting import guess
 
     asked = {
-        role: click.prompt(f"Column of the {role} (- for none)", default=roles[role] or "-", err=True) for role in ASKED
+        role: click.prompt(f"Column of the {role} (- for none)", default=str(roles[role] or "-"), err=True)
+        for role in ASKED
     }
     answers = {role: str(said) for role, said in asked.items() if said != "-"}
     return guess(columns, answers, (), only_given=True)

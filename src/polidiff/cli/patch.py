@@ -46,14 +46,16 @@ def show(patch: Path, form: str, as_json: bool) -> None:
 @applying
 def apply(patch: Path, policy: Path, output: Path, trust: bool, quiet: bool, verbose: bool) -> None:
     """Write the policy with the changes made."""
-    _write(load_patch(patch).apply(_policy(policy, trust)), output, quiet)
+    edits = load_patch(patch)
+    _write(edits.apply(_policy(policy, edits, trust)), output, quiet)
 
 
 @command.command()
 @applying
 def undo(patch: Path, policy: Path, output: Path, trust: bool, quiet: bool, verbose: bool) -> None:
     """Write the policy with the changes taken back."""
-    _write(load_patch(patch).undo(_policy(policy, trust)), output, quiet)
+    edits = load_patch(patch)
+    _write(edits.undo(_policy(policy, edits, trust)), output, quiet)
 
 
 def load_patch(path: Path) -> Any:
@@ -91,10 +93,10 @@ def lines(patch: Any, form: str) -> list[str]:
     ]
 
 
-def _policy(path: Path, trust: bool) -> Any:
+def _policy(path: Path, patch: Any, trust: bool) -> Any:
     from polidiff.policies import as_policy
 
-    return as_policy(str(path), trust=trust)
+    return as_policy(str(path), n_actions=len(patch.actions) or None, trust=trust)
 
 
 def _write(policy: Any, output: Path, quiet: bool) -> None:

@@ -171,9 +171,9 @@ def _effect_figure(frontier: Frontier, plan: Plan) -> Figure:
 def _plan_figures(frontier: Frontier, plans: told.PlansView) -> Iterator[Figure]:
     plan = plans.plans[plans.start]
     texts = told.change_texts(plan)
-    if plans.pair is not None:
-        rows = frontier_charts.plan_box_rows(plan, plans.pair, frontier.world.features, texts)
-        chart = frontier_charts.plan_boxes_chart(frontier, PAGE, plans.pair, rows)
+    if plans.pair is not None and plans.spans is not None:
+        rows = frontier_charts.plan_box_rows(plan, plans.pair, plans.spans, texts)
+        chart = frontier_charts.plan_boxes_chart(PAGE, plans.pair, plans.spans, rows)
         summary = f"Where the chosen plan changes decisions, over {label(plans.pair[0])} × {label(plans.pair[1])}."
         changes = view.Table(("", "change"), tuple((str(n), text) for n, text in enumerate(texts, start=1)))
         yield Figure("plan-boxes", "Where this plan acts", summary, (("", _spec(chart, summary)),), changes)

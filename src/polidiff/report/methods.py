@@ -10,12 +10,13 @@ WORLDS = {"table": "a known table", "simulator": "a simulator", "log": "a log of
 
 def methods_text(methods: Methods, world: WorldSummary) -> str:
     """The paragraph that a reviewer looks for."""
-    family = f"over all {methods.family} comparisons together" if methods.family > 1 else "for the one comparison"
+    together = f"over all {methods.family} comparisons together" if methods.family > 1 else "for the one comparison"
+    sure = "" if methods.evaluation == "exact" else f" Intervals hold at {percent(methods.level)} {together}."
     return (
-        f"The world is {WORLDS[world.kind]}. Outcomes: {methods.evaluation}. Intervals hold at "
-        f"{percent(methods.level)} {family}. Two policies differ in a state when their actions (or "
-        f"probabilities, beyond {methods.policy_tolerance:g}) differ and the next states do too (total variation "
-        f"beyond {methods.transition_tolerance:g}), or an outcome differs at once. Seed {methods.seed}."
+        f"The world is {WORLDS[world.kind]}. Outcomes: {methods.evaluation}.{sure} Two policies differ in a state when "
+        f"their actions (or probabilities, beyond {methods.policy_tolerance:g}) differ and the next states do too "
+        f"(total variation beyond {methods.transition_tolerance:g}), or an outcome differs at once. "
+        f"Seed {methods.seed}."
     )
 
 

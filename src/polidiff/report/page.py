@@ -10,6 +10,7 @@ import base64
 import hashlib
 import json
 import os
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -27,10 +28,11 @@ from polidiff.report.bundle import chart_script
 from polidiff.report.figures import Figure, explanation_figures, frontier_figures, page_config
 from polidiff.report.methods import methods_table, methods_text
 from polidiff.report.names import shown
-from polidiff.report.plans import plan_cards, plans_view
+from polidiff.report.plans import change_texts, plan_cards, plans_view, size_of
 from polidiff.report.privacy import MIN_GROUP, suppressed
 
 SHOWN_AT_ONCE = 12
+MOST_DATA = 270_000  # bytes of charts and plans; the limit of the page is 300 KB with the ledger and settings
 
 
 def save_page(
@@ -93,7 +95,8 @@ def _content(
         content["explanation"] = _explanation_content(explanation, figures)
         charts.update(_charts(figures))
     if frontier is not None and frontier.plans:
-        offered = plans_view(frontier)
+        frontier = frontier if explanation is None else _same_ranges(frontier, explanation)
+        offered = plans_view(frontier, MOST_DATA - size_of(charts))
         figures = frontier_figures(frontier, offered)
         content["frontier"] = _frontier_content(frontier, offered, figures)
         charts.update(_charts(figures))
@@ -104,6 +107,14 @@ def _content(
     content["methods"] = methods_text(result.methods, result.world)
     content["facts"] = methods_table(result.methods, result.world)
     return content, charts, plans
+
+
+def _same_ranges(frontier: Frontier, explanation: Explanation) -> Frontier:
+    """The frontier with the ranges of features that the explanation has seen, so that both draw the same axes."""
+    seen, known = explanation.world.features, frontier.world.features
+    if [feature.name for feature in seen] != [feature.name for feature in known]:
+        return frontier
+    return replace(frontier, world=replace(frontier.world, features=seen))
 
 
 def _explanation_content(explanation: Explanation, figures: dict[str, list[Figure]]) -> dict[str, Any]:
@@ -129,7 +140,7 @@ def _frontier_content(frontier: Frontier, offered: Any, figures: dict[str, list[
         "count": len(offered.plans),
         "start": offered.start,
         "left_out": offered.left_out,
-        "changes": [offered.payload["changes"][number] for number in offered.payload["plans"][offered.start]["e"]],
+        "changes": change_texts(plan),
         "outcome_names": list(plan.outcomes),
         "figures": figures,
     }

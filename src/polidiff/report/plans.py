@@ -10,13 +10,21 @@ from typing import Any
 from polidiff.explanation.words import number, rule_text, signed
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.plan import Frontier, Plan, PlanRule
-from polidiff.report.charts.boxes import telling_pair
-from polidiff.report.charts.frontier import UNITS, largest_differences, plan_box_rows, plan_difference_rows
+from polidiff.report.charts.boxes import Span, telling_pair
+from polidiff.report.charts.frontier import (
+    UNITS,
+    largest_differences,
+    plan_box_rows,
+    plan_boxes,
+    plan_difference_rows,
+    plan_spans,
+)
 from polidiff.report.charts.outcomes import READINGS
 from polidiff.report.names import label, shown
 from polidiff.report.view import Card, Table, bounds_text, percent
 
 MOST_BYTES = 150_000
+DOT_BYTES = 130  # of one plan in the chart of all plans
 
 
 @dataclass(frozen=True)
@@ -25,6 +33,7 @@ class PlansView:
 
     plans: tuple[Plan, ...]  # those that fit, in order
     pair: tuple[str, str] | None  # features of the picture of changes
+    spans: tuple[Span, Span] | None  # and their ranges
     payload: dict[str, Any]  # what the page's script reads
     start: int  # the plan shown first
     left_out: int
@@ -50,6 +59,8 @@ def edit_sentence(edit: Edit, patch: Patch) -> str:
         what = f"{proposed} with probability {number(edit.shift.proposed)} instead of {number(edit.shift.current)}"
     else:
         what = f"{proposed} instead of {current}"
+    if edit.rule.features == ("state",):
+        return f"{what} in {rule_text(edit.rule)}"
     if edit.rule.conditions:
         return f"{what} where {rule_text(edit.rule)}"
     if edit.states is not None:
@@ -58,32 +69,47 @@ def edit_sentence(edit: Edit, patch: Patch) -> str:
     return f"{what} everywhere"
 
 
-def plans_view(frontier: Frontier) -> PlansView:
-    """As many plans as fit; the first, the last and the corners of the bound always do."""
+def plans_view(frontier: Frontier, room: int = MOST_BYTES) -> PlansView:
+    """As many plans as fit into `room` bytes; the first and the last always do."""
     plans = frontier.plans
-    pair = telling_pair((edit.rule for edit in frontier.best.patch.edits), frontier.world.features) if plans else None
-    payload = _payload(frontier, pair)
-    keep = _fitting(payload)
-    payload["plans"] = [payload["plans"][index] for index in keep]
-    return PlansView(tuple(plans[index] for index in keep), pair, payload, len(keep) - 1, len(plans) - len(keep))
+    pair = telling_pair(plan_boxes(frontier.best), frontier.world.features) if plans else None
+    spans = plan_spans(frontier, pair) if pair is not None else None
+    payload = _payload(frontier, pair, spans)
+    keep = _fitting(payload, room)
+    payload["plans"] = _stepwise([payload["plans"][index] for index in keep])
+    return PlansView(tuple(plans[index] for index in keep), pair, spans, payload, len(keep) - 1, len(plans) - len(keep))
 
 
-def _fitting(payload: dict[str, Any]) -> list[int]:
+def _fitting(payload: dict[str, Any], room: int) -> list[int]:
     """Which plans fit, thinned evenly; the first and the last always stay."""
-    sizes = [_size(entry) for entry in payload["plans"]]
-    room = MOST_BYTES - _size({**payload, "plans": []})
-    keep = list(range(len(sizes)))
-    while len(keep) > 2 and sum(sizes[index] for index in keep) > room:
+    entries = payload["plans"]
+    left = room - size_of({**payload, "plans": []})
+    keep = list(range(len(entries)))
+    while len(keep) > 2 and size_of(_stepwise([entries[k] for k in keep])) + DOT_BYTES * len(keep) > left:
         inner = keep[1:-1]
         keep = [keep[0], *(index for place, index in enumerate(inner) if place % 5 < 4 and len(inner) > 4), keep[-1]]
     return keep
 
 
-def _size(data: Any) -> int:
+def _stepwise(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each plan's changes as what leaves and what joins those of the plan before, where that gives the same order."""
+    before: list[int] = []
+    told = []
+    for entry in entries:
+        after = entry["e"]
+        out, new = sorted(set(before) - set(after)), [number for number in after if number not in set(before)]
+        same = [number for number in before if number in set(after)] + new == after
+        told.append({**{k: v for k, v in entry.items() if k != "e"}, "-": out, "+": new} if same else entry)
+        before = after
+    return told
+
+
+def size_of(data: Any) -> int:
+    """Bytes of some data on the page."""
     return len(json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode()) + 1
 
 
-def _payload(frontier: Frontier, pair: tuple[str, str] | None) -> dict[str, Any]:
+def _payload(frontier: Frontier, pair: tuple[str, str] | None, spans: tuple[Span, Span] | None) -> dict[str, Any]:
     told: dict[str, int] = {}  # sentence -> number
     details: dict[str, int] = {}
     boxes: dict[int, dict[str, Any]] = {}
@@ -92,8 +118,8 @@ def _payload(frontier: Frontier, pair: tuple[str, str] | None) -> dict[str, Any]
     for plan in frontier.plans:
         texts = [shown(text) for text in change_texts(plan)]
         numbers = [told.setdefault(text, len(told)) for text in texts]
-        if pair is not None:
-            for row in plan_box_rows(plan, pair, frontier.world.features, texts):
+        if pair is not None and spans is not None:
+            for row in plan_box_rows(plan, pair, spans, texts):
                 boxes[numbers[int(row["n"]) - 1]] = {k: row[k] for k in ("x", "x2", "y", "y2")}
         outcomes = _outcome_entries(plan, frontier, largest)
         plans.append(_plan_entry(plan, frontier, numbers, details, outcomes))

@@ -24,6 +24,23 @@ def span_of(feature: Feature) -> Span:
     return (low, high) if high > low else (low - 0.5, low + 0.5)
 
 
+def span_over(feature: Feature, rules: Iterable[Rule]) -> Span:
+    """The range of a feature that shows all rules: what was seen, every bound, and room for sides that are open.
+
+    >>> from polidiff.records.rule import Condition
+    >>> span_over(Feature("x", "number", 0.0, 0.1), [Rule((Condition("x", 0, low=1.0),))])
+    (0.0, 1.2)
+    """
+    low, high = seen = span_of(feature)
+    bounds = [c for rule in rules for c in rule.conditions if c.feature == feature.name and c.values is None]
+    low = min([low, *(b for c in bounds for b in (c.low, c.high) if math.isfinite(b))])
+    high = max([high, *(b for c in bounds for b in (c.low, c.high) if math.isfinite(b))])
+    room = 0.2 * (high - low)
+    below = room if low < seen[0] and any(c.low == -math.inf for c in bounds) else 0.0
+    above = room if high > seen[1] and any(c.high == math.inf for c in bounds) else 0.0
+    return low - below, high + above
+
+
 def side(rule: Rule, feature: str, span: Span) -> Span:
     """The part of one feature's range that a rule allows.
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import altair as alt
 
-from polidiff.records.explanation import Feature
 from polidiff.records.interval import Interval
 from polidiff.records.plan import AdoptionPoint, Frontier, Plan
-from polidiff.report.charts.boxes import side, span_of
+from polidiff.records.rule import Rule
+from polidiff.report.charts.boxes import Span, side, span_over
 from polidiff.report.charts.outcomes import forest
 from polidiff.report.charts.theme import Rows, rows_of
 from polidiff.report.names import label
@@ -37,9 +37,8 @@ def frontier_chart(
     y = alt.Y("r:Q", title="expected return", scale=alt.Scale(zero=False))
     hull = _hull_layer(frontier, palette, x, y)
     base = alt.Chart(rows_of(plan_rows(shown_plans))).encode(x=x, y=y)
-    missing = (
-        base.mark_rule(color=palette.muted, strokeWidth=1.5).encode(y2="b:Q").transform_filter("datum.b > datum.r")
-    )
+    open_rows = [row for row in plan_rows(shown_plans) if row["b"] is not None and row["b"] > row["r"] + 1e-9]
+    missing = alt.Chart(rows_of(open_rows)).mark_rule(color=palette.muted, strokeWidth=1.5).encode(x=x, y=y, y2="b:Q")
     steps = base.mark_line(color=palette.current, strokeWidth=2, interpolate="step-after", opacity=0.55)
     fill = alt.Fill("p:N", scale=alt.Scale(domain=["proven", "not proven"], range=[palette.current, palette.surface]))
     dots = base.mark_point(size=70, stroke=palette.current, strokeWidth=2, opacity=1, cursor="pointer").encode(
@@ -49,7 +48,7 @@ def frontier_chart(
         size=260, filled=True, color=palette.proposed, opacity=1, stroke=palette.ink, strokeWidth=1.5
     )
     chosen = alt.param(name=PICKED, value=picked % max(len(shown_plans), 1))
-    layers = [hull, *_baseline_layers(frontier, palette, x, y), missing, steps, dots, ring]
+    layers = [hull, *_baseline_layers(frontier, palette, x, y), *([missing] if open_rows else []), steps, dots, ring]
     return alt.layer(*layers).add_params(chosen).properties(height=320)
 
 
@@ -95,7 +94,11 @@ def _baseline_layers(frontier: Frontier, palette: Palette, x: alt.X, y: alt.Y) -
     if not rows:
         return []
     shape = alt.Shape(
-        "k:N", title="simpler methods", scale=alt.Scale(domain=names, range=_shapes(len(names))), sort=names
+        "k:N",
+        title="simpler methods",
+        legend=alt.Legend(columns=1),
+        scale=alt.Scale(domain=names, range=_shapes(len(names))),
+        sort=names,
     )
     marks = alt.Chart(rows_of(rows)).mark_point(size=80, color=palette.soft, strokeWidth=1.5, opacity=0.9)
     return [marks.encode(x=x, y=y, shape=shape)]
@@ -159,7 +162,9 @@ def ledger_rows(frontier: Frontier) -> Rows:
 def order_chart(frontier: Frontier, palette: Palette) -> Any:
     """Expected return after each step of the best order to adopt."""
     rows = order_rows(frontier)
-    x = alt.X("i:Q", title="changes adopted", axis=alt.Axis(tickMinStep=1, format="d"))
+    steps = len(rows) - 1
+    ticks = sorted({round(k * steps / min(steps, 6)) for k in range(min(steps, 6) + 1)}) if steps else [0]
+    x = alt.X("i:Q", title="changes adopted", axis=alt.Axis(values=ticks, format="d"))
     y = alt.Y("r:Q", title="expected return", scale=alt.Scale(zero=False))
     base = alt.Chart(rows_of(rows)).encode(x=x, y=y)
     line = base.mark_line(interpolate="step-after", color=palette.current, strokeWidth=2)
@@ -186,7 +191,7 @@ def order_rows(frontier: Frontier) -> Rows:
 def adoption_chart(frontier: Frontier, palette: Palette, *, points: Sequence[AdoptionPoint] | None = None) -> Any:
     """Expected return when each change is followed only some of the time."""
     drawn = frontier.best.adoption if points is None else points
-    x = alt.X("s:Q", title="share of times the changes are followed", axis=alt.Axis(format="%"))
+    x = alt.X("s:Q", title="share of times the changes are followed", axis=alt.Axis(format="%", tickCount=5))
     y = alt.Y("r:Q", title="expected return", scale=alt.Scale(zero=False))
     base = alt.Chart(rows_of(adoption_rows(drawn), name="adoption")).encode(x=x, y=y)
     now = alt.Chart(rows_of([{"r": frontier.current_return}])).mark_rule(color=palette.soft, strokeDash=[3, 3])
@@ -199,28 +204,36 @@ def adoption_rows(points: Sequence[AdoptionPoint]) -> Rows:
     return [{"s": point.share, "r": point.expected_return} for point in points]
 
 
-def plan_boxes_chart(frontier: Frontier, palette: Palette, pair: tuple[str, str], rows: Rows) -> Any:
-    """Where a plan acts differently, over two features."""
+def plan_spans(frontier: Frontier, pair: tuple[str, str]) -> tuple[Span, Span]:
+    """The ranges of two features that show the changes of every plan."""
     features = {feature.name: feature for feature in frontier.world.features}
-    across, along = span_of(features[pair[0]]), span_of(features[pair[1]])
-    x = alt.X("x:Q", title=label(pair[0]), scale=alt.Scale(domain=list(across), nice=False), axis=_SPARSE)
-    y = alt.Y("y:Q", title=label(pair[1]), scale=alt.Scale(domain=list(along), nice=False), axis=_SPARSE)
+    rules = list({rule: None for plan in frontier.plans for rule in plan_boxes(plan)})
+    return span_over(features[pair[0]], rules), span_over(features[pair[1]], rules)
+
+
+def plan_boxes(plan: Plan) -> list[Rule]:
+    """Where a plan changes decisions: its rules where it has them, else its edits."""
+    return [entry.rule for entry in plan.rules] or [edit.rule for edit in plan.patch.edits]
+
+
+def plan_boxes_chart(palette: Palette, pair: tuple[str, str], spans: tuple[Span, Span], rows: Rows) -> Any:
+    """Where a plan acts differently, over two features."""
+    x = alt.X("x:Q", title=label(pair[0]), scale=alt.Scale(domain=list(spans[0]), nice=False), axis=_SPARSE)
+    y = alt.Y("y:Q", title=label(pair[1]), scale=alt.Scale(domain=list(spans[1]), nice=False), axis=_SPARSE)
     base = alt.Chart(rows_of(rows, name="boxes")).encode(x=x, y=y)
     boxes = base.mark_rect(
-        color=palette.proposed, fillOpacity=0.22, stroke=palette.proposed, strokeWidth=2, cornerRadius=2
+        color=palette.proposed, fillOpacity=0.22, stroke=palette.proposed, strokeWidth=2, cornerRadius=2, clip=True
     ).encode(x2="x2", y2="y2", tooltip=[alt.Tooltip("t:N", title="change")])
     tags = base.mark_text(align="left", baseline="top", dx=5, dy=5, fontWeight=600).encode(y="y2:Q", text="n:N")
     return alt.layer(boxes, tags).properties(height=300)
 
 
-def plan_box_rows(plan: Plan, pair: tuple[str, str], features: Sequence[Feature], texts: Sequence[str]) -> Rows:
+def plan_box_rows(plan: Plan, pair: tuple[str, str], spans: tuple[Span, Span], texts: Sequence[str]) -> Rows:
     """One rectangle per change of the plan; changes that name states have none."""
-    spans = {feature.name: span_of(feature) for feature in features}
-    rules = [entry.rule for entry in plan.rules] or [edit.rule for edit in plan.patch.edits]
     rows = []
-    for number, (rule, text) in enumerate(zip(rules, texts, strict=True), start=1):
+    for number, (rule, text) in enumerate(zip(plan_boxes(plan), texts, strict=True), start=1):
         if rule.conditions:
-            x, y = side(rule, pair[0], spans[pair[0]]), side(rule, pair[1], spans[pair[1]])
+            x, y = side(rule, pair[0], spans[0]), side(rule, pair[1], spans[1])
             rows.append({"x": x[0], "x2": x[1], "y": y[0], "y2": y[1], "n": str(number), "t": label(text, 100)})
     return rows
 

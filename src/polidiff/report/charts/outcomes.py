@@ -19,7 +19,8 @@ READINGS = ["better", "worse", "no preference", "same", "unknown"]
 def difference_rows(explanation: Explanation, outcome: str) -> Rows:
     """One row for all starts, then one for each sentence."""
     groups = [("All starts", explanation.verdicts)]
-    groups += [(f"Group {n}", s.verdicts) for n, s in enumerate(explanation.sentences[:MOST_GROUPS], start=1)]
+    if len(explanation.sentences) > 1:
+        groups += [(f"Group {n}", s.verdicts) for n, s in enumerate(explanation.sentences[:MOST_GROUPS], start=1)]
     rows = []
     for order, (group, verdicts) in enumerate(groups):
         verdict = next((v for v in verdicts if v.outcome == outcome), None)

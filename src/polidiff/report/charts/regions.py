@@ -17,6 +17,7 @@ from polidiff.report.names import label
 from polidiff.report.palette import Palette
 
 MOST_CELLS = 900
+MOST_EPISODES = 12
 OTHER = "other swaps"
 _AXIS = alt.Axis(tickCount=6, grid=False)
 
@@ -100,9 +101,9 @@ def trajectories_chart(explanation: Explanation, palette: Palette, *, picture: i
     x, y = _axes(drawn, explanation)
     names = {region.id: label(swap_text(region, short=True)) for region in explanation.regions}
     rows = [
-        {"x": point[0], "y": point[1], "n": f"{policy}{number}", "i": step, "p": policy}
+        {"x": _short(point[0]), "y": _short(point[1]), "n": f"{policy}{number}", "i": step, "p": policy}
         for policy, paths in (("current", drawn.trajectories), ("proposed", drawn.proposed_trajectories))
-        for number, path in enumerate(paths)
+        for number, path in enumerate(paths[:MOST_EPISODES])
         for step, point in enumerate(path)
     ]
     scale = alt.Scale(domain=["current", "proposed"], range=[palette.current, palette.proposed])

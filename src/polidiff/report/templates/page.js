@@ -4,6 +4,14 @@
   const views = {};
   const byId = (id) => document.getElementById(id);
 
+  if (data.plans) {
+    let before = [];
+    for (const plan of data.plans.plans) {
+      if (!plan.e) plan.e = before.filter((number) => !plan["-"].includes(number)).concat(plan["+"]);
+      before = plan.e;
+    }
+  }
+
   function draw(figure, choice) {
     const target = byId("chart-" + figure);
     if (!target) return Promise.resolve();
