@@ -111,6 +111,7 @@ def measure(make: Callable[[], tuple[TabularMDP, np.ndarray]], options: dict[str
         "states": world.n_states,
         "share": ours,
         "bound": [round(share_of(frontier, float(frontier.stats[f"bound with {k} rules"])), 4) for k in sizes],
+        "bound_on_the_cuts": [on_cuts(frontier, k) for k in sizes],
         "proven": [plan.proven for plan in plans],
         "literals": [plan.literals for plan in plans],
         "changes": [round(plan.changes, 2) for plan in plans],
@@ -130,6 +131,12 @@ def share_of(frontier: Frontier, value: float) -> float:
     """The way from the current return to the optimum of all actions."""
     reach = float(frontier.stats["optimum of all actions"]) - frontier.current_return
     return (value - frontier.current_return) / reach
+
+
+def on_cuts(frontier: Frontier, k: int) -> float | None:
+    """The bound that holds for rules on the cuts of many-valued features, where it is another one."""
+    value = frontier.stats.get(f"bound with {k} rules on the cuts")
+    return None if value is None else round(share_of(frontier, float(value)), 4)
 
 
 def _words(rule: Any) -> str:

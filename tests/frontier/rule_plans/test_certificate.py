@@ -71,3 +71,18 @@ def test_least_visits_are_below_the_visits_of_any_plan():
     for _ in range(50):
         rows = np.where(rng.random(model.size) < 0.5, made, model.keep)
         assert (point_at(model, rows).visits >= least - 1e-9).all()
+
+
+def test_a_bound_on_cuts_is_told_apart_where_a_feature_has_more_values():
+    from polidiff.frontier.rule_plans import improve_with_rules
+
+    world, coarse = random_grid(3, side=5), {"cuts": 2, "max_rules": 1, "max_conditions": 2, "gap": 0.0}
+    tenths = np.random.default_rng(0).random(world.features.shape) / 10 + world.features
+    from .test_improve_with_rules import rebuilt
+
+    uneven = rebuilt(world, features=tenths)
+    current = some_policy(world, 3)
+    plan = improve_with_rules(uneven, current, **coarse).best
+    finer = improve_with_rules(uneven, current, **{**coarse, "cuts": 63}).best
+    assert finer.expected_return > plan.expected_return, "a rule off the three cuts does better"
+    assert plan.bound >= finer.expected_return, "and the bound of the coarse plan says so"

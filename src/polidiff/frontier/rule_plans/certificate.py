@@ -5,7 +5,8 @@ decision process with these moves; the largest over all sets of K moves bounds e
 
 *Boxes.* A node of the branch and bound fixes the move of each rule and a range for every bound of every box. States
 surely inside or outside are decided, the others choose freely among the moves still possible there; the optimum of this
-relaxed process bounds every list of the node. One rule of few conditions has a bound of its own (`one_rule`).
+relaxed process bounds every list of the node. One rule of few conditions has a bound of its own (`one_rule`). Both are
+about boxes on the cuts; where a feature has more values than cells they are told apart (`Bound.on_cuts`).
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ class Bound:
     value: float
     best: Scored  # the best list known, perhaps found on the way
     nodes: int
-    how: str  # "optimum", "any states", "least visits", "boxes"
+    how: str  # "no rules", "optimum", "any states", "least visits", "boxes"
+    on_cuts: float | None = None  # a smaller bound that holds only for rules on the cuts of many-valued features
 
 
 def certify(
@@ -78,17 +80,32 @@ def _bound(
         return Bound(marks.ceiling, known, 0, "optimum")
     free, solved = any_states(problem, marks, rules, most=_set_budget(problem), clock=clock)
     bounds = {"optimum": marks.ceiling, "any states": free}
-    if rules == 1 and problem.max_conditions <= 2 and problem.model.dense and not problem.model.loops:
-        bounds["least visits"] = max(one_rule_bound(problem), known.expected_return)
     how = min(bounds, key=lambda name: bounds[name])
-    free = bounds[how]
+    general = Bound(bounds[how], known, solved, how)
+    if near(general.value):
+        return general
+    on_cuts = _on_cuts(problem, marks, general, rules, gap=gap, nodes=nodes, clock=clock)
+    if problem.cells.complete:
+        return on_cuts
+    return replace(general, best=on_cuts.best, nodes=on_cuts.nodes, on_cuts=on_cuts.value)
+
+
+def _on_cuts(
+    problem: Problem, marks: Landmarks, general: Bound, rules: int, *, gap: float, nodes: int, clock: Clock
+) -> Bound:
+    """A bound over rules whose bounds lie on the cuts of the features."""
+    bound, known, model = general, general.best, problem.model
+    if rules == 1 and problem.max_conditions <= 2 and model.dense and not model.loops:
+        value = max(one_rule_bound(problem), known.expected_return)
+        bound = Bound(value, known, bound.nodes, "least visits") if value < bound.value else bound
     roots = (problem.keep + 1) ** rules
-    if near(free) or roots > nodes or len(problem.cells.sizes) > BRANCHED_COLUMNS or clock.over():
-        return Bound(free, known, solved, how)
+    if roots > nodes or len(problem.cells.sizes) > BRANCHED_COLUMNS or clock.over():
+        return bound
     boxes = branch_and_bound(problem, marks, known, rules, gap=gap, nodes=nodes, clock=clock)
-    if boxes.value < free:
-        return replace(boxes, nodes=boxes.nodes + solved)
-    return Bound(max(free, boxes.best.expected_return), boxes.best, boxes.nodes + solved, how)
+    boxes = replace(boxes, nodes=boxes.nodes + bound.nodes)
+    if boxes.value < bound.value:
+        return boxes
+    return replace(boxes, value=max(bound.value, boxes.best.expected_return), how=bound.how)
 
 
 def any_states(problem: Problem, marks: Landmarks, rules: int, *, most: int, clock: Clock) -> tuple[float, int]:

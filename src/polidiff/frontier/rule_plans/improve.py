@@ -195,6 +195,7 @@ def _stats(
         "nodes": sum(proof.nodes for proof in proofs),
         **{f"bound with {k} rules": proof.value for k, proof in enumerate(proofs)},
         **{f"bound with {k} rules from": proof.how for k, proof in enumerate(proofs)},
+        **{f"bound with {k} rules on the cuts": p.on_cuts for k, p in enumerate(proofs) if p.on_cuts is not None},
     }
 
 
