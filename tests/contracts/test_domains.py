@@ -6,13 +6,18 @@ import numpy as np
 import pytest
 
 from polidiff import evaluate
-from polidiff.domains import chain, icu_sepsis, navigation
+from polidiff.domains import chain, frozen_lake, icu_sepsis, inventory, navigation, queues
+from polidiff.evaluation.optimum import best_policy
 from polidiff.policies import as_policy, top_actions
 from polidiff.worlds.rollouts import roll_out
 
 
 def on_table(policy):
     return policy(navigation.table().features)
+
+
+def best(world):
+    return best_policy(world).actions
 
 
 DOMAINS = {
@@ -26,6 +31,17 @@ DOMAINS = {
         lambda: on_table(navigation.proposed_2),
     ),
     "intensive care": (icu_sepsis.world, icu_sepsis.current, icu_sepsis.proposed),
+    "queues": (lambda: queues.world(4), lambda: queues.current(4), lambda: best(queues.world(4))),
+    "stock": (
+        lambda: inventory.world(8, 4),
+        lambda: inventory.current(8, 4),
+        lambda: best(inventory.world(8, 4)),
+    ),
+    "frozen lake": (
+        lambda: frozen_lake.world(4),
+        lambda: frozen_lake.current(4),
+        lambda: best(frozen_lake.world(4)),
+    ),
 }
 
 

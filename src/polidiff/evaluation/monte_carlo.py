@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from polidiff.records.arrays import FloatArray
 from polidiff.records.interval import Interval
 

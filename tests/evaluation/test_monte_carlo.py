@@ -1,0 +1,104 @@
+"""Intervals from played episodes: how often they hold, and when they may have no width."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from polidiff import evaluate
+from polidiff.domains import chain
+from polidiff.evaluation.monte_carlo import mean_interval
+from polidiff.evaluation.verdicts import direction_of, papers_verdict, verdict
+from polidiff.policies import table_policy
+from polidiff.records.interval import Interval
+from polidiff.records.outcome import Outcome
+from polidiff.worlds.rollouts import roll_out
+
+
+def test_over_300_seeds_the_interval_covers_the_exact_value_as_often_as_it_claims():
+    world, policy = chain.world(slip=0.3), chain.proposed()
+    exact = evaluate(world, policy).outcomes["trajectory length"].estimate
+    covered = 0
+    for seed in range(300):
+        played = roll_out(world, table_policy(policy), episodes=100, seed=(seed,))
+        covered += mean_interval(played.totals[:, 0], 0.95).contains(exact)
+    low, high = stats.binom.ppf([0.0005, 0.9995], 300, 0.95)
+    assert low <= covered <= high
+
+
+def test_paired_differences_are_narrower_than_the_two_policies_apart():
+    world = chain.world(slip=0.3)
+    old, new = (
+        roll_out(world, table_policy(policy), episodes=1_000, seed=(1,)).totals[:, 0]
+        for policy in (chain.current(), chain.proposed())
+    )
+    together = mean_interval(new - old, 0.95)
+    apart = math.hypot(mean_interval(new, 0.95).width, mean_interval(old, 0.95).width)
+    assert together.width < 0.75 * apart
+    told = [evaluate(world, policy()).outcomes for policy in (chain.current, chain.proposed)]
+    exact = [outcomes["trajectory length"].estimate for outcomes in told]
+    assert together.contains(exact[1] - exact[0])
+
+
+@given(st.integers(0, 2**31), st.integers(2, 60), st.sampled_from([0.8, 0.95, 0.99]))
+def test_the_interval_is_students(seed, count, level):
+    values = np.random.default_rng(seed).normal(3.0, 2.0, size=count)
+    told = mean_interval(values, level)
+    expected = stats.t.interval(level, count - 1, loc=values.mean(), scale=stats.sem(values))
+    assert (told.low, told.high) == pytest.approx(expected)
+    assert told.level == level
+
+
+def test_no_width_only_from_a_thousand_equal_values():
+    assert mean_interval(np.full(1000, 2.5), 0.95).width == 0
+    few = mean_interval(np.full(999, 2.5), 0.95)
+    assert few.width > 0
+    assert few.contains(2.5)
+
+
+def test_almost_nothing_gives_an_unbounded_interval():
+    assert mean_interval(np.array([1.0]), 0.95) == Interval(1.0, -math.inf, math.inf, 0.95)
+    none = mean_interval(np.array([]), 0.95)
+    assert math.isnan(none.estimate)
+    assert (none.low, none.high) == (-math.inf, math.inf)
+
+
+@given(st.floats(-10, 10), st.floats(0, 5), st.floats(0, 5), st.floats(0, 3))
+def test_the_four_verdicts_never_contradict_the_interval(estimate, below, above, margin):
+    difference = Interval(estimate, estimate - below, estimate + above, 0.95)
+    word = direction_of(difference, margin)
+    if word == "more":
+        assert difference.low > 0
+    elif word == "less":
+        assert difference.high < 0
+    elif word == "same":
+        assert max(-difference.low, difference.high) <= margin + 1e-7
+    else:
+        assert difference.low <= 1e-7
+        assert difference.high >= -1e-7
+
+
+def test_a_verdict_has_the_valence_of_its_outcome():
+    up = Interval(1.0, 0.5, 1.5, 0.95)
+    assert verdict(Outcome("cost", 1.0, prefer="less"), up, up).valence == "worse"
+    assert verdict(Outcome("gain", 1.0, prefer="more"), up, up).valence == "better"
+    assert verdict(Outcome("length", 1.0), up, up).valence is None
+
+
+@pytest.mark.parametrize(
+    ("current", "proposed", "expected"),
+    [
+        (1.0, Interval(2.0, 1.5, 2.5, 0.95), "more"),
+        (3.0, Interval(2.0, 1.5, 2.5, 0.95), "less"),
+        (2.0, Interval(2.0, 1.5, 2.5, 0.95), "unknown"),
+        (2.0, Interval.exactly(2.0), "same"),
+        (2.0 + 1e-12, Interval.exactly(2.0), "same"),
+    ],
+)
+def test_the_papers_rule_compares_an_estimate_with_an_interval(current, proposed, expected):
+    assert papers_verdict(current, proposed) == expected
