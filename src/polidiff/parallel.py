@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from polidiff.progress import track
+from polidiff.progress import report
 
 T = TypeVar("T")
 
@@ -23,11 +23,10 @@ def run_tasks(function: Callable[..., T], tasks: Sequence[tuple[Any, ...]], *, w
         return [_single_threaded(function, tasks[0])]
     pool = Parallel(return_as="generator")
     results = pool(delayed(_single_threaded)(function, task) for task in tasks)
-    marks = iter(track(what, tasks))
     collected = []
     for result in results:
         collected.append(result)
-        next(marks, None)
+        report(what, len(collected) / len(tasks))
     return collected
 
 
