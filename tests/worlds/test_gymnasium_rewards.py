@@ -10,6 +10,7 @@ from polidiff import Outcome, Simulator, evaluate
 mo_gymnasium = pytest.importorskip("mo_gymnasium")
 
 
+@pytest.mark.filterwarnings("ignore:.*precision lowered:UserWarning")
 def test_the_parts_of_a_vector_reward_add_up_to_what_the_environment_pays():
     world = Simulator(
         lambda: mo_gymnasium.make("deep-sea-treasure-v0"),

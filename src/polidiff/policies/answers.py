@@ -68,8 +68,10 @@ def as_probabilities(
 def normalised(table: FloatArray, what: str) -> FloatArray:
     """Probabilities with the rounding of single precision taken out."""
     sums = table.sum(axis=1, keepdims=True)
-    close = np.abs(sums - 1) <= ROUNDING
-    return check_probabilities(np.where(close, table / np.where(close, sums, 1.0), table), f"each answer of {what}")
+    if table.min(initial=0.0) >= 0 and np.abs(sums - 1).max(initial=0.0) <= ROUNDING:  # false for NaN
+        rounded: FloatArray = table / sums
+        return rounded
+    return check_probabilities(table, f"each answer of {what}")
 
 
 def softmax(logits: FloatArray) -> FloatArray:

@@ -34,7 +34,8 @@ class StableBaselinesPolicy:
 
         policy = self.model.policy
         observations = observed(self.model.observation_space, rows, self.what)
-        policy.set_training_mode(False)
+        if policy.training:
+            policy.set_training_mode(False)
         with torch.no_grad():
             if hasattr(policy, "get_distribution"):
                 tensor, _ = policy.obs_to_tensor(observations)

@@ -43,8 +43,9 @@ class ActionCodec:
 
     def decode(self, actions: IntArray) -> list[Any]:
         """Actions of the environment for action indices."""
-        plain = actions.tolist()
-        return plain if self.taken is None else [self.taken[action] for action in plain]
+        if self.taken is None:
+            return list(actions)  # numpy integers, as vector environments pass them; spaces check those faster
+        return [self.taken[action] for action in actions.tolist()]
 
 
 def space_kind(space: Any) -> str:
