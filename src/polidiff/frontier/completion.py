@@ -33,6 +33,13 @@ class Family:
     measures: FloatArray  # (m, b, S) what completions are measured in, from each state on
     losses: FloatArray  # (b, pairs) what taking a pair once loses, at least 0
 
+    def at(self, rows: IntArray, price: FloatArray, tilt: FloatArray) -> FloatArray:
+        """Values of some of the completions at other prices, which are linear in them."""
+        values = self.values[rows] + (self.price[rows] - price)[:, None] * self.measures[0][rows]
+        if tilt.shape[1]:
+            values += np.einsum("bm,mbs->bs", self.tilt[rows] - tilt, self.measures[3:][:, rows])
+        return np.asarray(values)
+
 
 @dataclass(frozen=True, eq=False)
 class Completions:
@@ -95,18 +102,13 @@ def complete(
     """Policy iteration from `choice`, over active pairs of states not fixed; `parent` are rows of the family."""
     choice, feasible = made_to_end(problem, choice, fixed)
     weights = priced(problem, price, tilt)
-    before, inverse = family.choice[parent], family.inverse[parent]
-    same = (family.price[parent] == price) & (family.tilt[parent] == tilt).all(axis=1)
-    start = family.values[parent]
-    if not same.all():
-        chosen = np.take_along_axis(weights, before, axis=1)
-        start = np.where(same[:, None], start, np.einsum("bst,bt->bs", inverse, chosen))
+    before, start = family.choice[parent], family.at(parent, price, tilt)
     values = np.zeros_like(start)
     endless = np.zeros(len(choice), dtype=np.bool_)
     going = np.flatnonzero(feasible)
     while going.size:
         values[going] = switched_values(
-            problem, inverse[going], start[going], before[going], choice[going], weights[going]
+            problem, family.inverse, parent[going], start[going], before[going], choice[going], weights[going]
         )
         quality = pair_values(problem, weights[going], values[going])
         best, better = greedy_switches(problem, quality, values[going], choice[going], active[going])
@@ -141,10 +143,10 @@ def _measure(
     weights = measured(problem)
     sums = np.zeros((len(weights), len(choice)))
     if rows.size:
-        before, inverse = family.choice[parent[rows]], family.inverse[parent[rows]]
+        before, own = family.choice[parent[rows]], parent[rows]
         for sum_, weight, measure in zip(sums, weights, family.measures, strict=True):
             spread = np.broadcast_to(weight, (len(rows), problem.n_pairs))
-            values = switched_values(problem, inverse, measure[parent[rows]], before, choice[rows], spread)
+            values = switched_values(problem, family.inverse, own, measure[own], before, choice[rows], spread)
             sum_[rows] = values @ problem.initial
     returns = sums[2] if len(problem.limits) else total + price * sums[0]
     real = ends & keeps_guards(problem, sums[3:]) & (sums[1] < EXITS if len(weights) > 1 else True)

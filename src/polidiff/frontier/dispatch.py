@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from polidiff.frontier.clock import Clock
 from polidiff.frontier.guarded import solve_guarded
+from polidiff.frontier.large import solve_large
 from polidiff.frontier.setting import Setting
 from polidiff.frontier.solve import Effort, Solved, solve_frontier
 from polidiff.frontier.states import solve_states
+
+LARGE = 1500  # states beyond which nothing is inverted
 
 
 def solve_setting(
@@ -18,4 +21,6 @@ def solve_setting(
         return solve_states(setting.problem, max_states, effort, clock, budget, texts)
     if texts:
         return solve_guarded(setting.problem, texts, effort, clock, budget)
+    if setting.problem.n_states > LARGE:
+        return solve_large(setting.problem, effort, clock, budget)
     return solve_frontier(setting.problem, effort, clock, budget)

@@ -83,7 +83,7 @@ def local_search(
     seen: set[bytes] = set()
     size = max(1, min(64, BATCH_NUMBERS // max(1, problem.n_states**2 + 4 * problem.n_pairs)))
     while len(seen) < most and not clock.over():
-        inside = np.flatnonzero((archive.changes >= low) & (archive.changes <= high))
+        inside = np.flatnonzero((archive.changes >= low) & (archive.changes <= high))[::-1]
         fresh = [i for i in inside if archive.choices[i].tobytes() not in seen][: min(size, most - len(seen))]
         if not fresh:
             break

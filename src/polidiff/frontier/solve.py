@@ -78,7 +78,8 @@ def solve_frontier(problem: FrontierProblem, effort: Effort, clock: Clock, budge
     hull = parametric_hull(problem)
     archive = new_archive(hull.changes, hull.returns, hull.choices)
     if budget is None:
-        archive = local_search(problem, archive, clock, most=effort.expansions)
+        most = min(effort.expansions, 40_000_000_000 // problem.n_states**3)
+        archive = local_search(problem, archive, clock.share(0.5), most=most)
         archive, left, nodes = _prove(problem, hull, archive, effort, clock, None)
         return certified(hull, archive, left, None, nodes)
     within = hull.changes <= budget + archive.tolerance.changes
@@ -86,7 +87,8 @@ def solve_frontier(problem: FrontierProblem, effort: Effort, clock: Clock, budge
         return certified(hull, archive, None, budget, 0)
     edge = int(within.sum()) - 1
     low = float(hull.changes[max(0, edge - 1)])
-    archive = local_search(problem, archive, clock, low=low, high=budget, most=max(32, effort.expansions // 20))
+    most = max(8, min(effort.expansions // 20, 20_000_000_000 // problem.n_states**3))
+    archive = local_search(problem, archive, clock, low=low, high=budget, most=most)
     archive, left, nodes = _prove(problem, hull, archive, effort, clock, budget)
     return certified(hull, archive, left, budget, nodes)
 

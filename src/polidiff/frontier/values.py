@@ -66,12 +66,13 @@ def greedy_switches(
 def switched_values(
     problem: FrontierProblem,
     inverse: FloatArray,
+    parent: IntArray,
     values: FloatArray,
     before: IntArray,
     after: IntArray,
     weights: FloatArray,
 ) -> FloatArray:
-    """Values (b, S) of the policies `after` from those of `before` and their expected visits `inverse` (b, S, S)."""
+    """Values (b, S) of the policies `after` from those of `before`, whose expected visits are `inverse[parent]`."""
     changed = before != after
     width = int(changed.sum(axis=1).max(initial=0))
     if width == 0:
@@ -84,7 +85,7 @@ def switched_values(
     old, new = before[rows, where], after[rows, where]
     step = (problem.dense[new] - problem.dense[old]) * live[:, :, None]
     gain = (weights[rows, new] - weights[rows, old]) * live + np.einsum("bks,bs->bk", step, values)
-    columns = inverse.transpose(0, 2, 1)[rows, where]
+    columns = inverse.transpose(0, 2, 1)[parent[:, None], where]
     system = np.eye(width) - step @ columns.transpose(0, 2, 1)
     amount = np.linalg.solve(system, gain[:, :, None])[:, :, 0]
     return np.asarray(values + np.einsum("bk,bks->bs", amount, columns))
