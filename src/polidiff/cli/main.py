@@ -32,6 +32,7 @@ COMMANDS = {
     "ask": "Ask a result: why not, when, what if, what about this case.",
     "patch": "Show, apply or undo a set of changes.",
     "init": "Write a study file for a table of past decisions.",
+    "paper": "Make the paper's figures and values again and compare them.",
 }
 EPILOG = """
 \b

@@ -20,12 +20,17 @@ def save_picture(record: Any, path: str | os.PathLike[str], which: str | None = 
 
 def picture(record: Any, which: str | None = None, suffix: str = ".png") -> bytes:
     """One chart of a result as the bytes of a PNG or SVG file."""
-    import vl_convert
-
     name = which if which is not None else next(iter(charts_of(record)), None)
     if name is None:
         raise InvalidOptionError("this result has nothing to draw. Hint: save it as .md or .html")
-    spec = chart(record, name).to_dict()
+    return rendered(chart(record, name), suffix)
+
+
+def rendered(drawn: Any, suffix: str) -> bytes:
+    """A chart object as the bytes of a PNG or SVG file."""
+    import vl_convert
+
+    spec = drawn.to_dict()
     if suffix == ".svg":
         return str(vl_convert.vegalite_to_svg(spec)).encode()
     return bytes(vl_convert.vegalite_to_png(spec, scale=SCALE))

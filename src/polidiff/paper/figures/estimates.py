@@ -1,0 +1,77 @@
+"""Figure 3: outcomes from each start of the chain, true and estimated from a log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+
+from polidiff.explanation.words import percent
+from polidiff.paper.figures.figure import Figure, Panel
+from polidiff.paper.runs import LENGTH, SLIP, VISITS, Logged, Runs
+from polidiff.report.charts.theme import Rows, rows_of
+from polidiff.report.palette import Palette
+from polidiff.report.view import Table
+
+POLICIES = ("current", "proposed")
+STARTS = tuple(f"s{start}" for start in range(11))
+
+
+def figure_3(runs: Runs, palette: Palette) -> Figure:
+    """True against estimated outcomes."""
+    cases = ((runs.exploring, "the chain"), (runs.slipping, f"slipping in {percent(SLIP)}"))
+    panels = tuple(
+        Panel(f"({letter}) {outcome.capitalize()}, {name}", _chart(logged, outcome, palette))
+        for letter, (logged, name, outcome) in zip(
+            "abcd", [(logged, name, outcome) for logged, name in cases for outcome in (LENGTH, VISITS)], strict=True
+        )
+    )
+    return Figure(
+        3,
+        "true and estimated outcomes from each start",
+        "Estimates from an exploring log lie on the true outcomes; with slips they scatter within their intervals.",
+        f"Black: true. Colour: estimated from a log of the current policy, with 95 % intervals ({runs.exploring.log}). "
+        "A log of the current policy alone would show nothing of the proposed actions, so a fifth of its decisions are "
+        "random. In the paper's chain every move is certain and estimates are exact; (c) and (d) let "
+        f"{percent(SLIP)} of the moves go astray.",
+        panels,
+        _table(runs),
+        columns=2,
+    )
+
+
+def _chart(logged: Logged, outcome: str, palette: Palette) -> Any:
+    rows = outcome_rows(logged, outcome)
+    x = alt.X("s:N", sort=list(STARTS), title="start", axis=alt.Axis(labelAngle=0))
+    aside = alt.XOffset("p:N", sort=list(POLICIES), scale=alt.Scale(paddingOuter=0.3))
+    y = alt.Y("e:Q", title=outcome)
+    color = alt.Color(
+        "p:N", title=None, scale=alt.Scale(domain=list(POLICIES), range=[palette.current, palette.proposed])
+    )
+    base = alt.Chart(rows_of(rows)).encode(x=x, xOffset=aside)
+    spread = base.mark_rule(strokeWidth=2).encode(y=alt.Y("l:Q"), y2="h:Q", color=color)
+    dots = base.mark_point(size=75, filled=True, opacity=1).encode(y=y, color=color)
+    true = base.mark_tick(thickness=2, size=9, opacity=1, color=palette.ink, orient="horizontal").encode(y=alt.Y("t:Q"))
+    return alt.layer(spread, dots, true).properties(width=330, height=190)
+
+
+def outcome_rows(logged: Logged, outcome: str) -> Rows:
+    """One row for each policy and start."""
+    rows = []
+    for policy in POLICIES:
+        truth, found = logged.truth[policy].per_start[outcome], logged.estimate[policy].per_start[outcome]
+        for start in STARTS:
+            interval = found[start]
+            figures = {"e": interval.estimate, "l": interval.low, "h": interval.high, "t": truth[start].estimate}
+            rows.append({"p": policy, "s": start, **{key: round(value, 6) for key, value in figures.items()}})
+    return rows
+
+
+def _table(runs: Runs) -> Table:
+    rows = tuple(
+        (name, row["s"], outcome, row["p"], f"{row['t']:.3f}", f"{row['e']:.3f}", f"{row['l']:.3f} to {row['h']:.3f}")
+        for name, logged in (("the chain", runs.exploring), (f"slip {percent(SLIP)}", runs.slipping))
+        for outcome in (LENGTH, VISITS)
+        for row in outcome_rows(logged, outcome)
+    )
+    return Table(("world", "start", "outcome", "policy", "true", "estimated", "95 % interval"), rows)

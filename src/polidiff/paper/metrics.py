@@ -1,0 +1,144 @@
+r"""How good each form of explanation is, and each frontier: the measures that the paper names but does not take.
+
+The area under a return-against-cost curve is that of its staircase above the current return,
+
+.. math:: A = \int_0^{c_{max}} \max_{c_i \le c} (J_i - J_0)\, dc,
+
+and a method's share is its area over the frontier's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from polidiff.paper.runs import Runs
+from polidiff.records.explanation import Explanation, FormScore
+from polidiff.records.plan import Frontier, Plan
+
+OWN = "polidiff"
+FORM_NAMES = {
+    OWN: "this method",
+    "paths and immediate effects": "paths and immediate effects (van der Waa et al.)",
+    "outcomes only": "outcomes only (Sukkerd et al.)",
+    "complete policy": "the whole proposed policy as a tree",
+    "none": "no explanation",
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One measure, on both tasks."""
+
+    measure: str
+    chain: str
+    navigation: str
+
+
+def explained(runs: Runs) -> dict[str, Explanation]:
+    """The two explanations that are measured."""
+    return {"chain": runs.chain.plain, "navigation": runs.navigation.proposed_2}
+
+
+def measured(runs: Runs) -> tuple[Measured, ...]:
+    """What is measured once per task."""
+    quality = [explanation.quality for explanation in explained(runs).values()]
+    frontiers = [runs.chain.frontier, runs.navigation.frontier]
+    rows = [
+        ("1 precision of the regions", [f"{q.precision:.3f}" for q in quality]),
+        ("1 recall of the regions", [f"{q.recall:.3f}" for q in quality]),
+        ("1 F1", [f"{q.f1:.3f}" for q in quality]),
+        ("2 swaps told rightly", [_share(q.swap_accuracy) for q in quality]),
+        ("3 least completeness over outcomes", [f"{least_completeness(e):.3f}" for e in explained(runs).values()]),
+        ("4 starts whose path is told rightly", [_share(q.path_fidelity) for q in quality]),
+        ("4 mean edit distance of paths", [_share(q.path_distance) for q in quality]),
+        ("5 verdicts left open", [f"{q.abstained:.3f}" for q in quality]),
+        ("9 stability of regions (Jaccard)", ["exact", f"{runs.navigation.stability:.3f}"]),
+        ("10 return gained per rule, best plan", [f"{gain_per_rule(f):.3f}" for f in frontiers]),
+        *(
+            (f"10 area of {name}", [f"{area_share(f, name):.3f}" for f in frontiers])
+            for name in baseline_names(frontiers[0])
+        ),
+        ("11 model gap of the best plan", [model_gap(f.best, f) for f in frontiers]),
+        (
+            "12 least gain of any part of the best plan",
+            [f"{r.worst_subset:+.4f}" for r in (runs.chain, runs.navigation)],
+        ),
+        ("12 least gain when followed now and then", [f"{least_adopted(f):+.4f}" for f in frontiers]),
+    ]
+    return tuple(Measured(name, *told) for name, told in rows)
+
+
+def _share(value: float | None) -> str:
+    return "—" if value is None else f"{value:.3f}"
+
+
+def least_completeness(explanation: Explanation) -> float:
+    """Of the outcomes that differ, the least share that the patch recovers."""
+    return min(share for share in explanation.quality.completeness.values() if share is not None)
+
+
+def gain_per_rule(frontier: Frontier) -> float:
+    """Return gained by the best plan, for each of its rules."""
+    return (frontier.best.expected_return - frontier[0].expected_return) / len(frontier.best.patch)
+
+
+def baseline_names(frontier: Frontier) -> list[str]:
+    """The simpler methods that the frontier is drawn with."""
+    return [baseline.name for baseline in frontier.baselines]
+
+
+def area_share(frontier: Frontier, baseline: str) -> float:
+    """Area under what a simpler method finds, over the area under the frontier."""
+    points = next(found.points for found in frontier.baselines if found.name == baseline)
+    plans = [(plan.changes, plan.expected_return) for plan in frontier]
+    limit = max(changes for changes, _ in plans) + 1.0  # one step beyond the last plan, so that the optimum counts
+    return staircase(points, limit) / staircase(plans, limit)
+
+
+def staircase(points: Sequence[tuple[float, float]], limit: float) -> float:
+    """Area between the best return within each cost and the return at no cost.
+
+    >>> staircase([(0.0, 1.0), (1.0, 3.0)], 2.0)
+    2.0
+    """
+    area, best = 0.0, points[0][1]
+    ends = [*(changes for changes, _ in points[1:]), limit]
+    for (_, value), begin, end in zip(points, (p[0] for p in points), ends, strict=True):
+        best = max(best, value)
+        area += (best - points[0][1]) * (end - begin)
+    return area
+
+
+def model_gap(plan: Plan, frontier: Frontier) -> str:
+    """Return in the estimated model less return in the world, over the range of the frontier."""
+    if plan.model_gap is None:
+        return "exact"
+    return f"{abs(plan.model_gap) / (frontier.best.expected_return - frontier[0].expected_return):.1e}"
+
+
+def least_adopted(frontier: Frontier) -> float:
+    """Least gain along the adoption curve of the best plan, where anyone follows it at all."""
+    nobody, *others = sorted(frontier.best.adoption, key=lambda point: point.share)
+    return min(point.expected_return for point in others) - nobody.expected_return
+
+
+def lead_over_other_forms(explanation: Explanation) -> float:
+    """Least lead of this method's reader over the readers of other forms: actions foretold, then directions."""
+    own, *others = sorted(explanation.quality.forms, key=lambda form: form.form != OWN)
+    return min(min(_lead(own, other)) for other in others)
+
+
+def lead_over_nothing(explanation: Explanation) -> float:
+    """Lead over a reader without explanation, in actions foretold."""
+    scores = {form.form: form for form in explanation.quality.forms}
+    return scores[OWN].action_accuracy - scores["none"].action_accuracy
+
+
+def _lead(own: FormScore, other: FormScore) -> list[float]:
+    pairs = [
+        (own.action_accuracy, other.action_accuracy),
+        (own.direction_accuracy, other.direction_accuracy),
+        (own.choice_accuracy, other.choice_accuracy),
+    ]
+    return [mine - theirs for mine, theirs in pairs if mine is not None and theirs is not None]

@@ -1,0 +1,133 @@
+"""One page without scripts: the figures inside it as SVG in the page's own colours, and a table behind each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from itertools import groupby
+
+import jinja2
+from markupsafe import Markup
+
+from polidiff._version import __version__
+from polidiff.explanation.text import sentence_text
+from polidiff.explanation.words import number
+from polidiff.paper.expectation import Checked, Number
+from polidiff.paper.figures import Figure, all_figures, panel_chart
+from polidiff.paper.metrics import FORM_NAMES, explained, measured
+from polidiff.paper.runs import Runs
+from polidiff.paper.sentences import deviations
+from polidiff.records.explanation import Explanation
+from polidiff.report.palette import PAGE
+from polidiff.report.pictures import rendered
+from polidiff.report.view import Table, percent
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'"
+
+
+def page_html(runs: Runs, values: Sequence[Checked]) -> str:
+    """The text of the page."""
+    figures = [(figure, drawn_panels(figure)) for figure in all_figures(runs, PAGE)]
+    text = (
+        _environment()
+        .get_template("paper.html")
+        .render(
+            policy=POLICY,
+            style=Markup(_shared_style() + _asset("paper.css")),
+            version=__version__,
+            seed=runs.seed,
+            right=sum(value.ok for value in values),
+            count=len(values),
+            off=[value_row(value) for value in values if not value.ok],
+            groups=[(where, [value_row(value) for value in found]) for where, found in by_place(values)],
+            figures=figures,
+            sentences=[
+                ("4.4, the chain", texts(runs.chain.paper)),
+                ("6.2, navigation", texts(runs.navigation.proposed_2)),
+            ],
+            plain=texts(runs.chain.plain),
+            deviations=deviations(runs),
+            forms=[(FORM_NAMES.get(name, name), text) for name, text in runs.chain.plain.forms.items()],
+            form_tables=[(task, forms_table(explanation)) for task, explanation in explained(runs).items()],
+            measured=measured(runs),
+        )
+    )
+    return text.strip() + "\n"
+
+
+def drawn_panels(figure: Figure) -> list[tuple[str, Markup]]:
+    """Caption and drawing of each panel."""
+    return [
+        (panel.caption, Markup(rendered(panel_chart(figure, panel, PAGE), ".svg").decode())) for panel in figure.panels
+    ]
+
+
+def by_place(values: Sequence[Checked]) -> list[tuple[str, list[Checked]]]:
+    """Values by where the paper has them, neighbours together."""
+    return [(where, list(found)) for where, found in groupby(values, key=lambda value: value.where)]
+
+
+def value_row(value: Checked) -> dict[str, str | bool]:
+    """A value in words."""
+    numeric = not isinstance(value.expected, str)
+    least = "at least " if value.at_least else ""
+    return {
+        "quantity": value.quantity,
+        "expected": least + shown_value(value.expected),
+        "got": shown_value(value.got),
+        "tolerance": f"{value.tolerance:.1g}" if numeric else "",
+        "ok": value.ok,
+    }
+
+
+def shown_value(value: Number) -> str:
+    """A number without needless digits, or words.
+
+    >>> shown_value(9.989500000000007), shown_value("")
+    ('9.9895', 'none')
+    """
+    return (value or "none") if isinstance(value, str) else number(value, 7)
+
+
+def texts(explanation: Explanation) -> list[str]:
+    """The sentences of an explanation."""
+    return [sentence_text(explanation, sentence) for sentence in explanation.sentences]
+
+
+def forms_table(explanation: Explanation) -> Table:
+    """Length of each form, and how its reader does."""
+    rows = tuple(
+        (
+            FORM_NAMES.get(form.form, form.form),
+            *(str(count) for count in (form.length.sentences, form.length.rules, form.length.literals)),
+            *(str(count) for count in (form.length.predicates, form.length.words)),
+            percent(form.action_accuracy),
+            *("—" if share is None else percent(share) for share in
+              (form.changed_accuracy, form.direction_accuracy, form.choice_accuracy)),
+        )
+        for form in explanation.quality.forms
+    )  # fmt: skip
+    columns = ("form", "sentences", "rules", "comparisons", "distinct ones", "words")
+    return Table((*columns, "actions foretold", "where changed", "directions foretold", "better policy picked"), rows)
+
+
+@cache
+def _asset(name: str) -> str:
+    return (files("polidiff.paper") / "templates" / name).read_text(encoding="utf-8")
+
+
+@cache
+def _shared_style() -> str:
+    return (files("polidiff.report") / "templates" / "page.css").read_text(encoding="utf-8")
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.FunctionLoader(_asset),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )

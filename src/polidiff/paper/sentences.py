@@ -1,0 +1,169 @@
+"""The sentences that the paper prints (sections 4.4, 6.2 and 7) beside those made here.
+
+What must agree: the starts, the regions in order, the swap in each, and the direction of every outcome. What need not:
+the words between. `deviations` lists those, each with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from polidiff.explanation.text import sentence_text
+from polidiff.paper.runs import LENGTH, REWARD, STAY, VISITS, Runs
+from polidiff.records.explanation import Explanation, Sentence
+from polidiff.records.rule import Rule
+
+Box = tuple[float, float, float, float]  # x from, x to, y from, y to
+
+
+@dataclass(frozen=True)
+class Printed:
+    """One sentence of the paper, as facts."""
+
+    starts: str
+    steps: tuple[str, ...]  # "s1: action 0 → action 1"
+    directions: str  # "trajectory length: more; …"
+    joined: str | None  # the word between the two outcomes
+
+    @property
+    def told_steps(self) -> str:
+        """The steps in one line."""
+        return " then ".join(self.steps)
+
+
+_LONGER = f"{LENGTH}: more; {VISITS}: more"
+_TWICE = ("s1: action 0 → action 1", "s5: action 0 → action 1")
+SECTION_4_4 = (
+    Printed("s0", _TWICE, _LONGER, "but"),
+    Printed("s1", _TWICE, _LONGER, "but"),
+    *(Printed(f"s{start}", _TWICE[1:], _LONGER, "and") for start in (2, 3, 4, 5)),
+    Printed("s6, s7, s8, s9, s10", (), f"{LENGTH}: same; {VISITS}: same", None),
+)
+SECTION_6_2 = Printed(
+    "all",
+    ("S1: east → north", "S3: south → east", "S4: south → east"),
+    f"{REWARD}: more; {STAY}: less",
+    "but",
+)
+
+# Which tenths each region of the continuous task spans; S4 as the reward box and the current policy have it.
+BOXES: dict[str, Box] = {
+    "S0": (0.0, 0.1, 0.0, 0.1),
+    "S1": (0.0, 0.1, 0.2, 0.3),
+    "S2": (0.1, 0.2, 0.1, 0.2),
+    "S3": (0.1, 0.2, 0.3, 0.4),
+    "S4": (0.5, 0.6, 0.3, 0.4),
+}
+REACHED_Y = 0.4  # no policy of the task goes further north
+
+
+def printed(explanation: Explanation) -> tuple[Printed, ...]:
+    """The sentences made here, as facts."""
+    return tuple(_facts(explanation, sentence) for sentence in explanation.sentences)
+
+
+def _facts(explanation: Explanation, sentence: Sentence) -> Printed:
+    effects = sentence_text(explanation, sentence).partition("will lead to")[2]
+    regions = {region.id: region for region in explanation.regions}
+    steps = tuple(
+        f"{region_name(regions[key].rule, key)}: {regions[key].current} → {regions[key].proposed}"
+        for key in sentence.path
+    )
+    directions = "; ".join(f"{verdict.outcome}: {verdict.direction}" for verdict in sentence.verdicts)
+    joined = next((word for word in ("but", "and") if f" {word} " in effects), None)
+    return Printed(", ".join(sentence.starts) or "all", steps, directions, joined)
+
+
+def region_name(rule: Rule, key: str) -> str:
+    """The paper's name of the region that a rule draws; a state's own name on the chain."""
+    if {condition.feature for condition in rule.conditions} - {"x", "y"}:
+        return key
+    return next((name for name, box in BOXES.items() if draws(rule, box)), f"unknown region {key}")
+
+
+def draws(rule: Rule, box: Box) -> bool:
+    """Whether a rule covers exactly the tenths of a box, among the places that any policy reaches."""
+    x, y = np.meshgrid(np.arange(0.05, 1.0, 0.1), np.arange(0.05, REACHED_Y, 0.1))
+    places = np.column_stack((x.ravel(), y.ravel()))
+    left, right, low, high = box
+    inside = (places[:, 0] > left) & (places[:, 0] < right) & (places[:, 1] > low) & (places[:, 1] < high)
+    return bool((rule.covers(places) == inside).all())
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """Where our words are not the paper's."""
+
+    where: str
+    paper: str
+    here: str
+    why: str
+
+
+def deviations(runs: Runs) -> tuple[Deviation, ...]:
+    """All places where the words differ; the first kind found by comparing, the others by reading."""
+    made = printed(runs.chain.paper)
+    apart = [ours.starts for theirs, ours in zip(SECTION_4_4, made, strict=True) if theirs.joined != ours.joined]
+    found = [
+        Deviation(
+            f"4.4, starts {_span(apart)}",
+            "“and”",
+            "“but”",
+            "the verdicts are those of s0 and s1, where the paper says “but”; one rule here: “but” when one outcome "
+            "gets better and another worse",
+        )
+    ]
+    return (*(found if apart else []), *READ)
+
+
+def _span(starts: Sequence[str]) -> str:
+    return f"{starts[0]} … {starts[-1]}" if len(starts) > 1 else "".join(starts)
+
+
+READ = (
+    Deviation(
+        "4.4, starts s2 … s5",
+        "“more number of visits”",
+        "“more visits”",
+        "same verdict, same words in every sentence; the paper says “more visits” for s0 and s1",
+    ),
+    Deviation(
+        "4.3 and 4.4, starts s6 … s10",
+        "“unsure” in 4.3, “act the same” in 4.4",
+        "“act the same”",
+        "no diverging state is met, so nothing is unknown; the paper's own verdict rule gives 0 for both",
+    ),
+    Deviation(
+        "6.2, third region",
+        "0.4 ≤ x ≤ 0.5",
+        "0.5 ≤ x < 0.6",
+        "the current policy of the appendix and the reward box lie in the sixth tenth",
+    ),
+    Deviation(
+        "6.2, boxes",
+        "closed, 0.3 ≤ y ≤ 0.4",
+        "half-open, y ≥ 0.3",
+        "closed boxes overlap at their borders; nothing further north is ever reached, so a rule need not say it",
+    ),
+    Deviation(
+        "6.2, order of outcomes",
+        "stay first, then reward",
+        "reward first, then stay",
+        "outcomes are told in the order in which the task lists them",
+    ),
+    Deviation(
+        "7, paths and immediate effects",
+        "each detour “increases the trajectory length by 1”",
+        "only the visit is an effect at once",
+        "every decision takes one step; the longer way shows only later, which is what this form leaves out",
+    ),
+    Deviation(
+        "7, outcomes only",
+        "told from s0",
+        "told over all starts",
+        "the sentence is the same for s0 … s5, and false for s6 … s10 in both",
+    ),
+)

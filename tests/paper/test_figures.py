@@ -1,0 +1,88 @@
+"""What the figures are drawn from."""
+
+from __future__ import annotations
+
+import pytest
+
+from polidiff.domains import navigation
+from polidiff.paper.figures import all_figures, figure_chart
+from polidiff.paper.figures.estimates import outcome_rows
+from polidiff.paper.figures.walks import STARTS, walk
+from polidiff.paper.metrics import staircase
+from polidiff.paper.runs import LENGTH, VISITS, parts_of
+from polidiff.report.palette import PAPER
+
+
+def moves_of(panel):
+    """The rows behind the lines of a panel."""
+    spec = panel.chart.to_dict()
+    lines = [layer for layer in spec["layer"] if layer["mark"]["type"] == "rule"]
+    return [row for layer in lines for row in spec["datasets"][layer["data"]["name"]]]
+
+
+@pytest.fixture(scope="module")
+def figures(runs):
+    return {figure.number: figure for figure in all_figures(runs, PAPER)}
+
+
+def test_figures_two_to_eight_are_drawn_each_with_a_table(figures):
+    assert list(figures) == [2, 3, 4, 5, 6, 7, 8]
+    for figure in figures.values():
+        assert figure.panels
+        assert figure.table.rows
+        assert all(len(row) == len(figure.table.columns) for row in figure.table.rows)
+
+
+def test_each_plan_of_figure_4_has_as_many_orange_moves_as_changed_states(figures):
+    for panel, count in zip(figures[4].panels, (1, 1, 2), strict=True):
+        moves = moves_of(panel)
+        assert sum(move["c"] == PAPER.proposed for move in moves) == count
+        assert sum(move["c"] == PAPER.current for move in moves) == 11 - count
+
+
+def test_the_proposed_policy_of_figure_2_changes_no_arrow_at_s0(figures):
+    orange = [m for m in moves_of(figures[2].panels[2]) if m["c"] == PAPER.proposed]
+    assert len(orange) == 2
+
+
+def test_one_arrow_of_the_definition_stands_for_each_move(figures):
+    # 11 states that move, three of them (s1, s5, s8) in two ways
+    assert len(moves_of(figures[7].panels[0])) == 14
+
+
+@pytest.mark.parametrize(
+    ("policy", "changed"), [(navigation.current, 0), (navigation.proposed_1, 2), (navigation.proposed_2, 3)]
+)
+def test_walks_change_the_decisions_that_are_counted(policy, changed):
+    steps = walk(policy)
+    assert sum(step["k"] == "changed" for step in steps) == changed * len(STARTS)
+    assert sum(step["x2"] > 0.95 for step in steps) == len(STARTS)
+
+
+def test_figure_3_shows_every_start_under_both_policies(runs):
+    for outcome in (LENGTH, VISITS):
+        rows = outcome_rows(runs.exploring, outcome)
+        assert {(row["p"], row["s"]) for row in rows} == {
+            (policy, f"s{start}") for policy in ("current", "proposed") for start in range(11)
+        }
+
+
+def test_figure_6_misses_what_the_readings_miss(figures):
+    missed = {(task, method): misses for task, method, _, misses in figures[6].table.rows}
+    assert missed["chain", "PI, all states"] == "2, 6"
+    assert missed["chain", "PI, largest gain"] == "2"
+    assert missed["navigation", "PI, all states"] == "1, 2"
+    assert missed["navigation", "PI, largest gain"] == "none"
+
+
+def test_charts_are_valid(figures):
+    for figure in figures.values():
+        assert figure_chart(figure, PAPER).to_dict()["description"] == figure.summary
+
+
+def test_the_area_of_a_staircase_counts_the_best_so_far():
+    assert staircase([(0.0, 0.0), (1.0, 2.0), (2.0, 1.0)], 4.0) == 6.0
+
+
+def test_a_patch_of_three_edits_has_seven_parts(runs):
+    assert len(parts_of(runs.navigation.frontier.best.patch)) == 7
