@@ -65,8 +65,8 @@ test-adapter-%: .venv-%/adapters.stamp
 test-adapters: $(ADAPTERS:%=test-adapter-%)  ## every model library for real, each in an environment of its own
 
 check: $(VENV)/check.stamp $(VENV)/test.stamp  ## style, types, direction of imports
-	$(BIN)/ruff check src tests benchmarks examples reproductions
-	$(BIN)/ruff format --check src tests benchmarks examples reproductions
+	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests benchmarks examples
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 0 tests/test_architecture.py
 
