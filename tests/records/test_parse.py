@@ -24,14 +24,14 @@ def test_rules_written_out_are_read_back(written):
     assert parse_rules(text, NAMES) == tuple(written)
 
 
-short = st.integers(-9_999, 9_999).map(lambda number: number / 100)
+short = st.integers(-999, 499).map(lambda number: number / 10)  # text shows three digits
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), short, st.none() | st.integers(1, 500)), min_size=1, max_size=3))
 def test_the_text_shown_to_people_is_read_back(parts):
     rule = Rule(
         tuple(
-            Condition(PLAIN[column], column, low, math.inf if width is None else round(low + width / 100, 2))
+            Condition(PLAIN[column], column, low, math.inf if width is None else round(low + width / 10, 1))
             for column, low, width in parts
         )
     )
