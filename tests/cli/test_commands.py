@@ -209,6 +209,11 @@ def test_ask_names_what_it_does_not_know(polidiff, tmp_path, words, message):
     assert message in ran.err
 
 
+def test_the_demo_reads_as_written(polidiff):
+    golden = Path(__file__).parent / "golden" / "demo-chain.txt"
+    assert polidiff("demo", "chain").out == golden.read_text(encoding="utf-8")
+
+
 def test_demo_writes_a_report_with_the_explanation_and_the_plans(polidiff, tmp_path):
     ran = polidiff("demo", "chain", "--report", tmp_path / "chain.html")
     assert ran.code == 0, ran.err

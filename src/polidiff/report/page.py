@@ -120,7 +120,8 @@ def _same_ranges(frontier: Frontier, explanation: Explanation) -> Frontier:
 def _explanation_content(explanation: Explanation, figures: dict[str, list[Figure]]) -> dict[str, Any]:
     return {
         "headline": view.headline(explanation),
-        "cards": (*view.outcome_cards(explanation), *view.summary_cards(explanation)),
+        "outcome_cards": view.outcome_cards(explanation),
+        "summary_cards": view.summary_cards(explanation),
         "worse": view.worse_views(explanation),
         "nobody": view.nobody_worse(explanation),
         "tails": view.tails_table(explanation),

@@ -13,6 +13,7 @@ from polidiff.records.plan import Frontier, Plan, PlanRule
 from polidiff.report.charts.boxes import Span, telling_pair
 from polidiff.report.charts.frontier import (
     UNITS,
+    cost_of,
     largest_differences,
     plan_box_rows,
     plan_boxes,
@@ -172,12 +173,18 @@ def plan_cards(plan: Plan, frontier: Frontier) -> tuple[Card, ...]:
     gain = plan.expected_return - frontier.plans[0].expected_return
     reached = f"{percent(plan.share)} of the way to the optimum" if plan.share is not None else f"gain {signed(gain)}"
     proof = "proven best for this budget" if plan.proven else f"at most {percent(plan.gap)} of the range from the best"
-    rules = len(plan.rules) or len(plan.patch.edits)
     return (
-        Card(UNITS[frontier.unit], number(plan.changes), f"{rules} change{'s' * (rules != 1)} to read"),
+        _cost_card(plan, frontier),
         Card("expected return", number(plan.expected_return), reached),
         Card("proof", "proven" if plan.proven else f"gap {percent(plan.gap)}", proof),
     )
+
+
+def _cost_card(plan: Plan, frontier: Frontier) -> Card:
+    if frontier.unit == "rules":
+        return Card("rules", str(len(plan.rules)), f"{number(plan.changes, 3)} changed decisions per episode")
+    count = len(plan.rules) or len(plan.patch.edits)
+    return Card(UNITS[frontier.unit], number(plan.changes), f"{count} change{'s' * (count != 1)} to read")
 
 
 def outcome_rows_table(plan: Plan, frontier: Frontier) -> Table:
@@ -194,7 +201,7 @@ def plans_table(plans: Sequence[Plan], frontier: Frontier) -> Table:
     """One row per plan."""
     rows = tuple(
         (
-            number(plan.changes),
+            number(cost_of(plan, frontier)),
             number(plan.expected_return),
             number(plan.bound),
             "proven" if plan.proven else percent(plan.gap),

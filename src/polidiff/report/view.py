@@ -173,7 +173,7 @@ def headline(explanation: Explanation) -> str:
         return "The two policies act the same wherever it matters."
     rules = len(explanation.regions)
     what = "one rule tells" if rules == 1 else f"{rules} rules tell"
-    return f"{number(explanation.changes)} decisions per episode change; {what} where."
+    return f"{number(explanation.changes, 3)} decisions per episode change; {what} where."
 
 
 def sentence_views(explanation: Explanation) -> tuple[SentenceView, ...]:
@@ -199,7 +199,7 @@ def _sentence_notes(sentence: Sentence) -> Iterable[str]:
     for other in sentence.others[:2]:
         yield f"{percent(other.share)}: {' → '.join(other.path) or 'no difference met'}"
     for meeting in sentence.meetings[:4]:
-        yield f"{percent(meeting.share)} meet {meeting.region}, typically after {number(meeting.first)} decisions"
+        yield f"{meeting.region} is first met after {number(meeting.first, 2)} decisions"
 
 
 def support_text(support: Support, kind: str) -> str:

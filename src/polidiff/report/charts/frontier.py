@@ -36,8 +36,8 @@ def frontier_chart(
     x = alt.X("c:Q", title=UNITS[frontier.unit], axis=alt.Axis(tickCount=6))
     y = alt.Y("r:Q", title="expected return", scale=alt.Scale(zero=False))
     hull = _hull_layer(frontier, palette, x, y)
-    base = alt.Chart(rows_of(plan_rows(shown_plans))).encode(x=x, y=y)
-    open_rows = [row for row in plan_rows(shown_plans) if row["b"] is not None and row["b"] > row["r"] + 1e-9]
+    base = alt.Chart(rows_of(plan_rows(shown_plans, frontier))).encode(x=x, y=y)
+    open_rows = [row for row in plan_rows(shown_plans, frontier) if row["b"] is not None and row["b"] > row["r"] + 1e-9]
     missing = alt.Chart(rows_of(open_rows)).mark_rule(color=palette.muted, strokeWidth=1.5).encode(x=x, y=y, y2="b:Q")
     steps = base.mark_line(color=palette.current, strokeWidth=2, interpolate="step-after", opacity=0.55)
     fill = alt.Fill("p:N", scale=alt.Scale(domain=["proven", "not proven"], range=[palette.current, palette.surface]))
@@ -48,16 +48,28 @@ def frontier_chart(
         size=260, filled=True, color=palette.proposed, opacity=1, stroke=palette.ink, strokeWidth=1.5
     )
     chosen = alt.param(name=PICKED, value=picked % max(len(shown_plans), 1))
-    layers = [hull, *_baseline_layers(frontier, palette, x, y), *([missing] if open_rows else []), steps, dots, ring]
+    layers = [
+        *([hull] if frontier.hull else []),
+        *_baseline_layers(frontier, palette, x, y),
+        *([missing] if open_rows else []),
+        steps,
+        dots,
+        ring,
+    ]
     return alt.layer(*layers).add_params(chosen).properties(height=320)
 
 
-def plan_rows(plans: Sequence[Plan]) -> Rows:
+def cost_of(plan: Plan, frontier: Frontier) -> float:
+    """What a plan costs in the frontier's unit: plans told as rules are compared by their number of rules."""
+    return float(len(plan.rules)) if frontier.unit == "rules" else plan.changes
+
+
+def plan_rows(plans: Sequence[Plan], frontier: Frontier) -> Rows:
     """One row per plan, in the order of the slider."""
     return [
         {
             "i": index,
-            "c": plan.changes,
+            "c": cost_of(plan, frontier),
             "r": plan.expected_return,
             "b": plan.bound if math.isfinite(plan.bound) else None,
             "p": "proven" if plan.proven else "not proven",
