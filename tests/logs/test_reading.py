@@ -189,3 +189,11 @@ def test_a_lone_done_is_a_question():
     assert Log(frame, **names, terminated="done", truncated=False).check.terminated == 1
     with pytest.raises(InvalidLogError, match="must say how they end"):
         Log(table().drop("over"), **names)
+
+
+def test_a_range_that_an_episode_leaves_is_refused():
+    with pytest.raises(InvalidOutcomeError, match=r"'return' must hold for every episode; episode 1 has 1\. Hint"):
+        Log(table(), **NAMES, return_range=(0.0, 0.9))
+    assert Log(table(), **NAMES, return_range=(0.0, 1.0)).outcomes[0].range == (0.0, 1.0)
+    with pytest.raises(InvalidOutcomeError, match="row 2 has 1"):
+        Log(table(), state="s", action="a", reward="r", return_range=(0.0, 0.9))

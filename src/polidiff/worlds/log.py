@@ -13,7 +13,7 @@ import polars as pl
 from polidiff.errors import InvalidLogError, InvalidWorldError
 from polidiff.records.arrays import AnyArray, IntArray
 from polidiff.records.outcome import Outcome, check_outcomes
-from polidiff.worlds.log_check import DataCheck, check_rows
+from polidiff.worlds.log_check import DataCheck, check_ranges, check_rows
 from polidiff.worlds.log_columns import Columns, check_columns
 from polidiff.worlds.log_labels import Labels, find_labels, named_actions
 from polidiff.worlds.log_rows import LoggedRows, feature_matrix, read_rows, transitions
@@ -108,6 +108,8 @@ class Log:
         self.check: DataCheck = check_rows(self.frame, self.columns, self.action_labels)
         if self.check.problems:
             raise InvalidLogError(self.check.problems[0])
+        if self.discount == 1.0:
+            check_ranges(self.frame, self.columns, self.outcomes)
         self.state_labels: Labels | None = (
             find_labels(self.frame, self.columns.state[0], states, "state") if self.columns.discrete else None
         )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
+from polidiff.errors import InvalidOutcomeError
+from polidiff.records.outcome import Outcome
 from polidiff.worlds.log_columns import Columns
 from polidiff.worlds.log_labels import Labels
-from polidiff.worlds.log_rows import boundaries
+from polidiff.worlds.log_rows import boundaries, gain_expressions
 from polidiff.worlds.log_source import collect
 
 
@@ -69,6 +71,31 @@ def check_rows(lazy: pl.LazyFrame, columns: Columns, actions: Labels) -> DataChe
         never_taken=tuple(name for a, name in enumerate(actions.names) if a not in set(taken)),
         problems=tuple(problems),
     )
+
+
+def check_ranges(lazy: pl.LazyFrame, columns: Columns, outcomes: Sequence[Outcome]) -> None:
+    """An error if a logged episode lies outside the range that an outcome is said to have: then it bounds nothing."""
+    declared = [(k, outcome) for k, outcome in enumerate(outcomes) if outcome.range is not None]
+    if not declared:
+        return
+    gains = {f"gain{k}": expression for k, expression in enumerate(gain_expressions(columns))}
+    sums = lazy.select(pl.int_range(pl.len()).alias("row"), *(gains[f"gain{k}"] for k, _ in declared))
+    if columns.episode is not None:
+        named = lazy.select(pl.col(columns.episode).alias("episode"), *(gains[f"gain{k}"] for k, _ in declared),
+                            boundaries(columns)["ended"].alias("ended"))  # fmt: skip
+        sums = named.group_by("episode").agg(pl.col("ended").any(), *(pl.col(f"gain{k}").sum() for k, _ in declared))
+        sums = sums.filter("ended").drop("ended")
+    for k, outcome in declared:
+        low, high = outcome.range or (0.0, 0.0)
+        slack = 1e-9 * (1 + abs(low) + abs(high))
+        outside = sums.filter((pl.col(f"gain{k}") < low - slack) | (pl.col(f"gain{k}") > high + slack))
+        found = collect(outside.sort(pl.first()).head(1))
+        if found.height:
+            what = "row" if columns.episode is None else "episode"
+            raise InvalidOutcomeError(
+                f"range {outcome.range} of outcome {outcome.name!r} must hold for every episode; {what} "
+                f"{found.row(0)[0]} has {found[f'gain{k}'][0]:.6g}. Hint: declare what is possible, not what is usual"
+            )
 
 
 def _facts(columns: Columns, temporal: bool) -> list[pl.Expr]:

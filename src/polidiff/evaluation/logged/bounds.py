@@ -56,7 +56,13 @@ def interval_bounds(
 
 
 def _on_log_odds(value: FloatArray, step: FloatArray, limits: tuple[float, float]) -> FloatArray:
+    """Move values by steps on the log-odds of their place between the limits.
+
+    A step away from a limit starts at least one step from it: at the limit itself log-odds have no scale, and a value
+    known to be near it would be moved across the whole range.
+    """
     span = limits[1] - limits[0]
-    place = np.clip((value - limits[0]) / span, 1e-9, 1 - 1e-9)
+    away = np.clip(np.abs(step) / span, 1e-9, 0.5)
+    place = np.clip((value - limits[0]) / span, np.where(step > 0, away, 1e-9), np.where(step < 0, 1 - away, 1 - 1e-9))
     moved = special.expit(special.logit(place) + step / (span * place * (1 - place)))
     return np.asarray(limits[0] + span * moved)

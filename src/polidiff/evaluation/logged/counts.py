@@ -11,7 +11,6 @@ lead, and is taken as not seen.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -244,14 +243,6 @@ def _count(lazy: pl.LazyFrame, n_states: int, n_actions: int, blocks: int, k: in
         stacked("square"),
         starts,
     )
-
-
-def merge(parts: Sequence[Counts]) -> Counts:
-    """Counts of several shards read together."""
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
 
 
 def _sum_by(index: IntArray, values: FloatArray, size: int) -> FloatArray:

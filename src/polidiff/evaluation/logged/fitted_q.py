@@ -78,7 +78,7 @@ def fitted_q_interval(
     regressor: Callable[[int], Any] = default_regressor,
     seed: int = 0,
 ) -> Interval:
-    """Expected outcome over the logged starts; Student interval on the scatter of at least two resamples of episodes."""
+    """Expected outcome over the logged starts; Student interval on the scatter of resampled episodes."""
     if resamples < 2:
         raise InvalidOptionError(f"resamples must be at least 2; got {resamples!r}")
     estimate = _start_mean(log, policy, outcome, regressor, sweeps, None)

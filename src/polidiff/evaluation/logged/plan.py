@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from polidiff.errors import InvalidOptionError
-from polidiff.evaluation.logged.counts import Counts, Edges
+from polidiff.evaluation.logged.counts import Edges
 from polidiff.evaluation.logged.footing import Footing, footing_of
 from polidiff.evaluation.logged.model import build_model
 from polidiff.evaluation.logged.noise import spread
@@ -151,8 +151,3 @@ def _features(log: Log, size: int) -> Any:
 def _distinct(names: tuple[str, ...]) -> list[str]:
     taken = {END, UNKNOWN}
     return [f"{name} (state {s})" if name in taken or names.count(name) > 1 else name for s, name in enumerate(names)]
-
-
-def merged(halves: Halves) -> Counts:
-    """The counts of both halves."""
-    return halves.choosing.counts + halves.judging.counts

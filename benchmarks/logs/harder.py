@@ -1,0 +1,75 @@
+"""Where the model's assumption fails, and how the bootstrap does beside the analytic interval."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from benchmarks.logs import tasks
+from polidiff.evaluation.exact import exact_evaluator
+from polidiff.evaluation.logged.bootstrap import bootstrap_values
+from polidiff.evaluation.logged.careful import judge, value_bounds
+from polidiff.evaluation.logged.counts import count_rows
+from polidiff.evaluation.logged.starts import Starts
+from polidiff.evaluation.logged.target import split_target
+from polidiff.evaluation.logged.weighting import weighted_estimates
+from polidiff.worlds.log_simulated import simulated_rows
+
+
+def not_markov(episodes: int = 1000, repetitions: int = 200) -> dict[str, Any]:
+    """FrozenLake seen through its row only: what was learned in a row mixes cells with and without a hole ahead.
+
+    The target acts on what is seen, so its truth is exact; the model of rows is wrong, importance sampling is not.
+    """
+    task = tasks.frozen_lake()
+    seen = np.arange(task.world.n_states) // 4
+    target = np.tile([0.1, 0.3, 0.5, 0.1], (task.world.n_states, 1))
+    logging = np.full(target.shape, 0.25)
+    gains = task.world.outcome_table(task.world.outcomes[0])
+    truth = float(task.world.initial @ np.nan_to_num(exact_evaluator(task.world, target).values(gains)))
+    model, weighted, warned = [], [], 0
+    starts = Starts(np.eye(int(seen.max()) + 1)[:1], np.array([np.inf]))
+    for r in range(repetitions):
+        rows = simulated_rows(task.world, logging, episodes, rng=np.random.default_rng(r))
+        state = seen[rows.states]
+        edges = count_rows(rows, state, int(seen.max()) + 1, 4).edges
+        per_seen = np.full((int(seen.max()) + 1, 4), 0.25), np.tile(target[0], (int(seen.max()) + 1, 1))
+        judged = judge(edges, split_target(per_seen[1], per_seen[0]), starts, [(0.0, 1.0)])
+        _, low, high = value_bounds(judged, 0, 0.05)
+        none = np.zeros_like(rows.gains)
+        found = weighted_estimates(rows, target[0][rows.actions] / 0.25, none, none)
+        half = 1.96 * found.errors["PDIS"][0]
+        middle = found.estimates["PDIS"][0]
+        model.append(low[0] <= truth <= high[0])
+        weighted.append(abs(middle - truth) <= half)
+        warned += bool(middle - half > high[0] or middle + half < low[0])
+    return {
+        "truth": round(truth, 4),
+        "episodes": episodes,
+        "repetitions": repetitions,
+        "model cover": round(float(np.mean(model)), 3),
+        "PDIS cover": round(float(np.mean(weighted)), 3),
+        "share of logs with a warning": round(warned / repetitions, 3),
+    }
+
+
+def bootstrap_coverage(episodes: int = 200, repetitions: int = 200) -> list[dict[str, Any]]:
+    """J of chain and FrozenLake: percentile bootstrap over 200 blocks beside the careful interval."""
+    found = []
+    for task in (tasks.chain(), tasks.frozen_lake()):
+        starts = Starts(task.world.initial[None], np.array([np.inf]))
+        truth = float(task.world.initial @ np.nan_to_num(task.truth(task.target)[:, 0]))
+        target, hits = split_target(task.target, task.logging), []
+        ranges = [outcome.range for outcome in task.world.outcomes]
+        for r in range(repetitions):
+            rows = simulated_rows(task.world, task.logging, episodes, rng=np.random.default_rng(r))
+            counts = count_rows(rows, rows.states, task.world.n_states, task.world.n_actions)
+            drawn = bootstrap_values(counts, target, starts, np.zeros(len(ranges)), resamples=200, seed=r)[:, 0, 0]
+            low, high = np.quantile(drawn, [0.025, 0.975])
+            _, least, most = value_bounds(judge(counts.edges, target, starts, ranges), 0, 0.05)
+            hits.append((low <= truth <= high, least[0] <= truth <= most[0]))
+        cover = np.mean(hits, axis=0)
+        shares = {"bootstrap cover": round(float(cover[0]), 3), "careful cover": round(float(cover[1]), 3)}
+        found.append({"task": task.name, "episodes": episodes, "repetitions": repetitions, **shares})
+    return found
