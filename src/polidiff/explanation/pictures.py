@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import combinations
 
 import numpy as np
@@ -43,19 +44,33 @@ def _picture(
 ) -> Picture:
     columns = [names.index(name) for name in pair]
     points = np.nan_to_num(divergence.features[:, columns].astype(float))
-    low, high = points.min(axis=0), points.max(axis=0)
-    step = np.where(high > low, (high - low) / GRID, 1.0)
-    at = np.minimum(((points - low) / step).astype(np.int64), GRID - 1)
-    key = at[:, 0] * GRID + at[:, 1]
+    step = np.array([round_step(float(np.ptp(column))) for column in points.T])
+    low = np.floor(points.min(axis=0) / step + 1e-9) * step
+    at = ((points - low) / step + 1e-9).astype(np.int64)
+    wide = int(at.max()) + 1
+    key = at[:, 0] * wide + at[:, 1]
     cells = []
     for k in np.unique(key):
         rows = key == k
         mass = np.bincount(where[rows] + 1, weights=divergence.weight[rows], minlength=len(ids) + 1)
         most = int(mass.argmax())
-        x, y = low + (np.array(divmod(int(k), GRID)) + 0.5) * step
+        x, y = low + (np.array(divmod(int(k), wide)) + 0.5) * step
         cells.append(Cell(float(x), float(y), float(mass.sum()), ids[most - 1] if most else None))
     lines = [tuple(_line(path, columns) for path in group) for group in trajectories]
     return Picture(pair[0], pair[1], float(step[0]), float(step[1]), tuple(cells), lines[0], lines[1])
+
+
+def round_step(span: float) -> float:
+    """A cell's width: 1, 2 or 5 times a power of ten, so that cells end at round numbers.
+
+    >>> round_step(1.05), round_step(0.4), round_step(0.0)
+    (0.05, 0.02, 1.0)
+    """
+    if span <= 0:
+        return 1.0
+    rough = span / GRID
+    power = 10.0 ** math.floor(math.log10(rough))
+    return float(round(next(k for k in (1, 2, 5, 10) if k * power >= rough * (1 - 1e-9)) * power, 12))
 
 
 def _line(path: AnyArray, columns: list[int], most: int = 60) -> tuple[tuple[float, float], ...]:
