@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import joblib
 import numpy as np
 import pytest
+from scipy import sparse
 
 from polidiff.errors import UnboundedReturnError
 from polidiff.frontier.clock import Clock
+from polidiff.frontier.problem import build_problem
 from polidiff.frontier.solve import Effort, solve_frontier
+from polidiff.frontier.ties import changed_states
 from polidiff.frontier.values import always_ends
 
 
@@ -71,3 +75,39 @@ def test_a_loop_that_pays_for_ever_is_named(unbounded_tables):
     for table in unbounded_tables:
         with pytest.raises(UnboundedReturnError, match=r"loop state \d+ \(action \d\)"):
             solve_frontier(table.problem(), Effort(), Clock())
+
+
+def test_among_equal_plans_the_one_with_fewest_changed_states_is_kept(tables):
+    """No neighbour of a plan ties with it on fewer changed states; on most tables no policy at all does."""
+    fewest = plans = 0
+    for table, found in tables[:150]:
+        problem = table.problem()
+        solved = solve_frontier(problem, Effort(), Clock())
+        sizes = (found.policies != table.base).sum(axis=1)
+        for changes, value, choice in zip(solved.changes, solved.returns, solved.choices, strict=True):
+            tied = (np.abs(found.changes - changes) < 1e-8) & (np.abs(found.returns - value) < 1e-8)
+            plans += 1
+            fewest += changed_states(problem, choice) == sizes[tied].min()
+    assert fewest >= 0.97 * plans
+
+
+def test_workers_do_not_change_the_answer():
+    problem = leaking_problem(45, 2, 3)
+    alone = solve_frontier(problem, Effort(), Clock())
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        together = solve_frontier(problem, Effort(), Clock())
+    assert np.array_equal(alone.changes, together.changes)
+    assert np.array_equal(alone.choices, together.choices)
+    assert alone.nodes == together.nodes
+
+
+def leaking_problem(n_states, n_actions, seed):
+    rng = np.random.default_rng(seed)
+    moves = np.zeros((n_states * n_actions, n_states))
+    for row in moves:
+        row[rng.choice(n_states, size=4, replace=False)] = rng.dirichlet(np.ones(4)) * rng.uniform(0.7, 0.9)
+    rewards = rng.normal(size=(n_states, n_actions))
+    base = rng.integers(0, n_actions, n_states)
+    cost = (np.arange(n_actions)[None, :] != base[:, None]).astype(float)
+    initial = np.full(n_states, 1.0 / n_states)
+    return build_problem(sparse.csr_matrix(moves), rewards, cost, initial, cost >= 0, base)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from polidiff.frontier.clock import Clock
 from polidiff.frontier.guarded import solve_guarded
 from polidiff.frontier.large import solve_large
+from polidiff.frontier.milp import best_by_program
 from polidiff.frontier.setting import Setting
 from polidiff.frontier.solve import Effort, Solved, solve_frontier
 from polidiff.frontier.states import solve_states
+from polidiff.frontier.values import always_ends
+from polidiff.optimize import Limits
 
 LARGE = 1500  # states beyond which nothing is inverted
+PROGRAM_MOST, PROGRAM_NODES = 300, 2_000  # states and nodes up to which the mixed-integer program is asked
 
 
 def solve_setting(
@@ -20,7 +26,25 @@ def solve_setting(
     if max_states is not None:
         return solve_states(setting.problem, max_states, effort, clock, budget, texts)
     if texts:
-        return solve_guarded(setting.problem, texts, effort, clock, budget)
+        solved = solve_guarded(setting.problem, texts, effort, clock, budget)
+        return solved if budget is None or not solved.stopped else _second_opinion(setting, solved, clock, budget)
     if setting.problem.n_states > LARGE:
         return solve_large(setting.problem, effort, clock, budget)
     return solve_frontier(setting.problem, effort, clock, budget)
+
+
+def _second_opinion(setting: Setting, solved: Solved, clock: Clock, budget: float) -> Solved:
+    """The mixed-integer program on a guarded budget that branch and bound left open: its plan if better, its bound."""
+    problem = setting.problem
+    if problem.n_states > PROGRAM_MOST or clock.over() or not always_ends(problem) or (problem.base < 0).any():
+        return solved
+    limits = Limits(time=None if clock.seconds is None else clock.left(), nodes=PROGRAM_NODES)
+    other = best_by_program(problem, budget=budget, start=solved.choices[-1], limits=limits)
+    returns, choices, changes = solved.returns.copy(), solved.choices.copy(), solved.changes.copy()
+    if other.choice is not None and other.returns > returns[-1]:
+        returns[-1], choices[-1], changes[-1] = other.returns, other.choice, other.changes
+    bounds = solved.bounds.copy()
+    bounds[-1] = max(returns[-1], min(bounds[-1], other.bound))
+    gap = float(bounds[-1] - returns[-1]) / solved.span
+    method = f"{solved.method}, mixed-integer program"
+    return replace(solved, returns=returns, choices=choices, changes=changes, bounds=bounds, gap=gap, method=method)

@@ -1,6 +1,6 @@
 r"""A certified frontier for tables too large to invert: best-first bisection of the price.
 
-The best policy at price :math:`\lambda` is a vertex of the hull, so it is proven: with as few changes none returns more.
+The best policy at a price :math:`\lambda` is a vertex of the hull and so proven: no plan with as few changes beats it.
 Between two vertices (c₀, v₀) and (c₁, v₁) a missed plan returns at most v₁ − v₀ more than the staircase shows, so the
 widest step is refined first, at the price :math:`\lambda = (v_1 - v_0)/(c_1 - c_0)`, until every step is below the
 gap asked for. Each price is one policy iteration from its neighbour's policy, with both values solved iteratively on

@@ -18,10 +18,13 @@ from polidiff.frontier.clock import Clock
 from polidiff.frontier.exits import Widened, widen
 from polidiff.frontier.hull import Hull, parametric_hull
 from polidiff.frontier.local_search import local_search
-from polidiff.frontier.nodes import Nodes
+from polidiff.frontier.nodes import Nodes, join
 from polidiff.frontier.problem import FrontierProblem
+from polidiff.frontier.ties import fewest_states
+from polidiff.parallel import run_tasks
 from polidiff.records.arrays import FloatArray, IntArray
 
+PARTS = 8  # groups of hull edges, whatever the number of workers, so that the answer is the same
 PROVEN = 1e-9  # gap, as a share of the range, below which a plan counts as proven
 
 
@@ -81,7 +84,7 @@ def solve_frontier(problem: FrontierProblem, effort: Effort, clock: Clock, budge
         most = min(effort.expansions, 40_000_000_000 // problem.n_states**3)
         archive = local_search(problem, archive, clock.share(0.5), most=most)
         archive, left, nodes = _prove(problem, hull, archive, effort, clock, None)
-        return certified(hull, archive, left, None, nodes)
+        return certified(hull, fewest_states(problem, archive), left, None, nodes)
     within = hull.changes <= budget + archive.tolerance.changes
     if within.all():
         return certified(hull, archive, None, budget, 0)
@@ -90,7 +93,7 @@ def solve_frontier(problem: FrontierProblem, effort: Effort, clock: Clock, budge
     most = max(8, min(effort.expansions // 20, 20_000_000_000 // problem.n_states**3))
     archive = local_search(problem, archive, clock, low=low, high=budget, most=most)
     archive, left, nodes = _prove(problem, hull, archive, effort, clock, budget)
-    return certified(hull, archive, left, budget, nodes)
+    return certified(hull, fewest_states(problem, archive), left, budget, nodes)
 
 
 def _prove(
@@ -114,8 +117,30 @@ def _search(
     budget: float | None,
     slack: float,
 ) -> Search:
+    """The edges of the hull in a few groups, which may run side by side, and what they find together."""
+    groups = min(len(roots), PARTS if problem.n_states >= 40 else 1)
+    most = effort.most(problem.n_states) // groups
+    tasks = [
+        (problem, archive, roots.take(part), clock, most, budget, slack)
+        for part in np.array_split(np.arange(len(roots)), groups)
+    ]
+    found = run_tasks(_search_part, tasks, what="proof")
+    for part in found:
+        archive = archive.with_points(part.archive.changes, part.archive.returns, part.archive.choices)
+    left = [part.open for part in found if part.open is not None]
+    return Search(archive, join(left) if left else None, sum(part.nodes for part in found))
+
+
+def _search_part(
+    problem: FrontierProblem,
+    archive: Archive,
+    roots: Nodes,
+    clock: Clock,
+    most: int,
+    budget: float | None,
+    slack: float,
+) -> Search:
     """First to the gap asked for, then from what that left open to the end."""
-    most = effort.most(problem.n_states)
     rough = branch_and_bound(problem, archive, roots, clock, most=most, budget=budget, slack=slack)
     if rough.open is None or slack == 0.0 or rough.nodes >= most or clock.over():
         return rough
