@@ -220,10 +220,12 @@ def _count(lazy: pl.LazyFrame, n_states: int, n_actions: int, blocks: int, k: in
 
     gains = [pl.col(f"gain{j}").sum().alias(f"sum{j}") for j in range(k)]
     gains += [(pl.col(f"gain{j}") ** 2).sum().alias(f"square{j}") for j in range(k)]
-    grouped = collect(lazy.group_by("block", "state", "action", "next").agg(pl.len().alias("n"), *gains))
+    shape = (blocks, n_states, n_actions, n_states + 2)
+    to = pl.col("next").replace(END, n_states).fill_null(n_states + 1)
+    key = ((pl.col("block") * n_states + pl.col("state")) * n_actions + pl.col("action")) * (n_states + 2) + to
+    seen = collect(lazy.group_by(key.alias("key")).agg(pl.len().alias("n"), *gains)).sort("key")
     begun = collect(lazy.filter(pl.col("first")).group_by("block", "state").agg(pl.len().alias("n")))
-    seen = grouped.sort("block", "state", "action", "next")
-    to = seen["next"].replace(END, n_states).fill_null(n_states + 1).to_numpy()
+    block, state, action, after = np.unravel_index(seen["key"].to_numpy(), shape)
     starts = np.zeros((blocks, n_states))
     starts[begun["block"].to_numpy(), begun["state"].to_numpy()] = begun["n"].to_numpy()
 
@@ -234,10 +236,10 @@ def _count(lazy: pl.LazyFrame, n_states: int, n_actions: int, blocks: int, k: in
         n_states,
         n_actions,
         blocks,
-        seen["block"].to_numpy(),
-        seen["state"].to_numpy(),
-        seen["action"].to_numpy(),
-        to,
+        block,
+        state,
+        action,
+        after,
         seen["n"].to_numpy().astype(np.float64),
         stacked("sum"),
         stacked("square"),
