@@ -63,6 +63,12 @@ def test_flags_win_over_guesses(polidiff, stays):
     assert log["state"] == ["lactate"]
 
 
+def test_one_column_of_whole_numbers_or_text_names_states(polidiff, stays):
+    for column, written in (("hour", "hour"), ("ward", "ward"), ("map", ["map"])):
+        polidiff("init", stays / "stays.csv", "-o", stays / "s.toml", "--state", column, "--force")
+        assert tomllib.loads((stays / "s.toml").read_text())["world"]["log"]["state"] == written
+
+
 def test_a_column_that_is_not_there_is_named(polidiff, stays):
     ran = polidiff("init", stays / "stays.csv", "-o", stays / "s.toml", "--action", "dosis")
     assert ran.code == 2

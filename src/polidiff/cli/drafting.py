@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from polidiff.cli.main import near_miss
 from polidiff.errors import InvalidInputError, InvalidLogError
@@ -33,19 +33,22 @@ COMMENTS = {
 
 
 def read_columns(data: Path) -> dict[str, str]:
-    """Names and types of the columns: "number", "text" or "flag"."""
+    """Names and types of the columns: "number", "whole" (numbers), "text" or "flag"."""
     from polidiff.worlds.log_source import lazy_frame
 
     if not data.exists() and not any(sign in str(data) for sign in "*?["):
         raise InvalidLogError(f"there is no file {str(data)!r}. Hint: a CSV or Parquet file, a folder or a glob")
     schema = lazy_frame(str(data)).collect_schema()
-    kinds = {
-        name: "number" if kind.is_numeric() else "flag" if str(kind) == "Boolean" else "text"
-        for name, kind in schema.items()
-    }
+    kinds = {name: _kind(dtype) for name, dtype in schema.items()}
     if len(kinds) < 2:
         raise InvalidLogError(f"{data} must have a column for the state and one for the action; it has {list(kinds)}")
     return kinds
+
+
+def _kind(dtype: Any) -> str:
+    if dtype.is_numeric():
+        return "whole" if dtype.is_integer() else "number"
+    return "flag" if str(dtype) == "Boolean" else "text"
 
 
 def guess(
@@ -65,7 +68,7 @@ def guess(
             f"which column is the action? None of {', '.join(columns)} looks like it. Hint: --action COLUMN"
         )
     taken = {name for name in roles.values() if isinstance(name, str)}
-    rest = tuple(name for name, kind in columns.items() if name not in taken and kind == "number")
+    rest = tuple(name for name, kind in columns.items() if name not in taken and kind in ("number", "whole"))
     roles["state"] = state or rest or tuple(name for name in columns if name not in taken)[:1]
     if not roles["state"]:
         raise InvalidInputError("no column is left for the state. Hint: --state COLUMN")
@@ -83,6 +86,9 @@ def draft(data: Path, output: Path, columns: Mapping[str, str], roles: Roles) ->
     ]
     for role, comment in COMMENTS.items():
         lines.append(_line(role, roles.get(role), comment))
+    state = roles["state"]
+    if isinstance(state, tuple) and len(state) == 1 and columns[state[0]] in ("whole", "text"):
+        lines[-1] = _line("state", state[0], "names the state; write it as a list if it is a measurement")
     return "\n".join([*lines, *_rest(columns, roles)]) + "\n"
 
 
