@@ -129,6 +129,12 @@ def lead_over_other_forms(explanation: Explanation) -> float:
     return min(min(_lead(own, other)) for other in others)
 
 
+def is_longest(explanation: Explanation) -> bool:
+    """Whether this method takes more words than every other form: the price of being complete."""
+    own, *others = sorted(explanation.quality.forms, key=lambda form: form.form != OWN)
+    return own.length.words > max(form.length.words for form in others)
+
+
 def lead_over_nothing(explanation: Explanation) -> float:
     """Lead over a reader without explanation, in actions foretold."""
     scores = {form.form: form for form in explanation.quality.forms}

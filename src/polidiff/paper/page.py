@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
-from itertools import groupby
 
 import jinja2
 from markupsafe import Markup
@@ -15,7 +14,7 @@ from polidiff.explanation.text import sentence_text
 from polidiff.explanation.words import number
 from polidiff.paper.expectation import Checked, Number
 from polidiff.paper.figures import Figure, all_figures, panel_chart
-from polidiff.paper.metrics import FORM_NAMES, explained, measured
+from polidiff.paper.metrics import FORM_NAMES, explained, is_longest, measured
 from polidiff.paper.runs import Runs
 from polidiff.paper.sentences import deviations
 from polidiff.records.explanation import Explanation
@@ -51,6 +50,7 @@ def page_html(runs: Runs, values: Sequence[Checked]) -> str:
             forms=[(FORM_NAMES.get(name, name), text) for name, text in runs.chain.plain.forms.items()],
             form_tables=[(task, forms_table(explanation)) for task, explanation in explained(runs).items()],
             measured=measured(runs),
+            longest=all(is_longest(explanation) for explanation in explained(runs).values()),
         )
     )
     return text.strip() + "\n"
@@ -64,8 +64,9 @@ def drawn_panels(figure: Figure) -> list[tuple[str, Markup]]:
 
 
 def by_place(values: Sequence[Checked]) -> list[tuple[str, list[Checked]]]:
-    """Values by where the paper has them, neighbours together."""
-    return [(where, list(found)) for where, found in groupby(values, key=lambda value: value.where)]
+    """Values by where the paper has them."""
+    places = dict.fromkeys(value.where for value in values)
+    return [(where, [value for value in values if value.where == where]) for where in places]
 
 
 def value_row(value: Checked) -> dict[str, str | bool]:

@@ -49,7 +49,7 @@ def figure_chart(figure: Figure, palette: Palette) -> Any:
     joined = alt.concat(*titled, columns=figure.columns).properties(
         title=alt.TitleParams(
             f"Figure {figure.number}: {figure.title}",
-            subtitle=_wrapped(figure.note, 82 + 45 * (figure.columns - 1)),
+            subtitle=_wrapped(figure.note, 74 + 36 * (figure.columns - 1)),
             subtitleColor=palette.soft,
             subtitlePadding=6,
             fontSize=15,

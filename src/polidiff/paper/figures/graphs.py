@@ -37,9 +37,9 @@ PLACES = (
     (7.74, 0.0),
 )
 END = 11
-UNIT = 66  # pixels
-RADIUS = 0.235
-X_RANGE, Y_RANGE = (-0.4, 8.2), (-0.85, 1.25)
+UNIT = 54  # pixels
+RADIUS = 0.26
+X_RANGE, Y_RANGE = (-0.4, 8.35), (-0.85, 1.3)
 REWARDS = {(1, 2): "+1", (5, 6): "+3", (9, 11): "+5 for 0", (10, 11): "+5 for 0"}
 NOTE = "Blue: the current policy's moves. Orange: changed moves. Dashed: moves not made. Ringed: desired states."
 
@@ -175,7 +175,7 @@ def _label(state: int, target: int, text: str) -> dict[str, Any]:
     elif y == y2:
         aside, lift, align = 0.0, 0.14, "center"
     else:
-        lift = 0.2 if max(y, y2) > 0 else -0.2
+        lift = 0.26 if max(y, y2) > 0 else -0.26
         aside, align = (-0.1, "right") if state == 8 else (0.05, "left")
     return {"x": (x + x2) / 2 + aside, "y": (y + y2) / 2 + lift, "t": text, "al": align}
 

@@ -65,7 +65,7 @@ def _chart(frontier: Frontier, title: str, palette: Palette) -> Any:
     ticks = sorted({round(plan.changes) for plan in frontier})
     x = alt.X("c:Q", title=title, axis=alt.Axis(values=ticks, format="d", grid=False))
     y = alt.Y("r:Q", title="expected return", scale=alt.Scale(zero=False, padding=14))
-    legend = alt.Legend(columns=2, symbolOpacity=1, symbolSize=80)
+    legend = alt.Legend(columns=2, symbolOpacity=1, symbolSize=80, columnPadding=36)
     names = [OURS, *SHORT.values()]
     tints = [palette.current, palette.swaps[3], palette.proposed, palette.swaps[2]]
     color = alt.Color("k:N", sort=names, title=None, legend=legend, scale=alt.Scale(domain=names, range=tints))

@@ -134,7 +134,7 @@ def _walk_chart(policy: Any, regions: Sequence[str], palette: Palette) -> Any:
     starts = rows_of([{"x": float(place[0]), "y": float(place[1])} for place in STARTS])
     dots = alt.Chart(starts).mark_point(filled=True, size=30, opacity=1, color=palette.ink).encode(x=x, y=y)
     return alt.layer(*_ground(x, y, palette), *_region_layers(regions, x, y, palette), lines, heads, dots).properties(
-        width=330, height=190
+        width=250, height=160
     )
 
 
