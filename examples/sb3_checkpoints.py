@@ -1,4 +1,4 @@
-"""What did 3,000 more steps of training teach? Two checkpoints of a Stable-Baselines3 model on CartPole."""
+"""What did 3,000 more steps of training change? Two checkpoints of a Stable-Baselines3 model on CartPole."""
 
 from tempfile import TemporaryDirectory
 

@@ -18,7 +18,7 @@ NEEDS = {
     "behaviour_clone": (["gymnasium", "sklearn"], "push left instead of push right"),
     "two_outcomes": (["mo_gymnasium"], "a richer treasure (+13.3) but a longer dive (+6)"),
     "torch_module": (["torch", "gymnasium"], "instead of coast"),
-    "sb3_checkpoints": (["stable_baselines3"], "more steps in balance"),
+    "sb3_checkpoints": (["stable_baselines3"], "steps in balance"),
     "lunar_lander": (["Box2D"], "main engine"),
 }
 QUICK = ["frozen_lake", "sepsis", "two_outcomes"]
