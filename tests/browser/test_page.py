@@ -91,7 +91,8 @@ def test_the_mouse_moves_the_slider_and_a_dot_of_the_chart_picks_its_plan(show):
     driver.find_element(By.ID, "more").click()
     assert_shows(driver, frontier[1], 1)
     dots = driver.execute_script(
-        "return Array.from(document.querySelectorAll('#chart-frontier g.mark-symbol'), (g) => g.querySelectorAll('path'))"
+        "return Array.from(document.querySelectorAll('#chart-frontier g.mark-symbol'))"
+        ".map((group) => group.querySelectorAll('path'))"
         f".find((paths) => paths.length === {len(frontier)})"
     )
     driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", dots[2])
