@@ -148,3 +148,9 @@ def test_the_same_action_with_another_probability_has_its_own_wording():
     assert [(r.id, r.current, r.proposed) for r in told.regions] == [("s5", "action 0", "action 0")]
     assert (told.regions[0].shift.current, told.regions[0].shift.proposed) == pytest.approx((0.9, 0.6))
     assert "action 0 less often (90 % → 60 %)" in str(told)
+
+
+def test_every_sentence_carries_how_true_it_is(explanation):
+    changed = [sentence for sentence in explanation.sentences if sentence.path]
+    assert all(sentence.path_fidelity == 1.0 and sentence.precision == 1.0 for sentence in changed)
+    assert all(s.path_fidelity == 1.0 and s.precision is None for s in explanation.sentences if not s.path)

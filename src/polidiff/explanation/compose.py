@@ -25,10 +25,12 @@ from polidiff.records.explanation import (
     Explanation,
     Meeting,
     PathShare,
+    Region,
     Sentence,
     Support,
     Verdict,
 )
+from polidiff.records.rule import covers_any
 from polidiff.regions.describe import Described, describe
 from polidiff.worlds.rollouts import Steppable
 from polidiff.worlds.tabular import TabularMDP
@@ -80,6 +82,7 @@ def compose(
     regions = region_records(
         world, described, evidence.divergence, ids, _table(world, proposed) if isinstance(world, TabularMDP) else None
     )
+    sentences = tuple(_with_fidelity(sentence, journeys, ids, regions) for sentence in sentences)
     material = Material(world, current, proposed, evidence.divergence, described, journeys, groups, paths, verdicts)
     quality, forms = quality_and_forms(
         material, evidence.forming, evidence.judged, overall, sentences, regions, patch, options.seed
@@ -240,6 +243,24 @@ def _meetings(journeys: Journeys, group: StartGroup, ids: tuple[str, ...]) -> tu
     met = [k for k in range(len(ids)) if share[k] > 0]
     result = [Meeting(ids[k], float(share[k]), float(np.nanmedian(first[:, k]))) for k in met]
     return tuple(sorted(result, key=lambda meeting: meeting.first))
+
+
+def _with_fidelity(
+    sentence: Sentence, journeys: Journeys, ids: tuple[str, ...], regions: tuple[Region, ...]
+) -> Sentence:
+    """How true one sentence is: its path among its own starts, its swaps among its own visits."""
+    told = sentence.path or tuple(meeting.region for meeting in sentence.meetings)
+    inside = [region for region in regions if region.id in told]
+    mass = sum(region.support.share for region in inside)
+    precision = sum(r.support.share * r.precision for r in inside) / mass if mass > 0 else None
+    if sentence.meetings:
+        return replace(sentence, precision=precision)
+    rules = [] if sentence.start is None else [sentence.start, *sentence.also]
+    members = np.flatnonzero(covers_any(rules, journeys.features)) if rules else np.arange(len(journeys.weight))
+    right = [tuple(ids[k] for k in journeys.modal(int(m))) == sentence.path for m in members]
+    weight = journeys.weight[members]
+    fidelity = float(weight @ np.array(right, dtype=float) / weight.sum()) if len(members) else None
+    return replace(sentence, path_fidelity=fidelity, precision=precision)
 
 
 def _worst_first(sentences: tuple[Sentence, ...]) -> tuple[Sentence, ...]:

@@ -103,6 +103,8 @@ class Sentence:
     others: tuple[PathShare, ...] = ()  # the next most frequent paths
     meetings: tuple[Meeting, ...] = ()  # told instead of a path where no path is typical
     starts: tuple[str, ...] = ()  # names of the starts of a table, at most 50
+    path_fidelity: float | None = None  # share of these starts whose own modal path is the one told; None without one
+    precision: float | None = None  # share of the visits in its regions that have the swap told; None without regions
 
 
 @dataclass(frozen=True)
