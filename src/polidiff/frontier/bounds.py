@@ -17,6 +17,8 @@ from polidiff.frontier.nodes import Nodes
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.records.arrays import FloatArray, IntArray
 
+BEYOND = 1.25  # how far past that price: on 30 x 4 this takes 40 % of the nodes that half way to it does
+
 
 @dataclass(frozen=True, eq=False)
 class Steps:
@@ -129,12 +131,12 @@ def _another(
 
 
 def _side_price(slope: FloatArray, price: FloatArray, side: int) -> FloatArray:
-    """The price at which the completion's own point just fails to beat the steps on one side, met half way."""
+    """The price at which the completion's own point just fails to beat the steps on one side, and a little more."""
     if side > 0:
         just = np.fmin.reduce(slope, axis=1, initial=np.inf)
-        return np.asarray(np.where(np.isfinite(just), (np.clip(just, 0.0, price) + price) / 2, price))
+        return np.asarray(np.where(np.isfinite(just), np.clip(just, 0.0, price) / BEYOND, price))
     just = np.fmax.reduce(slope, axis=1, initial=-np.inf)
-    return np.asarray(np.where(np.isfinite(just), (np.clip(just, price, 3 * price) + price) / 2, price))
+    return np.asarray(np.where(np.isfinite(just), np.clip(just, price, 10 * price) * BEYOND, price))
 
 
 def _better_price(
