@@ -231,3 +231,8 @@ def test_json_validates_against_the_published_schema(polidiff, study, command, s
 
     published = Path(__file__).parents[2] / "docs" / "schema" / f"{schema}-1.json"
     jsonschema.validate(json.loads(polidiff(command, study, "--json").out), json.loads(published.read_text()))
+
+
+def test_the_text_of_explain_is_the_golden_one(polidiff, study):
+    golden = Path(__file__).parent / "golden" / "explain.txt"
+    assert polidiff("explain", study).out == golden.read_text()

@@ -144,3 +144,20 @@ def test_the_papers_verdict_rule_gives_the_same_directions_here():
     told = explain(navigation.world(), navigation.current, navigation.proposed_2, style="paper")
     assert {v.outcome: v.direction for v in told.verdicts} == {REWARD: "more", STAY: "less"}
     assert "will lead to" in str(told)
+
+
+def test_the_record_can_be_asked_about_actions_that_neither_policy_takes(explanation):
+    """South in S1 goes down a step and comes back: two steps more than north, and one more in the desired region."""
+    values = explanation.regions[0].action_values
+    assert set(values[REWARD]) == {"east", "north", "south"}
+    assert values[REWARD]["north"] - values[REWARD]["south"] == pytest.approx(0.002)
+    assert values[STAY]["south"] - values[STAY]["north"] == pytest.approx(1.0)
+
+
+def test_the_record_keeps_a_sample_of_states_with_their_share_of_visits(explanation):
+    assert 0 < len(explanation.sample) <= 400
+    assert sum(state.share for state in explanation.sample) == pytest.approx(1.0)
+    for state in explanation.sample:
+        point = np.array([state.values])
+        assert navigation.ACTIONS[navigation.current(point)[0]] == state.current
+        assert navigation.ACTIONS[navigation.proposed_2(point)[0]] == state.proposed

@@ -89,8 +89,9 @@ def test_feature_rows_give_the_regions_of_the_task():
     assert {v.outcome: v.direction for v in told.verdicts}["return"] == "more"
 
 
-def test_a_report_of_a_log_carries_no_trajectory():
+def test_a_result_of_a_log_carries_no_row_and_no_trajectory():
     told = explain(navigation_log(500, 0.1), navigation.current, navigation.proposed_2)
+    assert told.sample == ()
     assert all(picture.trajectories == () and picture.proposed_trajectories == () for picture in told.pictures)
 
 

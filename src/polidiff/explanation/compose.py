@@ -13,9 +13,9 @@ from polidiff.explanation.journeys import Journeys, Path, follow, sample_traject
 from polidiff.explanation.judge import Judged, judge_groups
 from polidiff.explanation.measure import Material, quality_and_forms
 from polidiff.explanation.patching import patch_of
-from polidiff.explanation.pictures import graph_of, pictures_of
+from polidiff.explanation.pictures import graph_of, pictures_of, sample_of
 from polidiff.explanation.reader import words_in
-from polidiff.explanation.regions import meeting_order, region_ids, region_records
+from polidiff.explanation.regions import meeting_order, region_ids, region_records, with_played_values
 from polidiff.explanation.summary import methods_record, world_summary
 from polidiff.explanation.text import sentence_text
 from polidiff.explanation.worse import tails, worse_off
@@ -33,6 +33,7 @@ from polidiff.records.explanation import (
 from polidiff.records.rule import covers_any
 from polidiff.regions.describe import Described, describe
 from polidiff.worlds.rollouts import Steppable
+from polidiff.worlds.simulator import Simulator
 from polidiff.worlds.tabular import TabularMDP
 
 NEARLY_EVERYWHERE = 0.8
@@ -82,6 +83,8 @@ def compose(
     regions = region_records(
         world, described, evidence.divergence, ids, _table(world, proposed) if isinstance(world, TabularMDP) else None
     )
+    if isinstance(world, Simulator) and world.is_model:
+        regions = with_played_values(world, proposed, described, evidence.divergence, regions, seed=options.seed)
     sentences = tuple(_with_fidelity(sentence, journeys, ids, regions) for sentence in sentences)
     material = Material(world, current, proposed, evidence.divergence, described, journeys, groups, paths, verdicts)
     quality, forms = quality_and_forms(
@@ -118,6 +121,7 @@ def compose(
             evidence.divergence, where, ids, world.feature_names, told_features, (before, journeys.trajectories)
         ),
         graph=graph_of(world, _table(world, current), _table(world, proposed)) if isinstance(world, TabularMDP) else (),
+        sample=sample_of(evidence.divergence, tuple(action.name for action in world.actions), options.seed),
         context=(world, current, proposed),
     )
     return _with_words(told)

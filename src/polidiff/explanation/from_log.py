@@ -85,6 +85,7 @@ def _judged_by_log(
         ),
         warnings=(*told.warnings, *found.warnings, *_loop_warning(found)),
         graph=(),
+        sample=(),
         pictures=tuple(replace(p, trajectories=(), proposed_trajectories=()) for p in told.pictures),
     )
 

@@ -10,12 +10,13 @@ from scipy import sparse
 
 from polidiff.divergence.record import Divergence
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
-from polidiff.records.explanation import Arrow, Cell, Picture
+from polidiff.records.explanation import Arrow, Cell, Picture, SampledState
 from polidiff.worlds.tabular import TabularMDP
 
 GRID = 24
 MOST_PICTURES = 3
 SMALL_TABLE = 40
+MOST_SAMPLED = 400
 
 
 def pictures_of(
@@ -76,6 +77,35 @@ def round_step(span: float) -> float:
 def _line(path: AnyArray, columns: list[int], most: int = 60) -> tuple[tuple[float, float], ...]:
     rows = path[np.unique(np.linspace(0, len(path) - 1, min(most, len(path))).astype(int))] if len(path) else path
     return tuple((float(row[columns[0]]), float(row[columns[1]])) for row in rows)
+
+
+def sample_of(divergence: Divergence, actions: tuple[str, ...], seed: int) -> tuple[SampledState, ...]:
+    """Visited states drawn by their share of visits, half of them where the policies part."""
+    rng = np.random.default_rng((seed, 61))
+    drawn = []
+    for group in (divergence.diverging, ~divergence.diverging):
+        rows = np.flatnonzero(group & (divergence.judged > 0))
+        mass = float(divergence.judged[rows].sum())
+        if not mass:
+            continue
+        chance = divergence.judged[rows] / mass
+        everyone = len(rows) <= MOST_SAMPLED // 2
+        chosen = rows if everyone else rng.choice(rows, MOST_SAMPLED // 2, p=chance)
+        shares = divergence.judged[rows] if everyone else np.full(len(chosen), mass / len(chosen))
+        drawn += [
+            SampledState(
+                tuple(_plain(value) for value in divergence.features[row]),
+                float(share),
+                actions[divergence.current[row]],
+                actions[divergence.proposed[row]],
+            )
+            for row, share in zip(chosen, shares, strict=True)
+        ]
+    return tuple(drawn)
+
+
+def _plain(value: object) -> float | str:
+    return value if isinstance(value, str) else float(value)  # type: ignore[arg-type]
 
 
 def graph_of(world: TabularMDP, current: FloatArray, proposed: FloatArray) -> tuple[Arrow, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,16 @@ import numpy as np
 from polidiff.divergence.record import Divergence
 from polidiff.evaluation.exact import ExactEvaluator, outcome_tensor
 from polidiff.explanation.journeys import Journeys
+from polidiff.policies import Policy
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Region, Support, SwapShare
 from polidiff.regions.describe import Described, ToldRegion
+from polidiff.worlds.rollouts import play_from
+from polidiff.worlds.simulator import Simulator
 from polidiff.worlds.tabular import TabularMDP
 
 MOST_LISTED = 50
+PLAYED = 50  # states of a region from which every action is tried
 
 
 def meeting_order(described: Described, journeys: Journeys) -> IntArray:
@@ -93,6 +98,34 @@ def _pairs(divergence: Divergence, inside: BoolArray, weight: FloatArray) -> tup
         SwapShare(divergence.swaps[k - 1].current, divergence.swaps[k - 1].proposed, float(mass[k] / total))
         for k in order[:10]
     )
+
+
+def with_played_values(
+    world: Simulator,
+    proposed: Policy,
+    described: Described,
+    divergence: Divergence,
+    regions: tuple[Region, ...],
+    *,
+    seed: int,
+) -> tuple[Region, ...]:
+    """Regions with what each action is worth there, played from some of their states in a vectorised model."""
+    where = described.region_of(divergence.features)
+    names = [action.name for action in world.actions]
+    valued = []
+    for k, region in enumerate(regions):
+        rows = np.flatnonzero(where == k)[:PLAYED]
+        states = np.repeat(divergence.states[rows], world.n_actions, axis=0)
+        first = np.tile(np.arange(world.n_actions), len(rows))
+        totals = play_from(world, proposed, states, first, seed=(seed, 71, k))
+        means = totals.reshape(len(rows), world.n_actions, -1).mean(axis=0) if len(rows) else totals
+        values = {
+            outcome.name: {name: float(means[a, m]) for a, name in enumerate(names)}
+            for m, outcome in enumerate(world.outcomes)
+            if len(rows)
+        }
+        valued.append(replace(region, action_values=values))
+    return tuple(valued)
 
 
 def _action_values(world: TabularMDP, proposed: FloatArray) -> FloatArray:

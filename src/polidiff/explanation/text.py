@@ -124,7 +124,9 @@ def region_text(region: Region) -> str:
     true = f"right in {percent(region.precision)}, covers {percent(region.recall)} of such changes"
     mark = "; no record in the log supports it" if region.support.unsupported == 1.0 else ""
     together = f" ({len(region.states)} states told together)" if region.merged else ""
-    return f"{region.id}: {rule_text(region.rule)}: {swap_text(region)}{together} ({behind}; {true}{mark})"
+    where = rule_text(region.rule)
+    place = region.id if where == region.id else f"{region.id}: {where}"
+    return f"{place}: {swap_text(region)}{together} ({behind}; {true}{mark})"
 
 
 def worse_off_text(explanation: Explanation, entry: WorseOff) -> str:

@@ -223,6 +223,16 @@ class Picture:
 
 
 @dataclass(frozen=True)
+class SampledState:
+    """A visited state, kept so that a result can be asked about boxes drawn later; never one of a log."""
+
+    values: tuple[float | str, ...]  # of the features, in their order
+    share: float  # of the visits that it stands for
+    current: str
+    proposed: str
+
+
+@dataclass(frozen=True)
 class Arrow:
     """A move of the state graph of a small table."""
 
@@ -270,6 +280,7 @@ class Explanation:
     lead: Literal["difference", "complete"] = "difference"  # "complete" where the policies differ nearly everywhere
     pictures: tuple[Picture, ...] = ()
     graph: tuple[Arrow, ...] = ()
+    sample: tuple[SampledState, ...] = ()  # at most 400
     context: Any = field(default=None, repr=False, metadata={"json": False})  # world and policies, for .case()
 
     def __str__(self) -> str:

@@ -6,6 +6,8 @@ import difflib
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from polidiff.errors import InvalidInputError
 from polidiff.explanation.words import listing, number, percent, rule_text, swap_text
 from polidiff.records.explanation import Explanation, Picture, Region
@@ -63,7 +65,9 @@ def what_if(explanation: Explanation, text: str) -> str:
     rule = parse_rule(text, [feature.name for feature in explanation.world.features])
     met = [(region, _within(region.rule, rule)) for region in explanation.regions if overlap(region.rule, rule)]
     lines = [f"Where {rule_text(rule)}:"]
-    counted = next((share for p in explanation.pictures if (share := _visits(p, rule)) is not None), None)
+    counted = _sampled(explanation, rule) or next(
+        (share for p in explanation.pictures if (share := _visits(p, rule)) is not None), None
+    )
     if counted is not None:
         lines.append(f"• {percent(counted[0])} of visits fall there, {percent(counted[1])} of them with another action")
     lines += [
@@ -105,6 +109,20 @@ def _narrower(inner: Condition, outer: Condition) -> bool:
     if outer.values is not None:
         return inner.values is not None and set(inner.values) <= set(outer.values)
     return inner.values is None and outer.low <= inner.low and inner.high <= outer.high
+
+
+def _sampled(explanation: Explanation, rule: Rule) -> tuple[float, float] | None:
+    """The same from the sample of states that the record keeps; None if it keeps none there."""
+    names = [feature.name for feature in explanation.world.features]
+    columns = zip(*(state.values for state in explanation.sample), strict=True)
+    table = {name: np.array(column, dtype=object) for name, column in zip(names, columns, strict=False)}
+    if not table:
+        return None
+    inside = rule.covers(table)
+    share = np.array([state.share for state in explanation.sample])
+    changed = np.array([state.current != state.proposed for state in explanation.sample])
+    here = float(share[inside].sum())
+    return (here / float(share.sum()), float(share[inside & changed].sum()) / here) if here else None
 
 
 def _visits(picture: Picture, rule: Rule) -> tuple[float, float] | None:

@@ -13,7 +13,7 @@ from polidiff.policies import Policy, choose
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.outcome import Outcome
 from polidiff.worlds.simulator import LONGEST, REWARD, Simulator
-from polidiff.worlds.steppers import Step, Stepper, TableStepper
+from polidiff.worlds.steppers import ModelStepper, Step, Stepper, TableStepper
 from polidiff.worlds.tabular import TabularMDP
 
 Steppable: TypeAlias = Simulator | TabularMDP
@@ -119,6 +119,24 @@ def play_chunk(
     visits = _visits(log, lengths, first) if record else None
     gains.check_finite()
     return Rollouts(first, gains.totals, lengths, truncated, visits, stepper.restore_mode)
+
+
+def play_from(
+    world: Simulator, policy: Policy, states: AnyArray, first: IntArray, *, seed: tuple[int, ...]
+) -> FloatArray:
+    """Outcomes (n, M) of taking the actions `first` in the given states of a model and following the policy after."""
+    stepper = ModelStepper(world.env, np.array(states), seed)
+    counter = GainCounter(world, len(states))
+    running, here, actions = np.arange(len(states)), np.array(states), first
+    for time in range(world.horizon):
+        if not running.size:
+            break
+        step = stepper.step(actions, running)
+        counter.add(here, actions, step, running)
+        alive = ~(step.terminated | step.truncated)
+        running, here = running[alive], step.next_states[alive]
+        actions = choose(policy, here, _luck(seed, time, len(states), running)) if running.size else running
+    return counter.totals
 
 
 class GainCounter:
