@@ -22,6 +22,7 @@ SWEEPS = [(10, 4, 1), (20, 2, 1), (15, 4, 1), (30, 2, 1)]
 WHOLE = [(30, 4, 1), (30, 4, 2), (80, 2, 1), (100, 2, 1), (50, 4, 1)]
 SINGLE = [(100, 2, 1), (100, 4, 1), (300, 2, 1), (300, 4, 1)]
 STATES = [(30, 4, 6), (100, 4, 5)]
+HULLS = [(300, 4, 1), (1000, 4, 1)]
 LARGE = [(10_000, 1e-2, 60), (10_000, 1e-3, 120), (100_000, 2e-2, 200)]
 
 
@@ -30,11 +31,12 @@ def run(smoke: bool) -> dict[str, Any]:
     take = slice(0, 1) if smoke else slice(None)
     return {
         "whole frontier against the sweep": [_against_sweep(*case, 5.0 if smoke else 60.0) for case in SWEEPS[take]],
-        "whole frontier": [_whole(*case, 5.0 if smoke else 300.0) for case in WHOLE[take]],
-        "single budget": [_single(*case, 1.0 if smoke else 30.0) for case in SINGLE[take]],
+        "whole frontier": [_whole(*case, 5.0 if smoke else 200.0) for case in WHOLE[take]],
+        "single budget": [_single(*case, 1.0 if smoke else 20.0) for case in SINGLE[take]],
+        "hull": [_hull(*case) for case in HULLS[take]],
         "changed states": [_states(*case) for case in STATES[take]],
         "certified": [_certified(*case) for case in ([(3000, 0.05, 5)] if smoke else LARGE)],
-        "other tables": [_other(name, 5.0 if smoke else 60.0) for name in (OTHERS[:1] if smoke else OTHERS)],
+        "other tables": [_other(name, 5.0 if smoke else 40.0) for name in (OTHERS[:1] if smoke else OTHERS)],
     }
 
 
@@ -94,6 +96,17 @@ def _single(n_states: int, n_actions: int, seed: int, limit: float) -> dict[str,
         "HiGHS": highs,
         "SCIP": peers.scip(problem, budget, limit),
         "ratio to HiGHS": round(float(highs["seconds"]) / seconds, 1),
+    }
+
+
+def _hull(n_states: int, n_actions: int, seed: int) -> dict[str, Any]:
+    problem = instances.random_sparse(n_states, n_actions, seed)
+    hull, seconds = _timed(parametric_hull, problem)
+    return {
+        "case": f"{n_states} x {n_actions}",
+        "vertices": len(hull.changes),
+        "pivots": hull.pivots,
+        "seconds": round(seconds, 3),
     }
 
 
