@@ -80,7 +80,7 @@ def reprice(
     Also gives the completions met at other prices: a node that takes one over no longer covers it by its children.
     """
     met: list[Completions] = []
-    excess = surviving(steps, nodes.total, nodes.price, nodes.low, nodes.high)
+    excess = surviving(steps, *nodes.bounding())
     changes, guarded = done.changes, done.guarded
     for side in (1, -1, 0) if len(problem.limits) else (1, -1):
         alive = np.flatnonzero((excess > 0).any(axis=1))

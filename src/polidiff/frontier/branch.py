@@ -15,6 +15,7 @@ Nodes are handled in batches; every completion starts from the expected visits o
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,6 +29,8 @@ from polidiff.frontier.problem import FrontierProblem
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
 BATCH_NUMBERS = 1_500_000  # numbers held at once in the expected visits of a batch
+MOST_OPEN = 100_000  # open nodes beyond which the deepest come first
+DEEP = 1e300  # rank of nodes that go by depth: before all that go by gain, the last pushed first
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,42 +53,75 @@ def branch_and_bound(
     slack: float = 0.0,
     ends: bool = True,
 ) -> Search:
-    """Handle nodes, deepest first, until none is open or a limit is met.
+    """Handle nodes until none is open or a limit is met.
 
     What could beat a step by no more than `slack` is left open; `ends` says that the archive holds the plan with the
     fewest changes and the one with the most return.
     """
-    stack, handled, waived = [roots], 0, list[Nodes]()
+    waiting, handled, waived = Waiting(first=slack > 0), 0, list[Nodes]()
+    waiting.push(roots, np.full(len(roots), np.inf))
     size = max(8, min(128, BATCH_NUMBERS // problem.n_states**2))
-    while stack:
+    while len(waiting):
         if handled >= most or clock.over():
-            return Search(archive, join(stack + waived), handled)
-        batch, small = _within(_pop(stack, size), Steps.of(archive, budget, ends=ends), slack)
+            return Search(archive, join(waiting.rest() + waived), handled)
+        batch, small = _within(waiting.pop(size), Steps.of(archive, budget, ends=ends), slack)
         waived += [small] if len(small) else []
         handled += len(batch)
         archive, children = _expand(problem, archive, batch, budget, ends)
         if children is not None:
-            stack.append(children)
+            steps = Steps.of(archive, budget, ends=ends)
+            waiting.push(children, surviving(steps, *children.bounding()).max(axis=1, initial=-np.inf))
     return Search(archive, join(waived) if waived else None, handled)
+
+
+class Waiting:
+    """Open nodes: those that could beat a step by most come first, or else the deepest.
+
+    The former brings the gap down soonest, the latter keeps few nodes open; beyond `MOST_OPEN` it is always the latter.
+    """
+
+    def __init__(self, first: bool) -> None:
+        self.first = first
+        self.heap: list[tuple[float, int, Nodes, FloatArray]] = []
+        self.count = self.pushed = 0
+
+    def __len__(self) -> int:
+        return self.count
+
+    def push(self, nodes: Nodes, excess: FloatArray) -> None:
+        """Add nodes, with what each could beat a step by."""
+        order = np.argsort(excess, kind="stable")
+        self._add(nodes.take(order), excess[order])
+
+    def _add(self, nodes: Nodes, excess: FloatArray) -> None:
+        self.pushed += 1
+        self.count += len(nodes)
+        by_gain = self.first and self.count < MOST_OPEN
+        rank = -float(excess[-1]) if by_gain else -DEEP
+        heapq.heappush(self.heap, (rank, -self.pushed, nodes, excess))
+
+    def pop(self, size: int) -> Nodes:
+        """Up to `size` nodes, the first in line."""
+        taken: list[Nodes] = []
+        while self.heap and size > 0:
+            _, _, nodes, excess = heapq.heappop(self.heap)
+            self.count -= len(nodes)
+            if len(nodes) > size:
+                self._add(nodes.take(slice(0, len(nodes) - size)), excess[: len(nodes) - size])
+                nodes = nodes.take(slice(len(nodes) - size, None))
+            taken.append(nodes)
+            size -= len(nodes)
+        return join(taken)
+
+    def rest(self) -> list[Nodes]:
+        """Everything that waits."""
+        return [nodes for _, _, nodes, _ in self.heap]
 
 
 def _within(nodes: Nodes, steps: Steps, slack: float) -> tuple[Nodes, Nodes]:
     """Nodes worth opening, and those that could beat a step by no more than `slack`."""
-    excess = surviving(steps, nodes.total, nodes.price, nodes.low, nodes.high).max(axis=1, initial=-np.inf)
+    excess = surviving(steps, *nodes.bounding()).max(axis=1, initial=-np.inf)
     return nodes.take(excess > slack), nodes.take((excess > 0) & (excess <= slack))
-
-
-def _pop(stack: list[Nodes], size: int) -> Nodes:
-    taken: list[Nodes] = []
-    room = size
-    while stack and room > 0:
-        top = stack.pop()
-        if len(top) > room:
-            stack.append(top.take(slice(0, len(top) - room)))
-            top = top.take(slice(len(top) - room, None))
-        taken.append(top)
-        room -= len(top)
-    return join(taken)
 
 
 def _expand(
@@ -95,7 +131,7 @@ def _expand(
     if not len(nodes):
         return archive, None
     steps = Steps.of(archive, budget, ends=ends)
-    slack = surviving(steps, nodes.total, nodes.price, nodes.low, nodes.high).max(axis=1)
+    slack = surviving(steps, *nodes.bounding()).max(axis=1)
     family = family_of(problem, nodes.choice, nodes.price, nodes.tilt)
     parent, made = _Chain(problem, nodes, family, slack).run()
     if not len(parent):
@@ -151,7 +187,11 @@ class _Chain:
         return np.asarray(running[(branching | idle.any(axis=1)) & ~dead])
 
     def _price(self, running: IntArray) -> tuple[FloatArray, BoolArray]:
-        """(b, S) the smallest loss of an offered pair of each surely reached state; pairs beyond the slack go."""
+        """(b, S) how decisive each surely reached state is, by its best offered pair; pairs beyond the slack go.
+
+        Loss per visit times the root of the visits: by the loss alone, states that are hardly visited come first and
+        their combinations are all tried before anything that matters.
+        """
         problem = self.problem
         visits = sure_visits(problem, self.nodes.choice[running], self.fixed[running])
         reached = (visits > 1e-13) & ~self.fixed[running]
@@ -159,7 +199,8 @@ class _Chain:
         ruled_out = reached[:, problem.state] & (loss > self.slack[running, None]) & ~self.chosen[running]
         self.active[running] &= ~ruled_out
         self.offered[running] &= ~ruled_out
-        masked = np.where(self.offered[running], loss, np.inf)
+        rank = np.sqrt(visits)[:, problem.state] * self.losses[running]
+        masked = np.where(self.offered[running], rank, np.inf)
         return np.minimum.reduceat(masked, problem.first[:-1], axis=1), reached
 
     def _make(self, going: IntArray, state: IntArray) -> None:

@@ -25,6 +25,10 @@ class Nodes:
     def __len__(self) -> int:
         return len(self.price)
 
+    def bounding(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """What bounds a node, and between which numbers of changes: total, price, low, high."""
+        return self.total, self.price, self.low, self.high
+
     def take(self, index: IntArray | slice | BoolArray) -> Nodes:
         """Some of the nodes."""
         return Nodes(*(getattr(self, name)[index] for name in self.__dataclass_fields__))

@@ -117,8 +117,11 @@ def _search(
     budget: float | None,
     slack: float,
 ) -> Search:
-    """The edges of the hull in a few groups, which may run side by side, and what they find together."""
-    groups = min(len(roots), PARTS if problem.n_states >= 40 else 1)
+    """The edges of the hull in a few groups, which may run side by side, and what they find together.
+
+    Under a time limit there is one group, so that the widest steps everywhere get the time there is.
+    """
+    groups = min(len(roots), PARTS if problem.n_states >= 40 and clock.seconds is None else 1)
     most = effort.most(problem.n_states) // groups
     tasks = [
         (problem, archive, roots.take(part), clock, most, budget, slack)
@@ -182,7 +185,7 @@ def certified(
             reach[-1] = budget
         bounds = np.maximum(bounds, open_bounds(left, reach))
         bounds = np.minimum(bounds, np.maximum(hull.bound(reach), archive.returns[rows]))
-        excess = surviving(Steps.of(archive, budget, ends=ends), left.total, left.price, left.low, left.high)
+        excess = surviving(Steps.of(archive, budget, ends=ends), *left.bounding())
         gap = max(0.0, float(excess[:, -len(rows) :].max(initial=0.0))) / span_of(hull)
     return Solved(
         changes=archive.changes[rows],
