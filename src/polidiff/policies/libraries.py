@@ -75,19 +75,22 @@ class D3rlpyPolicy:
         return as_probabilities(actions, len(rows), output="action", n_actions=self.n_actions, what=self.what)
 
 
+def _declared_actions(model: Any, n_actions: int | None, what: str) -> int:
+    """How many actions a model has: by its own action space, else as the caller says."""
+    space = getattr(model, "action_space", None)
+    found = action_count(space, what) if space is not None else n_actions
+    if found is None:
+        raise InvalidPolicyError(f"{what} does not tell how many actions there are. Hint: as_policy(..., n_actions=)")
+    return found
+
+
 class RllibPolicy:
     """An RLlib module (new stack): the inputs of its categorical distribution, or the actions it infers."""
 
     def __init__(self, module: Any, n_actions: int | None = None) -> None:
         self.module = module
         self.what = f"RLlib {type(module).__name__}"
-        space = getattr(module, "action_space", None)
-        found = action_count(space, self.what) if space is not None else n_actions
-        if found is None:
-            raise InvalidPolicyError(
-                f"{self.what} does not tell how many actions there are. Hint: as_policy(..., n_actions=)"
-            )
-        self.n_actions: int = found
+        self.n_actions = _declared_actions(module, n_actions, self.what)
 
     def probabilities(self, states: Any) -> FloatArray:
         """Probabilities of the module's actions."""
@@ -116,13 +119,7 @@ class TianshouPolicy:
     def __init__(self, policy: Any, n_actions: int | None = None) -> None:
         self.policy = policy
         self.what = f"tianshou {type(policy).__name__}"
-        space = getattr(policy, "action_space", None)
-        found = action_count(space, self.what) if space is not None else n_actions
-        if found is None:
-            raise InvalidPolicyError(
-                f"{self.what} does not tell how many actions there are. Hint: as_policy(..., n_actions=)"
-            )
-        self.n_actions: int = found
+        self.n_actions = _declared_actions(policy, n_actions, self.what)
 
     def probabilities(self, states: Any) -> FloatArray:
         """Probabilities of the policy's actions."""
