@@ -2,7 +2,8 @@
 
 Regions are learned on half of the logged episodes and counted on the other half. Which regions an episode meets is
 read off the logged episodes themselves, because a log of features has no moves to follow the proposed policy in; the
-text says so.
+text says so. Where every episode is one decision there is nothing to follow: each region is a segment with verdicts of
+its own.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ import numpy as np
 from polidiff.divergence.record import Divergence, label_swaps
 from polidiff.evaluation.logged.behaviour import estimate_behaviour
 from polidiff.evaluation.logged.compare import compare_log
-from polidiff.evaluation.logged.footing import LOG, as_log_policy
+from polidiff.evaluation.logged.footing import LOG, as_log_policy, footing_of
 from polidiff.explanation.compose import ExplainOptions
 from polidiff.explanation.patching import patch_of
 from polidiff.explanation.quality import length_of, swap_accuracy
 from polidiff.explanation.regions import region_records
+from polidiff.explanation.segments import losing_segments, segments
 from polidiff.explanation.summary import features_seen, methods_record
 from polidiff.policies import top_actions
 from polidiff.records.arrays import IntArray
@@ -40,23 +42,33 @@ def explain_rows(log: Log, current: Any, proposed: Any, options: ExplainOptions)
     meetings, order = _meetings(divergence, where, len(described.regions))
     ids = tuple(f"S{int(np.flatnonzero(order == k)[0]) + 1}" for k in range(len(order)))
     regions = region_records(log, described, divergence, ids, None)
-    found = compare_log(log, current, proposed, level=options.level, seed=options.seed)
-    unsupported = float(found.unsupported[0])
-    episodes = log.check.episodes
-    told = tuple(Meeting(ids[k], *meetings[k]) for k in order)
-    support = Support(len(divergence.label), episodes, 1.0, unsupported)
-    sentence = Sentence(None, 1.0, (), 0.0, found.verdicts[0], support, meetings=told)
     by_id = {region.id: region for region in regions}
+    in_order = tuple(by_id[ids[k]] for k in order)
+    episodes = log.check.episodes
+    one_step = log.check.rows == episodes
+    members = [where == k for k in order] if one_step else []
+    everyone = np.ones(len(log.starts), dtype=np.bool_)
+    split = [region.rule for region in described.regions] if one_step else []
+    ground = footing_of(log, (current, proposed), split, seed=options.seed)
+    found = compare_log(
+        log, current, proposed, [everyone, *members], level=options.level, footing=ground, seed=options.seed
+    )
+    if members:
+        sentences = segments(in_order, members, found)
+    else:
+        support = Support(len(divergence.label), episodes, 1.0, float(found.unsupported[0]))
+        told = tuple(Meeting(ids[k], *meetings[k]) for k in order)
+        sentences = (Sentence(None, 1.0, (), 0.0, found.verdicts[0], support, meetings=told),)
     return Explanation(
-        regions=tuple(by_id[ids[k]] for k in order),
-        sentences=(sentence,),
+        regions=in_order,
+        sentences=sentences,
         changes=float(divergence.diverging.sum() / max(1, episodes)),
         outcomes=log.outcomes,
         verdicts=found.verdicts[0],
-        worse_off=(),
+        worse_off=losing_segments(sentences),
         tails=(),
         patch=patch_of(log, described, divergence),
-        quality=_quality(divergence, described, where, regions, sentence),
+        quality=_quality(divergence, described, where, regions, sentences),
         tradeoff=described.tradeoff,
         world=WorldSummary(
             "log",
@@ -65,7 +77,7 @@ def explain_rows(log: Log, current: Any, proposed: Any, options: ExplainOptions)
             {"rows": log.check.rows, "episodes": episodes},
         ),
         methods=methods_record(options, f"careful intervals from {episodes} logged episodes", found.family),
-        warnings=(READ_OFF, *found.warnings),
+        warnings=found.warnings if one_step else (READ_OFF, *found.warnings),
     )
 
 
@@ -101,7 +113,10 @@ def divergence_in_rows(log: Log, current: Any, proposed: Any, options: ExplainOp
 
 
 def _meetings(divergence: Divergence, where: IntArray, count: int) -> tuple[list[tuple[float, float]], IntArray]:
-    """Share of logged episodes that meet each region and when it is typically first met; regions in that order."""
+    """Share of logged episodes that meet each region and when it is typically first met; regions in that order.
+
+    Regions that are met at the same time follow each other by size.
+    """
     episodes = int(divergence.episode.max()) + 1 if len(divergence.episode) else 1
     result = []
     for k in range(count):
@@ -109,17 +124,22 @@ def _meetings(divergence: Divergence, where: IntArray, count: int) -> tuple[list
         met, at = np.unique(divergence.episode[inside], return_index=True)
         times = divergence.first[inside][at]
         result.append((len(met) / episodes, float(np.median(times)) if len(times) else float("inf")))
-    return result, np.argsort([first for _, first in result], kind="stable")
+    shares, firsts = (np.array([entry[column] for entry in result]) for column in (0, 1))
+    return result, np.lexsort((-shares, firsts))
 
 
 def _quality(
-    divergence: Divergence, described: Described, where: IntArray, regions: tuple[Region, ...], sentence: Sentence
+    divergence: Divergence,
+    described: Described,
+    where: IntArray,
+    regions: tuple[Region, ...],
+    sentences: tuple[Sentence, ...],
 ) -> Quality:
     rows = described.held_out if described.held_out.any() else np.ones(len(where), dtype=np.bool_)
     told = np.array([*(region.label for region in described.regions), 0])[where]
     truth = described.telling.label
     found = fidelity(told[rows], truth[rows], divergence.judged[rows])
-    unknown = [v for v in sentence.verdicts if v.direction == "unknown"]
+    unknown = [verdict.direction == "unknown" for sentence in sentences for verdict in sentence.verdicts]
     return Quality(
         precision=found.precision,
         recall=found.recall,
@@ -128,6 +148,6 @@ def _quality(
         completeness={},
         path_fidelity=None,
         path_distance=None,
-        length=length_of(regions, (sentence,)),
-        abstained=len(unknown) / max(1, len(sentence.verdicts)),
+        length=length_of(regions, sentences),
+        abstained=sum(unknown) / max(1, len(unknown)),
     )

@@ -40,9 +40,17 @@ def _headline(explanation: Explanation) -> list[str]:
         return ["The two policies act the same wherever either of them gets."]
     count = len(explanation.regions)
     regions = "one region" if count == 1 else f"{count} regions"
-    lines = [f"They differ in {regions}, in {number(explanation.changes, 3)} decisions per episode."]
+    lines = [f"They differ in {regions}, in {changes_text(explanation)}."]
     overall = verdicts_text(explanation.verdicts, explanation.outcomes)
     return [*lines, f"Over all starts: {overall}."] if overall else lines
+
+
+def changes_text(explanation: Explanation) -> str:
+    """How many decisions change: a share where every episode is one decision, else per episode."""
+    if explanation.world.one_step:
+        return f"{percent(explanation.changes)} of decisions"
+    count = number(explanation.changes, 3)
+    return f"{count} decision{'s' * (count != '1')} per episode"
 
 
 def sentence_text(explanation: Explanation, sentence: Sentence, *, figures: bool = True) -> str:
@@ -55,6 +63,8 @@ def sentence_text(explanation: Explanation, sentence: Sentence, *, figures: bool
         effect = verdicts_text(sentence.verdicts, explanation.outcomes)
         return f"{start}, only rare changes that no rule tells are met. They lead to {effect}."
     by_id = {region.id: region for region in explanation.regions}
+    if sentence.path and sentence.start == by_id[sentence.path[0]].rule and explanation.world.one_step:
+        return _segment_text(explanation, sentence, by_id[sentence.path[0]], figures=figures)
     if sentence.meetings:
         told = [
             f"in {percent(m.share)} of episodes, where {_place(by_id[m.region])}, {swap_text(by_id[m.region])}"
@@ -71,6 +81,14 @@ def sentence_text(explanation: Explanation, sentence: Sentence, *, figures: bool
         return f"{start}, {deeds} will lead to {effect};"
     share = f" ({percent(sentence.path_share)} of episodes)" if sentence.path and sentence.path_share < 0.995 else ""
     return f"{start}, {deeds}{share}. This leads to {effect}."
+
+
+def _segment_text(explanation: Explanation, sentence: Sentence, region: Region, *, figures: bool) -> str:
+    effect = verdicts_text(sentence.verdicts, explanation.outcomes, figures=figures)
+    return (
+        f"Where {rule_text(region.rule)} ({percent(sentence.share)} of decisions), {_do(region, paper=False)}. "
+        f"This leads to {effect}."
+    )
 
 
 def start_text(sentence: Sentence, *, paper: bool = False) -> str:
@@ -166,16 +184,18 @@ def _frontier_head(frontier: Frontier) -> list[str]:
 
 
 def _plan_rows(frontier: Frontier, limit: int = 20) -> list[str]:
-    unit = {"total": "changes, all starts", "states": "changed states", "rules": "changes per episode"}.get(
+    unit = {"total": "changes, all starts", "states": "changed states", "rules": "rules (changes)"}.get(
         frontier.unit, "changes per episode"
     )
     rows = [f"{unit:>20}  {'return':>10}  {'bound':>10}  change"]
     plans = list(frontier)
     shown = plans if len(plans) <= limit else [plans[round(k * (len(plans) - 1) / (limit - 1))] for k in range(limit)]
     for plan in shown:
+        cost = number(plan.changes)
+        if frontier.unit == "rules":
+            cost = f"{len(plan.rules)} ({cost})"
         rows.append(
-            f"{number(plan.changes):>20}  {number(plan.expected_return, 6):>10}  {number(plan.bound, 6):>10}  "
-            f"{plan_words(plan)}"
+            f"{cost:>20}  {number(plan.expected_return, 6):>10}  {number(plan.bound, 6):>10}  {plan_words(plan)}"
         )
     if len(shown) < len(plans):
         rows.append(f"({len(plans) - len(shown)} plans between these are not shown)")
@@ -218,6 +238,7 @@ def _notes(frontier: Frontier) -> list[str]:
 
 
 __all__ = [
+    "changes_text",
     "plan_words",
     "quality_text",
     "region_text",

@@ -198,6 +198,11 @@ class WorldSummary:
     features: tuple[Feature, ...]
     facts: Mapping[str, str | float | int]  # states, starts, horizon, restore mode, rows, episodes, …
 
+    @property
+    def one_step(self) -> bool:
+        """Whether every logged episode is a single decision."""
+        return self.kind == "log" and self.facts.get("rows") == self.facts.get("episodes")
+
 
 @dataclass(frozen=True)
 class Cell:

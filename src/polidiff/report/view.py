@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from polidiff.explanation.text import sentence_text
+from polidiff.explanation.text import changes_text, sentence_text
 from polidiff.explanation.words import number, rule_text, signed, swap_text
 from polidiff.explanation.words import percent as percent_text
 from polidiff.records.explanation import Explanation, Region, Sentence, Support, Verdict, WorseOff
@@ -159,10 +159,12 @@ def summary_cards(explanation: Explanation) -> tuple[Card, ...]:
     rules = len(explanation.regions)
     recovered = [share for share in explanation.quality.completeness.values() if share is not None]
     told = f"recovers {percent(min(recovered))} of the outcome differences" if recovered else "outcomes barely differ"
+    where = f"{rules} rule{'s' * (rules != 1)} say where"
+    one_step = explanation.world.one_step
     return (
-        Card(
-            "changed decisions per episode", number(explanation.changes), f"{rules} rule{'s' * (rules != 1)} say where"
-        ),
+        Card("of decisions change", percent(explanation.changes), where)
+        if one_step
+        else Card("changed decisions per episode", number(explanation.changes), where),
         Card("of the changed decisions described", percent(explanation.quality.recall), told),
     )
 
@@ -173,7 +175,7 @@ def headline(explanation: Explanation) -> str:
         return "The two policies act the same wherever it matters."
     rules = len(explanation.regions)
     what = "one rule tells" if rules == 1 else f"{rules} rules tell"
-    return f"{number(explanation.changes, 3)} decisions per episode change; {what} where."
+    return f"{changes_text(explanation)} change; {what} where."
 
 
 def sentence_views(explanation: Explanation) -> tuple[SentenceView, ...]:

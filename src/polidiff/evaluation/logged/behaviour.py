@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from polidiff.parallel import run_tasks
 from polidiff.policies import Policy, TablePolicy
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 
@@ -98,11 +99,13 @@ def _from_features(log: Log, fold: IntArray, seed: int) -> Behaviour:
     encode = fit_encoder(log.rows.states)
     x, actions = encode(log.rows.states), log.rows.actions
     rows = np.zeros((len(actions), log.n_actions))
-    for number in range(FOLDS):
-        held = fold == number
-        if held.any() and (~held).any():
-            rows[held] = _all_classes(_fit_classifier(x[~held], actions[~held], seed), x[held], log.n_actions)
-    policy = ClassifierPolicy(_fit_classifier(x, actions, seed), encode, log.n_actions)
+    held = [fold == number for number in range(FOLDS)]
+    split = [part for part in held if part.any() and not part.all()]
+    kept = [~part for part in split] + [np.ones(len(actions), dtype=np.bool_)]
+    fitted = run_tasks(_fit_classifier, [(x[part], actions[part], seed) for part in kept], what="who wrote the log")
+    for part, classifier in zip(split, fitted, strict=False):
+        rows[part] = _all_classes(classifier, x[part], log.n_actions)
+    policy = ClassifierPolicy(fitted[-1], encode, log.n_actions)
     return _behaviour(policy, rows, actions, "boosted trees, isotonic calibration, five folds by episode")
 
 
