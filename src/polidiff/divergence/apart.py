@@ -2,7 +2,8 @@
 
 Both actions are tried from copies of the same state under the same luck, up to eight times. The share of draws that
 land apart, or that pay at once a different amount of some outcome, is compared with the tolerance. One draw apart in
-eight exceeds the default tolerance, so most states need a single draw.
+eight exceeds the default tolerance, so most states need a single draw. Environments are copied one by one, at worst by
+playing an episode again up to the present: the work is bounded, and what was not compared counts as apart.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from polidiff.worlds.steppers import Step, Stepper
 
 SAME = 1e-9
 MOST_COMPARISONS = 4_000  # in environments that are copied one by one
+MOST_REPLAYED = 40_000  # steps made again to come back to a state, where environments cannot be copied
 
 
 class ApartTest:
@@ -29,6 +31,7 @@ class ApartTest:
         self.use_outcomes = use_outcomes
         self.asked = 0
         self.made = 0
+        self.replayed = 0
         self.restore_mode = "model" if world.is_model else "none"
         self._known: dict[tuple[int, int, int], bool] = {}
 
@@ -37,8 +40,13 @@ class ApartTest:
         """Share of comparisons that were made; the others are taken as apart."""
         return self.made / self.asked if self.asked else 1.0
 
-    def test(self, stepper: Stepper, running: IntArray, states: AnyArray, a: IntArray, b: IntArray) -> BoolArray:
-        """Whether actions `a` and `b` lead apart from the present states of the episodes `running`."""
+    def test(
+        self, stepper: Stepper, running: IntArray, states: AnyArray, time: IntArray, a: IntArray, b: IntArray
+    ) -> BoolArray:
+        """Whether actions `a` and `b` lead apart from the present states of the episodes `running`.
+
+        `time` (k,) tells how many decisions were made before, which a replay has to make again.
+        """
         self.asked += len(running)
         self.restore_mode = stepper.restore_mode
         if self.world.is_model:
@@ -47,12 +55,18 @@ class ApartTest:
         if np.issubdtype(states.dtype, np.integer) and states.size == len(states):
             return self._remembered(stepper, running, states, a, b)
         result = np.ones(len(running), dtype=np.bool_)
-        room = max(0, MOST_COMPARISONS - self.made)
-        few = np.arange(min(room, len(running)))
+        few = np.arange(self._affordable(time if stepper.restore_mode == "replay" else np.zeros_like(time)))
         if few.size:
             self.made += len(few)
             result[few] = self._compare(stepper, running[few], states[few], a[few], b[few])
         return result
+
+    def _affordable(self, replays: IntArray) -> int:
+        """How many episodes, from the first on, can still be compared, if a clone replays so many steps."""
+        cost = 2 * np.cumsum(replays[: max(0, MOST_COMPARISONS - self.made)])  # both actions, one draw
+        few = int(np.searchsorted(cost, MOST_REPLAYED - self.replayed, side="right"))
+        self.replayed += int(cost[few - 1]) if few else 0
+        return few
 
     def _remembered(self, stepper: Stepper, running: IntArray, states: AnyArray, a: IntArray, b: IntArray) -> BoolArray:
         keys = list(zip(states.ravel().astype(int).tolist(), a.tolist(), b.tolist(), strict=True))

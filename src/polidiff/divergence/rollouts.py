@@ -85,7 +85,7 @@ class _Splitter:
         self.offered = 0
         self.taken = 0
 
-    def meet(self, stepper: Stepper, running: IntArray, states: AnyArray) -> _Met:
+    def meet(self, stepper: Stepper, running: IntArray, states: AnyArray, time: IntArray) -> _Met:
         probabilities = [policy.probabilities(states) for policy in self.policies]
         a_b = top_actions(probabilities[0])
         a_e = top_actions(probabilities[1], prefer=a_b)
@@ -94,7 +94,9 @@ class _Splitter:
         differs = (a_b != a_e) | (np.abs(p_b - p_e) > self.options.policy_tolerance)
         swapped = np.flatnonzero(a_b != a_e)
         if swapped.size:
-            differs[swapped] = self.apart.test(stepper, running[swapped], states[swapped], a_b[swapped], a_e[swapped])
+            differs[swapped] = self.apart.test(
+                stepper, running[swapped], states[swapped], time[swapped], a_b[swapped], a_e[swapped]
+            )
         return _Met(states, a_b, a_e, p_b, p_e, differs)
 
     def play(self, branch: _Branch, *, share: float) -> list[_Branch]:
@@ -105,8 +107,9 @@ class _Splitter:
         states = np.array(stepper.states)[running]
         rng = np.random.default_rng((*self.seed, branch.depth, follows, 99))
         for time in range(self.world.horizon):
-            met = self.meet(stepper, running, states)
-            self.visits.add(met, branch.episode[running], branch.time[running] + time, branch.depth)
+            before = branch.time[running] + time
+            met = self.meet(stepper, running, states, before)
+            self.visits.add(met, branch.episode[running], before, branch.depth)
             split = np.flatnonzero(met.differs & (met.a_b != met.a_e))
             if branch.depth < self.options.max_splits:
                 self.offered += len(split)

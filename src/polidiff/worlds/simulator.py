@@ -72,7 +72,7 @@ class Simulator:
     @property
     def chunk(self) -> int:
         """How many episodes run side by side."""
-        return 8192 if self.is_model else 128
+        return 8192 if self.is_model else 512
 
     def stepper(self, count: int, seed: tuple[int, ...], info_keys: Sequence[str] = ()) -> Stepper:
         """`count` episodes at their start."""
