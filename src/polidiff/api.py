@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from polidiff.records.explanation import Explanation, FormScore
     from polidiff.records.plan import CheckResult, Frontier
 
+FEWEST_EPISODES = 100  # that judge outcomes, however few steps are allowed
+
 
 def evaluate(
     world: Any,
@@ -101,7 +103,6 @@ def _policy_for(world: Any, policy: Any) -> Any:
 
 def _evidence(world: Any, current: Any, proposed: Any, options: Any) -> Any:
     from polidiff.divergence import divergence_in_simulator, divergence_in_table
-    from polidiff.evaluation.evaluate import default_episodes
     from polidiff.evaluation.exact import ExactEvaluator
     from polidiff.explanation.compose import Evidence
     from polidiff.explanation.judge import judge_simulator, judge_table
@@ -114,16 +115,26 @@ def _evidence(world: Any, current: Any, proposed: Any, options: Any) -> Any:
         changes = float(ExactEvaluator(world, new).visits() @ np.where(world.absorbing, 0.0, changed))
         return Evidence(divergence_in_table(world, old, new, options.divergence), judged, judged, changes)
     divergence = divergence_in_simulator(world, current, proposed, options.divergence, seed=options.seed)
-    count = default_episodes(world)
-    forming = judge_simulator(world, current, proposed, episodes=max(500, count // 4), seed=(options.seed, 31))
+    count = _affordable_episodes(world, divergence, options.divergence.max_steps)
+    few = min(count, max(500, count // 4))
+    forming = judge_simulator(world, current, proposed, episodes=few, seed=(options.seed, 31))
     judged = judge_simulator(world, current, proposed, episodes=count, seed=(options.seed, 33))
-    return Evidence(divergence, forming, judged, _changes_met(world, current, proposed, options.seed))
+    return Evidence(divergence, forming, judged, _changes_met(world, current, proposed, min(count, 500), options.seed))
 
 
-def _changes_met(world: Any, current: Any, proposed: Any, seed: int) -> float:
+def _affordable_episodes(world: Any, divergence: Any, max_steps: int) -> int:
+    """How many paired episodes judge outcomes: in environments stepped one by one, what `max_steps` pays for."""
+    from polidiff.evaluation.evaluate import default_episodes
+
+    most = default_episodes(world)
+    length = np.count_nonzero(divergence.judged) / divergence.facts["episodes"]
+    return most if world.is_model else int(np.clip(max_steps / (2 * length), FEWEST_EPISODES, most))
+
+
+def _changes_met(world: Any, current: Any, proposed: Any, episodes: int, seed: int) -> float:
     from polidiff.worlds.rollouts import roll_out
 
-    played = roll_out(world, proposed, episodes=500, seed=(seed, 34), record=True, what="changed decisions")
+    played = roll_out(world, proposed, episodes=episodes, seed=(seed, 34), record=True, what="changed decisions")
     assert played.visits is not None
     top = top_actions(current.probabilities(played.visits.states))
     return float((top != played.visits.actions).sum() / len(played.lengths))
@@ -142,7 +153,7 @@ def improve(
     max_literals: int | None = None,
     moves: Any = "actions",
     fallback: str = "keep",
-    min_support: int | None = None,
+    min_support: float | None = None,
     keep: Any = (),
     freeze: Any = (),
     change_cost: Any = None,
@@ -153,7 +164,10 @@ def improve(
 ) -> Frontier:
     """The few changes that pay most, for every budget of changes, proven.
 
-    Without features `max_rules` means the number of changed states; in a simulator, of changed regions.
+    With `max_rules` and features a plan is a list of rules; without features it means the number of changed states, and
+    in a simulator with candidates the number of changed regions. `min_support` is a count (in a log, of records behind
+    a decision; in a simulator, of decisions played in a cell; in a table, of states behind a rule), or below 1 the
+    share of visits behind a rule.
     """
     check_level(level)
     check_count("seed", seed, least=0)
@@ -167,6 +181,20 @@ def improve(
 
         if unit != "expected":
             raise InvalidOptionError("unit='total' needs a table with equally likely starts; a simulator has none")
+        if max_rules is not None and candidates is None and world.has_features:
+            from polidiff.frontier.rule_plans.simulated import improve_simulator_with_rules
+
+            return improve_simulator_with_rules(
+                world,
+                current,
+                max_rules=max_rules,
+                max_conditions=max_conditions,
+                max_literals=max_literals,
+                moves=moves,
+                min_support=min_support,
+                explain=explain,
+                **common,
+            )
         cells = max_states if max_states is not None else max_rules
         options = CellOptions(budget=budget, max_cells=cells, **{**common, "freeze": tuple(freeze)})
         return improve_simulator(world, current, candidates, options, explain)
@@ -196,6 +224,7 @@ def improve(
             world,
             current,
             max_rules=max_rules,
+            min_support=min_support,
             explain=explain,
             **rule_options,
             **common,

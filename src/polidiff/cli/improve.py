@@ -23,7 +23,9 @@ improving = together(
     click.option("--max-literals", type=int, help="Most comparisons in all rules."),
     click.option("--moves", help="What a rule may do.  [default: actions]"),
     click.option("--fallback", help="What happens where a move is impossible.  [default: keep]"),
-    click.option("--min-support", type=int, help="Fewest records behind a change."),
+    click.option(
+        "--min-support", type=float, help="Fewest records behind a change, or (below 1) share of visits behind a rule."
+    ),
     click.option("--keep", multiple=True, metavar="GUARD", help='Such as "mortality<=current+0.01"; repeat.'),
     click.option(
         "--freeze", multiple=True, metavar="RULE", help='Never change where this holds, such as "map<55"; repeat.'

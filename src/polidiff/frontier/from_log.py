@@ -32,7 +32,7 @@ def improve_log(
     current: Any,
     candidates: Sequence[Any] | None,
     *,
-    min_support: int | None,
+    min_support: float | None,
     max_rules: int | None,
     explain: Callable[[Any, Any, Any], Explanation],
     **options: Any,
@@ -43,20 +43,20 @@ def improve_log(
             "improve from a log needs discrete states; this log has feature rows. Hint: add a column that numbers "
             "states or cells and pass state='column'"
         )
+    if max_rules is not None and log.has_features:
+        from polidiff.frontier.rule_plans.from_log import improve_log_with_rules
+
+        return improve_log_with_rules(
+            log, current, max_rules=max_rules, min_support=min_support, explain=explain, **options
+        )
     halves = choose_and_judge(log, (current,), seed=options.get("seed", 0))
-    least = MIN_SUPPORT if min_support is None else min_support
+    least = MIN_SUPPORT if min_support is None else int(min_support)
     model = supported_world(log, min_support=least, footing=halves.choosing)
     base = _base(model, halves, current)
     offered = None if candidates is None else [_base(model, halves, candidate) for candidate in candidates]
-    if max_rules is not None and model.has_features:
-        from polidiff.frontier.rule_plans import improve_with_rules
-
-        options = {k: v for k, v in options.items() if k in RULE_OPTIONS}
-        solved = improve_with_rules(model, base, max_rules=max_rules, **options)
-    else:
-        cells = options.pop("max_states", None)
-        options = {k: v for k, v in options.items() if k in TABLE_OPTIONS}
-        solved = improve_table(model, base, offered, max_states=max_rules if cells is None else cells, **options)
+    cells = options.pop("max_states", None)
+    options = {k: v for k, v in options.items() if k in TABLE_OPTIONS}
+    solved = improve_table(model, base, offered, max_states=max_rules if cells is None else cells, **options)
     level = float(options.get("level", 0.95))
     judged = [
         _judged(log, halves, plan, current, level, explain)
@@ -75,17 +75,6 @@ def improve_log(
 
 
 TABLE_OPTIONS = ("budget", "unit", "keep", "freeze", "change_cost", "gap", "time_limit", "level", "seed")
-RULE_OPTIONS = (
-    "max_conditions",
-    "max_literals",
-    "moves",
-    "fallback",
-    "freeze",
-    "gap",
-    "time_limit",
-    "level",
-    "seed",
-)
 
 
 def _base(model: Any, halves: Halves, policy: Any) -> Any:

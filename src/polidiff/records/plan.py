@@ -56,6 +56,7 @@ class Plan:
     applicable: float | None = None  # share of box visits where the moves are possible
     stability: float | None = None  # visit-weighted overlap of changed decisions over perturbed models
     adoption: tuple[AdoptionPoint, ...] = ()
+    gain: Interval | None = None  # return minus the current policy's, judged on other data; None where it is exact
     warnings: tuple[str, ...] = ()
     policy: Any = field(default=None, repr=False, metadata={"json": False})
     _explain: Callable[[], Explanation] | None = field(default=None, repr=False, metadata={"json": False})

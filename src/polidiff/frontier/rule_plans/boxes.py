@@ -38,6 +38,19 @@ class Found:
 
 
 @dataclass(frozen=True, eq=False)
+class Support:
+    """What must stand behind a box: weights of the free states that sum to at least `least` in it."""
+
+    weight: FloatArray  # (n,)
+    least: float
+
+    @property
+    def enough(self) -> float:
+        """`least`, less what rounding may take."""
+        return self.least * (1 - 1e-6)
+
+
+@dataclass(frozen=True, eq=False)
 class BoxFinder:
     """The cells of the free states as an indicator matrix."""
 
@@ -45,15 +58,16 @@ class BoxFinder:
     sizes: IntArray  # (d,)
     width: int
     indicator: AnyArray  # (n, d · width) float32
+    support: Support | None = None
 
     @classmethod
-    def of(cls, cells: Cells, states: IntArray) -> BoxFinder:
+    def of(cls, cells: Cells, states: IntArray, support: Support | None = None) -> BoxFinder:
         """A finder over some of the states."""
         codes, width = cells.codes[states], int(cells.sizes.max())
         n, d = codes.shape
         indicator = np.zeros((n, d * width), dtype=np.float32)
         indicator[np.arange(n)[:, None], codes + np.arange(d) * width] = 1.0
-        return cls(codes, cells.sizes, width, indicator)
+        return cls(codes, cells.sizes, width, indicator, support)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +116,7 @@ def _grow(
     first, last, total, positive, share = _intervals(finder, weights, nodes)
     literals = _literals(finder, nodes, first, last)
     useful = (last >= first) & ((first > nodes.first[:, None]) | (last < nodes.last[:, None])) & (positive > 0)
+    useful &= _enough(finder, nodes, first, last)
     worth = np.where(useful, total - cost * literals, -np.inf)
     purity = positive / np.maximum(2 * positive - total, 1e-30) / share[:, None, None]
     rich = np.where(useful, positive * np.log(np.maximum(purity, 1e-9)) + worth, -np.inf)
@@ -150,6 +165,15 @@ def _intervals(finder: BoxFinder, weights: AnyArray, nodes: _Nodes) -> tuple[Any
     last = np.minimum(np.stack(highs, axis=1), nodes.last[:, None])
     total, positive = _sums(both, first, last), _sums(plus, first, last)
     return first, last, total, positive, np.maximum(P / np.maximum(P + N, 1e-30), 1e-30)
+
+
+def _enough(finder: BoxFinder, nodes: _Nodes, first: IntArray, last: IntArray) -> BoolArray:
+    """(N, 5, d) where the box keeps enough behind it."""
+    if finder.support is None:
+        return np.ones(first.shape, dtype=np.bool_)
+    weight = (nodes.cover * finder.support.weight).astype(np.float32) @ finder.indicator
+    behind = _sums(weight.reshape(len(weight), len(finder.sizes), finder.width), first, last)
+    return np.asarray(behind >= finder.support.enough)
 
 
 def _sums(histogram: AnyArray, first: IntArray, last: IntArray) -> AnyArray:

@@ -3,67 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from polidiff._version import __version__
-from polidiff.errors import InfeasibleError, InvalidOptionError, UnboundedReturnError
+from polidiff.errors import InfeasibleError, UnboundedReturnError
 from polidiff.evaluation.exact import ExactEvaluator, policy_table
 from polidiff.evaluation.optimum import best_policy
 from polidiff.frontier.clock import Clock
+from polidiff.frontier.rule_plans.boxes import Support
 from polidiff.frontier.rule_plans.cells import make_cells
-from polidiff.frontier.rule_plans.certificate import certify
-from polidiff.frontier.rule_plans.lists import Problem, Scored
+from polidiff.frontier.rule_plans.certificate import Bound, certify
+from polidiff.frontier.rule_plans.lists import Problem, RuleList, Scored
 from polidiff.frontier.rule_plans.model import choice_model
-from polidiff.frontier.rule_plans.moves import Fallback, Move, resolve_moves
+from polidiff.frontier.rule_plans.moves import resolve_moves
 from polidiff.frontier.rule_plans.plan import Frame, keeping, make_plan
-from polidiff.frontier.rule_plans.search import Landmarks, SearchOptions, landmarks, search
+from polidiff.frontier.rule_plans.request import Request
+from polidiff.frontier.rule_plans.search import Landmarks, landmarks, search
 from polidiff.frontier.rule_plans.seeds import admissible, baselines, imitations
 from polidiff.frontier.rule_plans.stability import overlaps
 from polidiff.frontier.setting import frozen_states, guard_limits
 from polidiff.frontier.table import summary
 from polidiff.progress import report
+from polidiff.records.arrays import FloatArray
 from polidiff.records.explanation import Methods
 from polidiff.records.plan import Frontier, Plan
 from polidiff.worlds.tabular import TabularMDP
 
-
-@dataclass(frozen=True)
-class Request:
-    """What was asked for, checked."""
-
-    max_rules: int
-    max_conditions: int = 3
-    max_literals: int | None = None
-    moves: str | Sequence[Move] = "actions"
-    fallback: Fallback = "keep"
-    keep: Any = ()
-    freeze: Any = ()
-    cuts: int = 63
-    gap: float = 1e-3
-    time_limit: float | None = None
-    node_limit: int | None = None
-    stability: int = 0
-    level: float = 0.95
-    seed: int = 0
-    search: SearchOptions | None = None
-    explain: Callable[..., Any] | None = None
-
-    def __post_init__(self) -> None:
-        for name, least in (("max_rules", 0), ("max_conditions", 1), ("cuts", 1), ("stability", 0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-                raise InvalidOptionError(f"{name} must be a whole number of at least {least}; got {value!r}")
-        for name in ("max_literals", "node_limit"):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, (int, np.integer)) or value < 0):
-                raise InvalidOptionError(f"{name} must be None or a whole number of at least 0; got {value!r}")
-        if not (isinstance(self.gap, (int, float)) and 0 <= self.gap < np.inf):
-            raise InvalidOptionError(f"gap must be a number of at least 0; got {self.gap!r}")
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise InvalidOptionError(f"time_limit must be None or seconds above 0; got {self.time_limit!r}")
+STOPPED = "stopped by the time limit"
 
 
 def improve_with_rules(world: TabularMDP, current: Any, *, max_rules: int, **options: Any) -> Frontier:
@@ -86,10 +54,15 @@ def improve_with_rules(world: TabularMDP, current: Any, *, max_rules: int, **opt
         What a rule may prescribe; "keep" is always among it, for exceptions.
     fallback : {"keep", "nearest"}
         Where a move is impossible the rule does not act, or the nearest offered level is taken.
+    min_support : int or float, optional
+        Least that a rule must speak about: a whole number counts states of its box in which something can be chosen, a
+        share below 1 is of the current policy's visits that fall on these.
     keep : guards
         Outcomes that a plan must keep, such as ``"mortality<=current"``; bounds hold with or without them.
     freeze : conditions, rules or mask
         Where nothing may change.
+    offered : array (S, A) of bool, optional
+        Which actions rules may prescribe where, besides what the world allows; the current policy may do others.
     cuts : int
         Cells of a many-valued feature; features of few values are cut everywhere.
     gap : float
@@ -120,24 +93,71 @@ def improve_with_rules(world: TabularMDP, current: Any, *, max_rules: int, **opt
     marks = landmarks(problem)
     report("rules", 0.0, f"ceiling of these moves: {marks.ceiling:.6g}")
     copies = imitations(problem, marks, request.max_rules, request.seed) if request.max_rules else {}
+    best = _searched(problem, marks, copies, request, clock)
+    proofs = certify(problem, marks, best, gap=request.gap, nodes=request.node_limit, clock=clock)
+    _check_feasible(proofs, request)
+    return _frontier(world, current, request, problem, marks, copies, proofs, stopped=clock.stopped)
+
+
+def _problem(world: TabularMDP, current: Any, request: Request) -> Problem:
+    table = policy_table(world, current)
+    visits = ExactEvaluator(world, table).visits()
+    cells = make_cells(world, visits, cuts=request.cuts)
+    frozen = frozen_states(world, request.freeze)
+    moves = resolve_moves(
+        world, table, request.moves, fallback=request.fallback, frozen=frozen, offered=request.offered
+    )
+    keeps = keeping(world, guard_limits(world, table, request.keep))
+    model = choice_model(world, moves)
+    support = _support(request.min_support, visits)
+    kept = None if support is None else Support(support.weight[model.states], support.least)
+    return Problem.of(moves, cells, model, request.max_conditions, request.max_literals, keeps, kept)
+
+
+def _support(least: float | None, visits: FloatArray) -> Support | None:
+    """What a box needs behind it, in weights of all states (S,)."""
+    if least is None:
+        return None
+    if least < 1:
+        return Support(visits / visits.sum(), least)
+    return Support(np.ones(len(visits)), least)
+
+
+def _searched(
+    problem: Problem, marks: Landmarks, copies: dict[str, list[RuleList]], request: Request, clock: Clock
+) -> tuple[Scored, ...]:
+    """The best list found of each size, from lists by imitation on; at most three fifths of the time go here."""
     seeds = [admissible(problem, marks, rules) for lists in copies.values() for rules in lists]
     hunt = clock.share(0.6)
     best = search(problem, marks, request.max_rules, seeds=seeds, options=request.search, clock=hunt)
-    proofs = certify(problem, marks, best, gap=request.gap, nodes=request.node_limit, clock=clock)
-    best = tuple(proof.best for proof in proofs)
-    _check_feasible(best, request)
+    clock.stopped |= hunt.stopped
+    return best
+
+
+def _check_feasible(proofs: Sequence[Bound], request: Request) -> None:
+    if not any(np.isfinite(proof.best.expected_return) for proof in proofs):
+        raise InfeasibleError(
+            f"no plan of at most {request.max_rules} rules was found that keeps {', '.join(map(str, request.keep))}. "
+            "Hint: loosen the guard, or allow more rules"
+        )
+
+
+def _frontier(
+    world: TabularMDP,
+    current: Any,
+    request: Request,
+    problem: Problem,
+    marks: Landmarks,
+    copies: dict[str, list[RuleList]],
+    proofs: Sequence[Bound],
+    *,
+    stopped: bool,
+) -> Frontier:
     frame, warnings = _frame(world, current, problem, marks, request.explain)
-    rng = np.random.default_rng(request.seed)
-    stable = overlaps(world, problem, best, draws=request.stability, rng=rng)
-    limits = ("stopped by the time limit",) if hunt.stopped or clock.stopped else ()
-    plans = [
-        make_plan(frame, scored, proof.value, stability=stable[k], warnings=limits)
-        for k, (scored, proof) in enumerate(zip(best, proofs, strict=True))
-        if np.isfinite(scored.expected_return)
-        and (k == 0 or scored.expected_return > best[k - 1].expected_return + marks.tolerance)
-    ]
+    limits = (STOPPED,) if stopped else ()
+    plans = _plans(frame, request, marks, proofs, limits)
     return Frontier(
-        plans=tuple(plans),
+        plans=plans,
         hull=(),
         baselines=baselines(problem, marks, copies, request.max_rules),
         ledger=None,
@@ -147,29 +167,26 @@ def improve_with_rules(world: TabularMDP, current: Any, *, max_rules: int, **opt
         current_return=marks.current.expected_return,
         optimum=marks.ceiling,
         world=summary(world),
-        methods=_methods(request),
+        methods=Methods("plain", request.level, 0.0, 0.0, request.seed, 0, "exact", {"polidiff": __version__}),
         warnings=(*warnings, *limits),
-        stats=_stats(problem, marks, frame, proofs, plans),
+        stats=_stats(problem, marks, frame, proofs),
         context=problem,
     )
 
 
-def _problem(world: TabularMDP, current: Any, request: Request) -> Problem:
-    table = policy_table(world, current)
-    visits = ExactEvaluator(world, table).visits()
-    cells = make_cells(world, visits, cuts=request.cuts)
-    frozen = frozen_states(world, request.freeze)
-    moves = resolve_moves(world, table, request.moves, fallback=request.fallback, frozen=frozen)
-    keeps = keeping(world, guard_limits(world, table, request.keep))
-    return Problem.of(moves, cells, choice_model(world, moves), request.max_conditions, request.max_literals, keeps)
-
-
-def _check_feasible(best: Sequence[Scored], request: Request) -> None:
-    if not any(np.isfinite(scored.expected_return) for scored in best):
-        raise InfeasibleError(
-            f"no plan of at most {request.max_rules} rules was found that keeps {', '.join(map(str, request.keep))}. "
-            "Hint: loosen the guard, or allow more rules"
-        )
+def _plans(
+    frame: Frame, request: Request, marks: Landmarks, proofs: Sequence[Bound], limits: tuple[str, ...]
+) -> tuple[Plan, ...]:
+    """A plan for every number of rules that gains over fewer."""
+    best = [proof.best for proof in proofs]
+    rng = np.random.default_rng(request.seed)
+    stable = overlaps(frame.world, frame.problem, best, draws=request.stability, rng=rng)
+    return tuple(
+        make_plan(frame, scored, proof.value, stability=stable[k], warnings=limits)
+        for k, (scored, proof) in enumerate(zip(best, proofs, strict=True))
+        if np.isfinite(scored.expected_return)
+        and (k == 0 or scored.expected_return > best[k - 1].expected_return + marks.tolerance)
+    )
 
 
 def _frame(
@@ -183,9 +200,7 @@ def _frame(
         return Frame(world, current, problem, now, marks.ceiling, marks.span, explain), (warning,)
 
 
-def _stats(
-    problem: Problem, marks: Landmarks, frame: Frame, proofs: Sequence[Any], plans: Sequence[Plan]
-) -> dict[str, float | int | str]:
+def _stats(problem: Problem, marks: Landmarks, frame: Frame, proofs: Sequence[Bound]) -> dict[str, float | int | str]:
     return {
         "ceiling of the moves": marks.ceiling,
         "optimum of all actions": frame.optimum,
@@ -197,7 +212,3 @@ def _stats(
         **{f"bound with {k} rules from": proof.how for k, proof in enumerate(proofs)},
         **{f"bound with {k} rules on the cuts": p.on_cuts for k, p in enumerate(proofs) if p.on_cuts is not None},
     }
-
-
-def _methods(request: Request) -> Methods:
-    return Methods("plain", request.level, 0.0, 0.0, request.seed, 0, "exact", {"polidiff": __version__})

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from polidiff.frontier.rule_plans.boxes import BoxFinder
+from polidiff.frontier.rule_plans.boxes import BoxFinder, Support
 from polidiff.frontier.rule_plans.cells import Box, Cells
 from polidiff.frontier.rule_plans.model import ChoiceModel
 from polidiff.frontier.rule_plans.moves import MoveSet
@@ -56,12 +56,13 @@ class Problem:
         max_conditions: int,
         max_literals: int | None,
         feasible: Callable[[Problem, RuleList], bool] | None = None,
+        support: Support | None = None,
     ) -> Problem:
         """The problem for given parts."""
         choice = moves.choice[:, model.states]
         at = np.broadcast_to(np.arange(model.size), choice.shape)
         row = np.where(choice >= 0, model.row_of[at, np.maximum(choice, 0)], -1)
-        finder = BoxFinder.of(cells, model.states)
+        finder = BoxFinder.of(cells, model.states, support)
         return cls(moves, cells, model, finder, row, max_conditions, max_literals, feasible)
 
     @property
@@ -97,9 +98,14 @@ class Problem:
         """Comparisons that a reader makes."""
         return sum(self.cells.literals(box) for _, box in rules)
 
+    def supported(self, box: Box) -> bool:
+        """Whether enough stands behind a box."""
+        support = self.finder.support
+        return support is None or float(support.weight[self.covers(box)].sum()) >= support.enough
+
     def admits(self, rules: RuleList) -> bool:
-        """Whether the rules are short enough."""
-        if any(len(box) > self.max_conditions for _, box in rules):
+        """Whether the rules are short enough and speak about enough."""
+        if any(len(box) > self.max_conditions or not self.supported(box) for _, box in rules):
             return False
         return self.max_literals is None or self.literals(rules) <= self.max_literals
 

@@ -93,13 +93,18 @@ def resolve_moves(
     *,
     fallback: Fallback = "keep",
     frozen: BoolArray | None = None,
+    offered: BoolArray | None = None,
 ) -> MoveSet:
-    """The choice of every move in every state; "keep" is always among the moves."""
+    """The choice of every move in every state; "keep" is always among the moves.
+
+    `offered` (S, A) says which actions a rule may prescribe where, besides what the world allows.
+    """
     listed = _listed(world, moves)
+    may = world.allowed if offered is None else world.allowed & offered
     top = top_actions(current)
     sure = current.max(axis=1) > 1 - 1e-12
     open_ = ~world.absorbing if frozen is None else ~(world.absorbing | frozen)
-    rows = [_targets(world, move, top, fallback) for move in listed]
+    rows = [_targets(world, move, top, fallback, may) for move in listed]
     choice = np.stack([np.where(open_, row, -1) for row in rows])
     if isinstance(moves, str):
         some = np.flatnonzero((choice >= 0).any(axis=1))
@@ -144,42 +149,42 @@ def _level_moves(world: TabularMDP) -> list[Move]:
     return [Move.level(c, level) for c in components for level in levels[c]]
 
 
-def _targets(world: TabularMDP, move: Move, top: IntArray, fallback: Fallback) -> IntArray:
+def _targets(world: TabularMDP, move: Move, top: IntArray, fallback: Fallback, may: BoolArray) -> IntArray:
     if fallback not in ("keep", "nearest"):
         raise InvalidOptionError(f"fallback must be 'keep' or 'nearest'; got {fallback!r}")
     if move.action_name is not None:
-        return _action_targets(world, move.action_name, fallback)
-    return _component_targets(world, move, top, fallback)
+        return _action_targets(world, move.action_name, fallback, may)
+    return _component_targets(world, move, top, fallback, may)
 
 
-def _action_targets(world: TabularMDP, name: str, fallback: Fallback) -> IntArray:
+def _action_targets(world: TabularMDP, name: str, fallback: Fallback, may: BoolArray) -> IntArray:
     names = [action.name for action in world.actions]
     if name not in names:
         raise InvalidOptionError(f"no action is called {name!r}; the actions are {', '.join(names[:12])}")
     index = names.index(name)
-    exact = np.where(world.allowed[:, index], index, -1)
+    exact = np.where(may[:, index], index, -1)
     if fallback == "keep" or not world.actions[index].levels:
         return exact
     levels = np.array([list(action.levels.values()) for action in world.actions])
     distance = np.abs(levels - levels[index]).sum(axis=1)
-    return _nearest(world, np.broadcast_to(distance, world.allowed.shape), world.allowed)
+    return _nearest(np.broadcast_to(distance, may.shape), may)
 
 
-def _component_targets(world: TabularMDP, move: Move, top: IntArray, fallback: Fallback) -> IntArray:
+def _component_targets(world: TabularMDP, move: Move, top: IntArray, fallback: Fallback, may: BoolArray) -> IntArray:
     level, same = _component(world, str(move.component), top)
     now = level[top]
-    offered = world.allowed & same
+    offered = may & same
     if move.direction:
         ahead = (level[None, :] - now[:, None]) * move.direction
         distance = np.where(ahead > 0, ahead, np.inf)
-        best = _nearest(world, distance, offered & (ahead > 0))
+        best = _nearest(distance, offered & (ahead > 0))
         return np.where(best < 0, top, best) if fallback == "nearest" else best
     distance = np.abs(level[None, :] - _wanted_levels(world, move)[:, None])
-    exact = _nearest(world, distance, offered & (distance < 1e-9))
+    exact = _nearest(distance, offered & (distance < 1e-9))
     if fallback == "keep":
         return exact
     moved = 1e-6 * np.abs(level[None, :] - now[:, None])  # of two equally near levels, the one nearer to now
-    return _nearest(world, distance + moved, offered)
+    return _nearest(distance + moved, offered)
 
 
 def _component(world: TabularMDP, component: str, top: IntArray) -> tuple[FloatArray, BoolArray]:
@@ -207,7 +212,7 @@ def _wanted_levels(world: TabularMDP, move: Move) -> FloatArray:
         ) from None
 
 
-def _nearest(world: TabularMDP, distance: FloatArray, offered: BoolArray) -> IntArray:
+def _nearest(distance: FloatArray, offered: BoolArray) -> IntArray:
     ranked = np.where(offered, distance, np.inf)
     best = ranked.argmin(axis=1)
     return np.where(np.isfinite(ranked.min(axis=1)), best, -1).astype(np.int64)

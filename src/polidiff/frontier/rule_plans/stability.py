@@ -85,7 +85,10 @@ def _return(world: TabularMDP, table: FloatArray) -> float:
 def _again(world: TabularMDP, problem: Problem) -> Problem:
     cells: Cells = problem.cells
     model = choice_model(world, problem.moves)
-    return Problem.of(problem.moves, cells, model, problem.max_conditions, problem.max_literals, problem.feasible)
+    return Problem.of(
+        problem.moves, cells, model, problem.max_conditions, problem.max_literals, problem.feasible,
+        problem.finder.support,
+    )  # fmt: skip
 
 
 def _overlap(current: FloatArray, one: FloatArray, other: FloatArray, visits: FloatArray) -> float | None:

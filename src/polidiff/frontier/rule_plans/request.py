@@ -1,0 +1,68 @@
+"""What is asked of rule plans, checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polidiff.errors import InvalidOptionError
+from polidiff.frontier.rule_plans.moves import Fallback, Move
+from polidiff.frontier.rule_plans.search import SearchOptions
+from polidiff.records.arrays import BoolArray
+
+
+@dataclass(frozen=True)
+class Request:
+    """Limits on plans, and how hard to look for them."""
+
+    max_rules: int
+    max_conditions: int = 3
+    max_literals: int | None = None
+    moves: str | Sequence[Move] = "actions"
+    fallback: Fallback = "keep"
+    min_support: float | None = None
+    keep: Any = ()
+    freeze: Any = ()
+    offered: BoolArray | None = None  # (S, A) actions that rules may prescribe, besides what the world allows
+    cuts: int = 63
+    gap: float = 1e-3
+    time_limit: float | None = None
+    node_limit: int | None = None
+    stability: int = 0
+    level: float = 0.95
+    seed: int = 0
+    search: SearchOptions | None = None
+    explain: Callable[..., Any] | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("max_rules", 0), ("max_conditions", 1), ("cuts", 1), ("stability", 0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+                raise InvalidOptionError(f"{name} must be a whole number of at least {least}; got {value!r}")
+        for name in ("max_literals", "node_limit"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, (int, np.integer)) or value < 0):
+                raise InvalidOptionError(f"{name} must be None or a whole number of at least 0; got {value!r}")
+        if not (isinstance(self.gap, (int, float)) and 0 <= self.gap < np.inf):
+            raise InvalidOptionError(f"gap must be a number of at least 0; got {self.gap!r}")
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise InvalidOptionError(f"time_limit must be None or seconds above 0; got {self.time_limit!r}")
+        check_support(self.min_support)
+
+
+def check_support(value: Any) -> None:
+    """A share below 1, or a count of at least 1, or nothing.
+
+    >>> check_support(0.05), check_support(20), check_support(None)
+    (None, None, None)
+    """
+    if value is None:
+        return
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not (number and (0 < value < 1 or (value >= 1 and value % 1 == 0))):
+        raise InvalidOptionError(
+            f"min_support must be a whole number of at least 1 (a count) or a share below 1; got {value!r}"
+        )

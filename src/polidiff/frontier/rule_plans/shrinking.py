@@ -1,0 +1,91 @@
+r"""Rows of an estimated table, shrunk towards the mean row of their state.
+
+.. math:: \tilde P(s' \mid s, a) = \frac{n(s, a)\, \hat P(s' \mid s, a) + \tau\, \hat P(s' \mid s)}{n(s, a) + \tau}
+
+A search over many plans finds the rows that are good by luck; a shrunk row is only as far from its state's other rows
+as its count supports. Rewards and outcomes shrink alike. The strength :math:`\tau` is the one under which each logged
+move is most probable given all the others of the log (leave one out).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from scipy import sparse
+
+from polidiff.evaluation.logged.counts import Edges
+from polidiff.records.arrays import FloatArray
+from polidiff.worlds.tabular import TabularMDP
+
+STRENGTHS = (1.0, 3.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 2000.0)
+
+
+def best_strength(edges: Edges, strengths: tuple[float, ...] = STRENGTHS) -> float:
+    """The strength with the largest leave-one-out likelihood of the logged moves."""
+    return max(strengths, key=lambda strength: left_out_likelihood(edges, strength))
+
+
+def left_out_likelihood(edges: Edges, strength: float) -> float:
+    """Mean logarithm of the chance that each move has under the shrunk rows of all other moves.
+
+    Moves that nothing else in their state foretells are left out: no strength makes them possible.
+    """
+    width = edges.n_states + 1
+    links, link = np.unique(edges.state * width + edges.to, return_inverse=True)
+    of_state = np.bincount(link, edges.count, len(links))[link] - 1
+    state = edges.state_visits[edges.state] - 1
+    pair = edges.pair_visits[edges.row] - 1
+    told = of_state > 0
+    mean = of_state[told] / state[told]
+    chance = (np.maximum(edges.count[told] - 1, 0) + strength * mean) / (pair[told] + strength)
+    return float(edges.count[told] @ np.log(chance) / edges.count[told].sum())
+
+
+def shrunk(world: TabularMDP, visits: FloatArray, strength: float) -> TabularMDP:
+    """The table with the rows of pairs seen `visits` (S, A) times drawn towards their state's mean row."""
+    seen = np.zeros((world.n_states, world.n_actions))
+    seen[: len(visits)] = visits
+    total = seen.sum(axis=1, keepdims=True)
+    share = np.where(total > 0, seen / np.maximum(total, 1.0), 0.0)
+    own = np.where(seen > 0, seen / (seen + strength), 1.0)
+
+    def drawn(table: FloatArray) -> FloatArray:
+        mean = (share * np.where(seen > 0, table, 0.0)).sum(axis=1, keepdims=True)
+        return np.where(seen > 0, own * table + (1 - own) * mean, table)
+
+    return TabularMDP(
+        _shrunk_moves(world, share, own),
+        drawn(world.rewards),
+        world.initial,
+        absorbing=world.absorbing,
+        actions=world.actions,
+        states=world.states,
+        features=world.features,
+        feature_names=world.feature_names if world.has_features else None,
+        allowed=world.allowed,
+        discount=world.discount,
+        outcomes=[
+            replace(outcome, of=drawn(world.outcome_table(outcome)))
+            for outcome in world.outcomes
+            if outcome.name != world.return_outcome.name
+        ],
+        return_name=world.return_outcome.name,
+        include_return=any(outcome.name == world.return_outcome.name for outcome in world.outcomes),
+    )
+
+
+def _shrunk_moves(world: TabularMDP, share: FloatArray, own: FloatArray) -> list[sparse.csr_array]:
+    n_states, n_actions = share.shape
+    flat = np.arange(n_states * n_actions).reshape(n_states, n_actions)
+    pick = sparse.csr_array(
+        (share.ravel(), (np.repeat(np.arange(n_states), n_actions), flat.ravel())), shape=(n_states, share.size)
+    )
+    mean = sparse.csr_array(pick @ world.transitions)
+    return [
+        sparse.csr_array(
+            sparse.diags_array(own[:, action]) @ world.transitions[action::n_actions]
+            + sparse.diags_array(1 - own[:, action]) @ mean
+        )
+        for action in range(n_actions)
+    ]
