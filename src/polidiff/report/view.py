@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 from polidiff.explanation.text import changes_text, sentence_text
 from polidiff.explanation.words import number, rule_text, signed, swap_text
 from polidiff.explanation.words import percent as percent_text
-from polidiff.records.explanation import Explanation, Region, Sentence, Support, Verdict, WorseOff
+from polidiff.records.explanation import Explanation, Region, Sentence, Support, Verdict, WorldSummary, WorseOff
 from polidiff.records.interval import Interval
 from polidiff.records.outcome import Outcome
 
@@ -158,7 +158,9 @@ def summary_cards(explanation: Explanation) -> tuple[Card, ...]:
     """How much changes, and how much of it the text tells."""
     rules = len(explanation.regions)
     recovered = [share for share in explanation.quality.completeness.values() if share is not None]
-    told = f"recovers {percent(min(recovered))} of the outcome differences" if recovered else "outcomes barely differ"
+    told = "outcomes barely differ" if explanation.quality.completeness else "counted where no rule was learned"
+    if recovered:
+        told = f"recovers {percent(min(recovered))} of the outcome differences"
     where = f"{rules} rule{'s' * (rules != 1)} say where"
     one_step = explanation.world.one_step
     return (
@@ -188,7 +190,7 @@ def sentence_views(explanation: Explanation) -> tuple[SentenceView, ...]:
             sentence.share,
             tuple((region, swaps.get(region, "")) for region in sentence.path),
             tuple(chip_of(verdict, explanation.outcomes) for verdict in sentence.verdicts),
-            support_text(sentence.support, explanation.world.kind),
+            support_text(sentence.support, explanation.world),
             tuple(_sentence_notes(sentence)),
         )
         for place, sentence in enumerate(explanation.sentences, start=1)
@@ -204,10 +206,12 @@ def _sentence_notes(sentence: Sentence) -> Iterable[str]:
         yield f"{meeting.region} is first met after {number(meeting.first, 2)} decisions"
 
 
-def support_text(support: Support, kind: str) -> str:
+def support_text(support: Support, world: WorldSummary) -> str:
     """What stands behind a region or a sentence, in words."""
-    episodes = "starts" if kind == "table" else "episodes"
+    episodes = "starts" if world.kind == "table" else "episodes"
     parts = [_count(support.episodes, episodes), _count(support.states, "states")]
+    if world.one_step:
+        parts = [_count(support.episodes, "decisions")]
     if support.unsupported:
         parts.append(f"{percent(support.unsupported)} of its visits beyond the log")
     return ", ".join(parts)
@@ -265,7 +269,7 @@ def regions_table(explanation: Explanation) -> Table:
             region_where(region),
             swap_text(region, short=True),
             percent(region.support.share),
-            support_text(region.support, explanation.world.kind),
+            support_text(region.support, explanation.world),
             percent(region.precision),
             percent(region.recall),
         )

@@ -61,7 +61,7 @@ def _explanation_charts(record: Explanation) -> dict[str, Any]:
         "regions": (regions.regions_chart, bool(record.pictures)),
         "graph": (paths.graph_chart, bool(record.graph)),
         "outcomes": (outcomes.outcomes_chart, bool(record.verdicts)),
-        "paths": (paths.paths_chart, any(sentence.path for sentence in record.sentences)),
+        "paths": (paths.paths_chart, any(s.path for s in record.sentences) and not record.world.one_step),
         "trajectories": (regions.trajectories_chart, any(p.trajectories for p in record.pictures)),
         "tradeoff": (outcomes.tradeoff_chart, len(record.tradeoff) > 1),
     }
