@@ -56,6 +56,16 @@ def test_the_written_study_is_a_study_and_its_comments_are_keys(polidiff, stays)
     read_study(read_study_text, {})
 
 
+def test_what_a_decision_causes_is_no_state_and_what_is_left_out_is_named(polidiff, stays):
+    frame = pl.read_csv(stays / "stays.csv").with_columns(cost=pl.lit(5.0))
+    frame.write_csv(stays / "costs.csv")
+    polidiff("init", stays / "costs.csv", "-o", stays / "s.toml")
+    text = (stays / "s.toml").read_text()
+    assert tomllib.loads(text)["world"]["log"]["state"] == ["map", "lactate"]
+    assert "# not used: ward, cost;" in text
+    assert '# column = "cost"' in text
+
+
 def test_flags_win_over_guesses(polidiff, stays):
     polidiff("init", stays / "stays.csv", "-o", stays / "s.toml", "--action", "ward", "--state", "lactate")
     log = tomllib.loads((stays / "s.toml").read_text())["world"]["log"]

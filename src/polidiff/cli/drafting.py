@@ -21,6 +21,7 @@ WORDS = {
     "terminated": r"(^terminated$|^terminal$|^done$|died_or_left|^end$|^ended$|^is_last$)",
     "probability": r"(^prob|probability$|propensity)",
 }
+CONSEQUENCE = r"(^|_)(cost|costs|paid|died|death|mortality|harm|uplift|clicks?|margin)(_|$)"
 COMMENTS = {
     "episode": "which decisions belong together",
     "step": "their order",
@@ -68,7 +69,11 @@ def guess(
             f"which column is the action? None of {', '.join(columns)} looks like it. Hint: --action COLUMN"
         )
     taken = {name for name in roles.values() if isinstance(name, str)}
-    rest = tuple(name for name, kind in columns.items() if name not in taken and kind in ("number", "whole"))
+    rest = tuple(
+        name
+        for name, kind in columns.items()
+        if name not in taken and kind in ("number", "whole") and not re.search(CONSEQUENCE, name.lower())
+    )
     roles["state"] = state or rest or tuple(name for name in columns if name not in taken)[:1]
     if not roles["state"]:
         raise InvalidInputError("no column is left for the state. Hint: --state COLUMN")
@@ -89,7 +94,13 @@ def draft(data: Path, output: Path, columns: Mapping[str, str], roles: Roles) ->
     state = roles["state"]
     if isinstance(state, tuple) and len(state) == 1 and columns[state[0]] in ("whole", "text"):
         lines[-1] = _line("state", state[0], "names the state; write it as a list if it is a measurement")
-    return "\n".join([*lines, *_rest(columns, roles)]) + "\n"
+    return "\n".join([*lines, *_left_out(columns, roles), *_rest(columns, roles)]) + "\n"
+
+
+def _left_out(columns: Mapping[str, str], roles: Roles) -> list[str]:
+    used = {name for name in roles.values() if isinstance(name, str)} | set(roles["state"] or ())
+    names = [name for name in columns if name not in used]
+    return [f"# not used: {', '.join(names)}; add to state what decisions may depend on"] if names else []
 
 
 def _line(role: str, column: str | tuple[str, ...] | None, comment: str) -> str:
@@ -101,7 +112,8 @@ def _line(role: str, column: str | tuple[str, ...] | None, comment: str) -> str:
 
 def _rest(columns: Mapping[str, str], roles: Roles) -> list[str]:
     used = {name for name in roles.values() if isinstance(name, str)}
-    example = next((name for name, kind in columns.items() if kind != "text" and name not in used), "cost")
+    free = [name for name, kind in columns.items() if kind != "text" and name not in used]
+    example = next((name for name in free if re.search(CONSEQUENCE, name.lower())), free[0] if free else "cost")
     return [
         "",
         "[policies]",
