@@ -18,6 +18,7 @@
     ├── RestoreError                            a simulator whose state cannot be restored
     ├── PatchMismatchError                      an edit whose "from" action is not what the policy does
     ├── UntrustedFileError                      a file that runs code when loaded
+    ├── WorkersLostError                        workers that die again and again
     └── MissingExtraError (also an ImportError) an optional library that is not installed
 
 A message says what was expected, what came, where first, and a way out, in one line.
@@ -25,9 +26,17 @@ A message says what was expected, what came, where first, and a way out, in one 
 
 from __future__ import annotations
 
+import unicodedata
+
+LONGEST = 1_000  # characters of a message: names from data may be endless
+AROUND = 40  # characters of a text shown on each side of the place where reading stopped
+
 
 class PolidiffError(Exception):
-    """Base of all errors raised on purpose."""
+    """Base of all errors raised on purpose; the message is one line, whatever the names it quotes hold."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(_one_line(message))
 
 
 class InvalidInputError(PolidiffError, ValueError):
@@ -66,7 +75,7 @@ class ParseError(InvalidInputError):
     """Text that is not a condition, guard or case; `column` is where reading stopped (from 1)."""
 
     def __init__(self, message: str, *, text: str, column: int) -> None:
-        super().__init__(f"{message} at column {column} of {text!r}")
+        super().__init__(f"{message} at column {column} of {_around(text, column)}")
         self.text = text
         self.column = column
 
@@ -95,6 +104,10 @@ class UntrustedFileError(PolidiffError):
     """Loading the file would run code that it contains."""
 
 
+class WorkersLostError(PolidiffError):
+    """The workers of an engine die again and again, or cannot be sent their work."""
+
+
 class MissingExtraError(PolidiffError, ImportError):
     """An optional library is not installed."""
 
@@ -102,3 +115,27 @@ class MissingExtraError(PolidiffError, ImportError):
         super().__init__(f"{library} is needed here and is not installed. Hint: pip install 'polidiff[{extra}]'")
         self.library = library
         self.extra = extra
+
+
+def _one_line(message: str) -> str:
+    """The message without line ends and control characters, cut in the middle if it is endless."""
+    text = message if message.isprintable() else "".join(map(_visible, message))
+    if len(text) <= LONGEST:
+        return text
+    return f"{text[: LONGEST * 2 // 3]} … {text[-LONGEST // 3 :]}"
+
+
+def _visible(character: str) -> str:
+    if character.isspace():
+        return " "
+    if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Cn"):
+        return character.encode("unicode_escape").decode()
+    return character
+
+
+def _around(text: str, column: int) -> str:
+    """The text, or the part of it around a column, in quotes."""
+    if len(text) <= 4 * AROUND:
+        return repr(text)
+    start, end = max(column - 1 - AROUND, 0), column - 1 + AROUND
+    return f"{'…' * (start > 0)}{text[start:end]!r}{'…' * (end < len(text))}"

@@ -1,4 +1,4 @@
-"""Files written whole or not at all."""
+"""Files written whole or not at all, and read only up to a size."""
 
 from __future__ import annotations
 
@@ -41,6 +41,17 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> Path:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
     return Path(path)
+
+
+def read_limited(path: str | os.PathLike[str], most: int, error: type[InvalidInputError]) -> bytes:
+    """The bytes of a file; an error of the given kind if there are more than `most`, before they fill the memory."""
+    with open(path, "rb") as stream:
+        content = stream.read(most + 1)
+    if len(content) > most:
+        raise error(
+            f"{path} is larger than {most / 1e6:g} MB, more than is read of such a file. Hint: is it the right file?"
+        )
+    return content
 
 
 def _mode_of_new_files() -> int:

@@ -7,6 +7,8 @@ from pathlib import Path
 import click
 
 from polidiff.cli.options import FILE
+from polidiff.cli.work import say
+from polidiff.errors import InvalidInputError
 
 
 @click.group()
@@ -34,7 +36,7 @@ def why_not(result: Path, action: str, where: str) -> None:
     from polidiff.cli.check import loaded_explanation
     from polidiff.report import answers
 
-    click.echo(answers.why_not(loaded_explanation(result), action, where))
+    say(answers.why_not(loaded_explanation(result), action, where))
 
 
 @command.command()
@@ -45,7 +47,7 @@ def when(result: Path, action: str) -> None:
     from polidiff.cli.check import loaded_explanation
     from polidiff.report import answers
 
-    click.echo(answers.when(loaded_explanation(result), action))
+    say(answers.when(loaded_explanation(result), action))
 
 
 @command.command("what-if")
@@ -56,7 +58,7 @@ def what_if(result: Path, conditions: str) -> None:
     from polidiff.cli.check import loaded_explanation
     from polidiff.report import answers
 
-    click.echo(answers.what_if(loaded_explanation(result), conditions))
+    say(answers.what_if(loaded_explanation(result), conditions))
 
 
 @command.command()
@@ -69,5 +71,11 @@ def case(result: Path, values: str) -> None:
 
     explanation = loaded_explanation(result)
     names = [feature.name for feature in explanation.world.features]
-    named_state = names == ["state"] and "=" not in values
-    click.echo(explanation.case(values.strip() if named_state else parse_case(values, names)))
+    if names == ["state"] and "=" not in values:
+        say(str(explanation.case(values.strip())))
+        return
+    given = parse_case(values, names)
+    for feature in explanation.world.features:
+        if feature.kind == "number" and isinstance(given.get(feature.name), str):
+            raise InvalidInputError(f"{feature.name!r} must be a number; got {given[feature.name]!r}")
+    say(str(explanation.case(given)))

@@ -9,7 +9,7 @@ import click
 
 from polidiff.cli.flags import CHECK, as_study
 from polidiff.cli.options import FILE, explaining, from_study, together, writing
-from polidiff.cli.work import save
+from polidiff.cli.work import save, say
 
 checking = together(
     click.option("--max-changes", type=float, help="Most changed decisions per episode."),
@@ -65,7 +65,10 @@ def command(
     for path in (output, report):
         if path is not None:
             save(explanation, path)
-    click.echo(dumps(result) if as_json else card(result), nl=not as_json)
+    if as_json:
+        click.echo(dumps(result), nl=False)
+    else:
+        say(card(result))
     return 0 if result.passed else 1
 
 

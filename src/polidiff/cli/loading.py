@@ -20,6 +20,8 @@ OWN = "polidiff.domains."
 def load_world(study: Study, *, trust: bool = False) -> Any:
     """The world that a study names, telling about its outcomes."""
     outcomes = [_outcome(entry, study, trust) for entry in study.values.get("outcomes", [])]
+    if study.world.get("include_return") is False and not outcomes:
+        raise InvalidStudyError(f"{study.source} tells about nothing: no return, and no [[outcomes]]. Hint: name one")
     makers = {"log": _log, "gymnasium": _gymnasium, "table": _table}
     if study.world_kind == "function":
         world = called(study.world["name"], trust=trust, **study.world.get("options", {}))
@@ -45,44 +47,59 @@ def _gymnasium(study: Study, outcomes: list[Any], trust: bool) -> Any:
     env_id = study.world["id"]
     if ":" in env_id and not trust:
         raise UntrustedFileError(f"{env_id!r} imports a module: nothing was run. Hint: allow it with --trust")
+    options = study.world.get("options", {})
     if study.world.get("exact", False):
         from polidiff.worlds import TabularMDP
 
-        return TabularMDP.from_gymnasium(env_id, outcomes=outcomes, **settings)
+        if "horizon" in settings:
+            raise InvalidStudyError(f"{study.source}: a horizon goes with a simulator; leave it or exact = true out")
+        env = _environment(env_id, options) if options else env_id
+        return TabularMDP.from_gymnasium(env, outcomes=outcomes, **settings)
     from polidiff.worlds import Simulator
 
-    options = study.world.get("options", {})
     if not options:
         return Simulator(env_id, outcomes=outcomes, **settings)
+    return Simulator(lambda: _environment(env_id, options), outcomes=outcomes, **settings)
+
+
+def _environment(env_id: str, options: Mapping[str, Any]) -> Any:
+    """An environment made with options; what it cannot take is told in one line, however it fails."""
     from polidiff.worlds.gymnasium.source import made
 
-    return Simulator(lambda: made(env_id, **options), outcomes=outcomes, **settings)
+    try:
+        return made(env_id, **options)
+    except PolidiffError:
+        raise
+    except Exception as error:
+        raise InvalidWorldError(f"environment {env_id!r} cannot be made with these options: {error}") from error
 
 
 def _table(study: Study, outcomes: list[Any], trust: bool) -> Any:
     """A table from the arrays of an .npz file: transitions, rewards, initial, absorbing; more if they are there."""
     from polidiff.worlds import TabularMDP
 
-    arrays = dict(_arrays(study.file(study.world["path"])))
+    arrays = _arrays(study.file(study.world["path"]))
     missing = [name for name in ("transitions", "rewards", "initial", "absorbing") if name not in arrays]
     if missing:
         raise InvalidWorldError(f"{study.world['path']} must hold {missing[0]!r}; it holds {', '.join(sorted(arrays))}")
     known = ("transitions", "rewards", "initial", "absorbing", "features", "allowed")
+    for name in known:
+        if name in arrays:
+            _check_numbers(name, arrays[name])
     settings: dict[str, Any] = {name: arrays[name] for name in known if name in arrays}
     settings |= {key: value for key, value in study.world.items() if key != "path"}
     return TabularMDP(outcomes=outcomes, **settings)
 
 
-def _arrays(path: Path) -> Iterator[tuple[str, Any]]:
-    import zipfile
+def _arrays(path: Path) -> dict[str, Any]:
+    from polidiff.policies.arrays import read_npz
 
-    import numpy as np
+    return read_npz(path, InvalidWorldError)
 
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            yield from ((name, archive[name]) for name in archive.files)
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise InvalidWorldError(f"cannot read {path}: {error}. Hint: write it with numpy.savez") from error
+
+def _check_numbers(name: str, array: Any) -> None:
+    if array.dtype.kind not in "biuf":
+        raise InvalidWorldError(f"array {name!r} must hold numbers; it holds {array.dtype}")
 
 
 def _outcome(entry: Mapping[str, Any], study: Study, trust: bool) -> Any:
@@ -105,11 +122,12 @@ def _measured(entry: Mapping[str, Any], study: Study, trust: bool) -> Any:
         return named(entry["function"], trust=trust)
     if study.world_kind != "table":
         raise InvalidStudyError(f"outcome {entry['name']!r}: 'array' names an array of [world.table]; there is none")
-    arrays = dict(_arrays(study.file(study.world["path"])))
+    arrays = _arrays(study.file(study.world["path"]))
     if entry["array"] not in arrays:
         raise InvalidStudyError(
             f"outcome {entry['name']!r}: no array {entry['array']!r}{near_miss(entry['array'], sorted(arrays))}"
         )
+    _check_numbers(entry["array"], arrays[entry["array"]])
     return arrays[entry["array"]]
 
 
@@ -137,19 +155,18 @@ def policy_named(name: str, study: Study, world: Any, *, trust: bool = False) ->
     n_states = world.n_states if world.kind == "table" else None
     shape: dict[str, Any] = {"n_actions": len(world.actions), "n_states": n_states, "greedy": greedy}
     if _names_code(name):
-        found = named(name, trust=trust)
-        return as_policy(_made(found), **shape)
+        return as_policy(_made(name, named(name, trust=trust)), **shape)
     return as_policy(str(study.file(name)), trust=trust, **shape)
 
 
-def _made(found: Any) -> Any:
+def _made(name: str, found: Any) -> Any:
     """A policy function takes states; a function without arguments makes a policy."""
     import inspect
 
     if not callable(found) or hasattr(found, "probabilities"):
         return found
     needed = [p for p in inspect.signature(found).parameters.values() if p.default is p.empty]
-    return found() if not needed else found
+    return _result(name, found) if not needed else found
 
 
 def _names_code(name: str) -> bool:
@@ -162,7 +179,17 @@ def called(name: str, *, trust: bool, **options: Any) -> Any:
     function = named(name, trust=trust)
     if not callable(function):
         raise InvalidStudyError(f"{name!r} must be a function; it is {type(function).__name__}")
-    return function(**options)
+    return _result(name, function, **options)
+
+
+def _result(name: str, function: Any, **options: Any) -> Any:
+    """What a function returns; what it cannot take, and how else it fails, is told in one line."""
+    try:
+        return function(**options)
+    except PolidiffError:
+        raise
+    except Exception as error:
+        raise InvalidStudyError(f"{name!r} failed with these options: {type(error).__name__}: {error}") from error
 
 
 def named(name: str, *, trust: bool) -> Any:
@@ -184,7 +211,7 @@ def named(name: str, *, trust: bool) -> Any:
         raise InvalidStudyError(
             f"cannot import {module!r}: {error}. Hint: run from the folder that holds it"
         ) from error
-    if found is None:
+    if found is None or not (trust or getattr(found, "__module__", None) == module):  # not what it imports itself
         public = [known for known in dir(import_module(module)) if not known.startswith("_")]
         raise InvalidStudyError(f"{module!r} has no {function!r}{near_miss(function, public)}")
     return found

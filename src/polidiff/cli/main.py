@@ -79,10 +79,10 @@ def near_miss(word: str, known: Sequence[str] | dict[str, str]) -> str:
     >>> near_miss("explian", COMMANDS)
     '; did you mean explain?'
     """
-    import difflib
+    from polidiff.records.parse import name_like
 
-    near = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean {near[0]}?" if near else f" (known: {', '.join(known)})"
+    near = name_like(word, list(known))
+    return f"; did you mean {near}?" if near else f" (known: {', '.join(known)})"
 
 
 @click.group(cls=LateGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})

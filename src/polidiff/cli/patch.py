@@ -36,10 +36,14 @@ def command() -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout instead of text.")
 def show(patch: Path, form: str, as_json: bool) -> None:
     """What a patch changes, edit by edit."""
+    from polidiff.cli.work import say
     from polidiff.records.codec import dumps
 
     loaded = load_patch(patch)
-    click.echo(dumps(loaded) if as_json else "\n".join(lines(loaded, form)), nl=not as_json)
+    if as_json:
+        click.echo(dumps(loaded), nl=False)
+    else:
+        say("\n".join(lines(loaded, form)))
 
 
 @command.command()
@@ -77,18 +81,19 @@ def load_patch(path: Path) -> Any:
 
 
 def lines(patch: Any, form: str) -> list[str]:
-    """One line per edit."""
+    """One line per edit: a name that holds a line end must not become a line of Python or SQL."""
     from polidiff.explanation.words import rule_python, rule_sql
+    from polidiff.report.names import shown
     from polidiff.report.plans import edit_sentence
 
     if not len(patch):
         return ["no changes"]
     if form == "text":
-        return [f"{number}. {edit_sentence(edit, patch)}" for number, edit in enumerate(patch.edits, start=1)]
+        return [f"{number}. {shown(edit_sentence(edit, patch))}" for number, edit in enumerate(patch.edits, start=1)]
     write = rule_python if form == "python" else rule_sql
     comment = "#" if form == "python" else "--"
     return [
-        f"{write(edit.rule)}  {comment} {patch.actions[edit.current]} -> {patch.actions[edit.proposed]}"
+        shown(f"{write(edit.rule)}  {comment} {patch.actions[edit.current]} -> {patch.actions[edit.proposed]}")
         for edit in patch.edits
     ]
 

@@ -5,6 +5,7 @@ A message names the file, the line and the key, what was expected, what came, an
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections.abc import Callable, Mapping
@@ -14,6 +15,11 @@ from typing import Any
 
 from polidiff.cli.main import near_miss
 from polidiff.errors import InvalidStudyError
+from polidiff.files import read_limited
+from polidiff.records.codec import shortly
+
+MOST_BYTES = 1_000_000  # of a study
+MOST_NAME = 255  # bytes of one part of a path, as file systems have it
 
 
 @dataclass(frozen=True)
@@ -25,7 +31,11 @@ class Kind:
 
 
 def _number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= math.inf  # not NaN
+
+
+def _whole(most: int) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
 
 
 def _texts(value: Any) -> bool:
@@ -36,7 +46,8 @@ TEXT = Kind("a text in quotes", lambda v: isinstance(v, str) and bool(v.strip())
 TEXTS = Kind("a list of texts", _texts)
 TEXT_OR_TEXTS = Kind("a text or a list of texts", lambda v: TEXT.accepts(v) or _texts(v))
 NUMBER = Kind("a number", _number)
-COUNT = Kind("a whole number", lambda v: isinstance(v, int) and not isinstance(v, bool) and v >= 0)
+COUNT = Kind("a whole number", _whole(2**31 - 1))
+SEED = Kind("a whole number", _whole(2**128))
 FLAG = Kind("true or false", lambda v: isinstance(v, bool))
 PAIR = Kind("two numbers [low, high]", lambda v: isinstance(v, list) and len(v) == 2 and all(map(_number, v)))
 TABLE = Kind("a table", lambda v: isinstance(v, dict))
@@ -93,7 +104,7 @@ SECTIONS: dict[str, dict[str, Kind]] = {
         "max_splits": COUNT,
         "max_steps": COUNT,
         "starts": COUNT,
-        "seed": COUNT,
+        "seed": SEED,
         "style": TEXT,
         "min_group": COUNT,
     },
@@ -157,7 +168,12 @@ class Study:
 
     def file(self, path: str) -> Path:
         """A path of the study, from where the study lies."""
-        return self.folder / Path(path).expanduser()
+        if "\0" in path or any(len(part.encode()) > MOST_NAME for part in Path(path).parts):
+            raise InvalidStudyError(f"{self.source}: {path!r:.80} is no path: a part is too long, or is no text")
+        try:
+            return self.folder / Path(path).expanduser()
+        except RuntimeError as error:
+            raise InvalidStudyError(f"{self.source}: {path!r:.80} is no path: {error}") from error
 
 
 def read_study(path: Path | None, flags: Mapping[str, Any]) -> Study:
@@ -165,7 +181,7 @@ def read_study(path: Path | None, flags: Mapping[str, Any]) -> Study:
     text = _read(path) if path is not None else ""
     try:
         values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidStudyError(f"{path} is not TOML: {error}") from error
     place = Place(str(path) if path is not None else "the command line", text)
     check_study(values, place)
@@ -176,7 +192,7 @@ def read_study(path: Path | None, flags: Mapping[str, Any]) -> Study:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_limited(path, MOST_BYTES, InvalidStudyError).decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         raise InvalidStudyError(f"{path} must be a text file in UTF-8. Hint: a study is a .toml file") from error
     except OSError as error:
@@ -285,7 +301,7 @@ def _check_table(values: Any, known: Mapping[str, Kind], path: tuple[str | int, 
 
 def _check_value(name: str, value: Any, kind: Kind, path: tuple[str | int, ...], place: Place) -> None:
     if not kind.accepts(value):
-        raise place.error(path, f"{name} must be {kind.words}; got {value!r:.60}")
+        raise place.error(path, f"{name} must be {kind.words}; got {shortly(value)}")
 
 
 def _check_outcomes(outcomes: Any, place: Place) -> None:

@@ -61,6 +61,13 @@ class Bars:
             self.drawn.stop()
 
 
+def say(text: str) -> None:
+    """Text on stdout; names from data do nothing to the terminal."""
+    from polidiff.report.names import shown_lines
+
+    click.echo(shown_lines(text))
+
+
 def deliver(
     record: Any,
     *,
@@ -80,7 +87,10 @@ def deliver(
     written = [save(record, output, min_group)] if output is not None else []
     if report is not None:
         written.append(save(page or (record,), report, min_group))
-    click.echo(dumps(record) if as_json else str(record), nl=not as_json)
+    if as_json:
+        click.echo(dumps(record), nl=False)
+    else:
+        say(str(record))
     if not quiet:
         for path in written:
             click.echo(f"wrote {path}", err=True)
@@ -89,6 +99,7 @@ def deliver(
 def save(record: Any, path: Path, min_group: int | None = None) -> Path:
     """Write a result, or several as one page, in the form that the file's ending names."""
     from polidiff.errors import InvalidOptionError
+    from polidiff.records.codec import save_json
     from polidiff.report.privacy import MIN_GROUP
 
     suffix = path.suffix.lower()
@@ -101,6 +112,13 @@ def save(record: Any, path: Path, min_group: int | None = None) -> Path:
         if len(record) != 1:
             raise InvalidOptionError(f"several results fit only into one page; {path.name!r} must end in .html")
         record = record[0]
+    if not hasattr(record, "save"):
+        if suffix != ".json":
+            kind = type(record).__name__.lower()
+            raise InvalidOptionError(
+                f"only explanations and frontiers are drawn; this is a {kind}. Hint: save as .json"
+            )
+        return save_json(record, path)
     if suffix == ".md":
         from polidiff.report.markdown import save_markdown
 

@@ -61,8 +61,8 @@ def _recognised(obj: Any, n_actions: int | None, n_states: int | None, output: s
     if callable(getattr(obj, "probabilities", None)):
         return _checked(obj, n_actions)
     if isinstance(obj, (np.ndarray, list, tuple)):
-        array = np.asarray(obj)
-        if array.dtype == object or not np.issubdtype(array.dtype, np.number):
+        array = _as_array(obj)
+        if array.dtype.kind not in "iuf":
             raise InvalidPolicyError(f"a policy table must hold numbers; got {array.dtype} of shape {array.shape}")
         return table_policy(array, n_actions, n_states)
     if isinstance(obj, (str, os.PathLike)):
@@ -73,6 +73,13 @@ def _recognised(obj: Any, n_actions: int | None, n_states: int | None, output: s
     if callable(obj):
         return CallablePolicy(obj, n_actions)
     raise InvalidPolicyError(_not_recognised(obj))
+
+
+def _as_array(obj: Any) -> Any:
+    try:
+        return np.asarray(obj)
+    except ValueError:
+        raise InvalidPolicyError("a policy table must hold rows of numbers of the same length") from None
 
 
 def _from_file(path: Path, n_actions: int | None, n_states: int | None, output: str | None, trust: bool) -> Policy:

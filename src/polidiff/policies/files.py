@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import zipfile
@@ -13,9 +14,12 @@ from typing import Any
 import numpy as np
 
 from polidiff.errors import InvalidPolicyError, MissingExtraError, UntrustedFileError
+from polidiff.files import read_limited
+from polidiff.policies.arrays import read_npy, read_npz
 from polidiff.records.arrays import AnyArray
 
 KEYS = ("policy", "probabilities", "actions", "table")
+MOST_BYTES = 256_000_000  # of a table written as text
 CODE = {
     ".pkl": "a pickle",
     ".pickle": "a pickle",
@@ -40,7 +44,7 @@ def read_object(path: str | os.PathLike[str], *, trust: bool = False) -> Any:
     """
     file = Path(path)
     suffix = file.suffix.lower()
-    readers: dict[str, Callable[[Path], Any]] = {".npz": _npz, ".npy": _npy, ".csv": _csv, ".json": _json}
+    readers: dict[str, Callable[[Path], Any]] = {".npz": _npz, ".npy": read_npy, ".csv": _csv, ".json": _json}
     loaders: dict[str, Callable[[Path], Any]] = {
         ".pkl": _pickle,
         ".pickle": _pickle,
@@ -54,7 +58,7 @@ def read_object(path: str | os.PathLike[str], *, trust: bool = False) -> Any:
         raise InvalidPolicyError(
             f"a policy file must end in {', '.join([*readers, '.onnx', *loaders])}; got {file.name!r}"
         )
-    if not file.is_file():
+    if not os.path.isfile(file):
         raise InvalidPolicyError(f"there is no policy file {str(path)!r}")
     if suffix in loaders and not trust:
         raise UntrustedFileError(
@@ -65,29 +69,19 @@ def read_object(path: str | os.PathLike[str], *, trust: bool = False) -> Any:
 
 
 def _npz(file: Path) -> AnyArray:
-    try:
-        with np.load(file, allow_pickle=False) as archive:
-            names = archive.files
-            key = next((key for key in KEYS if key in names), names[0] if len(names) == 1 else None)
-            if key is None:
-                raise InvalidPolicyError(
-                    f"{file.name} must hold one array, or one named {' or '.join(KEYS)}; it has {names}"
-                )
-            return np.asarray(archive[key])
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise _unreadable(file, error) from error
-
-
-def _npy(file: Path) -> AnyArray:
-    try:
-        return np.asarray(np.load(file, allow_pickle=False))
-    except (OSError, ValueError, EOFError) as error:
-        raise _unreadable(file, error) from error
+    arrays = read_npz(file)
+    names = list(arrays)
+    key = next((key for key in KEYS if key in names), names[0] if len(names) == 1 else None)
+    if key is None:
+        raise InvalidPolicyError(f"{file.name} must hold one array, or one named {' or '.join(KEYS)}; it has {names}")
+    return arrays[key]
 
 
 def _json(file: Path) -> Any:
     try:
-        data = json.loads(file.read_text(encoding="utf-8"))
+        data = json.loads(read_limited(file, MOST_BYTES, InvalidPolicyError).decode("utf-8-sig"))
+    except InvalidPolicyError:
+        raise
     except (OSError, ValueError, RecursionError) as error:
         raise _unreadable(file, error) from error
     if isinstance(data, dict) and "schema" not in data:
@@ -103,11 +97,13 @@ def _json(file: Path) -> Any:
 def _csv(file: Path) -> AnyArray:
     """Columns ``action``, or one per action with probabilities; a column ``state`` gives the order of rows."""
     try:
-        with file.open(newline="", encoding="utf-8-sig") as stream:
-            rows = [row for row in csv.reader(stream) if row]
+        text = read_limited(file, MOST_BYTES, InvalidPolicyError).decode("utf-8-sig")
+        rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
         header = None if not rows or _is_number(rows[0][0]) else [name.strip().lower() for name in rows.pop(0)]
         table = np.array([[float(entry) for entry in row] for row in rows])
-    except (OSError, ValueError) as error:
+    except InvalidPolicyError:
+        raise
+    except (OSError, ValueError, csv.Error) as error:
         raise _unreadable(file, error) from error
     if table.ndim != 2 or not table.size:
         raise InvalidPolicyError(f"{file.name} must hold rows of the same length; got {len(rows)} rows")

@@ -92,7 +92,8 @@ def check_probabilities(table: AnyArray, what: str = "each row of the policy") -
             f"{what} must hold probabilities ≥ 0; row {bad[0]} has {probabilities[bad[0]].min():.4g} "
             f"({bad.size} of {len(probabilities)} rows are off)"
         )
-    sums = probabilities.sum(axis=1)
+    with np.errstate(over="ignore"):
+        sums = probabilities.sum(axis=1)
     bad = np.flatnonzero(np.abs(sums - 1) > 1e-6)
     if bad.size:
         raise InvalidPolicyError(

@@ -20,7 +20,7 @@ from polidiff.files import write_whole
 from polidiff.policies.patched import PatchedPolicy
 from polidiff.policies.tables import TablePolicy
 from polidiff.records.arrays import AnyArray
-from polidiff.records.codec import encode
+from polidiff.records.codec import encode, from_dict
 from polidiff.records.patch import Patch
 
 SCHEMA = "polidiff/policy"
@@ -57,15 +57,33 @@ def from_stored(data: dict[str, Any], path: Path, *, trust: bool = False) -> Any
         return _table(data["table"], path)
     if "base" not in data or "patch" not in data:
         raise InvalidPolicyError(f"{path.name} must hold a table, or a base and a patch; it has {sorted(data)}")
-    base = data["base"]
-    from polidiff.policies.adapters import as_policy
+    inner, patch = _base(data["base"], path, trust), from_dict(data["patch"])
+    if not isinstance(patch, Patch):
+        raise InvalidPolicyError(f"the patch of {path.name} must be one; it is a {type(patch).__name__.lower()}")
+    if patch.edits and len(patch.actions) != inner.n_actions:
+        raise InvalidPolicyError(
+            f"the patch of {path.name} names {len(patch.actions)} actions; its base has {inner.n_actions}"
+        )
+    return PatchedPolicy(inner, patch)
 
-    inner = as_policy(path.parent / base, trust=trust) if isinstance(base, str) else as_policy(_table(base, path))
-    return PatchedPolicy(inner, Patch.from_dict(data["patch"]))
+
+def _base(base: Any, path: Path, trust: bool) -> Any:
+    """The policy that is patched: a table, or a file beside the patched policy that is not patched itself."""
+    from polidiff.policies.adapters import as_policy
+    from polidiff.policies.files import read_object
+
+    if not isinstance(base, str):
+        return as_policy(_table(base, path))
+    place = path.parent / base
+    if place.suffix.lower() == ".json":
+        found = read_object(place, trust=trust)
+        if isinstance(found, dict) and "base" in found:
+            raise InvalidPolicyError(f"the base of {path.name} must be a table or a model; {base!r} is patched itself")
+    return as_policy(place, trust=trust)
 
 
 def _table(rows: Any, path: Path) -> AnyArray:
     try:
         return np.asarray(rows, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidPolicyError(f"the table of {path.name} must hold rows of numbers of the same length") from None

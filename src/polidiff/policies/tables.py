@@ -11,6 +11,8 @@ from polidiff.errors import InvalidPolicyError
 from polidiff.policies.protocol import check_probabilities, one_hot
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray, read_only
 
+MOST_ENTRIES = 2**27  # of a table; a gigabyte
+
 
 @dataclass(frozen=True, eq=False)
 class TablePolicy:
@@ -28,6 +30,10 @@ class TablePolicy:
         index = np.asarray(states)
         if index.ndim == 2 and index.shape[1] == 1:
             index = index[:, 0]
+        if index.ndim != 1:
+            raise InvalidPolicyError(
+                f"a table policy answers numbers of states; it was asked about states of shape {index.shape[1:]}"
+            )
         index = index.astype(np.int64)
         off = np.flatnonzero((index < 0) | (index >= len(self.table)))
         if off.size:
@@ -57,7 +63,18 @@ def table_policy(array: AnyArray, n_actions: int | None = None, n_states: int | 
     return TablePolicy(read_only(table))
 
 
+def _check_whole(array: AnyArray) -> None:
+    """An error unless every entry is a finite number that a whole number can hold."""
+    off = np.flatnonzero(~(np.abs(array) < 2**53)) if array.dtype.kind == "f" else np.zeros(0, dtype=np.int64)
+    if off.size:
+        raise InvalidPolicyError(
+            f"a policy of shape (S,) must hold action indices; entry {off[0]} is {array[off[0]]} "
+            f"({off.size} of {len(array)} are off)"
+        )
+
+
 def _checked_actions(array: AnyArray, n_actions: int | None) -> tuple[IntArray, int]:
+    _check_whole(array)
     actions = array.astype(np.int64)
     if not np.array_equal(actions, array):
         where = int(np.flatnonzero(actions != array)[0])
@@ -66,6 +83,11 @@ def _checked_actions(array: AnyArray, n_actions: int | None) -> tuple[IntArray, 
             "Hint: pass probabilities as an (S, A) array"
         )
     count = n_actions if n_actions is not None else int(actions.max(initial=0)) + 1
+    if count * len(actions) > MOST_ENTRIES:
+        raise InvalidPolicyError(
+            f"a table of {len(actions)} states and {count} actions has more than {MOST_ENTRIES} entries. Hint: action "
+            "indices count from 0 without gaps; large policies are functions, as_policy(function)"
+        )
     off = np.flatnonzero((actions < 0) | (actions >= count))
     if off.size:
         raise InvalidPolicyError(

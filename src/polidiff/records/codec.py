@@ -12,6 +12,8 @@ import dataclasses
 import json
 import math
 import os
+import re
+import sys
 import types
 import typing
 from collections.abc import Mapping
@@ -22,10 +24,15 @@ from typing import Any, Union, get_args, get_origin
 import numpy as np
 
 from polidiff.errors import InvalidResultError
-from polidiff.files import write_whole
+from polidiff.files import read_limited, write_whole
 
 SCHEMAS: dict[str, tuple[type, int]] = {}
+MOST_BYTES = 256_000_000  # of a result file; its records take some ten times as much memory
+MOST_WHOLE = 2**128  # a seed may be that long
+DEEPEST = 50  # levels of what a study holds
 _SPECIAL = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")  # how JSON writes halves of a character, which alone are no text
+_UNSEEN = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")  # would act on a terminal
 
 
 def schema(name: str, version: int) -> Any:
@@ -63,17 +70,22 @@ def from_dict(data: Mapping[str, Any]) -> Any:
         raise InvalidResultError(
             f"this {name} has version {found}; this polidiff reads up to {version}. Hint: update polidiff"
         )
+    from polidiff.records.consistency import check_record
+
     try:
-        return decode(cls, data, where=name)
-    except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
+        record = decode(cls, data, where=name)
+    except (TypeError, ValueError, KeyError, AttributeError, RecursionError, OverflowError) as error:
         if isinstance(error, InvalidResultError):
             raise
         raise InvalidResultError(f"the {name} cannot be read: {error}") from error
+    check_record(record, name)
+    return record
 
 
 def dumps(record: Any) -> str:
     """The JSON text of a record."""
-    return json.dumps(to_dict(record), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    text = json.dumps(to_dict(record), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def save_json(record: Any, path: str | os.PathLike[str]) -> Path:
@@ -84,14 +96,31 @@ def save_json(record: Any, path: str | os.PathLike[str]) -> Path:
 def load_json(path: str | os.PathLike[str]) -> Any:
     """Read a record back."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_limited(path, MOST_BYTES, InvalidResultError).decode("utf-8-sig")
+    except InvalidResultError:
+        raise
+    except (OSError, ValueError) as error:
         raise InvalidResultError(f"cannot read {path}: {error}") from error
     try:
         data = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidResultError(f"{path} is not JSON: {error}. Hint: the file may be cut off") from error
+    if _HALF.search(text):
+        _check_texts(data, path)
     return from_dict(data)
+
+
+def _check_texts(data: Any, path: str | os.PathLike[str]) -> None:
+    """An error if a text holds half a character, which no file and no terminal takes."""
+    waiting = [data]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += [*value, *value.values()]
+        elif isinstance(value, list):
+            waiting += value
+        elif isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
+            raise InvalidResultError(f"{path} must hold text; {value!r:.80} is none (half of a surrogate pair)")
 
 
 def encode(value: Any) -> Any:
@@ -141,14 +170,46 @@ def decode(kind: Any, data: Any, *, where: str) -> Any:
     if kind is float:
         return _decode_float(data, where)
     if kind in (str, int, bool):
-        if type(data) is not kind:
-            raise InvalidResultError(f"{where} must be {kind.__name__}; got {data!r:.80}")
-        return data
+        return _decode_plain(kind, data, where)
     if origin is typing.Literal:
         if data not in get_args(kind):
-            raise InvalidResultError(f"{where} must be one of {get_args(kind)}; got {data!r:.80}")
+            raise InvalidResultError(f"{where} must be one of {get_args(kind)}; got {shortly(data)}")
         return data
+    return _checked_tree(data, where)
+
+
+def _decode_plain(kind: Any, data: Any, where: str) -> Any:
+    if type(data) is not kind:
+        raise InvalidResultError(f"{where} must be {kind.__name__}; got {shortly(data)}")
+    if kind is int and abs(data) > MOST_WHOLE:
+        raise InvalidResultError(f"{where} must be a whole number of at most 38 digits; got one of more")
     return data
+
+
+def _checked_tree(data: Any, where: str, depth: int = 0) -> Any:
+    """What a record keeps as it is: not nested so deeply that nothing can write it again."""
+    if depth > DEEPEST:
+        raise InvalidResultError(f"{where} must not be nested more than {DEEPEST} deep")
+    inner = data.values() if isinstance(data, Mapping) else data if isinstance(data, list) else ()
+    for value in inner:
+        _checked_tree(value, where, depth + 1)
+    if isinstance(data, int) and abs(data) > MOST_WHOLE:
+        raise InvalidResultError(f"{where} must hold numbers of at most 38 digits; got one of more")
+    return data
+
+
+def shortly(data: Any) -> str:
+    """A value for a message: its beginning, or only its kind where even that takes long.
+
+    >>> shortly([1, 2])
+    '[1, 2]'
+    """
+    if isinstance(data, (dict, list)) and len(data) > 20:
+        return f"{'an object' if isinstance(data, dict) else 'a list'} of {len(data)} entries"
+    try:
+        return f"{data!r:.80}"
+    except (RecursionError, ValueError):  # nested too deeply, or a number of too many digits
+        return f"a {type(data).__name__}"
 
 
 def _decode_record(kind: Any, data: Any, where: str) -> Any:
@@ -172,7 +233,7 @@ def _decode_union(kind: Any, data: Any, where: str) -> Any:
         return decode(records[0], data, where=where)
     for option in options:
         if option in (str, int, bool) and type(data) is option:
-            return data
+            return _decode_plain(option, data, where)
     if float in options and isinstance(data, (int, float, str)):
         return _decode_float(data, where)
     others = [option for option in options if option is not type(None)]
@@ -181,7 +242,7 @@ def _decode_union(kind: Any, data: Any, where: str) -> Any:
 
 def _decode_tuple(kind: Any, data: Any, where: str) -> tuple[Any, ...]:
     if not isinstance(data, list):
-        raise InvalidResultError(f"{where} must be a list; got {data!r:.80}")
+        raise InvalidResultError(f"{where} must be a list; got {shortly(data)}")
     inner = get_args(kind)
     if len(inner) == 2 and inner[1] is Ellipsis:
         return tuple(decode(inner[0], item, where=f"{where}[{i}]") for i, item in enumerate(data))
@@ -194,7 +255,9 @@ def _decode_float(data: Any, where: str) -> float:
     if isinstance(data, str) and data in _SPECIAL:
         return _SPECIAL[data]
     if isinstance(data, bool) or not isinstance(data, (int, float)):
-        raise InvalidResultError(f"{where} must be a number; got {data!r:.80}")
+        raise InvalidResultError(f"{where} must be a number; got {shortly(data)}")
+    if isinstance(data, int) and abs(data) > sys.float_info.max:
+        raise InvalidResultError(f"{where} must be a number of at most 308 digits; got one of more")
     return data  # a whole number stays one, so that it is written as it was read
 
 
@@ -206,5 +269,5 @@ def _numbers(data: Any) -> Any:
 
 def _mapping(data: Any, where: str) -> Mapping[str, Any]:
     if not isinstance(data, Mapping):
-        raise InvalidResultError(f"{where} must be an object; got {data!r:.80}")
+        raise InvalidResultError(f"{where} must be an object; got {shortly(data)}")
     return data

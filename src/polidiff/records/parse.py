@@ -32,6 +32,8 @@ _TOKEN = re.compile(
 _SAME = {"≤": "<=", "≥": ">=", "==": "="}
 _MINUS = "−"  # as our own text writes it
 MAX_TEXT = 10_000
+LONGEST_ALIKE = 200  # characters of names that are searched for one like a slip; comparing longer ones takes too long
+MOST_ALIKE = 2_000
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,11 @@ class _Reader:
         sign = -1.0 if self.takes("-", _MINUS) else 1.0
         if self.next.kind != "number":
             raise self.fail("a number")
-        return sign * float(self.take().text.replace(_MINUS, "-"))
+        token = self.take()
+        value = sign * float(token.text.replace(_MINUS, "-"))
+        if math.isinf(value):
+            raise self.fail("a number below 1.8e308", token)
+        return value
 
     def name(self, known: Sequence[str], what: str) -> str:
         """The longest run of words that is a known name, or a quoted one."""
@@ -92,7 +98,12 @@ class _Reader:
             return self._known(token.text, known, what, token)
         words: list[str] = []
         ends: list[tuple[str, int]] = []
-        while self.next.kind in ("word", "number") and (words or self.next.kind == "word" or self.next.text in known):
+        longest = max((name.count(" ") + 1 for name in known), default=1)
+        while (
+            len(words) < longest
+            and self.next.kind in ("word", "number")
+            and (words or self.next.kind == "word" or self.next.text in known)
+        ):
             words.append(self.take().text)
             if " ".join(words) in known:
                 ends.append((" ".join(words), self.position))
@@ -102,15 +113,27 @@ class _Reader:
         if not words:
             raise self.fail(f"the name of {what}", token)
         runs = [" ".join(words[: count + 1]) for count in range(len(words))]
-        alike = next((run for run in reversed(runs) if difflib.get_close_matches(run, known, n=1)), runs[0])
+        alike = next((run for run in reversed(runs) if name_like(run, known)), runs[0])
         return self._known(alike, known, what, token)
 
     def _known(self, name: str, known: Sequence[str], what: str, token: _Token) -> str:
         if name in known:
             return name
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else f" (known: {', '.join(map(repr, list(known)[:8]))})"
+        near = name_like(name, known)
+        hint = f"; did you mean {near!r}?" if near else f" (known: {', '.join(map(repr, list(known)[:8]))})"
         raise ParseError(f"{name!r} is not the name of {what}{hint}", text=self.text, column=token.column)
+
+
+def name_like(word: str, known: Sequence[str]) -> str | None:
+    """The known name most like a word, None if there is none.
+
+    >>> name_like("lactat", ["map", "lactate"])
+    'lactate'
+    """
+    if len(word) > LONGEST_ALIKE:
+        return None
+    short = [name for name in known if len(name) <= LONGEST_ALIKE][:MOST_ALIKE]
+    return next(iter(difflib.get_close_matches(word, short, n=1)), None)
 
 
 def parse_rules(text: str, feature_names: Sequence[str]) -> tuple[Rule, ...]:

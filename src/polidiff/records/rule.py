@@ -40,7 +40,7 @@ class Condition:
         if self.values is not None:
             inside = _among(column, self.values)
         else:
-            numbers = np.where(absent, math.nan, column).astype(np.float64) if column.dtype == object else column
+            numbers = _numbers(column, absent)
             inside = (numbers >= self.low) & (numbers < self.high)
         return np.asarray(np.where(absent, self.missing, inside), dtype=np.bool_)
 
@@ -112,6 +112,18 @@ def missing_entries(column: AnyArray) -> BoolArray:
     if np.issubdtype(column.dtype, np.floating):
         return np.asarray(np.isnan(column))
     return np.zeros(len(column), dtype=np.bool_)
+
+
+def _numbers(column: AnyArray, absent: BoolArray) -> AnyArray:
+    """The column with NaN for what is no number: a word lies within no bounds."""
+    if column.dtype.kind in "US":
+        return np.full(len(column), math.nan)
+    if column.dtype != object:
+        return column
+    try:
+        return np.where(absent, math.nan, column).astype(np.float64)
+    except (TypeError, ValueError):
+        return np.array([entry if isinstance(entry, (int, float)) else math.nan for entry in column], dtype=np.float64)
 
 
 def _among(column: AnyArray, values: tuple[str | float | int | bool, ...]) -> BoolArray:

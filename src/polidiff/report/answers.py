@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Sequence
 
@@ -11,7 +10,7 @@ import numpy as np
 from polidiff.errors import InvalidInputError
 from polidiff.explanation.words import listing, number, percent, rule_text, swap_text
 from polidiff.records.explanation import Explanation, Picture, Region
-from polidiff.records.parse import parse_rule
+from polidiff.records.parse import name_like, parse_rule
 from polidiff.records.rule import Condition, Rule
 
 
@@ -150,6 +149,6 @@ def known_name(name: str, known: Sequence[str], what: str) -> str:
     """The name, if it is known; else an error with the nearest one."""
     if name in known:
         return name
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"known: {listing([repr(k) for k in known[:12]])}"
+    near = name_like(name, known)
+    hint = f"did you mean {near!r}?" if near else f"known: {listing([repr(k) for k in known[:12]])}"
     raise InvalidInputError(f"{name!r} is not {what} of this result; {hint}")

@@ -25,6 +25,15 @@ def shown(text: str) -> str:
     return "".join(map(_shown_character, text))
 
 
+def shown_lines(text: str) -> str:
+    """`text` for a terminal: its lines stay, and nothing in it moves the cursor or turns words around.
+
+    >>> shown_lines("a\\x1b[2J\\nb")
+    'a⟨U+001B⟩[2J\\nb'
+    """
+    return "\n".join(map(shown, text.split("\n")))
+
+
 def _shown_character(character: str) -> str:
     if character in "\n\r\t":
         return " "
