@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from polidiff import evaluate, explain
 from polidiff.errors import InvalidOutcomeError, InvalidWorldError, RestoreError
 from polidiff.worlds import Simulator
 from polidiff.worlds.gymnasium import EnvSource, GymnasiumStepper, describe, with_levels
@@ -234,6 +235,69 @@ def test_classic_tasks_have_names():
     assert (described["n_actions"], described["horizon"], described["categorical"]) == (2, 500, False)
     assert describe("FrozenLake-v1")["categorical"]
     assert describe(Walk)["feature_names"] == ("x0",)
+
+
+CIRCLE = {"Acrobot-v1": [(0, 1), (2, 3)], "Pendulum-v1": [(0, 1)]}
+
+
+@pytest.mark.parametrize(
+    ("env_id", "names", "n_actions"),
+    [
+        ("MountainCar-v0", ("position", "velocity"), 3),
+        (
+            "Acrobot-v1",
+            ("cos angle 1", "sin angle 1", "cos angle 2", "sin angle 2", "velocity 1", "velocity 2"),
+            3,
+        ),
+        ("Pendulum-v1", ("cos angle", "sin angle", "angular velocity"), 2),
+        ("Blackjack-v1", ("player sum", "dealer card", "usable ace"), 2),
+    ],
+)
+def test_names_stand_for_what_is_observed(env_id, names, n_actions):
+    env = with_levels(env_id, [-2.0, 2.0]) if env_id == "Pendulum-v1" else env_id
+    described = describe(env)
+    assert (described["feature_names"], described["n_actions"]) == (names, n_actions)
+    states = GymnasiumStepper.start(env, np.arange(5)).states
+    for cosine, sine in CIRCLE.get(env_id, []):
+        assert names[cosine].startswith("cos")
+        assert np.hypot(states[:, cosine], states[:, sine]) == pytest.approx(1.0, abs=1e-6)
+    if env_id == "Blackjack-v1":
+        assert ((states[:, 0] >= 4) & (states[:, 1] <= 10) & np.isin(states[:, 2], (0, 1))).all()
+
+
+def test_comparing_policies_in_a_world_that_cannot_be_restored_names_every_way_that_failed():
+    world = Simulator(WalkWithoutSeed, horizon=5)
+    with pytest.raises(RestoreError, match=r"state: .*copy: .*replay: .*Hint: give it get_state") as caught:
+        explain(world, lambda states: 0 * states[:, 0], lambda states: 1 + 0 * states[:, 0], starts=4)
+    assert "\n" not in str(caught.value)
+    assert evaluate(world, lambda states: 0 * states[:, 0], episodes=4).outcomes["return"].estimate < np.inf
+
+
+def test_a_world_of_dictionaries_is_explained_by_the_names_of_their_parts():
+    class Rooms(gymnasium.Env):
+        """Two rooms; in the far one it matters which door is taken."""
+
+        observation_space = spaces.Dict({"room": spaces.Discrete(2), "light": spaces.Box(0, 1, (1,))})
+        action_space = spaces.Discrete(2)
+
+        def reset(self, *, seed=None, options=None):
+            super().reset(seed=seed)
+            self.room = int(self.np_random.integers(2))
+            return self._seen(), {}
+
+        def step(self, action):
+            return self._seen(), float(self.room and action), True, False, {}
+
+        def _seen(self):
+            return {"room": self.room, "light": self.np_random.random(1).astype(np.float32)}
+
+    world = Simulator(Rooms, horizon=3)
+    assert world.feature_names == ("light", "room")
+    told = explain(world, lambda rows: 0 * rows[:, 0], lambda rows: rows[:, 1], starts=60)
+    (region,) = told.regions
+    assert region.rule.features == ("room",)
+    assert (region.current, region.proposed) == ("action 0", "action 1")
+    assert told.verdicts[0].direction == "more"
 
 
 def test_combined_choices_become_actions_with_levels():

@@ -75,12 +75,14 @@ def test_single_episodes_of_a_whole_vector_cannot_be_restored():
         stepper.clone(np.array([0]))
 
 
-def test_a_vector_that_shows_its_parts_is_taken_apart():
-    vector = gymnasium.make_vec("CartPole-v1", 3, vectorization_mode="sync")
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_a_vector_that_shows_its_parts_is_taken_apart(kind):
+    vector = gymnasium.make_vec("CartPole-v1", 3, vectorization_mode=kind)
     stepper = GymnasiumStepper.start(vector, np.arange(4))
     assert isinstance(stepper, GymnasiumStepper)
     assert stepper.restore_mode == "copy"
     assert np.array_equal(stepper.states, GymnasiumStepper.start("CartPole-v1", np.arange(4)).states)
+    vector.close()
 
 
 def test_a_vector_written_as_one_is_stepped_as_one():
