@@ -176,59 +176,29 @@ def improve(
     keep = (keep,) if isinstance(keep, str) else tuple(keep)
     freeze = (freeze,) if isinstance(freeze, str) else freeze
     common = {"keep": keep, "freeze": freeze, "gap": gap, "time_limit": time_limit, "level": level, "seed": seed}
-    if world.kind == "simulator":
-        from polidiff.frontier.continuous import CellOptions, improve_simulator
-
-        if unit != "expected":
-            raise InvalidOptionError("unit='total' needs a table with equally likely starts; a simulator has none")
-        if max_rules is not None and candidates is None and world.has_features:
-            from polidiff.frontier.rule_plans.simulated import improve_simulator_with_rules
-
-            return improve_simulator_with_rules(
-                world,
-                current,
-                max_rules=max_rules,
-                max_conditions=max_conditions,
-                max_literals=max_literals,
-                moves=moves,
-                min_support=min_support,
-                explain=explain,
-                **common,
-            )
-        cells = max_states if max_states is not None else max_rules
-        options = CellOptions(budget=budget, max_cells=cells, **{**common, "freeze": tuple(freeze)})
-        return improve_simulator(world, current, candidates, options, explain)
     rule_options = {
         "max_conditions": max_conditions,
         "max_literals": max_literals,
         "moves": moves,
         "fallback": fallback,
+        "min_support": min_support,
     }
+    if world.kind == "simulator":
+        if unit != "expected":
+            raise InvalidOptionError("unit='total' needs a table with equally likely starts; a simulator has none")
+        cells = {"budget": budget, "max_cells": max_states if max_states is not None else max_rules}
+        rules = None if max_rules is None else {"max_rules": max_rules, **rule_options}
+        return _improve_simulator(world, current, candidates, cells, rules, common)
     if world.kind == "log":
         from polidiff.frontier.from_log import improve_log
 
         limits = {"budget": budget, "unit": unit, "max_states": max_states, "change_cost": change_cost}
-        return improve_log(
-            world,
-            current,
-            candidates,
-            min_support=min_support,
-            max_rules=max_rules,
-            explain=explain,
-            **{**common, **limits, **rule_options},
-        )
+        options = {**common, **limits, **rule_options}
+        return improve_log(world, current, candidates, max_rules=max_rules, explain=explain, **options)
     if max_rules is not None and world.has_features:
         from polidiff.frontier.rule_plans import improve_with_rules
 
-        return improve_with_rules(
-            world,
-            current,
-            max_rules=max_rules,
-            min_support=min_support,
-            explain=explain,
-            **rule_options,
-            **common,
-        )
+        return improve_with_rules(world, current, max_rules=max_rules, explain=explain, **rule_options, **common)
     from polidiff.frontier import improve_table
 
     return improve_table(
@@ -242,6 +212,25 @@ def improve(
         explain=explain,
         **common,
     )
+
+
+def _improve_simulator(
+    world: Any,
+    current: Any,
+    candidates: Any,
+    cells: dict[str, Any],
+    rules: dict[str, Any] | None,
+    common: dict[str, Any],
+) -> Frontier:
+    """Rules over features, or, with candidates, plans over the regions in which these act otherwise."""
+    if rules is not None and candidates is None and world.has_features:
+        from polidiff.frontier.rule_plans.simulated import improve_simulator_with_rules
+
+        return improve_simulator_with_rules(world, current, explain=explain, **rules, **common)
+    from polidiff.frontier.continuous import CellOptions, improve_simulator
+
+    options = CellOptions(**cells, **{**common, "freeze": tuple(common["freeze"])})
+    return improve_simulator(world, current, candidates, options, explain)
 
 
 def _check_budgets(budget: float | None, unit: str, max_states: int | None, max_rules: int | None) -> None:
