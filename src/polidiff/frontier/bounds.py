@@ -96,7 +96,6 @@ def reprice(
         met.append(tried.take(tried.real))
         other = surviving(steps, tried.total, price[rows], some.low, some.high)
         excess[rows] = np.where(other <= 0, -np.inf, excess[rows])
-        nodes = _better_price(nodes, rows, tried, price[rows], tilt[rows], excess, other)
     keep = np.flatnonzero((excess > 0).any(axis=1))
     nodes, hit = nodes.take(keep), excess[keep] > 0
     if not len(nodes):
@@ -137,24 +136,3 @@ def _side_price(slope: FloatArray, price: FloatArray, side: int) -> FloatArray:
         return np.asarray(np.where(np.isfinite(just), np.clip(just, 0.0, price) / BEYOND, price))
     just = np.fmax.reduce(slope, axis=1, initial=-np.inf)
     return np.asarray(np.where(np.isfinite(just), np.clip(just, price, 10 * price) * BEYOND, price))
-
-
-def _better_price(
-    nodes: Nodes,
-    rows: IntArray,
-    tried: Completions,
-    price: FloatArray,
-    tilt: FloatArray,
-    excess: FloatArray,
-    other: FloatArray,
-) -> Nodes:
-    """Take the tried price where it leaves less slack over the surviving steps."""
-    open_steps = excess[rows] > 0
-    own = np.where(open_steps, excess[rows], -np.inf).max(axis=1, initial=-np.inf)
-    new = np.where(open_steps, other, -np.inf).max(axis=1, initial=-np.inf)
-    better = tried.feasible & (new < own)
-    index = rows[better]
-    total, prices, tilts, choice = nodes.total.copy(), nodes.price.copy(), nodes.tilt.copy(), nodes.choice.copy()
-    total[index], prices[index], tilts[index] = tried.total[better], price[better], tilt[better]
-    choice[index] = tried.choice[better]
-    return replace(nodes, total=total, price=prices, tilt=tilts, choice=choice)

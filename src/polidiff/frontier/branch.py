@@ -148,17 +148,16 @@ def _expand(
 
 
 class _Chain:
-    """The states of each node taken one after the other, the least decisive first, and the children that gives.
+    """The states that a node surely reaches taken layer by layer, the most visited first, and the children that gives.
 
     After its children are made, a state is fixed to the completion's pair: children are disjoint, and together with
-    the completion they are the node. A small loss first: what is left then loses much, and is bounded tightly.
+    the completion they are the node. Many visits first: what is fixed then carries most of the loss of a deviation.
     """
 
     def __init__(self, problem: FrontierProblem, nodes: Nodes, family: Family, slack: FloatArray) -> None:
         self.problem, self.nodes, self.slack = problem, nodes, slack
         self.fixed, self.active = nodes.fixed.copy(), nodes.active.copy()
         self.chosen = nodes.choice[:, problem.state] == np.arange(problem.n_pairs)
-        self.offered = self.active & ~self.chosen & (problem.action != EXIT)
         self.losses = family.losses
         self.exits = problem.action[nodes.choice] == EXIT
         self.parents: list[IntArray] = []
@@ -168,51 +167,39 @@ class _Chain:
         """Rows of the parents, and the children with the pair they try in place of the completion's."""
         running = np.arange(len(self.nodes))
         while running.size:
-            running = self._step(running)
+            running = self._layer(running)
         if not self.parents:
             return np.zeros(0, dtype=np.int64), self.nodes.take(slice(0, 0))
         return np.concatenate(self.parents), join(self.parts)
 
-    def _step(self, running: IntArray) -> IntArray:
-        """Fix what cannot pay, branch once per node; returns the nodes that have more to branch on."""
-        least, reached = self._price(running)
-        idle = reached & np.isinf(least)
-        self.fixed[running] |= idle
-        sorted_out = np.where(reached & ~idle, least, np.inf)
-        state = sorted_out.argmin(axis=1)
-        branching = np.isfinite(sorted_out[np.arange(len(running)), state])
-        if branching.any():
-            self._make(running[branching], state[branching])
-        dead = (self.exits[running] & self.fixed[running]).any(axis=1)
-        return np.asarray(running[(branching | idle.any(axis=1)) & ~dead])
-
-    def _price(self, running: IntArray) -> tuple[FloatArray, BoolArray]:
-        """(b, S) how decisive each surely reached state is, by its best offered pair; pairs beyond the slack go.
-
-        Loss per visit times the root of the visits: by the loss alone, states that are hardly visited come first and
-        their combinations are all tried before anything that matters.
-        """
-        problem = self.problem
-        visits = sure_visits(problem, self.nodes.choice[running], self.fixed[running])
+    def _layer(self, running: IntArray) -> IntArray:
+        """Rule out what cannot pay, branch on every state surely reached, fix it; returns the nodes that go on."""
+        visits = sure_visits(self.problem, self.nodes.choice[running], self.fixed[running])
         reached = (visits > 1e-13) & ~self.fixed[running]
-        loss = visits[:, problem.state] * self.losses[running]
-        ruled_out = reached[:, problem.state] & (loss > self.slack[running, None]) & ~self.chosen[running]
-        self.active[running] &= ~ruled_out
-        self.offered[running] &= ~ruled_out
-        rank = np.sqrt(visits)[:, problem.state] * self.losses[running]
-        masked = np.where(self.offered[running], rank, np.inf)
-        return np.minimum.reduceat(masked, problem.first[:-1], axis=1), reached
+        going = reached.any(axis=1)
+        running, visits, reached = running[going], visits[going], reached[going]
+        pair_state = self.problem.state
+        here = reached[:, pair_state] & ~self.chosen[running]
+        self.active[running] &= ~here | (visits[:, pair_state] * self.losses[running] <= self.slack[running, None])
+        rank = np.argsort(np.argsort(np.where(reached, -visits, np.inf), axis=1, kind="stable"), axis=1)
+        gone = reached & self.exits[running]
+        last = np.where(gone, rank, self.problem.n_states).min(axis=1, initial=self.problem.n_states)
+        offered = here & self.active[running] & (self.problem.action != EXIT) & (rank[:, pair_state] <= last[:, None])
+        self._make(running, reached, rank, *np.nonzero(offered))
+        self.fixed[running] |= reached
+        return np.asarray(running[~gone.any(axis=1)])
 
-    def _make(self, going: IntArray, state: IntArray) -> None:
-        here = self.offered[going] & (self.problem.state[None, :] == state[:, None])
-        which, pair = np.nonzero(here)
-        self.fixed[going, state] = True
-        origin = going[which]
+    def _make(self, running: IntArray, reached: BoolArray, rank: IntArray, row: IntArray, pair: IntArray) -> None:
+        """Children that take a pair in place of the completion's, with all states before it fixed."""
+        if not len(row):
+            return
+        state, origin = self.problem.state[pair], running[row]
         child = self.nodes.take(origin)
         choice = child.choice.copy()
-        choice[np.arange(len(pair)), self.problem.state[pair]] = pair
+        choice[np.arange(len(pair)), state] = pair
+        fixed = self.fixed[origin] | (reached[row] & (rank[row] <= rank[row, state][:, None]))
         self.parents.append(origin)
-        self.parts.append(replace(child, choice=choice, fixed=self.fixed[origin], active=self.active[origin]))
+        self.parts.append(replace(child, choice=choice, fixed=fixed, active=self.active[origin]))
 
 
 def sure_visits(problem: FrontierProblem, choices: IntArray, fixed: BoolArray) -> FloatArray:

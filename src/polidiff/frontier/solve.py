@@ -122,6 +122,8 @@ def _search(
     Under a time limit there is one group, so that the widest steps everywhere get the time there is.
     """
     groups = min(len(roots), PARTS if problem.n_states >= 40 and clock.seconds is None else 1)
+    if groups == 1:
+        return _search_part(problem, archive, roots, clock, effort.most(problem.n_states), budget, slack)
     most = effort.most(problem.n_states) // groups
     tasks = [
         (problem, archive, roots.take(part), clock, most, budget, slack)
