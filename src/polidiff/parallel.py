@@ -1,33 +1,99 @@
 """Independent tasks through joblib: the user chooses the engine, the answer stays the same.
 
 Library code never names a back end or a number of workers. ``with joblib.parallel_config(backend="ray"): explain(…)``
-decides both. Each task carries its own seed and runs with one BLAS thread, so that a plain loop, processes, Dask and
-Ray give the same bytes.
+decides both, or `on_engine` for the command line. Each task carries its own seed and runs with one BLAS thread, so
+that a plain loop, processes, Dask and Ray give the same bytes. Answers come in the order of the tasks. A worker or node
+that dies costs time only: what it had not answered is done again by the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
 
+from polidiff.errors import InvalidOptionError, MissingExtraError, WorkersLostError
 from polidiff.progress import report
 
 T = TypeVar("T")
+ENGINES = ("loky", "threading", "dask", "ray")
+PATIENCE = 3  # times in a row that an engine may fail without a single answer in between
+
+_folder: ContextVar[Path | None] = ContextVar("polidiff_work_folder", default=None)
 
 
 def run_tasks(function: Callable[..., T], tasks: Sequence[tuple[Any, ...]], *, what: str) -> list[T]:
     """``[function(*task) for task in tasks]`` on the workers that the user chose; serial by default."""
+    collected = []
+    for result in stream_tasks(function, tasks):
+        collected.append(result)
+        if len(tasks) > 1:
+            report(what, len(collected) / len(tasks))
+    return collected
+
+
+def stream_tasks(function: Callable[..., T], tasks: Sequence[tuple[Any, ...]]) -> Iterator[T]:
+    """The same, one after the other, for answers that are too large to be kept together."""
+    from joblib import effective_n_jobs
+
+    if len(tasks) < 2 or effective_n_jobs() == 1:
+        for task in tasks:
+            yield _single_threaded(function, task)
+        return
+    done = failures = 0
+    while done < len(tasks):
+        answers = _answers(function, tasks[done:])
+        try:
+            for answer in answers:
+                failures = 0
+                done += 1
+                yield answer.value()
+        except EngineFaultError as fault:
+            failures += 1
+            if failures == PATIENCE:
+                raise WorkersLostError(
+                    f"workers failed {PATIENCE} times in a row at task {done + 1} of {len(tasks)}: {fault}. Hint: give "
+                    "workers more memory or take fewer of them; what is sent to them must survive pickling"
+                ) from fault
+
+
+class EngineFaultError(Exception):
+    """What a back end says when a worker is lost; never what a task says."""
+
+
+@dataclass(frozen=True)
+class Answer(Generic[T]):
+    """What a task returned or raised, told apart from what the engine raises."""
+
+    result: T | None
+    error: Exception | None = None
+
+    def value(self) -> T:
+        """The result; raises what the task raised."""
+        if self.error is not None:
+            raise self.error
+        return self.result  # type: ignore[return-value]
+
+
+def _answers(function: Callable[..., T], tasks: Sequence[tuple[Any, ...]]) -> Iterator[Answer[T]]:
     from joblib import Parallel, delayed
 
-    if len(tasks) == 1:
-        return [_single_threaded(function, tasks[0])]
-    pool = Parallel(return_as="generator")
-    results = pool(delayed(_single_threaded)(function, task) for task in tasks)
-    collected = []
-    for result in results:
-        collected.append(result)
-        report(what, len(collected) / len(tasks))
-    return collected
+    try:
+        yield from Parallel(return_as="generator")(delayed(_answer)(function, task) for task in tasks)
+    except GeneratorExit:
+        raise
+    except Exception as error:
+        raise EngineFaultError(f"{type(error).__name__}: {' '.join(str(error).split())[:200]}") from error
+
+
+def _answer(function: Callable[..., T], task: tuple[Any, ...]) -> Answer[T]:
+    try:
+        return Answer(_single_threaded(function, task))
+    except Exception as error:
+        return Answer(None, error)
 
 
 def _single_threaded(function: Callable[..., T], task: tuple[Any, ...]) -> T:
@@ -35,3 +101,70 @@ def _single_threaded(function: Callable[..., T], task: tuple[Any, ...]) -> T:
 
     with threadpool_limits(limits=1):
         return function(*task)
+
+
+@contextmanager
+def on_engine(engine: str | None = None, *, workers: int | None = None, address: str | None = None) -> Iterator[None]:
+    """Run the work inside on an engine: processes here, or a Dask or Ray cluster, started here if none is named."""
+    if engine is None and workers is None and address is None:
+        yield
+        return
+    if workers is not None and workers < 1:
+        raise InvalidOptionError(f"workers must be at least 1; got {workers}")
+    name = "loky" if engine is None else engine
+    if name not in ENGINES:
+        raise InvalidOptionError(f"engine must be one of {', '.join(ENGINES)}; got {name!r}")
+    if address is not None and name not in ("dask", "ray"):
+        raise InvalidOptionError(f"an address belongs to dask or ray; the engine is {name}")
+    from joblib import parallel_config
+
+    with ExitStack() as stack:
+        if name in ("dask", "ray"):
+            {"dask": _join_dask, "ray": _join_ray}[name](stack, workers, address)
+        stack.enter_context(parallel_config(backend=name, n_jobs=-1 if workers is None else workers))
+        yield
+
+
+def _join_dask(stack: ExitStack, workers: int | None, address: str | None) -> None:
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError as error:
+        raise MissingExtraError("distributed", "dask") from error
+    if address is None:
+        address = stack.enter_context(LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None))
+    try:
+        stack.enter_context(Client(address, timeout=30))
+    except OSError as error:
+        raise InvalidOptionError(f"no Dask scheduler answers at {address}: {error}") from error
+
+
+def _join_ray(stack: ExitStack, workers: int | None, address: str | None) -> None:
+    try:
+        import ray
+        from ray.util.joblib import register_ray
+    except ImportError as error:
+        raise MissingExtraError("ray", "ray") from error
+    register_ray()
+    if ray.is_initialized():
+        return
+    try:
+        ray.init(address=address, num_cpus=workers if address is None else None, include_dashboard=False,
+                 log_to_driver=False, logging_level="error")  # fmt: skip
+    except ConnectionError as error:
+        raise InvalidOptionError(f"no Ray cluster answers at {address}: {error}") from error
+    stack.callback(ray.shutdown)
+
+
+@contextmanager
+def keeping_work(folder: Path | None) -> Iterator[None]:
+    """Keep finished parts of long work in a folder, and take from there what is finished already."""
+    token = _folder.set(folder)
+    try:
+        yield
+    finally:
+        _folder.reset(token)
+
+
+def work_folder() -> Path | None:
+    """Where finished parts are kept, if anywhere."""
+    return _folder.get()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -13,12 +14,15 @@ import polars as pl
 from polidiff.errors import InvalidLogError, InvalidWorldError
 from polidiff.records.arrays import AnyArray, IntArray
 from polidiff.records.outcome import Outcome, check_outcomes
-from polidiff.worlds.log_check import DataCheck, check_ranges, check_rows
+from polidiff.worlds.log_check import DataCheck, check_ranges, checked, declared_ranges
 from polidiff.worlds.log_columns import Columns, check_columns
 from polidiff.worlds.log_labels import Labels, find_labels, named_actions
-from polidiff.worlds.log_rows import LoggedRows, feature_matrix, read_rows, transitions
-from polidiff.worlds.log_source import collect, first_line, lazy_frame
+from polidiff.worlds.log_rows import LoggedRows, feature_matrix, read_rows
+from polidiff.worlds.log_source import LogSource, collect
 from polidiff.worlds.outcomes import with_return
+from polidiff.worlds.shards.stretch import Stretch
+
+HALVES = 2  # blocks of episodes that reading tells apart: one chooses a plan, the other judges it
 
 
 class Log:
@@ -27,8 +31,8 @@ class Log:
     Parameters
     ----------
     source : table, path, folder or glob
-        pandas, polars or Arrow table; CSV or Parquet. Files are scanned, not loaded. Rows of an episode stand together,
-        in order.
+        pandas, polars or Arrow table; CSV or Parquet; Parquet also at any address that fsspec knows. Files are read a
+        million rows at a time, not loaded. Rows of an episode stand together, in order, and may go on in the next file.
     state : str, or list of str
         One column of labels (discrete states), or the columns of measurements that make up the state.
     action : str
@@ -53,6 +57,10 @@ class Log:
     outcomes, return_name, include_return, return_range
         What is told about. `return_range` declares the smallest and largest possible return from any state on; without
         it nothing bounds what was never tried.
+    skip_bad : bool
+        Leave out row groups and files that cannot be read, with a warning, instead of stopping at the first.
+    work_folder : path, optional
+        Where what was read of each shard of a Parquet log is kept, so that reading that was stopped goes on there.
 
     Examples
     --------
@@ -84,14 +92,17 @@ class Log:
         return_name: str = "return",
         include_return: bool = True,
         return_range: tuple[float, float] | None = None,
+        skip_bad: bool = False,
+        work_folder: str | os.PathLike[str] | None = None,
     ) -> None:
         if not (0 < discount <= 1):
             raise InvalidWorldError(f"discount must be above 0 and at most 1; got {discount!r}")
         self.discount = float(discount)
         self.return_outcome, self.outcomes = _told(outcomes, reward, return_name, include_return, return_range)
-        self.frame = lazy_frame(source)
+        self._source = LogSource(source, skip_bad=skip_bad, work_folder=work_folder)
+        schema = self._source.schema
         self.columns: Columns = check_columns(
-            _schema(self.frame),
+            schema,
             state=state,
             action=action,
             episode=episode,
@@ -103,15 +114,18 @@ class Log:
             features=features,
             outcomes=self.outcomes,
         )
-        self.frame = self.frame.select(self.columns.used)
-        self.action_labels, self.actions = named_actions(self.frame, action, actions)
-        self.check: DataCheck = check_rows(self.frame, self.columns, self.action_labels)
+        ranges = declared_ranges(self.outcomes) if self.discount == 1.0 else ()
+        self.read: Stretch = self._source.read(self.columns, blocks=HALVES, ranges=ranges)
+        self.frame = self._source.frame(self.read).select(self.columns.used)
+        self.action_labels, self.actions = named_actions(self.read.actions, schema[action], action, actions)
+        self.check: DataCheck = checked(self.read, self.frame, self.columns, self.action_labels)
         if self.check.problems:
             raise InvalidLogError(self.check.problems[0])
-        if self.discount == 1.0:
+        if self.read.outside:
             check_ranges(self.frame, self.columns, self.outcomes)
+        column = self.columns.state[0]
         self.state_labels: Labels | None = (
-            find_labels(self.frame, self.columns.state[0], states, "state") if self.columns.discrete else None
+            find_labels(self.read.states, schema[column], column, states, "state") if self.columns.discrete else None
         )
         self.feature_names: tuple[str, ...] = self.columns.features or ("state",)
 
@@ -144,7 +158,7 @@ class Log:
     def temporal(self) -> bool:
         """Whether steps are times, in which gaps cannot be told."""
         step = self.columns.step
-        return step is not None and _schema(self.frame)[step].is_temporal()
+        return step is not None and self._source.schema[step].is_temporal()
 
     @cached_property
     def rows(self) -> LoggedRows:
@@ -166,14 +180,14 @@ class Log:
         if not self.discrete:
             states = self.rows.states[self.rows.first]
             return states, np.ones(len(states), dtype=np.int64)
-        first = self.transitions(blocks=1).filter(pl.col("first"))
-        found = collect(first.group_by("state").agg(pl.len().alias("n")).sort("state"))
-        return found["state"].to_numpy(), found["n"].to_numpy().astype(np.int64)
+        _, state, count = self.read.starts
+        episodes = np.bincount(self._labels.numbers_of(self.read.states)[state], count, self.n_states)
+        met = np.flatnonzero(episodes)
+        return met, episodes[met].astype(np.int64)
 
-    def transitions(self, *, blocks: int) -> pl.LazyFrame:
-        """Rows as (block, first, state, action, next, gain0, …), lazily; see `log_rows.transitions`."""
-        number = self._labels.number()
-        return transitions(self.frame, self.columns, self.action_labels, number, blocks=blocks, temporal=self.temporal)
+    def stretch(self, *, blocks: int) -> Stretch:
+        """The log read with its episodes dealt to so many blocks in turn; from the first reading if that did so."""
+        return self.read if blocks == HALVES else self._source.read(self.columns, blocks=blocks)
 
     def features_of(self, states: Any) -> AnyArray:
         """Feature rows of states (numbers, or feature rows as they are); without features, a column of names."""
@@ -214,15 +228,6 @@ class Log:
                     f"has {varied[f'n{j}'][0]} values. Hint: state=[...] makes the features the state"
                 )
         return feature_matrix(table, len(names))
-
-
-def _schema(lazy: pl.LazyFrame) -> pl.Schema:
-    try:
-        return lazy.collect_schema()
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise InvalidLogError(
-            f"the log cannot be read: {first_line(error)}. Hint: the file may be empty, cut or damaged; write it again"
-        ) from error
 
 
 def _told(

@@ -1,4 +1,4 @@
-"""What is in a log and what is wrong with it, found in one pass before anything is estimated."""
+"""What is in a log and what is wrong with it, found while it is read and before anything is estimated."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from polidiff.worlds.log_columns import Columns
 from polidiff.worlds.log_labels import Labels
 from polidiff.worlds.log_rows import boundaries, gain_expressions
 from polidiff.worlds.log_source import collect
+from polidiff.worlds.shards.stretch import Stretch
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class DataCheck:
     constant: tuple[str, ...]  # features that never vary
     never_taken: tuple[str, ...]  # actions that no row takes
     problems: tuple[str, ...]
+    skipped: tuple[str, ...] = ()  # parts of files that could not be read and were left out
 
     def __str__(self) -> str:
         lines = [f"{self.rows} rows, {self.episodes} episodes ({self.terminated} ended, {self.cut} cut)"]
@@ -40,55 +42,71 @@ class DataCheck:
             lines.append("never vary: " + ", ".join(self.constant))
         if self.never_taken:
             lines.append("actions never taken: " + ", ".join(self.never_taken))
+        if self.skipped:
+            lines.append("left out: " + "; ".join(self.skipped))
         return "\n".join([*lines, *self.problems])
 
 
-def check_rows(lazy: pl.LazyFrame, columns: Columns, actions: Labels) -> DataCheck:
-    """The facts and the problems of a log."""
-    temporal = columns.step is not None and lazy.collect_schema()[columns.step].is_temporal()
-    wrong = _wrong(columns, temporal)
-    facts = collect(
-        lazy.select(*_facts(columns, temporal), *(rule.sum().alias(f"!{name}") for name, rule in wrong.items()))
-    )
-    fact = facts.row(0, named=True)
-    if fact["rows"] == 0:
+def checked(read: Stretch, lazy: pl.LazyFrame, columns: Columns, actions: Labels) -> DataCheck:
+    """The facts that reading has found. What is wrong, if anything is, is looked up in the rows once more."""
+    if read.rows == 0:
         return DataCheck(
             0, 0, 0, 0, 0, 0, {}, (), actions.names, ("the log must have one row per decision; it has no rows",)
         )
-    problems = [_first_place(lazy, columns, name, wrong[name], fact[f"!{name}"]) for name in wrong if fact[f"!{name}"]]
-    if columns.episode is not None and fact["episodes"] != fact["runs"]:
-        problems.append(_scattered(lazy, columns, fact["runs"] - fact["episodes"]))
-    taken = collect(lazy.select(actions.number().unique().alias("a")))["a"].to_list()
+    taken = set(actions.numbers_of(read.actions).tolist())
     return DataCheck(
-        rows=fact["rows"],
-        episodes=fact["episodes"],
-        terminated=fact["terminated"],
-        cut=fact["episodes"] - fact["terminated"],
-        gaps=fact["gaps"],
-        duplicates=fact["duplicates"],
-        missing={name: fact[f"?{name}"] for name in columns.used if fact[f"?{name}"]},
-        constant=tuple(name for name in columns.features if fact[f"={name}"]),
-        never_taken=tuple(name for a, name in enumerate(actions.names) if a not in set(taken)),
-        problems=tuple(problems),
+        rows=read.rows,
+        episodes=read.runs,
+        terminated=read.ended,
+        cut=read.runs - read.ended,
+        gaps=read.gaps,
+        duplicates=0,
+        missing={name: count for name, count in zip(columns.used, read.missing, strict=True) if count},
+        constant=tuple(name for name, (varies, _) in zip(columns.features, read.values, strict=True) if not varies),
+        never_taken=tuple(name for a, name in enumerate(actions.names) if a not in taken),
+        problems=_problems(read, lazy, columns),
+        skipped=read.skipped,
     )
+
+
+def _problems(read: Stretch, lazy: pl.LazyFrame, columns: Columns) -> tuple[str, ...]:
+    """What makes the rows unusable, in words, with the first place of each."""
+    problems = []
+    if read.wrong:
+        wrong = _wrong(columns)
+        found = collect(lazy.select(rule.sum().alias(name) for name, rule in wrong.items())).row(0, named=True)
+        problems += [_first_place(lazy, columns, name, wrong[name], found[name]) for name in wrong if found[name]]
+    if columns.episode is not None and not read.ordered:
+        episodes = collect(lazy.select(pl.col(columns.episode).n_unique())).item()
+        if episodes != read.runs:
+            problems.append(_scattered(lazy, columns, read.runs - episodes))
+    return tuple(problems)
+
+
+def declared_ranges(outcomes: Sequence[Outcome]) -> tuple[tuple[int, float, float], ...]:
+    """Outcomes with a range, and the range with room for rounding."""
+    found = []
+    for k, outcome in enumerate(outcomes):
+        if outcome.range is not None:
+            low, high = outcome.range
+            slack = 1e-9 * (1 + abs(low) + abs(high))
+            found.append((k, low - slack, high + slack))
+    return tuple(found)
 
 
 def check_ranges(lazy: pl.LazyFrame, columns: Columns, outcomes: Sequence[Outcome]) -> None:
     """An error if a logged episode lies outside the range that an outcome is said to have: then it bounds nothing."""
-    declared = [(k, outcome) for k, outcome in enumerate(outcomes) if outcome.range is not None]
-    if not declared:
-        return
+    declared = declared_ranges(outcomes)
     gains = {f"gain{k}": expression for k, expression in enumerate(gain_expressions(columns))}
-    sums = lazy.select(pl.int_range(pl.len()).alias("row"), *(gains[f"gain{k}"] for k, _ in declared))
+    sums = lazy.select(pl.int_range(pl.len()).alias("row"), *(gains[f"gain{k}"] for k, *_ in declared))
     if columns.episode is not None:
-        named = lazy.select(pl.col(columns.episode).alias("episode"), *(gains[f"gain{k}"] for k, _ in declared),
+        named = lazy.select(pl.col(columns.episode).alias("episode"), *(gains[f"gain{k}"] for k, *_ in declared),
                             boundaries(columns)["ended"].alias("ended"))  # fmt: skip
-        sums = named.group_by("episode").agg(pl.col("ended").any(), *(pl.col(f"gain{k}").sum() for k, _ in declared))
+        sums = named.group_by("episode").agg(pl.col("ended").any(), *(pl.col(f"gain{k}").sum() for k, *_ in declared))
         sums = sums.filter("ended").drop("ended")
-    for k, outcome in declared:
-        low, high = outcome.range or (0.0, 0.0)
-        slack = 1e-9 * (1 + abs(low) + abs(high))
-        outside = sums.filter((pl.col(f"gain{k}") < low - slack) | (pl.col(f"gain{k}") > high + slack))
+    for k, low, high in declared:
+        outcome = outcomes[k]
+        outside = sums.filter((pl.col(f"gain{k}") < low) | (pl.col(f"gain{k}") > high))
         found = collect(outside.sort(pl.first()).head(1))
         if found.height:
             what = "row" if columns.episode is None else "episode"
@@ -98,33 +116,7 @@ def check_ranges(lazy: pl.LazyFrame, columns: Columns, outcomes: Sequence[Outcom
             )
 
 
-def _facts(columns: Columns, temporal: bool) -> list[pl.Expr]:
-    edge = boundaries(columns)
-    facts = [pl.len().alias("rows"), *(pl.col(name).is_null().sum().alias(f"?{name}") for name in columns.used)]
-    facts += [(pl.col(name).drop_nulls().n_unique() <= 1).alias(f"={name}") for name in columns.features]
-    if columns.episode is None:
-        return [
-            *facts,
-            pl.len().alias("episodes"),
-            pl.len().alias("terminated"),
-            pl.lit(0).alias("gaps"),
-            pl.lit(0).alias("duplicates"),
-        ]
-    episode = pl.col(columns.episode)
-    same = (episode.shift(1) == episode).fill_null(False)
-    move = pl.lit(1) if columns.step is None or temporal else pl.col(columns.step) - pl.col(columns.step).shift(1)
-    again = pl.lit(False) if columns.step is None else pl.col(columns.step) == pl.col(columns.step).shift(1)
-    return [
-        *facts,
-        episode.n_unique().alias("episodes"),
-        edge["first"].sum().alias("runs"),
-        edge["ended"].sum().alias("terminated") if columns.terminated else pl.lit(0).alias("terminated"),
-        (same & (move > 1)).sum().alias("gaps"),
-        (same & again).sum().alias("duplicates"),
-    ]
-
-
-def _wrong(columns: Columns, temporal: bool) -> dict[str, pl.Expr]:
+def _wrong(columns: Columns) -> dict[str, pl.Expr]:
     """Per kind of problem, which rows have it."""
     wrong: dict[str, pl.Expr] = {}
     needed = [columns.action, columns.episode, columns.step, columns.terminated, columns.truncated, columns.probability]
@@ -141,11 +133,11 @@ def _wrong(columns: Columns, temporal: bool) -> dict[str, pl.Expr]:
             f"the probability {columns.probability!r} of a logged action must be above 0 and at most 1; it is not"
         ] = (~((chance > 0) & (chance <= 1))).fill_null(False)
     if columns.episode is not None:
-        wrong |= _wrong_order(columns, temporal)
+        wrong |= _wrong_order(columns)
     return wrong
 
 
-def _wrong_order(columns: Columns, temporal: bool) -> dict[str, pl.Expr]:
+def _wrong_order(columns: Columns) -> dict[str, pl.Expr]:
     episode = pl.col(str(columns.episode))
     wrong = {}
     if columns.step is not None:

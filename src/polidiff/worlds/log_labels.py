@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from polidiff.errors import InvalidLogError
 from polidiff.records.action import Action, as_actions
-from polidiff.worlds.log_source import collect
+from polidiff.records.arrays import IntArray
 
 OWN_NUMBERS = 100_000
 
@@ -32,6 +33,13 @@ class Labels:
         """How many there are."""
         return len(self.names)
 
+    def numbers_of(self, labels: Sequence[int | str]) -> IntArray:
+        """The number of each label, as `number` gives it to rows."""
+        if self.own:
+            return np.array(labels, dtype=np.int64)
+        place = {name: number for number, name in enumerate(self.names)}
+        return np.array([place[str(label)] for label in labels], dtype=np.int64)
+
     def number(self) -> pl.Expr:
         """The number of each row's label; null where it is not among the names."""
         column = pl.col(self.column)
@@ -40,18 +48,15 @@ class Labels:
         return column.cast(pl.String).cast(pl.Enum(list(self.names)), strict=False).to_physical().cast(pl.Int64)
 
 
-def find_labels(lazy: pl.LazyFrame, column: str, given: int | Sequence[Any] | None, what: str) -> Labels:
-    """The labels of a column; an error names the first value that is not among those given."""
-    dtype = lazy.collect_schema()[column]
-    if dtype.is_integer() or dtype == pl.Boolean:
-        low, high = collect(
-            lazy.select(
-                pl.col(column).cast(pl.Int64).min().alias("low"), pl.col(column).cast(pl.Int64).max().alias("high")
-            )
-        ).row(0)
-        if low is not None and low >= 0 and (given is not None or high < OWN_NUMBERS):
-            return _own_numbers(column, given, int(high), what)
-    found = collect(lazy.select(pl.col(column).cast(pl.String).drop_nulls().unique()))[column].sort().to_list()
+def find_labels(
+    met: Sequence[int | str], dtype: pl.DataType, column: str, given: int | Sequence[Any] | None, what: str
+) -> Labels:
+    """The labels of a column from those met in it; an error names the first value that is not among those given."""
+    if (dtype.is_integer() or dtype == pl.Boolean) and met:
+        low, high = int(met[0]), int(met[-1])
+        if low >= 0 and (given is not None or high < OWN_NUMBERS):
+            return _own_numbers(column, given, high, what)
+    found = sorted(str(label) for label in met)
     if given is None:
         return Labels(column, tuple(found), False)
     if isinstance(given, int):
@@ -66,13 +71,15 @@ def find_labels(lazy: pl.LazyFrame, column: str, given: int | Sequence[Any] | No
     return Labels(column, names, False)
 
 
-def named_actions(lazy: pl.LazyFrame, column: str, given: Any) -> tuple[Labels, tuple[Action, ...]]:
+def named_actions(
+    met: Sequence[int | str], dtype: pl.DataType, column: str, given: Any
+) -> tuple[Labels, tuple[Action, ...]]:
     """Labels of the action column and the actions as records, with their levels where the user gave any."""
     if given is None or isinstance(given, int):
-        labels = find_labels(lazy, column, given, "action")
+        labels = find_labels(met, dtype, column, given, "action")
         return labels, as_actions(labels.names if not labels.own else None, labels.count)
     actions = as_actions(given, len(given))
-    labels = find_labels(lazy, column, [action.name for action in actions], "action")
+    labels = find_labels(met, dtype, column, [action.name for action in actions], "action")
     return labels, actions
 
 

@@ -15,8 +15,7 @@ from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.worlds.log_columns import Columns
 from polidiff.worlds.log_labels import Labels
 from polidiff.worlds.log_source import collect
-
-END, CUT = -1, -2
+from polidiff.worlds.shards.stretch import CUT, END
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,30 +60,6 @@ def gain_expressions(columns: Columns) -> list[pl.Expr]:
         (pl.col(gain).cast(pl.Float64) if isinstance(gain, str) else pl.lit(gain)).alias(f"gain{k}")
         for k, gain in enumerate(columns.gains)
     ]
-
-
-def transitions(
-    lazy: pl.LazyFrame, columns: Columns, actions: Labels, state: pl.Expr, *, blocks: int, temporal: bool = False
-) -> pl.LazyFrame:
-    """Columns block, first, state, action, next (null where cut, -1 at the end) and gain0, gain1, … per row.
-
-    `state` gives a row's state number. Episodes go to blocks in turn: 0, 1, …, `blocks` - 1, 0, …
-    """
-    edge = boundaries(columns if not temporal else _without_gaps(columns))
-    ordinal = edge["first"].cast(pl.Int64).cum_sum() - 1 if columns.episode else pl.int_range(pl.len(), dtype=pl.Int64)
-    flagged = lazy.with_columns(
-        state.alias("state"), actions.number().alias("action"), ordinal.alias("ordinal"), *gain_expressions(columns)
-    )
-    follow = pl.when(edge["ended"]).then(pl.lit(END, pl.Int64)).when(edge["goes_on"]).then(pl.col("state").shift(-1))
-    names = [f"gain{k}" for k in range(len(columns.gains))]
-    return flagged.select(
-        (pl.col("ordinal") % blocks).alias("block"),
-        edge["first"].alias("first"),
-        "state",
-        "action",
-        follow.cast(pl.Int64).alias("next"),
-        *names,
-    )
 
 
 def read_rows(

@@ -10,7 +10,8 @@ import polars as pl
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.outcome import Outcome
 from polidiff.worlds.log import Log
-from polidiff.worlds.log_rows import CUT, END, LoggedRows
+from polidiff.worlds.log_rows import LoggedRows
+from polidiff.worlds.shards.stretch import CUT, END
 from polidiff.worlds.tabular import TabularMDP
 
 

@@ -8,40 +8,121 @@ from __future__ import annotations
 
 import glob
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from polidiff.errors import InvalidLogError, MissingExtraError
+from polidiff.parallel import work_folder as current_work_folder
+from polidiff.worlds.log_columns import Columns
+from polidiff.worlds.shards.frames import FAULTS, first_line
+from polidiff.worlds.shards.scan import scan
+from polidiff.worlds.shards.split import (
+    check_readable,
+    filesystem,
+    is_remote,
+    scan_file,
+    split_files,
+    split_table,
+)
+from polidiff.worlds.shards.store import Store
+from polidiff.worlds.shards.stretch import Reading, Stretch
 
-SCANNERS = {".csv": pl.scan_csv, ".parquet": pl.scan_parquet, ".pq": pl.scan_parquet}
+PARQUET = (".parquet", ".pq")
 INFER_ROWS = 10_000
+
+
+class LogSource:
+    """Where a log comes from, ready to be read as often as needed."""
+
+    def __init__(self, source: Any, *, skip_bad: bool, work_folder: str | os.PathLike[str] | None) -> None:
+        files = parquet_files(source)
+        self.skip_bad, self.folder = skip_bad, work_folder if work_folder is not None else current_work_folder()
+        if files is None:
+            self._table: pl.LazyFrame | None = lazy_frame(source)
+            self._files: list[str] = []
+            self.shards = split_table(self._table)
+            self.schema = _schema(self._table)
+            return
+        self._table = None
+        self.shards = split_files(files)
+        self._files = files
+        whole = [file for shard in self.shards for file in shard.files]
+        if not skip_bad or not whole:
+            check_readable(self.shards)
+        self.schema = _schema(scan_file(whole[0]))
+
+    def read(self, columns: Columns, *, blocks: int, ranges: tuple[tuple[int, float, float], ...] = ()) -> Stretch:
+        """All rows, counted and checked; warns of what was left out."""
+        temporal = columns.step is not None and self.schema[columns.step].is_temporal()
+        kinds = tuple((name, str(self.schema[name])) for name in columns.used)
+        reading = Reading(columns, blocks, temporal, ranges, kinds)
+        store = None if self.folder is None else Store(self.folder, reading, skip_bad=self.skip_bad)
+        try:
+            found = scan(self.shards, reading, skip_bad=self.skip_bad, store=store)
+        except FAULTS as error:
+            raise InvalidLogError(f"the log cannot be read: {first_line(error)}. Hint: {_way_out(error)}") from error
+        for note in found.skipped:
+            warnings.warn(f"left out of the log: {note}", SkippedRowsWarning, 4)
+        return found
+
+    def frame(self, read: Stretch) -> pl.LazyFrame:
+        """The rows that were read, to select from."""
+        if self._table is not None:
+            return self._table
+        if read.skipped:
+            return pl.concat([scan_file(file).slice(first, rows) for file, first, rows in read.pieces])
+        return _scan_files(self._files)
+
+
+class SkippedRowsWarning(UserWarning):
+    """Part of a log could not be read and was left out."""
+
+
+def _schema(lazy: pl.LazyFrame) -> pl.Schema:
+    try:
+        return lazy.collect_schema()
+    except FAULTS as error:
+        raise InvalidLogError(
+            f"the log cannot be read: {first_line(error)}. Hint: the file may be empty, cut or damaged; write it again"
+        ) from error
 
 
 def lazy_frame(source: Any) -> pl.LazyFrame:
     """A lazy frame over a table in memory, a file, a folder or a glob."""
+    files = parquet_files(source)
+    if files is not None:
+        return _scan_files(files)
     if isinstance(source, pl.LazyFrame):
         return source
     if isinstance(source, pl.DataFrame):
         return source.lazy()
     if isinstance(source, (str, os.PathLike)):
-        return _scan(_files(os.fspath(source)))
+        return pl.scan_csv(_checked(_files(os.fspath(source))), infer_schema_length=INFER_ROWS)
     return _from_table(source).lazy()
+
+
+def _scan_files(files: list[str]) -> pl.LazyFrame:
+    return pl.concat([scan_file(file) for file in files]) if is_remote(files[0]) else pl.scan_parquet(files)
+
+
+def parquet_files(source: Any) -> list[str] | None:
+    """The Parquet files that a path, folder, glob or address stands for, in order; None if it is something else."""
+    if not isinstance(source, (str, os.PathLike)):
+        return None
+    path = os.fspath(source)
+    files = _remote_files(path) if is_remote(path) else _checked(_files(path))
+    return files if Path(files[0]).suffix.lower() in PARQUET else None
 
 
 def collect(lazy: pl.LazyFrame) -> pl.DataFrame:
     """The rows of a query; a failure of the reader is an error about the log, in one line."""
     try:
         return lazy.collect(engine="streaming")
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except FAULTS as error:
         raise InvalidLogError(f"the log cannot be read: {first_line(error)}. Hint: {_way_out(error)}") from error
-
-
-def first_line(error: BaseException) -> str:
-    """What a library said, without its second thoughts."""
-    lines = str(error).strip().splitlines()
-    return lines[0].rstrip(".:") if lines else type(error).__name__
 
 
 def _way_out(error: BaseException) -> str:
@@ -69,17 +150,29 @@ def _files(path: str) -> list[str]:
     return [path]
 
 
-def _scan(files: list[str]) -> pl.LazyFrame:
+def _remote_files(address: str) -> list[str]:
+    """Parquet files at an address that fsspec knows."""
+    system, path = filesystem()[1].url_to_fs(address)
+    try:
+        found = system.glob(path) if glob.has_magic(path) else [path]
+        if len(found) == 1 and system.isdir(found[0]):
+            found = system.find(found[0])
+        files = sorted(str(system.unstrip_protocol(file)) for file in found if str(file).lower().endswith(PARQUET))
+        if not files or not system.exists(files[0]):
+            raise InvalidLogError(f"expected Parquet files at {address!r}; found none")
+    except OSError as error:
+        raise InvalidLogError(f"the log cannot be read: {address}: {first_line(error)}") from error
+    return files
+
+
+def _checked(files: list[str]) -> list[str]:
     endings = {Path(file).suffix.lower() for file in files}
-    if len(endings) > 1 or not endings <= set(SCANNERS):
+    if len(endings - set(PARQUET)) > (not endings & set(PARQUET)) or not endings <= {".csv", *PARQUET}:
         raise InvalidLogError(f"expected files of one kind, .csv or .parquet; got {sorted(endings)}")
     empty = next((file for file in files if os.path.getsize(file) == 0), None)
     if empty is not None:
         raise InvalidLogError(f"expected a table with one row per decision; {empty!r} is empty (0 bytes)")
-    ending = endings.pop()
-    if ending == ".csv":
-        return pl.scan_csv(files, infer_schema_length=INFER_ROWS)
-    return pl.scan_parquet(files)
+    return files
 
 
 def _from_table(source: Any) -> pl.DataFrame:

@@ -19,16 +19,14 @@ import numpy as np
 
 from polidiff.errors import InvalidLogError
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
-from polidiff.worlds.log_rows import CUT, END
-from polidiff.worlds.log_source import collect
+from polidiff.worlds.shards.join import Counted
+from polidiff.worlds.shards.stretch import Entries
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from polidiff.worlds.log import Log
     from polidiff.worlds.log_rows import LoggedRows
 
-BLOCKS = 200
+HALVES, BLOCKS = 2, 200  # to choose and to judge; to resample
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,53 +196,51 @@ class Edges:
 
 
 def count_log(log: Log, *, blocks: int = BLOCKS) -> Counts:
-    """Counts of a log with discrete states, in one streamed pass."""
-    return _count(log.transitions(blocks=blocks), log.n_states, log.n_actions, blocks, len(log.outcomes))
+    """Counts of a log with discrete states; of two blocks, they are there since the log was read."""
+    read = log.stretch(blocks=blocks)
+    labels = log.state_labels
+    if labels is None:
+        raise InvalidLogError("this log has feature states, not a list of states")
+    state, action = labels.numbers_of(read.states), log.action_labels.numbers_of(read.actions)
+    onward = np.concatenate([state, [log.n_states + 1, log.n_states]])  # CUT and END are the last two places
+    found, (block, begun, episodes) = read.entries, read.starts
+    starts = np.zeros((blocks, log.n_states))
+    starts[block, state[begun]] = episodes
+    parts = (found.block, state[found.state], action[found.action], onward[found.to])
+    return _counts((log.n_states, log.n_actions, blocks), parts, found, starts)
 
 
 def count_rows(rows: LoggedRows, state: IntArray, n_states: int, n_actions: int, *, blocks: int = BLOCKS) -> Counts:
     """Counts of rows in memory whose states (or cells) are numbered by `state` (n,)."""
-    import polars as pl
-
-    follow = np.where(rows.follow >= 0, np.append(state, 0)[rows.follow], rows.follow)
-    gains = {f"gain{k}": rows.gains[:, k] for k in range(rows.gains.shape[1])}
-    frame = pl.LazyFrame(
-        {"block": rows.episode % blocks, "first": rows.first, "state": state, "action": rows.actions, "next": follow}
-        | gains
-    ).with_columns(pl.col("next").replace(CUT, None))
-    return _count(frame, n_states, n_actions, blocks, rows.gains.shape[1])
-
-
-def _count(lazy: pl.LazyFrame, n_states: int, n_actions: int, blocks: int, k: int) -> Counts:
-    import polars as pl
-
-    gains = [pl.col(f"gain{j}").sum().alias(f"sum{j}") for j in range(k)]
-    gains += [(pl.col(f"gain{j}") ** 2).sum().alias(f"square{j}") for j in range(k)]
-    shape = (blocks, n_states, n_actions, n_states + 2)
-    to = pl.col("next").replace(END, n_states).fill_null(n_states + 1)
-    key = ((pl.col("block") * n_states + pl.col("state")) * n_actions + pl.col("action")) * (n_states + 2) + to
-    seen = collect(lazy.group_by(key.alias("key")).agg(pl.len().alias("n"), *gains)).sort("key")
-    begun = collect(lazy.filter(pl.col("first")).group_by("block", "state").agg(pl.len().alias("n")))
-    block, state, action, after = np.unravel_index(seen["key"].to_numpy(), shape)
+    to = np.where(rows.follow >= 0, np.append(state, 0)[rows.follow], rows.follow)
+    gains = tuple(np.ascontiguousarray(column) for column in rows.gains.T)
+    block = rows.episode % blocks
+    counted = Counted(blocks, len(gains))
+    counted.reserve(n_states, n_actions)
+    counted.add(Entries(block, np.asarray(state, dtype=np.int64), rows.actions, to, None, gains, None))
+    found = counted.entries(np.arange(n_states), np.arange(n_actions))
     starts = np.zeros((blocks, n_states))
-    starts[begun["block"].to_numpy(), begun["state"].to_numpy()] = begun["n"].to_numpy()
+    np.add.at(starts, (block[rows.first], state[rows.first]), 1.0)
+    after = np.where(found.to < 0, n_states - 1 - found.to, found.to)
+    return _counts((n_states, n_actions, blocks), (found.block, found.state, found.action, after), found, starts)
 
-    def stacked(name: str) -> FloatArray:
-        return np.column_stack([seen[f"{name}{j}"].to_numpy() for j in range(k)]).astype(np.float64)
 
-    return Counts(
-        n_states,
-        n_actions,
-        blocks,
-        block,
-        state,
-        action,
-        after,
-        seen["n"].to_numpy().astype(np.float64),
-        stacked("sum"),
-        stacked("square"),
-        starts,
-    )
+def _counts(
+    sizes: tuple[int, int, int],
+    parts: tuple[IntArray, IntArray, IntArray, IntArray],
+    found: Entries,
+    starts: FloatArray,
+) -> Counts:
+    """Counts in the order of block, state, action and successor."""
+    assert found.count is not None
+    assert found.squares is not None, "joined entries are summed"
+    n_states, n_actions, blocks = sizes
+    key = np.ravel_multi_index(parts, (blocks, n_states, n_actions, n_states + 2))
+    order = np.argsort(key, kind="stable") if np.any(key[1:] < key[:-1]) else slice(None)
+    block, state, action, to = (part[order] for part in parts)
+    empty = np.zeros((len(key), 0))
+    sums, squares = (np.column_stack(p)[order] if p else empty for p in (found.sums, found.squares))
+    return Counts(n_states, n_actions, blocks, block, state, action, to, found.count[order], sums, squares, starts)
 
 
 def _sum_by(index: IntArray, values: FloatArray, size: int) -> FloatArray:

@@ -11,6 +11,7 @@ from polidiff.evaluation.logged.bootstrap import RESAMPLES, bootstrap_values
 from polidiff.evaluation.logged.borrow import borrowed_values, judge_borrowing
 from polidiff.evaluation.logged.careful import Judged, judge, value_bounds
 from polidiff.evaluation.logged.compare import AUTO, as_interval, check_level
+from polidiff.evaluation.logged.counts import BLOCKS, count_log
 from polidiff.evaluation.logged.cross_check import cross_check
 from polidiff.evaluation.logged.footing import LOG, Footing, footing_of
 from polidiff.evaluation.logged.starts import Starts, group_starts
@@ -137,8 +138,7 @@ def _bootstrapped(log: Log, ground: Footing, target: Target, resamples: int, see
     """(B, K) outcomes over the logged starts; what is unknown in the middle of its range (0 without one)."""
     starts = group_starts(None, ground.start_state, ground.start_episodes, ground.counts.n_states)
     middle = np.array([0.0 if o.range is None else sum(o.range) / 2 for o in log.outcomes])
-    drawn = bootstrap_values(
-        ground.counts, target, starts, middle, discount=log.discount, resamples=resamples, seed=seed
-    )
+    counts = count_log(log, blocks=BLOCKS) if log.discrete else ground.counts
+    drawn = bootstrap_values(counts, target, starts, middle, discount=log.discount, resamples=resamples, seed=seed)
     values: FloatArray = drawn[:, 0, :]
     return values

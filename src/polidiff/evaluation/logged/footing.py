@@ -10,7 +10,7 @@ import numpy as np
 
 from polidiff.errors import InvalidPolicyError
 from polidiff.evaluation.logged.behaviour import logged_shares
-from polidiff.evaluation.logged.counts import BLOCKS, Counts, count_log
+from polidiff.evaluation.logged.counts import HALVES, Counts, count_log
 from polidiff.policies import as_policy
 from polidiff.records.arrays import FloatArray, IntArray
 
@@ -44,7 +44,7 @@ def footing_of(log: Log, policies: Sequence[Any] = (), regions: Sequence[Any] = 
         from polidiff.evaluation.logged.cells import cell_footing
 
         return cell_footing(log, policies, regions, seed=seed)
-    counts = count_log(log, blocks=BLOCKS)
+    counts = count_log(log, blocks=HALVES)
     starts = log.starts.astype(np.int64)
     return Footing(counts, log.states, starts, log.start_counts, lambda p: state_table(log, p), lambda: log.rows.states)
 

@@ -1,0 +1,11 @@
+"""Logs of any size, read once: shards that any worker can read, and counts of them that can be added.
+
+::
+
+    split    files -> shards (row groups of Parquet files; a table in memory is one shard)
+    frames   shard -> tables of about a million rows; what cannot be read is named, or left out if that was asked for
+    tally    table -> stretch: everything the estimators and the checks need to know of it
+    join     stretches in order -> one stretch, whatever the borders cut in two
+    store    finished stretches in a work folder, under the hash of their input
+    scan     all of it, through `polidiff.parallel`
+"""

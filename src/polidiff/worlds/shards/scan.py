@@ -1,0 +1,108 @@
+"""All shards of a log to one stretch, on the workers that the user chose, keeping what is finished."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from polidiff.parallel import stream_tasks
+from polidiff.progress import report
+from polidiff.worlds.shards.frames import pieces
+from polidiff.worlds.shards.join import Joiner
+from polidiff.worlds.shards.split import Shard, check_readable
+from polidiff.worlds.shards.store import Store
+from polidiff.worlds.shards.stretch import Reading, Stretch
+from polidiff.worlds.shards.tally import no_rows, tally
+
+WHAT = "reading the log"
+
+
+def scan(shards: Sequence[Shard], reading: Reading, *, skip_bad: bool = False, store: Store | None = None) -> Stretch:
+    """The whole log as one closed stretch."""
+    if not skip_bad:
+        check_readable(shards)
+    joiner = Joiner(reading)
+    pace = Pace(sum(shard.rows for shard in shards))
+    joiner.add(no_rows(reading))
+    before: Stretch | None = None
+    for shard, stretch in zip(shards, _stretches(shards, reading, skip_bad, store), strict=True):
+        if before is not None and before.broken:  # the episode that was cut there is left out here too
+            stretch = stretch_of(shard, reading, skip_bad, Gap(before.lost))
+        joiner.add(stretch)
+        before = stretch
+        pace.tell(stretch.rows)
+    return joiner.closed()
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Rows that could not be read, and the episode that goes on after them; None while no row of it was met."""
+
+    episode: str | None = None
+
+
+def stretch_of(shard: Shard, reading: Reading, skip_bad: bool, gap: Gap | None = None) -> Stretch:
+    """One shard as a stretch; after a `gap`, from where an episode surely begins."""
+    joiner = Joiner(reading)
+    joiner.add(no_rows(reading))
+    if shard.damaged is not None:
+        note = f"{shard.damaged[0]} could not be read: {shard.damaged[1]}"
+        return replace(joiner.result(), skipped=(note,), broken=True)
+    notes: list[str] = []
+    used: list[tuple[str, int, int]] = []
+    for piece in pieces(shard, reading, skip_bad=skip_bad):
+        if piece.frame is None:
+            notes.append(piece.note)
+            gap = Gap()
+            continue
+        frame, gap = _after(piece.frame, gap, reading.columns.episode)
+        if frame.height:
+            joiner.add(tally(frame, reading))
+            used.append((piece.file, piece.first + piece.frame.height - frame.height, frame.height))
+    lost = None if gap is None else gap.episode
+    return replace(joiner.result(), skipped=tuple(notes), pieces=tuple(used), broken=gap is not None, lost=lost)
+
+
+def _after(frame: pl.DataFrame, gap: Gap | None, name: str | None) -> tuple[pl.DataFrame, Gap | None]:
+    """The rows after the episode that a gap has cut, and the gap if that may go on in what follows."""
+    if gap is None or name is None or not frame.height:
+        return frame, gap if name is not None else None
+    episode = frame[name].cast(pl.String)
+    lost = episode[0] if gap.episode is None else gap.episode
+    others = (episode != lost).fill_null(True)
+    if not others.any():
+        return frame.clear(), Gap(lost)
+    return frame.slice(int(others.arg_max() or 0)), None
+
+
+class Pace:
+    """Tells how far reading has come, in rows and rows per second."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows, self.done, self.began = rows, 0, time.monotonic()
+
+    def tell(self, rows: int) -> None:
+        """So many more rows were read."""
+        self.done += rows
+        speed = self.done / max(time.monotonic() - self.began, 1e-9)
+        share = min(self.done / self.rows, 1.0) if self.rows else 1.0
+        report(WHAT, share, f"({self.done / 1e6:.1f} million rows, {speed / 1e6:.1f} million per second)")
+
+
+def _stretches(shards: Sequence[Shard], reading: Reading, skip_bad: bool, store: Store | None) -> Iterator[Stretch]:
+    """The stretch of every shard, in order; from the store where it is there."""
+    if store is None:
+        yield from stream_tasks(stretch_of, [(shard, reading, skip_bad) for shard in shards])
+        return
+    kept = [store.holds(shard) for shard in shards]
+    missing = [shard for shard, there in zip(shards, kept, strict=True) if not there]
+    fresh = iter(stream_tasks(stretch_of, [(shard, reading, skip_bad) for shard in missing]))
+    for shard, there in zip(shards, kept, strict=True):
+        found = store.load(shard) if there else None
+        if found is None:
+            found = stretch_of(shard, reading, skip_bad) if there else next(fresh)
+            store.save(shard, found)
+        yield found
