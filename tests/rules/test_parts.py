@@ -52,11 +52,11 @@ def all_masks(grid: Grid) -> np.ndarray:
 def test_no_segment_is_better_than_the_best_interval(seed: int, cost: float) -> None:
     rng = np.random.default_rng(seed)
     grid = make_grid(as_table(np.arange(6.0)[:, None]), np.ones(6), 10)
-    gains = rng.integers(-3, 4, (1, 1, 6)).astype(float)
-    mask = best_segments(grid, gains, cost)[0, 0]
+    gains = rng.integers(-3, 4, (6, 1, 1)).astype(float)
+    mask = best_segments(grid, gains, cost)[:, 0, 0]
 
     def worth(cells: np.ndarray) -> float:
-        return float(gains[0, 0, cells].sum() - cost * ((not cells[0]) + (not cells[-1])))
+        return float(gains[cells].sum() - cost * ((not cells[0]) + (not cells[-1])))
 
     runs = [(np.arange(6) >= a) & (np.arange(6) <= b) for a in range(6) for b in range(a, 6)]
     assert worth(mask) == pytest.approx(max(worth(run) for run in runs))
@@ -81,10 +81,14 @@ def test_enumeration_finds_the_best_clause_and_all_useful_ones_above_the_thresho
 def test_polish_never_lowers_a_value_and_literals_match_the_rule(seed: int) -> None:
     problem = small_problem(seed, missing=True)
     prices = problem.gain
-    clauses = beam(problem, prices, BeamOptions(width=4, depth=3))
+    clauses = beam(problem, prices, BeamOptions(enriched=4, valued=2, depth=3))
     np.testing.assert_allclose(clauses.values, clause_values(problem, prices, clauses.masks))
-    polished = polish(problem, prices, clauses)
-    assert (polished.values >= clauses.values - 1e-9).all()
+    for mask, value in zip(clauses.masks, clauses.values, strict=True):
+        assert polish(problem, prices, mask[None]).values[0] >= value - 1e-9
+    together = polish(problem, prices, clauses.masks)
+    assert together.values.max() == pytest.approx(
+        max(polish(problem, prices, m[None]).values[0] for m in clauses.masks)
+    )
     for mask in all_masks(problem.grid)[::7]:
         assert problem.grid.literals(mask).sum() == problem.grid.rule(mask).literals
 
@@ -98,14 +102,15 @@ def test_the_merged_master_has_the_optimum_of_the_plain_one(seed: int) -> None:
     masks = all_masks(problem.grid)
     chosen = masks[rng.choice(len(masks), 30, replace=False)]
     master = Master(problem)
-    for mask in chosen:
-        master.add(mask)
+    for some in np.split(chosen, [1, 4, 15]):
+        assert master.add(some) == len(some)
         master.solve()
-    cover = np.array([problem.covers(mask)[: problem.positives] for mask in master.masks]).T.astype(float)
+    cover = problem.covers(master.masks)[:, : problem.positives].T.astype(float)
+    np.testing.assert_array_equal(master.cover(None).mass.sum(), problem.weight[: problem.positives].sum())
     A = np.hstack([cover, np.eye(problem.positives)])
     plain = linprog(np.r_[master.costs, problem.weight[: problem.positives]], A_ub=-A, b_ub=-np.ones(len(A)))
     assert master.solve().objective == pytest.approx(plain.fun)
-    assert not master.add(chosen[0])
+    assert master.add(chosen[:3]) == 0
 
 
 def test_equal_rows_are_merged_whatever_their_order() -> None:

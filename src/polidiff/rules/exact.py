@@ -12,6 +12,7 @@ no positive (shrinking it loses nothing and costs nothing), and clauses that cov
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -109,34 +110,36 @@ def _masks(problem: Problem, known: list[tuple[int, _Segments]], chosen: IntArra
 
 def _segments_of(axis: Axis) -> _Segments | None:
     if axis.cuts is not None:
-        return _interval_segments(axis)
-    return _set_segments(axis) if axis.cells <= MOST_CATEGORIES else None
+        return _interval_segments(axis.values, axis.missing)
+    return _set_segments(axis.values, axis.cells, axis.crowded) if axis.cells <= MOST_CATEGORIES else None
 
 
-def _interval_segments(axis: Axis) -> _Segments:
-    values, cells = axis.values, axis.cells
-    masks, literals, border = [np.ones(cells, dtype=np.bool_)], [0], [np.zeros(cells, dtype=np.bool_)]
+@lru_cache(maxsize=256)
+def _interval_segments(values: int, missing: bool) -> _Segments:
+    """Everything, then all intervals of so many values, each with and without the missing ones."""
+    cells = values + int(missing)
     rank = np.arange(cells)
-    for low, high in ((a, b) for a in range(values) for b in range(a, values)):
-        sides = int(low > 0) + int(high < values - 1)
-        ends = ((rank == low) & (low > 0)) | ((rank == high) & (high < values - 1))
-        for absent in (False, True) if axis.missing else (False,):
-            if not sides and absent == axis.missing:
-                continue
-            cell = (rank == values) & absent
-            masks.append(((rank >= low) & (rank <= high)) | cell)
-            literals.append(max(sides, 1))
-            border.append(ends | cell)
-    if axis.missing and values:
-        masks.append(rank == values)
-        literals.append(1)
-        border.append(rank == values)
-    return _Segments(np.array(masks), np.array(literals), np.array(border))
+    low, high = np.triu_indices(values)
+    sides = (low > 0).astype(np.int64) + (high < values - 1)
+    inside = (rank >= low[:, None]) & (rank <= high[:, None])
+    ends = ((rank == low[:, None]) & (low > 0)[:, None]) | ((rank == high[:, None]) & (high < values - 1)[:, None])
+    masks, literals, border = [rank[None] >= 0], [np.zeros(1, np.int64)], [rank[None] < 0]
+    for absent in (False, True) if missing else (False,):
+        kept = (sides > 0) | (absent != missing)
+        cell = (rank == values) & absent
+        masks.append(inside[kept] | cell)
+        literals.append(np.maximum(sides[kept], 1))
+        border.append(ends[kept] | cell)
+    if missing and values:
+        masks.append(rank[None] == values)
+        literals.append(np.ones(1, np.int64))
+        border.append(rank[None] == values)
+    return _Segments(np.concatenate(masks), np.concatenate(literals), np.concatenate(border))
 
 
-def _set_segments(axis: Axis) -> _Segments:
-    cells = axis.cells
-    allowed = [k for k in range(cells) if not (axis.crowded and k == axis.values - 1)]
+@lru_cache(maxsize=256)
+def _set_segments(values: int, cells: int, crowded: bool) -> _Segments:
+    allowed = [k for k in range(cells) if not (crowded and k == values - 1)]
     full = np.ones(cells, dtype=np.bool_)
     sets = [np.isin(np.arange(cells), some) for size in range(1, cells) for some in combinations(allowed, size)]
     return _Segments(np.array([full, *sets]), np.array([0, *[1] * len(sets)]), np.array([~full, *sets]))

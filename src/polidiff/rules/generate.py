@@ -1,7 +1,8 @@
 """Column generation for one class against the rest.
 
 1. *Seeds*: search, take the best clause, forget the positives it covers, repeat.
-2. *Rounds*: solve the master, search under its duals, add every clause of positive reduced value.
+2. *Rounds*: solve the master, search under its duals, first near the clauses it holds, then afresh; add every clause
+   of positive reduced value.
 3. *Choice*: the integer master over all clauses found.
 4. *Proof*, where the problem is small enough (:mod:`polidiff.rules.proof`).
 """
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from polidiff.optimize import Limits
+from polidiff.optimize import Limits, Solution
 from polidiff.records.arrays import BoolArray, FloatArray
 from polidiff.rules.choice import choose
 from polidiff.rules.master import Master
@@ -29,15 +30,15 @@ class GenerationOptions:
 
     max_rules: int | None = None
     rounds: int = 60  # of the master
-    patience: int = 4  # rounds in a row that lower the master by less than `progress`
+    patience: int = 4  # fresh searches that lower the master by less than `progress`
     progress: float = 1e-4  # relative
-    polished: int = 6  # clauses polished per search
+    polished: int = 12  # clauses polished per search
     nodes: int = 100  # of the integer master
-    columns: int = 40  # clauses up to which the integer master is solved, unless for a proof
-    enrichment: BeamOptions = field(default_factory=BeamOptions)
-    value: BeamOptions = field(default_factory=lambda: BeamOptions(width=5, depth=5, ratios=(1.0, 0.3), by_value=True))
+    columns: int = 20  # clauses up to which the integer master is solved, unless for a proof
+    beam: BeamOptions = field(default_factory=BeamOptions)
+    large: BeamOptions = field(default_factory=lambda: BeamOptions(valued=0, shares=()))  # above `small` rows
     proof: ProofOptions = field(default_factory=ProofOptions)
-    small: int = 5000  # distinct rows up to which the value beam runs as well
+    small: int = 5000  # distinct rows up to which clauses are ranked by value as well
 
 
 @dataclass(frozen=True)
@@ -76,58 +77,66 @@ def generate(problem: Problem, options: GenerationOptions, clock: Clock) -> Gene
     """Clauses that describe the positives of a problem."""
     master = Master(problem)
     _seed(problem, master, options, clock)
-    relaxed = master.solve()
-    best, stalled = relaxed.objective or 0.0, 0
-    for _ in range(options.rounds):
-        if clock.over or not _add(master, search(problem, master.prices(relaxed), options)):
-            break
-        relaxed = master.solve()
-        value = relaxed.objective or 0.0
-        stalled = stalled + 1 if value > best - options.progress * max(best, 1e-12) else 0
-        best = min(best, value)
-        if stalled >= options.patience:
-            break
-    return _finish(problem, master, options, clock)
-
-
-def search(problem: Problem, prices: FloatArray, options: GenerationOptions) -> Clauses:
-    """Polished clauses of positive value under the prices, best first."""
-    least = 1e-7 * max(problem.clause_cost, 1e-6 * problem.weight.sum())
-    beams = [options.enrichment, *([options.value] if problem.rows <= options.small else [])]
-    found = [beam(problem, prices, each).best(options.polished) for each in beams]
-    masks = np.concatenate([clauses.masks for clauses in found])
-    polished = polish(problem, prices, Clauses(masks, np.empty(0)))
-    kept = polished.values > least
-    return Clauses(polished.masks[kept], polished.values[kept]).best(int(kept.sum()))
-
-
-def _seed(problem: Problem, master: Master, options: GenerationOptions, clock: Clock) -> None:
-    prices = problem.gain
-    master.add(problem.grid.full)
-    for _ in range(options.rounds):
-        found = search(problem, prices, options)
-        if not len(found.values):
-            return
-        _add(master, found)
-        prices[: problem.positives][problem.covers(found.masks[0])[: problem.positives]] = 0.0
-        if clock.over:
-            return
-
-
-def _add(master: Master, clauses: Clauses) -> int:
-    return sum([master.add(mask) for mask in clauses.masks])
-
-
-def _finish(problem: Problem, master: Master, options: GenerationOptions, clock: Clock) -> Generated:
-    shape = (-1, *problem.grid.full.shape)
-    pool = np.array(master.masks, dtype=np.bool_).reshape(shape)
-    if not len(pool):
-        return Generated(pool, pool, float(problem.weight[: problem.positives].sum()), None)
+    _grow(problem, master, options, clock)
     limits = Limits(time=clock.left, nodes=options.nodes)
     choice = choose(master.cover(options.max_rules), master.solve(), limits=limits, columns=options.columns)
     bound = None
     if 0 < problem.rows <= options.proof.rows and options.proof.budget and not clock.over:
         limits = Limits(time=clock.left, nodes=options.proof.nodes)
         choice, bound = prove(problem, master, choice, options.proof, limits=limits, most=options.max_rules)
-    pool = np.array(master.masks, dtype=np.bool_).reshape(shape)
-    return Generated(pool, pool[choice.chosen], choice.value, bound)
+    return Generated(master.masks, master.masks[choice.chosen], choice.value, bound)
+
+
+def search(problem: Problem, prices: FloatArray, options: GenerationOptions) -> Clauses:
+    """Clauses of positive value under the prices, from a beam, polished, best first."""
+    found = beam(problem, prices, options.beam if problem.rows <= options.small else options.large)
+    return _polished(problem, prices, found.best(options.polished).masks)
+
+
+def _polished(problem: Problem, prices: FloatArray, masks: BoolArray) -> Clauses:
+    found = polish(problem, prices, masks)
+    kept = found.values > 1e-7 * max(problem.clause_cost, 1e-6 * problem.weight.sum())
+    return Clauses(found.masks[kept], found.values[kept]).best(len(masks))
+
+
+def _seed(problem: Problem, master: Master, options: GenerationOptions, clock: Clock) -> None:
+    """Greedy covers: of the clauses found take the best, forget its positives, and so on; then search again."""
+    prices = problem.gain
+    master.add(problem.grid.full[None])
+    for _ in range(options.rounds):
+        found = search(problem, prices, options)
+        if not len(found.values):
+            return
+        master.add(found.masks)
+        covers = problem.covers(found.masks)
+        own, cost = covers[:, : problem.positives], problem.clause_prices(found.masks)
+        cost -= covers[:, problem.positives :] @ prices[problem.positives :]
+        while (value := own @ prices[: problem.positives] - cost).max() > 0:
+            prices[: problem.positives][own[value.argmax()]] = 0.0
+        if clock.over:
+            return
+
+
+def _grow(problem: Problem, master: Master, options: GenerationOptions, clock: Clock) -> None:
+    """Rounds of the master: polish what it holds under the new prices; search afresh when that no longer helps."""
+    relaxed, stalled, fresh = master.solve(), 0, False
+    for _ in range(options.rounds):
+        prices = master.prices(relaxed)
+        found = (
+            search(problem, prices, options) if fresh else _polished(problem, prices, _near(master, relaxed, options))
+        )
+        if clock.over or (not master.add(found.masks) and fresh):
+            return
+        before, relaxed = relaxed.objective or 0.0, master.solve()
+        gained = before - (relaxed.objective or 0.0) > options.progress * max(before, 1e-12)
+        stalled += fresh and not gained
+        if stalled >= options.patience:
+            return
+        fresh = not gained
+
+
+def _near(master: Master, relaxed: Solution, options: GenerationOptions) -> BoolArray:
+    """Clauses of the master that come nearest to a positive value."""
+    assert relaxed.values is not None
+    order = np.argsort(master.costs - relaxed.values @ master.member, kind="stable")
+    return master.masks[order[: options.polished]]

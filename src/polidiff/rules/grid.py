@@ -77,9 +77,9 @@ class Grid:
     numeric: BoolArray  # (d,)
     values: IntArray  # (d,) cells that stand for values
     missing: BoolArray  # (d,)
-    cells: IntArray  # (d,) all cells
     valued: BoolArray  # (d, width) cells that stand for values
     nameable: BoolArray  # (d, width) cells that a set of categories may contain
+    plain: bool  # numbers only, none missing
 
     @property
     def complete(self) -> bool:
@@ -95,15 +95,21 @@ class Grid:
         found = (axis.condition(allowed) for axis, allowed in zip(self.axes, mask, strict=True))
         return Rule(tuple(condition for condition in found if condition is not None))
 
+    def conditions(self, masks: BoolArray) -> tuple[IntArray, IntArray]:
+        """Clause and feature of every condition of masks (K, d, width), in order of clauses."""
+        clause, feature = np.nonzero((masks != self.full).any(axis=-1))
+        return np.asarray(clause, dtype=np.int64), np.asarray(feature, dtype=np.int64)
+
     def literals(self, masks: BoolArray) -> IntArray:
         """Comparisons that a reader makes, for masks of shape (..., d, width): shape (..., d)."""
         last = masks[..., np.arange(len(self.axes)), self.values - 1]
-        ends = 2 - masks[..., 0].view(np.int8) - last.view(np.int8)
+        ends = 2 - masks[..., 0].astype(np.int64) - last
+        if self.plain:
+            return ends
         counted = np.where(self.numeric, np.maximum(ends, 1), 1)
         if self.missing.any():
-            held = np.count_nonzero(masks & self.valued, axis=-1)
-            counted = np.where(held > 0, counted, 1)
-        return counted * (np.count_nonzero(masks, axis=-1) != self.cells)
+            counted = np.where((masks & self.valued).any(axis=-1), counted, 1)
+        return counted * (masks != self.full).any(axis=-1)
 
 
 def make_grid(table: Table, weight: FloatArray, max_bins: int) -> Grid:
@@ -121,7 +127,9 @@ def make_grid(table: Table, weight: FloatArray, max_bins: int) -> Grid:
             nameable[j, axis.values - 1] = False
     numeric = np.array([axis.cuts is not None for axis in axes])
     valued = np.arange(cells.max()) < values[:, None]
-    return Grid(axes, full, numeric, values, np.array([axis.missing for axis in axes]), cells, valued, nameable)
+    missing = np.array([axis.missing for axis in axes])
+    plain = bool(numeric.all() and not missing.any())
+    return Grid(axes, full, numeric, values, missing, valued, nameable, plain)
 
 
 def _quantiles(name: str, j: int, column: AnyArray, weight: FloatArray, max_bins: int) -> Axis:

@@ -19,46 +19,39 @@ from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.rules.choice import Cover
 from polidiff.rules.problem import Problem
 
+AT_ONCE = 30  # clauses taken in by one step, so that a group and its covering clauses fit a 64-bit key
+
 
 class Master:
     """Clauses so far, the groups of positives they tell apart, and the linear program over both."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.masks: list[BoolArray] = []
-        self.costs: list[float] = []
+        self.masks = np.empty((0, *problem.grid.full.shape), dtype=np.bool_)
+        self.costs: FloatArray = np.empty(0)
+        self.member = np.empty((1, 0), dtype=np.bool_)  # (groups, clauses) which clause covers which group
         self._known: set[bytes] = set()
         self._weight = problem.weight[: problem.positives]
         self._group: IntArray = np.zeros(problem.positives, dtype=np.int64)
-        self._member = np.zeros((16, 16), dtype=np.bool_)  # groups × clauses, grown by doubling
-        self._mass = np.array([self._weight.sum()])
+        self._mass: FloatArray = np.array([self._weight.sum()])
         self._program = GrowingProgram(maximise=True)
         self._program.add_columns([1.0], low=0.0, high=self._mass)
 
-    @property
-    def member(self) -> BoolArray:
-        """(groups, clauses) which clause covers which group."""
-        return self._member[: len(self._mass), : len(self.masks)]
-
-    def add(self, mask: BoolArray) -> bool:
-        """Take a clause in; False if it is there already."""
-        key = mask.tobytes()
-        if key in self._known:
-            return False
-        self._known.add(key)
-        covered = self.problem.covers(mask)
-        negative = float(self.problem.weight[self.problem.positives :][covered[self.problem.positives :]].sum())
-        cost = negative + float(self.problem.clause_prices(mask[None])[0])
-        self._split(covered[: self.problem.positives])
-        self.masks.append(mask)
-        self.costs.append(cost)
-        column = self._member[: len(self._mass), len(self.masks) - 1].astype(np.float64)
-        self._program.add_rows(column[None], row_high=cost)
-        return True
+    def add(self, masks: BoolArray) -> int:
+        """Take clauses in; how many of them were new."""
+        new = []
+        for k, mask in enumerate(masks):
+            key = mask.tobytes()
+            if key not in self._known:
+                self._known.add(key)
+                new.append(k)
+        for first in range(0, len(new), AT_ONCE):
+            self._take(masks[new[first : first + AT_ONCE]])
+        return len(new)
 
     def cover(self, most: int | None) -> Cover:
         """What the integer choice needs to know: at most `most` clauses."""
-        return Cover(self.member.astype(np.float64), self._mass, np.array(self.costs), most)
+        return Cover(self.member.astype(np.float64), self._mass, self.costs, most)
 
     def solve(self) -> Solution:
         """Duals of the groups as values, weights of the clauses as duals."""
@@ -72,28 +65,31 @@ class Master:
         prices[: self.problem.positives] = self._weight * share[self._group]
         return prices
 
-    def _split(self, covered: BoolArray) -> None:
-        groups, clause = len(self._mass), len(self.masks)
-        all_rows = np.bincount(self._group, minlength=groups)
-        inside = np.bincount(self._group[covered], minlength=groups)
-        parts = np.flatnonzero((inside > 0) & (inside < all_rows))
-        self._reserve(groups + len(parts), clause + 1)
-        self._member[:groups, clause] = (inside > 0) & (inside == all_rows)
-        if not len(parts):
-            return
-        renamed = np.arange(groups)
-        renamed[parts] = groups + np.arange(len(parts))
-        self._group = np.where(covered, renamed[self._group], self._group)
-        self._member[groups : groups + len(parts), :clause] = self._member[parts, :clause]
-        self._member[groups : groups + len(parts), clause] = True
-        self._mass = np.bincount(self._group, weights=self._weight, minlength=groups + len(parts))
-        self._program.set_bounds(parts, low=0.0, high=self._mass[parts])
-        rows = self._member[parts, :clause].T.astype(np.float64)
-        self._program.add_columns(np.ones(len(parts)), low=0.0, high=self._mass[groups:], matrix=rows)
+    def _take(self, masks: BoolArray) -> None:
+        positives = self.problem.positives
+        covers = self.problem.covers(masks)
+        costs = covers[:, positives:] @ self.problem.weight[positives:] + self.problem.clause_prices(masks)
+        self._split(covers[:, :positives])
+        self._program.add_rows(self.member[:, -len(masks) :].T.astype(np.float64), row_high=costs)
+        self.masks = np.concatenate([self.masks, masks])
+        self.costs = np.concatenate([self.costs, costs])
 
-    def _reserve(self, groups: int, clauses: int) -> None:
-        have = self._member.shape
-        if groups > have[0] or clauses > have[1]:
-            larger = np.zeros((max(have[0], 2 * groups), max(have[1], 2 * clauses)), dtype=np.bool_)
-            larger[: have[0], : have[1]] = self._member
-            self._member = larger
+    def _split(self, covered: BoolArray) -> None:
+        """Groups of rows that old and new clauses (K, positives) cover alike; old groups keep their place."""
+        old = len(self._mass)
+        bits = (1 << np.arange(len(covered), dtype=np.int64)) @ covered
+        keys, first, group = np.unique((self._group << len(covered)) + bits, return_index=True, return_inverse=True)
+        parent = self._group[first]
+        heir = np.r_[True, parent[1:] != parent[:-1]]  # keys are sorted by parent: the first one takes its place
+        place = np.where(heir, parent, old + np.cumsum(~heir) - 1)
+        self._group = place[group]
+        self._mass = np.bincount(self._group, weights=self._weight, minlength=old).astype(np.float64, copy=False)
+        member = np.empty((len(keys), self.member.shape[1] + len(covered)), dtype=np.bool_)
+        member[place, : self.member.shape[1]] = self.member[parent]
+        member[place, self.member.shape[1] :] = covered[:, first].T
+        self.member = member
+        if len(keys) > old:
+            halved = np.unique(parent[~heir])
+            self._program.set_bounds(halved, low=0.0, high=self._mass[halved])
+            rows = member[old:, : -len(covered)].T.astype(np.float64)
+            self._program.add_columns(np.ones(len(keys) - old), low=0.0, high=self._mass[old:], matrix=rows)

@@ -10,58 +10,62 @@ import numpy as np
 
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.rules.pricing import Clauses
-from polidiff.rules.problem import Problem
+from polidiff.rules.problem import Priced, Problem
 from polidiff.rules.segments import best_segments
 
 
-def polish(problem: Problem, prices: FloatArray, clauses: Clauses, *, steps: int = 12) -> Clauses:
-    """Clauses whose value no change of a single feature improves (or `steps` changes later)."""
-    masks = clauses.masks.copy()
-    live = np.flatnonzero(prices)
+def polish(problem: Problem, prices: FloatArray, masks: BoolArray, *, steps: int = 12) -> Clauses:
+    """Clauses whose value no change of a single feature improves (or `steps` changes later); equal ones once."""
+    priced = Priced.of(problem, prices)
+    masks = masks[_first_of_equals(masks)]
     open_ = np.arange(len(masks))
     for _ in range(steps):
         if not len(open_):
             break
-        gains = _feature_gains(problem, prices, masks[open_], live)
+        gains = _feature_gains(priced, masks[open_])
         best = best_segments(problem.grid, gains, problem.literal_cost)
-        worth = _worth(problem, gains, best) - _worth(problem, gains, masks[open_])
+        present = np.moveaxis(masks[open_], -1, 0)
+        worth = _worth(problem, gains, best) - _worth(problem, gains, present)
         feature = worth.argmax(axis=1)
         better = worth[np.arange(len(open_)), feature] > 1e-9 * max(problem.clause_cost, 1e-3)
-        open_, feature, best = open_[better], feature[better], best[better]
-        masks[open_, feature] = best[np.arange(len(open_)), feature]
+        open_, feature, best = open_[better], feature[better], best[:, better]
+        masks[open_, feature] = best[:, np.arange(len(open_)), feature].T
+        kept = _first_of_equals(masks)
+        if len(kept) < len(masks):
+            open_ = np.flatnonzero(np.isin(kept, open_))
+            masks = masks[kept]
     return Clauses(masks, clause_values(problem, prices, masks))
 
 
 def clause_values(problem: Problem, prices: FloatArray, masks: BoolArray) -> FloatArray:
     """Value of each clause under the prices."""
-    covered = np.array([prices[problem.covers(mask)].sum() for mask in masks])
-    return covered - problem.clause_prices(masks) if len(masks) else np.empty(0)
+    return np.asarray(problem.covers(masks) @ prices - problem.clause_prices(masks), dtype=np.float64)
 
 
-def _worth(problem: Problem, gains: FloatArray, masks: BoolArray) -> FloatArray:
-    kept = (masks * gains).sum(axis=-1)
-    return np.asarray(kept - problem.literal_cost * problem.grid.literals(masks), dtype=np.float64)
-
-
-def _feature_gains(problem: Problem, prices: FloatArray, masks: BoolArray, live: IntArray) -> FloatArray:
-    """(K, d, width) prices per cell of each feature, over rows that satisfy the conditions on all other features."""
-    d, width = problem.grid.full.shape
-    inside, edge = [], []
+def _first_of_equals(masks: BoolArray) -> IntArray:
+    seen: dict[bytes, int] = {}
     for k, mask in enumerate(masks):
-        failed = np.zeros(len(live), dtype=np.uint8)
-        place = np.zeros(len(live), dtype=np.int64)
-        for j in np.flatnonzero((mask != problem.grid.full).any(axis=1)):
-            out = ~mask[j].take(problem.codes[j].take(live))
-            failed += out
-            place[out] = j
-        rows = live[failed == 0]
-        inside.append((rows, np.full(len(rows), k)))
-        once = failed == 1
-        edge.append((live[once], problem.flat[live[once], place[once]] + k * d * width))
-    rows, node = (np.concatenate(part) for part in zip(*inside, strict=True))
-    cells = problem.flat[rows] + (node * (d * width))[:, None]
-    size = len(masks) * d * width
-    gains = np.bincount(cells.ravel(), weights=np.repeat(prices[rows], d), minlength=size)
-    near_rows, near_cells = (np.concatenate(part) for part in zip(*edge, strict=True))
-    near = np.bincount(near_cells, weights=prices[near_rows], minlength=size)
-    return (gains.astype(np.float64, copy=False) + near).reshape(len(masks), d, width)
+        seen.setdefault(mask.tobytes(), k)
+    return np.array(list(seen.values()), dtype=np.int64)
+
+
+def _worth(problem: Problem, gains: FloatArray, cells: BoolArray) -> FloatArray:
+    kept = (cells * gains).sum(axis=0)
+    return np.asarray(kept - problem.literal_cost * problem.grid.literals(np.moveaxis(cells, 0, -1)), dtype=np.float64)
+
+
+def _feature_gains(priced: Priced, masks: BoolArray) -> FloatArray:
+    """(width, K, d) prices per cell of each feature, over rows that satisfy the conditions on all other features."""
+    d, width = priced.problem.grid.full.shape
+    clause, feature = priced.problem.grid.conditions(masks)
+    failed = np.zeros((len(masks), len(priced.price)), dtype=np.int8)
+    fails = ~masks[clause, feature][np.arange(len(clause))[:, None], priced.codes[feature]]
+    if len(clause):
+        starts = np.flatnonzero(np.r_[True, clause[1:] != clause[:-1]])
+        failed[clause[starts]] = np.add.reduceat(fails, starts, axis=0, dtype=np.int8)
+    node, row = np.nonzero(failed == 0)
+    gains = priced.histograms(node, row, len(masks))
+    condition, near = np.nonzero(fails & (failed == 1)[clause])
+    cells = priced.codes[feature[condition], near] + (clause * d + feature)[condition] * width
+    beyond = np.bincount(cells, weights=priced.price[near], minlength=gains.size)
+    return np.ascontiguousarray(np.moveaxis(gains + beyond.reshape(gains.shape), -1, 0))

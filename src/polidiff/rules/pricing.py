@@ -2,12 +2,14 @@
 
 Under row prices :math:`r_i` (≥ 0 for positives, :math:`-w_i` for negatives) the value of a clause is
 :math:`\\sum_{i \\in k} r_i - c_0 - c_1 |k|`. One condition of a small box in a large background has a negative value,
-so a beam ranked by value never gets to the second condition. The *enrichment* beam weighs the negatives of a node so
-that the node sums to zero, takes the best segment under these weights, and ranks children by FOIL's gain
+so a beam ranked by value never gets to the second condition. Therefore two rankings share one beam. By *enrichment*:
+the negatives of a node are weighed so that the node sums to zero, the best segment is taken under these weights, and
+children are ranked by FOIL's gain
 
 .. math:: p \\left( \\log \\frac{p}{p+q} - \\log \\frac{P}{P+Q} \\right).
 
-The *value* beam takes the best segment under the true prices and ranks by the mean of value and upper bound.
+By *value*: the best segment under the true prices (and under a share of the negatives), ranked by the mean of value
+and upper bound.
 """
 
 from __future__ import annotations
@@ -16,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polidiff.records.arrays import BoolArray, FloatArray, IntArray
-from polidiff.rules.problem import Problem
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
+from polidiff.rules.problem import Priced, Problem
 from polidiff.rules.segments import best_segments
 
 
@@ -25,10 +27,11 @@ from polidiff.rules.segments import best_segments
 class BeamOptions:
     """How widely to search."""
 
-    width: int = 8  # nodes kept on each level
+    enriched: int = 8  # nodes kept on each level by enrichment
+    valued: int = 5  # nodes kept on each level by value
     depth: int = 6  # levels
     ratios: tuple[float, ...] = (1.0, 2.0, 0.7)  # weight of negatives in a node, relative to balance
-    by_value: bool = False  # rank by value and bound instead of enrichment
+    shares: tuple[float, ...] = (1.0, 0.3)  # weight of negatives, relative to the true prices
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,86 +50,97 @@ class Clauses:
 @dataclass(frozen=True, eq=False)
 class _Level:
     masks: BoolArray  # (K, d, width)
-    rows: tuple[IntArray, ...]  # rows covered by each node
+    rows: BoolArray  # (K, m) priced rows that each node covers
 
 
-def histograms(problem: Problem, prices: FloatArray, rows: tuple[IntArray, ...]) -> tuple[FloatArray, FloatArray]:
-    """Positive and (as magnitudes) negative prices per node, feature and cell: each (K, d, width)."""
-    d, width = problem.grid.full.shape
-    chosen = np.concatenate(rows)
-    node = np.repeat(np.arange(len(rows)) * 2, [len(r) for r in rows])
-    weight = prices[chosen]
-    node += weight < 0
-    cells = problem.flat[chosen] + (node * (d * width))[:, None]
-    counts = np.bincount(cells.ravel(), weights=np.repeat(np.abs(weight), d), minlength=2 * len(rows) * d * width)
-    both = counts.astype(np.float64, copy=False).reshape(len(rows), 2, d, width)
-    return both[:, 0], both[:, 1]
+@dataclass(frozen=True, eq=False)
+class _Children:
+    """Every feature of every node with its best cells, for each weight of the negatives."""
+
+    cells: BoolArray  # (width, weights, K, d)
+    enrichment: FloatArray  # (weights, K, d) -inf where nothing is gained
+    promise: FloatArray  # (weights, K, d) mean of value and upper bound, -inf where nothing is gained
+    value: FloatArray  # (weights, K, d)
 
 
 def beam(problem: Problem, prices: FloatArray, options: BeamOptions) -> Clauses:
     """All clauses that the beam kept, with their values."""
-    level = _Level(problem.grid.full[None], (np.flatnonzero(prices),))
-    total = prices[prices > 0].sum(), -prices[prices < 0].sum()
+    priced = Priced.of(problem, prices)
+    level = _Level(problem.grid.full[None], np.ones((1, len(priced.price)), dtype=np.bool_))
     found: list[Clauses] = []
     for _ in range(options.depth):
-        if total[0] <= 0 or not level.rows:
+        if not (priced.price > 0).any() or not len(level.masks):
             break
-        level, kept = _children(problem, prices, level, total, options)
+        level, kept = _keep(priced, level, _children(priced, level, options), options)
         found.append(kept)
     if not found:
         return Clauses(np.empty((0, *problem.grid.full.shape), dtype=np.bool_), np.empty(0))
     return Clauses(np.concatenate([c.masks for c in found]), np.concatenate([c.values for c in found]))
 
 
-def _children(
-    problem: Problem, prices: FloatArray, level: _Level, total: tuple[float, float], options: BeamOptions
-) -> tuple[_Level, Clauses]:
-    plus, minus = histograms(problem, prices, level.rows)
-    masks = _segments(problem, plus, minus, options) & level.masks  # (ratios, K, d, width)
-    p = (masks * plus).sum(axis=-1)
-    q = (masks * minus).sum(axis=-1)
-    literals = problem.grid.literals(masks)
-    others = problem.grid.literals(level.masks)
-    literals = literals + (others.sum(axis=-1, keepdims=True) - others)
+def _children(priced: Priced, level: _Level, options: BeamOptions) -> _Children:
+    problem, grid = priced.problem, priced.problem.grid
+    plus, minus = _sides(priced, level)
+    weights, costs = _weights(plus, minus, problem.literal_cost, options)
+    present = np.moveaxis(level.masks, -1, 0)[:, None]
+    cells = best_segments(grid, plus - weights * minus, costs)
+    cells &= present
+    p, q = (cells * plus).sum(axis=0), (cells * minus).sum(axis=0)
+    others = grid.literals(level.masks)
+    literals = grid.literals(np.moveaxis(cells, 0, -1)) + (others.sum(axis=-1, keepdims=True) - others)
     price = problem.clause_cost + problem.literal_cost * literals
-    useful = (np.count_nonzero(masks, axis=-1) < np.count_nonzero(level.masks, axis=-1)) & (p > price)
-    if options.by_value:
-        score = p - price - q / 2
-    else:
-        score = p * (np.log(np.maximum(p, 1e-300) / np.maximum(p + q, 1e-300)) - np.log(total[0] / sum(total)))
-    return _keep(problem, level, masks, np.where(useful, score, -np.inf), p - q - price, options.width)
+    useless = ~(cells != present).any(axis=0) | (p <= price)
+    enrichment = p * (np.log(np.maximum(p, 1e-300) / np.maximum(p + q, 1e-300)) - np.log(priced.share))
+    promise = p - price - q / 2
+    enrichment[useless] = promise[useless] = -np.inf
+    return _Children(cells, enrichment, promise, p - q - price)
 
 
-def _segments(problem: Problem, plus: FloatArray, minus: FloatArray, options: BeamOptions) -> BoolArray:
-    """The best cells of every feature, for each weight of the negatives: (ratios, K, d, width)."""
-    ratios = np.array(options.ratios)[:, None, None, None]
-    if options.by_value:
-        return best_segments(problem.grid, plus - ratios * minus, problem.literal_cost)
-    p, q = plus[:, 0].sum(axis=-1), minus[:, 0].sum(axis=-1)
-    balance = np.where(q > 0, p / np.maximum(q, 1e-300), 0.0)[:, None, None]
-    return best_segments(problem.grid, plus - ratios * balance * minus, 0.0)
+def _sides(priced: Priced, level: _Level) -> tuple[FloatArray, FloatArray]:
+    """Prices of positives and (as magnitudes) of negatives per cell, each (width, 1, K, d)."""
+    node, row = np.nonzero(level.rows)
+    side = 2 * node
+    side += priced.price[row] < 0
+    sums = np.moveaxis(priced.histograms(side, row, 2 * len(level.masks)), -1, 0)[:, None]
+    return np.ascontiguousarray(sums[:, :, 0::2]), -sums[:, :, 1::2]
 
 
-def _keep(
-    problem: Problem, level: _Level, masks: BoolArray, score: FloatArray, value: FloatArray, width: int
-) -> tuple[_Level, Clauses]:
-    boxes: list[BoolArray] = []
-    values: list[float] = []
-    rows: list[IntArray] = []
-    seen: set[bytes] = set()
-    for place in np.argsort(-score, axis=None, kind="stable"):
-        ratio, node, j = np.unravel_index(int(place), score.shape)
-        if score[ratio, node, j] == -np.inf or len(boxes) == width:
+def _weights(
+    plus: FloatArray, minus: FloatArray, literal_cost: float, options: BeamOptions
+) -> tuple[FloatArray, FloatArray]:
+    """What a negative weighs, (weights, K, 1), and what a literal costs, (weights, 1, 1)."""
+    p, q = plus[..., 0].sum(axis=(0, 1)), minus[..., 0].sum(axis=(0, 1))
+    balance = p / np.maximum(q, 1e-300) * (q > 0)
+    enriched = np.multiply.outer(np.array(options.ratios), balance)
+    valued = np.repeat(np.array(options.shares)[:, None], len(p), axis=1)
+    costs = np.repeat([0.0, literal_cost], [len(enriched), len(valued)])
+    return np.concatenate([enriched, valued])[:, :, None], costs[:, None, None]
+
+
+def _keep(priced: Priced, level: _Level, children: _Children, options: BeamOptions) -> tuple[_Level, Clauses]:
+    chosen = _distinct_best(children, children.enrichment, options.enriched)
+    if options.valued:
+        chosen = np.unique(np.concatenate([chosen, _distinct_best(children, children.promise, options.valued)]))
+    weight, node, feature = np.unravel_index(chosen, children.value.shape)
+    cells = children.cells[:, weight, node, feature].T
+    masks = level.masks[node]
+    masks[np.arange(len(node)), feature] = cells
+    rows = level.rows[node] & cells[np.arange(len(node))[:, None], priced.codes[feature]]
+    return _Level(masks, rows), Clauses(masks, children.value[weight, node, feature])
+
+
+def _distinct_best(children: _Children, score: FloatArray, width: int) -> AnyArray:
+    """Places of the `width` best children that differ, best first."""
+    flat = score.ravel()
+    most = min(4 * width, len(flat))
+    top = np.sort(np.argpartition(-flat, most - 1)[:most])
+    top = top[np.argsort(-flat[top], kind="stable")]
+    top = top[flat[top] > -np.inf]
+    weight, node, feature = np.unravel_index(top, score.shape)
+    cells = children.cells[:, weight, node, feature].T
+    seen: dict[tuple[int, int, bytes], int] = {}
+    for k, place in enumerate(top.tolist()):
+        seen.setdefault((int(node[k]), int(feature[k]), cells[k].tobytes()), place)
+        if len(seen) == width:
             break
-        box = level.masks[node].copy()
-        box[j] = masks[ratio, node, j]
-        key = box.tobytes()
-        if key in seen:
-            continue
-        seen.add(key)
-        inside = level.rows[node]
-        boxes.append(box)
-        values.append(value[ratio, node, j])
-        rows.append(inside[box[j].take(problem.codes[j].take(inside))])
-    kept = np.array(boxes, dtype=np.bool_).reshape(-1, *problem.grid.full.shape)
-    return _Level(kept, tuple(rows)), Clauses(kept, np.array(values))
+    return np.array(list(seen.values()), dtype=np.int64)

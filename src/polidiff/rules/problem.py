@@ -23,7 +23,6 @@ class Problem:
 
     grid: Grid
     codes: AnyArray  # (d, n) cell of each row
-    flat: IntArray  # (n, d) cell numbered over all features, for histograms
     weight: FloatArray  # (n,) > 0
     positives: int  # rows before this one are positive
     clause_cost: float  # in the unit of the weights
@@ -41,12 +40,14 @@ class Problem:
         signed[: self.positives] *= -1
         return signed
 
-    def covers(self, mask: BoolArray, rows: AnyArray | None = None) -> BoolArray:
-        """Which rows a clause covers."""
-        codes = self.codes if rows is None else self.codes[:, rows]
-        inside = np.ones(codes.shape[1], dtype=np.bool_)
-        for j in np.flatnonzero((mask != self.grid.full).any(axis=1)):
-            inside &= mask[j].take(codes[j])
+    def covers(self, masks: BoolArray) -> BoolArray:
+        """(K, n) which rows each clause covers."""
+        inside = np.ones((len(masks), self.rows), dtype=np.bool_)
+        clause, feature = self.grid.conditions(masks)
+        if len(clause):
+            fits = masks[clause, feature][np.arange(len(clause))[:, None], self.codes[feature]]
+            starts = np.flatnonzero(np.r_[True, clause[1:] != clause[:-1]])
+            inside[clause[starts]] = np.logical_and.reduceat(fits, starts, axis=0)
         return inside
 
     def clause_prices(self, masks: BoolArray) -> FloatArray:
@@ -54,6 +55,37 @@ class Problem:
         return np.asarray(
             self.clause_cost + self.literal_cost * self.grid.literals(masks).sum(axis=-1), dtype=np.float64
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Priced:
+    """The rows of a problem that have a price other than 0."""
+
+    problem: Problem
+    price: FloatArray  # (m,) > 0 for positives, < 0 for negatives
+    codes: AnyArray  # (d, m)
+    flat: IntArray  # (m, d) cell numbered over all features
+
+    @classmethod
+    def of(cls, problem: Problem, prices: FloatArray) -> Priced:
+        """The rows of `problem` under prices of shape (n,)."""
+        live = np.flatnonzero(prices)
+        codes = problem.codes[:, live]
+        offset = np.arange(len(codes), dtype=np.int64) * problem.grid.full.shape[1]
+        return cls(problem, prices[live], codes, codes.T + offset)
+
+    @property
+    def share(self) -> float:
+        """Prices of positives among all prices."""
+        return float(self.price[self.price > 0].sum() / np.abs(self.price).sum())
+
+    def histograms(self, node: IntArray, row: IntArray, nodes: int) -> FloatArray:
+        """(nodes, d, width) summed prices per cell over the pairs (node, row)."""
+        d, width = self.problem.grid.full.shape
+        cells = self.flat[row]
+        cells += (node * (d * width))[:, None]
+        sums = np.bincount(cells.ravel(), weights=np.repeat(self.price[row], d), minlength=nodes * d * width)
+        return sums.astype(np.float64, copy=False).reshape(nodes, d, width)
 
 
 def make_problem(
@@ -64,9 +96,7 @@ def make_problem(
     mass = np.add.reduceat(weight[order], starts) if len(order) else np.empty(0)
     first = order[starts] if len(order) else order
     merged = np.ascontiguousarray(codes[:, first])
-    offset = np.arange(len(codes), dtype=np.int64) * grid.full.shape[1]
-    flat = np.ascontiguousarray(merged.T.astype(np.int64) + offset)
-    return Problem(grid, merged, flat, mass, int(positive[first].sum()), clause_cost, literal_cost)
+    return Problem(grid, merged, mass, int(positive[first].sum()), clause_cost, literal_cost)
 
 
 def _distinct(codes: AnyArray, positive: BoolArray) -> tuple[IntArray, IntArray]:

@@ -47,8 +47,8 @@ def prove(
             return choice, _farley(problem, solution, found.open)
         if not len(found.values):
             break
-        for k in np.argsort(-found.values, kind="stable")[: options.added]:
-            grown |= master.add(found.masks[k])
+        best = np.argsort(-found.values, kind="stable")[: options.added]
+        grown |= master.add(found.masks[best]) > 0
         solution = master.solve()
     else:
         return choice, None
@@ -74,8 +74,7 @@ def _close(
     found = _price(problem, master, solution, -slack - 1e-7 * max(choice.value, 1.0), options)
     if found.open is not None or len(found.values) > options.columns:
         return choice, relaxed
-    for mask in found.masks:
-        master.add(mask)
+    master.add(found.masks)
     closed = choose(master.cover(most), master.solve(), limits=limits, columns=options.columns, start=choice.chosen)
     return closed, min(max(relaxed, closed.bound), closed.value)
 
