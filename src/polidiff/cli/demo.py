@@ -29,12 +29,18 @@ def command(
     """
     with progress(quiet):
         explanation, frontier = results(example, seed)
+        text = None if as_json else told(example, explanation, frontier)
     page = (explanation, frontier)
-    if as_json:
-        deliver(explanation, as_json=True, output=output, report=report, page=page, quiet=quiet)
-        return
-    deliver(explanation, as_json=False, output=output, report=report, page=page, quiet=quiet)
-    click.echo(f"\n{frontier}")
+    deliver(explanation, as_json=as_json, output=output, report=report, page=page, text=text, quiet=quiet)
+
+
+def told(example: str, explanation: Any, frontier: Any) -> str:
+    """What the terminal says: the difference and the plans; for sepsis, sentences to read aloud."""
+    if example != "icu-sepsis":
+        return f"{explanation}\n\n{frontier}"
+    from polidiff.domains.icu_sepsis_words import summary
+
+    return summary(explanation, frontier)
 
 
 def results(example: str, seed: int) -> tuple[Any, Any]:
@@ -53,8 +59,21 @@ def results(example: str, seed: int) -> tuple[Any, Any]:
         explanation = explain(away, navigation.current, navigation.proposed_2, seed=seed)
         candidates = [navigation.proposed_1, navigation.proposed_2]
         return explanation, improve(away, navigation.current, candidates, seed=seed)
+    return _sepsis(seed)
+
+
+def _sepsis(seed: int) -> tuple[Any, Any]:
+    """What clinicians did against the best policy, and at most two rules on the way there."""
+    from dataclasses import replace
+
+    from polidiff.api import explain, improve
     from polidiff.domains import icu_sepsis
 
     ward, care = icu_sepsis.world(), icu_sepsis.current()
+    frontier = improve(ward, care, max_rules=2, max_conditions=2, moves="levels", seed=seed)
     explanation = explain(ward, care, icu_sepsis.proposed(), max_rules=6, seed=seed)
-    return explanation, improve(ward, care, max_rules=2, seed=seed)
+    caveats = (*icu_sepsis.CAVEATS, icu_sepsis.SOURCE, *explanation.warnings)
+    methods = replace(
+        explanation.methods, study={"title": "Treating sepsis: clinicians and the best policy of a model"}
+    )
+    return replace(explanation, warnings=caveats, methods=methods), frontier

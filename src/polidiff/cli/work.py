@@ -75,12 +75,13 @@ def deliver(
     output: Path | None = None,
     report: Path | None = None,
     page: tuple[Any, ...] = (),
+    text: str | None = None,
     min_group: int | None = None,
     quiet: bool = False,
 ) -> None:
     """Files first, so that nothing is said to be done that is not; then the result on stdout.
 
-    `page` are the results that the report shows, if they are more than `record`.
+    `page` are the results that the report shows, if they are more than `record`; `text` is said instead of its own.
     """
     from polidiff.records.codec import dumps
 
@@ -90,7 +91,7 @@ def deliver(
     if as_json:
         click.echo(dumps(record), nl=False)
     else:
-        say(str(record))
+        say(str(record) if text is None else text)
     if not quiet:
         for path in written:
             click.echo(f"wrote {path}", err=True)

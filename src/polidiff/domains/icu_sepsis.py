@@ -32,6 +32,12 @@ CAVEATS = (
     "vasopressor dose; missing measurements were set to 0 before scaling.",
 )
 
+SOURCE = (
+    "The model: ICU-Sepsis (K. Choudhary, D. Gupta and P. S. Thomas, RLC 2024, arXiv 2406.05646; MIT licence), "
+    "estimated from MIMIC-III v1.4 (A. Johnson et al., Scientific Data 3, 2016) as in M. Komorowski et al., Nature "
+    "Medicine 24 (2018)."
+)
+
 
 @cache
 def world(features: Literal["bedside", "all"] = "bedside") -> TabularMDP:

@@ -16,6 +16,8 @@ from polidiff.explanation.words import (
 from polidiff.records.explanation import Explanation, Region, Sentence, WorseOff
 from polidiff.records.plan import Frontier, LedgerEntry, Plan
 
+MOST_READ_ALOUD = 12  # conditions in one sentence; beyond, its regions are called by their names
+
 
 def render(explanation: Explanation) -> str:
     """The whole explanation, as printed."""
@@ -66,8 +68,10 @@ def sentence_text(explanation: Explanation, sentence: Sentence, *, figures: bool
     if sentence.path and sentence.start == by_id[sentence.path[0]].rule and explanation.world.one_step:
         return _segment_text(explanation, sentence, by_id[sentence.path[0]], figures=figures)
     if sentence.meetings:
+        long = sum(by_id[m.region].rule.literals for m in sentence.meetings) > MOST_READ_ALOUD
         told = [
-            f"in {percent(m.share)} of episodes, where {_place(by_id[m.region])}, {swap_text(by_id[m.region])}"
+            f"in {percent(m.share)} of episodes, {'in' if long else 'where'} "
+            f"{m.region if long else _place(by_id[m.region])}, {swap_text(by_id[m.region])}"
             for m in sentence.meetings
         ]
         deeds = f"no single path is typical; in order of first meeting: {'; '.join(told)}"

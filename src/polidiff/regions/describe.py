@@ -8,6 +8,7 @@ adds more than one point in a hundred.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -92,7 +93,19 @@ def _learn_short(
         found.append(_learn(divergence, telling, names, max_rules, seed, clause_cost, literal_cost))
         if found[-1].tradeoff[-1].f1 >= WELL_TOLD or worth(found[-1]) < max(map(worth, found)):
             break
-    return max(found, key=worth)
+    best = max(found, key=worth)
+    return replace(best, tradeoff=best.tradeoff + _beyond(best.tradeoff[-1], found))
+
+
+def _beyond(last: TradeoffPoint, found: Sequence[Described]) -> tuple[TradeoffPoint, ...]:
+    """How well more rules than those of the chosen price would do, as far as each tells more than fewer do."""
+    points = sorted((point for one in found for point in one.tradeoff), key=lambda point: (point.rules, -point.f1))
+    further: list[TradeoffPoint] = []
+    for point in points:
+        before = further[-1] if further else last
+        if point.rules > before.rules and point.f1 > before.f1:
+            further.append(replace(point, chosen=False))
+    return tuple(further)
 
 
 def _learn(
