@@ -18,8 +18,8 @@ NEEDS = {
     "behaviour_clone": (["gymnasium", "sklearn"], "push left instead of push right"),
     "two_outcomes": (["mo_gymnasium"], "a richer treasure (+13.3) but a longer dive (+6)"),
     "torch_module": (["torch", "gymnasium"], "instead of coast"),
-    "sb3_checkpoints": (["stable_baselines3"], "steps in balance"),
-    "lunar_lander": (["Box2D"], "main engine"),
+    "sb3_checkpoints": (["stable_baselines3"], "Over all starts: more steps in balance (+"),
+    "lunar_lander": (["Box2D"], "Over all starts: fewer bursts of the main engine (−62"),
 }
 QUICK = ["frozen_lake", "sepsis", "two_outcomes"]
 OTHERS = [pytest.param(name, marks=pytest.mark.slow if name == "behaviour_clone" else pytest.mark.adapters)

@@ -13,6 +13,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from polidiff import Patch, as_policy
+from polidiff.cli.main import run
 from polidiff.errors import InvalidPolicyError, UntrustedFileError
 from polidiff.policies import difference, save_policy
 
@@ -63,6 +64,21 @@ def test_a_hostile_file_runs_nothing_without_trust(tmp_path, suffix):
     path.write_bytes(pickle.dumps(Hostile(marker)))
     with pytest.raises(UntrustedFileError, match=r"runs whatever code it contains.*trust=True"):
         as_policy(path)
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("role", ["--current", "--proposed"])
+def test_the_command_line_runs_nothing_without_trust_and_exits_with_2(tmp_path, role, capsys):
+    pytest.importorskip("gymnasium")
+    marker = tmp_path / "marker"
+    (tmp_path / "model.pkl").write_bytes(pickle.dumps(Hostile(marker)))
+    np.save(tmp_path / "good.npy", np.zeros(16, dtype=int))
+    files = {"--current": tmp_path / "good.npy", "--proposed": tmp_path / "good.npy", role: tmp_path / "model.pkl"}
+    flags = [str(part) for pair in files.items() for part in pair]
+    assert run(["explain", "--env", "FrozenLake-v1", *flags]) == 2
+    said = capsys.readouterr()
+    assert "--trust" in said.err
+    assert said.out == ""
     assert not marker.exists()
 
 
