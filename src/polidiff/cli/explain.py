@@ -37,6 +37,7 @@ def command(
       polidiff explain --log stays.csv --state map --state lactate --action dose \\
           --episode stay --terminated died_or_left --reward survived \\
           --current log --proposed new.onnx
+      polidiff explain study.toml --rule "map < 55: pressor" --rule "lactate > 4: fluid"
     """
     explanation = explained(study, trust, quiet, verbose, given)
     min_group = explanation.methods.study.get("options", {}).get("min_group")
@@ -45,7 +46,8 @@ def command(
 
 def explained(study: Path | None, trust: bool, quiet: bool, verbose: bool, given: dict[str, Any]) -> Any:
     """The explanation of a study with flags laid over it."""
-    from polidiff.cli.loading import load_policy, load_world, with_origin
+    from polidiff.cli.loading import load_world, with_origin
+    from polidiff.cli.proposing import load_policies
     from polidiff.cli.study import read_study
 
     read = read_study(study, as_study(given, options=EXPLAIN))
@@ -55,5 +57,5 @@ def explained(study: Path | None, trust: bool, quiet: bool, verbose: bool, given
 
         world = load_world(read, trust=trust)
         remark(f"world: {world.kind}, {len(world.actions)} actions", verbose=verbose)
-        policies = [load_policy(read, role, world, trust=trust) for role in ("current", "proposed")]
-        return with_origin(explain(world, *policies, **options), read)
+        current, proposed = load_policies(read, world, trust=trust)
+        return with_origin(explain(world, current, proposed, **options), read)

@@ -14,7 +14,7 @@ WORLD_FLAGS = {
     "world": ("function", "name"),
 }
 COLUMNS = ("state", "action", "episode", "step", "reward", "terminated")
-POLICIES = ("current", "proposed", "candidates")
+POLICIES = ("current", "proposed", "rules", "candidates")
 EXPLAIN = (
     "level",
     "max_rules",
@@ -63,7 +63,7 @@ def _world(told: Mapping[str, Any]) -> dict[str, Any]:
     worlds = [name for name in WORLD_FLAGS if name in told]
     if len(worlds) > 1:
         raise click.UsageError(f"--{worlds[0]} and --{worlds[1]} both name a world; give one")
-    columns = {name: told[name] for name in COLUMNS if name in told}
+    columns = {name: told[name] for name in (*COLUMNS, "skip_bad") if name in told}
     if not worlds:
         if columns:
             return {"log": columns}

@@ -35,6 +35,34 @@ writing = together(
     speaking,
 )
 
+
+def _kept(context: click.Context, option: click.Parameter, value: Any) -> Any:
+    """Keep how the work is to be done for `work.progress`; what is worked out does not depend on it."""
+    context.meta[f"polidiff.{option.name}"] = value
+    return value
+
+
+working = together(
+    click.option("--workers", type=int, callback=_kept, expose_value=False, help="Processes to share long work."),
+    click.option(
+        "--engine",
+        type=click.Choice(["loky", "dask", "ray"]),
+        callback=_kept,
+        expose_value=False,
+        help="Who runs them.  [default: loky]",
+    ),
+    click.option(
+        "--address", metavar="HOST:PORT", callback=_kept, expose_value=False, help="Of a Dask or Ray cluster."
+    ),
+    click.option(
+        "--work-folder",
+        type=click.Path(path_type=Path, file_okay=False),
+        callback=_kept,
+        expose_value=False,
+        help="Keep what was read of a Parquet log; go on from there.",
+    ),
+)
+
 from_study = together(
     click.argument("study", required=False, type=click.Path(path_type=Path, dir_okay=False)),
     click.option("--env", metavar="ID", help="A Gymnasium environment.  [world.gymnasium.id]"),
@@ -47,13 +75,18 @@ from_study = together(
     click.option("--step", metavar="COLUMN", help="Order within an episode of a log."),
     click.option("--reward", metavar="COLUMN", help="Reward of a log."),
     click.option("--terminated", metavar="COLUMN", help="End of an episode of a log."),
+    click.option("--skip-bad", is_flag=True, help="Leave out parts of a log that cannot be read."),
     click.option("--horizon", type=int, help="Decisions per episode of an environment."),
     click.option("--current", metavar="POLICY", help="Policy in use: a file, MODULE:FUNCTION, or log."),
     click.option("--trust", is_flag=True, help="Let files and modules named here run their code."),
+    working,
 )
 
 explaining = together(
-    click.option("--proposed", metavar="POLICY", help="The other policy: a file or MODULE:FUNCTION."),
+    click.option("--proposed", metavar="POLICY", help="The other policy: file, patch or MODULE:FUNCTION."),
+    click.option(
+        "--rule", "rules", multiple=True, metavar="RULE", help='Or a change such as "age<35: coupon"; repeat.'
+    ),
     click.option("--level", type=float, help="Of all intervals together.  [default: 0.95]"),
     click.option("--max-rules", type=int, help="Tell the difference in at most so many rules."),
     click.option("--policy-tolerance", type=float, help="Smaller shifts of probability do not count.  [default: 0.1]"),

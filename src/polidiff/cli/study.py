@@ -72,6 +72,7 @@ WORLDS: dict[str, dict[str, Kind]] = {
         "actions": NAMES_OR_LEVELS,
         "discount": NUMBER,
         "return_range": PAIR,
+        "skip_bad": FLAG,
         **RETURN,
     },
     "gymnasium": {
@@ -95,7 +96,7 @@ WORLDS: dict[str, dict[str, Kind]] = {
 }
 NEEDED = {"log": ("path", "state", "action"), "gymnasium": ("id",), "table": ("path",), "function": ("name",)}
 SECTIONS: dict[str, dict[str, Kind]] = {
-    "policies": {"current": TEXT, "proposed": TEXT, "candidates": TEXTS, "greedy": FLAG},
+    "policies": {"current": TEXT, "proposed": TEXT, "rules": TEXTS, "candidates": TEXTS, "greedy": FLAG},
     "options": {
         "level": NUMBER,
         "max_rules": COUNT,
@@ -140,6 +141,7 @@ OUTCOME: dict[str, Kind] = {
     "range": PAIR,
 }
 SOURCES = ("column", "info", "array", "function", "constant")
+INSTEAD = (("proposed", "rules"),)  # one flag of these replaces all of them in the file
 TOP = ("title", "world", "policies", "outcomes", *SECTIONS)
 
 
@@ -212,7 +214,9 @@ def _laid_over(values: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str,
             before = merged.get("world", {}).get(kind, {})
             merged["world"] = {kind: {**before, **given[kind]}}
         elif given:
-            merged[section] = {**merged.get(section, {}), **given}
+            before = merged.get(section, {})
+            replaced = {key for pair in INSTEAD for key in pair if not given.keys().isdisjoint(pair)}
+            merged[section] = {**{k: v for k, v in before.items() if k not in replaced}, **given}
     return merged
 
 

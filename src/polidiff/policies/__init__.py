@@ -4,7 +4,7 @@ from polidiff.policies.adapters import as_policy
 from polidiff.policies.callables import CallablePolicy
 from polidiff.policies.discretised import Discretised
 from polidiff.policies.greedy import GreedyPolicy
-from polidiff.policies.patched import PatchedPolicy, difference
+from polidiff.policies.patched import PatchedPolicy, apply_patch, difference, rule_patch
 from polidiff.policies.protocol import Policy, choose, one_hot, top_actions
 from polidiff.policies.stored import save_policy
 from polidiff.policies.tables import TablePolicy, table_policy
@@ -16,10 +16,12 @@ __all__ = [
     "PatchedPolicy",
     "Policy",
     "TablePolicy",
+    "apply_patch",
     "as_policy",
     "choose",
     "difference",
     "one_hot",
+    "rule_patch",
     "save_policy",
     "table_policy",
     "top_actions",

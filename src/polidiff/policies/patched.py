@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -81,6 +82,22 @@ def difference(current: Any, proposed: Any, n_actions: int | None = None) -> Pat
         for s in np.flatnonzero(old != new)
     )
     return Patch(edits, tuple(f"action {a}" for a in range(count)), ("state",))
+
+
+def rule_patch(
+    rules: Sequence[tuple[Rule, int]],
+    actions: Sequence[str],
+    feature_names: Sequence[str],
+    features: Callable[[Any], AnyArray] | None = None,
+) -> Patch:
+    """ "Where this holds, do that", whatever the policy does there now; the first rule that holds wins.
+
+    >>> patch = rule_patch([(Rule((Condition("x", 0, high=0.5),)), 1)], ["stay", "go"], ["x"])
+    >>> PatchedPolicy(as_policy(np.array([[0.6, 0.4], [1.0, 0.0]])), patch).probabilities(np.array([0, 1])).tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
+    edits = tuple(Edit(rule, before, after) for rule, after in rules for before in range(len(actions)))
+    return Patch(edits, tuple(actions), tuple(feature_names), features)
 
 
 def _inverse(edit: Edit) -> Edit:

@@ -1,0 +1,73 @@
+"""The proposed policy as a change to the current one: rules on the command line, a saved patch."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from polidiff.cli.study import read_study
+
+SAID = ("regions", "sentences", "verdicts", "patch")  # the chain's policies also part where it does not matter
+DETOURS = ("--rule", "state in {s1, s5}: take the detour")
+
+
+def told(ran):
+    """What a result says about the difference."""
+    assert ran.code == 0, ran.err
+    document = json.loads(ran.out)
+    return {key: document[key] for key in SAID}
+
+
+def test_rules_say_the_same_as_the_policy_they_make(polidiff, study):
+    whole = polidiff("explain", study, "--json")
+    assert told(polidiff("explain", study, *DETOURS, "--json")) == told(whole)
+
+
+def test_rules_may_stand_in_the_study(polidiff, study):
+    text = study.read_text().replace('proposed = "proposed.npy"', 'rules = ["state in {s1, s5}: take the detour"]')
+    study.write_text(text)
+    assert "s1" in polidiff("explain", study).out
+
+
+def test_the_first_rule_that_holds_wins(polidiff, study):
+    first = ("--rule", "state = s1: stay on the way")
+    text = polidiff("explain", study, *first, *DETOURS).out
+    assert "in s5" in text
+    assert "in s1" not in text
+
+
+def test_a_saved_patch_is_a_proposed_policy(polidiff, study, tmp_path):
+    polidiff("explain", study, "-o", tmp_path / "whole.json")
+    document = json.loads((tmp_path / "whole.json").read_text())
+    patch = {"schema": "polidiff/patch", "version": 1, **document["patch"]}
+    (tmp_path / "patch.json").write_text(json.dumps(patch))
+    ran = polidiff("explain", study, "--proposed", tmp_path / "patch.json", "--json")
+    assert told(ran) == {key: document[key] for key in SAID}
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("state = s1", 'a rule reads "condition: action"'),
+        ("state = s1: take a detour", "did you mean take the detour?"),
+        ("stat = s1: take the detour", "stat"),
+    ],
+)
+def test_a_slip_in_a_rule_is_one_line(polidiff, study, rule, said):
+    ran = polidiff("explain", study, "--rule", rule)
+    assert (ran.code, ran.out) == (2, "")
+    assert said in ran.err
+    assert len(ran.err.strip().splitlines()) == 1
+
+
+def test_a_study_names_a_policy_or_rules_not_both(polidiff, study):
+    study.write_text(study.read_text().replace("[policies]", '[policies]\nrules = ["state = s1: take the detour"]'))
+    ran = polidiff("explain", study)
+    assert ran.code == 2
+    assert "give one of them" in ran.err
+
+
+def test_a_flag_replaces_what_the_study_proposes(study):
+    read = read_study(study, {"policies": {"rules": ["state = s1: take the detour"]}})
+    assert "proposed" not in read.section("policies")
