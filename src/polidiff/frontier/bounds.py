@@ -15,7 +15,7 @@ from polidiff.frontier.archive import Archive
 from polidiff.frontier.completion import Completions, Family, complete
 from polidiff.frontier.nodes import Nodes
 from polidiff.frontier.problem import FrontierProblem
-from polidiff.records.arrays import FloatArray, IntArray
+from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
 BEYOND = 1.25  # how far past that price: on 30 x 4 this takes 40 % of the nodes that half way to it does
 
@@ -54,79 +54,101 @@ class Steps:
             np.concatenate([[-np.inf], beat, archive.returns[-1:] + tolerance.returns]),
         )
 
-    def corners(self, high: FloatArray) -> FloatArray:
-        """(b, t) the changes at which nodes that end at `high` are bounded."""
-        return np.asarray(np.minimum(self.right[None, :], high[:, None]))
+    def windows(self, low: FloatArray, high: FloatArray) -> Windows:
+        """The steps that lie between `low` and `high` changes, for each of some nodes."""
+        first = np.searchsorted(self.right, low, side="right")
+        last = np.searchsorted(self.left, high, side="left")
+        index = first[:, None] + np.arange(int((last - first).max(initial=0)))
+        inside = index < last[:, None]
+        index = np.minimum(index, len(self.right) - 1)
+        return Windows(index, np.minimum(self.right[index], high[:, None]), np.where(inside, self.beat[index], np.inf))
+
+    def excess(self, nodes: Nodes) -> FloatArray:
+        """(b,) the most by which a node may still beat a step."""
+        return np.asarray(
+            self.windows(nodes.low, nodes.high).excess(nodes.total, nodes.price).max(axis=1, initial=-np.inf)
+        )
 
 
-def bound_at(total: FloatArray, price: FloatArray, changes: FloatArray) -> FloatArray:
-    """(b, t) what a node returns at most with that many changes; a price of 0 needs no limit on them."""
-    return np.asarray(total[:, None] + np.where(price[:, None] > 0, price[:, None] * changes, 0.0))
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """The steps that each of some nodes may beat, from few to many changes; short rows are filled up."""
 
+    index: IntArray  # (b, w) numbers of steps
+    corner: FloatArray  # (b, w) changes at which the node is bounded
+    beat: FloatArray  # (b, w) return that a plan must exceed; infinite where a row is filled up
 
-def surviving(steps: Steps, total: FloatArray, price: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
-    """(b, t) by how much a node may beat each step of its window; −∞ outside it."""
-    inside = (steps.right > low[:, None]) & (steps.left < high[:, None])
-    with np.errstate(invalid="ignore"):
-        excess = bound_at(total, price, steps.corners(high)) - steps.beat
-    return np.asarray(np.where(inside, excess, -np.inf))
+    def take(self, rows: IntArray) -> Windows:
+        """Those of some nodes."""
+        return Windows(self.index[rows], self.corner[rows], self.beat[rows])
+
+    def excess(self, total: FloatArray, price: FloatArray) -> FloatArray:
+        """(b, w) by how much a node may beat each step; a price of 0 needs no limit on changes."""
+        with np.errstate(invalid="ignore"):
+            reach = np.where(price[:, None] > 0, price[:, None] * self.corner, 0.0)
+            excess = total[:, None] + reach - self.beat
+        return np.asarray(np.where(np.isposinf(self.beat), -np.inf, excess))
 
 
 def reprice(
     problem: FrontierProblem, steps: Steps, family: Family, parent: IntArray, nodes: Nodes, done: Completions
-) -> tuple[Nodes, list[Completions]]:
-    """The nodes that may still beat a step, each with its window and the price that leaves the least slack.
+) -> tuple[Nodes, Completions]:
+    """The nodes that may still beat a step, each with its window, once other prices have ruled steps out.
 
-    Also gives the completions met at other prices: a node that takes one over no longer covers it by its children.
+    Also gives the plans met at other prices. A node keeps its own price: taking over the price with the least slack
+    multiplied the nodes of some tables by a hundred.
     """
-    met: list[Completions] = []
-    excess = surviving(steps, *nodes.bounding())
-    changes, guarded = done.changes, done.guarded
-    for side in (1, -1, 0) if len(problem.limits) else (1, -1):
-        alive = np.flatnonzero((excess > 0).any(axis=1))
-        if not alive.size:
-            break
-        nodes, excess, parent = nodes.take(alive), excess[alive], parent[alive]
-        changes, guarded = changes[alive], guarded[alive]
-        price, tilt, rows = _another(problem, steps, nodes, excess, changes, guarded, side)
-        if not rows.size:
-            continue
-        some = nodes.take(rows)
-        tried = complete(problem, family, parent[rows], some.choice, price[rows], tilt[rows], some.fixed, some.active)
-        met.append(tried.take(tried.real))
-        other = surviving(steps, tried.total, price[rows], some.low, some.high)
-        excess[rows] = np.where(other <= 0, -np.inf, excess[rows])
-    keep = np.flatnonzero((excess > 0).any(axis=1))
-    nodes, hit = nodes.take(keep), excess[keep] > 0
+    windows = steps.windows(nodes.low, nodes.high)
+    excess = windows.excess(nodes.total, nodes.price)
+    alive = np.flatnonzero((excess > 0).any(axis=1))
+    nodes, parent, done, windows, excess = (
+        nodes.take(alive),
+        parent[alive],
+        done.take(alive),
+        windows.take(alive),
+        excess[alive],
+    )
+    sides = (1, -1, 0) if len(problem.limits) else (1, -1)
+    price, tilt, rows = zip(*(_another(problem, windows, nodes, excess, done, side) for side in sides), strict=True)
+    row, prices, tilts = np.concatenate(rows), np.concatenate(price), np.concatenate(tilt)
+    some = nodes.take(row)
+    tried = complete(problem, family, parent[row], some.choice, prices, tilts, some.fixed, some.active)
+    beaten = windows.take(row).excess(tried.total, prices) > 0
+    open_ = excess > 0
+    np.logical_and.at(open_, row, beaten)
+    return _narrowed(steps, nodes, windows, open_), tried.take(tried.real)
+
+
+def _narrowed(steps: Steps, nodes: Nodes, windows: Windows, hit: BoolArray) -> Nodes:
+    """The nodes with open steps, with windows no wider than these."""
+    keep = np.flatnonzero(hit.any(axis=1))
+    nodes, hit, index = nodes.take(keep), hit[keep], windows.index[keep]
     if not len(nodes):
-        return nodes, met
-    first, last = hit.argmax(axis=1), hit.shape[1] - 1 - hit[:, ::-1].argmax(axis=1)
+        return nodes
+    own = np.arange(len(keep))
+    first, last = index[own, hit.argmax(axis=1)], index[own, hit.shape[1] - 1 - hit[:, ::-1].argmax(axis=1)]
     low, high = np.maximum(nodes.low, steps.left[first]), np.minimum(nodes.high, steps.right[last])
-    return replace(nodes, low=low, high=high), met
+    return replace(nodes, low=low, high=high)
 
 
 def _another(
-    problem: FrontierProblem,
-    steps: Steps,
-    nodes: Nodes,
-    excess: FloatArray,
-    changes: FloatArray,
-    guarded: FloatArray,
-    side: int,
+    problem: FrontierProblem, windows: Windows, nodes: Nodes, excess: FloatArray, done: Completions, side: int
 ) -> tuple[FloatArray, FloatArray, IntArray]:
     """Another price for the steps on one side, or other prices of the guards (side 0); and the nodes to try it on."""
     if side == 0:
-        over = guarded > problem.limits
+        over = done.guarded > problem.limits
         tilt = np.where(over, 1.5 * nodes.tilt + 0.1 * nodes.tilt.max(axis=1, keepdims=True), 0.5 * nodes.tilt)
-        return nodes.price, tilt, np.flatnonzero((nodes.tilt > 0).any(axis=1))
-    corner = steps.corners(nodes.high)
-    there = (excess > 0) & ((corner > changes[:, None]) if side > 0 else (corner <= changes[:, None]))
-    anchor = nodes.total + nodes.price * changes
+        rows = np.flatnonzero((nodes.tilt > 0).any(axis=1))
+        return nodes.price[rows], tilt[rows], rows
+    ahead = windows.corner - done.changes[:, None]
+    there = (excess > 0) & ((ahead > 0) if side > 0 else (ahead <= 0))
+    anchor = nodes.total + nodes.price * done.changes
     with np.errstate(divide="ignore", invalid="ignore"):
-        slope = (steps.beat - anchor[:, None]) / (corner - changes[:, None])
-    slope[~np.isfinite(slope)] = np.nan
-    price = _side_price(np.where(there, slope, np.nan), nodes.price, side)
-    return price, nodes.tilt, np.flatnonzero(there.any(axis=1) & (np.abs(price - nodes.price) > 1e-9 * nodes.price))
+        slope = (windows.beat - anchor[:, None]) / ahead
+    slope = np.where(there & np.isfinite(slope), slope, np.nan)
+    price = _side_price(slope, nodes.price, side)
+    rows = np.flatnonzero(there.any(axis=1) & (np.abs(price - nodes.price) > 1e-9 * nodes.price))
+    return price[rows], nodes.tilt[rows], rows
 
 
 def _side_price(slope: FloatArray, price: FloatArray, side: int) -> FloatArray:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from polidiff.frontier.archive import Archive
-from polidiff.frontier.bounds import Steps, reprice, surviving
+from polidiff.frontier.bounds import Steps, reprice
 from polidiff.frontier.clock import Clock
 from polidiff.frontier.completion import EXIT, Family, complete, family_of
 from polidiff.frontier.nodes import Nodes, join
@@ -30,6 +30,8 @@ from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
 BATCH_NUMBERS = 1_500_000  # numbers held at once in the expected visits of a batch
 MOST_OPEN = 100_000  # open nodes beyond which the deepest come first
+LAYER = 8  # states branched on before sure visits are looked at again, or an eighth of all
+ROUNDS, SETTLED = 50, 1e-3  # steps of an episode over which sure visits are added up, and the growth that ends it
 DEEP = 1e300  # rank of nodes that go by depth: before all that go by gain, the last pushed first
 
 
@@ -70,7 +72,7 @@ def branch_and_bound(
         archive, children = _expand(problem, archive, batch, budget, ends)
         if children is not None:
             steps = Steps.of(archive, budget, ends=ends)
-            waiting.push(children, surviving(steps, *children.bounding()).max(axis=1, initial=-np.inf))
+            waiting.push(children, steps.excess(children))
     return Search(archive, join(waived) if waived else None, handled)
 
 
@@ -120,7 +122,7 @@ class Waiting:
 
 def _within(nodes: Nodes, steps: Steps, slack: float) -> tuple[Nodes, Nodes]:
     """Nodes worth opening, and those that could beat a step by no more than `slack`."""
-    excess = surviving(steps, *nodes.bounding()).max(axis=1, initial=-np.inf)
+    excess = steps.excess(nodes)
     return nodes.take(excess > slack), nodes.take((excess > 0) & (excess <= slack))
 
 
@@ -131,7 +133,7 @@ def _expand(
     if not len(nodes):
         return archive, None
     steps = Steps.of(archive, budget, ends=ends)
-    slack = surviving(steps, *nodes.bounding()).max(axis=1)
+    slack = steps.excess(nodes)
     family = family_of(problem, nodes.choice, nodes.price, nodes.tilt)
     parent, made = _Chain(problem, nodes, family, slack).run()
     if not len(parent):
@@ -142,8 +144,7 @@ def _expand(
     done = done.take(done.feasible)
     kept = replace(kept, choice=done.choice, total=done.total)
     kept, met = reprice(problem, Steps.of(archive, budget, ends=ends), family, parent[done.origin], kept, done)
-    for other in met:
-        archive = archive.with_points(other.changes, other.returns, other.choice)
+    archive = archive.with_points(met.changes, met.returns, met.choice)
     return archive, kept if len(kept) else None
 
 
@@ -158,7 +159,7 @@ class _Chain:
         self.problem, self.nodes, self.slack = problem, nodes, slack
         self.fixed, self.active = nodes.fixed.copy(), nodes.active.copy()
         self.chosen = nodes.choice[:, problem.state] == np.arange(problem.n_pairs)
-        self.losses = family.losses
+        self.losses, self.visits = family.losses, nodes.visits.copy()
         self.exits = problem.action[nodes.choice] == EXIT
         self.parents: list[IntArray] = []
         self.parts: list[Nodes] = []
@@ -173,23 +174,26 @@ class _Chain:
         return np.concatenate(self.parents), join(self.parts)
 
     def _layer(self, running: IntArray) -> IntArray:
-        """Rule out what cannot pay, branch on every state surely reached, fix it; returns the nodes that go on."""
-        visits = sure_visits(self.problem, self.nodes.choice[running], self.fixed[running])
+        """Rule out what cannot pay, branch on the most visited states, fix them; returns the nodes that go on."""
+        visits = sure_visits(self.problem, self.nodes.choice[running], self.fixed[running], self.visits[running])
         reached = (visits > 1e-13) & ~self.fixed[running]
         going = reached.any(axis=1)
         running, visits, reached = running[going], visits[going], reached[going]
+        self.visits[running] = visits
         pair_state = self.problem.state
         here = reached[:, pair_state] & ~self.chosen[running]
         self.active[running] &= ~here | (visits[:, pair_state] * self.losses[running] <= self.slack[running, None])
         rank = np.argsort(np.argsort(np.where(reached, -visits, np.inf), axis=1, kind="stable"), axis=1)
-        gone = reached & self.exits[running]
+        taken = reached & (rank < max(LAYER, self.problem.n_states // 8))
+        gone = taken & self.exits[running]
         last = np.where(gone, rank, self.problem.n_states).min(axis=1, initial=self.problem.n_states)
-        offered = here & self.active[running] & (self.problem.action != EXIT) & (rank[:, pair_state] <= last[:, None])
-        self._make(running, reached, rank, *np.nonzero(offered))
-        self.fixed[running] |= reached
+        offered = here & self.active[running] & (self.problem.action != EXIT)
+        offered &= taken[:, pair_state] & (rank[:, pair_state] <= last[:, None])
+        self._make(running, taken, rank, *np.nonzero(offered))
+        self.fixed[running] |= taken
         return np.asarray(running[~gone.any(axis=1)])
 
-    def _make(self, running: IntArray, reached: BoolArray, rank: IntArray, row: IntArray, pair: IntArray) -> None:
+    def _make(self, running: IntArray, taken: BoolArray, rank: IntArray, row: IntArray, pair: IntArray) -> None:
         """Children that take a pair in place of the completion's, with all states before it fixed."""
         if not len(row):
             return
@@ -197,23 +201,35 @@ class _Chain:
         child = self.nodes.take(origin)
         choice = child.choice.copy()
         choice[np.arange(len(pair)), state] = pair
-        fixed = self.fixed[origin] | (reached[row] & (rank[row] <= rank[row, state][:, None]))
+        fixed = self.fixed[origin] | (taken[row] & (rank[row] <= rank[row, state][:, None]))
         self.parents.append(origin)
-        self.parts.append(replace(child, choice=choice, fixed=fixed, active=self.active[origin]))
+        part = replace(child, choice=choice, fixed=fixed, active=self.active[origin], visits=self.visits[origin])
+        self.parts.append(part)
 
 
-def sure_visits(problem: FrontierProblem, choices: IntArray, fixed: BoolArray) -> FloatArray:
-    """(b, S) visits that the fixed decisions alone guarantee; the walk stops at the first state not fixed."""
-    width = int(fixed.sum(axis=1).max(initial=0))
-    start = np.broadcast_to(problem.initial, choices.shape)
-    if width == 0:
-        return np.asarray(start)
+def sure_visits(problem: FrontierProblem, choices: IntArray, fixed: BoolArray, visits: FloatArray) -> FloatArray:
+    r"""(b, S) visits that the fixed decisions alone guarantee, from `visits` that are known to be sure.
+
+    .. math:: x \leftarrow p_0 + \sum_{s \text{ fixed}} x(s)\, P_{s,\pi(s)}
+
+    Every round is a lower bound, because the map is monotone; so the sum is cut where it hardly grows.
+    """
+    if not fixed.any():
+        return visits
     rows = np.arange(len(choices))[:, None]
-    where = np.argsort(~fixed, axis=1, kind="stable")[:, :width]
-    live = fixed[rows, where]
-    moves = problem.dense[choices[rows, where]] * live[:, :, None]
-    inner = np.take_along_axis(moves, np.broadcast_to(where[:, None, :], (len(choices), width, width)), axis=2)
-    system = np.eye(width) - inner * live[:, None, :]
-    inflow = np.where(live, start[rows, where], 0.0)
-    visits = np.linalg.solve(system.transpose(0, 2, 1), inflow[:, :, None])[:, :, 0]
-    return np.asarray(start + np.einsum("bk,bks->bs", visits, moves))
+    for _ in range(ROUNDS):
+        taken = np.zeros((len(choices), problem.n_pairs))
+        taken[rows, choices] = np.where(fixed, visits, 0.0)
+        arriving = problem.initial + flow(problem, taken)
+        growth = float((arriving - visits).sum())
+        visits = np.maximum(visits, arriving)
+        if growth <= SETTLED * float(visits.sum()):
+            break
+    return visits
+
+
+def flow(problem: FrontierProblem, taken: FloatArray) -> FloatArray:
+    """(b, S) arrivals when each pair is taken so often, (b, pairs)."""
+    if problem.n_states * problem.n_pairs > 400_000:
+        return np.asarray((problem.transitions.T @ taken.T).T)
+    return np.asarray(taken @ problem.dense)

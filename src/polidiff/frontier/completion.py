@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from polidiff.frontier.problem import FrontierProblem, ending_states
-from polidiff.frontier.values import ends_everywhere, fundamental, greedy_switches, pair_values, switched_values
+from polidiff.frontier.values import ends_everywhere, fundamental, greedy_switches, pair_values, switched_measures
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
 EXIT = -1  # action number of an exit pair
@@ -26,19 +26,10 @@ class Family:
     """Completions whose expected visits are at hand, so that switches from them are cheap."""
 
     choice: IntArray  # (b, S)
-    price: FloatArray  # (b,)
-    tilt: FloatArray  # (b, guards)
     inverse: FloatArray  # (b, S, S)
+    measures: FloatArray  # (b, m, S) what completions are measured in, from each state on
     values: FloatArray  # (b, S) of the priced return
-    measures: FloatArray  # (m, b, S) what completions are measured in, from each state on
     losses: FloatArray  # (b, pairs) what taking a pair once loses, at least 0
-
-    def at(self, rows: IntArray, price: FloatArray, tilt: FloatArray) -> FloatArray:
-        """Values of some of the completions at other prices, which are linear in them."""
-        values = self.values[rows] + (self.price[rows] - price)[:, None] * self.measures[0][rows]
-        if tilt.shape[1]:
-            values += np.einsum("bm,mbs->bs", self.tilt[rows] - tilt, self.measures[3:][:, rows])
-        return np.asarray(values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,18 +50,21 @@ class Completions:
         return Completions(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
 
 
-def priced(problem: FrontierProblem, price: FloatArray, tilt: FloatArray) -> FloatArray:
-    """(b, pairs) what a pair brings less its price: reward − price · cost − tilt · guards."""
-    weights = problem.reward - price[:, None] * problem.cost
-    return np.asarray(weights - tilt @ problem.guards if len(problem.limits) else weights)
-
-
 def measured(problem: FrontierProblem) -> FloatArray:
-    """(2 + m, pairs) what completions are measured in: changes, exits taken, return (with guards) and each guard."""
+    """(m, pairs) what completions are measured in: return, changes, exits taken (if there can be any), each guard."""
+    if not len(problem.limits) and not has_exits(problem):
+        return np.stack([problem.reward, problem.cost])
     exits = (problem.action == EXIT).astype(np.float64)
-    if not len(problem.limits):
-        return np.stack([problem.cost, exits]) if has_exits(problem) else problem.cost[None]
-    return np.concatenate([np.stack([problem.cost, exits, problem.reward]), problem.guards])
+    return np.concatenate([np.stack([problem.reward, problem.cost, exits]), problem.guards])
+
+
+def mixture(problem: FrontierProblem, price: FloatArray, tilt: FloatArray, size: int) -> FloatArray:
+    """(b, m) how the measures add up to the priced return: return − price · changes − tilt · guards."""
+    shares = np.zeros((len(price), size))
+    shares[:, 0], shares[:, 1] = 1.0, -price
+    if len(problem.limits):
+        shares[:, 3:] = -tilt
+    return shares
 
 
 def keeps_guards(problem: FrontierProblem, guarded: FloatArray) -> BoolArray:
@@ -81,12 +75,12 @@ def keeps_guards(problem: FrontierProblem, guarded: FloatArray) -> BoolArray:
 
 def family_of(problem: FrontierProblem, choice: IntArray, price: FloatArray, tilt: FloatArray) -> Family:
     """Values and losses of some completions at their prices."""
-    inverse = fundamental(problem, choice)
-    weights = priced(problem, price, tilt)
-    values = np.einsum("bst,bt->bs", inverse, np.take_along_axis(weights, choice, axis=1))
-    measures = np.array([np.einsum("bst,bt->bs", inverse, weight[choice]) for weight in measured(problem)])
-    losses = np.maximum(values[:, problem.state] - pair_values(problem, weights, values), 0.0)
-    return Family(choice, price, tilt, inverse, values, measures, losses)
+    inverse, weights = fundamental(problem, choice), measured(problem)
+    measures = (inverse @ weights[:, choice].transpose(1, 2, 0)).transpose(0, 2, 1)
+    shares = mixture(problem, price, tilt, len(weights))
+    values = (shares[:, None, :] @ measures)[:, 0]
+    losses = np.maximum(values[:, problem.state] - pair_values(problem, shares @ weights, values), 0.0)
+    return Family(choice, inverse, measures, values, losses)
 
 
 def complete(
@@ -101,25 +95,31 @@ def complete(
 ) -> Completions:
     """Policy iteration from `choice`, over active pairs of states not fixed; `parent` are rows of the family."""
     choice, feasible = made_to_end(problem, choice, fixed)
-    weights = priced(problem, price, tilt)
-    before, start = family.choice[parent], family.at(parent, price, tilt)
-    values = np.zeros_like(start)
+    weights = measured(problem)
+    shares = mixture(problem, price, tilt, len(weights))
+    priced, before, start = shares @ weights, family.choice[parent], family.measures[parent]
+    measures = np.zeros_like(start)
     endless = np.zeros(len(choice), dtype=np.bool_)
     going = np.flatnonzero(feasible)
     while going.size:
-        values[going] = switched_values(
-            problem, family.inverse, parent[going], start[going], before[going], choice[going], weights[going]
+        now = switched_measures(
+            problem, family.inverse, parent[going], start[going], before[going], choice[going], weights
         )
-        quality = pair_values(problem, weights[going], values[going])
-        best, better = greedy_switches(problem, quality, values[going], choice[going], active[going])
+        measures[going] = now
+        values = (shares[going, None, :] @ now)[:, 0]
+        quality = pair_values(problem, priced[going], values)
+        best, better = greedy_switches(problem, quality, values, choice[going], active[going])
         better &= ~fixed[going]
         choice[going] = np.where(better, best, choice[going])
         going = going[better.any(axis=1)]
         endless[going] = _pays_for_ever(problem, choice[going])
         going = going[~endless[going]]
-    total = values @ problem.initial + tilt @ problem.limits
+    sums = measures @ problem.initial
+    total = (shares * sums).sum(axis=1) + tilt @ problem.limits
     total[endless] = np.inf
-    return _measure(problem, family, parent, choice, total, price, feasible & ~endless, feasible)
+    real = feasible & ~endless & keeps_guards(problem, sums[:, 3:].T)
+    real &= sums[:, 2] < EXITS if len(weights) > 2 else True
+    return Completions(choice, total, sums[:, 1], sums[:, 0], sums[:, 3:], real, feasible, np.arange(len(choice)))
 
 
 def _pays_for_ever(problem: FrontierProblem, choice: IntArray) -> BoolArray:
@@ -127,30 +127,6 @@ def _pays_for_ever(problem: FrontierProblem, choice: IntArray) -> BoolArray:
     if not len(problem.limits) or not has_exits(problem):
         return np.zeros(len(choice), dtype=np.bool_)
     return np.array([not ends_everywhere(problem, row) for row in choice], dtype=np.bool_)
-
-
-def _measure(
-    problem: FrontierProblem,
-    family: Family,
-    parent: IntArray,
-    choice: IntArray,
-    total: FloatArray,
-    price: FloatArray,
-    ends: BoolArray,
-    feasible: BoolArray,
-) -> Completions:
-    rows = np.flatnonzero(ends)
-    weights = measured(problem)
-    sums = np.zeros((len(weights), len(choice)))
-    if rows.size:
-        before, own = family.choice[parent[rows]], parent[rows]
-        for sum_, weight, measure in zip(sums, weights, family.measures, strict=True):
-            spread = np.broadcast_to(weight, (len(rows), problem.n_pairs))
-            values = switched_values(problem, family.inverse, own, measure[own], before, choice[rows], spread)
-            sum_[rows] = values @ problem.initial
-    returns = sums[2] if len(problem.limits) else total + price * sums[0]
-    real = ends & keeps_guards(problem, sums[3:]) & (sums[1] < EXITS if len(weights) > 1 else True)
-    return Completions(choice, total, sums[0], returns, sums[3:].T, real, feasible, np.arange(len(choice)))
 
 
 def made_to_end(problem: FrontierProblem, choice: IntArray, fixed: BoolArray) -> tuple[IntArray, BoolArray]:

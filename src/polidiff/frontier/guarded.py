@@ -132,7 +132,8 @@ def _roots(wide: Widened, prices: list[Prices], budget: float | None) -> Nodes:
     low = np.concatenate([[-2.0], high[:-1]])
     if budget is not None:
         high = np.array([budget])
-    return Nodes(done.choice, price, tilt, done.total, fixed, active, low, high)
+    visits = np.repeat(problem.initial[None], count, axis=0)
+    return Nodes(done.choice, price, tilt, done.total, fixed, active, low, high, visits)
 
 
 def _first_plans(wide: Widened, hull: Hull, roots: Nodes, budget: float | None) -> Archive:

@@ -21,6 +21,7 @@ class Nodes:
     active: BoolArray  # (b, pairs)
     low: FloatArray  # (b,) the node may still beat steps between these numbers of changes
     high: FloatArray  # (b,)
+    visits: FloatArray  # (b, S) at least so many visits are sure
 
     def __len__(self) -> int:
         return len(self.price)

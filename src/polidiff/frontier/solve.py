@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from polidiff.frontier.archive import Archive, new_archive
-from polidiff.frontier.bounds import Steps, surviving
+from polidiff.frontier.bounds import Steps
 from polidiff.frontier.branch import Search, branch_and_bound
 from polidiff.frontier.clock import Clock
 from polidiff.frontier.exits import Widened, widen
@@ -169,6 +169,7 @@ def _roots(wide: Widened, hull: Hull, budget: float | None) -> Nodes:
         active=np.ones((len(edges), wide.problem.n_pairs), dtype=np.bool_),
         low=low[edges],
         high=high[edges],
+        visits=np.repeat(wide.problem.initial[None], len(edges), axis=0),
     )
 
 
@@ -187,8 +188,11 @@ def certified(
             reach[-1] = budget
         bounds = np.maximum(bounds, open_bounds(left, reach))
         bounds = np.minimum(bounds, np.maximum(hull.bound(reach), archive.returns[rows]))
-        excess = surviving(Steps.of(archive, budget, ends=ends), *left.bounding())
-        gap = max(0.0, float(excess[:, -len(rows) :].max(initial=0.0))) / span_of(hull)
+        steps = Steps.of(archive, budget, ends=ends)
+        windows = steps.windows(left.low, left.high)
+        excess = windows.excess(left.total, left.price)
+        shown = windows.index >= len(steps.right) - len(rows)
+        gap = float(np.where(shown, excess, 0.0).max(initial=0.0)) / span_of(hull)
     return Solved(
         changes=archive.changes[rows],
         returns=archive.returns[rows],

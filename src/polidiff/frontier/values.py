@@ -63,32 +63,32 @@ def greedy_switches(
     return best, better
 
 
-def switched_values(
+def switched_measures(
     problem: FrontierProblem,
     inverse: FloatArray,
     parent: IntArray,
-    values: FloatArray,
+    measures: FloatArray,
     before: IntArray,
     after: IntArray,
     weights: FloatArray,
 ) -> FloatArray:
-    """Values (b, S) of the policies `after` from those of `before`, whose expected visits are `inverse[parent]`."""
+    """Sums (b, m, S) of weights (m, pairs) under `after`, from those under `before` with visits `inverse[parent]`."""
     changed = before != after
     width = int(changed.sum(axis=1).max(initial=0))
     if width == 0:
-        return values
-    rows = np.arange(len(before))[:, None]
+        return measures
     if width > problem.n_states // 3 + 1:
-        return solved_values(problem, after, weights)
+        system = np.eye(problem.n_states) - problem.dense[after]
+        return np.asarray(np.linalg.solve(system, weights[:, after].transpose(1, 2, 0)).transpose(0, 2, 1))
+    rows = np.arange(len(before))[:, None]
     where = np.argsort(~changed, axis=1, kind="stable")[:, :width]
     live = changed[rows, where]
     old, new = before[rows, where], after[rows, where]
     step = (problem.dense[new] - problem.dense[old]) * live[:, :, None]
-    gain = (weights[rows, new] - weights[rows, old]) * live + np.einsum("bks,bs->bk", step, values)
+    gain = ((weights[:, new] - weights[:, old]) * live).transpose(1, 2, 0) + step @ measures.transpose(0, 2, 1)
     columns = inverse.transpose(0, 2, 1)[parent[:, None], where]
-    system = np.eye(width) - step @ columns.transpose(0, 2, 1)
-    amount = np.linalg.solve(system, gain[:, :, None])[:, :, 0]
-    return np.asarray(values + np.einsum("bk,bks->bs", amount, columns))
+    amount = np.linalg.solve(np.eye(width) - step @ columns.transpose(0, 2, 1), gain)
+    return np.asarray(measures + amount.transpose(0, 2, 1) @ columns)
 
 
 def solved_values(problem: FrontierProblem, choices: IntArray, weights: FloatArray) -> FloatArray:
