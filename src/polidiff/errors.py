@@ -21,7 +21,8 @@
     ├── WorkersLostError                        workers that die again and again
     └── MissingExtraError (also an ImportError) an optional library that is not installed
 
-A message says what was expected, what came, where first, and a way out, in one line.
+A message says what was expected, what came, where first, and a way out, in one line. What is worth knowing but stops
+nothing is a `PolidiffWarning`.
 """
 
 from __future__ import annotations
@@ -139,3 +140,15 @@ def _around(text: str, column: int) -> str:
         return repr(text)
     start, end = max(column - 1 - AROUND, 0), column - 1 + AROUND
     return f"{'…' * (start > 0)}{text[start:end]!r}{'…' * (end < len(text))}"
+
+
+class PolidiffWarning(UserWarning):
+    """Worth knowing, in one line."""
+
+
+class SkippedRowsWarning(PolidiffWarning):
+    """Part of a log could not be read and was left out."""
+
+
+class ChangedInputWarning(PolidiffWarning):
+    """A file is not what it was when a work folder was begun."""

@@ -20,6 +20,7 @@ from polidiff.progress import report
 
 T = TypeVar("T")
 ENGINES = ("loky", "threading", "dask", "ray")
+WAVE = 16  # tasks per worker that are done again if one of them loses its worker
 PATIENCE = 3  # times in a row that an engine may fail without a single answer in between
 
 _folder: ContextVar[Path | None] = ContextVar("polidiff_work_folder", default=None)
@@ -79,14 +80,28 @@ class Answer(Generic[T]):
 
 
 def _answers(function: Callable[..., T], tasks: Sequence[tuple[Any, ...]]) -> Iterator[Answer[T]]:
-    from joblib import Parallel, delayed
+    from joblib.parallel import Parallel, delayed, get_active_backend
 
+    calls = [delayed(_answer)(function, task) for task in tasks]
     try:
-        yield from Parallel(return_as="generator")(delayed(_answer)(function, task) for task in tasks)
+        if get_active_backend()[0].supports_return_generator:
+            yield from Parallel(return_as="generator")(calls)
+        else:
+            yield from _in_waves(calls)
     except GeneratorExit:
         raise
     except Exception as error:
         raise EngineFaultError(f"{type(error).__name__}: {' '.join(str(error).split())[:200]}") from error
+
+
+def _in_waves(calls: list[Any]) -> Iterator[Answer[Any]]:
+    """Answers from an engine that gives none before all are there (Ray): some tasks at a time, on the nodes it has."""
+    from joblib import Parallel, effective_n_jobs
+
+    workers = max(1, min(effective_n_jobs(), effective_n_jobs(-1)))
+    with Parallel(n_jobs=workers) as pool:
+        for first in range(0, len(calls), WAVE * workers):
+            yield from pool(calls[first : first + WAVE * workers])
 
 
 def _answer(function: Callable[..., T], task: tuple[Any, ...]) -> Answer[T]:

@@ -85,6 +85,14 @@ def test_a_vector_that_shows_its_parts_is_taken_apart(kind):
     vector.close()
 
 
+def test_the_wrappers_of_a_vector_stay_on_its_parts():
+    wrappers = (lambda env: gymnasium.wrappers.TransformReward(env, lambda reward: 3 * reward),)
+    vector = gymnasium.make_vec("CartPole-v1", 2, vectorization_mode="async", wrappers=wrappers)
+    step = GymnasiumStepper.start(vector, np.arange(3)).step(np.zeros(3, dtype=int), np.arange(3))
+    assert step.rewards.tolist() == [3.0, 3.0, 3.0]
+    vector.close()
+
+
 def test_a_vector_written_as_one_is_stepped_as_one():
     vector = gymnasium.make_vec("CartPole-v1", 4, vectorization_mode="vector_entry_point")
     described = describe(vector)

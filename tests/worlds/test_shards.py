@@ -14,9 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from polidiff import Log, Outcome
-from polidiff.errors import InvalidLogError, InvalidOutcomeError
+from polidiff.errors import InvalidLogError, InvalidOutcomeError, SkippedRowsWarning
 from polidiff.evaluation.logged.counts import count_log, count_rows
-from polidiff.worlds.log_source import SkippedRowsWarning
 from polidiff.worlds.shards import frames, slots, split
 from polidiff.worlds.shards.footer import DamagedFooterError, row_groups
 

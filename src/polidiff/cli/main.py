@@ -15,13 +15,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
+from typing import Any
 
 import click
 
 from polidiff._version import __version__
-from polidiff.errors import InfeasibleError, PolidiffError
+from polidiff.errors import InfeasibleError, PolidiffError, PolidiffWarning
 
 COMMANDS = {
     "demo": "Compare two policies of an example and write a report.",
@@ -98,6 +101,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command; its exit code."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", PolidiffWarning)
+        warnings.showwarning = partial(_say, warnings.showwarning)
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     try:
         code = polidiff.main(args=arguments, prog_name="polidiff", standalone_mode=False)
         sys.stdout.flush()
@@ -123,7 +133,15 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return 70
 
 
-def _one_line(error: Exception) -> str:
+def _say(otherwise: Callable[..., None], message: Warning | str, category: type[Warning], *place: Any) -> None:
+    """Our own warnings in one line; those of other libraries as ever."""
+    if issubclass(category, PolidiffWarning):
+        click.echo(f"polidiff: {_one_line(message)}", err=True)
+    else:
+        otherwise(message, category, *place)
+
+
+def _one_line(error: Warning | Exception | str) -> str:
     return " ".join(str(error).split())
 
 

@@ -16,18 +16,26 @@ SILENT_SECONDS = 2.0
 
 @contextmanager
 def progress(quiet: bool = False) -> Iterator[None]:
-    """Bars on stderr for work of over two seconds; silent when stderr is not a terminal."""
+    """The work inside, on the engine that the flags name, with bars on stderr if it takes over two seconds.
+
+    Silent when stderr is not a terminal.
+    """
+    from polidiff.parallel import keeping_work, on_engine
     from polidiff.progress import listening
 
-    if quiet or not sys.stderr.isatty():
-        yield
-        return
-    bars = Bars()
-    try:
-        with listening(bars.report):
+    context = click.get_current_context(silent=True)
+    how = {} if context is None else context.meta
+    engine = {name: how.get(f"polidiff.{name}") for name in ("engine", "workers", "address")}
+    with keeping_work(how.get("polidiff.work_folder")), on_engine(**engine):
+        if quiet or not sys.stderr.isatty():
             yield
-    finally:
-        bars.close()
+            return
+        bars = Bars()
+        try:
+            with listening(bars.report):
+                yield
+        finally:
+            bars.close()
 
 
 class Bars:

@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from polidiff.errors import InvalidLogError, MissingExtraError
+from polidiff.errors import InvalidLogError, MissingExtraError, SkippedRowsWarning
 from polidiff.parallel import work_folder as current_work_folder
 from polidiff.worlds.log_columns import Columns
 from polidiff.worlds.shards.frames import FAULTS, first_line
@@ -75,10 +75,6 @@ class LogSource:
         if read.skipped:
             return pl.concat([scan_file(file).slice(first, rows) for file, first, rows in read.pieces])
         return _scan_files(self._files)
-
-
-class SkippedRowsWarning(UserWarning):
-    """Part of a log could not be read and was left out."""
 
 
 def _schema(lazy: pl.LazyFrame) -> pl.Schema:

@@ -19,6 +19,7 @@ from polidiff.errors import InvalidWorldError, MissingExtraError
 from polidiff.worlds.gymnasium.spaces import ActionCodec, ObservationCodec, action_codec, observation_codec
 
 CHECKING_WRAPPERS = {"TimeLimit", "OrderEnforcing", "PassiveEnvChecker"}
+OF_THE_VECTOR = {"num_envs", "vectorization_mode", "vector_kwargs", "wrappers"}
 STATIC = ("P", "initial_state_distrib", "observation_space", "action_space", "spec", "metadata")
 
 
@@ -185,10 +186,22 @@ def _part_maker(vector: Any) -> Callable[[], Any]:
     """How one environment of a vector is made; where the vector does not tell, how the vector is copied."""
     functions = getattr(vector, "env_fns", None)
     if isinstance(functions, (list, tuple)) and functions:
-        first: Callable[[], Any] = functions[0]
-        return first
+        return lambda: _made_by(functions[0], vector)
     parts = getattr(vector, "envs", None)
     return _copier(parts[0]) if isinstance(parts, (list, tuple)) and parts else lambda: deepcopy(vector)
+
+
+def _made_by(function: Callable[[], Any], vector: Any) -> Any:
+    try:
+        return function()
+    except TypeError:  # in Gymnasium 1.0 `make_vec` adds its own options to those that the function has kept
+        spec = getattr(vector, "spec", None)
+        if spec is None:
+            raise
+        env = made(spec.id, **{name: value for name, value in spec.kwargs.items() if name not in OF_THE_VECTOR})
+        for wrapper in spec.kwargs.get("wrappers", ()):
+            env = wrapper(env)
+        return env
 
 
 def _copier(env: Any) -> Callable[[], Any]:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from polidiff._version import __version__
-from polidiff.errors import InvalidInputError
+from polidiff.errors import ChangedInputWarning, InvalidInputError
 from polidiff.files import write_whole
 from polidiff.records.arrays import AnyArray
 from polidiff.worlds.shards.split import Shard, filesystem, is_remote, open_file
@@ -31,10 +31,6 @@ FORM = 1  # of the files
 SAMPLE = 1 << 16
 PLAIN = ("rows", "runs", "ended", "gaps", "wrong", "missing", "values", "outside", "ordered", "states", "actions")
 NOTES = ("skipped", "pieces", "broken", "lost")
-
-
-class ChangedInputWarning(UserWarning):
-    """A file is not what it was when a work folder was begun."""
 
 
 class Store:
@@ -60,7 +56,7 @@ class Store:
     def load(self, shard: Shard) -> Stretch | None:
         """The stretch of a shard; None if its file is damaged."""
         try:
-            with np.load(self._path(shard), allow_pickle=False) as arrays:
+            with self._path(shard).open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
                 return _unpacked({name: arrays[name] for name in arrays.files})
         except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
             return None

@@ -1,0 +1,181 @@
+"""Reading that goes on where it stopped: finished shards are kept, changed files are noticed, a kill costs little."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import polars as pl
+import pytest
+
+from polidiff import Log
+from polidiff.errors import ChangedInputWarning, InvalidInputError
+from polidiff.evaluation.logged.counts import count_log
+from polidiff.parallel import keeping_work
+from polidiff.worlds.shards import scan, split
+
+NAMES = {"state": "s", "action": "a", "episode": "e", "step": "t", "reward": "r", "terminated": "end"}
+
+
+def episodes(count=40, length=5, seed=0):
+    size = count * length
+    rng = np.random.default_rng(seed)
+    step = np.tile(np.arange(length), count)
+    return pl.DataFrame({
+        "e": np.repeat(np.arange(count), length), "t": step, "s": rng.integers(0, 6, size),
+        "a": rng.integers(0, 2, size), "r": rng.normal(size=size), "end": step == length - 1,
+    })  # fmt: skip
+
+
+@pytest.fixture
+def log_files(tmp_path, monkeypatch):
+    """Four files of 50 rows, each a shard; episodes do not end where files do."""
+    monkeypatch.setattr(split, "SHARD_ROWS", 50)
+    folder = tmp_path / "log"
+    folder.mkdir()
+    frame = episodes()
+    for number in range(4):
+        frame[53 * number : 53 * (number + 1)].write_parquet(folder / f"{number}.parquet")
+    return folder
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    """Which files were read, in order."""
+    seen = []
+    original = scan.stretch_of
+
+    def noted(shard, *options):
+        seen.append(shard.files[0][-9:])
+        return original(shard, *options)
+
+    monkeypatch.setattr(scan, "stretch_of", noted)
+    return seen
+
+
+def arrays(log):
+    counts = count_log(log, blocks=2)
+    names = ("block", "state", "action", "to", "count", "sums", "squares", "starts")
+    return [getattr(counts, name).tobytes() for name in names]
+
+
+def test_a_second_reading_takes_everything_from_the_folder_and_gives_the_same_bytes(tmp_path, log_files, reads):
+    expected = arrays(Log(log_files, **NAMES))
+    first = Log(log_files, **NAMES, work_folder=tmp_path / "work")
+    assert len(reads) == 8
+    with keeping_work(tmp_path / "work"):
+        again = Log(log_files, **NAMES)
+    assert len(reads) == 8
+    assert arrays(first) == arrays(again) == expected
+    assert first.check == again.check
+
+
+def test_reading_that_stopped_goes_on_with_what_is_missing(tmp_path, log_files, monkeypatch, reads):
+    work = tmp_path / "work"
+    noted = scan.stretch_of
+
+    def stopped(shard, *options):
+        if shard.files[0].endswith("2.parquet"):
+            raise KeyboardInterrupt
+        return noted(shard, *options)
+
+    monkeypatch.setattr(scan, "stretch_of", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        Log(log_files, **NAMES, work_folder=work)
+    monkeypatch.setattr(scan, "stretch_of", noted)
+    log = Log(log_files, **NAMES, work_folder=work)
+    assert reads == ["0.parquet", "1.parquet", "2.parquet", "3.parquet"]
+    assert arrays(log) == arrays(Log(log_files, **NAMES))
+
+
+def test_a_changed_file_is_noticed_and_read_again(tmp_path, log_files, reads):
+    work = tmp_path / "work"
+    Log(log_files, **NAMES, work_folder=work)
+    changed = pl.read_parquet(log_files / "1.parquet").with_columns(pl.col("a").replace({0: 1, 1: 0}))
+    changed.write_parquet(log_files / "1.parquet")
+    reads.clear()
+    with pytest.warns(ChangedInputWarning, match=r"1\.parquet has changed since this work folder was begun"):
+        log = Log(log_files, **NAMES, work_folder=work)
+    assert reads == ["1.parquet"]
+    assert arrays(log) == arrays(Log(log_files, **NAMES))
+
+
+@pytest.mark.parametrize("change", [{"reward": None, "outcomes": []}, {"step": None}, {"skip_bad": True}])
+def test_other_options_are_not_served_from_the_folder(tmp_path, log_files, reads, change):
+    from polidiff import Outcome
+
+    work = tmp_path / "work"
+    Log(log_files, **NAMES, work_folder=work)
+    reads.clear()
+    options = {**NAMES, **change}
+    if "outcomes" in change:
+        options["outcomes"] = [Outcome("steps", 1.0)]
+    Log(log_files, **options, work_folder=work)
+    assert len(reads) == 4
+
+
+def test_a_damaged_file_in_the_folder_is_made_again(tmp_path, log_files, reads):
+    work = tmp_path / "work"
+    expected = arrays(Log(log_files, **NAMES, work_folder=work))
+    kept = sorted((work / "shards").glob("*.npz"))
+    assert len(kept) == 4
+    kept[0].write_bytes(kept[0].read_bytes()[:100])
+    kept[1].write_bytes(b"\x80\x04cos\nsystem\n")  # a pickle is not even looked at
+    reads.clear()
+    assert arrays(Log(log_files, **NAMES, work_folder=work)) == expected
+    assert len(reads) == 2
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path, log_files):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidInputError, match="cannot use the work folder"):
+        Log(log_files, **NAMES, work_folder=tmp_path / "file" / "work")
+
+
+DRIVER = """
+import sys, time
+from polidiff.worlds.shards import scan, split
+split.SHARD_ROWS = 50
+original = scan.stretch_of
+def slow(shard, *options):
+    time.sleep(float(sys.argv[1]))
+    return original(shard, *options)
+scan.stretch_of = slow
+from polidiff.cli.main import main
+main(sys.argv[2:])
+"""
+
+
+def run(seconds, log_files, *more, wait=True):
+    command = [sys.executable, "-c", DRIVER, str(seconds), "explain", "--log", str(log_files), "--json", *more]
+    for name, column in NAMES.items():
+        command += [f"--{name}", column]
+    policy = log_files.parent / "new.npy"
+    np.save(policy, np.array([0, 1, 0, 1, 0, 1]))
+    command += ["--current", "log", "--proposed", str(policy)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return process if not wait else process.communicate(timeout=60)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_driver_that_was_killed_goes_on_and_says_the_same_to_the_byte(tmp_path, log_files, how):
+    work = tmp_path / "work"
+    expected, _ = run(0, log_files)
+    assert expected.startswith("{")
+    process = run(0.5, log_files, "--work-folder", str(work), wait=False)
+    deadline = time.monotonic() + 40
+    while len(list(work.glob("shards/*.npz"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(how)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == (-9 if how == signal.SIGKILL else 130)
+    assert "Traceback" not in said
+    kept = {path: path.stat().st_mtime_ns for path in work.glob("shards/*.npz")}
+    assert 2 <= len(kept) < 4
+    again, said = run(0, log_files, "--work-folder", str(work))
+    assert again == expected, said
+    assert all(path.stat().st_mtime_ns == then for path, then in kept.items())
+    assert len(list(work.glob("shards/*.npz"))) == 4
