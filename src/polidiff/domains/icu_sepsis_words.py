@@ -169,7 +169,7 @@ def _move(move: str) -> str:
 def _fragility(plan: Plan) -> str:
     low, high = gain_if_off(plan)
     return (
-        f"the model offers these doses in only {percent(plan.applicable or 0.0)} of the decisions that the rules "
+        f"the model offers these doses in {percent(plan.applicable or 0.0)} of the decisions that the rules "
         f"cover, clinicians gave them in {percent(share_given(plan))} of the decisions that change, and if every "
         f"probability is off by about a tenth, the gain is between {_of_100(low)} and {_of_100(high)}"
     )

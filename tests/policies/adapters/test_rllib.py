@@ -50,6 +50,20 @@ def test_probabilities_are_those_of_the_librarys_distribution_single_and_batched
     assert singly == pytest.approx(table, abs=1e-6)
 
 
+def test_an_algorithm_is_asked_for_its_module():
+    from ray.rllib.algorithms.algorithm import Algorithm
+
+    made = module(gymnasium.spaces.Discrete(3))
+    algorithm = Algorithm.__new__(Algorithm)  # without the workers that a whole one starts
+    algorithm.get_module = lambda: made
+    assert np.array_equal(as_policy(algorithm).probabilities(STATES), as_policy(made).probabilities(STATES))
+
+
+def test_observations_of_another_width_are_refused():
+    with pytest.raises(InvalidPolicyError, match="expects observations of 4 numbers; the world's have 2"):
+        as_policy(module(gymnasium.spaces.Discrete(3))).probabilities(STATES[:, :2])
+
+
 def test_real_actions_are_refused():
     with pytest.raises(InvalidPolicyError, match="Discretised"):
         as_policy(module(gymnasium.spaces.Box(-1, 1, (2,))))

@@ -17,6 +17,7 @@ from tianshou.utils.net.common import Net  # noqa: E402
 from tianshou.utils.net.discrete import DiscreteActor  # noqa: E402
 
 from polidiff import as_policy  # noqa: E402
+from polidiff.errors import InvalidPolicyError  # noqa: E402
 from polidiff.policies import top_actions  # noqa: E402
 
 STATES = np.random.default_rng(0).normal(size=(1000, 4)).astype(np.float32)
@@ -54,3 +55,19 @@ def test_probabilities_are_those_of_the_distribution():
     with torch.no_grad():
         expected = made(Batch(obs=STATES, info={})).dist.probs.numpy()
     assert as_policy(made).probabilities(STATES) == pytest.approx(expected, abs=1e-6)
+    singly = np.concatenate([as_policy(made).probabilities(STATES[i : i + 1]) for i in range(1000)])
+    assert singly == pytest.approx(expected, abs=1e-6)
+
+
+def test_an_algorithm_is_asked_for_its_policy():
+    from tianshou.algorithm import Reinforce
+    from tianshou.algorithm.optim import AdamOptimizerFactory
+
+    made = actor()
+    algorithm = Reinforce(policy=made, optim=AdamOptimizerFactory())
+    assert np.array_equal(as_policy(algorithm).probabilities(STATES), as_policy(made).probabilities(STATES))
+
+
+def test_observations_of_another_width_are_refused():
+    with pytest.raises(InvalidPolicyError, match="expects observations of 4 numbers; the world's have 2"):
+        as_policy(q_learner()).probabilities(STATES[:, :2])
