@@ -62,11 +62,12 @@ def test_screening_gives_the_exact_return_of_what_it_does_not_rule_out(side):
     for plan in plans:
         at = rng.choice(model.size, size=model.size // 3, replace=False)
         plan[at] = [rng.choice(model.row_of[s][model.row_of[s] >= 0]) for s in at]
-    worth = screen(model, point_at(model, model.keep), plans, exact=8)
-    exact = np.array([value_of(model, plan)[0] for plan in plans])
+    worth, changes = screen(model, point_at(model, model.keep), plans, exact=8)
+    exact, changed = np.array([value_of(model, plan) for plan in plans]).T
     known = np.isfinite(worth)
     assert known.sum() >= 8
     np.testing.assert_allclose(worth[known], exact[known], atol=1e-9)
+    np.testing.assert_allclose(changes[known], changed[known], atol=1e-9)
 
 
 def test_a_plan_that_never_ends_is_worth_nothing_and_is_not_chosen():

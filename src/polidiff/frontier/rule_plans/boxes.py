@@ -143,8 +143,11 @@ def _intervals(finder: BoxFinder, weights: AnyArray, nodes: _Nodes) -> tuple[Any
     """
     d, width = len(finder.sizes), finder.width
     inside = weights[nodes.move] * nodes.cover
-    plus = (np.maximum(inside, 0) @ finder.indicator).reshape(-1, d, width)
-    both = (inside @ finder.indicator).reshape(-1, d, width)
+    some = np.flatnonzero(nodes.cover.any(axis=0))  # deeper nodes cover few states
+    cells_of = finder.indicator if 2 * len(some) > len(finder.codes) else finder.indicator[some]
+    part = inside if cells_of is finder.indicator else inside[:, some]
+    plus = (np.maximum(part, 0) @ cells_of).reshape(-1, d, width)
+    both = (part @ cells_of).reshape(-1, d, width)
     minus = plus - both
     P, N = np.maximum(inside, 0).sum(axis=1), np.maximum(-inside, 0).sum(axis=1)
     ratio = np.where(N > 1e-9, P / np.maximum(N, 1e-9), 1.0).astype(np.float32)
@@ -155,8 +158,9 @@ def _intervals(finder: BoxFinder, weights: AnyArray, nodes: _Nodes) -> tuple[Any
     for price in (np.ones_like(ratio), ratio, 2 * ratio):
         sums = np.cumsum(plus - price[:, None, None] * minus, axis=2)
         before = np.concatenate([np.zeros((*sums.shape[:2], 1), dtype=sums.dtype), sums[:, :, :-1]], axis=2)
-        high = np.where(exists, sums - np.minimum.accumulate(before, axis=2), -np.inf).argmax(axis=2)
-        lows.append(np.where(cells <= high[:, :, None], before, np.inf).argmin(axis=2))
+        least = np.minimum.accumulate(before, axis=2)
+        high = np.where(exists, sums - least, -np.inf).argmax(axis=2)
+        lows.append((before == np.take_along_axis(least, high[:, :, None], axis=2)).argmax(axis=2))
         highs.append(high)
         if len(lows) == 1:
             lows += [np.zeros_like(high), np.where(exists, before, np.inf).argmin(axis=2)]

@@ -61,7 +61,7 @@ def certify(
 
 def node_budget(size: int) -> int:
     """Relaxations for a model of so many states: seconds of work, none for large ones."""
-    return int(min(20_000, 3e7 / max(size, 1) ** 2)) if size <= 600 else 0
+    return int(min(20_000, 1e7 / max(size, 1) ** 2)) if size <= 600 else 0
 
 
 def _set_budget(problem: Problem) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 
 from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.evaluation.logged.compare import compare_log
-from polidiff.evaluation.logged.plan import MIN_SUPPORT, Halves, choose_and_judge, supported_world
+from polidiff.evaluation.logged.plan import MIN_SUPPORT, Halves, choose_and_judge, estimated_world, supported_world
 from polidiff.frontier.rule_plans.improve import improve_with_rules
 from polidiff.frontier.rule_plans.request import check_support
 from polidiff.frontier.rule_plans.shrinking import best_strength, shrunk
@@ -99,20 +99,22 @@ def _note(least: int, share: float | None, strength: float) -> str:
     behind = "" if share is None else f", rules only about {share:.3g} of the decisions or more"
     return (
         f"Rules use only decisions seen at least {least} times in one half of the log{behind}; its rows are shrunk by "
-        f"{strength:g} decisions. The other half judges. Bounds hold for the first half's model."
+        f"{strength:g} decisions. The other half judges; a bound is its estimate plus what the first half's model leaves "
+        "open."
     )
 
 
 def _choosing(log: Log, halves: Halves, current: Any, least: int, freeze: Any) -> Choosing:
     visits = halves.choosing.counts.edges.visits
     met = np.append(visits.sum(axis=1) > 0, [False, False])
-    raw = _with_features(supported_world(log, min_support=1, footing=halves.choosing), met)
+    raw = _with_features(estimated_world(log, footing=halves.choosing), met)
     strength = best_strength(halves.choosing.counts.edges)
-    often = np.zeros(raw.allowed.shape, dtype=np.bool_)
-    often[:-2] = visits >= least
+    often = np.array(supported_world(log, min_support=least, footing=halves.choosing).allowed)
+    often[:-2] &= visits >= least
     frozen = ~met | frozen_states(raw, freeze)
-    table = _seen_part(raw, halves.choosing.table(current), visits, met)
-    return Choosing(raw, shrunk(raw, visits, strength), table, often, frozen, strength)
+    model = shrunk(raw, visits, strength)
+    table = _seen_part(model, halves.choosing.table(current), visits, met)
+    return Choosing(raw, model, table, often, frozen, strength)
 
 
 def _seen_part(world: TabularMDP, table: FloatArray, visits: FloatArray, met: BoolArray) -> FloatArray:
@@ -159,6 +161,8 @@ class _Judge:
         return replace(
             plan,
             expected_return=value,
+            bound=value + plan.bound - plan.expected_return,
+            proven=False,
             outcomes={name: v.proposed for name, v in verdicts.items() if v.proposed is not None},
             gain=_turned(verdicts[main].difference, turn) if plan.rules else None,
             model_gap=plan.expected_return - value,

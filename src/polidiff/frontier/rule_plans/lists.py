@@ -117,6 +117,11 @@ class Problem:
             self._plans[key] = value_of(self.model, plan)
         return self._plans[key]
 
+    def remember(self, plan: IntArray, total: float, changes: float) -> None:
+        """Take the value of a plan as known: worked out from a neighbour's, in a process where every plan ends."""
+        if not self.model.loops and np.isfinite(total) and np.isfinite(changes):
+            self._plans.setdefault(plan.tobytes(), (total, changes))
+
     def score(self, rules: RuleList) -> Scored:
         """The list with its exact return, remembered; -inf if it does not keep what must be kept."""
         known = self._values.get(rules)

@@ -56,7 +56,7 @@ def least_visits(one: FloatArray, other: FloatArray, initial: FloatArray) -> Flo
 
 def _largest_sum(problem: Problem, weight: FloatArray) -> float:
     """Largest sum of weights over a box of at most two conditions; 0 for the empty box."""
-    codes, sizes = problem.finder.codes, problem.finder.sizes
+    codes, sizes = problem.finder.codes, problem.cells.sizes
     columns = range(len(sizes))
     pairs = combinations(columns, 2) if len(sizes) > 1 else [(0, 0)]
     return max(0.0, *(_largest_of_pair(codes, sizes, weight, a, b) for a, b in pairs))

@@ -154,7 +154,9 @@ class _Searcher:
         if not able:
             return []
         plans, which = np.unique(np.stack([self.problem.plan(rules) for rules in able]), axis=0, return_index=True)
-        worth = screen(self.problem.model, point, plans, exact=2 * self.options.branch)
+        worth, changes = screen(self.problem.model, point, plans, exact=2 * self.options.branch)
+        for plan, total, changed in zip(plans, worth, changes, strict=True):
+            self.problem.remember(plan, float(total), float(changed))
         order = np.lexsort((which, -worth))
         return [able[which[c]] for c in order if np.isfinite(worth[c])]
 
@@ -185,12 +187,15 @@ class _Searcher:
 
     def refine(self, scored: Scored) -> Scored:
         """Re-optimise each rule against the others until nothing gains."""
+        tried: dict[int, RuleList] = {}  # the list in which each rule was last re-optimised in vain
         for _ in range(self.options.sweeps):
             before = scored.expected_return
             for index in range(len(scored.rules)):
                 if self.clock.over():
                     return scored
-                scored = self.reoptimise(scored, index)
+                if tried.get(index) != scored.rules:
+                    scored = self.reoptimise(scored, index)
+                    tried[index] = scored.rules
             if scored.expected_return <= before + self.marks.tolerance:
                 break
         return scored
@@ -240,7 +245,7 @@ class _Searcher:
             return []
         point = self.problem.point(scored.rules)
         plans = np.stack([self.problem.plan(rules) for rules in able])
-        worth = screen(self.problem.model, point, plans, exact=len(plans))
+        worth, _ = screen(self.problem.model, point, plans, exact=len(plans))
         close = np.flatnonzero(worth >= point.expected_return - 1e-6 * max(self.marks.span, 1e-12))
         limit = scored.expected_return - self.marks.tolerance
         return [s for s in (self.problem.score(able[c]) for c in close) if s.expected_return >= limit]

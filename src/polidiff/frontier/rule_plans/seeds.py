@@ -147,7 +147,7 @@ def _greedy_states(problem: Problem, max_rules: int) -> list[float]:
         point = point_at(model, rows)
         gain = point.visits[model.state_of] * (point.ahead - point.values[model.state_of])
         if model.dense:
-            own = point.carry[np.arange(len(gain)), model.state_of]
+            own = (point.shift(np.arange(len(gain))) * point.inverse.T[model.state_of]).sum(axis=1)
             gain = gain / np.maximum(1 - own, 1e-9)
         for row in np.argsort(-gain, kind="stable")[:5]:
             changed = rows.copy()

@@ -43,7 +43,10 @@ def left_out_likelihood(edges: Edges, strength: float) -> float:
 
 
 def shrunk(world: TabularMDP, visits: FloatArray, strength: float) -> TabularMDP:
-    """The table with the rows of pairs seen `visits` (S, A) times drawn towards their state's mean row."""
+    """The table with the rows of pairs seen `visits` (S, A) times drawn towards their state's mean row.
+
+    Pairs that were never seen in a state that was met are not allowed.
+    """
     seen = np.zeros((world.n_states, world.n_actions))
     seen[: len(visits)] = visits
     total = seen.sum(axis=1, keepdims=True)
@@ -63,7 +66,7 @@ def shrunk(world: TabularMDP, visits: FloatArray, strength: float) -> TabularMDP
         states=world.states,
         features=world.features,
         feature_names=world.feature_names if world.has_features else None,
-        allowed=world.allowed,
+        allowed=np.where(total > 0, seen > 0, world.allowed),
         discount=world.discount,
         outcomes=[
             replace(outcome, of=drawn(world.outcome_table(outcome)))

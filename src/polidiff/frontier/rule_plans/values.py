@@ -46,12 +46,14 @@ class Point:
         return self.model.constant + float(self.model.initial @ self.values)
 
     @cached_property
-    def carry(self) -> FloatArray:
-        """G, (rows of the model, n); dense models only."""
-        inverse = self.solve(np.eye(self.model.size), False)
-        carry = (1 - self.damping) * (self.model.transitions @ inverse)
-        carry -= carry[self.rows][self.model.state_of]
-        return np.asarray(carry)
+    def inverse(self) -> FloatArray:
+        """(I − P)⁻¹, (n, n); dense models only."""
+        return np.asarray(self.solve(np.eye(self.model.size), False))
+
+    def shift(self, rows: IntArray) -> FloatArray:
+        """T − P for other rows, one each of some states, (m, n); dense models only."""
+        moves = self.model.transitions
+        return np.asarray((1 - self.damping) * (moves[rows] - moves[self.rows[self.model.state_of[rows]]]))
 
 
 def value_of(model: ChoiceModel, rows: IntArray) -> tuple[float, float]:
@@ -75,8 +77,11 @@ def point_at(model: ChoiceModel, rows: IntArray) -> Point:
     return Point(model, rows, damping, solve, values, np.maximum(visits, 0.0), ahead)
 
 
-def screen(model: ChoiceModel, point: Point, plans: IntArray, *, exact: int = 12) -> FloatArray:
-    """Returns of plans (C, n) near a point: all estimated, the `exact` best by the formula above (damped)."""
+def screen(model: ChoiceModel, point: Point, plans: IntArray, *, exact: int = 12) -> tuple[FloatArray, FloatArray]:
+    """Returns of plans (C, n) near a point, and their changes.
+
+    All are estimated, the `exact` best worked out by the formula above (damped); changes are NaN where only estimated.
+    """
     if model.size <= SMALL:
         return _in_full(model, plans)
     moved = plans != point.rows
@@ -87,13 +92,13 @@ def screen(model: ChoiceModel, point: Point, plans: IntArray, *, exact: int = 12
     estimate = point.expected_return + (visits * gain).sum(axis=1)
     crude = point.expected_return + gain @ point.visits
     estimate = np.where(np.isfinite(estimate), np.minimum(estimate, crude + np.abs(crude)), crude)
+    changes = np.full(len(plans), np.nan)
     if not model.dense:
-        return np.asarray(estimate)
-    chosen = np.argsort(-estimate, kind="stable")[:exact]
+        return np.asarray(estimate), changes
     result = np.full(len(plans), -np.inf)
-    for c in chosen:
-        result[c] = _neighbour(point, plans[c], np.flatnonzero(moved[c]))
-    return result
+    for c in np.argsort(-estimate, kind="stable")[:exact]:
+        result[c], changes[c] = _neighbour(point, plans[c], np.flatnonzero(moved[c]))
+    return result, changes
 
 
 def best_choices(
@@ -174,37 +179,40 @@ def _inside(moves: Any, at: IntArray, g: FloatArray, *, transposed: bool) -> Flo
     return np.asarray(sparse_linalg.splu(sparse.csc_array(system.T) if transposed else system).solve(g))
 
 
-def _in_full(model: ChoiceModel, plans: IntArray) -> FloatArray:
+def _in_full(model: ChoiceModel, plans: IntArray) -> tuple[FloatArray, FloatArray]:
     damping = DAMPING if model.loops else 0.0
     system = -(1 - damping) * np.swapaxes(model.transitions[plans], 1, 2)
     index = np.arange(model.size)
     system[:, index, index] += 1
     visits = np.linalg.solve(system, np.broadcast_to(model.initial[:, None], (len(plans), model.size, 1)))[:, :, 0]
-    return np.asarray(model.constant + (visits * model.rewards[plans]).sum(axis=1))
+    returns = model.constant + (visits * model.rewards[plans]).sum(axis=1)
+    return np.asarray(returns), np.asarray((visits * model.changed[plans]).sum(axis=1))
 
 
 def _carried(model: ChoiceModel, point: Point, plans: IntArray, visits: FloatArray) -> FloatArray:
     """What visits to the moved states add to the visits of all states, first order."""
     index, at = np.nonzero(visits)
     weight = sparse.csr_array((visits[index, at], (index, plans[index, at])), shape=(len(plans), len(model.state_of)))
-    if model.dense:
-        return np.asarray(weight @ point.carry)
     back = sparse.csr_array((visits[index, at], (index, point.rows[at])), shape=weight.shape)
-    pushed = (weight - back) @ model.transitions
+    pushed = (1 - point.damping) * ((weight - back) @ model.transitions)
+    if model.dense:
+        return np.asarray(pushed @ point.inverse)
     return np.asarray(point.solve(np.ascontiguousarray(pushed.toarray().T), True).T)
 
 
-def _neighbour(point: Point, rows: IntArray, moved: IntArray) -> float:
-    if not moved.size:
-        return point.expected_return
-    block = point.carry[rows[moved][:, None], moved[None, :]]
-    system = np.eye(len(moved)) - block.T
+def _neighbour(point: Point, rows: IntArray, moved: IntArray) -> tuple[float, float]:
+    """Return and changes of a plan that differs in the states `moved`; (-inf, NaN) if that cannot be told."""
+    shift, changed = point.shift(rows[moved]), point.model.changed[rows]
+    system = np.eye(len(moved)) - (shift @ point.inverse[:, moved]).T
     try:
         visits = np.linalg.solve(system, point.visits[moved])
     except np.linalg.LinAlgError:
-        return -np.inf
+        return -np.inf, np.nan
     total = point.expected_return + float(visits @ (point.ahead[rows[moved]] - point.values[moved]))
-    return total if np.isfinite(total) else -np.inf
+    if not np.isfinite(total):
+        return -np.inf, np.nan
+    everywhere = point.visits + (visits @ shift) @ point.inverse
+    return total, float(everywhere @ changed)
 
 
 def _alive_values(model: ChoiceModel, rows: IntArray, alive: BoolArray) -> FloatArray | None:
