@@ -75,6 +75,8 @@ def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     try:
         reader = readers[np.lib.format.read_magic(stream)]
         shape, fortran, dtype = reader(stream)
+    except (zipfile.BadZipFile, zlib.error):
+        raise
     except Exception as fault:
         raise ValueError("it has no header of an array of numbers") from fault
     if any(length < 0 for length in shape):

@@ -107,6 +107,10 @@ def _csv(file: Path) -> AnyArray:
         raise _unreadable(file, error) from error
     if table.ndim != 2 or not table.size:
         raise InvalidPolicyError(f"{file.name} must hold rows of the same length; got {len(rows)} rows")
+    if header is not None and len(header) != table.shape[1]:
+        raise InvalidPolicyError(
+            f"every row of {file.name} must have the {len(header)} entries that its header names; got {table.shape[1]}"
+        )
     if header is not None and "state" in header:
         order = table[:, header.index("state")]
         if not np.array_equal(np.sort(order), np.arange(len(table))):

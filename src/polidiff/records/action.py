@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -48,7 +49,7 @@ def as_actions(spec: Sequence[Any] | Mapping[str, Mapping[str, float]] | None, c
     if len(actions) != count:
         raise InvalidWorldError(f"expected {count} action names; got {len(actions)}")
     names = [action.name for action in actions]
-    twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None:
         raise InvalidWorldError(f"action names must be unique; {twice!r} is used twice")
     components = set(actions[0].levels) if actions else set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from polidiff.explanation.words import number
@@ -49,6 +50,7 @@ def _spec(chart: Any, summary: str) -> dict[str, Any]:
     return spec
 
 
+@cache
 def page_config() -> dict[str, Any]:
     """The settings that all charts of a page share, sent once."""
     import altair as alt

@@ -18,6 +18,7 @@ from polidiff.records.action import Action, as_actions
 from polidiff.records.arrays import IntArray
 
 OWN_NUMBERS = 100_000
+MOST_LABELS = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,8 @@ def _own_numbers(column: str, given: int | Sequence[Any] | None, high: int, what
     if given is None:
         names: tuple[str, ...] = tuple(str(number) for number in range(high + 1))
     elif isinstance(given, int):
+        if given > MOST_LABELS:
+            raise InvalidLogError(f"there may be at most {MOST_LABELS} {what}s; {given} were given")
         names = tuple(str(number) for number in range(given))
     else:
         names = tuple(str(name) for name in given)

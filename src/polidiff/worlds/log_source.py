@@ -52,7 +52,7 @@ class LogSource:
         whole = [file for shard in self.shards for file in shard.files]
         if not skip_bad or not whole:
             check_readable(self.shards)
-        self.schema = _schema(scan_file(whole[0]))
+        self.schema = _schema(scan_file((whole or files)[0]))  # a file without rows has no shard
 
     def read(self, columns: Columns, *, blocks: int, ranges: tuple[tuple[int, float, float], ...] = ()) -> Stretch:
         """All rows, counted and checked; warns of what was left out."""
