@@ -115,6 +115,15 @@ def test_features_that_tell_nothing_are_named_as_the_reason() -> None:
     assert set(model.predict(X)) == {0.0}
 
 
+def test_a_class_whose_rows_are_all_covered_by_earlier_rules_is_told_so() -> None:
+    X = np.repeat([0.0, 1.0, 2.0], [10, 11, 40])[:, None]
+    y = np.repeat([1, 3, 2, 3, 0], [6, 4, 7, 4, 40])
+    with pytest.warns(RuleWarning, match="class 3: rules of smaller classes cover all of its rows"):
+        model = RuleClassifier().fit(X, y)
+    assert [label for _, label in model.decision_list_] == [1, 2]
+    assert model.bound_ == pytest.approx(model.objective_)
+
+
 def test_a_default_class_that_is_absent_leaves_rules_for_every_class() -> None:
     X = np.linspace(0, 1, 100)[:, None]
     y = np.where(X[:, 0] < 0.4, "low", "high")

@@ -22,7 +22,8 @@ from polidiff.rules.proof import ProofOptions
 from polidiff.rules.table import Table, as_table
 from polidiff.rules.tuning import choose_cost
 
-DEFAULT_COST = 1e-3  # of a clause, as a share of the weight
+DEFAULT_COST = 2e-3  # of a clause, as a share of the weight
+AUTO_LITERALS = 1e-3  # cost of a clause at which a literal costs `literal_cost` when the clause cost is chosen
 
 
 class RuleWarning(UserWarning):
@@ -35,19 +36,23 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):
     Minimises, for each class against those still to come (smallest first, default class last),
 
     .. math:: \frac{1}{W} \Big( \sum_{i \in P} w_i [i \text{ not covered}]
-              + \sum_{k} \sum_{i \in N} w_i [k \text{ covers } i] \Big)
+              + \sum_{k} \sum_{i \in N} w_i [k \text{ covers } i]
+              + v \sum_{k} \sum_{i \in T} w_i [k \text{ covers } i] \Big)
               + c_0 \cdot \#\text{clauses} + c_1 \cdot \#\text{literals}
 
-    the weighted Hamming loss plus the cost of reading; W is the weight of all rows.
+    the weighted Hamming loss plus the cost of reading. P are the rows of the class, N those of the classes still to
+    come, T those of the classes already told (rows of P and N that earlier rules cover are left out: the list has
+    decided them); v is `overlap_cost`, W the weight of all rows.
 
     Parameters
     ----------
     clause_cost, literal_cost : float
         :math:`c_0, c_1`: the share of the weight that one more clause or literal must explain. `clause_cost="auto"`
         chooses the clause cost by inner cross-validation; `literal_cost` is then what a literal costs when a clause
-        costs 0.001, and is scaled with it.
+        costs 0.001, and is scaled with it. The default, two rows in a thousand, keeps 5 % of wrong labels out of the
+        rules from about a thousand rows on.
     overlap_cost : float
-        What covering a row of a class already told costs, as a share of its weight. 0: rules are read in order only;
+        :math:`v`: what covering a row of a class already told costs, as a share of its weight. 0: rules are read in order only;
         1: every rule stands on its own.
     max_rules : int, optional
         At most so many rules over all classes.
@@ -193,7 +198,7 @@ def _check_options(model: RuleClassifier) -> None:
 
 def _options(model: RuleClassifier, total: float, *, cost: float, budget: int) -> PeelingOptions:
     """Options of the stages when a clause costs `cost` of the total weight."""
-    scale = cost / DEFAULT_COST if model.clause_cost == "auto" else 1.0
+    scale = cost / AUTO_LITERALS if model.clause_cost == "auto" else 1.0
     return PeelingOptions(
         clause_cost=cost * total,
         literal_cost=model.literal_cost * scale * total,

@@ -81,6 +81,8 @@ def stage_rows(
 
 
 def _learn(rows: Rows, name: str, options: PeelingOptions, clock: Clock, rng: np.random.Generator) -> Stage:
+    if not (rows.gain > 0).any():
+        return Stage(-1, (), 0.0, 0.0, _all_taken(name))
     sample = _sample(rows, options.max_samples, rng)
     grid, problem = _problem(sample, options)
     found = generate(problem, options.generation, clock)
@@ -141,6 +143,13 @@ def list_loss(table: Table, truth: IntArray, weight: FloatArray, stages: Sequenc
     rules = [rule for stage in stages for rule in stage.rules]
     told = np.array([*(stage.label for stage in stages for _ in stage.rules), default])
     return float(weight[told[first_matches(table, rules)] != truth].sum() / weight.sum())
+
+
+def _all_taken(name: str) -> str:
+    return (
+        f"No rules for class {name}: rules of smaller classes cover all of its rows. Hint: lower clause_cost and "
+        "literal_cost, so that those rules become narrower, or add features that tell the classes apart."
+    )
 
 
 def _why_empty(problem: Problem, name: str, options: PeelingOptions) -> str:

@@ -24,7 +24,7 @@ def polish(problem: Problem, prices: FloatArray, masks: BoolArray, *, steps: int
             break
         gains = _feature_gains(priced, masks[open_])
         best = best_segments(problem.grid, gains, problem.literal_cost)
-        present = np.moveaxis(masks[open_], -1, 0)
+        present = masks[open_].transpose(2, 0, 1)
         worth = _worth(problem, gains, best) - _worth(problem, gains, present)
         feature = worth.argmax(axis=1)
         better = worth[np.arange(len(open_)), feature] > 1e-9 * max(problem.clause_cost, 1e-3)
@@ -51,7 +51,7 @@ def _first_of_equals(masks: BoolArray) -> IntArray:
 
 def _worth(problem: Problem, gains: FloatArray, cells: BoolArray) -> FloatArray:
     kept = (cells * gains).sum(axis=0)
-    return np.asarray(kept - problem.literal_cost * problem.grid.literals(np.moveaxis(cells, 0, -1)), dtype=np.float64)
+    return np.asarray(kept - problem.literal_cost * problem.grid.literals(cells.transpose(1, 2, 0)), dtype=np.float64)
 
 
 def _feature_gains(priced: Priced, masks: BoolArray) -> FloatArray:
@@ -68,4 +68,4 @@ def _feature_gains(priced: Priced, masks: BoolArray) -> FloatArray:
     condition, near = np.nonzero(fails & (failed == 1)[clause])
     cells = priced.codes[feature[condition], near] + (clause * d + feature)[condition] * width
     beyond = np.bincount(cells, weights=priced.price[near], minlength=gains.size)
-    return np.ascontiguousarray(np.moveaxis(gains + beyond.reshape(gains.shape), -1, 0))
+    return np.ascontiguousarray((gains + beyond.reshape(gains.shape)).transpose(2, 0, 1))

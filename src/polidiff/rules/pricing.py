@@ -82,12 +82,12 @@ def _children(priced: Priced, level: _Level, options: BeamOptions) -> _Children:
     problem, grid = priced.problem, priced.problem.grid
     plus, minus = _sides(priced, level)
     weights, costs = _weights(plus, minus, problem.literal_cost, options)
-    present = np.moveaxis(level.masks, -1, 0)[:, None]
+    present = level.masks.transpose(2, 0, 1)[:, None]
     cells = best_segments(grid, plus - weights * minus, costs)
     cells &= present
     p, q = (cells * plus).sum(axis=0), (cells * minus).sum(axis=0)
     others = grid.literals(level.masks)
-    literals = grid.literals(np.moveaxis(cells, 0, -1)) + (others.sum(axis=-1, keepdims=True) - others)
+    literals = grid.literals(cells.transpose(1, 2, 3, 0)) + (others.sum(axis=-1, keepdims=True) - others)
     price = problem.clause_cost + problem.literal_cost * literals
     useless = ~(cells != present).any(axis=0) | (p <= price)
     enrichment = p * (np.log(np.maximum(p, 1e-300) / np.maximum(p + q, 1e-300)) - np.log(priced.share))
@@ -101,7 +101,7 @@ def _sides(priced: Priced, level: _Level) -> tuple[FloatArray, FloatArray]:
     node, row = np.nonzero(level.rows)
     side = 2 * node
     side += priced.price[row] < 0
-    sums = np.moveaxis(priced.histograms(side, row, 2 * len(level.masks)), -1, 0)[:, None]
+    sums = priced.histograms(side, row, 2 * len(level.masks)).transpose(2, 0, 1)[:, None]
     return np.ascontiguousarray(sums[:, :, 0::2]), -sums[:, :, 1::2]
 
 
