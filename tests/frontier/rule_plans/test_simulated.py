@@ -1,0 +1,105 @@
+"""Rule plans in a simulator: found over cells, judged by playing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from polidiff import Simulator, evaluate, improve
+from polidiff.errors import InvalidOptionError, InvalidWorldError
+from polidiff.frontier.rule_plans import Move
+from polidiff.frontier.rule_plans.grid import make_grid
+from polidiff.records.rule import Condition, Rule
+
+
+class Slope:
+    """A ball on [0, 1] with a wind that blows down below a half; it is worth its height every step, twelve times."""
+
+    n_actions = 2
+    actions = ("left", "right")
+    feature_names = ("place", "noise")
+
+    def reset(self, count, rng):
+        return np.column_stack([rng.uniform(0, 1, count), rng.uniform(0, 1, count)])
+
+    def step(self, states, actions, rng):
+        pushed = np.where(actions == 1, 0.1, -0.1) - np.where(states[:, 0] < 0.5, 0.02, 0.0)
+        place = np.clip(states[:, 0] + pushed, 0, 1)
+        place = np.where((place > 0.79) & (actions == 1), 0.3, place)  # too far to the right one falls back
+        return np.column_stack([place, rng.uniform(0, 1, len(place))]), place, np.zeros(len(place), dtype=bool)
+
+
+def slope():
+    return Simulator(Slope(), horizon=12)
+
+
+def always_left(states):
+    return np.zeros(len(states), dtype=np.int64)
+
+
+@pytest.fixture(scope="module")
+def frontier():
+    return improve(slope(), always_left, max_rules=2, seed=1)
+
+
+def test_a_rule_is_found_that_truly_gains_and_its_interval_holds(frontier):
+    best = frontier.best
+    assert frontier.unit == "rules"
+    assert [len(plan.rules) for plan in frontier] == sorted({len(plan.rules) for plan in frontier})
+    again = [evaluate(slope(), policy, seed=77).outcomes["return"] for policy in (best.policy, always_left)]
+    gain = again[0].estimate - again[1].estimate
+    assert gain > 1.0
+    assert best.gain.low - 0.05 <= gain <= best.gain.high + 0.05
+    assert best.expected_return == pytest.approx(again[0].estimate, rel=0.02)
+    assert any(told.move == "right" for told in best.rules)
+    assert {c.feature for told in best.rules for c in told.rule.conditions} <= {"place", "noise"}
+
+
+def test_the_policy_follows_the_rules_as_they_read(frontier):
+    states = np.random.default_rng(0).uniform(0, 1, size=(300, 2))
+    for plan in frontier:
+        expected, left = np.zeros(len(states), dtype=int), np.ones(len(states), dtype=bool)
+        for told in plan.rules:
+            here = left & told.rule.covers(states)
+            expected[here] = {"right": 1, "left": 0, "keep": 0}[told.move]
+            left &= ~here
+        np.testing.assert_array_equal(plan.policy.probabilities(states).argmax(axis=1), expected)
+        np.testing.assert_array_equal(plan.patch.apply(always_left).probabilities(states).argmax(axis=1), expected)
+
+
+def test_the_same_seed_gives_the_same_plans(frontier):
+    assert improve(slope(), always_left, max_rules=2, seed=1).to_dict() == frontier.to_dict()
+
+
+def test_frozen_states_are_never_changed():
+    plan = improve(slope(), always_left, max_rules=1, freeze="place<0.3").best
+    states = np.random.default_rng(0).uniform(0, 1, size=(300, 2))
+    acts = plan.policy.probabilities(states).argmax(axis=1)
+    assert (acts[states[:, 0] < 0.3] == 0).all()
+    assert (acts == 1).any()
+
+
+def test_rules_prescribe_actions_only():
+    with pytest.raises(InvalidOptionError, match="rules in a simulator prescribe actions"):
+        improve(slope(), always_left, max_rules=1, moves="levels")
+    with pytest.raises(InvalidOptionError, match="rules in a simulator prescribe actions"):
+        improve(slope(), always_left, max_rules=1, moves=[Move.level("dose", 1)])
+
+
+def test_a_grid_has_readable_cuts_and_boxes_of_its_cells_are_boxes_of_features():
+    rng = np.random.default_rng(2)
+    features = rng.normal(size=(3000, 2))
+    grid = make_grid(features, (features[:, :1] > 0.3).astype(float), ("a", "b"))
+    assert any(abs(cut - 0.3) < 0.05 for cut in grid.cuts[0]), "a cut where the signal turns"
+    assert grid.size <= 250
+    codes = grid.codes[grid.of(features)]
+    over_codes = Rule((Condition("a", 0, low=1.0), Condition("b", 1, high=2.0)))
+    np.testing.assert_array_equal(grid.rule(over_codes).covers(features), (codes[:, 0] >= 1) & (codes[:, 1] < 2))
+    assert (grid.of(features) >= 0).all()
+
+
+def test_features_that_are_constant_or_no_numbers_are_named():
+    with pytest.raises(InvalidWorldError, match="a, b are constant"):
+        make_grid(np.ones((50, 2)), np.zeros((50, 1)), ("a", "b"))
+    with pytest.raises(InvalidWorldError, match="'b' is nan in sampled state 3"):
+        make_grid(np.where(np.arange(8).reshape(-1, 2) == 7, np.nan, 1.0), np.zeros((4, 1)), ("a", "b"))
