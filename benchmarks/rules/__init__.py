@@ -1,8 +1,8 @@
 """Does the rule learner find short, true rules, how fast, and where do others do better?
 
 Five sections, each in a process of its own: `objective` (same grid and costs as AIX360), `accuracy` (real sets, costs
-chosen on training data), `boxes` (planted rules), `size` (time and memory on a million rows), `start` (first fit of a
-new process). Peers live in an environment of their own; sections that need them are left out when it is missing::
+chosen on training data), `boxes` (planted rules), `size` (time and memory on a million rows), `start` (first fit in a
+new environment). Peers live in an environment of their own; sections that need them are left out when it is missing::
 
     python -m venv .peers
     .peers/bin/pip install numpy pandas scikit-learn scipy highspy cvxpy ecos wittgenstein imodels six
@@ -10,7 +10,8 @@ new process). Peers live in an environment of their own; sections that need them
     python -m benchmarks.rules                # all sections; --smoke for the smallest sizes
 
 `POLIDIFF_PEERS` names another interpreter, `POLIDIFF_DATA` a folder with further sets as CSV (class in `label`),
-`POLIDIFF_REPEATS` another number of splits and seeds than 20.
+`POLIDIFF_REPEATS` another number of splits and seeds than 20, `POLIDIFF_ROWS` a folder where rows are kept as they come
+and taken from when a run is repeated.
 """
 
 from __future__ import annotations

@@ -55,6 +55,7 @@ def plant(
     for label, volume in enumerate(kind.volumes, 1):
         for _ in range(kind.boxes):
             boxes.append(_box(rng, probe, boxes, label, volume, kind))
+    boxes = _rarer_first(boxes, probe)
     X = sample(rng, n, d, kind)
     y = tell(X, boxes)
     wrong = rng.random(n) < kind.noise
@@ -81,6 +82,15 @@ def covered(X: np.ndarray, box: Box) -> np.ndarray:
     for j, values in box.values.items():
         inside &= np.isin(X[:, j], values)
     return inside
+
+
+def _rarer_first(boxes: list[Box], probe: np.ndarray) -> list[Box]:
+    """The boxes of the class with the fewest rows first, as a list of rules is learned."""
+    held = {
+        label: np.any([covered(probe, b) for b in boxes if b.label == label], axis=0).mean()
+        for label in {b.label for b in boxes}
+    }
+    return sorted(boxes, key=lambda box: held[box.label])
 
 
 def _box(rng: np.random.Generator, probe: np.ndarray, before: list[Box], label: int, volume: float, kind: Kind) -> Box:

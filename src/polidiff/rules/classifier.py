@@ -52,8 +52,8 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):
         costs 0.001, and is scaled with it. The default, two rows in a thousand, keeps 5 % of wrong labels out of the
         rules from about a thousand rows on.
     overlap_cost : float
-        :math:`v`: what covering a row of a class already told costs, as a share of its weight. 0: rules are read in order only;
-        1: every rule stands on its own.
+        :math:`v`: what covering a row of a class already told costs, as a share of its weight. 0: rules are read in
+        order only; 1: every rule stands on its own.
     max_rules : int, optional
         At most so many rules over all classes.
     default_class : label, optional

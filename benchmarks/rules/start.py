@@ -1,0 +1,45 @@
+"""What the first fit costs a new user: the package installed in a new environment, one process, two fits."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+PROCESSES = 5
+FITS = """
+import json, time
+times = []
+for _ in range(2):
+    wall, used = time.perf_counter(), time.process_time()
+    import numpy as np
+    from polidiff.rules import RuleClassifier
+    X = np.random.default_rng(0).random((2000, 6))
+    RuleClassifier().fit(X, (X[:, 0] < 0.3) & (X[:, 1] > 0.5))
+    times.append((time.perf_counter() - wall, time.process_time() - used))
+print(json.dumps(times))
+"""
+
+
+def measure(smoke: bool) -> dict[str, Any]:
+    """Seconds by which the first fit of a process, imports included, exceeds the second; the first process apart."""
+    if smoke:
+        return {"first process": _extra(sys.executable)}
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        python = str(Path(folder) / "bin" / "python")
+        subprocess.run([python, "-m", "pip", "install", "-q", str(ROOT)], check=True, stdout=subprocess.DEVNULL)
+        found = [_extra(python) for _ in range(PROCESSES)]
+    return {"first process": found[0], "later processes": found[1:], "unit": "seconds, on the wall and of the CPU"}
+
+
+def _extra(python: str) -> dict[str, float]:
+    done = subprocess.run(
+        [python, "-c", FITS], check=True, stdout=subprocess.PIPE, text=True, cwd=tempfile.gettempdir()
+    )
+    first, second = json.loads(done.stdout)
+    return {"wall": first[0] - second[0], "cpu": first[1] - second[1]}
