@@ -111,10 +111,17 @@ def _answer(function: Callable[..., T], task: tuple[Any, ...]) -> Answer[T]:
         return Answer(None, error)
 
 
-def _single_threaded(function: Callable[..., T], task: tuple[Any, ...]) -> T:
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Linear algebra on one thread: many small solves gain nothing from more, and wait for each other."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(limits=1):
+        yield
+
+
+def _single_threaded(function: Callable[..., T], task: tuple[Any, ...]) -> T:
+    with one_blas_thread():
         return function(*task)
 
 

@@ -17,6 +17,7 @@ from polidiff.evaluation.evaluate import evaluate_table
 from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.explanation.words import listing, number, percent
 from polidiff.frontier.rule_plans.stability import perturbed
+from polidiff.parallel import one_blas_thread
 from polidiff.policies.protocol import one_hot, top_actions
 from polidiff.records.action import Action
 from polidiff.records.arrays import IntArray
@@ -183,6 +184,7 @@ def share_given(plan: Plan) -> float:
     return float(visits @ given / visits.sum())
 
 
+@one_blas_thread()
 def gain_if_off(plan: Plan, draws: int = DRAWS) -> tuple[float, float]:
     """Least and largest gain in survival over models whose probabilities are off by about a tenth."""
     rng = np.random.default_rng(0)

@@ -25,6 +25,7 @@ from polidiff.frontier.rule_plans.seeds import admissible, baselines, imitations
 from polidiff.frontier.rule_plans.stability import overlaps
 from polidiff.frontier.setting import frozen_states, guard_limits
 from polidiff.frontier.table import summary
+from polidiff.parallel import one_blas_thread
 from polidiff.progress import report
 from polidiff.records.arrays import FloatArray
 from polidiff.records.explanation import Methods
@@ -34,6 +35,7 @@ from polidiff.worlds.tabular import TabularMDP
 STOPPED = "stopped by the time limit"
 
 
+@one_blas_thread()
 def improve_with_rules(world: TabularMDP, current: Any, *, max_rules: int, **options: Any) -> Frontier:
     r"""Maximise the exact return over lists of at most K rules (box of conditions, move), first match wins.
 
