@@ -3,32 +3,42 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from polidiff.frontier.milp import best_by_program, mixed_program
+from polidiff.frontier.milp import best_by_program, mixed_program, rounded
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.values import max_visits
-from polidiff.optimize import Limits
+from polidiff.optimize import Limits, solve
 
 
-def sweep(problem: FrontierProblem, seconds: float) -> dict[str, object]:
-    """Budget after budget from the optimum down, each by the program; points found and whether the sweep ended."""
-    began, points, budget = time.process_time(), [], np.inf
-    while time.process_time() - began < seconds:
-        found = best_by_program(problem, budget=budget, limits=Limits(time=seconds))
-        if found.choice is None:
-            return {"points": points[::-1], "seconds": time.process_time() - began, "ended": False}
+def sweep(problem: FrontierProblem, seconds: float) -> dict[str, Any]:
+    """Budget after budget from the optimum down, each by the program; points found and whether the sweep ended.
+
+    The bounds on visits are worked out once. At the solver's own tolerance of 1e-6 most sweeps end early, with a policy
+    that breaks its budget; so it is 1e-9 here.
+    """
+    began, points, budget, why = time.process_time(), list[tuple[float, float]](), np.inf, "time"
+    most = 1.001 * max_visits(problem)
+    while (left := seconds - (time.process_time() - began)) > 0:
+        answer = solve(mixed_program(problem, most, budget=budget), limits=Limits(time=left, tolerance=1e-9))
+        found = rounded(problem, answer, budget, None)
+        if answer.status != "optimal" or found.choice is None:
+            why = "time" if answer.status != "optimal" else "its policy breaks the budget"
+            break
         if points and points[-1][1] <= found.returns + 1e-9:
             points.pop()
         points.append((found.changes, found.returns))
         if found.changes <= 1e-9:
-            return {"points": points[::-1], "seconds": time.process_time() - began, "ended": True}
+            why = "ended"
+            break
         budget = found.changes - 1e-5
-    return {"points": points[::-1], "seconds": time.process_time() - began, "ended": False}
+    return {"points": points[::-1], "seconds": time.process_time() - began, "end": why}
 
 
-def single(problem: FrontierProblem, budget: float, seconds: float) -> dict[str, object]:
+def single(problem: FrontierProblem, budget: float, seconds: float) -> dict[str, Any]:
     """One budget by HiGHS with visits bounded per state."""
     began = time.process_time()
     found = best_by_program(problem, budget=budget, limits=Limits(time=seconds))
@@ -60,3 +70,51 @@ def scip(problem: FrontierProblem, budget: float, seconds: float) -> dict[str, o
     model.optimize()
     value = model.getObjVal() if model.getNSols() else None
     return {"seconds": time.process_time() - began, "status": model.getStatus(), "return": value}
+
+
+def optimum(problem: FrontierProblem, discount: float) -> dict[str, dict[str, Any]]:
+    """The unconstrained optimum by quantecon and pymdptoolbox, where they are installed: seconds and mean value."""
+    rows = _closed(problem)
+    found: dict[str, dict[str, Any]] = {}
+    for name, solver in (("quantecon", _quantecon), ("pymdptoolbox", _mdptoolbox)):
+        try:
+            began = time.process_time()
+            value = solver(problem, rows, discount)
+            found[name] = {"seconds": round(time.process_time() - began, 3), "return": value}
+        except ImportError:
+            found[name] = {"note": "not installed"}
+        except Exception as error:
+            found[name] = {"note": f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"}
+    return found
+
+
+def _closed(problem: FrontierProblem) -> Any:
+    """(pairs + actions, states + 1) rows that sum to 1: what one lacked leads to one more state, never left."""
+    count, states = problem.transitions.shape
+    ends = 1.0 - np.asarray(problem.transitions.sum(axis=1)).ravel()
+    open_rows = sparse.hstack([problem.transitions, sparse.csr_matrix(ends[:, None])])
+    actions = count // states
+    last = sparse.csr_matrix((np.ones(actions), (np.arange(actions), np.full(actions, states))), (actions, states + 1))
+    return sparse.vstack([open_rows, last]).tocsr()
+
+
+def _quantecon(problem: FrontierProblem, rows: Any, discount: float) -> float:
+    from quantecon.markov import DiscreteDP
+
+    actions = problem.n_pairs // problem.n_states
+    states = np.repeat(np.arange(problem.n_states + 1), actions)
+    rewards = np.append(problem.reward, np.zeros(actions))
+    process = DiscreteDP(rewards, rows, discount, states, np.tile(np.arange(actions), problem.n_states + 1))
+    answer = process.solve(method="modified_policy_iteration", epsilon=1e-6)
+    return float(problem.initial @ answer.v[:-1])
+
+
+def _mdptoolbox(problem: FrontierProblem, rows: Any, discount: float) -> float:
+    from mdptoolbox.mdp import PolicyIterationModified
+
+    actions = problem.n_pairs // problem.n_states
+    rewards = np.append(problem.reward, np.zeros(actions)).reshape(-1, actions)
+    moves = [rows[a::actions] for a in range(actions)]
+    process = PolicyIterationModified(moves, rewards, discount, epsilon=1e-6, skip_check=True)
+    process.run()
+    return float(problem.initial @ np.asarray(process.V)[:-1])

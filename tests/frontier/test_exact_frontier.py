@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import time
+
 import joblib
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import sparse
 
 from polidiff.errors import UnboundedReturnError
+from polidiff.frontier.branch import sure_visits
 from polidiff.frontier.clock import Clock
 from polidiff.frontier.problem import build_problem
-from polidiff.frontier.solve import Effort, solve_frontier
+from polidiff.frontier.solve import Effort, solve_budgets, solve_frontier
 from polidiff.frontier.ties import changed_states
-from polidiff.frontier.values import always_ends
+from polidiff.frontier.values import Inverses, always_ends, fundamental
+from polidiff.progress import listening
 
 
 def assert_same_points(solved, expected):
@@ -99,6 +105,64 @@ def test_workers_do_not_change_the_answer():
     assert np.array_equal(alone.changes, together.changes)
     assert np.array_equal(alone.choices, together.choices)
     assert alone.nodes == together.nodes
+
+
+def test_a_time_limit_is_kept_with_workers_and_the_bounds_hold():
+    problem = leaking_problem(100, 4, 5)
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        clock = Clock(1.0)
+        solved = solve_frontier(problem, Effort(nodes=10**9), clock)
+        assert time.monotonic() - clock.started < 5.0
+    assert clock.stopped
+    assert solved.stopped
+    assert 0 < solved.gap < 1
+    assert (solved.returns <= solved.bounds + 1e-9).all()
+    assert (solved.bounds <= solved.hull.bound(solved.changes) + 1e-9).all()
+
+
+def test_many_budgets_give_what_each_gives_alone():
+    problem = leaking_problem(25, 3, 1)
+    budgets = [0.1, 0.4, 1.3, 50.0]
+    together = solve_budgets(problem, budgets, Effort(), Clock())
+    for budget, solved in zip(budgets, together, strict=True):
+        alone = solve_frontier(problem, Effort(), Clock(), budget)
+        assert solved.returns[-1] == pytest.approx(alone.returns[-1], abs=1e-9)
+        assert solved.changes[-1] == pytest.approx(alone.changes[-1], abs=1e-9)
+        assert all(solved.proven)
+
+
+def test_the_gap_is_told_on_the_way_down():
+    told: list[str] = []
+    with listening(lambda what, share, remark: told.append(remark)):
+        solve_frontier(leaking_problem(30, 3, 2), Effort(gap=1e-3), Clock())
+    gaps = [float(remark.removeprefix("gap ").rstrip("%")) for remark in told if remark.startswith("gap ")]
+    assert len(gaps) > 1
+    assert gaps[-1] < gaps[0]
+
+
+@given(seed=st.integers(0, 10**6), size=st.integers(150, 170))
+@settings(max_examples=10, deadline=None)
+def test_updated_visits_are_those_of_a_fresh_factorisation(seed, size):
+    problem = leaking_problem(size, 2, seed)
+    rng = np.random.default_rng(seed)
+    choices = np.repeat(problem.base[None], 4, axis=0)
+    for row in choices[1:]:
+        states = rng.choice(size, size=int(rng.integers(0, 20)), replace=False)
+        row[states] = problem.first[states] + rng.integers(0, 2, len(states))
+    assert np.allclose(Inverses(problem).of(choices), fundamental(problem, choices), atol=1e-9)
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=30, deadline=None)
+def test_sure_visits_are_a_lower_bound_for_every_policy_with_these_decisions(seed):
+    problem = leaking_problem(8, 3, seed)
+    rng = np.random.default_rng(seed)
+    fixed = rng.random(8) < 0.5
+    choice = problem.first[:-1] + rng.integers(0, 3, 8)
+    sure = sure_visits(problem, choice[None], fixed[None], problem.initial[None])[0]
+    for _ in range(20):
+        other = np.where(fixed, choice, problem.first[:-1] + rng.integers(0, 3, 8))
+        assert (sure <= problem.initial @ fundamental(problem, other[None])[0] + 1e-12).all()
 
 
 def leaking_problem(n_states, n_actions, seed):

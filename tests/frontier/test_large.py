@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from polidiff.errors import UnboundedReturnError
+from polidiff.errors import InvalidOptionError, UnboundedReturnError
 from polidiff.frontier import improve_table
 from polidiff.frontier.clock import Clock
 from polidiff.frontier.hull import parametric_hull
@@ -37,19 +37,48 @@ def sparse_problem(n_states, n_actions, seed):
 def test_every_vertex_found_by_bisection_is_one_of_the_parametric_hull():
     problem = sparse_problem(120, 3, 0)
     hull = parametric_hull(problem)
-    found = solve_large(problem, Effort(gap=0.0), Clock())
+    found = solve_large(problem, Effort(gap=0.0), Clock()).hull
     assert len(found.changes) == len(hull.changes)
     assert np.allclose(found.changes, hull.changes, atol=1e-7)
     assert np.allclose(found.returns, hull.returns, atol=1e-7)
 
 
-def test_the_gap_holds_on_tables_with_loops(tables):
+@pytest.mark.parametrize("gap", [0.0, 0.2])
+def test_the_gap_and_the_bounds_hold_on_tables_with_loops(tables, gap):
+    inside = 0
     for table, found in tables[:120]:
-        solved = solve_large(table.problem(), Effort(gap=0.0), Clock())
+        solved = solve_large(table.problem(), Effort(gap=gap), Clock())
         beaten = solved.returns[np.searchsorted(solved.changes, found.changes + 1e-6, side="right") - 1]
         assert (found.returns - beaten).max() <= solved.gap * solved.span + 1e-6
-        for changes, value in zip(solved.changes, solved.returns, strict=True):
-            assert found.returns[found.changes <= changes + 1e-6].max() == pytest.approx(value, abs=1e-6)
+        for changes, value, bound in zip(solved.changes, solved.returns, solved.bounds, strict=True):
+            best = found.returns[found.changes <= changes + 1e-6].max()
+            assert value <= best + 1e-6
+            assert best <= bound + 1e-6
+        points = np.column_stack([found.changes, found.returns])
+        for point in zip(solved.changes, solved.returns, strict=True):
+            assert np.abs(points - point).max(axis=1).min() < 1e-6
+        inside += len(solved.changes) - len(solved.hull.changes)
+    assert inside > 0
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.3])
+def test_the_bound_of_a_budget_holds_on_sparse_rows(tables, gap):
+    for table, found in tables[120:180]:
+        for share in (0.3, 0.7):
+            budget = share * float(found.changes.max())
+            solved = solve_large(table.problem(), Effort(gap=gap), Clock(), budget)
+            best = found.returns[found.changes <= budget + 1e-9].max()
+            assert solved.returns[-1] <= best + 1e-6
+            assert best <= solved.bounds[-1] + 1e-6
+
+
+def test_plans_inside_long_edges_bring_the_gap_below_that_of_the_hull():
+    problem = sparse_problem(300, 4, 2)
+    hull = parametric_hull(problem)
+    longest = np.diff(hull.returns).max() / (hull.returns[-1] - hull.returns[0])
+    solved = solve_large(problem, Effort(gap=longest / 2), Clock())
+    assert len(solved.changes) > len(solved.hull.changes)
+    assert solved.gap < 0.9 * longest
 
 
 def test_a_loop_that_pays_for_ever_is_named_on_sparse_rows_too(unbounded_tables):
@@ -75,3 +104,18 @@ def test_a_large_table_is_certified_to_the_gap_asked_for():
     assert heights.max() <= 0.05 * (frontier.optimum - frontier[0].expected_return) + 1e-9
     one = improve_table(world, np.append(base, 0), budget=float(frontier.best.changes) / 3)
     assert one.best.expected_return >= frontier.at(float(frontier.best.changes) / 3).expected_return - 1e-9
+
+
+@pytest.mark.parametrize(("option", "value"), [("max_states", 3), ("keep", "return>=current")])
+def test_what_needs_dense_algebra_is_refused_on_a_large_table_in_one_line(option, value):
+    count = 1600
+    world = TabularMDP(
+        [sparse.csr_array((np.ones(count), (np.arange(count), np.arange(1, count + 1))), (count + 1, count + 1))] * 2,
+        np.zeros((count + 1, 2)),
+        np.eye(count + 1)[0],
+        absorbing=[count],
+    )
+    with pytest.raises(
+        InvalidOptionError, match=rf"^{option}= works on tables of at most 1,500 .* has 1,600\. Hint: .*$"
+    ):
+        improve_table(world, np.zeros(count + 1, dtype=int), **{option: value})

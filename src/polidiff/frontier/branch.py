@@ -26,9 +26,10 @@ from polidiff.frontier.clock import Clock
 from polidiff.frontier.completion import EXIT, Family, complete, family_of
 from polidiff.frontier.nodes import Nodes, join
 from polidiff.frontier.problem import FrontierProblem
+from polidiff.frontier.values import REFERENCES, UPDATES_FROM, Inverses
+from polidiff.progress import report
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
-BATCH_NUMBERS = 1_500_000  # numbers held at once in the expected visits of a batch
 MOST_OPEN = 100_000  # open nodes beyond which the deepest come first
 LAYER = 8  # states branched on before sure visits are looked at again, or an eighth of all
 ROUNDS, SETTLED = 50, 1e-3  # steps of an episode over which sure visits are added up, and the growth that ends it
@@ -53,23 +54,26 @@ def branch_and_bound(
     most: int,
     budget: float | None = None,
     slack: float = 0.0,
+    span: float = 1.0,
     ends: bool = True,
 ) -> Search:
     """Handle nodes until none is open or a limit is met.
 
-    What could beat a step by no more than `slack` is left open; `ends` says that the archive holds the plan with the
-    fewest changes and the one with the most return.
+    What could beat a step by no more than `slack` is left open, and until then the gap is told as a share of `span`;
+    `ends` says that the archive holds the plan with the fewest changes and the one with the most return.
     """
     waiting, handled, waived = Waiting(first=slack > 0), 0, list[Nodes]()
     waiting.push(roots, np.full(len(roots), np.inf))
-    size = max(8, min(128, BATCH_NUMBERS // problem.n_states**2))
+    size = 128 if problem.n_states < UPDATES_FROM and clock.seconds is None else REFERENCES
+    inverses = Inverses(problem)
     while len(waiting):
         if handled >= most or clock.over():
             return Search(archive, join(waiting.rest() + waived), handled)
+        waiting.tell(slack, span)
         batch, small = _within(waiting.pop(size), Steps.of(archive, budget, ends=ends), slack)
         waived += [small] if len(small) else []
         handled += len(batch)
-        archive, children = _expand(problem, archive, batch, budget, ends)
+        archive, children = _expand(problem, archive, batch, budget, ends, inverses)
         if children is not None:
             steps = Steps.of(archive, budget, ends=ends)
             waiting.push(children, steps.excess(children))
@@ -115,6 +119,12 @@ class Waiting:
             size -= len(nodes)
         return join(taken)
 
+    def tell(self, slack: float, span: float) -> None:
+        """Report the gap of the first node in line, as a share of `span`, on its way down to `slack`."""
+        widest = -self.heap[0][0]
+        if 0 < widest < DEEP:
+            report("frontier", min(1.0, slack / widest), f"gap {widest / span:.2%}")
+
     def rest(self) -> list[Nodes]:
         """Everything that waits."""
         return [nodes for _, _, nodes, _ in self.heap]
@@ -127,14 +137,14 @@ def _within(nodes: Nodes, steps: Steps, slack: float) -> tuple[Nodes, Nodes]:
 
 
 def _expand(
-    problem: FrontierProblem, archive: Archive, nodes: Nodes, budget: float | None, ends: bool
+    problem: FrontierProblem, archive: Archive, nodes: Nodes, budget: float | None, ends: bool, inverses: Inverses
 ) -> tuple[Archive, Nodes | None]:
     """Children of some nodes that may still beat the archive, and the archive with their completions."""
     if not len(nodes):
         return archive, None
     steps = Steps.of(archive, budget, ends=ends)
     slack = steps.excess(nodes)
-    family = family_of(problem, nodes.choice, nodes.price, nodes.tilt)
+    family = family_of(problem, nodes.choice, nodes.price, nodes.tilt, inverses)
     parent, made = _Chain(problem, nodes, family, slack).run()
     if not len(parent):
         return archive, None
@@ -231,5 +241,5 @@ def sure_visits(problem: FrontierProblem, choices: IntArray, fixed: BoolArray, v
 def flow(problem: FrontierProblem, taken: FloatArray) -> FloatArray:
     """(b, S) arrivals when each pair is taken so often, (b, pairs)."""
     if problem.n_states * problem.n_pairs > 400_000:
-        return np.asarray((problem.transitions.T @ taken.T).T)
+        return np.asarray((problem.arrivals @ taken.T).T)
     return np.asarray(taken @ problem.dense)

@@ -13,7 +13,14 @@ import numpy as np
 from scipy import sparse
 
 from polidiff.frontier.problem import FrontierProblem, ending_states
-from polidiff.frontier.values import ends_everywhere, fundamental, greedy_switches, pair_values, switched_measures
+from polidiff.frontier.values import (
+    Inverses,
+    References,
+    ends_everywhere,
+    greedy_switches,
+    pair_values,
+    switched_measures,
+)
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
 EXIT = -1  # action number of an exit pair
@@ -23,11 +30,10 @@ EXITS = 1e-10  # probability of leaving through an exit above which a policy is 
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """Completions whose expected visits are at hand, so that switches from them are cheap."""
+    """Completions, and references near them whose expected visits are at hand, so that switches are cheap."""
 
-    choice: IntArray  # (b, S)
-    inverse: FloatArray  # (b, S, S)
-    measures: FloatArray  # (b, m, S) what completions are measured in, from each state on
+    near: References
+    measures: FloatArray  # (r, m, S) what completions are measured in, from each state on, of the references
     values: FloatArray  # (b, S) of the priced return
     losses: FloatArray  # (b, pairs) what taking a pair once loses, at least 0
 
@@ -73,14 +79,21 @@ def keeps_guards(problem: FrontierProblem, guarded: FloatArray) -> BoolArray:
     return np.asarray((guarded <= limits.reshape(-1, *(1,) * (guarded.ndim - 1))).all(axis=0))
 
 
-def family_of(problem: FrontierProblem, choice: IntArray, price: FloatArray, tilt: FloatArray) -> Family:
-    """Values and losses of some completions at their prices."""
-    inverse, weights = fundamental(problem, choice), measured(problem)
-    measures = (inverse @ weights[:, choice].transpose(1, 2, 0)).transpose(0, 2, 1)
+def family_of(
+    problem: FrontierProblem, choice: IntArray, price: FloatArray, tilt: FloatArray, inverses: Inverses | None = None
+) -> Family:
+    """Values and losses of some completions at their prices; `inverses` knows the visits of others near them."""
+    near, weights = (inverses or Inverses(problem)).near(choice), measured(problem)
+    kept = np.unique(near.row)
+    known = np.zeros((len(near.choice), len(weights), problem.n_states))
+    known[kept] = (near.inverse[kept] @ weights[:, near.choice[kept]].transpose(1, 2, 0)).transpose(0, 2, 1)
+    measures = switched_measures(
+        problem, near.inverse, near.row, known[near.row], near.choice[near.row], choice, weights
+    )
     shares = mixture(problem, price, tilt, len(weights))
     values = (shares[:, None, :] @ measures)[:, 0]
     losses = np.maximum(values[:, problem.state] - pair_values(problem, shares @ weights, values), 0.0)
-    return Family(choice, inverse, measures, values, losses)
+    return Family(near, known, values, losses)
 
 
 def complete(
@@ -97,13 +110,14 @@ def complete(
     choice, feasible = made_to_end(problem, choice, fixed)
     weights = measured(problem)
     shares = mixture(problem, price, tilt, len(weights))
-    priced, before, start = shares @ weights, family.choice[parent], family.measures[parent]
+    priced, near = shares @ weights, family.near.row[parent]
+    before, start = family.near.choice[near], family.measures[near]
     measures = np.zeros_like(start)
     endless = np.zeros(len(choice), dtype=np.bool_)
     going = np.flatnonzero(feasible)
     while going.size:
         now = switched_measures(
-            problem, family.inverse, parent[going], start[going], before[going], choice[going], weights
+            problem, family.near.inverse, near[going], start[going], before[going], choice[going], weights
         )
         measures[going] = now
         values = (shares[going, None, :] @ now)[:, 0]

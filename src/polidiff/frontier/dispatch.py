@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from polidiff.errors import InvalidOptionError
 from polidiff.frontier.clock import Clock
 from polidiff.frontier.guarded import solve_guarded
 from polidiff.frontier.large import solve_large
@@ -23,6 +24,11 @@ def solve_setting(
 ) -> Solved:
     """Plans of a setting with what is proven about each."""
     texts = tuple(limit.text for limit in setting.limits)
+    if setting.problem.n_states > LARGE and (texts or max_states is not None):
+        raise InvalidOptionError(
+            f"{'keep' if texts else 'max_states'}= works on tables of at most {LARGE:,} states that decide; this one "
+            f"has {setting.problem.n_states:,}. Hint: give a budget= instead, or merge states"
+        )
     if max_states is not None:
         return solve_states(setting.problem, max_states, effort, clock, budget, texts)
     if texts:

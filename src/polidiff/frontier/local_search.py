@@ -18,7 +18,7 @@ from polidiff.frontier.archive import Archive
 from polidiff.frontier.clock import Clock
 from polidiff.frontier.completion import EXIT, EXITS, keeps_guards
 from polidiff.frontier.problem import FrontierProblem
-from polidiff.frontier.values import fundamental
+from polidiff.frontier.values import Inverses
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
 BATCH_NUMBERS = 2_000_000  # numbers held at once in the expected visits of a batch
@@ -36,13 +36,13 @@ class Neighbours:
     valid: BoolArray  # (b, pairs) the decision differs, is reached, the plan still ends and keeps the guards
 
 
-def neighbours(problem: FrontierProblem, choices: IntArray) -> Neighbours:
+def neighbours(problem: FrontierProblem, choices: IntArray, inverses: Inverses | None = None) -> Neighbours:
     """Changes and return of policies (b, S) and of every one-decision neighbour."""
-    inverse = fundamental(problem, choices)
+    inverse = (inverses or Inverses(problem)).of(choices)
     visits = problem.initial @ inverse
     exits = (problem.action == EXIT).astype(np.float64)
     weights = np.concatenate([np.stack([problem.cost, problem.reward, exits]), problem.guards])
-    values = np.einsum("bst,kbt->kbs", inverse, weights[:, choices])
+    values = (inverse @ weights[:, choices].transpose(1, 2, 0)).transpose(2, 0, 1)
     ahead = (problem.transitions @ values.reshape(-1, problem.n_states).T).T.reshape(len(weights), len(choices), -1)
     advantage = weights[:, None, :] + ahead - values[:, :, problem.state]
     left = 1.0 - returns_to_self(problem, inverse)
@@ -80,7 +80,7 @@ def local_search(
     most: int = 4000,
 ) -> Archive:
     """Expand plans with `low` ≤ changes ≤ `high` until none is new, at most `most` of them."""
-    seen: set[bytes] = set()
+    seen, inverses = set[bytes](), Inverses(problem)
     size = max(1, min(64, BATCH_NUMBERS // max(1, problem.n_states**2 + 4 * problem.n_pairs)))
     while len(seen) < most and not clock.over():
         inside = np.flatnonzero((archive.changes >= low) & (archive.changes <= high))[::-1]
@@ -89,14 +89,14 @@ def local_search(
             break
         batch = archive.choices[fresh].astype(np.int64)
         seen.update(choice.tobytes() for choice in archive.choices[fresh])
-        archive = archive.with_points(*_promising(problem, archive, batch, low, high))
+        archive = archive.with_points(*_promising(problem, archive, batch, low, high, inverses))
     return archive
 
 
 def _promising(
-    problem: FrontierProblem, archive: Archive, batch: IntArray, low: float, high: float
+    problem: FrontierProblem, archive: Archive, batch: IntArray, low: float, high: float, inverses: Inverses
 ) -> tuple[FloatArray, FloatArray, IntArray]:
-    around = neighbours(problem, batch)
+    around = neighbours(problem, batch, inverses)
     window = around.valid & (around.changes >= low) & (around.changes <= high)
     plan, pair = np.nonzero(window)
     changes, returns = around.changes[plan, pair], around.returns[plan, pair]

@@ -67,6 +67,11 @@ class FrontierProblem:
         return np.asarray(self.transitions.toarray(), dtype=np.float64)
 
     @cached_property
+    def arrivals(self) -> Any:
+        """csr (states, pairs) the transitions, by where they lead."""
+        return self.transitions.T.tocsr()
+
+    @cached_property
     def links(self) -> Any:
         """csr (pairs, states) of booleans: where a pair may lead."""
         return self.transitions.astype(bool)

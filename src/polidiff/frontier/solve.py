@@ -7,6 +7,7 @@ such value less :math:`v_i`, as a share of the range from the first plan to the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,22 +79,31 @@ def span_of(hull: Hull) -> float:
 
 def solve_frontier(problem: FrontierProblem, effort: Effort, clock: Clock, budget: float | None = None) -> Solved:
     """Every non-dominated plan, or with a `budget` the first and the best plan within it."""
+    if budget is not None:
+        return solve_budgets(problem, [budget], effort, clock)[0]
     hull = parametric_hull(problem)
     archive = new_archive(hull.changes, hull.returns, hull.choices)
-    if budget is None:
-        most = min(effort.expansions, 40_000_000_000 // problem.n_states**3)
-        archive = local_search(problem, archive, clock.share(0.5), most=most)
-        archive, left, nodes = _prove(problem, hull, archive, effort, clock, None)
-        return certified(hull, fewest_states(problem, archive), left, None, nodes)
-    within = hull.changes <= budget + archive.tolerance.changes
-    if within.all():
-        return certified(hull, archive, None, budget, 0)
-    edge = int(within.sum()) - 1
-    low = float(hull.changes[max(0, edge - 1)])
+    most = min(effort.expansions, 40_000_000_000 // problem.n_states**3)
+    archive = local_search(problem, archive, clock.share(0.5), most=most)
+    archive, left, nodes = _prove(problem, hull, archive, effort, clock, None)
+    return certified(hull, archive if clock.left() <= 0 else fewest_states(problem, archive), left, None, nodes)
+
+
+def solve_budgets(problem: FrontierProblem, budgets: Sequence[float], effort: Effort, clock: Clock) -> list[Solved]:
+    """The first and the best plan within each of some budgets; all share the hull and the plans found on the way."""
+    hull = parametric_hull(problem)
+    archive, answers = new_archive(hull.changes, hull.returns, hull.choices), list[Solved]()
     most = max(8, min(effort.expansions // 20, 20_000_000_000 // problem.n_states**3))
-    archive = local_search(problem, archive, clock, low=low, high=budget, most=most)
-    archive, left, nodes = _prove(problem, hull, archive, effort, clock, budget)
-    return certified(hull, fewest_states(problem, archive), left, budget, nodes)
+    for budget in budgets:
+        edge = int((hull.changes <= budget + archive.tolerance.changes).sum()) - 1
+        if edge == len(hull.changes) - 1:
+            answers.append(certified(hull, archive, None, budget, 0))
+            continue
+        low = float(hull.changes[max(0, edge - 1)])
+        archive = local_search(problem, archive, clock, low=low, high=budget, most=most)
+        archive, left, nodes = _prove(problem, hull, archive, effort, clock, budget)
+        answers.append(certified(hull, fewest_states(problem, archive), left, budget, nodes))
+    return answers
 
 
 def _prove(
@@ -104,7 +114,7 @@ def _prove(
         return archive, None, 0
     wide = widen(problem, hull)
     roots = _roots(wide, hull, budget)
-    search = _search(wide.problem, wide.widen(archive), roots, clock, effort, budget, effort.gap * span_of(hull))
+    search = _search(wide.problem, wide.widen(archive), roots, clock, effort, budget, span_of(hull))
     return wide.narrow(search.archive), search.open, search.nodes
 
 
@@ -115,41 +125,52 @@ def _search(
     clock: Clock,
     effort: Effort,
     budget: float | None,
-    slack: float,
+    span: float,
 ) -> Search:
     """The edges of the hull in a few groups, which may run side by side, and what they find together.
 
-    Under a time limit there is one group, so that the widest steps everywhere get the time there is.
+    Without a time limit the groups are the same for any number of workers, and so is the answer. Under one there is a
+    group per worker, each with every so many-th edge, so that all start at once and end in time.
     """
-    groups = min(len(roots), PARTS if problem.n_states >= 40 and clock.seconds is None else 1)
-    if groups == 1:
-        return _search_part(problem, archive, roots, clock, effort.most(problem.n_states), budget, slack)
+    groups = PARTS if problem.n_states >= 40 else 1
+    groups = min(len(roots), groups if clock.seconds is None else _workers())
     most = effort.most(problem.n_states) // groups
-    tasks = [
-        (problem, archive, roots.take(part), clock, most, budget, slack)
-        for part in np.array_split(np.arange(len(roots)), groups)
-    ]
+    if groups == 1:
+        return _search_part(problem, archive, roots, clock, most, budget, effort.gap, span)
+    every = np.arange(len(roots))
+    parts = np.array_split(every, groups) if clock.seconds is None else [every[i::groups] for i in range(groups)]
+    own = None if clock.seconds is None else clock.left()  # clocks of other machines need not agree with ours
+    tasks = [(problem, archive, roots.take(part), own, most, budget, effort.gap, span) for part in parts]
     found = run_tasks(_search_part, tasks, what="proof")
     for part in found:
         archive = archive.with_points(part.archive.changes, part.archive.returns, part.archive.choices)
     left = [part.open for part in found if part.open is not None]
+    clock.stopped |= bool(left) and clock.seconds is not None
     return Search(archive, join(left) if left else None, sum(part.nodes for part in found))
+
+
+def _workers() -> int:
+    from joblib import effective_n_jobs
+
+    return int(effective_n_jobs())
 
 
 def _search_part(
     problem: FrontierProblem,
     archive: Archive,
     roots: Nodes,
-    clock: Clock,
+    clock: Clock | float | None,
     most: int,
     budget: float | None,
-    slack: float,
+    gap: float,
+    span: float,
 ) -> Search:
-    """First to the gap asked for, then from what that left open to the end."""
-    rough = branch_and_bound(problem, archive, roots, clock, most=most, budget=budget, slack=slack)
-    if rough.open is None or slack == 0.0 or rough.nodes >= most or clock.over():
+    """First to the gap asked for, then from what that left open to the end; seconds start a clock of their own."""
+    watch, slack = clock if isinstance(clock, Clock) else Clock(clock), gap * span
+    rough = branch_and_bound(problem, archive, roots, watch, most=most, budget=budget, slack=slack, span=span)
+    if rough.open is None or slack == 0.0 or rough.nodes >= most or watch.over():
         return rough
-    fine = branch_and_bound(problem, rough.archive, rough.open, clock, most=most - rough.nodes, budget=budget)
+    fine = branch_and_bound(problem, rough.archive, rough.open, watch, most=most - rough.nodes, budget=budget)
     return Search(fine.archive, fine.open, rough.nodes + fine.nodes)
 
 

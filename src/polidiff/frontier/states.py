@@ -161,7 +161,7 @@ class StateSearch:
         weights = np.full((count, problem.n_pairs), np.inf)
         if self.reach is None:
             return done.total, weights
-        visits = self._visits(node, choice, family.inverse[0])
+        visits = self._visits(node, choice, family.near.inverse[family.near.row[0]])
         value = problem.reward - prices[:, None] * problem.cost + family.values @ problem.dense.T
         gain = np.maximum(value - family.values[:, problem.state], 0.0)
         weights = np.where(node.offered & ~node.changed[problem.state], visits[problem.state] * gain, 0.0)

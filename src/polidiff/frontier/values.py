@@ -18,6 +18,9 @@ import numpy as np
 from polidiff.frontier.problem import FrontierProblem, ending_states
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
+UPDATES_FROM = 150  # states from which expected visits are updated rather than factorised
+REFERENCES = 16  # factorisations kept at once; at least as many as policies are asked for at once
+MOST_NUMBERS = 8_000_000  # numbers held at once when decisions are switched
 STRICT = 1e-10  # advantage, relative to the values, above which a switch counts as a gain
 
 
@@ -33,6 +36,66 @@ def fundamental(problem: FrontierProblem, choices: IntArray) -> FloatArray:
     r"""Expected visits :math:`N = (I - P_\pi)^{-1}` between states, (b, S, S), of policies that all end."""
     moves = np.eye(problem.n_states) - problem.dense[choices]
     return np.asarray(np.linalg.inv(moves), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class References:
+    """Policies whose expected visits are at hand, and the one that each of some policies starts from."""
+
+    choice: IntArray  # (r, S)
+    inverse: FloatArray  # (r, S, S)
+    row: IntArray  # (b,)
+
+
+class Inverses:
+    """Expected visits of policies that lie close together: a few factorisations, then updates of low rank.
+
+    Updates always start from a factorisation, so errors do not add up.
+    """
+
+    def __init__(self, problem: FrontierProblem) -> None:
+        self.problem = problem
+        self.choice = np.zeros((0, problem.n_states), dtype=np.int64)
+        self.inverse = np.zeros((0, problem.n_states, problem.n_states))
+        self.next = -1
+
+    def near(self, choices: IntArray) -> References:
+        """For each policy a reference few decisions away; on small tables every policy is its own."""
+        if self.problem.n_states < UPDATES_FROM:
+            return References(choices, fundamental(self.problem, choices), np.arange(len(choices)))
+        row = np.zeros(len(choices), dtype=np.int64)
+        for i, choice in enumerate(choices):
+            away = (self.choice != choice).sum(axis=1)
+            row[i] = int(away.argmin()) if len(away) else 0
+            if not len(away) or away[row[i]] > max(8, self.problem.n_states // 60):
+                row[i] = self._add(choice, row[:i])
+        return References(self.choice, self.inverse, row)
+
+    def _add(self, choice: IntArray, used: IntArray) -> int:
+        """A new reference, in place of one that this call does not use once there are many."""
+        if not len(self.choice):
+            self.choice = np.full((REFERENCES, self.problem.n_states), -1, dtype=np.int64)
+            self.inverse = np.zeros((REFERENCES, *(self.problem.n_states,) * 2))
+        self.next = (self.next + 1) % REFERENCES
+        while self.next in used:
+            self.next = (self.next + 1) % REFERENCES
+        self.choice[self.next], self.inverse[self.next] = choice, fundamental(self.problem, choice[None])[0]
+        return self.next
+
+    def of(self, choices: IntArray) -> FloatArray:
+        r"""(b, S, S) expected visits :math:`(I - P_\pi)^{-1}` of policies that all end."""
+        if self.problem.n_states < UPDATES_FROM:
+            return fundamental(self.problem, choices)
+        return np.array([self._one(choice) for choice in choices]).reshape(len(choices), *(self.problem.n_states,) * 2)
+
+    def _one(self, choice: IntArray) -> FloatArray:
+        near = self.near(choice[None])
+        before, inverse = near.choice[near.row[0]], near.inverse[near.row[0]]
+        where = np.flatnonzero(choice != before)
+        step = self.problem.dense[choice[where]] - self.problem.dense[before[where]]
+        columns = inverse[:, where]
+        amount = np.linalg.solve(np.eye(len(where)) - step @ columns, step @ inverse)
+        return np.asarray(inverse + columns @ amount)
 
 
 def points_of(problem: FrontierProblem, choices: IntArray) -> Points:
@@ -77,6 +140,12 @@ def switched_measures(
     width = int(changed.sum(axis=1).max(initial=0))
     if width == 0:
         return measures
+    most = max(1, MOST_NUMBERS // (width * problem.n_states))
+    if len(before) > most:
+        cuts = [slice(i, i + most) for i in range(0, len(before), most)]
+        return np.concatenate(
+            [switched_measures(problem, inverse, parent[c], measures[c], before[c], after[c], weights) for c in cuts]
+        )
     if width > problem.n_states // 3 + 1:
         system = np.eye(problem.n_states) - problem.dense[after]
         return np.asarray(np.linalg.solve(system, weights[:, after].transpose(1, 2, 0)).transpose(0, 2, 1))

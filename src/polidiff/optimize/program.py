@@ -96,6 +96,7 @@ class Limits:
     time: float | None = None  # seconds
     nodes: int | None = None  # of branch and bound
     gap: float = 1e-6  # relative, at which an integer solution counts as optimal
+    tolerance: float | None = None  # by which rows, bounds and integrality may be broken; the solver's 1e-6 by default
 
 
 @dataclass(frozen=True, eq=False)

@@ -112,6 +112,9 @@ def _quiet(limits: Limits, whole: bool) -> Any:
     highs.setOptionValue("threads", 1)
     if limits.time is not None:
         highs.setOptionValue("time_limit", float(max(limits.time, 0.0)))
+    if limits.tolerance is not None:
+        for which in ("primal", "dual", "mip"):
+            highs.setOptionValue(f"{which}_feasibility_tolerance", float(limits.tolerance))
     if whole:
         highs.setOptionValue("mip_rel_gap", float(limits.gap))
         highs.setOptionValue("mip_abs_gap", 0.0)
