@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from benchmarks.rule_plans import generated, logs, simulators
 from polidiff.domains import frozen_lake, icu_sepsis, inventory, navigation, queues
 from polidiff.frontier.rule_plans import improve_with_rules
 from polidiff.records.plan import Frontier
@@ -69,20 +71,33 @@ CASES: dict[str, Case] = {
     "ICU-Sepsis, strict levels": (lambda: icu_case("all"), {"max_rules": 6, **STRICT}),
     "ICU-Sepsis, levels where allowed": (lambda: icu_case("all"), {"max_rules": 6, "moves": "levels"}),
     "ICU-Sepsis, bedside features, strict levels": (lambda: icu_case("bedside"), {"max_rules": 6, **STRICT}),
+    "ICU-Sepsis, strict levels, search alone": (lambda: icu_case("all"), {"max_rules": 6, "gap": 1.0, **STRICT}),
     "ICU-Sepsis, one rule of two conditions": (
         lambda: icu_case("all"),
         {"max_rules": 1, "max_conditions": 2, "cuts": 15, **STRICT},
     ),
 }
 SMOKE = ("FrozenLake 8x8", "navigation", "queues, 769 states")
+STABLE = ("FrozenLake 8x8", "navigation", "inventory, order up to", "ICU-Sepsis, bedside features, strict levels")
+HELD_OUT = range(100, 110)  # seeds of generated worlds
+LOGS = range(16)  # seeds of logs; others were used while the shrinking was written
 
 
 def run(smoke: bool = False) -> dict[str, Any]:
-    """Every case once, each with what its peers reach at equal K."""
-    names = SMOKE if smoke else tuple(CASES)
+    """Every case once, each with what its peers reach at equal K; generated worlds; logs; simulators."""
     with threadpool_limits(1):
-        rows = {name: measure(*CASES[name]) for name in names}
-    lost = [(name, peer, k) for name, row in rows.items() for peer, k in row["worse_than_peer"]]
+        rows = {name: _told(name, measure(*CASES[name])) for name in (SMOKE if smoke else CASES)}
+        stable = {name: stability(*CASES[name]) for name in (STABLE[:1] if smoke else STABLE)}
+        made = held_out(HELD_OUT[:1] if smoke else HELD_OUT)
+        small = small_worlds(HELD_OUT[:1] if smoke else HELD_OUT, nodes=50 if smoke else 3000)
+        learned = logs.study(LOGS[:1] if smoke else LOGS, 1000 if smoke else 10_000)
+        played = simulators.study(("navigation",) if smoke else tuple(simulators.CASES))
+    return assembled(smoke, rows, stable, made, small, learned, played)
+
+
+def assembled(smoke: bool, rows: dict[str, Any], *parts: dict[str, Any]) -> dict[str, Any]:
+    """All parts with the settings they share."""
+    names = ("stability", "held_out_worlds", "small_worlds_four_rules", "logs", "simulators")
     return {
         "settings": {"seed": 0, "threads": 1, "smoke": smoke},
         "versions": {
@@ -90,7 +105,70 @@ def run(smoke: bool = False) -> dict[str, Any]:
             **{n: version(n) for n in ("numpy", "scipy", "scikit-learn")},
         },
         "cases": rows,
-        "cells_worse_than_a_peer": lost,
+        "cells_worse_than_a_peer": [(name, *cell) for name, row in rows.items() for cell in row["worse_than_peer"]],
+        **dict(zip(names, parts, strict=True)),
+    }
+
+
+def _told(name: str, row: dict[str, Any]) -> dict[str, Any]:
+    print(f"  {name}: {row['share']} in {row['cpu_seconds']} s", flush=True)
+    return row
+
+
+def stability(make: Callable[[], tuple[TabularMDP, np.ndarray]], options: dict[str, Any]) -> dict[str, Any]:
+    """How alike the plans of perturbed tables are, and what each rule of the largest plan adds."""
+    world, current = make()
+    few = {**options, "max_rules": min(3, options["max_rules"]), "node_limit": 0, "gap": 1.0, "stability": 3}
+    frontier = improve_with_rules(world, current, **few)
+    best = frontier.best
+    return {
+        "stability": [None if plan.stability is None else round(plan.stability, 3) for plan in frontier],
+        "lost_without_each_rule": [
+            round(share_of(frontier, best.expected_return) - share_of(frontier, best.without(k)), 4)
+            for k in range(len(best.rules))
+        ],
+    }
+
+
+def held_out(seeds: range) -> dict[str, Any]:
+    """Shares on generated worlds at K = 1 … 4, and every cell in which a peer is better."""
+    found: dict[str, Any] = {}
+    for kind, make in generated.KINDS.items():
+        rows = [measure(partial(make, seed), {"max_rules": 4, "node_limit": 0}) for seed in seeds]
+        names = list(rows[0]["peers"])
+        found[kind] = {
+            "worlds": len(rows),
+            "cells": sum(len(row["share"]) * len(names) for row in rows),
+            "mean_share": [
+                round(float(np.mean(column)), 3) for column in zip(*(r["share"] for r in rows), strict=True)
+            ],
+            "mean_share_of_peers": {
+                name: [round(float(np.mean(c)), 3) for c in zip(*(r["peers"][name] for r in rows), strict=True)]
+                for name in names
+            },
+            "worse_than_peer": [
+                (seed, *cell) for seed, row in zip(seeds, rows, strict=True) for cell in row["worse_than_peer"]
+            ],
+        }
+        print(f"  held out, {kind}: {found[kind]['mean_share']}", flush=True)
+    return found
+
+
+def _means(rows: Iterable[list[float]]) -> list[float]:
+    return [round(float(np.mean(column)), 3) for column in zip(*rows, strict=True)]
+
+
+def small_worlds(seeds: range, nodes: int) -> dict[str, Any]:
+    """Lakes of 25 states and two features: how often four rules are proven best, and in what time."""
+    rows = [
+        measure(partial(generated.lake, seed, 5), {"max_rules": 4, "gap": 0.0, "node_limit": nodes}) for seed in seeds
+    ]
+    return {
+        "worlds": len(rows),
+        "proven_by_rules": _means(row["proven"] for row in rows),
+        "share": [row["share"] for row in rows],
+        "bound": [row["bound"] for row in rows],
+        "cpu_seconds": [row["cpu_seconds"] for row in rows],
     }
 
 

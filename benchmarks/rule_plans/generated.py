@@ -78,9 +78,7 @@ def _grid(
                 to = min(max(row + down, 0), side - 1) * side + min(max(column + right, 0), side - 1)
                 ends = holes[to] or to == n - 1
                 transitions[state, action, n if ends else to] += (1 - ENDING) * chance
-                rewards[state, action] += (
-                    (1 - ENDING) * chance * (float(to == n - 1) * (1 + 2 * cost.sum() / side) - cost[to])
-                )
+                rewards[state, action] += (1 - ENDING) * chance * ((to == n - 1) * prize - cost[to])
             transitions[state, action, n] += ENDING
     transitions[n, :, n] = 1.0
     rows, columns = np.divmod(np.append(np.arange(n), 0), side)

@@ -111,6 +111,42 @@ def test_brute_force_on_the_4x4_lake_agrees(rules):
     assert plan.expected_return == pytest.approx(best_by_brute_force(world, plans), abs=1e-6)
 
 
+def returns_and_changes(world, current, plans):
+    """Exact return and expected changes of every plan (n, S), by one batch of linear solves."""
+    inner = np.flatnonzero(~world.absorbing)
+    dense = world.transitions.toarray().reshape(world.n_states, world.n_actions, world.n_states)
+    found = []
+    for part in np.array_split(plans, max(1, len(plans) // 5000)):
+        moves = dense[inner[None, :], part[:, inner]][:, :, inner]
+        system = np.eye(len(inner)) - (1 - 1e-9) * np.swapaxes(moves, 1, 2)
+        visits = np.linalg.solve(system, np.broadcast_to(world.initial[inner][:, None], (len(part), len(inner), 1)))
+        visits = visits[:, :, 0]
+        gains = (visits * world.rewards[inner[None, :], part[:, inner]]).sum(axis=1)
+        found.append(np.stack([gains, (visits * (part[:, inner] != np.asarray(current)[inner])).sum(axis=1)]))
+    return np.hstack(found)
+
+
+@pytest.mark.parametrize("rules", [1, 2])
+def test_of_equal_plans_the_one_with_the_fewest_changes_is_told(rules):
+    world, current = frozen_lake.world(4), frozen_lake.current(4)
+    returns, changes = returns_and_changes(world, current, policies_of_lists(world, current, rules))
+    plan = improve_with_rules(world, current, max_rules=rules, gap=0).best
+    equal = returns >= returns.max() - 1e-7
+    assert plan.expected_return == pytest.approx(returns.max(), abs=1e-6)
+    assert plan.changes == pytest.approx(changes[equal].min(), rel=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_fewest_changes_among_equals_on_worlds_that_pay_only_at_the_end(seed):
+    base = random_grid(seed, side=3, n_actions=2)
+    world = rebuilt(base, rewards=np.where(base.rewards > 1.0, 1.0, 0.0))  # many plans return the same
+    current = some_policy(base, seed)
+    returns, changes = returns_and_changes(world, current, policies_of_lists(world, current, 2))
+    plan = improve_with_rules(world, current, max_rules=2, gap=0).best
+    assert plan.expected_return == pytest.approx(returns.max(), abs=1e-7)
+    assert plan.changes == pytest.approx(changes[returns >= returns.max() - 1e-9].min(), rel=1e-6)
+
+
 def test_two_rules_cross_the_lake_and_nothing_does_better():
     frontier = improve_with_rules(frozen_lake.world(8), frozen_lake.current(8), max_rules=2)
     assert frontier.best.proven

@@ -67,7 +67,7 @@ def node_budget(size: int) -> int:
 def _set_budget(problem: Problem) -> int:
     """Sets of moves to solve the process for: a few seconds of factorisations."""
     size = problem.model.size
-    return int(min(2000, 2e10 / size**3 if problem.model.dense else 30))
+    return int(min(2000, 6e10 / size**3 if problem.model.dense else 30))
 
 
 def _bound(

@@ -99,8 +99,7 @@ def _note(least: int, share: float | None, strength: float) -> str:
     behind = "" if share is None else f", rules only about {share:.3g} of the decisions or more"
     return (
         f"Rules use only decisions seen at least {least} times in one half of the log{behind}; its rows are shrunk by "
-        f"{strength:g} decisions. The other half judges; a bound is its estimate plus what the first half's model leaves "
-        "open."
+        f"{strength:g} decisions. The other half judges; a bound is its estimate plus what the model leaves open."
     )
 
 

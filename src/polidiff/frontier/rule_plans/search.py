@@ -22,6 +22,7 @@ from polidiff.frontier.rule_plans.values import Point, best_choices, point_at, s
 from polidiff.records.arrays import FloatArray, IntArray
 
 REACH = 8
+FEW = 8  # columns of cells up to which boxes are cheap to find
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,9 @@ def search(
     clock: Clock | None = None,
 ) -> tuple[Scored, ...]:
     """The best list found with at most 0, 1, …, max_rules rules."""
-    searcher = _Searcher(problem, marks, options or default_options(problem.model.size), clock or Clock())
+    searcher = _Searcher(
+        problem, marks, options or default_options(problem.model.size, len(problem.cells.sizes)), clock or Clock()
+    )
     for seed in seeds:
         if problem.admits(seed):
             problem.score(seed)
@@ -206,10 +209,11 @@ class _Searcher:
         rest = rules[:index] + rules[index + 1 :]
         problem = self.problem
         there, without = problem.point(rules), problem.point(rest)
-        offers = list(self.shifts(rules[index]))
+        offers = [*self.shifts(rules[index]), *((move, rules[index][1]) for move in range(len(problem.row)))]
         for at in (there, without, self.marks.star):
             offers += self.proposals(at, rest, index)
         new = {(*rest[:q], rule, *rest[q:]): None for rule in offers for q in {index, 0}}
+        new |= {(*rest[:q], rules[index], *rest[q:]): None for q in range(len(rules))}
         new.pop(rules, None)
         chosen = self.screened(there, list(new))[: max(2, self.options.branch // 2)]
         return max([scored, *(problem.score(one) for one in chosen)], key=lambda s: s.expected_return)
@@ -261,10 +265,12 @@ def _near(cell: int, top: int, bottom: int = 0) -> Iterable[int]:
     return range(max(bottom, cell - REACH), min(top, cell + REACH) + 1)
 
 
-def default_options(size: int) -> SearchOptions:
-    """Wider where a plan is cheap to value: on small models."""
+def default_options(size: int, columns: int) -> SearchOptions:
+    """Wider where a plan is cheap to value, on small models, and where boxes are cheap to find, over few features."""
     if size <= 200:
         return SearchOptions(lists=10, refined=5, proposals=40, branch=10)
+    if size <= DENSE_UP_TO and columns <= FEW:
+        return SearchOptions(lists=8, refined=4, proposals=40, branch=10)
     return SearchOptions() if size <= DENSE_UP_TO else SearchOptions(lists=3, branch=4, sweeps=2)
 
 

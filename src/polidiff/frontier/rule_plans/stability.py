@@ -49,7 +49,9 @@ def overlaps(
     for _ in range(draws):
         other = _again(perturbed(world, rng), problem)
         marks = landmarks(other)
-        found = search(other, marks, len(best) - 1, options=scaled(default_options(other.model.size), 0.5))
+        found = search(
+            other, marks, len(best) - 1, options=scaled(default_options(other.model.size, len(other.cells.sizes)), 0.5)
+        )
         for k, scored in enumerate(found):
             share = _overlap(problem.moves.current, tables[k], plan_table(other, scored.rules), visits[k])
             if share is not None:
