@@ -1,12 +1,13 @@
-"""A classifier learns to balance a pole by watching: where does it not do as it was shown?"""
+"""A classifier learns to balance a pole by watching: where does it not do as it was shown, and what does that cost?"""
 
 import numpy as np
 from sklearn.tree import DecisionTreeClassifier
 
-from polidiff import Simulator, as_policy, explain
+from polidiff import Outcome, Simulator, as_policy, explain
 from polidiff.worlds.rollouts import roll_out
 
-world = Simulator("CartPole-v1", horizon=100, return_name="steps in balance")
+balance = Outcome("steps in balance", "reward", prefer="more", less="fewer steps in balance")
+world = Simulator("CartPole-v1", horizon=200, outcomes=[balance], include_return=False)
 
 
 def teacher(observations):
@@ -16,6 +17,6 @@ def teacher(observations):
 
 
 shown = roll_out(world, as_policy(teacher, n_actions=2), episodes=20, seed=(0,), record=True).visits
-clone = DecisionTreeClassifier(max_leaf_nodes=3, random_state=0).fit(shown.states, shown.actions)
+clone = DecisionTreeClassifier(max_leaf_nodes=2, random_state=0).fit(shown.states, shown.actions)
 
-print(explain(world, teacher, as_policy(clone, greedy=True), starts=40, max_steps=20_000, max_rules=3))
+print(explain(world, teacher, as_policy(clone, greedy=True), starts=40, max_steps=40_000, max_rules=3))

@@ -12,6 +12,7 @@ from polidiff.cli.demo import results, told
 from polidiff.domains import icu_sepsis
 from polidiff.domains.icu_sepsis_data import SURVIVAL, sepsis_data
 from polidiff.domains.icu_sepsis_words import briefing, direction_shares, gain_if_off, rule_words, share_given
+from polidiff.explanation.text import sentence_text
 from polidiff.policies import top_actions
 
 
@@ -40,6 +41,12 @@ def test_there_are_at_most_six_sentences_that_can_be_read_aloud(demo):
         assert sentence.endswith(".")
         assert len(sentence.split()) <= 60
         assert not re.search(r"\d\.\d{3}|≤|≥|S\d", sentence)
+
+
+def test_sentences_on_the_page_call_long_regions_by_their_names(demo):
+    explanation, _ = demo
+    for sentence in explanation.sentences:
+        assert len(sentence_text(explanation, sentence, figures=False).split()) <= 90
 
 
 def test_the_sentences_say_what_the_model_says(demo):

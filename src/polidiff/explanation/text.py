@@ -16,6 +16,7 @@ from polidiff.explanation.words import (
 from polidiff.records.explanation import Explanation, Region, Sentence, WorseOff
 from polidiff.records.plan import Frontier, LedgerEntry, Plan
 
+MOST_IN_A_ROW = 4  # regions of a path told one by one; a longer one is folded where it repeats itself
 MOST_READ_ALOUD = 12  # conditions in one sentence; beyond, its regions are called by their names
 
 
@@ -76,7 +77,9 @@ def sentence_text(explanation: Explanation, sentence: Sentence, *, figures: bool
         ]
         deeds = f"no single path is typical; in order of first meeting: {'; '.join(told)}"
     else:
-        deeds = ", then ".join(f"{_where(by_id[k], paper)} {_do(by_id[k], paper)}" for k in sentence.path)
+        deeds = ", then ".join(f"{_where(by_id[k], paper)} {_do(by_id[k], paper)}" for k in _told_once(sentence.path))
+        if len(sentence.path) > MOST_IN_A_ROW and len(set(sentence.path)) < len(sentence.path):
+            deeds += f", and so on in turn, {len(sentence.path)} stretches in all"
     effect = (
         verdicts_text(sentence.verdicts, explanation.outcomes, figures=figures and not paper) or "no outcome is defined"
     )
@@ -85,6 +88,15 @@ def sentence_text(explanation: Explanation, sentence: Sentence, *, figures: bool
         return f"{start}, {deeds} will lead to {effect};"
     share = f" ({percent(sentence.path_share)} of episodes)" if sentence.path and sentence.path_share < 0.995 else ""
     return f"{start}, {deeds}{share}. This leads to {effect}."
+
+
+def _told_once(path: tuple[str, ...]) -> tuple[str, ...]:
+    """The path, or where a long one comes back to its regions, each of them once, in the order of first meeting.
+
+    >>> _told_once(("S1", "S2", "S1")), _told_once(("S1", "S2", "S1", "S2", "S1"))
+    (('S1', 'S2', 'S1'), ('S1', 'S2'))
+    """
+    return path if len(path) <= MOST_IN_A_ROW else tuple(dict.fromkeys(path))
 
 
 def _segment_text(explanation: Explanation, sentence: Sentence, region: Region, *, figures: bool) -> str:
