@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from benchmarks.logs.tasks import Task, chain
+from benchmarks.logs.sampling import CountSampler
+from benchmarks.logs.tasks import Task
 from polidiff.evaluation.logged.borrow import judge_borrowing
 from polidiff.evaluation.logged.careful import Judged, difference_bounds, judge, value_bounds
-from polidiff.evaluation.logged.counts import Edges, count_rows
+from polidiff.evaluation.logged.counts import Edges
 from polidiff.evaluation.logged.noise import spread
 from polidiff.evaluation.logged.starts import Starts
 from polidiff.evaluation.logged.target import split_target
 from polidiff.records.arrays import BoolArray, FloatArray
-from polidiff.worlds.log_rows import LoggedRows
-from polidiff.worlds.log_simulated import simulated_rows
 
 LEVEL = 0.95
 SUPPORTED = 0.01
+METHODS = ("careful", "borrow", "plug-in", "difference")
 
 
 @dataclass(frozen=True)
@@ -33,53 +33,62 @@ class Cell:
     known: bool = True
 
 
-def one_repetition(task: Task, episodes: int, known: bool, seed: int) -> dict[str, Any]:
-    """Hits and widths of one simulated log, for every state met and for the start distribution."""
-    world, outcome = task.world, task.world.outcomes[0]
-    rows = simulated_rows(world, task.logging, episodes, horizon=task.horizon, rng=np.random.default_rng(seed))
-    edges = count_rows(rows, rows.states, world.n_states, world.n_actions).edges
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """Exact values (S,) of the first outcome under the target and under the logging policy."""
+
+    target: FloatArray
+    logging: FloatArray
+
+    @classmethod
+    def of(cls, task: Task) -> Truth:
+        """By linear solve."""
+        return cls(*(np.nan_to_num(task.truth(table)[:, 0]) for table in (task.target, task.logging)))
+
+
+def one_repetition(
+    sampler: CountSampler, truth: Truth, episodes: int, known: bool, rng: np.random.Generator
+) -> dict[str, Any]:
+    """Hits and widths of one simulated log, for every state met and, last, for the start distribution."""
+    task, world, outcome = sampler.task, sampler.task.world, sampler.task.world.outcomes[0]
+    edges = sampler.counts(episodes, rng).edges
     met = np.flatnonzero(edges.state_visits > 0)
     weights = np.vstack([np.eye(world.n_states)[met], world.initial])
-    starts = Starts(weights, np.full(len(weights), np.inf))
-    logging = task.logging if known else None
-    new = split_target(task.target, logging)
-    old = split_target(task.logging, task.logging)
-    truth = [weights @ np.nan_to_num(task.truth(table)[:, 0]) for table in (task.target, task.logging)]
-    ranges = [outcome.range]
+    starts, ranges = Starts(weights, np.full(len(weights), np.inf)), [outcome.range]
+    new = split_target(task.target, task.logging if known else None)
     careful = judge(edges, new, starts, ranges)
-    base = judge(edges, old, starts, ranges)
+    base = judge(edges, split_target(task.logging, task.logging), starts, ranges)
     lent = judge_borrowing(edges, new, starts, ranges, discount=1.0, level=LEVEL)
+    value, gap = weights @ truth.target, weights @ (truth.target - truth.logging)
     span = outcome.range[1] - outcome.range[0]
-    found: dict[str, Any] = {"unsupported": careful.unsupported}
-    plug = _plug_in(edges, task, starts)
-    for name, (low, high) in {
-        "careful": value_bounds(careful, 0, 1 - LEVEL)[1:],
-        "borrow": value_bounds(lent, 0, 1 - LEVEL)[1:],
-        "plug-in": plug,
-    }.items():
-        found[name] = _hits(truth[0], low, high), (high - low) / span
-    gap = truth[0] - truth[1]
-    low, high = difference_bounds(careful, base, 0, 1 - LEVEL)[1:]
-    found["difference"] = _hits(gap, low, high), (high - low) / span
-    found |= _verdicts(careful, base, gap, len(met), outcome.margin)
-    return found
+    bounds = {
+        "careful": (value, *value_bounds(careful, 0, 1 - LEVEL)[1:]),
+        "borrow": (value, *value_bounds(lent, 0, 1 - LEVEL)[1:]),
+        "plug-in": (value, *_plug_in(edges, task, starts)),
+        "difference": (gap, *difference_bounds(careful, base, 0, 1 - LEVEL)[1:]),
+    }
+    found: dict[str, Any] = {
+        name: (_hits(exact, low, high), (high - low) / span) for name, (exact, low, high) in bounds.items()
+    }
+    low, high = bounds["difference"][1:]
+    return {"unsupported": careful.unsupported, **found, **_verdicts(careful, base, gap, low, high, outcome.margin)}
 
 
-def _verdicts(new: Judged, old: Judged, gap: FloatArray, starts: int, margin: float) -> dict[str, Any]:
-    low, high = difference_bounds(new, old, 0, 1 - LEVEL)[1:]
-    joint_low, joint_high = difference_bounds(new, old, 0, (1 - LEVEL) / starts)[1:]
-    wrong = _wrong(gap, low, high)
-    joint_wrong = _wrong(gap, joint_low, joint_high)[:-1]
+def _verdicts(
+    new: Judged, old: Judged, gap: FloatArray, low: FloatArray, high: FloatArray, margin: float
+) -> dict[str, Any]:
+    """Verdicts one by one and over all starts together; the start distribution, last, is left out."""
+    joint_low, joint_high = difference_bounds(new, old, 0, (1 - LEVEL) / (len(gap) - 1))[1:]
     return {
-        "sign errors": wrong[:-1],
-        "family wrong": joint_wrong.any(),
+        "sign errors": _wrong(gap, low, high)[:-1],
+        "family wrong": _wrong(gap, joint_low, joint_high)[:-1].any(),
         "unknown": _undecided(low, high, margin)[:-1],
         "family unknown": _undecided(joint_low, joint_high, margin)[:-1],
     }
 
 
 def _wrong(gap: FloatArray, low: FloatArray, high: FloatArray) -> BoolArray:
-    return ((low > 0) & (gap < -1e-9)) | ((high < 0) & (gap > 1e-9))
+    return ((low > 0) & (gap < 1e-9)) | ((high < 0) & (gap > -1e-9))
 
 
 def _undecided(low: FloatArray, high: FloatArray, margin: float) -> BoolArray:
@@ -108,10 +117,14 @@ def _plug_in(edges: Edges, task: Task, starts: Starts) -> tuple[FloatArray, Floa
     return middle - 1.96 * deviation, middle + 1.96 * deviation
 
 
-def measure(cell: Cell, *, seed: int = 0) -> dict[str, Any]:
-    """All repetitions of a cell, summarised."""
+def measure(cell: Cell, *, seed: int) -> dict[str, Any]:
+    """All repetitions of a cell, summarised; each share with its Monte-Carlo standard error."""
     task = cell.task()
-    runs = [one_repetition(task, cell.episodes, cell.known, 1000 * seed + r) for r in range(cell.repetitions)]
+    sampler, truth = CountSampler(task), Truth.of(task)
+    runs = [
+        one_repetition(sampler, truth, cell.episodes, cell.known, np.random.default_rng((seed, cell.episodes, r)))
+        for r in range(cell.repetitions)
+    ]
     summary: dict[str, Any] = {
         "task": task.name,
         "episodes": cell.episodes,
@@ -119,48 +132,29 @@ def measure(cell: Cell, *, seed: int = 0) -> dict[str, Any]:
         "logging policy known": cell.known,
         "unsupported": _mean([run["unsupported"][:-1].mean() for run in runs]),
     }
-    for name in ("careful", "borrow", "plug-in", "difference"):
-        per_run = [run[name][0][:-1].mean() for run in runs]
-        summary[f"{name} cover"] = _mean(per_run)
-        summary[f"{name} cover s.e."] = round(float(np.std(per_run) / np.sqrt(len(per_run))), 4)
+    for name in METHODS:
+        summary |= _with_error(f"{name} cover", [run[name][0][:-1].mean() for run in runs])
         summary[f"{name} width"] = _mean([np.median(run[name][1][:-1]) for run in runs])
-        summary[f"{name} J cover"] = _mean([run[name][0][-1] for run in runs])
+        summary |= _with_error(f"{name} J cover", [run[name][0][-1] for run in runs])
         summary[f"{name} J width"] = _mean([run[name][1][-1] for run in runs])
-    thick = [run["careful"][0][:-1][run["unsupported"][:-1] < SUPPORTED] for run in runs]
-    together = np.concatenate(thick) if thick else np.zeros(0)
-    summary["cover where unsupported below 1 %"] = _mean(together) if together.size else None
-    summary["share of starts with unsupported below 1 %"] = _mean(
-        [len(t) / (len(r["unsupported"]) - 1) for t, r in zip(thick, runs, strict=True)]
-    )
+    summary |= _where_supported(runs)
     for name in ("sign errors", "unknown", "family unknown"):
-        summary[name] = _mean([run[name].mean() for run in runs])
-    summary["family-wise error"] = _mean([run["family wrong"] for run in runs])
-    return summary
+        summary |= _with_error(name, [run[name].mean() for run in runs])
+    return summary | _with_error("family-wise error", [run["family wrong"] for run in runs])
+
+
+def _where_supported(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Coverage of the starts whose unsupported mass is below 1 %, and how many of the starts these are."""
+    thick = [run["unsupported"][:-1] < SUPPORTED for run in runs]
+    name, share = "cover where unsupported below 1 %", "share of starts with unsupported below 1 %"
+    hits = [run["careful"][0][:-1][here].mean() for run, here in zip(runs, thick, strict=True) if here.any()]
+    return {share: _mean([here.mean() for here in thick]), **(_with_error(name, hits) if hits else {name: None})}
+
+
+def _with_error(name: str, values: Sequence[Any]) -> dict[str, float]:
+    per_run = np.asarray(values, dtype=float)
+    return {name: _mean(per_run), f"{name} s.e.": round(float(per_run.std() / np.sqrt(len(per_run))), 5)}
 
 
 def _mean(values: Any) -> float:
-    return round(float(np.mean(np.asarray(values, dtype=float))), 4)
-
-
-def noise_family(episodes: int, repetitions: int, *, outcomes: int = 10, seed: int = 0) -> dict[str, Any]:
-    """Outcomes that no action moves, compared from five starts each: how often is any called different?"""
-    task = chain()
-    size, wrong, single = task.world.n_states, 0, []
-    for r in range(repetitions):
-        rng = np.random.default_rng(1000 * seed + r)
-        rows = simulated_rows(task.world, task.logging, episodes, rng=rng)
-        noisy = LoggedRows(rows.states, rows.actions, rows.episode, rows.follow,
-                           rng.normal(size=(len(rows.actions), outcomes)), None)  # fmt: skip
-        edges = count_rows(noisy, rows.states, size, task.world.n_actions).edges
-        # lengths differ between the policies, the sum of centred noise does not
-        starts = Starts(np.eye(size)[[0, 1, 3, 5, 7]], np.full(5, np.inf))
-        new, old = (
-            judge(edges, split_target(t, task.logging), starts, [(-40.0, 40.0)] * outcomes)
-            for t in (task.target, task.logging)
-        )
-        alone = [difference_bounds(new, old, k, 0.05)[1:] for k in range(outcomes)]
-        joint = [difference_bounds(new, old, k, 0.05 / (5 * outcomes))[1:] for k in range(outcomes)]
-        single.append(np.mean([(low > 0) | (high < 0) for low, high in alone]))
-        wrong += any(((low > 0) | (high < 0)).any() for low, high in joint)
-    return {"episodes": episodes, "repetitions": repetitions, "one by one, per comparison": _mean(single),
-            "family-wise error, Bonferroni": round(wrong / repetitions, 4)}  # fmt: skip
+    return round(float(np.mean(np.asarray(values, dtype=float))), 5)

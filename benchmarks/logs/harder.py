@@ -17,7 +17,48 @@ from polidiff.evaluation.logged.weighting import weighted_estimates
 from polidiff.worlds.log_simulated import simulated_rows
 
 
-def not_markov(episodes: int = 1000, repetitions: int = 200) -> dict[str, Any]:
+def run(smoke: bool, *, seed: int) -> dict[str, Any]:
+    """All three."""
+    repetitions = 3 if smoke else 400
+    return {
+        "state is not Markov": [not_markov(n, repetitions, seed=seed) for n in (1000, 10_000)],
+        "logging policy estimated": estimated_behaviour(repetitions=repetitions, seed=seed),
+        "bootstrap": bootstrap_coverage(repetitions=repetitions, seed=seed),
+    }
+
+
+def estimated_behaviour(episodes: int = 1000, *, repetitions: int, seed: int) -> dict[str, Any]:
+    """FrozenLake from its start: the same intervals with the logging policy known, and with its shares in the log."""
+    task = tasks.frozen_lake()
+    starts = Starts(task.world.initial[None], np.array([np.inf]))
+    truth = float(task.world.initial @ np.nan_to_num(task.truth(task.target)[:, 0]))
+    hits: dict[str, list[bool]] = {}
+    widths: dict[str, list[float]] = {}
+    for r in range(repetitions):
+        rows = simulated_rows(task.world, task.logging, episodes, rng=np.random.default_rng((seed, r, 7)))
+        edges = count_rows(rows, rows.states, task.world.n_states, task.world.n_actions).edges
+        shares = edges.visits / np.maximum(edges.state_visits, 1)[:, None]
+        none = np.zeros_like(rows.gains)
+        for name, logging in (("known", task.logging), ("estimated", shares)):
+            target = split_target(task.target, logging if name == "known" else None)
+            _, low, high = value_bounds(judge(edges, target, starts, [(0.0, 1.0)]), 0, 0.05)
+            taken = [table[rows.states, rows.actions] for table in (task.target, logging)]
+            found = weighted_estimates(rows, taken[0] / taken[1], none, none)
+            middle, half = found.estimates["PDIS"][0], 1.96 * found.errors["PDIS"][0]
+            for method, ends in (("careful", (low[0], high[0])), ("PDIS", (middle - half, middle + half))):
+                hits.setdefault(f"{method}, {name}", []).append(bool(ends[0] <= truth <= ends[1]))
+                widths.setdefault(f"{method}, {name}", []).append(float(ends[1] - ends[0]))
+    return {
+        "task": task.name,
+        "episodes": episodes,
+        "repetitions": repetitions,
+        **{f"{name}: cover": round(float(np.mean(found)), 4) for name, found in hits.items()},
+        **{f"{name}: s.e.": round(float(np.std(found) / np.sqrt(repetitions)), 4) for name, found in hits.items()},
+        **{f"{name}: width": round(float(np.mean(found)), 4) for name, found in widths.items()},
+    }
+
+
+def not_markov(episodes: int, repetitions: int, *, seed: int) -> dict[str, Any]:
     """FrozenLake seen through its row only: what was learned in a row mixes cells with and without a hole ahead.
 
     The target acts on what is seen, so its truth is exact; the model of rows is wrong, importance sampling is not.
@@ -31,7 +72,7 @@ def not_markov(episodes: int = 1000, repetitions: int = 200) -> dict[str, Any]:
     model, weighted, warned = [], [], 0
     starts = Starts(np.eye(int(seen.max()) + 1)[:1], np.array([np.inf]))
     for r in range(repetitions):
-        rows = simulated_rows(task.world, logging, episodes, rng=np.random.default_rng(r))
+        rows = simulated_rows(task.world, logging, episodes, rng=np.random.default_rng((seed, r, 6)))
         state = seen[rows.states]
         edges = count_rows(rows, state, int(seen.max()) + 1, 4).edges
         per_seen = np.full((int(seen.max()) + 1, 4), 0.25), np.tile(target[0], (int(seen.max()) + 1, 1))
@@ -49,12 +90,14 @@ def not_markov(episodes: int = 1000, repetitions: int = 200) -> dict[str, Any]:
         "episodes": episodes,
         "repetitions": repetitions,
         "model cover": round(float(np.mean(model)), 3),
+        "model cover s.e.": round(float(np.std(model) / np.sqrt(repetitions)), 4),
         "PDIS cover": round(float(np.mean(weighted)), 3),
+        "PDIS cover s.e.": round(float(np.std(weighted) / np.sqrt(repetitions)), 4),
         "share of logs with a warning": round(warned / repetitions, 3),
     }
 
 
-def bootstrap_coverage(episodes: int = 200, repetitions: int = 200) -> list[dict[str, Any]]:
+def bootstrap_coverage(episodes: int = 200, *, repetitions: int, seed: int) -> list[dict[str, Any]]:
     """J of chain and FrozenLake: percentile bootstrap over 200 blocks beside the careful interval."""
     found = []
     for task in (tasks.chain(), tasks.frozen_lake()):
@@ -63,7 +106,7 @@ def bootstrap_coverage(episodes: int = 200, repetitions: int = 200) -> list[dict
         target, hits = split_target(task.target, task.logging), []
         ranges = [outcome.range for outcome in task.world.outcomes]
         for r in range(repetitions):
-            rows = simulated_rows(task.world, task.logging, episodes, rng=np.random.default_rng(r))
+            rows = simulated_rows(task.world, task.logging, episodes, rng=np.random.default_rng((seed, r, 8)))
             counts = count_rows(rows, rows.states, task.world.n_states, task.world.n_actions)
             drawn = bootstrap_values(counts, target, starts, np.zeros(len(ranges)), resamples=200, seed=r)[:, 0, 0]
             low, high = np.quantile(drawn, [0.025, 0.975])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import resource
 import subprocess
 import sys
@@ -39,22 +41,94 @@ print(time.perf_counter() - begin, time.process_time() - cpu, resource.getrusage
 """
 
 
-def bootstrap(episodes: int, resamples: int) -> dict[str, Any]:
-    """All starts and three outcomes of ICU-Sepsis."""
+def bootstrap(episodes: int, resamples: int, workers: int) -> dict[str, Any]:
+    """Counting and resampling, all starts and three outcomes of ICU-Sepsis; processes are started before the clock."""
+    import joblib
+
     task = tasks.icu_mixed()
     rows = simulated_rows(task.world, task.logging, episodes, rng=np.random.default_rng(0))
-    wall, cpu = time.perf_counter(), time.process_time()
-    counts = count_rows(rows, rows.states, task.world.n_states, task.world.n_actions)
     target, ends = split_target(task.target, task.logging), np.array([0.5, 100.0, 400.0])
-    bootstrap_values(counts, target, each_state(task.world.n_states), ends, resamples=resamples)
+    starts = each_state(task.world.n_states)
+    with joblib.parallel_config(backend="loky", n_jobs=workers):
+        joblib.Parallel()(joblib.delayed(_warm)() for _ in range(2 * workers))
+        before, wall = time.process_time(), time.perf_counter()
+        counts = count_rows(rows, rows.states, task.world.n_states, task.world.n_actions)
+        bootstrap_values(counts, target, starts, ends, resamples=resamples)
+        wall = time.perf_counter() - wall
     return {
         "episodes": episodes,
         "rows": len(rows.actions),
         "resamples": resamples,
         "outcomes": 3,
         "starts": task.world.n_states,
-        "wall s": round(time.perf_counter() - wall, 2),
-        "cpu s": round(time.process_time() - cpu, 2),
+        "workers": workers,
+        "wall s": round(wall, 2),
+        "cpu s of this process": round(time.process_time() - before, 2),
+    }
+
+
+def _warm() -> int:
+    import polidiff.evaluation.logged.bootstrap  # noqa: F401
+
+    return 0
+
+
+PEER = """
+import sys, time, json
+import numpy as np, d3rlpy, torch
+torch.set_num_threads(1)
+data = np.load(sys.argv[1])
+observations = np.eye(int(data["n_states"]), dtype=np.float32)[data["states"]]
+dataset = d3rlpy.dataset.MDPDataset(observations, data["actions"][:, None], data["gains"][:, None],
+                                    data["ended"].astype(np.float32),
+                                    action_space=d3rlpy.constants.ActionSpace.DISCRETE,
+                                    action_size=int(data["n_actions"]))
+algorithm = d3rlpy.algos.DQNConfig(batch_size=256).create(device=False)
+algorithm.build_with_dataset(dataset)
+fqe = d3rlpy.ope.DiscreteFQE(algo=algorithm, config=d3rlpy.ope.FQEConfig(batch_size=256))
+steps = int(sys.argv[2])
+fqe.fit(dataset, n_steps=10, n_steps_per_epoch=10, show_progress=False, save_interval=10**9,
+        logger_adapter=d3rlpy.logging.NoopAdapterFactory())
+begin = time.process_time()
+fqe.fit(dataset, n_steps=steps, n_steps_per_epoch=steps, show_progress=False, save_interval=10**9,
+        logger_adapter=d3rlpy.logging.NoopAdapterFactory())
+print(json.dumps({"cpu s per step": (time.process_time() - begin) / steps, "version": d3rlpy.__version__}))
+"""
+FQE_STEPS = 1000  # gradient steps that a point estimate on ICU-Sepsis took; after 100 it was far off
+
+
+def against_fqe(episodes: int, resamples: int, steps: int) -> dict[str, Any]:
+    """CPU of one resample here, in one process, beside d3rlpy's fitted-Q evaluation of one outcome.
+
+    ``POLIDIFF_D3RLPY`` names the Python of an environment that has d3rlpy; without it this part is left out. The peer
+    is timed over some gradient steps; B times three outcomes times 1,000 steps is extrapolated from that.
+    """
+    python = os.environ.get("POLIDIFF_D3RLPY")
+    if python is None:
+        return {}
+    task = tasks.icu_mixed()
+    rows = simulated_rows(task.world, task.logging, episodes, rng=np.random.default_rng(0))
+    begin = time.process_time()
+    counts = count_rows(rows, rows.states, task.world.n_states, task.world.n_actions)
+    target = split_target(task.target, task.logging)
+    bootstrap_values(counts, target, each_state(task.world.n_states), np.zeros(3), resamples=resamples)
+    ours = (time.process_time() - begin) / resamples
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "log.npz"
+        np.savez(path, states=rows.states, actions=rows.actions, gains=rows.gains[:, 0], ended=rows.follow < 0,
+                 n_states=task.world.n_states, n_actions=task.world.n_actions)  # fmt: skip
+        told = subprocess.run([python, "-c", PEER, str(path), str(steps)], capture_output=True, text=True, check=True)
+    peer = json.loads(told.stdout.splitlines()[-1])
+    theirs = 3 * FQE_STEPS * peer["cpu s per step"]
+    return {
+        "episodes": episodes,
+        "resamples timed": resamples,
+        "ours, cpu s per resample of all starts and three outcomes": round(ours, 4),
+        "d3rlpy": peer["version"],
+        "gradient steps timed": steps,
+        "d3rlpy, cpu s per gradient step of 256 rows": round(peer["cpu s per step"], 5),
+        "gradient steps taken for one estimate": FQE_STEPS,
+        "ratio at equal B, extrapolated": round(theirs / ours),
     }
 
 
@@ -97,7 +171,8 @@ def _timed(code: str, path: Path) -> list[float]:
 def run(smoke: bool) -> dict[str, Any]:
     """Both measures, and the peak memory of this process."""
     return {
-        "bootstrap": bootstrap(200 if smoke else 100_000, 20 if smoke else 1000),
+        "bootstrap": bootstrap(200 if smoke else 100_000, 20 if smoke else 1000, 1 if smoke else 2),
+        "fitted-Q evaluation": against_fqe(200 if smoke else 10_000, 10 if smoke else 50, 10 if smoke else 200),
         "reading": reading(10_000 if smoke else 10_000_000, 1 if smoke else 3),
         "peak GB": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 2),
     }

@@ -161,15 +161,19 @@ def improve(
     time_limit: float | None = None,
     level: float = 0.95,
     seed: int = 0,
+    pessimism: float = 0.0,
 ) -> Frontier:
     """The few changes that pay most, for every budget of changes, proven.
 
     With `max_rules` and features a plan is a list of rules; without features it means the number of changed states, and
     in a simulator with candidates the number of changed regions. `min_support` is a count (in a log, of records behind
     a decision; in a simulator, of decisions played in a cell; in a table, of states behind a rule), or below 1 the
-    share of visits behind a rule.
+    share of visits behind a rule. With `pessimism` a log's decisions are chosen by their estimate less so many standard
+    errors.
     """
     check_level(level)
+    if not (_is_number(pessimism) and pessimism >= 0) or (pessimism and getattr(world, "kind", None) != "log"):
+        raise InvalidOptionError(f"pessimism must be at least 0, and 0 unless the world is a log; got {pessimism!r}")
     check_count("seed", seed, least=0)
     _check_budgets(budget, unit, max_states, max_rules)
     world = told_by(world, None)
@@ -193,7 +197,7 @@ def improve(
         from polidiff.frontier.from_log import improve_log
 
         limits = {"budget": budget, "unit": unit, "max_states": max_states, "change_cost": change_cost}
-        options = {**common, **limits, **rule_options}
+        options = {**common, **limits, **rule_options, "pessimism": pessimism}
         return improve_log(world, current, candidates, max_rules=max_rules, explain=explain, **options)
     if max_rules is not None and world.has_features:
         from polidiff.frontier.rule_plans import improve_with_rules

@@ -52,6 +52,7 @@ def navigation_log(episodes, exploring, seed=0):
         terminated="ended",
         truncated=None,
         actions=list(navigation.ACTIONS),
+        return_range=(-1, 150),
         outcomes=[Outcome("stay", "stay", prefer="more", range=(0, 60))],
     )
 
@@ -110,6 +111,135 @@ def test_a_plan_never_uses_a_decision_that_nobody_tried():
     assert len(improve(log, chain.current())) == 1
 
 
-def test_planning_needs_states_that_can_be_counted():
+FIRST = ((-np.inf, 0.1), (0.2, 0.3))  # where x and y lie: the change that pays alone
+SECOND = ((0.1, 0.2), (0.3, np.inf))  # and the one that pays with it
+
+
+def boxes(plan):
+    found = []
+    for edit in plan.patch.edits:
+        ends = {c.feature: (c.low, c.high) for c in edit.rule.conditions}
+        found.append(tuple(ends.get(name, (-np.inf, np.inf)) for name in ("x", "y")))
+    return sorted(found)
+
+
+def close(found, expected):
+    return len(found) == len(expected) and np.allclose(found, sorted(expected), atol=0.005)
+
+
+def true_return(plan):
+    return evaluate(navigation.table(), plan.policy.probabilities(navigation.table().features)).outcomes
+
+
+def test_plans_from_feature_rows_change_regions_that_the_log_has_tried():
+    log = navigation_log(12_000, 0.3)
+    plans = improve(log, navigation.current, [navigation.proposed_1, navigation.proposed_2])
+    one, two = plans.at(1.02), plans.at(2.05)
+    assert close(boxes(one), [FIRST])
+    assert close(boxes(two), [FIRST, SECOND])
+    for plan in (one, two):
+        assert plan.gain.contains(true_return(plan)["collected reward"].estimate - 9.9895)
+        assert plan.gain.low > 0
+    assert plans.best.model_gap is not None
+    assert plans.ledger.entries
+    assert "not known" not in " ".join(plans.warnings)
+
+
+def test_a_log_without_random_actions_offers_no_plan_and_says_why():
+    plans = improve(navigation_log(3000, 0.0), navigation.current, [navigation.proposed_1, navigation.proposed_2])
+    assert len(plans) == 1
+    unknown = [text for text in plans.warnings if "nobody has tried it" in text]
+    assert {text.split(" ")[0] for text in unknown} == {"east", "north"}
+
+
+def test_a_small_log_names_the_changes_it_cannot_judge():
+    plans = improve(navigation_log(1000, 0.1), navigation.current, [navigation.proposed_1, navigation.proposed_2])
+    assert any("is not offered" in text and "are needed" in text for text in plans.warnings)
+    for plan in plans:
+        assert len(plan.patch) == 0 or plan.gain.low > 0 or any("is not known" in text for text in plan.warnings)
+
+
+def test_plans_over_regions_keep_guards_freezes_and_budgets():
+    log = navigation_log(2500, 0.3)
+    candidates = [navigation.proposed_1, navigation.proposed_2]
+    kept = improve(log, navigation.current, candidates, keep="stay>=current-1")
+    assert all(plan.outcomes["stay"].estimate >= 9.4975 - 1 - 0.2 for plan in kept)
+    frozen = improve(log, navigation.current, candidates, freeze="y>=0.3")
+    assert all(high <= 0.301 for plan in frozen for _, (_, high) in boxes(plan))
+    cheap = improve(log, navigation.current, candidates, budget=1.05)
+    assert len(cheap) == 2
+    assert cheap.best.changes <= 1.05
+    assert max(len(plan.patch) for plan in improve(log, navigation.current, candidates, max_states=1)) == 1
+
+
+def test_options_that_need_countable_states_are_refused_for_feature_rows():
     with pytest.raises(ValueError, match="discrete states"):
-        improve(navigation_log(100, 0.1), navigation.current)
+        improve(navigation_log(100, 0.1), navigation.current, [navigation.proposed_1], change_cost=2.0)
+    with pytest.raises(ValueError, match="act like the current policy"):
+        improve(navigation_log(100, 0.1), navigation.current, [navigation.current])
+    with pytest.raises(ValueError, match="at least one policy"):
+        improve(navigation_log(100, 0.1), navigation.current, [])
+
+
+def thin_world(seed, states=12):
+    """Many actions of nearly equal worth, each seen a few times: what looks best is mostly luck."""
+    rng = np.random.default_rng(seed)
+    chance = rng.uniform(0.4, 0.6, size=(states, 6))
+    moves = np.zeros((states + 1, 6, states + 1))
+    moves[:states, :, states] = 1.0
+    paid = np.vstack([chance, np.zeros((1, 6))])
+    frame_rng = np.random.default_rng((seed, 1))
+    state = frame_rng.integers(0, states, 6000)
+    action = np.minimum(frame_rng.geometric(0.45, 6000) - 1, 5)
+    reward = (frame_rng.random(6000) < paid[state, action]).astype(float)
+    log = Log(pl.DataFrame({"s": state, "a": action, "r": reward}), state="s", action="a", reward="r",
+              return_range=(0, 1), states=states, actions=6)  # fmt: skip
+    return log, chance
+
+
+def test_a_lower_bound_promises_less_than_it_keeps():
+    gaps, chosen = {0.0: [], 2.0: []}, {0.0: [], 2.0: []}
+    for seed in range(8):
+        log, chance = thin_world(seed)
+        for pessimism in gaps:
+            best = improve(log, np.zeros(12, dtype=int), budget=1.0, pessimism=pessimism).best
+            truth = float((np.asarray(best.policy) * chance).sum(axis=1) @ log.start_counts / log.start_counts.sum())
+            promised = best.expected_return + best.model_gap
+            gaps[pessimism].append(promised - truth)
+            chosen[pessimism].append(truth)
+    assert np.mean(gaps[2.0]) < np.mean(gaps[0.0]) - 0.01
+    assert np.mean(chosen[2.0]) > 0.5
+
+
+def test_a_plan_names_no_change_that_rests_on_few_people(walk, even):
+    rows = simulated_log(walk, even, 12, seed=0).rows
+    frame = pl.DataFrame({
+        "s": np.tile(rows.states, 1), "a": rows.actions, "e": rows.episode, "p": rows.gains[:, 0],
+        "t": np.append(np.diff(rows.episode) > 0, True),
+    })  # fmt: skip
+    log = Log(frame, state="s", action="a", episode="e", terminated="t", truncated=False, states=5, actions=2,
+              outcomes=[Outcome("paid", "p", prefer="more", range=(0, 1))])  # fmt: skip
+    assert len(improve(log, np.zeros(5, dtype=int), min_support=1)) == 1
+
+
+def test_pessimism_is_for_logs():
+    with pytest.raises(ValueError, match="pessimism"):
+        improve(chain.world(0.1), chain.current(), pessimism=1.0)
+
+
+@pytest.mark.slow
+def test_a_large_log_of_navigation_gives_the_published_plans():
+    log = navigation_log(100_000, 0.1)
+    candidates = [navigation.proposed_1, navigation.proposed_2]
+    plans = improve(log, navigation.current, candidates)
+    assert close(boxes(plans.at(1.01)), [FIRST])
+    assert close(boxes(plans.at(2.01)), [FIRST, SECOND])
+    for plan, stay in ((plans.at(1.01), 9.5), (plans.at(2.01), 5.5)):
+        truth = true_return(plan)
+        assert plan.outcomes["return"].contains(truth["collected reward"].estimate)
+        assert plan.outcomes["stay"].estimate == pytest.approx(stay, abs=0.1)
+        assert plan.gain.low > 0
+    for candidate, swaps in zip(candidates, ({("north", "east")}, {("east", "north"), ("south", "east")}), strict=True):
+        told = explain(log, navigation.current, candidate)
+        assert {(r.current, r.proposed) for r in told.regions} == swaps
+        assert {v.outcome: v.direction for v in told.verdicts} == {"return": "more", "stay": "less"}

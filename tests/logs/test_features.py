@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from polidiff import Log, Outcome
+from polidiff import Log, Outcome, improve
 from polidiff.evaluation.exact import exact_evaluator, outcome_tensor
 from polidiff.evaluation.logged.behaviour import estimate_behaviour
 from polidiff.evaluation.logged.candidates import learn_candidates
@@ -96,6 +96,14 @@ def test_candidates_learned_from_a_log_beat_the_logging_policy(walk, even):
     assert chosen[:, 1].mean() >= 0.75
 
 
+def test_without_candidates_improve_learns_one_from_the_rows_that_choose(walk, even):
+    plans = improve(measured(walk, even, 1500, 8), lambda states: np.zeros(len(states), dtype=int))
+    assert len(plans) > 1
+    assert plans.best.gain.low > 0
+    lazy, keen = np.tile([1.0, 0.0], (5, 1)), np.tile([0.0, 1.0], (5, 1))
+    assert plans.best.gain.high >= 0.5 * (truth(walk, keen)[0] - truth(walk, lazy)[0])
+
+
 def test_candidates_never_take_what_was_hardly_tried(walk):
     seldom = np.tile([0.999, 0.001], (5, 1))
     (plan,) = learn_candidates(simulated_log(walk, seldom, 300, seed=6))
@@ -125,7 +133,7 @@ def test_minari_and_d3rlpy_episodes_become_logs():
 
 
 def test_text_features_make_cells(walk, even):
-    frame = simulated_frame(walk, even, 300, rng=np.random.default_rng(0))
+    frame = simulated_frame(walk, even, 2000, rng=np.random.default_rng(0))
     named = frame.with_columns(place=pl.format("place {}", pl.col("state")), x=pl.lit(1.0))
     log = Log(named, state=["place", "x"], action="action", episode="episode", step="step", terminated="terminated",
               truncated="truncated", outcomes=OUTCOMES)  # fmt: skip

@@ -66,6 +66,17 @@ def estimate_behaviour(log: Log, *, seed: int = 0) -> Behaviour:
     return _from_features(log, fold, seed)
 
 
+def behaviour_policy(log: Log, *, seed: int = 0) -> Policy:
+    """The policy that wrote the log, without the folds that tell how well it is calibrated."""
+    rows = log.rows
+    if log.discrete:
+        return estimate_behaviour(log, seed=seed).policy
+    from polidiff.evaluation.logged.encode import fit_encoder
+
+    encode = fit_encoder(rows.states)
+    return ClassifierPolicy(_fit_classifier(encode(rows.states), rows.actions, seed), encode, log.n_actions)
+
+
 def _from_shares(states: IntArray, actions: IntArray, fold: IntArray, n_states: int, n_actions: int) -> Behaviour:
     visits = np.zeros((FOLDS, n_states, n_actions))
     np.add.at(visits, (fold, states, actions), 1.0)

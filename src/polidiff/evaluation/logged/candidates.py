@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from polidiff.evaluation.logged.behaviour import estimate_behaviour
+from polidiff.evaluation.logged.behaviour import behaviour_policy
 from polidiff.evaluation.logged.fitted_q import FittedQ, fitted_q_iteration
-from polidiff.evaluation.logged.footing import footing_of
-from polidiff.evaluation.logged.plan import MIN_SUPPORT, choose_and_judge, supported_world
+from polidiff.evaluation.logged.plan import MIN_SUPPORT, aim, choose_and_judge, supported_world
+from polidiff.evaluation.logged.rows import some_episodes
 from polidiff.evaluation.optimum import best_policy
 from polidiff.policies import Policy, TablePolicy, one_hot
 from polidiff.records.arrays import FloatArray, IntArray
@@ -18,6 +18,7 @@ from polidiff.records.arrays import FloatArray, IntArray
 if TYPE_CHECKING:
     from polidiff.worlds.log import Log
 
+SWEEPS = 10
 LEAST_CHANCE = 0.02  # of an action under the estimated logging policy, below which features do not support it
 
 
@@ -42,16 +43,16 @@ class GreedyWhereSupported:
         return one_hot(best.astype(np.int64), self.n_actions)
 
 
-def learn_candidates(log: Log, *, min_support: int = MIN_SUPPORT, sweeps: int = 15, seed: int = 0) -> list[Policy]:
+def learn_candidates(log: Log, *, min_support: int = MIN_SUPPORT, sweeps: int = SWEEPS, seed: int = 0) -> list[Policy]:
     """The best plan of the half that chooses, over supported pairs; by fitted-Q iteration where states are features."""
     if log.discrete:
         return [_best_supported(log, min_support)]
-    behaviour = estimate_behaviour(log, seed=seed)
-    outcome, sign = _aim(log)
-    offered = supported_actions(behaviour.row_probabilities)
-    choosing = (log.rows.episode % 2 == 0).astype(np.float64)  # the half that `choose_and_judge` lets choose
-    fitted = fitted_q_iteration(log, offered, sign=sign, outcome=outcome, sweeps=sweeps, weights=choosing, seed=seed)
-    return [GreedyWhereSupported(fitted, behaviour.policy, sign)]
+    behaviour = behaviour_policy(log, seed=seed)
+    outcome, sign = aim(log)
+    rows = some_episodes(log.rows, log.rows.episode % 2 == 0)  # the half that `choose_and_judge` lets choose
+    offered = supported_actions(behaviour.probabilities(rows.states))
+    fitted = fitted_q_iteration(log, rows, offered, sign=sign, outcome=outcome, sweeps=sweeps, seed=seed)
+    return [GreedyWhereSupported(fitted, behaviour, sign)]
 
 
 def supported_actions(chances: FloatArray) -> Any:
@@ -60,18 +61,8 @@ def supported_actions(chances: FloatArray) -> Any:
 
 
 def _best_supported(log: Log, min_support: int) -> Policy:
-    ground = footing_of(log)
-    half = choose_and_judge(log, footing=ground).choosing
+    half = choose_and_judge(log).choosing
     world = supported_world(log, footing=half, min_support=min_support)
     logged: IntArray = np.append(half.counts.edges.visits.argmax(axis=1), [0, 0])
     best = best_policy(world, start=logged)
     return TablePolicy(one_hot(best.actions[: log.n_states], log.n_actions))
-
-
-def _aim(log: Log) -> tuple[int, float]:
-    """Which outcome is improved, and in which direction."""
-    names = [outcome.name for outcome in log.outcomes]
-    total = log.return_outcome
-    if total is not None and total.name in names:
-        return names.index(total.name), 1.0
-    return 0, -1.0 if log.outcomes[0].prefer == "less" else 1.0

@@ -22,7 +22,8 @@ from polidiff.evaluation.logged.rows import outcomes_to_come
 from polidiff.parallel import run_tasks
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
 from polidiff.records.interval import Interval
-from polidiff.worlds.log_rows import CUT
+from polidiff.worlds.log_rows import LoggedRows
+from polidiff.worlds.shards.stretch import CUT
 
 if TYPE_CHECKING:
     from polidiff.worlds.log import Log
@@ -64,7 +65,8 @@ def fitted_q(
     """Values of a policy's decisions for one outcome; any regressor with fit(X, y, sample_weight) and predict."""
     encode = fit_encoder(_matrix(log.rows.states))
     chances = np.asarray(as_log_policy(log, policy).probabilities(log.rows.states), dtype=np.float64)
-    return _sweep(log, encode, outcome, lambda q: (chances * q).sum(axis=1), regressor, sweeps, weights, seed)
+    ahead = _Ahead(outcome, log.discount, log.n_actions, lambda q: (chances * q).sum(axis=1))
+    return _sweep(log.rows, encode, ahead, regressor, sweeps, weights, seed)
 
 
 def fitted_q_interval(
@@ -91,21 +93,22 @@ def fitted_q_interval(
 
 def fitted_q_iteration(
     log: Log,
+    rows: LoggedRows,
     supported: BoolArray,
     *,
     sign: float = 1.0,
     outcome: int = 0,
     sweeps: int = SWEEPS,
-    weights: FloatArray | None = None,
     seed: int = 0,
 ) -> FittedQ:
-    """Values of the best supported decisions: `supported` (n, A) says what each logged row's state offers."""
-    encode = fit_encoder(_matrix(log.rows.states))
+    """Values of the best supported decisions over rows of the log: `supported` (n, A) says what each state offers."""
+    encode = fit_encoder(_matrix(rows.states))
 
     def best(q: FloatArray) -> FloatArray:
         return np.asarray(sign * np.where(supported, sign * q, -np.inf).max(axis=1))
 
-    return _sweep(log, encode, outcome, best, default_regressor, sweeps, weights, seed)
+    ahead = _Ahead(outcome, log.discount, log.n_actions, best)
+    return _sweep(rows, encode, ahead, default_regressor, sweeps, None, seed)
 
 
 def _start_mean(
@@ -122,28 +125,37 @@ def _start_mean(
     return float(np.average((chances * fitted.values(_matrix(starts))).sum(axis=1), weights=episodes))
 
 
+@dataclass(frozen=True, eq=False)
+class _Ahead:
+    """Which outcome is summed, and what a state is worth given the values (n, A) of its actions."""
+
+    outcome: int
+    discount: float
+    n_actions: int
+    value: Callable[[FloatArray], FloatArray]
+
+
 def _sweep(
-    log: Log,
+    rows: LoggedRows,
     encode: Encoder,
-    outcome: int,
-    ahead: Callable[[FloatArray], FloatArray],
+    ahead: _Ahead,
     regressor: Callable[[int], Any],
     sweeps: int,
     weights: FloatArray | None,
     seed: int,
 ) -> FittedQ:
     """Regress on logged sums first, then sweep: close to the logging policy few sweeps are needed."""
-    rows, n_actions = log.rows, log.n_actions
+    n_actions, discount = ahead.n_actions, ahead.discount
     x = encode(_matrix(rows.states))
     usable = rows.follow != CUT
     inputs = _with_action(x, rows.actions, n_actions)[usable]
     weight = None if weights is None else weights[usable]
-    target = outcomes_to_come(rows, log.discount)[:, outcome]
+    target = outcomes_to_come(rows, discount)[:, ahead.outcome]
     fitted = regressor(seed).fit(inputs, target[usable], sample_weight=weight)
     follow, goes_on = rows.follow, rows.follow >= 0
     for _ in range(sweeps):
-        value = ahead(_all_actions(fitted, x, n_actions))
-        target = rows.gains[:, outcome] + log.discount * np.where(goes_on, value[np.where(goes_on, follow, 0)], 0.0)
+        value = ahead.value(_all_actions(fitted, x, n_actions))
+        target = rows.gains[:, ahead.outcome] + discount * np.where(goes_on, value[np.where(goes_on, follow, 0)], 0.0)
         fitted = regressor(seed).fit(inputs, target[usable], sample_weight=weight)
     return FittedQ(fitted, encode, n_actions)
 

@@ -38,13 +38,18 @@ class Footing:
         return self.average(policy)
 
 
-def footing_of(log: Log, policies: Sequence[Any] = (), regions: Sequence[Any] = (), *, seed: int = 0) -> Footing:
-    """A log counted over its states, or over cells fitted to policies and regions if its states are features."""
+def footing_of(
+    log: Log, policies: Sequence[Any] = (), regions: Sequence[Any] = (), *, seed: int = 0, blocks: int = HALVES
+) -> Footing:
+    """A log counted over its states, or over cells fitted to policies and regions if its states are features.
+
+    Two blocks of episodes are there since the log was read; more of them show over how many episodes a pair is spread.
+    """
     if not log.discrete:
         from polidiff.evaluation.logged.cells import cell_footing
 
         return cell_footing(log, policies, regions, seed=seed)
-    counts = count_log(log, blocks=HALVES)
+    counts = count_log(log, blocks=blocks)
     starts = log.starts.astype(np.int64)
     return Footing(counts, log.states, starts, log.start_counts, lambda p: state_table(log, p), lambda: log.rows.states)
 

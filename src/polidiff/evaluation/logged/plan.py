@@ -9,18 +9,19 @@ import numpy as np
 from scipy import sparse
 
 from polidiff.errors import InvalidOptionError
-from polidiff.evaluation.logged.counts import Edges
+from polidiff.evaluation.logged.counts import BLOCKS, Counts, Edges
 from polidiff.evaluation.logged.footing import Footing, footing_of
 from polidiff.evaluation.logged.model import build_model
 from polidiff.evaluation.logged.noise import spread
 from polidiff.evaluation.logged.target import split_target
-from polidiff.records.arrays import BoolArray, FloatArray
+from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.worlds.tabular import TabularMDP
 
 if TYPE_CHECKING:
     from polidiff.worlds.log import Log
 
 MIN_SUPPORT = 10  # times a pair must have been seen before a plan may use it
+MIN_GROUP = 10  # episodes in which it must have been seen: a plan names no smaller group of people
 END, UNKNOWN = "end", "unknown"
 
 
@@ -32,9 +33,18 @@ class Halves:
     judging: Footing
 
 
+def aim(log: Log) -> tuple[int, float]:
+    """Which outcome plans improve, and its sign: the return if the log tells it, else the first, as it is preferred."""
+    names = [outcome.name for outcome in log.outcomes]
+    total = log.return_outcome
+    if total is not None and total.name in names:
+        return names.index(total.name), 1.0
+    return 0, -1.0 if log.outcomes[0].prefer == "less" else 1.0
+
+
 def choose_and_judge(log: Log, policies: Any = (), *, footing: Footing | None = None, seed: int = 0) -> Halves:
     """A log split by episodes, so that a plan is not judged on the rows that chose it."""
-    ground = footing if footing is not None else footing_of(log, policies, seed=seed)
+    ground = footing if footing is not None else footing_of(log, policies, seed=seed, blocks=BLOCKS)
     even, odd = ground.counts.halves()
     return Halves(replace(ground, counts=even), replace(ground, counts=odd))
 
@@ -44,16 +54,30 @@ def supported_world(
 ) -> TabularMDP:
     """The estimated world, offering only pairs seen at least `min_support` times (or the state's most frequent pair).
 
+    A pair must also have been seen in ten blocks of episodes, whatever `min_support`: no plan names a change that
+    rests on fewer people.
+
     With `pessimism` z, each decision's reward is lowered by z standard errors of its estimated consequence, so that the
     best plan is the one with the best lower bound.
     """
     if min_support < 1:
         raise InvalidOptionError(f"min_support must be at least 1; got {min_support!r}")
-    ground = footing if footing is not None else footing_of(log)
+    ground = footing if footing is not None else footing_of(log, blocks=BLOCKS)
     edges = ground.counts.edges
     met = edges.state_visits > 0
-    allowed = (edges.visits >= min_support) | (edges.visits == edges.visits.max(axis=1, keepdims=True)) & met[:, None]
+    often = (edges.visits >= min_support) & (_groups(ground.counts) >= MIN_GROUP)
+    allowed = often | (edges.visits == edges.visits.max(axis=1, keepdims=True)) & met[:, None]
     return _as_world(log, ground, allowed, "closed", _penalty(log, edges, pessimism))
+
+
+def _groups(counts: Counts) -> IntArray:
+    """(S, A) blocks of episodes in which each pair was seen: at most as many as episodes, and all that counts keep."""
+    shape = counts.n_states, counts.n_actions
+    if counts.n_blocks < 2 * MIN_GROUP:
+        raise InvalidOptionError(f"plans need counts over at least {2 * MIN_GROUP} blocks; there are {counts.n_blocks}")
+    pair = np.ravel_multi_index((counts.state, counts.action), shape)
+    spread = np.unique(pair * counts.n_blocks + counts.block)
+    return np.asarray(np.bincount(spread // counts.n_blocks, minlength=shape[0] * shape[1]).reshape(shape))
 
 
 def estimated_world(log: Log, *, footing: Footing | None = None) -> TabularMDP:
@@ -80,10 +104,11 @@ def _as_world(
         columns = np.concatenate([edges.to[here], np.full(len(gone), unknown)])
         matrices.append(sparse.csr_array((data, (rows, columns)), shape=(size + 2, size + 2)))
     offered = np.vstack([allowed | ~met[:, None], np.ones((2, n_actions), dtype=np.bool_)])
-    gains = [_expected_gains(edges, k, n_actions) for k in range(ground.counts.n_outcomes)]
+    gains = [_expected_gains(edges, j, n_actions) for j in range(ground.counts.n_outcomes)]
+    k, sign = aim(log)
     return TabularMDP(
         matrices,
-        _pad(_rewards(log, gains) - penalty),
+        _pad(sign * gains[k] - penalty),
         np.append(edges.starts / edges.starts.sum(), [0.0, 0.0]),
         absorbing=[end, unknown],
         actions=log.actions,
@@ -103,16 +128,6 @@ def _expected_gains(edges: Edges, outcome: int, n_actions: int) -> FloatArray:
     return table
 
 
-def _rewards(log: Log, gains: list[FloatArray]) -> FloatArray:
-    """The return's gains if the log tells it, else those of its first outcome, counted as its preference says."""
-    names = [outcome.name for outcome in log.outcomes]
-    total = log.return_outcome
-    if total is not None and total.name in names:
-        return gains[names.index(total.name)]
-    sign = -1.0 if log.outcomes[0].prefer == "less" else 1.0
-    return sign * gains[0]
-
-
 def _outcomes(log: Log, gains: list[FloatArray]) -> dict[str, Any]:
     total = log.return_outcome
     told = []
@@ -128,8 +143,7 @@ def _penalty(log: Log, edges: Edges, pessimism: float) -> FloatArray:
     table = np.zeros(edges.visits.shape)
     if pessimism == 0.0:
         return table
-    names = [outcome.name for outcome in log.outcomes]
-    k = names.index(log.return_outcome.name) if log.return_outcome and log.return_outcome.name in names else 0
+    k, _ = aim(log)
     shares = edges.visits / np.maximum(edges.state_visits, 1)[:, None]
     model = build_model(edges, split_target(shares, None), discount=log.discount)
     values = model.values(k, 0.0)

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from polidiff.records.arrays import BoolArray, FloatArray
-from polidiff.worlds.log_rows import CUT, LoggedRows
+from polidiff.worlds.log_rows import LoggedRows
+from polidiff.worlds.shards.stretch import CUT
 
 
 def outcomes_to_come(rows: LoggedRows, discount: float = 1.0) -> FloatArray:
