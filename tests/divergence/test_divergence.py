@@ -7,6 +7,7 @@ import pytest
 
 from polidiff import Outcome, Simulator, TabularMDP
 from polidiff.divergence import DivergenceOptions, divergence_in_simulator, divergence_in_table
+from polidiff.divergence.apart import MOST_REPLAYED
 from polidiff.domains import chain, navigation
 from polidiff.policies import as_policy, one_hot
 
@@ -116,3 +117,36 @@ def test_weights_are_shares_and_rows_of_splits_do_not_judge():
     assert found.weight.sum() == pytest.approx(1)
     assert found.judged.sum() == pytest.approx(1)
     assert (found.judged >= 0).all()
+
+
+def test_playing_episodes_again_is_bounded_and_the_share_of_comparisons_is_told():
+    import gymnasium
+
+    class Long(gymnasium.Env):
+        """A counter that cannot be copied, only played again."""
+
+        action_space = gymnasium.spaces.Discrete(2)
+        observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (1,))
+        moves = 0
+
+        def __deepcopy__(self, memo):
+            raise TypeError("a handle to a device")
+
+        def reset(self, *, seed=None, options=None):
+            super().reset(seed=seed)
+            self.x = 0.0
+            return np.array([self.x]), {}
+
+        def step(self, action):
+            Long.moves += 1
+            self.x += 1.0 + action
+            return np.array([self.x]), 0.0, False, False, {}
+
+    policies = [as_policy(lambda rows, a=a: np.full(len(rows), a), n_actions=2) for a in (0, 1)]
+    found = divergence_in_simulator(
+        Simulator(Long, horizon=400), *policies, DivergenceOptions(starts=4, max_splits=0), seed=0
+    )
+    assert found.facts["restore mode"] == "replay"
+    assert 0 < found.facts["share of comparisons made"] < 0.5
+    assert found.diverging.all()
+    assert Long.moves < 2 * MOST_REPLAYED + 10_000  # the probe that prices splitting has the same limit
