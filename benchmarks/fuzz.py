@@ -32,18 +32,20 @@ def run(smoke: bool) -> dict[str, Any]:
     from tests.fuzz.doors import DOORS
 
     count = 20 if smoke else CASES
-    kept = _recorded() if os.environ.get("POLIDIFF_DOORS") else {}
-    again = (os.environ.get("POLIDIFF_DOORS") or ",".join(DOORS)).split(",")
-    doors = {name: _told(name, _alone(name, count)) if name in again else kept["doors"][name] for name in DOORS}
-    results: dict[str, Any] = {"settings": {"cases per door": count, "seed": SEED}, "doors": doors}
+    asked = os.environ.get("POLIDIFF_DOORS")
+    tried = {name: _told(name, _alone(name, count)) for name in (asked.split(",") if asked else DOORS)}
     python = os.environ.get("POLIDIFF_ATHERIS")
-    guided = _guided(python) if python and not smoke else kept.get("guided by coverage")
-    return results | ({"guided by coverage": guided} if guided else {})
+    guided = {"guided by coverage": _guided(python)} if python and not smoke else {}
+    kept = _recorded() if asked and not smoke else {"doors": {}}
+    doors = {name: (kept["doors"] | tried)[name] for name in DOORS if name in kept["doors"] or name in tried}
+    return {**kept, "settings": {"cases per door": count, "seed": SEED}, "doors": doors, **guided}
 
 
 def _recorded() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((ROOT / "benchmarks" / "results" / "fuzz.json").read_text(encoding="utf-8"))
-    return found
+    """What was found before."""
+    place = ROOT / "benchmarks" / "results" / "fuzz.json"
+    found: dict[str, Any] = json.loads(place.read_text(encoding="utf-8")) if place.exists() else {"doors": {}}
+    return {key: found[key] for key in ("doors", "guided by coverage") if key in found}
 
 
 def _told(name: str, found: dict[str, Any]) -> dict[str, Any]:

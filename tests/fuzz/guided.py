@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> None:
         search(arguments[1], count)
         return
     names = ("result files", "patches", "study files", "rule text", *(f"policy {e}" for e in (".npy", ".npz", ".csv")))
-    found = {name: _alone(name, count) for name in (*names, "policy .json", "CSV logs", "Parquet logs")}
+    found = {name: _alone(name, count) for name in (*names, "policy .json", "policy .onnx", "CSV logs", "Parquet logs")}
     print(json.dumps(found, ensure_ascii=False))
 
 
@@ -117,6 +117,7 @@ def _beginnings(name: str) -> list[bytes]:
         "policy .npz": [arrays.npz([("policy.npy", arrays.npy(np.array([0, 1])))])],
         "policy .csv": [b"state,action\n0,1\n1,0\n", b"0.5,0.5\n1,0\n"],
         "policy .json": [as_json(tree) for tree in arrays.STORED],
+        "policy .onnx": [arrays.ONNX],
         "patches": [as_json(tree) for tree in seeds.patches().values()],
         "result files": [as_json(tree) for tree in seeds.results().values()],
     }

@@ -132,9 +132,10 @@ def test_a_result_larger_than_the_limit_is_refused_before_it_is_read_whole(tmp_p
         load(path)
 
 
-def test_a_share_that_is_no_number_is_told_as_unknown():
+@pytest.mark.parametrize("share", ["inf", "nan", 1e308])
+def test_a_share_that_is_no_number_is_told_as_unknown(share):
     tree = seeds.results()["chain"]
-    regions = [{**tree["regions"][0], "precision": "inf"}, *tree["regions"][1:]]
+    regions = [{**tree["regions"][0], "precision": share}, *tree["regions"][1:]]
     assert "right in unknown" in str(from_dict({**tree, "regions": regions}))
 
 
@@ -190,7 +191,8 @@ POLICIES = {
     "complex numbers": (".npy", arrays.npy(np.array([1 + 2j])), "must hold numbers; got complex128"),
     "no number among actions": (".npy", arrays.npy(np.array([0.0, np.nan])), "entry 1 is nan"),
     "an endless action": (".npy", arrays.npy(np.array([1e300])), "must hold action indices; entry 0 is 1e+300"),
-    "an action without end": (".npy", arrays.npy(np.array([2**40])), "more than 134217728 entries"),
+    "an action without end": (".npy", arrays.npy(np.array([2**40])), "is too large (at most 134217728 entries"),
+    "an action that takes a gigabyte": (".npy", arrays.npy(np.array([2**26])), "65536 actions)"),
     "probabilities that overflow": (".npy", arrays.npy(np.array([[1e308, 1e308]])), "sums to inf"),
     "a header longer than its rows": (".csv", b"a,action\n0\n", "must have the 2 entries that its header names; got 1"),
     "an entry of 140,000 letters": (".csv", b"z" * 140_000, "field larger than field limit"),

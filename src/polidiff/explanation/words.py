@@ -47,7 +47,7 @@ def percent(share: float) -> str:
     >>> percent(0.5), percent(0.9999), percent(0.0001), percent(1.0)
     ('50 %', '>99 %', '<1 %', '100 %')
     """
-    if not math.isfinite(share):
+    if not math.isfinite(100 * share):
         return "unknown"
     if 0 < share < 0.005:
         return "<1 %"

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from polidiff.errors import InvalidPolicyError, MissingExtraError
+from polidiff.files import read_limited
 from polidiff.policies.answers import OUTPUTS, as_probabilities
 from polidiff.policies.observations import check_width, rows_of
 from polidiff.policies.protocol import top_actions
 from polidiff.records.arrays import AnyArray, FloatArray
 
+MOST_BYTES = 1_000_000_000  # of a model
 DTYPES = {
     "tensor(float)": np.float32,
     "tensor(double)": np.float64,
@@ -46,7 +48,8 @@ class OnnxPolicy:
     @classmethod
     def read(cls, path: Path, *, output: str | None = None, n_actions: int | None = None) -> OnnxPolicy:
         """The policy stored in a file."""
-        return cls(path.read_bytes(), output=output, n_actions=n_actions, name=path.name)
+        model = read_limited(path, MOST_BYTES, InvalidPolicyError)
+        return cls(model, output=output, n_actions=n_actions, name=path.name)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (self.model, self.output, self._n_actions, self._name)

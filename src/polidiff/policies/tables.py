@@ -12,6 +12,7 @@ from polidiff.policies.protocol import check_probabilities, one_hot
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray, read_only
 
 MOST_ENTRIES = 2**27  # of a table; a gigabyte
+MOST_ACTIONS = 2**16  # where only the largest index tells how many there are
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,10 +84,10 @@ def _checked_actions(array: AnyArray, n_actions: int | None) -> tuple[IntArray, 
             "Hint: pass probabilities as an (S, A) array"
         )
     count = n_actions if n_actions is not None else int(actions.max(initial=0)) + 1
-    if count * len(actions) > MOST_ENTRIES:
+    if count * len(actions) > MOST_ENTRIES or (n_actions is None and count > MOST_ACTIONS):
         raise InvalidPolicyError(
-            f"a table of {len(actions)} states and {count} actions has more than {MOST_ENTRIES} entries. Hint: action "
-            "indices count from 0 without gaps; large policies are functions, as_policy(function)"
+            f"a table of {len(actions)} states and {count} actions is too large (at most {MOST_ENTRIES} entries, "
+            f"{MOST_ACTIONS} actions). Hint: action indices count from 0 without gaps; a function is a policy too"
         )
     off = np.flatnonzero((actions < 0) | (actions >= count))
     if off.size:
