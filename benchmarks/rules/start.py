@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from os import environ
 from pathlib import Path
 from typing import Any
 
@@ -29,17 +30,24 @@ def measure(smoke: bool) -> dict[str, Any]:
     """Seconds by which the first fit of a process, imports included, exceeds the second; the first process apart."""
     if smoke:
         return {"first process": _extra(sys.executable)}
+    if ready := environ.get("POLIDIFF_FRESH"):  # interpreter of an environment that was made just before
+        return _in_environment(ready)
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         python = str(Path(folder) / "bin" / "python")
         subprocess.run([python, "-m", "pip", "install", "-q", str(ROOT)], check=True, stdout=subprocess.DEVNULL)
-        found = [_extra(python) for _ in range(PROCESSES)]
+        return _in_environment(python)
+
+
+def _in_environment(python: str) -> dict[str, Any]:
+    found = [_extra(python) for _ in range(PROCESSES)]
     return {"first process": found[0], "later processes": found[1:], "unit": "seconds, on the wall and of the CPU"}
 
 
 def _extra(python: str) -> dict[str, float]:
+    installed = {name: value for name, value in environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
-        [python, "-c", FITS], check=True, stdout=subprocess.PIPE, text=True, cwd=tempfile.gettempdir()
+        [python, "-c", FITS], check=True, stdout=subprocess.PIPE, text=True, cwd=tempfile.gettempdir(), env=installed
     )
     first, second = json.loads(done.stdout)
     return {"wall": first[0] - second[0], "cpu": first[1] - second[1]}
