@@ -26,7 +26,7 @@ def sweep(problem: FrontierProblem, seconds: float) -> dict[str, Any]:
         answer = solve(mixed_program(problem, most, budget=budget), limits=Limits(time=left, tolerance=1e-9))
         found = rounded(problem, answer, budget, None)
         if answer.status != "optimal" or found.choice is None:
-            why = "time" if answer.status != "optimal" else "its policy breaks the budget"
+            why = f"the solver says {answer.status}" if answer.status != "optimal" else "its policy breaks the budget"
             break
         if points and points[-1][1] <= found.returns + 1e-9:
             points.pop()
@@ -115,6 +115,6 @@ def _mdptoolbox(problem: FrontierProblem, rows: Any, discount: float) -> float:
     actions = problem.n_pairs // problem.n_states
     rewards = np.append(problem.reward, np.zeros(actions)).reshape(-1, actions)
     moves = [rows[a::actions] for a in range(actions)]
-    process = PolicyIterationModified(moves, rewards, discount, epsilon=1e-6, skip_check=True)
+    process = PolicyIterationModified(moves, rewards, discount, epsilon=1e-6, max_iter=10_000, skip_check=True)
     process.run()
     return float(problem.initial @ np.asarray(process.V)[:-1])

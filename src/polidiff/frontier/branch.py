@@ -32,7 +32,8 @@ from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
 MOST_OPEN = 100_000  # open nodes beyond which the deepest come first
 LAYER = 8  # states branched on before sure visits are looked at again, or an eighth of all
-ROUNDS, SETTLED = 50, 1e-3  # steps of an episode over which sure visits are added up, and the growth that ends it
+SOLVED_UP_TO = 45  # states up to which sure visits are solved for
+ROUNDS, SETTLED = 50, 1e-2  # steps of an episode over which sure visits are added up, and the growth that ends it
 DEEP = 1e300  # rank of nodes that go by depth: before all that go by gain, the last pushed first
 
 
@@ -222,10 +223,15 @@ def sure_visits(problem: FrontierProblem, choices: IntArray, fixed: BoolArray, v
 
     .. math:: x \leftarrow p_0 + \sum_{s \text{ fixed}} x(s)\, P_{s,\pi(s)}
 
-    Every round is a lower bound, because the map is monotone; so the sum is cut where it hardly grows.
+    Small tables are solved. Every round is a lower bound, because the map is monotone; so on others the sum is cut
+    where it hardly grows.
     """
     if not fixed.any():
         return visits
+    if problem.n_states <= SOLVED_UP_TO:
+        system = np.eye(problem.n_states) - (problem.dense[choices] * fixed[:, :, None]).transpose(0, 2, 1)
+        start = np.broadcast_to(problem.initial[:, None], (*choices.shape, 1))
+        return np.asarray(np.linalg.solve(system, start)[:, :, 0])
     rows = np.arange(len(choices))[:, None]
     for _ in range(ROUNDS):
         taken = np.zeros((len(choices), problem.n_pairs))

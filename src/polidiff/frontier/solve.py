@@ -132,7 +132,7 @@ def _search(
     Without a time limit the groups are the same for any number of workers, and so is the answer. Under one there is a
     group per worker, each with every so many-th edge, so that all start at once and end in time.
     """
-    groups = PARTS if problem.n_states >= 40 else 1
+    groups = PARTS if problem.n_states >= 60 else 1
     groups = min(len(roots), groups if clock.seconds is None else _workers())
     most = effort.most(problem.n_states) // groups
     if groups == 1:
