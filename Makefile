@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-slow test-adapters check bench bench-smoke clean
+.PHONY: demo test test-slow test-adapters test-cluster check bench bench-smoke clean
 
 $(VENV)/pip.stamp:
 	$(PYTHON) -m venv $(VENV)
@@ -63,6 +63,16 @@ test-adapter-%: .venv-%/adapters.stamp
 	  tests/worlds/test_gymnasium_stepper.py tests/worlds/test_gymnasium_vector.py
 
 test-adapters: $(ADAPTERS:%=test-adapter-%)  ## every model library for real, each in an environment of its own
+
+.venv-cluster/cluster.stamp: pyproject.toml
+	$(PYTHON) -m venv .venv-cluster
+	.venv-cluster/bin/python -m pip install -q --upgrade pip
+	.venv-cluster/bin/python -m pip install -q -e '.[ray,dask,pandas,gym]' pytest hypothesis
+	@touch $@
+
+test-cluster: .venv-cluster/cluster.stamp  ## the same bytes on processes, Dask and Ray, also after workers and nodes are lost
+	.venv-cluster/bin/python -m pytest -m cluster tests/cluster
+	.venv-cluster/bin/python -m pytest tests/worlds/test_shards.py -k fsspec
 
 check: $(VENV)/check.stamp $(VENV)/test.stamp  ## style, types, direction of imports
 	$(BIN)/ruff check src tests benchmarks examples

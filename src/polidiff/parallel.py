@@ -38,9 +38,7 @@ def run_tasks(function: Callable[..., T], tasks: Sequence[tuple[Any, ...]], *, w
 
 def stream_tasks(function: Callable[..., T], tasks: Sequence[tuple[Any, ...]]) -> Iterator[T]:
     """The same, one after the other, for answers that are too large to be kept together."""
-    from joblib import effective_n_jobs
-
-    if len(tasks) < 2 or effective_n_jobs() == 1:
+    if len(tasks) < 2 or _alone():
         for task in tasks:
             yield _single_threaded(function, task)
         return
@@ -59,6 +57,14 @@ def stream_tasks(function: Callable[..., T], tasks: Sequence[tuple[Any, ...]]) -
                     f"workers failed {PATIENCE} times in a row at task {done + 1} of {len(tasks)}: {fault}. Hint: give "
                     "workers more memory or take fewer of them; what is sent to them must survive pickling"
                 ) from fault
+
+
+def _alone() -> bool:
+    """Whether one process here is to do it all; a cluster with a single worker is still a cluster."""
+    from joblib.parallel import effective_n_jobs, get_active_backend
+
+    here = type(get_active_backend()[0]).__module__ == "joblib._parallel_backends"
+    return here and effective_n_jobs() == 1
 
 
 class EngineFaultError(Exception):

@@ -310,3 +310,26 @@ def test_outcomes_that_are_numbers_are_summed_per_decision(tmp_path, small):
     counts = count_log(log, blocks=2)
     np.testing.assert_array_equal(counts.sums[:, 1], 2 * counts.count)
     np.testing.assert_array_equal(counts.squares[:, 1], 4 * counts.count)
+
+
+def test_rows_that_would_not_fit_into_memory_are_refused_before_they_are_read(monkeypatch):
+    log = Log(episodes(), **NAMES)
+    monkeypatch.setattr("polidiff.worlds.log.free_memory", lambda: 1000.0)
+    with pytest.raises(
+        InvalidLogError, match=r"all 36 rows as arrays need about 3\.46e-06 GB; 1e-06 GB are free"
+    ) as caught:
+        _ = log.rows
+    assert "\n" not in str(caught.value)
+    monkeypatch.setattr("polidiff.worlds.log.free_memory", lambda: None)
+    assert len(log.rows.actions) == 36
+
+
+def test_who_wrote_a_log_of_discrete_states_is_told_without_its_rows(monkeypatch):
+    from polidiff.evaluation.logged.behaviour import estimate_behaviour
+    from polidiff.evaluation.logged.footing import logged_policy
+
+    log = Log(episodes(), **NAMES)
+    expected = estimate_behaviour(log).policy.probabilities(np.arange(5))
+    fresh = Log(episodes(), **NAMES)
+    monkeypatch.setattr("polidiff.worlds.log.free_memory", lambda: 0.0)
+    np.testing.assert_array_equal(logged_policy(fresh).probabilities(np.arange(5)), expected)

@@ -149,9 +149,9 @@ def policy_named(name: str, study: Study, world: Any, *, trust: bool = False) ->
     if name == "log":
         if world.kind != "log":
             raise InvalidStudyError("the policy 'log' is estimated from [world.log]; this study has another world")
-        from polidiff.evaluation.logged.behaviour import estimate_behaviour
+        from polidiff.evaluation.logged.footing import logged_policy
 
-        return estimate_behaviour(world, seed=study.section("options").get("seed", 0)).policy
+        return logged_policy(world, seed=study.section("options").get("seed", 0))
     n_states = world.n_states if world.kind == "table" else None
     shape: dict[str, Any] = {"n_actions": len(world.actions), "n_states": n_states, "greedy": greedy}
     if _names_code(name):

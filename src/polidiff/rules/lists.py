@@ -60,7 +60,7 @@ def shorten(
     ((), (0,), (0, 1))
     """
     kept = list(range(len(cover)))
-    right = np.r_[[np.where(truth == label, weight, 0.0) for label in told], [np.where(truth == default, weight, 0.0)]]
+    right = np.array([np.where(truth == label, weight, 0.0) for label in (*told, default)])
     path = [tuple(kept)]
     while kept:
         cost = _losses(cover[kept], right[[*kept, -1]])

@@ -17,7 +17,7 @@ from polidiff.records.outcome import Outcome, check_outcomes
 from polidiff.worlds.log_check import DataCheck, check_ranges, checked, declared_ranges
 from polidiff.worlds.log_columns import Columns, check_columns
 from polidiff.worlds.log_labels import Labels, find_labels, named_actions
-from polidiff.worlds.log_rows import LoggedRows, feature_matrix, read_rows
+from polidiff.worlds.log_rows import LoggedRows, check_room, feature_matrix, free_memory, read_rows
 from polidiff.worlds.log_source import LogSource, collect
 from polidiff.worlds.outcomes import with_return
 from polidiff.worlds.shards.stretch import Stretch
@@ -162,7 +162,8 @@ class Log:
 
     @cached_property
     def rows(self) -> LoggedRows:
-        """All rows as arrays."""
+        """All rows as arrays; an error before they are read if they would not fit into memory."""
+        check_room(self.check.rows, self.columns, free_memory())
         return read_rows(self.frame, self.columns, self.action_labels, self.state_labels, temporal=self.temporal)
 
     @property

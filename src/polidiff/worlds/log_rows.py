@@ -7,10 +7,12 @@ by nothing that was recorded: the record was cut, or steps are missing. A cut is
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 
+from polidiff.errors import InvalidLogError
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.worlds.log_columns import Columns
 from polidiff.worlds.log_labels import Labels
@@ -88,6 +90,25 @@ def read_rows(
     values = frame["x0"].to_numpy() if states is not None else feature_matrix(frame, len(columns.state))
     chance = frame["chance"].to_numpy() if extra else None
     return LoggedRows(values, frame["action"].to_numpy(), episode, follow, gains, chance)
+
+
+def check_room(rows: int, columns: Columns, free: float | None) -> None:
+    """An error if all rows as arrays would not fit into memory, told before anything is read."""
+    need = 16.0 * rows * (len(columns.state) + len(columns.gains) + 4)  # once as read, once as arrays
+    if free is not None and need > free:
+        raise InvalidLogError(
+            f"all {rows} rows as arrays need about {need / 1e9:.3g} GB; {free / 1e9:.3g} GB are free. Hint: discrete "
+            "states (state='column') are counted without holding the rows; for features take some of the files"
+        )
+
+
+def free_memory() -> float | None:
+    """Bytes that can still be had; None where nobody says."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        return next(1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration, ValueError, IndexError):
+        return None
 
 
 def feature_matrix(frame: pl.DataFrame, count: int) -> AnyArray:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from polidiff.errors import InvalidPolicyError
-from polidiff.evaluation.logged.behaviour import logged_shares
+from polidiff.evaluation.logged.behaviour import estimate_behaviour, logged_shares
 from polidiff.evaluation.logged.counts import HALVES, Counts, count_log
-from polidiff.policies import as_policy
+from polidiff.policies import Policy, TablePolicy, as_policy
 from polidiff.records.arrays import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -52,6 +52,16 @@ def footing_of(
     counts = count_log(log, blocks=blocks)
     starts = log.starts.astype(np.int64)
     return Footing(counts, log.states, starts, log.start_counts, lambda p: state_table(log, p), lambda: log.rows.states)
+
+
+def logged_policy(log: Log, *, seed: int = 0) -> Policy:
+    """The policy that wrote the log: from the counts where states are discrete, so that no row is held in memory."""
+    if not log.discrete:
+        return estimate_behaviour(log, seed=seed).policy
+    counts = count_log(log, blocks=HALVES)
+    visits = np.zeros((counts.n_states, counts.n_actions))
+    np.add.at(visits, (counts.state, counts.action), counts.count)
+    return TablePolicy(logged_shares(visits))
 
 
 def state_table(log: Log, policy: Any) -> FloatArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -53,17 +54,44 @@ def stretch_of(shard: Shard, reading: Reading, skip_bad: bool, gap: Gap | None =
         return replace(joiner.result(), skipped=(note,), broken=True)
     notes: list[str] = []
     used: list[tuple[str, int, int]] = []
-    for piece in pieces(shard, reading, skip_bad=skip_bad):
-        if piece.frame is None:
-            notes.append(piece.note)
-            gap = Gap()
-            continue
-        frame, gap = _after(piece.frame, gap, reading.columns.episode)
-        if frame.height:
-            joiner.add(tally(frame, reading))
-            used.append((piece.file, piece.first + piece.frame.height - frame.height, frame.height))
+    for read in _ahead(_tallied(shard, reading, skip_bad, gap)):
+        gap = read.gap
+        notes += [read.note] if read.note else []
+        if read.stretch is not None and read.stretch.rows:
+            joiner.add(read.stretch)
+            used.append(read.place)
     lost = None if gap is None else gap.episode
     return replace(joiner.result(), skipped=tuple(notes), pieces=tuple(used), broken=gap is not None, lost=lost)
+
+
+@dataclass(frozen=True, eq=False)
+class _Read:
+    """A piece of a shard, tallied."""
+
+    stretch: Stretch | None
+    gap: Gap | None
+    place: tuple[str, int, int] = ("", 0, 0)
+    note: str = ""
+
+
+def _tallied(shard: Shard, reading: Reading, skip_bad: bool, gap: Gap | None) -> Iterator[_Read]:
+    for piece in pieces(shard, reading, skip_bad=skip_bad):
+        if piece.frame is None:
+            gap = Gap()
+            yield _Read(None, gap, note=piece.note)
+            continue
+        frame, gap = _after(piece.frame, gap, reading.columns.episode)
+        place = (piece.file, piece.first + piece.frame.height - frame.height, frame.height)
+        yield _Read(tally(frame, reading), gap, place)
+
+
+def _ahead(items: Iterator[_Read]) -> Iterator[_Read]:
+    """The items, each made in a second thread while the one before is used."""
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(next, items, None)
+        while (item := waiting.result()) is not None:
+            waiting = pool.submit(next, items, None)
+            yield item
 
 
 def _after(frame: pl.DataFrame, gap: Gap | None, name: str | None) -> tuple[pl.DataFrame, Gap | None]:

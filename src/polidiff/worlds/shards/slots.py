@@ -62,14 +62,15 @@ class TableSlots:
 
     def of(self, keys: AnyArray) -> AnyArray:
         """Numbers of the keys."""
-        number = self._number[keys]
+        number = self._number.take(keys, mode="wrap")  # keys lie inside; not to check that is faster
         new = number == 0
         if new.any():
             fresh = _distinct(keys[new])
             self._number[fresh] = np.arange(self.size + 1, self.size + 1 + len(fresh), dtype=np.int32)
             self.size += len(fresh)
-            number = self._number[keys]
-        return number - 1
+            number = self._number.take(keys, mode="wrap")
+        number -= 1
+        return number
 
     def in_order(self) -> tuple[AnyArray, AnyArray]:
         """The keys that were met."""

@@ -1,0 +1,69 @@
+"""Strong scaling: the same roll-outs in one process and in two, on a simulator whose every step takes a millisecond."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+STEP_SECONDS = 0.001
+
+
+class SlowWalk:
+    """A Gymnasium environment that spins for a millisecond and ends after `length` steps."""
+
+    metadata: dict[str, Any] = {}  # noqa: RUF012
+    render_mode = None
+    spec = None
+
+    def __init__(self, length: int = 50) -> None:
+        from gymnasium import spaces
+
+        self.length, self.time = length, 0
+        self.observation_space = spaces.Box(0.0, 1.0, (1,), np.float64)
+        self.action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        """Back to the start."""
+        self.time = 0
+        return np.zeros(1), {}
+
+    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """One millisecond of work."""
+        end = time.perf_counter() + STEP_SECONDS
+        while time.perf_counter() < end:
+            pass
+        self.time += 1
+        return np.array([self.time / self.length]), float(action), self.time >= self.length, False, {}
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+def strong_scaling(episodes: int, length: int) -> dict[str, Any]:
+    """Seconds of the same episodes, alone and with two workers that have started."""
+    import joblib
+
+    from polidiff import Simulator, as_policy
+    from polidiff.worlds.rollouts import roll_out
+
+    world = Simulator(lambda: SlowWalk(length), horizon=length)
+    policy = as_policy(lambda states: np.ones(len(states), dtype=int), n_actions=2)
+    seconds = {}
+    totals = {}
+    for workers in (1, 2):
+        with joblib.parallel_config(backend="loky", n_jobs=workers):
+            roll_out(world, policy, episodes=2 * world.chunk if workers > 1 else 2, seed=(1,), horizon=1)
+            begin = time.perf_counter()
+            totals[workers] = roll_out(world, policy, episodes=episodes, seed=(0,)).totals.tobytes()
+            seconds[workers] = time.perf_counter() - begin
+    return {
+        "episodes": episodes,
+        "decisions": episodes * length,
+        "step": "1 ms, spinning",
+        "tasks": -(-episodes // world.chunk),
+        "seconds": {str(workers): round(value, 2) for workers, value in seconds.items()},
+        "speed-up": round(seconds[1] / seconds[2], 2),
+        "same bytes": totals[1] == totals[2],
+    }
