@@ -48,3 +48,18 @@ def test_intervals_hold_where_the_proposed_action_was_hardly_ever_tried(walk, ke
     assert unsupported > 0.2
     assert hit >= 0.93
     assert difference >= 0.93
+
+
+def test_drawn_counts_are_those_of_episodes(walk, even):
+    from benchmarks.logs.sampling import CountSampler
+    from benchmarks.logs.tasks import Task
+
+    counts = CountSampler(Task("walk", walk, even, even)).counts(200_000, np.random.default_rng(0))
+    seen = np.zeros((5, 2))
+    np.add.at(seen, (counts.state, counts.action), counts.count)
+    expected = exact_evaluator(walk, even).visits()[:, None] * even
+    np.testing.assert_allclose(seen[:4] / 200_000, expected[:4], atol=0.01)
+    assert counts.starts.sum() == 200_000
+    played = simulated_rows(walk, even, 20_000, rng=np.random.default_rng(1))
+    paid = counts.sums[:, 0].sum() / 200_000, played.gains[:, 0].sum() / 20_000
+    assert paid[0] == pytest.approx(paid[1], abs=0.015)

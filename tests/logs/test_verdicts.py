@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from polidiff import Log
+from polidiff import Log, explain
 from polidiff.errors import InvalidOptionError, InvalidPolicyError
 from polidiff.evaluation.exact import exact_evaluator, outcome_tensor
 from polidiff.evaluation.logged.behaviour import estimate_behaviour, wrote_the_log
@@ -84,8 +84,8 @@ def test_groups_are_judged_apart_and_the_family_widens(walk_log, even, keen):
     assert found.verdicts[0][0].difference.width > alone.difference.width
     with pytest.raises(InvalidOptionError, match="one entry per logged start"):
         compare_log(walk_log, even, keen, [np.ones(7, dtype=bool)])
-    with pytest.raises(InvalidOptionError, match="level must lie between 0 and 1"):
-        compare_log(walk_log, even, keen, level=95)
+    with pytest.raises(InvalidOptionError, match="level must be between 0 and 1"):
+        explain(walk_log, even, keen, level=95)
 
 
 def test_borrowing_is_never_wider_than_the_careful_interval(walk, even):

@@ -14,6 +14,8 @@ What the public functions call for ``world.kind == "log"``:
     The model to plan in: only pairs seen often enough are allowed.
 ``choose_and_judge(log)``, ``learn_candidates(log)``
     For `improve`: a half of the log that chooses and a half that judges; candidates where none are given.
+``tied_edit(...)``, ``tied_value(...)``
+    For `improve` over feature rows: all cells of a region change together.
 ``cross_check(log, policy) -> CrossCheck``
     IS, PDIS, WIS, DR and WDR beside the model, and a warning where they disagree beyond their intervals.
 ``estimate_behaviour(log) -> Behaviour``

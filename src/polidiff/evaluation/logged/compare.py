@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from polidiff.errors import InvalidOptionError
 from polidiff.evaluation.logged.behaviour import wrote_the_log
 from polidiff.evaluation.logged.borrow import borrowed_difference, judge_borrowing
 from polidiff.evaluation.logged.careful import Judged, difference_bounds, judge, value_bounds
@@ -16,8 +15,9 @@ from polidiff.evaluation.logged.footing import LOG, Footing, footing_of
 from polidiff.evaluation.logged.notes import why_unknown
 from polidiff.evaluation.logged.starts import group_starts
 from polidiff.evaluation.logged.target import Target, same_rows, split_target
+from polidiff.evaluation.verdicts import direction_of, verdict
 from polidiff.records.arrays import FloatArray
-from polidiff.records.explanation import Verdict, VerdictDirection
+from polidiff.records.explanation import Verdict
 from polidiff.records.interval import Interval
 from polidiff.records.outcome import Outcome
 
@@ -66,7 +66,6 @@ def compare_log(
     logged_by : policy, "auto" or None
         Who wrote the log. "auto": the current policy, if the logged actions look like it. None: not known.
     """
-    check_level(level)
     ground = footing if footing is not None else footing_of(log, (current, proposed), seed=seed)
     new, old, by_current, warnings = targets(ground, current, proposed, logged_by, np.random.default_rng(seed))
     edges, ranges = ground.counts.edges, [outcome.range for outcome in log.outcomes]
@@ -120,25 +119,6 @@ def targets(
     return split[0], split[1], by_current, warnings
 
 
-def direction(low: float, high: float, margin: float) -> VerdictDirection:
-    """More or less where 0 is excluded, same within the margin, else unknown.
-
-    >>> direction(0.2, 0.9, margin=0.1), direction(-0.05, 0.02, margin=0.1), direction(-1.0, 2.0, margin=0.1)
-    ('more', 'same', 'unknown')
-    """
-    if -margin <= low and high <= margin:
-        return "same"
-    if low > 0:
-        return "more"
-    return "less" if high < 0 else "unknown"
-
-
-def check_level(level: float) -> None:
-    """An error unless 0 < level < 1."""
-    if not 0 < level < 1:
-        raise InvalidOptionError(f"level must lie between 0 and 1; got {level!r}. Hint: 0.95")
-
-
 def _told(
     log: Log,
     ground: Footing,
@@ -172,18 +152,15 @@ def _verdict(
     level: float,
 ) -> Verdict:
     difference = as_interval(joint, group, level)
-    said = direction(difference.low, difference.high, outcome.margin)
-    note = why_unknown(log, ground.names, pair, group, outcome) if said == "unknown" else None
-    return Verdict(
-        outcome=outcome.name,
-        direction=said,
-        difference=difference,
-        pointwise=as_interval(alone, group, level),
-        valence=outcome.valence(said),
+    unknown = direction_of(difference, outcome.margin) == "unknown"
+    return verdict(
+        outcome,
+        difference,
+        as_interval(alone, group, level),
         current=as_interval(values[1], group, level),
         proposed=as_interval(values[0], group, level),
         unsupported=float(pair[0].unsupported[group]),
-        note=note,
+        note=why_unknown(log, ground.names, pair, group, outcome) if unknown else None,
     )
 
 

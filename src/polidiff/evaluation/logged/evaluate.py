@@ -10,7 +10,7 @@ from polidiff.evaluation.logged.behaviour import wrote_the_log
 from polidiff.evaluation.logged.bootstrap import RESAMPLES, bootstrap_values
 from polidiff.evaluation.logged.borrow import borrowed_values, judge_borrowing
 from polidiff.evaluation.logged.careful import Judged, judge, value_bounds
-from polidiff.evaluation.logged.compare import AUTO, as_interval, check_level
+from polidiff.evaluation.logged.compare import AUTO, as_interval
 from polidiff.evaluation.logged.counts import BLOCKS, count_log
 from polidiff.evaluation.logged.cross_check import cross_check
 from polidiff.evaluation.logged.footing import LOG, Footing, footing_of
@@ -46,7 +46,6 @@ def evaluate_log(
     checks : bool
         Also give the weighted estimates, the effective sample size and the bootstrap, in ``details``.
     """
-    check_level(level)
     ground = footing if footing is not None else footing_of(log, (policy,), seed=seed)
     target = single_target(ground, policy, logged_by, np.random.default_rng(seed))
     edges, ranges = ground.counts.edges, [outcome.range for outcome in log.outcomes]
