@@ -5,24 +5,19 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import gymnasium
 import numpy as np
 
 STEP_SECONDS = 0.001
 
 
-class SlowWalk:
-    """A Gymnasium environment that spins for a millisecond and ends after `length` steps."""
-
-    metadata: dict[str, Any] = {}  # noqa: RUF012
-    render_mode = None
-    spec = None
+class SlowWalk(gymnasium.Env[Any, Any]):
+    """An environment that spins for a millisecond and ends after `length` steps."""
 
     def __init__(self, length: int = 50) -> None:
-        from gymnasium import spaces
-
         self.length, self.time = length, 0
-        self.observation_space = spaces.Box(0.0, 1.0, (1,), np.float64)
-        self.action_space = spaces.Discrete(2)
+        self.observation_space = gymnasium.spaces.Box(0.0, 1.0, (1,), np.float64)
+        self.action_space = gymnasium.spaces.Discrete(2)
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         """Back to the start."""
@@ -36,9 +31,6 @@ class SlowWalk:
             pass
         self.time += 1
         return np.array([self.time / self.length]), float(action), self.time >= self.length, False, {}
-
-    def close(self) -> None:
-        """Nothing to close."""
 
 
 def strong_scaling(episodes: int, length: int) -> dict[str, Any]:

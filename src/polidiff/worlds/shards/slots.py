@@ -68,7 +68,7 @@ class TableSlots:
             fresh = _distinct(keys[new])
             self._number[fresh] = np.arange(self.size + 1, self.size + 1 + len(fresh), dtype=np.int32)
             self.size += len(fresh)
-            number = self._number.take(keys, mode="wrap")
+            number[new] = self._number[keys[new]]
         number -= 1
         return number
 
