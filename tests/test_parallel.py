@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
 import joblib
 import numpy as np
 import pytest
 
 from polidiff import as_policy
 from polidiff.domains import navigation
-from polidiff.parallel import run_tasks
+from polidiff.errors import InvalidOptionError, WorkersLostError
+from polidiff.parallel import on_engine, run_tasks, stream_tasks
 from polidiff.progress import listening
 from polidiff.worlds.rollouts import roll_out
 
@@ -54,3 +58,60 @@ def test_progress_is_told_after_every_task_and_only_to_who_listens():
 def test_an_error_in_a_task_reaches_the_caller():
     with pytest.raises(ValueError, match="negative"):
         run_tasks(drawn, [(0, 1), (0, -1)], what="draws")
+
+
+def dies_once(flag: str, number: int) -> int:
+    """The third task kills its worker, unless one was killed before."""
+    if number == 2:
+        try:
+            os.close(os.open(flag, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return number
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def process(number: int) -> int:
+    return os.getpid()
+
+
+def dies(number: int) -> int:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def test_a_killed_worker_costs_time_only(tmp_path):
+    flag = tmp_path / "killed"
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        assert run_tasks(dies_once, [(str(flag), k) for k in range(6)], what="tasks") == list(range(6))
+    assert flag.exists()
+
+
+def test_workers_that_die_again_and_again_are_given_up_in_one_line():
+    with (
+        joblib.parallel_config(backend="loky", n_jobs=2),
+        pytest.raises(WorkersLostError, match=r"failed 3 times in a row at task 1 of 4: .*Hint") as caught,
+    ):
+        run_tasks(dies, [(k,) for k in range(4)], what="tasks")
+    assert "\n" not in str(caught.value)
+
+
+def test_answers_can_be_taken_one_by_one_and_left():
+    taken = stream_tasks(drawn, TASKS)
+    assert next(taken) == drawn(*TASKS[0])
+    taken.close()
+
+
+def test_an_engine_is_chosen_by_name_and_processes_are_the_default():
+    pid = os.getpid()
+    with on_engine():
+        assert run_tasks(process, [(0,), (1,)], what="tasks") == [pid, pid]
+    with on_engine(workers=2):
+        assert pid not in run_tasks(process, [(0,), (1,)], what="tasks")
+    for options, message in (
+        ({"engine": "mpi"}, "one of loky, threading, dask, ray"),
+        ({"workers": 0}, "at least 1"),
+        ({"workers": 2, "address": "host:1"}, "belongs to dask or ray"),
+    ):
+        with pytest.raises(InvalidOptionError, match=message), on_engine(**options):
+            pass

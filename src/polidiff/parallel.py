@@ -61,10 +61,11 @@ def stream_tasks(function: Callable[..., T], tasks: Sequence[tuple[Any, ...]]) -
 
 def _alone() -> bool:
     """Whether one process here is to do it all; a cluster with a single worker is still a cluster."""
-    from joblib.parallel import effective_n_jobs, get_active_backend
+    from joblib.parallel import get_active_backend
 
-    here = type(get_active_backend()[0]).__module__ == "joblib._parallel_backends"
-    return here and effective_n_jobs() == 1
+    backend, workers = get_active_backend()
+    here = type(backend).__module__ == "joblib._parallel_backends"
+    return here and backend.effective_n_jobs(1 if workers is None else workers) == 1
 
 
 class EngineFaultError(Exception):
@@ -102,9 +103,10 @@ def _answers(function: Callable[..., T], tasks: Sequence[tuple[Any, ...]]) -> It
 
 def _in_waves(calls: list[Any]) -> Iterator[Answer[Any]]:
     """Answers from an engine that gives none before all are there (Ray): some tasks at a time, on the nodes it has."""
-    from joblib import Parallel, effective_n_jobs
+    from joblib.parallel import Parallel, get_active_backend
 
-    workers = max(1, min(effective_n_jobs(), effective_n_jobs(-1)))
+    backend, asked = get_active_backend()
+    workers = max(1, min(backend.effective_n_jobs(-1 if asked is None else asked), backend.effective_n_jobs(-1)))
     with Parallel(n_jobs=workers) as pool:
         for first in range(0, len(calls), WAVE * workers):
             yield from pool(calls[first : first + WAVE * workers])
