@@ -27,14 +27,14 @@ from polidiff.worlds.log_simulated import simulated_rows
 
 STARTS = [0, 1, 3, 5, 7]
 OUTCOMES = 10
-RESAMPLES = 300
+RESAMPLES = 200
 ALPHA = 0.05
 RULES = ("one by one", "Bonferroni", "max-T", "calibrated max-T")
 
 
 def run(smoke: bool, *, seed: int) -> list[dict[str, Any]]:
     """Two log sizes."""
-    return [noise_family(n, 3 if smoke else 200, seed=seed) for n in (200, 1000)]
+    return [noise_family(n, 3 if smoke else 100, seed=seed) for n in (200, 1000)]
 
 
 def noise_family(episodes: int, repetitions: int, *, seed: int) -> dict[str, Any]:

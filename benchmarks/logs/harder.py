@@ -19,7 +19,7 @@ from polidiff.worlds.log_simulated import simulated_rows
 
 def run(smoke: bool, *, seed: int) -> dict[str, Any]:
     """All three."""
-    repetitions = 3 if smoke else 200
+    repetitions = 3 if smoke else 100
     return {
         "state is not Markov": [not_markov(n, repetitions, seed=seed) for n in (1000, 10_000)],
         "logging policy estimated": estimated_behaviour(repetitions=repetitions, seed=seed),
