@@ -20,10 +20,12 @@ ENDING = 0.01
 
 
 def lake(seed: int, side: int = 8) -> tuple[TabularMDP, IntArray]:
-    """Random holes (a fifth of the fields) and a slip of 0 to 0.5 that depends on the row."""
+    """Random holes (a fifth of the fields, drawn until a way is left) and a slip of 0 to 0.5 by row."""
     rng = np.random.default_rng((seed, 1))
-    holes = rng.random(side * side) < 0.2
-    holes[[0, -1]] = False
+    holes = np.ones(side * side, dtype=bool)
+    while not _passable(holes, side):
+        holes = rng.random(side * side) < 0.2
+        holes[[0, -1]] = False
     return _grid(side, rng.uniform(0, 0.5, size=side), holes, np.zeros(side * side), None)
 
 
@@ -89,6 +91,19 @@ def _grid(
         feature_names=names,
     )  # fmt: skip
     return world, np.where(columns < side - 1, 0, 1)
+
+
+def _passable(holes: np.ndarray, side: int) -> bool:
+    """Whether the last field can be reached from the first."""
+    met, front = {0}, [0] if not holes[0] else []
+    while front:
+        row, column = divmod(front.pop(), side)
+        for down, right in MOVES:
+            to = (row + down) * side + column + right
+            if 0 <= row + down < side and 0 <= column + right < side and not holes[to] and to not in met:
+                met.add(to)
+                front.append(to)
+    return side * side - 1 in met
 
 
 def _near(state: int, side: int) -> list[int]:

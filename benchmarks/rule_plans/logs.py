@@ -65,7 +65,7 @@ def study(seeds: range, episodes: int) -> dict[str, Any]:
     return summary(seeds, episodes, rows)
 
 
-def one_log(seed: int, episodes: int) -> list[dict[str, float]]:
+def one_log(seed: int, episodes: int) -> list[dict[str, Any]]:
     """Plans of one log, fewest rules first."""
     began, world = time.process_time(), icu_sepsis.world("all")
     frontier = improve(icu_log(seed, episodes), "log", max_rules=RULES, moves="levels", fallback="nearest", gap=1.0)
@@ -75,7 +75,7 @@ def one_log(seed: int, episodes: int) -> list[dict[str, float]]:
     return rows
 
 
-def summary(seeds: range, episodes: int, rows: list[list[dict[str, float]]]) -> dict[str, Any]:
+def summary(seeds: range, episodes: int, rows: list[list[dict[str, Any]]]) -> dict[str, Any]:
     """What holds over all logs."""
     return {
         "seeds": [seeds.start, seeds.stop - 1],
@@ -85,12 +85,14 @@ def summary(seeds: range, episodes: int, rows: list[list[dict[str, float]]]) -> 
     }
 
 
-def _row(world: TabularMDP, frontier: Frontier, plan: Plan) -> dict[str, float]:
+def _row(world: TabularMDP, frontier: Frontier, plan: Plan) -> dict[str, Any]:
+    """Figures of one plan; raw counts that hold a loop say nothing."""
     assert plan.gain is not None
     said = f"gain said by the choosing half with {len(plan.rules)} rules"
+    raw = frontier.stats.get(f"{said}, raw")
     return {
         "rules": len(plan.rules),
-        "raw": round(float(frontier.stats[f"{said}, raw"]), 5),
+        "raw": None if raw is None else round(float(raw), 5),
         "shrunk": round(float(frontier.stats[f"{said}, shrunk"]), 5),
         "promised": round(plan.gain.estimate, 5),
         "low": round(plan.gain.low, 5),
@@ -99,15 +101,17 @@ def _row(world: TabularMDP, frontier: Frontier, plan: Plan) -> dict[str, float]:
     }
 
 
-def _summary(rows: list[dict[str, float]]) -> dict[str, Any]:
+def _summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Ratios of sums over logs, with the standard error of the promised one (logs resampled)."""
-    sums = {name: float(np.sum([row[name] for row in rows])) for name in ("raw", "shrunk", "promised", "true")}
+    sums = {name: float(np.sum([row[name] for row in rows])) for name in ("shrunk", "promised", "true")}
+    raw = [(row["raw"], row["true"]) for row in rows if row["raw"] is not None]
     pairs = np.array([(row["promised"], row["true"]) for row in rows])
     rng = np.random.default_rng(0)
     drawn = [pairs[rng.integers(0, len(pairs), len(pairs))].sum(axis=0) for _ in range(2000)]
     return {
         "true_gain": round(sums["true"] / len(rows), 5),
-        **{f"{name}_over_true": round(sums[name] / sums["true"], 3) for name in ("raw", "shrunk", "promised")},
+        "raw_over_true": round(sum(said for said, _ in raw) / sum(true for _, true in raw), 3),
+        **{f"{name}_over_true": round(sums[name] / sums["true"], 3) for name in ("shrunk", "promised")},
         "promised_over_true_se": round(float(np.std([a / b for a, b in drawn])), 3),
         "covered": round(float(np.mean([row["low"] <= row["true"] <= row["high"] for row in rows])), 3),
         "mean_width": round(float(np.mean([row["high"] - row["low"] for row in rows])), 4),

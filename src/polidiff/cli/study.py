@@ -118,7 +118,7 @@ SECTIONS: dict[str, dict[str, Kind]] = {
         "max_literals": COUNT,
         "moves": TEXT,
         "fallback": TEXT,
-        "min_support": COUNT,
+        "min_support": NUMBER,
         "keep": TEXT_OR_TEXTS,
         "freeze": TEXT_OR_TEXTS,
         "gap": NUMBER,

@@ -186,7 +186,8 @@ def quality_text(explanation: Explanation) -> str:
 
 def render_frontier(frontier: Frontier) -> str:
     """The frontier as a table, the bound and the ledger."""
-    return "\n".join([*_frontier_head(frontier), "", *_plan_rows(frontier), *_ledger_rows(frontier), *_notes(frontier)])
+    told = [*_plan_rows(frontier), *_gain_rows(frontier), *_ledger_rows(frontier), *_notes(frontier)]
+    return "\n".join([*_frontier_head(frontier), "", *told])
 
 
 def _frontier_head(frontier: Frontier) -> list[str]:
@@ -216,6 +217,15 @@ def _plan_rows(frontier: Frontier, limit: int = 20) -> list[str]:
     if len(shown) < len(plans):
         rows.append(f"({len(plans) - len(shown)} plans between these are not shown)")
     return rows
+
+
+def _gain_rows(frontier: Frontier) -> list[str]:
+    """What each plan gains, where other data than those that chose it say so."""
+    gains = [(plan, plan.gain) for plan in frontier if plan.gain is not None]
+    if not gains:
+        return []
+    rows = ["", "Gain over the current policy, on data that did not choose the plan:"]
+    return rows + [f"• {len(plan.rules)} rule{'s' * (len(plan.rules) != 1)}: {interval_text(g)}" for plan, g in gains]
 
 
 def plan_words(plan: Plan, limit: int = 4) -> str:

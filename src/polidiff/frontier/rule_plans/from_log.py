@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from polidiff.errors import ImproperPolicyError
 from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.evaluation.logged.compare import compare_log
 from polidiff.evaluation.logged.plan import MIN_SUPPORT, Halves, choose_and_judge, estimated_world, supported_world
@@ -84,14 +85,15 @@ def improve_log_with_rules(
     )
     judge = _Judge(log, halves, chosen, current, level, max(1, len(solved) - 1), explain)
     plans = [judge.plan(plan) for plan in track("plans judged by the other half of the log", list(solved.plans))]
+    promises = judge.promises(solved)
     return replace(
         solved,
         plans=tuple(plans),
         outcomes=log.outcomes,
         current_return=plans[0].expected_return,
         world=replace(solved.world, kind="log", facts={"rows": log.check.rows, "episodes": log.check.episodes}),
-        warnings=(_note(least, share, chosen.strength), *solved.warnings),
-        stats={**solved.stats, "strength of shrinking": chosen.strength, **judge.promises(solved)},
+        warnings=(_note(least, share, chosen.strength), *_curse(plans[-1], promises), *solved.warnings),
+        stats={**solved.stats, "strength of shrinking": chosen.strength, **promises},
     )
 
 
@@ -100,6 +102,21 @@ def _note(least: int, share: float | None, strength: float) -> str:
     return (
         f"Rules use only decisions seen at least {least} times in one half of the log{behind}; its rows are shrunk by "
         f"{strength:g} decisions. The other half judges; a bound is its estimate plus what the model leaves open."
+    )
+
+
+def _curse(plan: Plan, promises: dict[str, float]) -> tuple[str, ...]:
+    """How much the half that chose a plan flatters it."""
+    if plan.gain is None:
+        return ()
+    said = [
+        f"{promises[key]:+.3g} with its rows {'as counted' if way == 'raw' else way}"
+        for way in ("raw", "shrunk")
+        if (key := f"gain said by the choosing half with {len(plan.rules)} rules, {way}") in promises
+    ]
+    return (
+        f"The half that chose the plan of {len(plan.rules)} rules says that it gains {', '.join(said)}; the other half "
+        f"says {plan.gain.estimate:+.3g}.",
     )
 
 
@@ -182,7 +199,11 @@ class _Judge:
             told[f"gain said by the choosing half with {rules} rules, shrunk"] = (
                 plan.expected_return - solved.current_return
             )
-            told[f"gain said by the choosing half with {rules} rules, raw"] = _return(self.chosen.raw, table) - base
+            try:
+                raw = _return(self.chosen.raw, table) - base
+            except ImproperPolicyError:  # counts without shrinking may hold loops that nobody was seen to leave
+                continue
+            told[f"gain said by the choosing half with {rules} rules, raw"] = raw
         return told
 
 

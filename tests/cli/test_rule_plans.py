@@ -1,0 +1,75 @@
+"""`polidiff improve --max-rules` on a table, in a simulator and from a log."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import polars as pl
+
+from polidiff.domains import frozen_lake
+from polidiff.worlds.log_simulated import simulated_frame
+from tests.frontier.rule_plans.conftest import random_grid, some_policy
+
+LOG = """
+[world.log]
+path = "stays.parquet"
+episode = "episode"
+step = "step"
+state = "state"
+features = ["row", "column"]
+action = "action"
+reward = "score"
+terminated = "terminated"
+truncated = "truncated"
+return_range = [-60, 60]
+
+[policies]
+current = "log"
+
+[improve]
+min_support = 0.05
+"""
+
+
+def test_a_table(polidiff, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("lake.npy", frozen_lake.current(8))
+    lake = ("--world", "polidiff.domains.frozen_lake:world", "--current", "lake.npy")
+    ran = polidiff("improve", *lake, "--max-rules", 2, "--patch", "best.json")
+    assert ran.code == 0, ran.err
+    assert "rules (changes)" in ran.out
+    assert "column ≥ 7: right; row ≥ 1: up" in ran.out
+    assert len(json.loads((tmp_path / "best.json").read_text())["edits"]) > 0
+    few = polidiff("improve", *lake, "--max-rules", 2, "--min-support", "1.5")
+    assert few.code == 2
+    assert "min_support must be a whole number of at least 1 (a count) or a share below 1; got 1.5" in few.err
+
+
+def test_a_simulator(polidiff, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    way = ("--world", "polidiff.domains.navigation:world", "--current", "polidiff.domains.navigation:current")
+    ran = polidiff("improve", *way, "--max-rules", 1, "--json")
+    assert ran.code == 0, ran.err
+    told = json.loads(ran.out)
+    assert told["unit"] == "rules"
+    assert told["plans"][-1]["gain"]["low"] > 0
+    assert len(told["plans"][-1]["rules"]) == 1
+
+
+def test_a_log(polidiff, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    world = random_grid(3)
+    frame = simulated_frame(world, some_policy(world, 3, mixed=True), 500, rng=np.random.default_rng(0))
+    told = pl.DataFrame(np.asarray(world.features, dtype=float), schema=["row", "column"])
+    told = told.with_columns(state=pl.Series(np.arange(world.n_states)))
+    frame.join(told, on="state", how="left", maintain_order="left").rename({"return": "score"}).write_parquet(
+        "stays.parquet"
+    )
+    (tmp_path / "study.toml").write_text(LOG)
+    ran = polidiff("improve", "study.toml", "--max-rules", 2, "--report", "plans.html")
+    assert ran.code == 0, ran.err
+    assert "Gain over the current policy, on data that did not choose the plan:" in ran.out
+    assert "• 2 rules: +" in ran.out
+    assert "The half that chose the plan of 2 rules says that it gains" in ran.out
+    assert (tmp_path / "plans.html").stat().st_size > 10_000
