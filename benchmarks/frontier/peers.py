@@ -13,6 +13,8 @@ from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.values import max_visits
 from polidiff.optimize import Limits, solve
 
+STEP = 1e-5  # by which a sweep lowers the budget; a plan nearer than that to the one before is not seen
+
 
 def sweep(problem: FrontierProblem, seconds: float) -> dict[str, Any]:
     """Budget after budget from the optimum down, each by the program; points found and whether the sweep ended.
@@ -34,7 +36,7 @@ def sweep(problem: FrontierProblem, seconds: float) -> dict[str, Any]:
         if found.changes <= 1e-9:
             why = "ended"
             break
-        budget = found.changes - 1e-5
+        budget = found.changes - STEP
     return {"points": points[::-1], "seconds": time.process_time() - began, "end": why}
 
 
