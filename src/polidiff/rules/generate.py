@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -93,6 +93,12 @@ def search(problem: Problem, prices: FloatArray, options: GenerationOptions) -> 
     return _polished(problem, prices, found.best(options.polished).masks)
 
 
+def _search_freely(problem: Problem, prices: FloatArray, options: GenerationOptions) -> Clauses:
+    """As `search`, as if reading cost nothing until the last step: costs can hide the way to a box of many bounds."""
+    free = search(replace(problem, clause_cost=0.0, literal_cost=0.0), prices, options)
+    return _polished(problem, prices, free.masks)
+
+
 def _polished(problem: Problem, prices: FloatArray, masks: BoolArray) -> Clauses:
     found = polish(problem, prices, masks)
     kept = found.values > 1e-7 * max(problem.clause_cost, 1e-6 * problem.weight.sum())
@@ -103,8 +109,10 @@ def _seed(problem: Problem, master: Master, options: GenerationOptions, clock: C
     """Greedy covers: of the clauses found take the best, forget its positives, and so on; then search again."""
     prices = problem.gain
     master.add(problem.grid.full[None])
-    for _ in range(options.rounds):
+    for turn in range(options.rounds):
         found = search(problem, prices, options)
+        if not len(found.values) and turn == 0:
+            found = _search_freely(problem, prices, options)
         if not len(found.values):
             return
         master.add(found.masks)
