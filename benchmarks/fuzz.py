@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 CASES = 10_000
-PART = 2_500  # cases of one process
+PART = 10_000  # cases of one process
 SEED = 20_261
 ROOT = Path(__file__).resolve().parent.parent
 MOST_MEMORY = 1_000  # megabytes that a door may take above what it has after its first cases

@@ -37,7 +37,7 @@ class PolidiffError(Exception):
     """Base of all errors raised on purpose; the message is one line, whatever the names it quotes hold."""
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(_one_line(message))
+        super().__init__(_one_line(str(message)))
 
 
 class InvalidInputError(PolidiffError, ValueError):

@@ -72,7 +72,7 @@ cases = st.one_of(
     _on("report", documents.results),
     _on("show python sql apply undo", documents.patches | documents.results),
     _on("policy", policies),
-    _on("init init init init log", csv_bytes),
+    _on("init " * 24 + "log", csv_bytes),
 )
 
 

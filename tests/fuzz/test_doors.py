@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import warnings
+from pathlib import Path
 
 import pytest
 from hypothesis import strategies as st
@@ -12,6 +14,7 @@ from tests.fuzz import judge
 from tests.fuzz.doors import DOORS
 from tests.fuzz.judge import Door, try_door
 
+ROOT = Path(__file__).resolve().parents[2]
 CASES = {"reports": 20, "command line": 25, "study files": 50}
 
 
@@ -56,3 +59,11 @@ def test_what_is_accepted_and_what_is_refused_is_counted():
 
     assert (tried(refuse).refused, tried(refuse).accepted) == (1, 0)
     assert tried(lambda case, folder: None).accepted == 1
+
+
+def test_the_page_tells_what_the_recorded_run_found():
+    recorded = json.loads((ROOT / "benchmarks" / "results" / "fuzz.json").read_text(encoding="utf-8"))["doors"]
+    page = (ROOT / "docs" / "robustness.md").read_text(encoding="utf-8")
+    for name, found in recorded.items():
+        counts = [found["cases"], found["accepted"], found["refused"], sum(found["failures"].values())]
+        assert f"| {name} | {' | '.join(f'{count:,}' for count in counts)} |" in page

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 from polidiff import Log, as_policy, load
 from polidiff.cli.loading import load_policy, load_world, named
+from polidiff.cli.main import run
 from polidiff.cli.patch import lines
 from polidiff.cli.study import Study, read_study
 from polidiff.errors import (
@@ -236,6 +238,17 @@ def test_an_archive_that_unpacks_to_a_thousand_times_its_size_is_refused_by_what
         as_policy(path)
 
 
+def test_a_header_that_says_it_is_four_gigabytes_long_takes_no_memory(tmp_path):
+    (tmp_path / "policy.npy").write_bytes(b"\x93NUMPY\x02\x00\xff\xff\xff\xff{}")
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidPolicyError, match="no header of an array"):
+            as_policy(tmp_path / "policy.npy")
+        assert tracemalloc.get_traced_memory()[1] < 10**7
+    finally:
+        tracemalloc.stop()
+
+
 def test_an_archive_that_declares_less_than_it_holds_is_refused(tmp_path):
     stream = io.BytesIO(arrays.npz([("policy.npy", arrays.npy(np.zeros(1_000)))]))
     content = stream.getvalue().replace((8_128).to_bytes(4, "little"), (200).to_bytes(4, "little"))
@@ -379,3 +392,25 @@ def test_a_billion_names_are_not_made(what):
 def test_fifty_thousand_actions_are_compared_at_once():
     with time_limit(2.0):
         assert len(as_actions([f"dose {number}" for number in range(50_000)], 50_000)) == 50_000
+
+
+def test_an_edit_that_does_not_fit_is_a_line_and_not_a_warning_of_python(tmp_path, capsys):
+    (tmp_path / "patch.json").write_bytes(as_json(edited(states=[0, 1])))
+    np.save(tmp_path / "policy.npy", np.array([1, 1]))
+    words = [
+        "patch",
+        "apply",
+        str(tmp_path / "patch.json"),
+        str(tmp_path / "policy.npy"),
+        "-o",
+        str(tmp_path / "x.json"),
+    ]
+    assert run(words) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert said[0].startswith("polidiff: an edit replaces 'a' in 2 states; in state 0 the policy takes 'b'")
+    assert len(said) == 2
+
+
+def test_rewards_whose_sum_is_beyond_all_numbers_are_read_without_a_warning():
+    log = Log(pl.DataFrame({"s": [0, 0], "a": [0, 0], "r": [1e308, 1e308]}), **LOG)
+    assert log.check.rows == 2

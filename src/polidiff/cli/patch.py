@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +54,9 @@ def show(patch: Path, form: str, as_json: bool) -> None:
 def apply(patch: Path, policy: Path, output: Path, trust: bool, quiet: bool, verbose: bool) -> None:
     """Write the policy with the changes made."""
     edits = load_patch(patch)
-    _write(edits.apply(_policy(policy, edits, trust)), output, quiet)
+    with remarks(quiet):
+        made = edits.apply(_policy(policy, edits, trust))
+    _write(made, output, quiet)
 
 
 @command.command()
@@ -59,7 +64,21 @@ def apply(patch: Path, policy: Path, output: Path, trust: bool, quiet: bool, ver
 def undo(patch: Path, policy: Path, output: Path, trust: bool, quiet: bool, verbose: bool) -> None:
     """Write the policy with the changes taken back."""
     edits = load_patch(patch)
-    _write(edits.undo(_policy(policy, edits, trust)), output, quiet)
+    with remarks(quiet):
+        made = edits.undo(_policy(policy, edits, trust))
+    _write(made, output, quiet)
+
+
+@contextmanager
+def remarks(quiet: bool) -> Iterator[None]:
+    """Warnings of what is done inside, one line each on stderr."""
+    from polidiff.report.names import shown
+
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        yield
+    for remark in said if not quiet else ():
+        click.echo(f"polidiff: {shown(str(remark.message))}", err=True)
 
 
 def load_patch(path: Path) -> Any:

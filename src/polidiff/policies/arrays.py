@@ -7,6 +7,7 @@ archive declares (beyond which nothing is unpacked) with a limit.
 
 from __future__ import annotations
 
+import io
 import math
 import os
 import zipfile
@@ -20,6 +21,7 @@ from polidiff.errors import InvalidInputError, InvalidPolicyError
 from polidiff.records.arrays import AnyArray
 
 MOST_BYTES = 2**30  # of all arrays of a file, unpacked
+MOST_HEADER = 2**16
 FAULTS = (OSError, ValueError, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError, RuntimeError, KeyError)
 
 
@@ -55,13 +57,15 @@ def _check_size(size: int) -> None:
 
 
 def _array(stream: IO[bytes], size: int) -> AnyArray:
-    shape, fortran, dtype = _header(stream)
+    head = io.BytesIO(stream.read(MOST_HEADER))  # a header may say that it is four gigabytes long
+    shape, fortran, dtype = _header(head)
     if dtype.hasobject:
         raise ValueError("it holds pickled objects, which may run code, and nothing was loaded. Hint: save numbers")
     needed = math.prod(shape) * dtype.itemsize
     if needed > size:
         raise ValueError(f"its header promises {needed} bytes of data; there are {size}. Hint: it may be cut off")
-    data = stream.read(needed)
+    begun = head.read(needed)
+    data = begun + stream.read(needed - len(begun))
     if len(data) < needed:
         raise ValueError(f"its header promises {needed} bytes of data; {len(data)} came. Hint: it may be cut off")
     if not dtype.itemsize:

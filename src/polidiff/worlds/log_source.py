@@ -12,6 +12,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from polidiff.errors import InvalidLogError, MissingExtraError, SkippedRowsWarning
@@ -61,7 +62,8 @@ class LogSource:
         reading = Reading(columns, blocks, temporal, ranges, kinds)
         store = None if self.folder is None else Store(self.folder, reading, skip_bad=self.skip_bad)
         try:
-            found = scan(self.shards, reading, skip_bad=self.skip_bad, store=store)
+            with np.errstate(over="ignore", invalid="ignore"):  # sums of endless rewards are endless, not a fault
+                found = scan(self.shards, reading, skip_bad=self.skip_bad, store=store)
         except FAULTS as error:
             raise InvalidLogError(f"the log cannot be read: {first_line(error)}. Hint: {_way_out(error)}") from error
         for note in found.skipped:
