@@ -7,6 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from benchmarks.rules.planted import Kind
+from benchmarks.rules.planted import plant as benchmark_boxes
 from polidiff.rules import RuleClassifier
 from tests.rules.planted import plant
 
@@ -36,3 +38,10 @@ def test_a_sample_of_the_rows_finds_the_structure_and_all_rows_place_the_bounds(
             low, high = box[condition.column]
             assert abs(condition.low - low) < 2e-3
             assert abs(condition.high - high) < 2e-3
+
+
+def test_boxes_of_many_bounds_are_found_although_their_costs_hide_the_way_to_them() -> None:
+    X, y, _, _, boxes = benchmark_boxes(10_000, 8, Kind("boxes"), 111)
+    model = RuleClassifier(default_class=0, random_state=0).fit(X, y)
+    for box in boxes:
+        assert set(box.bounds) in [{c.column for c in rule.conditions} for rule in model.rules_[box.label]]
