@@ -44,7 +44,8 @@ def single(problem: FrontierProblem, budget: float, seconds: float) -> dict[str,
     """One budget by HiGHS with visits bounded per state."""
     began = time.process_time()
     found = best_by_program(problem, budget=budget, limits=Limits(time=seconds))
-    return {"seconds": time.process_time() - began, "status": found.status, "return": found.returns}
+    value = None if found.choice is None else found.returns
+    return {"seconds": time.process_time() - began, "status": found.status, "return": value}
 
 
 def scip(problem: FrontierProblem, budget: float, seconds: float) -> dict[str, object]:
@@ -117,6 +118,6 @@ def _mdptoolbox(problem: FrontierProblem, rows: Any, discount: float) -> float:
     actions = problem.n_pairs // problem.n_states
     rewards = np.append(problem.reward, np.zeros(actions)).reshape(-1, actions)
     moves = [rows[a::actions] for a in range(actions)]
-    process = PolicyIterationModified(moves, rewards, discount, epsilon=1e-6, max_iter=10_000, skip_check=True)
+    process = PolicyIterationModified(moves, rewards, discount, epsilon=1e-6, max_iter=10_000)
     process.run()
     return float(problem.initial @ np.asarray(process.V)[:-1])
