@@ -178,7 +178,7 @@ def _join_ray(stack: ExitStack, workers: int | None, address: str | None) -> Non
     if ray.is_initialized():
         return
     try:
-        ray.init(address=address, num_cpus=workers if address is None else None, include_dashboard=False,
+        ray.init(address=address or "local", num_cpus=None if address else workers, include_dashboard=False,
                  log_to_driver=False, logging_level="error")  # fmt: skip
     except ConnectionError as error:
         raise InvalidOptionError(f"no Ray cluster answers at {address}: {error}") from error
