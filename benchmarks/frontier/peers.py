@@ -19,7 +19,7 @@ STEP = 1e-5  # by which a sweep lowers the budget; a plan nearer than that to th
 def sweep(problem: FrontierProblem, seconds: float) -> dict[str, Any]:
     """Budget after budget from the optimum down, each by the program; points found and whether the sweep ended.
 
-    The bounds on visits are worked out once. At the solver's own tolerance of 1e-6 most sweeps end early, with a policy
+    The bounds on visits are worked out once. At the solver's own tolerance of 1e-6 some sweeps end early, with a policy
     that breaks its budget; so it is 1e-9 here.
     """
     began, points, budget, why = time.process_time(), list[tuple[float, float]](), np.inf, "time"
