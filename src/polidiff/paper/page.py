@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 import jinja2
 from markupsafe import Markup
@@ -57,10 +58,12 @@ def page_html(runs: Runs, values: Sequence[Checked]) -> str:
 
 
 def drawn_panels(figure: Figure) -> list[tuple[str, Markup]]:
-    """Caption and drawing of each panel."""
-    return [
-        (panel.caption, Markup(rendered(panel_chart(figure, panel, PAGE), ".svg").decode())) for panel in figure.panels
-    ]
+    """Caption and drawing of each panel; the panel is read out by its label, so its marks are hidden from readers."""
+    return [(panel.caption, Markup(_unspoken(panel_chart(figure, panel, PAGE)))) for panel in figure.panels]
+
+
+def _unspoken(chart: Any) -> str:
+    return rendered(chart, ".svg").decode().replace("<svg ", '<svg aria-hidden="true" ', 1)
 
 
 def by_place(values: Sequence[Checked]) -> list[tuple[str, list[Checked]]]:
