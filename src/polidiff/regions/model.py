@@ -12,39 +12,19 @@ what happens before the first cell is a constant offset, and staying in a cell i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from polidiff.parallel import run_tasks
-from polidiff.policies import Policy, choose
+from polidiff.policies import Policy
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.records.outcome import Outcome
 from polidiff.regions.cells import Cells
-from polidiff.worlds.rollouts import GainCounter, start_stepper
+from polidiff.regions.playing import Assigned, CellCounts, count_assigned
 from polidiff.worlds.simulator import Simulator
 from polidiff.worlds.tabular import TabularMDP
 
 ENOUGH = 30  # visits of a pair below which it is not offered
-
-
-@dataclass(frozen=True, eq=False)
-class CellCounts:
-    """What was seen of every pair; mergeable by addition."""
-
-    moves: FloatArray  # (K, A, K + 1) next cell, the last column is the end
-    gains: FloatArray  # (K, A, M) sums of outcomes until the next cell
-    first: FloatArray  # (K + 1,) first cell met, the last entry is none
-    offset: FloatArray  # (M,) sums before the first cell
-    episodes: int
-
-    def __add__(self, other: CellCounts) -> CellCounts:
-        return CellCounts(
-            self.moves + other.moves,
-            self.gains + other.gains,
-            self.first + other.first,
-            self.offset + other.offset,
-            self.episodes + other.episodes,
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,58 +38,16 @@ class CellModel:
 
 
 def count_cells(world: Simulator, current: Policy, cells: Cells, *, episodes: int, seed: int) -> CellCounts:
-    """Play episodes with random assignments of actions to cells, and count."""
-    size = world.chunk
-    sizes = [min(size, episodes - cut) for cut in range(0, episodes, size)]
-    tasks = [(world, current, cells, count, (seed, 51, k)) for k, count in enumerate(sizes)]
-    parts = run_tasks(_count_chunk, tasks, what="roll-outs over regions")
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
+    """Play episodes with random assignments of actions to cells, and count; an episode that is cut has ended."""
+    game = Assigned(
+        world, current, partial(_cell_of, world, cells), partial(_assignments, cells), len(cells.cells),
+        world.n_actions, cut_is_end=True,
+    )  # fmt: skip
+    return count_assigned(game, episodes=episodes, seed=(seed, 51), what="roll-outs over regions")
 
 
-def _count_chunk(world: Simulator, current: Policy, cells: Cells, count: int, seed: tuple[int, ...]) -> CellCounts:
-    kinds, actions, ends = len(cells.cells), world.n_actions, len(cells.cells)
-    assigned = _assignments(cells, count, np.random.default_rng((*seed, 1)))
-    stepper = start_stepper(world, count, seed)
-    counter = GainCounter(world, count)
-    moves, gains = np.zeros((kinds, actions, kinds + 1)), np.zeros((kinds, actions, counter.totals.shape[1]))
-    first, offset = np.zeros(kinds + 1), np.zeros(counter.totals.shape[1])
-    before = np.full(count, -1)  # cell of the last pair, −1 before the first
-    taken = np.zeros(count, dtype=np.int64)
-    since = np.zeros_like(counter.totals)  # totals when the last pair began
-
-    def arrive(episodes: IntArray, here: IntArray) -> None:
-        """Close the pair that led here (a cell, or the end) and begin the next."""
-        new = before[episodes] < 0
-        fresh, old = episodes[new], episodes[~new]
-        np.add.at(first, here[new], 1.0)
-        offset[:] += counter.totals[fresh].sum(axis=0)
-        np.add.at(moves, (before[old], taken[old], here[~new]), 1.0)
-        np.add.at(gains, (before[old], taken[old]), counter.totals[old] - since[old])
-        since[episodes] = counter.totals[episodes]
-
-    running, states = np.arange(count), np.array(stepper.states)
-    luck = np.random.default_rng((*seed, 2))
-    for _ in range(world.horizon):
-        cell = cells.of(world.features_of(states))
-        chosen = np.array(choose(current, states, lambda: luck.random(len(states))))  # noqa: B023
-        inside = np.flatnonzero(cell >= 0)
-        if inside.size:
-            arrive(running[inside], cell[inside])
-            chosen[inside] = assigned[running[inside], cell[inside]]
-            before[running[inside]], taken[running[inside]] = cell[inside], chosen[inside]
-        step = stepper.step(chosen, running)
-        counter.add(states, chosen, step, running)
-        over = step.terminated | step.truncated
-        if over.any():
-            arrive(running[over], np.full(int(over.sum()), ends))
-        running, states = running[~over], step.next_states[~over]
-        if not running.size:
-            break
-    arrive(running, np.full(len(running), ends))
-    return CellCounts(moves, gains, first, offset, count)
+def _cell_of(world: Simulator, cells: Cells, states: AnyArray) -> IntArray:
+    return cells.of(world.features_of(states))
 
 
 def _assignments(cells: Cells, count: int, rng: np.random.Generator) -> IntArray:

@@ -12,17 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from polidiff.frontier.rule_plans.grid import Grid
-from polidiff.parallel import run_tasks
-from polidiff.policies import Policy, choose
+from polidiff.policies import Policy
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.outcome import Outcome
 from polidiff.records.rule import Rule, covers_any
-from polidiff.regions.model import CellCounts
-from polidiff.worlds.rollouts import GainCounter, start_stepper
+from polidiff.regions.playing import Assigned, CellCounts, count_assigned
 from polidiff.worlds.simulator import Simulator
 from polidiff.worlds.tabular import TabularMDP
 
@@ -48,54 +47,12 @@ class Ground:
 
 def count_near(ground: Ground, plan: IntArray, *, episodes: int, seed: tuple[int, ...]) -> CellCounts:
     """Play near a plan (K,) of choices (an action, or one past the last for "as now"), and count."""
-    size = ground.world.chunk
-    sizes = [min(size, episodes - cut) for cut in range(0, episodes, size)]
-    tasks = [(ground, plan, count, (*seed, k)) for k, count in enumerate(sizes)]
-    parts = run_tasks(_count_chunk, tasks, what="roll-outs over cells")
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
-
-
-def _count_chunk(ground: Ground, plan: IntArray, count: int, seed: tuple[int, ...]) -> CellCounts:
-    world, cells, as_now = ground.world, len(plan), ground.world.n_actions
-    drawn = _drawn(plan, as_now, count, np.random.default_rng((*seed, 1)))
-    stepper, counter = start_stepper(world, count, seed), GainCounter(world, count)
-    outcomes = counter.totals.shape[1]
-    moves, gains = np.zeros((cells, as_now + 1, cells + 1)), np.zeros((cells, as_now + 1, outcomes))
-    first, offset = np.zeros(cells + 1), np.zeros(outcomes)
-    before, taken, since = np.full(count, -1), np.zeros(count, dtype=np.int64), np.zeros_like(counter.totals)
-
-    def arrive(episodes: IntArray, here: IntArray) -> None:
-        """Close the choice that led here (a cell, or the end)."""
-        new = before[episodes] < 0
-        fresh, old = episodes[new], episodes[~new]
-        np.add.at(first, here[new], 1.0)
-        offset[:] += counter.totals[fresh].sum(axis=0)
-        np.add.at(moves, (before[old], taken[old], here[~new]), 1.0)
-        np.add.at(gains, (before[old], taken[old]), counter.totals[old] - since[old])
-        since[episodes] = counter.totals[episodes]
-
-    running, states = np.arange(count), np.array(stepper.states)
-    luck = np.random.default_rng((*seed, 2))
-    for _ in range(world.horizon):
-        cell = ground.cells(states)
-        actions = np.array(choose(ground.current, states, lambda: luck.random(len(states))))  # noqa: B023
-        inside = np.flatnonzero(cell >= 0)
-        at, choice = running[inside], drawn[running[inside], cell[inside]]
-        arrive(at, cell[inside])
-        before[at], taken[at] = cell[inside], choice
-        actions[inside] = np.where(choice < as_now, choice, actions[inside])
-        step = stepper.step(actions, running)
-        counter.add(states, actions, step, running)
-        if step.terminated.any():
-            arrive(running[step.terminated], np.full(int(step.terminated.sum()), cells))
-        over = step.terminated | step.truncated
-        running, states = running[~over], step.next_states[~over]
-        if not running.size:
-            break
-    return CellCounts(moves, gains, first, offset, count)
+    as_now = ground.world.n_actions
+    game = Assigned(
+        ground.world, ground.current, ground.cells, partial(_drawn, plan, as_now), len(plan), as_now + 1,
+        cut_is_end=False,
+    )  # fmt: skip
+    return count_assigned(game, episodes=episodes, seed=seed, what="roll-outs over cells")
 
 
 def _drawn(plan: IntArray, as_now: int, count: int, rng: np.random.Generator) -> IntArray:
