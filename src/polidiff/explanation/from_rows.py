@@ -14,8 +14,9 @@ import numpy as np
 
 from polidiff.divergence.record import Divergence, label_swaps
 from polidiff.evaluation.logged.behaviour import estimate_behaviour
-from polidiff.evaluation.logged.compare import compare_log
-from polidiff.evaluation.logged.footing import LOG, as_log_policy, footing_of
+from polidiff.evaluation.logged.compare import LogComparison, compare_log
+from polidiff.evaluation.logged.cross_check import cross_check
+from polidiff.evaluation.logged.footing import LOG, Footing, as_log_policy, footing_of
 from polidiff.explanation.compose import ExplainOptions
 from polidiff.explanation.patching import patch_of
 from polidiff.explanation.quality import length_of, swap_accuracy
@@ -49,7 +50,7 @@ def explain_rows(log: Log, current: Any, proposed: Any, options: ExplainOptions)
     members = [where == k for k in order] if one_step else []
     everyone = np.ones(len(log.starts), dtype=np.bool_)
     split = [region.rule for region in described.regions] if one_step else []
-    ground = footing_of(log, (current, proposed), split, seed=options.seed)
+    ground = footing_of(log, (current, proposed), split, seed=options.seed, history=True)
     found = compare_log(
         log, current, proposed, [everyone, *members], level=options.level, footing=ground, seed=options.seed
     )
@@ -77,8 +78,18 @@ def explain_rows(log: Log, current: Any, proposed: Any, options: ExplainOptions)
             {"rows": log.check.rows, "episodes": episodes},
         ),
         methods=methods_record(options, f"careful intervals from {episodes} logged episodes", found.family),
-        warnings=found.warnings if one_step else (READ_OFF, *found.warnings),
+        warnings=found.warnings if one_step else (READ_OFF, *found.warnings, *_doubts(log, proposed, found, ground)),
     )
+
+
+def _doubts(log: Log, proposed: Any, found: LogComparison, ground: Footing) -> tuple[str, ...]:
+    """Outcomes for which the doubly robust estimate of the proposed policy lies apart from the model's interval.
+
+    Episodes of one decision need no such check: weighted by the shares of its cells, a cell's mean is the same mean.
+    """
+    told = {verdict.outcome: verdict.proposed for verdict in found.verdicts[0] if verdict.proposed is not None}
+    checked = cross_check(log, proposed, model=told, footing=ground, by_cells=True)
+    return tuple(f"Proposed policy, {text}" for text in checked.warnings) if checked.shown else ()
 
 
 def divergence_in_rows(log: Log, current: Any, proposed: Any, options: ExplainOptions) -> Divergence:

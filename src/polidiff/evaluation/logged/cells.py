@@ -3,7 +3,8 @@
 A regression tree splits the feature space where the policies differ and where their values do (`partition`); the
 regions of an explanation split it further. A quarter of the episodes draws the cells and
 the others are counted in them, so that no cell is judged by the rows that drew it. Within a cell a policy is its
-average over the cell's rows: an approximation, which the weighted estimators check.
+average over the cell's rows: an approximation. With `history` cells are told apart by the policies' actions and by how
+they were reached (`history`), and what the approximation hides is part of the interval.
 """
 
 from __future__ import annotations
@@ -17,18 +18,23 @@ import numpy as np
 from polidiff.evaluation.logged.counts import BLOCKS, count_rows
 from polidiff.evaluation.logged.encode import Encoder, fit_encoder
 from polidiff.evaluation.logged.footing import LOG, Footing, as_log_policy
+from polidiff.evaluation.logged.history import acted_apart, reached_by_own
 from polidiff.evaluation.logged.partition import FEWEST_ROWS, fit_partition
 from polidiff.evaluation.logged.rows import some_episodes
-from polidiff.records.arrays import AnyArray, FloatArray, IntArray
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.rule import first_match
 
 if TYPE_CHECKING:
     from polidiff.worlds.log import Log
+    from polidiff.worlds.log_rows import LoggedRows
 
+WAYS = (" (reached by other decisions)", " (reached by a policy's own decisions)")
 DRAWING = 4  # one episode in this many draws the cells
 
 
-def cell_footing(log: Log, policies: Sequence[Any], regions: Sequence[Any], *, seed: int = 0) -> Footing:
+def cell_footing(
+    log: Log, policies: Sequence[Any], regions: Sequence[Any], *, seed: int = 0, history: bool = False
+) -> Footing:
     """A log with feature states, counted over cells."""
     rows = log.rows
     drawing = rows.episode % DRAWING == 0 if rows.n_episodes >= 2 * DRAWING else np.ones(len(rows.actions), dtype=bool)
@@ -41,18 +47,39 @@ def cell_footing(log: Log, policies: Sequence[Any], regions: Sequence[Any], *, s
     )
     codes, cell = _pieces(tree.apply(x), region, len(regions) + 1)
     counted = ~drawing if drawing.any() and not drawing.all() else drawing
+    names = _named(codes, len(regions) + 1, _descriptions(tree.tree_, encode, log.feature_names))
+    if history and given and len(rows.actions) > rows.n_episodes:
+        tables = [np.asarray(policy.probabilities(rows.states), dtype=np.float64) for policy in given]
+        names, cell = _told_apart(rows, names, cell, tables, counted)
     judging = replace(some_episodes(rows, counted), episode=rows.episode[counted])  # same blocks as the whole log
-    counts = count_rows(judging, cell[counted], len(codes), log.n_actions, blocks=BLOCKS)
-    described = _descriptions(tree.tree_, encode, log.feature_names)
-    names = _named(codes, len(regions) + 1, described)
+    counts = count_rows(judging, cell[counted], len(names), log.n_actions, blocks=BLOCKS)
 
     def average(policy: Any) -> FloatArray:
         chosen = np.asarray(as_log_policy(log, policy).probabilities(rows.states), dtype=np.float64)
-        size = np.maximum(np.bincount(cell, minlength=len(codes)), 1)
-        return np.column_stack([np.bincount(cell, column, len(codes)) for column in chosen.T]) / size[:, None]
+        size = np.maximum(np.bincount(cell, minlength=len(names)), 1)
+        return np.column_stack([np.bincount(cell, column, len(names)) for column in chosen.T]) / size[:, None]
 
     first = rows.first
     return Footing(counts, names, cell[first], np.ones(int(first.sum()), dtype=np.int64), average, lambda: cell)
+
+
+def _told_apart(
+    rows: LoggedRows, names: tuple[str, ...], cell: IntArray, tables: Sequence[FloatArray], counted: BoolArray
+) -> tuple[tuple[str, ...], IntArray]:
+    """Cells cut where the policies (n, A) act differently, then by whether own decisions of each led to the row."""
+    apart = acted_apart(tables)
+    width = int(apart.max()) + 1
+    codes, piece = _pieces(cell + 1, apart, width)
+    places = [names[code // width - 1] if code >= width else "other states" for code in codes]
+    way = sum(reached_by_own(rows, piece, table, counted).astype(np.int64) << j for j, table in enumerate(tables))
+    ways = 1 << len(tables)
+    found, state = np.unique(piece * ways + way, return_inverse=True)
+    split = np.bincount(found // ways)[found // ways] > 1
+    told = [
+        places[code // ways] + (WAYS[int(code % ways > 0)] if cut else "")
+        for code, cut in zip(found, split, strict=True)
+    ]
+    return tuple(told), np.asarray(state)
 
 
 def _pieces(leaf: IntArray, region: IntArray, width: int) -> tuple[IntArray, IntArray]:

@@ -66,7 +66,7 @@ def compare_log(
     logged_by : policy, "auto" or None
         Who wrote the log. "auto": the current policy, if the logged actions look like it. None: not known.
     """
-    ground = footing if footing is not None else footing_of(log, (current, proposed), seed=seed)
+    ground = footing if footing is not None else footing_of(log, (current, proposed), seed=seed, history=True)
     new, old, by_current, warnings = targets(ground, current, proposed, logged_by, np.random.default_rng(seed))
     edges, ranges = ground.counts.edges, [outcome.range for outcome in log.outcomes]
     starts = group_starts(groups, ground.start_state, ground.start_episodes, edges.n_states)

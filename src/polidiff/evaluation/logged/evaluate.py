@@ -46,7 +46,7 @@ def evaluate_log(
     checks : bool
         Also give the weighted estimates, the effective sample size and the bootstrap, in ``details``.
     """
-    ground = footing if footing is not None else footing_of(log, (policy,), seed=seed)
+    ground = footing if footing is not None else footing_of(log, (policy,), seed=seed, history=True)
     target = single_target(ground, policy, logged_by, np.random.default_rng(seed))
     edges, ranges = ground.counts.edges, [outcome.range for outcome in log.outcomes]
     starts = group_starts(None, ground.start_state, ground.start_episodes, edges.n_states)

@@ -39,16 +39,23 @@ class Footing:
 
 
 def footing_of(
-    log: Log, policies: Sequence[Any] = (), regions: Sequence[Any] = (), *, seed: int = 0, blocks: int = HALVES
+    log: Log,
+    policies: Sequence[Any] = (),
+    regions: Sequence[Any] = (),
+    *,
+    seed: int = 0,
+    blocks: int = HALVES,
+    history: bool = False,
 ) -> Footing:
     """A log counted over its states, or over cells fitted to policies and regions if its states are features.
 
     Two blocks of episodes are there since the log was read; more of them show over how many episodes a pair is spread.
+    With `history` cells are also told apart by how they were reached, so that intervals know what a cell hides.
     """
     if not log.discrete:
         from polidiff.evaluation.logged.cells import cell_footing
 
-        return cell_footing(log, policies, regions, seed=seed)
+        return cell_footing(log, policies, regions, seed=seed, history=history)
     counts = count_log(log, blocks=blocks)
     starts = log.starts.astype(np.int64)
     return Footing(counts, log.states, starts, log.start_counts, lambda p: state_table(log, p), lambda: log.rows.states)
