@@ -42,16 +42,28 @@ def improve_log(
     pessimism: float = 0.0,
     **options: Any,
 ) -> Frontier:
-    """Plans over states, over regions if states are features, or of rules if states have features."""
+    """Plans over states, over regions of candidates if states are features, or of rules over features."""
     least = MIN_SUPPORT if min_support is None else int(min_support)
+    by_rules = max_rules is not None and log.has_features and (log.discrete or candidates is None)
+    if by_rules and pessimism:
+        raise InvalidOptionError(
+            "pessimism does not go with max_rules: rules are searched in rows that are shrunk instead. Hint: leave one "
+            "of the two out"
+        )
+    if by_rules and not log.discrete:
+        from polidiff.frontier.rule_plans.from_rows import improve_rows_with_rules
+
+        return improve_rows_with_rules(
+            log, current, max_rules=max_rules or 0, min_support=min_support, explain=explain, **options
+        )
     if not log.discrete:
         chosen = _row_options(least, max_rules, pessimism, options)
         return improve_rows(log, current, candidates, chosen, explain)
-    if max_rules is not None and log.has_features:
+    if by_rules:
         from polidiff.frontier.rule_plans.from_log import improve_log_with_rules
 
         return improve_log_with_rules(
-            log, current, max_rules=max_rules, min_support=min_support, explain=explain, **options
+            log, current, max_rules=max_rules or 0, min_support=min_support, explain=explain, **options
         )
     halves = choose_and_judge(log, (current,), seed=options.get("seed", 0))
     model = supported_world(log, min_support=least, footing=halves.choosing, pessimism=pessimism)

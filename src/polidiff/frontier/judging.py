@@ -27,12 +27,12 @@ def judge_plans(
     family = max(1, len(plans) - 1) * len(log.outcomes)
     pairs = list(zip(plans, policies, strict=True))
     return tuple(
-        _judged(log, judging, plan, policy, current, level, family, explain)
+        judge_plan(log, judging, plan, policy, current, level, family, explain)
         for plan, policy in track("plans judged by the other half of the log", pairs)
     )
 
 
-def _judged(
+def judge_plan(
     log: Log,
     judging: Footing,
     plan: Plan,
@@ -42,6 +42,7 @@ def _judged(
     family: int,
     explain: Explain | None,
 ) -> Plan:
+    """The plan with what the judging half sees of its policy; `family` gains hold together."""
     found = compare_log(log, current, policy, level=level, family=family, footing=judging)
     verdicts = found.verdicts[0]
     outcomes = {v.outcome: v.proposed for v in verdicts if v.proposed is not None}

@@ -23,6 +23,7 @@ from polidiff.frontier.rule_plans.lists import Problem, RuleList, Scored
 from polidiff.frontier.rule_plans.one_rule import one_rule_bound
 from polidiff.frontier.rule_plans.search import Landmarks
 from polidiff.frontier.rule_plans.values import best_choices, relaxed_optimum
+from polidiff.progress import report
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
 BRANCHED_COLUMNS = 8  # with more features a box has too many bounds to branch on
@@ -139,8 +140,21 @@ def branch_and_bound(
             break
         _, _, node = heapq.heappop(tree.heap)
         tree.split(node)
+        _tell(tree, rules, nodes, slack)
+    report(_proving(rules), 1.0, f"{tree.nodes} nodes")
     rest = -tree.heap[0][0] if tree.heap else -np.inf
     return Bound(max(tree.best.expected_return, tree.closed, rest), tree.best, tree.nodes, "boxes")
+
+
+def _proving(rules: int) -> str:
+    return f"proof for {rules} {'rule' if rules == 1 else 'rules'}"
+
+
+def _tell(tree: _Tree, rules: int, nodes: int, slack: float) -> None:
+    """How many of the nodes are used; it may be done before, when what is still open is within the slack."""
+    open_ = -tree.heap[0][0] - tree.best.expected_return if tree.heap else 0.0
+    remark = f"{tree.nodes} nodes, {100 * open_ / max(tree.marks.span, 1e-300):.2g} % open"
+    report(_proving(rules), min(1.0, tree.nodes / nodes) if open_ > slack else 1.0, remark)
 
 
 def _rows_of(problem: Problem, moves: tuple[int, ...]) -> BoolArray:

@@ -18,7 +18,15 @@ import numpy as np
 from polidiff.errors import ImproperPolicyError
 from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.evaluation.logged.compare import compare_log
-from polidiff.evaluation.logged.plan import MIN_SUPPORT, Halves, choose_and_judge, estimated_world, supported_world
+from polidiff.evaluation.logged.footing import Footing
+from polidiff.evaluation.logged.plan import (
+    MIN_SUPPORT,
+    Halves,
+    aim,
+    choose_and_judge,
+    estimated_world,
+    supported_world,
+)
 from polidiff.frontier.rule_plans.improve import improve_with_rules
 from polidiff.frontier.rule_plans.request import check_support
 from polidiff.frontier.rule_plans.shrinking import best_strength, shrunk
@@ -72,7 +80,7 @@ def improve_log_with_rules(
     share = min_support if min_support is not None and min_support < 1 else None
     least = MIN_SUPPORT if min_support is None or share is not None else int(min_support)
     halves = choose_and_judge(log, (current,), seed=options.get("seed", 0))
-    chosen = _choosing(log, halves, current, least, freeze)
+    chosen = choosing_tables(log, halves.choosing, current, least, freeze)
     solved = improve_with_rules(
         chosen.model,
         chosen.current,
@@ -120,16 +128,30 @@ def _curse(plan: Plan, promises: dict[str, float]) -> tuple[str, ...]:
     )
 
 
-def _choosing(log: Log, halves: Halves, current: Any, least: int, freeze: Any) -> Choosing:
-    visits = halves.choosing.counts.edges.visits
+def choosing_tables(
+    log: Log,
+    half: Footing,
+    current: Any,
+    least: int,
+    freeze: Any,
+    features: tuple[AnyArray, tuple[str, ...]] | None = None,
+    discount: float | None = None,
+) -> Choosing:
+    """What one half of a log knows.
+
+    Where states are cells and not the log's own, `features` (S, d) and their names tell them, and `discount` may end
+    what cells make look endless.
+    """
+    visits = half.counts.edges.visits
     met = np.append(visits.sum(axis=1) > 0, [False, False])
-    raw = _with_features(estimated_world(log, footing=halves.choosing), met)
-    strength = best_strength(halves.choosing.counts.edges)
-    often = np.array(supported_world(log, min_support=least, footing=halves.choosing).allowed)
+    raw = _with_features(estimated_world(log, footing=half), met, features)
+    raw.discount = raw.discount if discount is None else discount
+    strength = best_strength(half.counts.edges, outcome=aim(log)[0])
+    often = np.array(supported_world(log, min_support=least, footing=half).allowed)
     often[:-2] &= visits >= least
     frozen = ~met | frozen_states(raw, freeze)
     model = shrunk(raw, visits, strength)
-    table = _seen_part(model, halves.choosing.table(current), visits, met)
+    table = _seen_part(model, half.table(current), visits, met)
     return Choosing(raw, model, table, often, frozen, strength)
 
 
@@ -142,12 +164,17 @@ def _seen_part(world: TabularMDP, table: FloatArray, visits: FloatArray, met: Bo
     return np.where((mass > 0) & met[:, None], whole / np.maximum(mass, 1e-300), usual)
 
 
-def _with_features(world: TabularMDP, met: BoolArray) -> TabularMDP:
+def _with_features(
+    world: TabularMDP, met: BoolArray, given: tuple[AnyArray, tuple[str, ...]] | None = None
+) -> TabularMDP:
     """The table with the features of a met state lent to states that the half never met; nothing changes there."""
-    features: AnyArray = np.array(world.features)
+    filled = copy.copy(world)
+    if given is None:
+        features: AnyArray = np.array(world.features)
+    else:
+        features, filled.feature_names = np.vstack([given[0], given[0][:1], given[0][:1]]), given[1]
     if met.any() and not met.all():
         features[~met] = features[np.flatnonzero(met)[0]]
-    filled = copy.copy(world)
     filled.features = features
     return filled
 

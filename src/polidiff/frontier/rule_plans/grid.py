@@ -1,8 +1,8 @@
-"""A grid over the features of a simulator: few cuts, placed where decisions and outcomes differ.
+"""A grid over features: few cuts, placed where decisions and outcomes differ.
 
-A regression tree on sampled states says where the current action, the steps to go and the episode's return differ; its
-thresholds come first, quantiles after them. Cuts are added as long as the cells that are met stay few enough to learn
-each of them from played episodes. A box whose bounds are cuts is exactly a set of cells.
+A regression tree on sampled states says where signals differ (the current action, the steps to go, the episode's
+return); its thresholds come first, quantiles after them. Cuts are added as long as the cells that are met stay few
+enough to learn each of them from episodes. A box whose bounds are cuts is exactly a set of cells.
 """
 
 from __future__ import annotations
@@ -43,6 +43,10 @@ class Grid:
         place = np.minimum(np.searchsorted(self.keys, key), self.size - 1)
         return np.where(self.keys[place] == key, place, -1)
 
+    def met(self, features: FloatArray) -> IntArray:
+        """Keys of the cells that rows (n, d) lie in, ascending."""
+        return np.unique(_key(features, self.cuts))
+
     @property
     def codes(self) -> IntArray:
         """(K, d) between which cuts of each feature a cell lies."""
@@ -59,22 +63,30 @@ class Grid:
         return Condition(self.names[condition.column], condition.column, low=low, high=high)
 
 
-def make_grid(features: FloatArray, signals: FloatArray, names: tuple[str, ...], *, seed: int = 0) -> Grid:
-    """A grid for sampled states (n, d), cut where signals (n, k) differ."""
+def make_grid(
+    features: FloatArray,
+    signals: FloatArray,
+    names: tuple[str, ...],
+    *,
+    given: tuple[FloatArray, ...] | None = None,
+    most: int = MOST_CELLS,
+    seed: int = 0,
+) -> Grid:
+    """A grid for sampled states (n, d), cut at what is `given` per feature, and where signals (n, k) differ."""
     if not np.isfinite(features).all():
         row, column = np.argwhere(~np.isfinite(features))[0]
         raise InvalidWorldError(
             f"rules in a simulator need features that are finite numbers; {names[column]!r} is "
             f"{features[row, column]} in sampled state {row}. Hint: Simulator(…, features=…) can map it to a number"
         )
-    cuts: tuple[FloatArray, ...] = tuple(np.empty(0) for _ in names)
+    cuts: tuple[FloatArray, ...] = given if given is not None else tuple(np.empty(0) for _ in names)
     order = np.sort(features, axis=0)
     for column, wanted in _wanted(features, signals, order, seed):
         more = _with_cut(order[:, column], cuts[column], wanted)
         if more is None:
             continue
         tried = (*cuts[:column], more, *cuts[column + 1 :])
-        if len(np.unique(_key(features, tried))) > MOST_CELLS:
+        if len(np.unique(_key(features, tried))) > most:
             continue
         cuts = tried
     if not any(len(part) for part in cuts):
@@ -116,7 +128,8 @@ def _with_cut(ordered: FloatArray, cuts: FloatArray, wanted: float) -> FloatArra
     cut = readable_bound(float(low), float(high))
     more = np.unique(np.append(cuts, cut))
     between = np.diff(np.concatenate([[0], np.searchsorted(ordered, more), [count]]))
-    return more if len(more) > len(cuts) and between.min() >= LEAST_SHARE * count else None
+    beside = between[np.searchsorted(more, cut) :][:2]
+    return more if len(more) > len(cuts) and beside.min() >= LEAST_SHARE * count else None
 
 
 def _shape(cuts: tuple[FloatArray, ...]) -> tuple[int, ...]:

@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 
 from polidiff.errors import InvalidOptionError
-from polidiff.frontier.rule_plans.moves import Fallback, Move
+from polidiff.frontier.rule_plans.moves import KEEP, Fallback, Move
 from polidiff.frontier.rule_plans.search import SearchOptions
+from polidiff.records.action import Action
 from polidiff.records.arrays import BoolArray
+from polidiff.records.parse import parse_rules
+from polidiff.records.rule import Rule
 
 
 @dataclass(frozen=True)
@@ -66,3 +69,29 @@ def check_support(value: Any) -> None:
         raise InvalidOptionError(
             f"min_support must be a whole number of at least 1 (a count) or a share below 1; got {value!r}"
         )
+
+
+def frozen_rules(freeze: Any, names: Sequence[str]) -> tuple[Rule, ...]:
+    """Where nothing may change, as rules over features.
+
+    >>> [rule.features for rule in frozen_rules("x < 1 or y >= 2", ("x", "y"))]
+    [('x',), ('y',)]
+    """
+    if isinstance(freeze, np.ndarray):
+        raise InvalidOptionError("freeze must be conditions on features here, such as 'age < 18'; got a mask of states")
+    rules: list[Rule] = []
+    for entry in (freeze,) if isinstance(freeze, (str, Rule)) else freeze:
+        rules += parse_rules(entry, tuple(names)) if isinstance(entry, str) else [entry]
+    return tuple(rules)
+
+
+def actions_only(moves: Any, actions: Sequence[Action], where: str) -> list[Move]:
+    """Moves to actions; doing as now is always possible. Levels and aims need a current action, which no cell has."""
+    if isinstance(moves, str) and moves == "actions":
+        return [Move.action(action.name) for action in actions]
+    listed = list(moves) if not isinstance(moves, str) else []
+    if not listed or not all(isinstance(move, Move) and (move.action_name or move.name == KEEP) for move in listed):
+        raise InvalidOptionError(
+            f"rules in {where} prescribe actions; got moves={moves!r}. Hint: moves='actions', or Move.action(name)"
+        )
+    return listed

@@ -19,6 +19,7 @@ from polidiff.frontier.rule_plans.boxes import BoxOptions, best_boxes
 from polidiff.frontier.rule_plans.lists import ListedRule, Problem, RuleList, Scored
 from polidiff.frontier.rule_plans.model import DENSE_UP_TO
 from polidiff.frontier.rule_plans.values import Point, best_choices, point_at, screen
+from polidiff.progress import report
 from polidiff.records.arrays import FloatArray, IntArray
 
 REACH = 8
@@ -92,9 +93,11 @@ def search(
         if best[-1].expected_return >= marks.ceiling - marks.tolerance:
             best += [best[-1]] * (max_rules + 1 - size)
             break
+        report("rules searched", (size - 1) / max_rules, f"plans of {size} {'rule' if size == 1 else 'rules'}")
         lists = searcher.next_lists(lists, size)
         best.append(searcher.best(size))
         lists = searcher.spread([best[-1], *lists])
+    report("rules searched", 1.0, f"{len(problem.evaluated)} plans valued exactly")
     return tuple(searcher.trim(scored, size) for size, scored in enumerate(best))
 
 

@@ -4,7 +4,8 @@ r"""Rows of an estimated table, shrunk towards the mean row of their state.
 
 A search over many plans finds the rows that are good by luck; a shrunk row is only as far from its state's other rows
 as its count supports. Rewards and outcomes shrink alike. The strength :math:`\tau` is the one under which each logged
-move is most probable given all the others of the log (leave one out).
+move is most probable given all the others of the log (leave one out); where every decision ends its episode, the one
+under which others foretell best what a decision brings.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from polidiff.worlds.tabular import TabularMDP
 STRENGTHS = (1.0, 3.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 2000.0)
 
 
-def best_strength(edges: Edges, strengths: tuple[float, ...] = STRENGTHS) -> float:
-    """The strength with the largest leave-one-out likelihood of the logged moves."""
+def best_strength(edges: Edges, strengths: tuple[float, ...] = STRENGTHS, *, outcome: int = 0) -> float:
+    """The strength with the largest leave-one-out likelihood of the logged moves, or of one outcome if all end."""
+    if (edges.to == edges.n_states).all():
+        return min(strengths, key=lambda strength: left_out_error(edges, strength, outcome))
     return max(strengths, key=lambda strength: left_out_likelihood(edges, strength))
 
 
@@ -40,6 +43,17 @@ def left_out_likelihood(edges: Edges, strength: float) -> float:
     mean = of_state[told] / state[told]
     chance = (np.maximum(edges.count[told] - 1, 0) + strength * mean) / (pair[told] + strength)
     return float(edges.count[told] @ np.log(chance) / edges.count[told].sum())
+
+
+def left_out_error(edges: Edges, strength: float, outcome: int) -> float:
+    """Summed squared error of what each decision adds, foretold by the shrunk rows of all other decisions."""
+    totals, squares = edges.sums[:, outcome], edges.squares[:, outcome]
+    all_of_state = np.bincount(edges.state, totals, edges.n_states)[edges.state]
+    others = edges.state_visits[edges.state] - 1
+    pull = np.divide(strength, others, out=np.zeros(len(others)), where=others > 0)
+    weight = edges.count - 1 + strength
+    own, rest = 1 + (1 + pull) / weight, (totals + pull * all_of_state) / weight
+    return float((own**2 * squares - 2 * own * rest * totals + edges.count * rest**2)[others > 0].sum())
 
 
 def shrunk(world: TabularMDP, visits: FloatArray, strength: float) -> TabularMDP:

@@ -15,21 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from polidiff.errors import InvalidOptionError
 from polidiff.evaluation.evaluate import default_episodes
 from polidiff.evaluation.monte_carlo import mean_interval
 from polidiff.explanation.summary import world_summary
 from polidiff.frontier.continuous import with_return_told
 from polidiff.frontier.rule_plans.grid import make_grid
 from polidiff.frontier.rule_plans.improve import improve_with_rules
-from polidiff.frontier.rule_plans.moves import KEEP, Move
+from polidiff.frontier.rule_plans.moves import KEEP
 from polidiff.frontier.rule_plans.played import Ground, cell_table, count_near
-from polidiff.frontier.rule_plans.request import check_support
+from polidiff.frontier.rule_plans.request import actions_only, check_support, frozen_rules
 from polidiff.policies import PatchedPolicy, Policy, as_policy, one_hot, top_actions
 from polidiff.progress import track
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.explanation import Explanation
-from polidiff.records.parse import parse_rules
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.plan import Frontier, Plan
 from polidiff.records.rule import Rule
@@ -82,9 +80,10 @@ def improve_simulator_with_rules(
     share = min_support if min_support is not None and min_support < 1 else None
     least = ENOUGH if min_support is None or share is not None else int(min_support)
     told, base = with_return_told(world), as_policy(current, n_actions=world.n_actions)
-    ground = _ground(told, base, _rules(world, freeze), seed)
+    ground = _ground(told, base, frozen_rules(freeze, world.feature_names), seed)
     wanted = {
-        "max_rules": max_rules, "moves": _named(world, moves), "min_support": share, "level": level, "seed": seed,
+        "max_rules": max_rules, "moves": actions_only(moves, world.actions, "a simulator"), "min_support": share,
+        "level": level, "seed": seed,
         "node_limit": 0,
         **{name: value for name, value in options.items() if name in PASSED_ON},
     }  # fmt: skip
@@ -264,22 +263,3 @@ class _Judge:
 
 def _main(world: Simulator) -> int:
     return [outcome.name for outcome in world.outcomes].index(world.return_outcome.name)
-
-
-def _rules(world: Simulator, freeze: Any) -> tuple[Rule, ...]:
-    rules: list[Rule] = []
-    for entry in (freeze,) if isinstance(freeze, (str, Rule)) else freeze:
-        rules += parse_rules(entry, world.feature_names) if isinstance(entry, str) else [entry]
-    return tuple(rules)
-
-
-def _named(world: Simulator, moves: Any) -> list[Move]:
-    """Moves to actions of the world; doing as now is always possible."""
-    if isinstance(moves, str) and moves == "actions":
-        return [Move.action(action.name) for action in world.actions]
-    listed = list(moves) if not isinstance(moves, str) else []
-    if not listed or not all(isinstance(move, Move) and (move.action_name or move.name == KEEP) for move in listed):
-        raise InvalidOptionError(
-            f"rules in a simulator prescribe actions; got moves={moves!r}. Hint: moves='actions', or Move.action(name)"
-        )
-    return listed

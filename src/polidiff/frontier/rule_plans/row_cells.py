@@ -1,0 +1,171 @@
+"""Feature rows of a log on the cells of a grid.
+
+Numbers are cut where decisions and outcomes differ, and at every bound beyond which nothing may change. Words have a
+cell each, and so have missing values: a missing number lies below all others, a missing word is one more word.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from polidiff.errors import InvalidLogError
+from polidiff.evaluation.logged.plan import aim
+from polidiff.evaluation.logged.rows import outcomes_to_come
+from polidiff.frontier.rule_plans.exceptions import Kinds
+from polidiff.frontier.rule_plans.grid import MOST_CELLS, Grid, make_grid
+from polidiff.policies import one_hot, top_actions
+from polidiff.records.arrays import AnyArray, FloatArray, IntArray
+from polidiff.records.rule import Condition, Rule, missing_entries
+from polidiff.rules.rounding import readable_bound
+from polidiff.worlds.log import Log
+from polidiff.worlds.log_rows import LoggedRows
+
+MOST_WORDS = 12
+ROWS_PER_PAIR = 30  # of the choosing half, on average over cells and actions
+FEWEST_CELLS = 12
+MOST_SAMPLED = 50_000
+ABSENT = "\0"  # stands for a missing word
+
+
+@dataclass(frozen=True, eq=False)
+class RowCells:
+    """A grid over rows as numbers, and the cell of each row."""
+
+    grid: Grid
+    cell: IntArray  # (n,)
+    kinds: Kinds
+    frozen: tuple[Rule, ...]  # over the features, with bounds that are cuts
+
+    @property
+    def features(self) -> AnyArray:
+        """(K, d) of each cell: between which cuts it lies, or its word."""
+        codes = self.grid.codes
+        if not self.kinds.words:
+            return codes.astype(np.float64)
+        table: AnyArray = codes.astype(object)
+        for column, words in self.kinds.words.items():
+            table[:, column] = [(*words, ABSENT)[code] for code in codes[:, column]]
+        return table
+
+    def rule(self, over_cells: Rule) -> Rule:
+        """A rule about cells as a rule about the log's features."""
+        return Rule(tuple(self._condition(condition) for condition in over_cells.conditions))
+
+    def _condition(self, condition: Condition) -> Condition:
+        if condition.values is not None:
+            values = tuple(value for value in condition.values if value != ABSENT)
+            return replace(condition, values=values, missing=len(values) < len(condition.values))
+        real = self.grid.rule(Rule((condition,))).conditions[0]
+        if condition.column not in self.kinds.gaps:
+            return real
+        first = float(self.grid.cuts[condition.column][0])  # missing values lie below it
+        if real.high == first:
+            return Condition(real.feature, real.column, values=(), missing=True)
+        return replace(real, low=-math.inf if real.low == first else real.low, missing=math.isinf(real.low))
+
+
+def cells_of(log: Log, rows: LoggedRows, current: Any, frozen: tuple[Rule, ...], *, seed: int) -> RowCells:
+    """Cells for rows; `current` is a policy, or None for the one that wrote the log."""
+    values, kinds = _as_numbers(rows.states, log.feature_names)
+    plain = tuple(part for rule in frozen for part in _with_bounds(rule, values, kinds))
+    given = _given_cuts(values, kinds, plain)
+    some = np.random.default_rng((seed, 71)).permutation(len(values))[:MOST_SAMPLED]
+    begun = math.prod(len(cuts) + 1 for cuts in given)
+    learnable = max(FEWEST_CELLS, 4 * begun, len(values) // (ROWS_PER_PAIR * log.n_actions))
+    signals = _signals(log, rows, current)[some]
+    grid = make_grid(values[some], signals, log.feature_names, given=given, most=min(MOST_CELLS, learnable), seed=seed)
+    if len(some) < len(values):
+        grid = replace(grid, keys=grid.met(values))
+    return RowCells(grid, grid.of(values), kinds, plain)
+
+
+def _as_numbers(states: AnyArray, names: tuple[str, ...]) -> tuple[FloatArray, Kinds]:
+    """Feature rows (n, d) as finite numbers, and what these stand for."""
+    columns, words, gaps = [], {}, set()
+    for index, name in enumerate(names):
+        column = states[:, index]
+        absent = missing_entries(column)
+        if absent.any() and not absent.all():
+            gaps.add(index)
+        if any(isinstance(value, str) for value in column):
+            words[index] = _words(column[~absent], name)
+            place = {word: float(k) for k, word in enumerate(words[index])}
+            columns.append(np.array([place.get(value, float(len(place))) for value in column]))
+        else:
+            columns.append(_filled(column, absent, name))
+    return np.stack(columns, axis=1), Kinds(words, frozenset(gaps))
+
+
+def _words(column: AnyArray, name: str) -> tuple[str, ...]:
+    found = sorted(set(column.tolist()))
+    if len(found) > MOST_WORDS:
+        raise InvalidLogError(
+            f"rules from feature rows take columns of at most {MOST_WORDS} different words; {name!r} has {len(found)}. "
+            "Hint: group them, or leave the column out of state"
+        )
+    return tuple(found)
+
+
+def _filled(column: AnyArray, absent: Any, name: str) -> FloatArray:
+    """Numbers with what is missing below all others."""
+    try:
+        numbers = np.where(absent, 0.0, column).astype(np.float64)
+    except (TypeError, ValueError):
+        odd = next(value for value in column if not isinstance(value, (int, float)) and value is not None)
+        raise InvalidLogError(
+            f"rules need features that are numbers or words; {name!r} holds {type(odd).__name__}. Hint: write it as a "
+            "number, such as hours since the first row"
+        ) from None
+    endless = np.flatnonzero(~np.isfinite(numbers))
+    if endless.size:
+        raise InvalidLogError(f"rules need finite features; {name!r} is {numbers[endless[0]]} in row {endless[0]}")
+    return numbers if absent.all() or not absent.any() else np.where(absent, numbers[~absent].min() - 1.0, numbers)
+
+
+def _with_bounds(rule: Rule, values: FloatArray, kinds: Kinds) -> list[Rule]:
+    """The rule with bounds in place of listed numbers, one rule for each: 3 is from 3 to below what comes next."""
+    found = [Rule()]
+    for condition in rule.conditions:
+        sides = [condition]
+        if condition.values and condition.column not in kinds.words:
+            column = np.unique(values[:, condition.column])
+            sides = [_just(condition, float(v), column) for v in condition.values if not isinstance(v, str)]
+        found = [Rule((*part.conditions, side)) for part in found for side in sides]
+    return found
+
+
+def _just(condition: Condition, value: float, column: FloatArray) -> Condition:
+    above = column[column > value]
+    high = readable_bound(value, float(above[0])) if above.size else math.nextafter(value, math.inf)
+    return replace(condition, values=None, low=value, high=high)
+
+
+def _given_cuts(values: FloatArray, kinds: Kinds, frozen: tuple[Rule, ...]) -> tuple[FloatArray, ...]:
+    """Cuts that must be: between words, below the least number where some are missing, and at frozen bounds."""
+    cuts: list[list[float]] = [[] for _ in values.T]
+    least = [-math.inf] * len(cuts)
+    for column in kinds.gaps - kinds.words.keys():
+        least[column] = float(np.unique(values[:, column])[1])
+        cuts[column].append(least[column])
+    for column in kinds.words:
+        cuts[column] = [k + 0.5 for k in range(int(values[:, column].max()))]
+    for condition in (c for rule in frozen for c in rule.conditions if c.values is None):
+        ends = (condition.low, condition.high)
+        cuts[condition.column] += [end for end in ends if math.isfinite(end) and end > least[condition.column]]
+    return tuple(np.unique(part) for part in cuts)
+
+
+def _signals(log: Log, rows: LoggedRows, current: Any) -> FloatArray:
+    """(n, k) what tells places apart: the action, what is to come, and what is to come after each action."""
+    taken = one_hot(rows.actions, log.n_actions)
+    togo = outcomes_to_come(rows, log.discount)
+    aimed = togo[:, aim(log)[0]]
+    share = np.maximum(taken.mean(axis=0), 1e-12)
+    mean = (taken * aimed[:, None]).mean(axis=0) / share
+    after = taken * (aimed[:, None] - mean) / share
+    acted = [] if current is None else [one_hot(top_actions(current.probabilities(rows.states)), log.n_actions)]
+    return np.hstack([taken, togo, after, *acted])
