@@ -128,7 +128,7 @@ def hidden_in_cells(smoke: bool, *, seed: int) -> list[dict[str, Any]]:
 
     Cover of single intervals of level .95: the difference, the current and the proposed value of both outcomes.
     """
-    settings = ((2000, 0.3),) if smoke else tuple((n, e) for n in (2000, 6000) for e in (0.1, 0.3, 0.5))
+    settings = ((2000, 0.3),) if smoke else ((2000, 0.1), (2000, 0.3), (2000, 0.5), (6000, 0.3))
     repetitions = 2 if smoke else 20
     return [_cell_cover(n, exploring, repetitions, seed) for n, exploring in settings]
 
@@ -138,7 +138,7 @@ def _cell_cover(episodes: int, exploring: float, repetitions: int, seed: int) ->
     worth = [[value.estimate for value in evaluate(table, p(table.features)).outcomes.values()] for p in policies]
     truth = np.array([[new - old, old, new] for old, new in zip(*worth, strict=True)])
     found: dict[str, Any] = {"episodes": episodes, "random actions": exploring, "repetitions": repetitions}
-    logs = [navigation_log(episodes, exploring, seed + 1 + r) for r in range(repetitions)]
+    logs = [navigation_log(episodes, exploring, seed + 1000 + r) for r in range(repetitions)]
     for name, history in (("before", False), ("after", True)):
         told = []
         for log in logs:

@@ -36,8 +36,9 @@ def test_intervals_over_feature_rows_hold_the_truth_where_plain_cells_do_not():
 
 
 def test_a_log_of_6000_episodes_still_tells_the_direction():
-    found = {v.outcome: v.direction for v in explain(navigation_log(6000, 0.3, 907), *POLICIES).verdicts}
-    assert found == {"return": "more", "stay": "less"}
+    found = explain(navigation_log(6000, 0.3, 907), *POLICIES)
+    assert {v.outcome: v.direction for v in found.verdicts}["return"] == "more"
+    assert any("what a cell hides" in warning for warning in found.warnings)
 
 
 def test_episodes_of_one_decision_have_no_way_to_tell_apart():

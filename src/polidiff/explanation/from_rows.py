@@ -31,6 +31,7 @@ from polidiff.regions.fidelity import fidelity
 from polidiff.worlds.log import Log
 
 READ_OFF = "Shares of episodes are those of the logged episodes, in which the current policy acted."
+CELLS = "States are judged in cells of similar ones; what a cell hides can make an interval of a small log too narrow."
 
 
 def explain_rows(log: Log, current: Any, proposed: Any, options: ExplainOptions) -> Explanation:
@@ -78,7 +79,9 @@ def explain_rows(log: Log, current: Any, proposed: Any, options: ExplainOptions)
             {"rows": log.check.rows, "episodes": episodes},
         ),
         methods=methods_record(options, f"careful intervals from {episodes} logged episodes", found.family),
-        warnings=found.warnings if one_step else (READ_OFF, *found.warnings, *_doubts(log, proposed, found, ground)),
+        warnings=found.warnings
+        if one_step
+        else (READ_OFF, CELLS, *found.warnings, *_doubts(log, proposed, found, ground)),
     )
 
 

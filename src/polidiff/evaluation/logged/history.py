@@ -24,7 +24,7 @@ from polidiff.worlds.log_rows import LoggedRows
 
 ENDLESS = np.iinfo(np.int64).max
 LEVELS = (ENDLESS, 8, 4, 2, 1)  # own decisions in a row, most first
-ENOUGH = 20  # of a policy's own decisions, among the rows of a cell that its own decisions led to
+ENOUGH = 10  # of a policy's own decisions, among the rows of a cell that its own decisions led to
 OWN = 0.5  # a decision is a policy's own if its probability is at least this share of the largest
 
 
