@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -13,6 +15,7 @@ from polidiff.frontier.hull import parametric_hull
 from polidiff.frontier.large import solve_large
 from polidiff.frontier.problem import build_problem
 from polidiff.frontier.solve import Effort
+from polidiff.frontier.sparse_solver import SparseSolver
 from polidiff.worlds.tabular import TabularMDP
 
 
@@ -119,3 +122,16 @@ def test_what_needs_dense_algebra_is_refused_on_a_large_table_in_one_line(option
         InvalidOptionError, match=rf"^{option}= works on tables of at most 1,500 .* has 1,600\. Hint: .*$"
     ):
         improve_table(world, np.zeros(count + 1, dtype=int), **{option: value})
+
+
+@pytest.mark.parametrize("discount", [0.95, 1.0])
+def test_the_optimum_without_a_price_is_that_of_policy_iteration_on_dense_rows(discount):
+    problem = sparse_problem(300, 4, 7)
+    scaled = replace(problem, transitions=discount * problem.transitions)
+    choice, values = SparseSolver(scaled).optimum()
+    dense = scaled.transitions.toarray()[choice]
+    exact = np.linalg.solve(np.eye(scaled.n_states) - dense, scaled.reward[choice])
+    np.testing.assert_allclose(values, exact, rtol=1e-8)
+    ahead = scaled.reward + scaled.transitions @ exact
+    best = np.maximum.reduceat(ahead, scaled.first[:-1])
+    np.testing.assert_allclose(best, exact, rtol=1e-7, atol=1e-7)

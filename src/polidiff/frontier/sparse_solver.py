@@ -1,8 +1,8 @@
 r"""Policy iteration at any price of a change on sparse rows: memory is linear in the number of transitions.
 
-Both values of a policy, changes and return, are solved iteratively from those of the policy before it. Early rounds
-need no more than the sign of the largest advantages, so they are solved loosely; the last one is believed only after
-a tight solve.
+The iteration looks at one column, the return less the price of the changes, solved from that of the policy before it.
+Early rounds need no more than the sign of the largest advantages, so they are solved loosely; the last one is believed
+only after a tight solve. Changes and return are solved apart at the end.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from polidiff.frontier.values import always_ends, ending_choice, ends_everywhere
 from polidiff.frontier.walk import unbounded_message
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
-TIGHT, LOOSE = 1e-11, 1e-3  # relative residuals of an evaluation: to be believed, and to find the next switches
+TIGHT = 1e-11  # relative residual of an evaluation that is believed
+LOOSE, NEAR = 1e-3, 1e-6  # of one that only finds the next switches: many of them, or few
+FEW = 1e-3  # share of states
 STRICT = 1e-8  # advantage, relative to the values, above which a switch counts as a gain
 LOOSE_ROUNDS = 8  # after which evaluations are exact, so that policy iteration cannot circle
 
@@ -65,27 +67,46 @@ class SparseSolver:
 
     def best(self, price: float, start: Vertex, held: BoolArray | None = None) -> Vertex:
         """The best policy at a price, by policy iteration from a vertex's; `held` states keep their decision."""
-        choice, values = start.choice.astype(np.int64), start.values
         weight = self.problem.reward - price * self.problem.cost
-        tight, began = True, self.rounds
+        choice, priced = self._iterate(weight, start.choice.astype(np.int64), _priced(start.values, price), held)
+        changes = start.values[:, 0]
+        found = self._vertex(choice, np.stack([changes, priced + price * changes], axis=1))
+        self.lines += [] if held is not None else [(price, found.returns - price * found.changes)]
+        return found
+
+    def optimum(self) -> tuple[IntArray, FloatArray]:
+        """The best policy without any price, and its return from each state on."""
+        start = ending_choice(self.problem, self.problem.base)
+        return self._iterate(self.problem.reward, start, np.zeros(self.problem.n_states), solved=False)
+
+    def _iterate(
+        self,
+        weight: FloatArray,
+        choice: IntArray,
+        values: FloatArray,
+        held: BoolArray | None = None,
+        solved: bool = True,
+    ) -> tuple[IntArray, FloatArray]:
+        """Policy iteration on what decisions weigh; `solved` says whether `values` are those of `choice`."""
+        tight, began = solved, self.rounds
+        if not solved and self.loops:
+            values, tight = self._column(choice, weight, values, TIGHT), True
         while True:
             self.rounds += 1
-            priced = values[:, 1] - price * values[:, 0]
-            best, better = self._switches(weight + self.problem.transitions @ priced, priced, choice)
+            best, better = self._switches(weight + self.problem.transitions @ values, values, choice)
             if held is not None:
                 better &= ~held
             if not better.any():
                 if tight:
-                    found = self._finished(choice, values)
-                    self.lines += [] if held is not None else [(price, found.returns - price * found.changes)]
-                    return found
-                values, tight = self._values(choice, values, TIGHT), True
+                    return choice, values
+                values, tight = self._column(choice, weight, values, TIGHT), True
                 continue
             choice = np.where(better, best, choice)
             if self.loops and not ends_everywhere(self.problem, choice):
                 raise UnboundedReturnError(unbounded_message(self.problem, choice))
-            tight = self.loops or better.mean() < 1e-3 or self.rounds > began + LOOSE_ROUNDS
-            values = self._values(choice, values, TIGHT if tight else LOOSE)
+            few = better.mean() < FEW
+            tight = self.loops or self.rounds > began + LOOSE_ROUNDS or (few and solved)
+            values = self._column(choice, weight, values, TIGHT if tight else NEAR if few else LOOSE)
 
     def bound(self, changes: FloatArray) -> FloatArray:
         """No policy with at most so many changes returns more: the lowest of the lines at the prices tried."""
@@ -103,28 +124,26 @@ class SparseSolver:
         better = (best != choice) & (quality[best] > values + STRICT * (1.0 + np.abs(values)))
         return best, better
 
-    def _finished(self, choice: IntArray, values: FloatArray) -> Vertex:
+    def _vertex(self, choice: IntArray, guess: FloatArray) -> Vertex:
+        """The policy with changes and return from each state on."""
+        columns = [self._column(choice, self.weights[:, k], guess[:, k], TIGHT) for k in range(2)]
+        values = np.stack(columns, axis=1)
         changes, returns = self.problem.initial @ values
         return Vertex(float(changes), float(returns), choice.astype(np.int32), values)
 
-    def _vertex(self, choice: IntArray, guess: FloatArray) -> Vertex:
-        return self._finished(choice, self._values(choice, guess, TIGHT))
-
-    def _values(self, choice: IntArray, guess: FloatArray, residual: float) -> FloatArray:
-        """(S, 2) changes and return from each state on, to a residual relative to what a decision brings."""
-        moves = self.problem.transitions[choice]
-        size = moves.shape[0]
+    def _column(self, choice: IntArray, weight: FloatArray, guess: FloatArray, residual: float) -> FloatArray:
+        """(S,) what decisions weigh from each state on, to a residual relative to what one of them brings."""
+        moves, target = self.problem.transitions[choice], weight[choice]
+        size, scale = len(target), float(np.linalg.norm(target))
+        if scale == 0.0:
+            return np.zeros(size)
         system = linalg.LinearOperator((size, size), matvec=lambda x: x - moves @ x, dtype=np.float64)
-        columns = []
-        for k in range(2):
-            target = self.weights[choice, k]
-            scale = float(np.linalg.norm(target))
-            if scale == 0.0:
-                columns.append(np.zeros(size))
-                continue
-            found, _ = linalg.bicgstab(system, target, x0=guess[:, k], rtol=residual, atol=0.0, maxiter=500)
-            off = np.linalg.norm(found - moves @ found - target)  # what the iteration believes of itself may be wrong
-            if not off <= 10 * residual * scale:
-                found = linalg.splu((sparse.eye_array(size) - moves).tocsc()).solve(target)
-            columns.append(found)
-        return np.stack(columns, axis=1)
+        found, _ = linalg.bicgstab(system, target, x0=guess, rtol=residual, atol=0.0, maxiter=500)
+        off = np.linalg.norm(found - moves @ found - target)  # what the iteration believes of itself may be wrong
+        if not off <= 10 * residual * scale:
+            found = linalg.splu((sparse.eye_array(size) - moves).tocsc()).solve(target)
+        return np.asarray(found)
+
+
+def _priced(values: FloatArray, price: float) -> FloatArray:
+    return np.asarray(values[:, 1] - price * values[:, 0])
