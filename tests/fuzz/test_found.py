@@ -19,6 +19,7 @@ from polidiff.cli.study import Study, read_study
 from polidiff.errors import (
     InvalidInputError,
     InvalidLogError,
+    InvalidOutcomeError,
     InvalidPolicyError,
     InvalidResultError,
     InvalidStudyError,
@@ -293,6 +294,22 @@ STUDIES = {
         '[world.gymnasium]\nid = "FrozenLake-v1"\nexact = true\noptions = {no = 1}',
         "cannot be made with these options",
     ),
+    "options named as our own arguments": (
+        '[world.function]\nname = "polidiff.domains.chain:world"\noptions = {function = 1, name = 2}',
+        "failed with these options: TypeError",
+    ),
+    "words for the levels of an action": (
+        '[world.gymnasium]\nid = "FrozenLake-v1"\nexact = true\nactions = {left = "a", down = "b"}',
+        "'left' is 'a'",
+    ),
+    "a margin beyond all numbers": (
+        f'{TABLE}[[outcomes]]\nname = "length"\nconstant = 1.0\nmargin = 1{"0" * 400}',
+        "margin of outcome 'length'",
+    ),
+    "a range beyond all numbers": (
+        f'{TABLE}[[outcomes]]\nname = "length"\nconstant = 1.0\nrange = [0, 1{"0" * 400}]',
+        "range of outcome 'length'",
+    ),
     "a value nested without end": (f"title = {'[' * 400}{']' * 400}", "title must be a text"),
     "a key nested without end": (f"{'.'.join('a' * 3_000)} = 1", "unknown key 'a'"),
     "brackets without end": (f"title = {'[' * 100_000}", "is not TOML"),
@@ -308,7 +325,7 @@ def test_a_study_that_cannot_be_meant_is_refused(name, tmp_path):
     chain = seeds.table_arrays()
     np.savez(seeds.folder() / "text.npz", **{**chain, "rewards": np.array(["a"])})
     np.savez(seeds.folder() / "complex.npz", **{**chain, "rewards": chain["rewards"] * 1j})
-    with pytest.raises((InvalidStudyError, InvalidWorldError)) as caught, time_limit(5.0):
+    with pytest.raises((InvalidStudyError, InvalidWorldError, InvalidOutcomeError)) as caught, time_limit(5.0):
         load_world(studied(tmp_path, text))
     assert message in str(caught.value)
 

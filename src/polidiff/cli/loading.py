@@ -24,7 +24,7 @@ def load_world(study: Study, *, trust: bool = False) -> Any:
         raise InvalidStudyError(f"{study.source} tells about nothing: no return, and no [[outcomes]]. Hint: name one")
     makers = {"log": _log, "gymnasium": _gymnasium, "table": _table}
     if study.world_kind == "function":
-        world = called(study.world["name"], trust=trust, **study.world.get("options", {}))
+        world = called(study.world["name"], study.world.get("options", {}), trust=trust)
         if outcomes:
             from polidiff.api import told_by
 
@@ -166,7 +166,7 @@ def _made(name: str, found: Any) -> Any:
     if not callable(found) or hasattr(found, "probabilities"):
         return found
     needed = [p for p in inspect.signature(found).parameters.values() if p.default is p.empty]
-    return _result(name, found) if not needed else found
+    return _result(name, found, {}) if not needed else found
 
 
 def _names_code(name: str) -> bool:
@@ -174,15 +174,15 @@ def _names_code(name: str) -> bool:
     return bool(colon) and function.isidentifier() and all(part.isidentifier() for part in module.split("."))
 
 
-def called(name: str, *, trust: bool, **options: Any) -> Any:
+def called(name: str, options: Mapping[str, Any], *, trust: bool) -> Any:
     """What a named function returns."""
     function = named(name, trust=trust)
     if not callable(function):
         raise InvalidStudyError(f"{name!r} must be a function; it is {type(function).__name__}")
-    return _result(name, function, **options)
+    return _result(name, function, options)
 
 
-def _result(name: str, function: Any, **options: Any) -> Any:
+def _result(name: str, function: Any, options: Mapping[str, Any]) -> Any:
     """What a function returns; what it cannot take, and how else it fails, is told in one line."""
     try:
         return function(**options)

@@ -41,6 +41,11 @@ def as_actions(spec: Sequence[Any] | Mapping[str, Mapping[str, float]] | None, c
     if spec is None:
         return tuple(Action(f"action {index}") for index in range(count))
     if isinstance(spec, Mapping):
+        plain = next((name for name, levels in spec.items() if not isinstance(levels, Mapping)), None)
+        if plain is not None:
+            raise InvalidWorldError(
+                f"an action with levels reads name = {{component = level}}; {plain!r} is {spec[plain]!r:.80}"
+            )
         actions = tuple(
             Action(str(name), {str(c): float(level) for c, level in levels.items()}) for name, levels in spec.items()
         )

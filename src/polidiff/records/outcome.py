@@ -13,6 +13,7 @@ from polidiff.errors import InvalidOutcomeError
 
 Preference: TypeAlias = Literal["more", "less"] | None
 OutcomeOf: TypeAlias = npt.ArrayLike | Callable[..., Any] | str
+LARGEST = float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,13 +59,13 @@ class Outcome:
             raise InvalidOutcomeError(
                 f"prefer of outcome {self.name!r} must be 'more', 'less' or None; got {self.prefer!r}"
             )
-        if not (np.isfinite(self.margin) and self.margin >= 0):
+        if not 0 <= self.margin <= LARGEST:
             raise InvalidOutcomeError(f"margin of outcome {self.name!r} must be at least 0; got {self.margin!r}")
         if self.range is not None:
-            low, high = (float(bound) for bound in self.range)
-            if not low < high:
+            low, high = (min(max(bound, -np.inf), np.inf) for bound in self.range)
+            if not low < high or LARGEST < max(abs(low), abs(high)) < np.inf:
                 raise InvalidOutcomeError(f"range of outcome {self.name!r} must be (low, high); got {self.range!r}")
-            object.__setattr__(self, "range", (low, high))
+            object.__setattr__(self, "range", (float(low), float(high)))
 
     def phrase(self, direction: Literal["more", "less"]) -> str:
         """The words for one direction."""
