@@ -124,8 +124,8 @@ def stability(make: Callable[[], tuple[TabularMDP, np.ndarray]], options: dict[s
     return {
         "stability": [None if plan.stability is None else round(plan.stability, 3) for plan in frontier],
         "lost_without_each_rule": [
-            round(share_of(frontier, best.expected_return) - share_of(frontier, best.without(k)), 4)
-            for k in range(len(best.rules))
+            round(share_of(frontier, best.expected_return) - share_of(frontier, left), 4) if np.isfinite(left) else None
+            for left in (best.without(k) for k in range(len(best.rules)))  # None: the rest never ends
         ],
     }
 
