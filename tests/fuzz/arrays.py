@@ -152,12 +152,19 @@ _CHANGES: dict[str, Any] = {
 }
 
 
+_UNFIT = (TypeError, ValueError, IndexError)  # a change that such an array does not take
+
+
 @st.composite
 def _tables(draw: st.DrawFn) -> bytes:
     arrays = dict(seeds.table_arrays())
     for _ in range(draw(st.integers(1, 2))):
         name, change = draw(st.sampled_from(sorted(arrays))), draw(st.sampled_from(sorted(_CHANGES)))
-        with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"), contextlib.suppress(TypeError):
+        with (
+            np.errstate(all="ignore"),
+            warnings.catch_warnings(action="ignore"),
+            contextlib.suppress(TypeError, ValueError, IndexError),
+        ):
             arrays[name] = _CHANGES[change](arrays[name])
     if draw(st.integers(0, 9)) == 0:
         arrays.pop(draw(st.sampled_from(sorted(arrays))))

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from polidiff import Log, as_policy, load
+from polidiff import Log, TabularMDP, as_policy, load
 from polidiff.cli.loading import load_policy, load_world, named
 from polidiff.cli.main import run
 from polidiff.cli.patch import lines
@@ -426,6 +426,21 @@ def test_an_edit_that_does_not_fit_is_a_line_and_not_a_warning_of_python(tmp_pat
     said = capsys.readouterr().err.splitlines()
     assert said[0].startswith("polidiff: an edit replaces 'a' in 2 states; in state 0 the policy takes 'b'")
     assert len(said) == 2
+
+
+def test_rewards_whose_sums_are_no_numbers_are_refused():
+    arrays = seeds.table_arrays()
+    given = {name: arrays[name] for name in ("transitions", "initial", "absorbing")}
+    with pytest.raises(InvalidWorldError, match="rewards must be at most 1e\\+100 in size"):
+        TabularMDP(given["transitions"], np.full(arrays["rewards"].shape, 1e308), given["initial"],
+                   absorbing=given["absorbing"])  # fmt: skip
+
+
+def test_a_csv_file_that_is_refused_does_not_warn_about_its_endless_rewards_first(tmp_path):
+    rows = ["1,0,0,0,1e308,false", "1,1,1,1,1e308,", "1,2,2,0,1e308,", "2,0,0,1,1e308,", "2,1,1,0,1e308,"]
+    (tmp_path / "log.csv").write_text("\n".join(["e,t,s,a,r,end", *rows]) + "\n")
+    with pytest.raises(InvalidLogError, match="column 'end' must have a value in every row"):
+        Log(tmp_path / "log.csv", state="s", action="a", reward="r", episode="e", step="t", terminated="end")
 
 
 def test_rewards_whose_sum_is_beyond_all_numbers_are_read_without_a_warning():

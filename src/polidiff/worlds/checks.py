@@ -120,13 +120,17 @@ def check_allowed(allowed: npt.ArrayLike | None, absorbing: BoolArray, n_actions
     return flags
 
 
+LARGEST = 1e100  # sums and squares of larger numbers are no numbers
+
+
 def check_shape(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
     """Finite numbers of a given shape."""
     array = np.asarray(value, dtype=np.float64)
     if array.shape != shape:
         raise InvalidWorldError(f"{name} must have shape {shape}; got {array.shape}")
-    bad = np.argwhere(~np.isfinite(array))
+    bad = np.argwhere(~(np.abs(array) <= LARGEST))
     if bad.size:
         where = tuple(int(i) for i in bad[0])
-        raise InvalidWorldError(f"{name} must be finite; entry {where} is {array[where]} ({len(bad)} are not)")
+        wanted = f"at most {LARGEST:g} in size" if np.isfinite(array[where]) else "finite"
+        raise InvalidWorldError(f"{name} must be {wanted}; entry {where} is {array[where]} ({len(bad)} are not)")
     return array

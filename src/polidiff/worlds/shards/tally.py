@@ -14,6 +14,7 @@ from polidiff.worlds.shards.stretch import CUT, END, Border, Entries, LabelValue
 WIDEST = 1 << 20  # whole numbers below this are numbered by a table
 
 
+@np.errstate(over="ignore", invalid="ignore")  # sums of endless rewards are endless, not a fault
 def tally(frame: pl.DataFrame, reading: Reading) -> Stretch:
     """What there is to know of the rows of a table."""
     if not frame.height:
