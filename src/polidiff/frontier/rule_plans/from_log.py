@@ -28,7 +28,7 @@ from polidiff.evaluation.logged.plan import (
     supported_world,
 )
 from polidiff.frontier.rule_plans.improve import improve_with_rules
-from polidiff.frontier.rule_plans.request import check_support
+from polidiff.frontier.rule_plans.request import split_support
 from polidiff.frontier.rule_plans.shrinking import best_strength, shrunk
 from polidiff.frontier.setting import frozen_states
 from polidiff.policies import one_hot
@@ -76,9 +76,7 @@ def improve_log_with_rules(
     level : float
         Of the intervals of all plans together.
     """
-    check_support(min_support)
-    share = min_support if min_support is not None and min_support < 1 else None
-    least = MIN_SUPPORT if min_support is None or share is not None else int(min_support)
+    share, least = split_support(min_support, MIN_SUPPORT)
     halves = choose_and_judge(log, (current,), seed=options.get("seed", 0))
     chosen = choosing_tables(log, halves.choosing, current, least, freeze)
     solved = improve_with_rules(

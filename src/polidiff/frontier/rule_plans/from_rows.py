@@ -27,7 +27,7 @@ from polidiff.frontier.rule_plans.exceptions import without_any
 from polidiff.frontier.rule_plans.from_log import Choosing, choosing_tables
 from polidiff.frontier.rule_plans.improve import improve_with_rules
 from polidiff.frontier.rule_plans.moves import KEEP
-from polidiff.frontier.rule_plans.request import actions_only, check_support, frozen_rules
+from polidiff.frontier.rule_plans.request import actions_only, frozen_rules, split_support
 from polidiff.frontier.rule_plans.row_cells import RowCells, cells_of
 from polidiff.policies import PatchedPolicy, Policy
 from polidiff.policies.patched import rule_patch
@@ -83,9 +83,7 @@ def improve_rows_with_rules(
     level : float
         Of the intervals of all plans together.
     """
-    check_support(min_support)
-    share = min_support if min_support is not None and min_support < 1 else None
-    least = MIN_SUPPORT if min_support is None or share is not None else int(min_support)
+    share, least = split_support(min_support, MIN_SUPPORT)
     wanted = {name: value for name, value in options.items() if name in PASSED_ON}
     listed = actions_only(moves, log.actions, "a log of feature rows")
     named = moves if isinstance(moves, str) else listed  # "actions" leaves out those that are offered nowhere

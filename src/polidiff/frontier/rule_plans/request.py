@@ -95,3 +95,15 @@ def actions_only(moves: Any, actions: Sequence[Action], where: str) -> list[Move
             f"rules in {where} prescribe actions; got moves={moves!r}. Hint: moves='actions', or Move.action(name)"
         )
     return listed
+
+
+def split_support(value: float | None, default: int) -> tuple[float | None, int]:
+    """`min_support` where it has two meanings: a share of what rules speak about, and a count of what they rest on.
+
+    >>> split_support(0.05, 10), split_support(20, 10), split_support(None, 10)
+    ((0.05, 10), (None, 20), (None, 10))
+    """
+    check_support(value)
+    if value is not None and value < 1:
+        return value, default
+    return None, default if value is None else int(value)

@@ -23,7 +23,7 @@ from polidiff.frontier.rule_plans.grid import make_grid
 from polidiff.frontier.rule_plans.improve import improve_with_rules
 from polidiff.frontier.rule_plans.moves import KEEP
 from polidiff.frontier.rule_plans.played import Ground, cell_table, count_near
-from polidiff.frontier.rule_plans.request import actions_only, check_support, frozen_rules
+from polidiff.frontier.rule_plans.request import actions_only, frozen_rules, split_support
 from polidiff.policies import PatchedPolicy, Policy, as_policy, one_hot, top_actions
 from polidiff.progress import track
 from polidiff.records.arrays import FloatArray, IntArray
@@ -76,9 +76,7 @@ def improve_simulator_with_rules(
     level : float
         Of the interval of each plan.
     """
-    check_support(min_support)
-    share = min_support if min_support is not None and min_support < 1 else None
-    least = ENOUGH if min_support is None or share is not None else int(min_support)
+    share, least = split_support(min_support, ENOUGH)
     told, base = with_return_told(world), as_policy(current, n_actions=world.n_actions)
     ground = _ground(told, base, frozen_rules(freeze, world.feature_names), seed)
     wanted = {
