@@ -15,7 +15,7 @@ from polidiff.records.doors import DOORS
 
 PACKAGE = Path(polidiff.__file__).parent
 ORDER = (
-    ("_version", "errors", "files", "progress", "parallel"),
+    ("_version", "errors", "files", "progress", "parallel", "compiled"),
     ("records",),
     ("policies",),
     ("worlds",),
@@ -40,6 +40,7 @@ INSIDE = [module for module in MODULES if module not in ("__init__.py", "__main_
 EDGES = {
     "gymnasium": ("worlds/gymnasium/", "domains/navigation_env.py"),
     "highspy": ("optimize/",),
+    "numba": ("compiled.py",),
     "altair": ("report/", "paper/figures/"),
     "vl_convert": ("report/",),
     "click": ("cli/",),

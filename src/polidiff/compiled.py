@@ -1,0 +1,37 @@
+"""Loops that are compiled on first use and kept on disk.
+
+Compiling needs no compiler on the machine: numba brings its own. It costs a first user some tenths of a second per
+kernel, and later processes read the machine code from a folder next to the source (or in the user's cache where that
+is read-only). Modules with kernels are imported inside the functions that call them, so that ``import polidiff`` and
+work that needs no kernel never load numba.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def kernel(function: F) -> F:
+    """A function over arrays and numbers as machine code, without the interpreter's lock.
+
+    No reordering of sums and no fused operations: the same input gives the same bytes on every worker. Division by
+    zero gives what numpy gives.
+
+    >>> @kernel
+    ... def total(values):
+    ...     found = 0.0
+    ...     for value in values:
+    ...         found += value
+    ...     return found
+    >>> total(np.array([1.0, 2.0]))
+    3.0
+    """
+    from numba import njit
+
+    try:
+        return njit(function, nogil=True, error_model="numpy", cache=True)
+    except RuntimeError:  # there is no file behind the function, or no folder that can be written
+        return njit(function, nogil=True, error_model="numpy")
