@@ -5,13 +5,14 @@ them, needs less than the two-sided quantile once the ends lie apart (Imbens and
 
 .. math:: \Phi\!\left(z + \frac{u - l}{\sigma}\right) - \Phi(-z) = 1 - \alpha .
 
-Student quantiles replace normal ones, and values with a declared range move on the log-odds of their place in it.
+Student quantiles replace normal ones, and values with a declared range move on the arcsine scale of their place p in
+it, :math:`\theta = \arcsin \sqrt p`, on which a share is spread alike wherever it lies.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy import special, stats
+from scipy import stats
 
 from polidiff.records.arrays import FloatArray
 
@@ -42,27 +43,29 @@ def interval_bounds(
     *,
     alpha: float,
     limits: tuple[float, float] | None,
-    log_odds: bool = False,
+    arcsine: bool = False,
 ) -> tuple[FloatArray, FloatArray]:
-    """Bounds (q,) around two ends; within `limits`, on their log-odds if told so."""
+    """Bounds (q,) around two ends; within `limits`, on their arcsine scale if told so."""
     z = critical_value(high - low, np.maximum(*deviations), alpha)
     z = np.asarray(stats.t.ppf(stats.norm.cdf(z), np.maximum(freedom, LEAST_FREEDOM)))
     down, up = -z * deviations[0], z * deviations[1]
     if limits is None:
         return low + down, high + up
-    if log_odds:
-        return _on_log_odds(low, down, limits), _on_log_odds(high, up, limits)
+    if arcsine:
+        return _on_arcsine(low, down, limits), _on_arcsine(high, up, limits)
     return np.clip(low + down, *limits), np.clip(high + up, *limits)
 
 
-def _on_log_odds(value: FloatArray, step: FloatArray, limits: tuple[float, float]) -> FloatArray:
-    """Move values by steps on the log-odds of their place between the limits.
+def _on_arcsine(value: FloatArray, step: FloatArray, limits: tuple[float, float]) -> FloatArray:
+    """Move values by steps on the arcsine scale of their place between the limits.
 
-    A step away from a limit starts at least one step from it: at the limit itself log-odds have no scale, and a value
-    known to be near it would be moved across the whole range.
+    A step d away from a limit starts at least d / 2 from it. Below that the scale is so fine that a value nearer to
+    the limit would be moved further from it: the bound falls until 4p(1 - p) = 2d(1 - 2p), which lies below p = d / 2,
+    and rises with the value from there on.
     """
     span = limits[1] - limits[0]
-    away = np.clip(np.abs(step) / span, 1e-9, 0.5)
+    away = np.clip(np.abs(step) / (2 * span), 1e-9, 0.5)
     place = np.clip((value - limits[0]) / span, np.where(step > 0, away, 1e-9), np.where(step < 0, 1 - away, 1 - 1e-9))
-    moved = special.expit(special.logit(place) + step / (span * place * (1 - place)))
-    return np.asarray(limits[0] + span * moved)
+    moved = np.arcsin(np.sqrt(place)) + step / (2 * span * np.sqrt(place * (1 - place)))
+    bound = limits[0] + span * np.sin(np.clip(moved, 0.0, np.pi / 2)) ** 2
+    return np.where(step == 0.0, np.clip(value, *limits), bound)
