@@ -14,7 +14,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from polidiff.explanation.words import number
-from tests.report import samples
+from tests.report import extremes, samples
 
 pytestmark = pytest.mark.browser
 
@@ -143,7 +143,7 @@ def axe_script() -> str:
 
 
 @pytest.mark.parametrize("width", [1280, 390, 320])
-@pytest.mark.parametrize("made", [samples.plain, samples.hostile, samples.chain])
+@pytest.mark.parametrize("made", [samples.plain, extremes.hostile, samples.chain])
 def test_nothing_sticks_out_of_the_window(show, width, made):
     driver = show(made(), width=width)
     assert driver.execute_script("return document.documentElement.scrollWidth") <= width
@@ -182,7 +182,7 @@ def test_on_paper_the_page_is_light_and_no_figure_is_cut(show):
 
 
 def test_hostile_names_are_shown_and_no_script_runs(show):
-    driver = show(samples.hostile(), samples.hostile_frontier())
+    driver = show(extremes.hostile(), extremes.hostile_frontier())
     slider = driver.find_element(By.ID, "slider")
     slider.send_keys(Keys.HOME)
     slider.send_keys(Keys.ARROW_RIGHT)
@@ -206,7 +206,7 @@ def test_the_content_policy_stops_a_script_that_gets_in(show):
 
 
 def test_a_large_result_answers_the_slider_within_a_tenth_of_a_second(show):
-    driver = show(samples.huge(), samples.huge_frontier())
+    driver = show(extremes.huge(), extremes.huge_frontier())
     times = driver.execute_script(
         """
         const slider = document.getElementById('slider');

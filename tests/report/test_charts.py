@@ -12,11 +12,11 @@ from polidiff.report.charts import boxes
 from polidiff.report.charts.outcomes import difference_rows
 from polidiff.report.charts.paths import layout
 from polidiff.report.charts.regions import coarser
-from tests.report import samples
+from tests.report import extremes, samples
 
 
 def test_a_coarser_picture_keeps_all_visits_and_their_place():
-    fine = samples.huge().pictures[0]
+    fine = extremes.huge().pictures[0]
     for most in (900, 100, 1):
         coarse = coarser(fine, most)
         assert len(coarse.cells) <= most

@@ -11,15 +11,15 @@ import pytest
 from polidiff.errors import InvalidOptionError
 from polidiff.report.charts import charts_of
 from polidiff.report.markdown import markdown
-from tests.report import samples
+from tests.report import extremes, samples
 
 RECORDS = {
     "plain": samples.plain,
     "chain": samples.chain,
-    "hostile": samples.hostile,
+    "hostile": extremes.hostile,
     "frontier": samples.frontier,
     "rules": samples.rule_frontier,
-    "hostile frontier": samples.hostile_frontier,
+    "hostile frontier": extremes.hostile_frontier,
 }
 
 
@@ -68,7 +68,7 @@ def test_markdown_comes_with_its_pictures(tmp_path):
 
 
 def test_markdown_escapes_names():
-    for record in (samples.hostile(), samples.hostile_frontier()):
+    for record in (extremes.hostile(), extremes.hostile_frontier()):
         text = markdown(record)
         assert not re.search(r"(?<!\\)<\w", text)
         assert "\u202e" not in text

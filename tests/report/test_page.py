@@ -19,7 +19,7 @@ from polidiff.records.codec import from_dict, to_dict
 from polidiff.records.patch import Patch
 from polidiff.report.page import page_html
 from polidiff.report.plans import edit_sentence
-from tests.report import samples
+from tests.report import extremes, samples
 
 VOID = {"meta", "img", "br", "input", "link", "hr"}
 
@@ -100,7 +100,7 @@ def test_the_page_refers_to_no_address():
 
 
 def test_the_content_policy_admits_exactly_the_two_scripts_of_the_page():
-    reader = read(page_html(samples.hostile()))
+    reader = read(page_html(extremes.hostile()))
     policy = next(attrs["content"] for _, attrs in reader.elements if attrs.get("http-equiv"))
     run = [text for attrs, text in reader.scripts if attrs.get("type") != "application/json"]
     digests = {base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in run}
@@ -112,7 +112,7 @@ def test_the_content_policy_admits_exactly_the_two_scripts_of_the_page():
 
 def test_hostile_names_stay_text():
     plain = read(page_html(samples.plain(), samples.frontier()))
-    hostile = read(page_html(samples.hostile(), samples.hostile_frontier()))
+    hostile = read(page_html(extremes.hostile(), extremes.hostile_frontier()))
     assert {tag for tag, _ in hostile.elements} <= {tag for tag, _ in plain.elements}
     assert len(hostile.scripts) == 3
     assert not any(name.startswith("on") for _, attrs in hostile.elements for name in attrs)
@@ -130,7 +130,7 @@ def test_the_page_is_the_same_bytes_each_time_and_from_its_json():
 
 
 def test_a_large_result_stays_within_the_limits():
-    explanation, frontier = samples.huge(), samples.huge_frontier()
+    explanation, frontier = extremes.huge(), extremes.huge_frontier()
     page_html(samples.plain())  # the chart library is made once
     began = time.process_time()
     page = page_html(explanation, frontier)
@@ -142,7 +142,7 @@ def test_a_large_result_stays_within_the_limits():
 
 
 def test_more_plans_than_fit_are_thinned_and_the_page_says_so():
-    frontier = samples.huge_frontier(1500)
+    frontier = extremes.huge_frontier(1500)
     page = page_html(frontier)
     kept = data_of(page)["plans"]["plans"]
     assert f"{1500 - len(kept)} plans between these are left out" in page

@@ -11,13 +11,13 @@ import pytest
 from polidiff.records.codec import SCHEMAS, to_dict
 from polidiff.records.plan import CheckResult
 from polidiff.report.schema import schema_text, schemas
-from tests.report import samples
+from tests.report import extremes, samples
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "schema"
 RECORDS = {
     "plain": samples.plain,
     "chain": samples.chain,
-    "hostile": samples.hostile,
+    "hostile": extremes.hostile,
     "frontier": samples.frontier,
     "rules": samples.rule_frontier,
     "patch": samples.patch,

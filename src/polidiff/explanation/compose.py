@@ -68,10 +68,7 @@ def compose(
     described = _describe(world, evidence, options)
     journeys = follow(world, proposed, described, seed=options.seed, episodes=len(evidence.forming.weight))
     ids = region_ids(described, meeting_order(described, journeys))
-    groups = _groups(world, journeys, evidence, options)
-    members = _disjoint(groups, evidence.judged)
-    groups = tuple(g for g, m in zip(groups, members, strict=True) if m.any())
-    members = [m for m in members if m.any()]
+    groups, members = _met(_groups(world, journeys, evidence, options), evidence.judged)
     paths = [_told_path(journeys, group, evidence.forming) for group in groups]
     verdicts, overall, family = _verdicts(world, evidence.judged, groups, members, paths, options)
     sentences = tuple(
@@ -176,6 +173,13 @@ def _disjoint(groups: tuple[StartGroup, ...], judged: Judged) -> list[BoolArray]
         members.append(inside)
         left &= ~inside
     return members
+
+
+def _met(groups: tuple[StartGroup, ...], judged: Judged) -> tuple[tuple[StartGroup, ...], list[BoolArray]]:
+    """Groups that some judged episode belongs to, and which ones those are."""
+    members = _disjoint(groups, judged)
+    met = tuple(group for group, inside in zip(groups, members, strict=True) if inside.any())
+    return met, [inside for inside in members if inside.any()]
 
 
 def _told_path(journeys: Journeys, group: StartGroup, forming: Judged) -> Path | None:
