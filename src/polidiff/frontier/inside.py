@@ -53,7 +53,7 @@ class Side:
 def plans_inside(solver: SparseSolver, left: Vertex, right: Vertex, wanted: float, clock: Clock) -> list[Vertex]:
     """Plans between two neighbouring vertices until no step could hide more than `wanted`, or none is left to find."""
     price = (right.returns - left.returns) / (right.changes - left.changes)
-    held = left.choice != right.choice
+    held = left.ranks != right.ranks
     sides = (Side(left, price, 1), Side(right, price, -1))
     plans, spent = [left, right], set[int]()
     for _ in range(TRIES):

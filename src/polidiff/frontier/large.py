@@ -81,9 +81,9 @@ def _result(
     solver: SparseSolver, vertices: list[Vertex], inside: list[Vertex], effort: Effort, budget: float | None
 ) -> Solved:
     """All plans with the bound that the prices tried put on each, and on what may lie between two."""
-    hull = Hull(*_columns(vertices), solver.rounds)
+    hull = Hull(*_columns(solver, vertices), solver.rounds)
     plans = sorted([*vertices, *inside], key=_changes)
-    changes, returns, choices = _columns(plans)
+    changes, returns, choices = _columns(solver, plans)
     span = max(float(returns[-1] - returns[0]), 1e-9 * max(1.0, abs(float(returns[-1]))))
     proven = {id(vertex) for vertex in vertices}
     bounds = np.where([id(plan) in proven for plan in plans], returns, np.maximum(returns, solver.bound(changes)))
@@ -99,6 +99,6 @@ def _result(
     return Solved(changes[rows], returns[rows], choices[rows], bounds[rows], gap, hull, 0, stopped, method)
 
 
-def _columns(plans: list[Vertex]) -> tuple[FloatArray, FloatArray, IntArray]:
+def _columns(solver: SparseSolver, plans: list[Vertex]) -> tuple[FloatArray, FloatArray, IntArray]:
     changes = np.array([plan.changes for plan in plans])
-    return changes, np.array([plan.returns for plan in plans]), np.array([plan.choice for plan in plans])
+    return changes, np.array([plan.returns for plan in plans]), np.array([solver.choice(plan) for plan in plans])
