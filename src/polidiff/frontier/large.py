@@ -81,13 +81,15 @@ def _result(
     solver: SparseSolver, vertices: list[Vertex], inside: list[Vertex], effort: Effort, budget: float | None
 ) -> Solved:
     """All plans with the bound that the prices tried put on each, and on what may lie between two."""
-    hull = Hull(*_columns(solver, vertices), solver.rounds)
     plans = sorted([*vertices, *inside], key=_changes)
     changes, returns, choices = _columns(solver, plans)
-    span = max(float(returns[-1] - returns[0]), 1e-9 * max(1.0, abs(float(returns[-1]))))
     proven = {id(vertex) for vertex in vertices}
-    bounds = np.where([id(plan) in proven for plan in plans], returns, np.maximum(returns, solver.bound(changes)))
-    hidden, rows = bounds[1:] - returns[:-1], np.arange(len(changes))
+    own = np.array([id(plan) in proven for plan in plans])
+    hull = Hull(changes[own], returns[own], choices[own] if inside else choices, solver.rounds)
+    span = max(float(returns[-1] - returns[0]), 1e-9 * max(1.0, abs(float(returns[-1]))))
+    bounds = np.where(own, returns, np.maximum(returns, solver.bound(changes)))
+    hidden = bounds[1:] - returns[:-1]
+    rows: slice | IntArray = slice(None)
     if budget is not None:
         last = int((changes <= budget + 1e-12).sum()) - 1
         rows = np.unique([0, last])

@@ -68,14 +68,15 @@ def improve(
     first: U32Array,
     weight: FloatArray,
     values: FloatArray,
+    written: FloatArray,
     choice: U32Array,
     expiry: FloatArray,
     drift: float,
     strict: float,
 ) -> tuple[int, float]:
-    """A Gauss–Seidel sweep over the states whose margin has expired, each switched to its best pair.
+    """Switch every state whose margin has expired to its best pair; how many were switched, and the largest gain.
 
-    Returns how many were switched, and the largest gain.
+    What the pair is worth is written; where that goes into the values themselves, this is a Gauss–Seidel sweep.
 
     A state's margin is by how much its best pair led; while the values have drifted by less, it leads still.
     """
@@ -98,6 +99,6 @@ def improve(
             switched += 1
             largest = max(largest, top - own)
             own = top
-        values[s] = own
+        written[s] = own
         expiry[s] = drift + top - second
     return switched, largest

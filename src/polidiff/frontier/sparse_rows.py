@@ -88,13 +88,18 @@ class SparseRows:
 
         return sweep(self.own_starts, self.own_ends, self.own_index, self.own_chance, weight, values, back)
 
-    def improve(self, weight: FloatArray, values: FloatArray, margins: Margins, strict: float) -> tuple[Any, float]:
-        """A policy with better pairs where a margin has expired, None if there are none; and the largest gain."""
+    def improve(
+        self, weight: FloatArray, values: FloatArray, margins: Margins, strict: float, sweeping: bool
+    ) -> tuple[Any, float]:
+        """A policy with better pairs where a margin has expired, None if there are none; and the largest gain.
+
+        `sweeping` values are updated on the way, and later states see it; else all are judged by the values given.
+        """
         from polidiff.frontier.sparse_kernels import improve
 
-        choice = self.choice.copy()
+        choice, written = self.choice.copy(), values if sweeping else self.space[0]
         table = (self.starts, self.index, self.chance, self.first)
-        switched, gain = improve(*table, weight, values, choice, margins.expiry, margins.drift, strict)
+        switched, gain = improve(*table, weight, values, written, choice, margins.expiry, margins.drift, strict)
         return (choice if switched else None), gain
 
     def moves(self) -> sparse.csr_matrix:

@@ -2,8 +2,10 @@ r"""Policy iteration at any price of a change on sparse rows: memory is linear i
 
 The iteration looks at one column, the return less the price of the changes. Early rounds need no more than the sign of
 the larger advantages, so their policies are evaluated only to a share of the largest gain found; the last one is
-believed only after a tight evaluation that leaves no gain. The changes are solved apart at the end, and the return is
-their price added back. Where every policy ends the rounds may start from any values; else from those of a policy.
+believed only after a tight evaluation that leaves no gain. Changes and return are solved apart at the end.
+
+Where every policy ends, the rounds may start from any values and switch while they sweep; else only strict gains on
+the exact values of a policy are taken, so that a switch which never ends proves a loop that pays for ever.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ class SparseSolver:
         self.rows = SparseRows(problem.transitions, problem.first)
         self.small = np.min_scalar_type(int(np.diff(problem.first).max(initial=1)) - 1)
         most = max(2, problem.transitions.nnz // (3 * problem.n_states))  # no more numbers than the transitions hold
-        self.recent: deque[tuple[Vertex, FloatArray, FloatArray]] = deque(maxlen=most)  # with priced values and changes
+        self.recent: deque[tuple[Vertex, FloatArray, FloatArray]] = deque(maxlen=most)  # with return and changes
 
     def choice(self, vertex: Vertex) -> IntArray:
         """(S,) the pairs of a vertex."""
@@ -55,7 +57,7 @@ class SparseSolver:
     def cheapest(self) -> Vertex:
         """The current policy, with free improvements if there are any."""
         start = ending_choice(self.problem, self.problem.base)
-        vertex = self._vertex(0.0, start, self._evaluated(start, self.problem.reward))
+        vertex = self._vertex(0.0, start, np.zeros(self.problem.n_states))
         free = self.problem.cost == 0
         if int(free.sum()) == self.problem.n_states and vertex.changes < 1e-12:
             return vertex
@@ -103,7 +105,7 @@ class SparseSolver:
         while True:
             self.rounds += 1
             before = values.copy()
-            better, gain = rows.improve(weight, values, margins, STRICT)
+            better, gain = rows.improve(weight, values, margins, STRICT, sweeping=not self.loops)
             if better is None and target <= tight:
                 return rows.choice.astype(np.int64)
             if better is not None:
@@ -124,25 +126,25 @@ class SparseSolver:
         for side in (-1, 1):
             near = [kept for kept in self.recent if side * (kept[0].price - price) >= 0]
             if near:
-                vertex, priced, changes = min(near, key=lambda kept: abs(kept[0].price - price))
-                line = priced + (vertex.price - price) * changes
+                _, returns, changes = min(near, key=lambda kept: abs(kept[0].price - price))
+                line = returns - price * changes
                 found = line if found is None else np.maximum(found, line, out=found)
         return np.zeros(self.problem.n_states) if found is None else found
 
     def _vertex(self, price: float, choice: IntArray, values: FloatArray) -> Vertex:
-        """A policy with its changes and return, from its values at a price."""
+        """A policy with its changes and return; `values` are its own at the price, or near them."""
         near = min(self.recent, key=lambda kept: abs(kept[0].price - price), default=None)
         guess = np.zeros(len(values)) if near is None else near[2].copy()
         changes = self._evaluated(choice, self.problem.cost, guess)
-        total, count = (float(self.problem.initial @ column) for column in (values, changes))
+        returns = self._evaluated(choice, self.problem.reward, values + price * changes)
         ranks = (choice - self.problem.first[:-1]).astype(self.small)
-        vertex = Vertex(price, count, total + price * count, ranks)
-        self.recent.append((vertex, values, changes))
+        count, total = (float(self.problem.initial @ column) for column in (changes, returns))
+        vertex = Vertex(price, count, total, ranks)
+        self.recent.append((vertex, returns, changes))
         return vertex
 
-    def _evaluated(self, choice: IntArray, weight: FloatArray, guess: FloatArray | None = None) -> FloatArray:
-        """(S,) what the decisions of a policy weigh from each state on."""
-        values = np.zeros(len(choice)) if guess is None else guess
+    def _evaluated(self, choice: IntArray, weight: FloatArray, values: FloatArray) -> FloatArray:
+        """(S,) what the decisions of a policy weigh from each state on, from values near them."""
         self.rows.follow(choice)
         self.rows.settle(weight[choice], values, TIGHT * float(np.abs(weight[choice]).max(initial=0.0)))
         return values
