@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from polidiff import Log, Outcome
 from polidiff.errors import InvalidLogError, InvalidOutcomeError, SkippedRowsWarning
 from polidiff.evaluation.logged.counts import count_log, count_rows
-from polidiff.worlds.shards import frames, slots, split
+from polidiff.worlds.shards import frames, kernels, split
 from polidiff.worlds.shards.footer import DamagedFooterError, row_groups
 
 NAMES = {"state": "s", "action": "a", "episode": "e", "step": "t", "reward": "r", "terminated": "end"}
@@ -167,29 +167,129 @@ def test_an_episode_over_a_border_is_held_to_its_range_as_a_whole(tmp_path, plac
         Log(folder, **NAMES, return_range=(0, 3))
 
 
-def test_the_three_ways_of_numbering_keys_agree():
-    rng = np.random.default_rng(0)
-    batches = [rng.integers(0, 500, 200) for _ in range(5)]
-    for kind in (slots.OwnSlots(500), slots.TableSlots(500), slots.SortedSlots()):
-        met = {}
-        for keys in batches:
-            for key, number in zip(keys.tolist(), kind.of(keys).tolist(), strict=True):
-                assert met.setdefault(key, number) == number
-        assert len(set(met.values())) == len(met)
-        keys, numbers = kind.in_order()
-        found = {key: number for key, number in zip(keys.tolist(), numbers.tolist(), strict=True) if key in met}
-        assert found == met
-        assert sorted(keys.tolist()) == keys.tolist()
+def scattered(labels=None, size=3000, seed=0):
+    """Rows with gaps, cuts, noisy rewards and as many labels as there are in `labels` (or small numbers)."""
+    rng = np.random.default_rng(seed)
+    episode = np.sort(rng.integers(0, size // 5, size))
+    first = np.append(True, np.diff(episode) > 0)
+    step = np.arange(size) + np.cumsum(rng.random(size) < 0.1)
+    last = np.append(first[1:], True)
+    state = rng.integers(0, 40, size)
+    return pl.DataFrame({
+        "e": episode, "t": step, "s": state if labels is None else np.array(labels)[state % len(labels)],
+        "a": rng.integers(0, 3, size), "r": rng.normal(size=size), "end": last & (rng.random(size) < 0.7),
+    })  # fmt: skip
 
 
-@pytest.mark.parametrize("limits", [(0, 1 << 27), (0, 0)])
-def test_counts_do_not_depend_on_how_keys_are_numbered(monkeypatch, limits):
-    frame = episodes(40)
-    expected = told(Log(frame, **NAMES), count_log(Log(frame, **NAMES), blocks=3))
-    monkeypatch.setattr(slots, "LARGEST_IDENTITY", limits[0])
-    monkeypatch.setattr(slots, "LARGEST_TABLE", limits[1])
+def bytes_of(log, blocks):
+    """Everything that was counted, to the byte."""
+    counts = count_log(log, blocks=blocks)
+    parts = (counts.block, counts.state, counts.action, counts.to, counts.count, counts.sums, counts.squares)
+    return log.check, log.states, log.actions, [part.tobytes() for part in (*parts, counts.starts)]
+
+
+@pytest.mark.parametrize("blocks", [2, 7])
+def test_machine_code_and_the_interpreter_give_the_same_bytes(monkeypatch, blocks):
+    frame = scattered()
+    found = []
+    for few in (0, 1 << 30):
+        monkeypatch.setattr(kernels, "FEW_ROWS", few)
+        found.append(bytes_of(Log(frame, **NAMES, return_range=(-100, 100)), blocks))
+    assert found[0] == found[1]
     log = Log(frame, **NAMES)
-    assert told(log, count_log(log, blocks=3)) == expected
+    counts, sums, starts = told(log, count_log(log, blocks=blocks))
+    by_loop = by_hand(frame, blocks)
+    assert (counts, starts) == (by_loop[0], by_loop[2])
+    assert sums == pytest.approx(by_loop[1])
+
+
+LABELS = {
+    "text": list("zebra"),
+    "negative": [-5, 0, 3],
+    "large": [7, 1 << 40, (1 << 62) + 1],
+    "foreign after own": [2, 1, 0, (1 << 20) + 5],
+    "unsigned": np.array([3, (1 << 63) + 9], dtype=np.uint64),
+    "bytes": np.array([200, 3, 255], dtype=np.uint8),
+}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+@pytest.mark.parametrize("few", [0, 1 << 30])
+def test_labels_of_any_kind_are_counted_as_by_hand(tmp_path, monkeypatch, kind, few):
+    monkeypatch.setattr(kernels, "FEW_ROWS", few)
+    monkeypatch.setattr(split, "SHARD_ROWS", 100)
+    monkeypatch.setattr(frames, "BATCH_ROWS", 40)
+    frame = scattered(LABELS[kind], 300)
+    for source in (frame, written(frame, tmp_path / "log", [77, 150], 20)):
+        log = Log(source, **NAMES)
+        counts, sums, starts = told(log, count_log(log, blocks=3))
+        by_loop = by_hand(frame, 3)
+        assert (counts, starts) == (by_loop[0], by_loop[2])
+        assert sums == pytest.approx(by_loop[1])
+
+
+def test_a_log_cut_at_every_place_has_the_same_counts_and_checks(tmp_path, monkeypatch):
+    monkeypatch.setattr(split, "SHARD_ROWS", 1)
+    frame = scattered(size=40, seed=3).with_columns(r=pl.int_range(pl.len()).cast(pl.Float64))
+    expected = bytes_of(Log(frame, **NAMES), 3)
+    for cut in range(1, frame.height):
+        assert bytes_of(Log(written(frame, tmp_path / "log", [cut], 1000), **NAMES), 3) == expected
+
+
+EPISODES = {
+    "text": lambda e: e.cast(pl.String).str.zfill(8),
+    "unsigned": lambda e: e.cast(pl.UInt64) + (1 << 63),
+    "small": lambda e: e.cast(pl.UInt16),
+    "days": lambda e: pl.date(2020, 1, 1) + pl.duration(days=e),
+}
+
+
+@pytest.mark.parametrize("kind", EPISODES)
+@pytest.mark.parametrize("step", [pl.Float64, pl.UInt32, pl.Datetime("us")])
+def test_episodes_and_steps_of_any_kind_are_told_apart(tmp_path, monkeypatch, kind, step):
+    monkeypatch.setattr(split, "SHARD_ROWS", 90)
+    monkeypatch.setattr(frames, "BATCH_ROWS", 30)
+    frame = scattered(size=400)
+    other = frame.with_columns(EPISODES[kind](pl.col("e")), pl.col("t").cast(step))
+    if step == pl.Datetime("us"):  # times have no gaps
+        frame = frame.with_columns(t=pl.int_range(pl.len()))
+    log = Log(written(other, tmp_path / "log", [123], 25), **NAMES)
+    assert bytes_of(log, 3)[1:] == bytes_of(Log(frame, **NAMES), 3)[1:]
+    assert told(log, count_log(log, blocks=3))[0] == by_hand(frame, 3)[0]
+    assert (log.check.episodes, log.check.gaps) == (frame["e"].n_unique(), Log(frame, **NAMES).check.gaps)
+
+
+@pytest.mark.parametrize("few", [0, 1 << 30])
+@pytest.mark.parametrize("place", [0, 17, 39])
+def test_what_is_missing_or_no_number_is_found_by_either_reader(monkeypatch, few, place):
+    monkeypatch.setattr(kernels, "FEW_ROWS", few)
+    frame = scattered(size=40)
+    for name, value, message in (
+        ("r", float("nan"), "finite numbers"), ("r", float("-inf"), "finite numbers"), ("r", None, "finite numbers"),
+        ("s", None, "'s' must have a value"), ("e", None, "'e' must have a value"), ("t", None, "'t' must have a"),
+    ):  # fmt: skip
+        values = frame[name].to_list()
+        values[place] = value
+        with pytest.raises(InvalidLogError, match=rf"{message}.* in row {place}"):
+            Log(frame.with_columns(pl.Series(name, values, dtype=frame.schema[name])), **NAMES)
+
+
+def test_features_of_states_are_found_in_one_pass_and_must_be_constant(tmp_path, small):
+    frame = episodes().with_columns(
+        x=(pl.col("s") * 1.5).replace(4.5, None), k=pl.col("s").cast(pl.Int32), word=pl.format("w{}", "s"), flag=pl.col("s") > 2
+    )
+    for names in (["x", "k"], ["word", "x", "flag"]):
+        log = Log(written(frame, tmp_path / "log", [5, 11], 3), **NAMES, states=6, features=names)
+        first = frame.group_by("s").first().sort("s")
+        rows = [[value for value in row] for row in first.select(names).rows()]
+        found = log.features_of(np.arange(5)).tolist()
+        told_rows = [[None if value != value else value for value in row] for row in found]
+        assert told_rows == rows
+        assert all(value is None or value != value for value in log.features_of([5])[0].tolist())
+    spoilt_at = frame.with_columns(x=pl.when(pl.int_range(pl.len()) == 31).then(9.0).otherwise("x"))
+    log = Log(written(spoilt_at, tmp_path / "log", [5, 11], 3), **NAMES, features=["k", "x"])
+    with pytest.raises(InvalidLogError, match=r"feature 'x' must be constant within a state; in state '1' it has 2"):
+        log.features_of([0])
 
 
 @pytest.mark.parametrize("writer", ["polars", "pyarrow"])

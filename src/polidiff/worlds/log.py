@@ -211,23 +211,22 @@ class Log:
     @cached_property
     def _state_features(self) -> AnyArray:
         """(S, d) features of each discrete state; an error where they are not constant."""
-        names = self.columns.features
-        grouped = (
-            self.frame.with_columns(self._labels.number().alias("#"))
-            .group_by("#")
-            .agg(
-                *(pl.col(name).first().alias(f"x{j}") for j, name in enumerate(names)),
-                *(pl.col(name).n_unique().alias(f"n{j}") for j, name in enumerate(names)),
-            )
-        )
-        table = collect(pl.LazyFrame({"#": np.arange(self.n_states)}).join(grouped, on="#", how="left").sort("#"))
+        names, found, varied = self.columns.features, self.read.features, self.read.varied
+        if found is None or varied is None:
+            return np.zeros((self.n_states, len(names)))
+        number = self._labels.numbers_of(self.read.states)
         for j, name in enumerate(names):
-            varied = table.filter(pl.col(f"n{j}") > 1)
-            if varied.height:
+            if varied[j].any():
+                state = int(number[np.flatnonzero(varied[j])[0]])
+                values = collect(self.frame.filter(self._labels.number() == state).select(pl.col(name).n_unique()))
                 raise InvalidLogError(
-                    f"feature {name!r} must be constant within a state; in state {self.states[varied['#'][0]]!r} it "
-                    f"has {varied[f'n{j}'][0]} values. Hint: state=[...] makes the features the state"
+                    f"feature {name!r} must be constant within a state; in state {self.states[state]!r} it "
+                    f"has {values.item()} values. Hint: state=[...] makes the features the state"
                 )
+        place = np.full(self.n_states, len(number))
+        place[number] = np.arange(len(number))
+        absent = found.clear(1)
+        table = pl.concat([found, absent])[place].rename({name: f"x{j}" for j, name in enumerate(names)})
         return feature_matrix(table, len(names))
 
 

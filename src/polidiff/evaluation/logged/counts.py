@@ -19,7 +19,7 @@ import numpy as np
 
 from polidiff.errors import InvalidLogError
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
-from polidiff.worlds.shards.join import Counted
+from polidiff.worlds.shards.table import Counted
 from polidiff.worlds.shards.stretch import Entries
 
 if TYPE_CHECKING:
@@ -218,7 +218,8 @@ def count_rows(rows: LoggedRows, state: IntArray, n_states: int, n_actions: int,
     counted = Counted(blocks, len(gains))
     counted.reserve(n_states, n_actions)
     counted.add(Entries(block, np.asarray(state, dtype=np.int64), rows.actions, to, None, gains, None))
-    found = counted.entries(np.arange(n_states), np.arange(n_actions))
+    (dealt, left, taken, to), table = counted.transitions()
+    found = Entries(dealt, left, taken, to, table[:, 0], tuple(table.T[1::2]), tuple(table.T[2::2]))
     starts = np.zeros((blocks, n_states))
     np.add.at(starts, (block[rows.first], state[rows.first]), 1.0)
     after = np.where(found.to < 0, n_states - 1 - found.to, found.to)

@@ -6,14 +6,16 @@ are counted as if it had never been there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from polidiff.records.arrays import AnyArray, FloatArray, IntArray
-from polidiff.worlds.shards.slots import Slots, slots_for
-from polidiff.worlds.shards.stretch import CUT, END, Border, Entries, LabelValue, Reading, Stretch
+from polidiff.records.arrays import FloatArray, IntArray
+from polidiff.worlds.shards.labels import Codes
+from polidiff.worlds.shards.stretch import CUT, END, Border, Entries, Reading, Stretch
+from polidiff.worlds.shards.table import Counted
+from polidiff.worlds.shards.tally import either
+from polidiff.worlds.shards.traits import Traits
 
 
 class Joiner:
@@ -23,7 +25,7 @@ class Joiner:
         self.reading = reading
         self.states, self.actions = Codes(), Codes()
         self.counted = Counted(reading.blocks, len(reading.columns.gains))
-        self.begun = Begun(reading.blocks)
+        self.traits = Traits(reading.columns.features if reading.columns.discrete else ())
         self.facts: Stretch | None = None  # the sums of everything but labels, entries and starts
         self.head: Border | None = None
         self.tail: Border | None = None
@@ -44,7 +46,9 @@ class Joiner:
                 self._begin(head, before)
         self._count(part.entries, state, action, before)
         block, begun, count = part.starts
-        self.begun.add((block + before) % self.reading.blocks, state[begun] if len(begun) else begun, count)
+        self.counted.begin((block + before) % self.reading.blocks, state[begun] if len(begun) else begun, count)
+        if part.features is not None:
+            self.traits.add(part.features, state, part.varied)
         self._add_borders(part, head, tail, joined)
 
     def result(self) -> Stretch:
@@ -66,17 +70,36 @@ class Joiner:
             raise ValueError("nothing was joined")
         states, state = self.states.sorted()
         actions, action = self.actions.sorted()
+        features, varied = self.traits.table(state, len(states))
         ends = (None, None) if close else (self.head, self.tail)
         head, tail = (None if border is None else _renamed(border, state, action) for border in ends)
         return replace(
             self.facts,
             states=states,
             actions=actions,
-            entries=self.counted.entries(state, action),
-            starts=self.begun.table(state),
+            entries=self._entries(state, action),
+            starts=self._starts(state),
             head=head,
             tail=tail,
+            features=features,
+            varied=varied,
         )
+
+    def _entries(self, state: IntArray, action: IntArray) -> Entries:
+        """The distinct entries under other numbers of states and actions, in order of block, state, action, to."""
+        (block, old_state, old_action, to), sums = self.counted.transitions()
+        onward = np.concatenate([state, [CUT, END]])
+        parts = (block, state[old_state], action[old_action], onward[to])
+        order = np.argsort(self.counted.keys(*parts))
+        block, new_state, new_action, to = (part[order] for part in parts)
+        columns = [np.ascontiguousarray(column[order]) for column in sums.T]
+        return Entries(block, new_state, new_action, to, columns[0], tuple(columns[1::2]), tuple(columns[2::2]))
+
+    def _starts(self, state: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
+        block, old, count = self.counted.starts()
+        new = state[old] if len(old) else old
+        order = np.lexsort((new, block))
+        return block[order], new[order], count[order]
 
     def _count_tail(self, follower: Border | None) -> None:
         """Count the last row, now that what comes after it is known."""
@@ -98,22 +121,15 @@ class Joiner:
 
     def _begin(self, head: Border, before: int) -> None:
         if head.state >= 0:
-            self.begun.add(np.array([before % self.reading.blocks]), np.array([head.state]), np.ones(1))
+            self.counted.begin(np.array([before % self.reading.blocks]), np.array([head.state]), np.ones(1))
 
     def _count(self, entries: Entries, state: IntArray, action: IntArray, before: int) -> None:
         if not len(entries.block):
             return
         onward = np.concatenate([state, [CUT, END]])  # END and CUT are -1 and -2, that is, the last two places
-        block = entries.block if before % self.reading.blocks == 0 else (entries.block + before) % self.reading.blocks
-        self.counted.add(
-            replace(
-                entries,
-                block=block,
-                state=entries.state if _same(state) else state[entries.state],
-                action=entries.action if _same(action) else action[entries.action],
-                to=entries.to if _same(state) else onward[entries.to],
-            )
-        )
+        block = (entries.block + before) % self.reading.blocks
+        moved = (block, state[entries.state], action[entries.action], onward[entries.to])
+        self.counted.add(Entries(*moved, entries.count, entries.sums, entries.squares))
 
     def _add_borders(self, part: Stretch, head: Border, tail: Border, joined: bool) -> None:
         row, wrong, gaps, outside = self.tail, 0, 0, False
@@ -154,7 +170,7 @@ class Joiner:
             gaps=old.gaps + part.gaps + gaps,
             wrong=old.wrong + part.wrong + wrong,
             missing=tuple(a + b for a, b in zip(old.missing, part.missing, strict=True)),
-            values=tuple(_either(a, b) for a, b in zip(old.values, part.values, strict=True)),
+            values=tuple(either(a, b) for a, b in zip(old.values, part.values, strict=True)),
             outside=old.outside or part.outside,
             ordered=old.ordered and part.ordered and rising,
             skipped=old.skipped + part.skipped,
@@ -162,145 +178,10 @@ class Joiner:
         )
 
 
-class Codes:
-    """Numbers for labels in the order in which they come."""
-
-    def __init__(self) -> None:
-        self._code: dict[LabelValue, int] = {}
-
-    def __len__(self) -> int:
-        return len(self._code)
-
-    def of(self, labels: Sequence[LabelValue]) -> IntArray:
-        """The number of each label."""
-        code = self._code
-        return np.array([code.setdefault(label, len(code)) for label in labels], dtype=np.int64)
-
-    def sorted(self) -> tuple[tuple[LabelValue, ...], IntArray]:
-        """The labels in sorted order, and the place of each number among them."""
-        labels = sorted(self._code)
-        place = np.empty(len(labels), dtype=np.int64)
-        place[[self._code[label] for label in labels]] = np.arange(len(labels))
-        return tuple(labels), place
-
-
-class Counted:
-    """Sums per distinct (block, state, action, to)."""
-
-    def __init__(self, blocks: int, outcomes: int) -> None:
-        self._blocks, self._room = blocks, (0, 0)
-        self._slots: Slots = slots_for(0)
-        self._sums = np.zeros((1 + 2 * outcomes, 0))  # count, then sum and square of each outcome
-
-    def reserve(self, states: int, actions: int) -> None:
-        """Make room for so many labels."""
-        room = (_room(self._room[0], states), _room(self._room[1], actions))
-        if room == self._room:
-            return
-        parts, sums = self._distinct()
-        self._room = room
-        self._slots = slots_for(self._blocks * room[0] * room[1] * (room[0] + 2))
-        number = self._slots.of(self._key(*parts))
-        self._sums = np.zeros((len(self._sums), self._slots.size))
-        self._sums[:, number] = sums
-
-    def add(self, entries: Entries) -> None:
-        """Count entries; sums are made in their order."""
-        number = self._slots.of(self._key(entries.block, entries.state, entries.action, entries.to))
-        self._grow(self._slots.size)
-        np.add.at(self._sums[0], number, 1.0 if entries.count is None else entries.count)
-        for k, sums in enumerate(entries.sums):
-            np.add.at(self._sums[1 + 2 * k], number, sums)
-            np.add.at(self._sums[2 + 2 * k], number, sums * sums if entries.squares is None else entries.squares[k])
-
-    def entries(self, state: IntArray, action: IntArray) -> Entries:
-        """The distinct entries under other numbers of states and actions, in order of block, state, action, to."""
-        (block, old_state, old_action, to), sums = self._distinct()
-        parts = (block, old_state, old_action, to)
-        if not (_same(state) and _same(action)):
-            onward = np.concatenate([state, [CUT, END]])
-            parts = (block, state[old_state], action[old_action], onward[to])
-            order = np.argsort(self._key(*parts), kind="stable")
-            parts = (parts[0][order], parts[1][order], parts[2][order], parts[3][order])
-            sums = sums[:, order]
-        return Entries(*parts, sums[0], tuple(sums[1::2]), tuple(sums[2::2]))
-
-    def _key(self, block: AnyArray, state: AnyArray, action: AnyArray, to: AnyArray) -> AnyArray:
-        states, actions = self._room
-        small = self._blocks * states * actions * (states + 2) < 1 << 31
-        key: AnyArray = block.astype(np.int32 if small else np.int64)
-        key *= states
-        key += state.astype(key.dtype, copy=False)
-        key *= actions
-        key += action.astype(key.dtype, copy=False)
-        key *= states + 2
-        key += np.where(to < 0, states - 1 - to, to).astype(key.dtype, copy=False)
-        return key
-
-    def _distinct(self) -> tuple[tuple[IntArray, IntArray, IntArray, IntArray], FloatArray]:
-        """Block, state, action and to of everything counted, in order, and the sums."""
-        keys, number = self._slots.in_order()
-        met = np.flatnonzero(self._sums[0][number])
-        keys, number = keys[met], number[met]
-        sums = np.array([row[number] for row in self._sums])
-        states, actions = self._room
-        rest, to = _divided(keys, states + 2)
-        rest, action = _divided(rest, max(actions, 1))
-        block, state = _divided(rest, max(states, 1))
-        return (block, state, action, np.where(to >= states, states - 1 - to, to)), sums
-
-    def _grow(self, size: int) -> None:
-        if size > self._sums.shape[1]:
-            wider = np.zeros((len(self._sums), max(size, 3 * self._sums.shape[1] // 2)))
-            wider[:, : self._sums.shape[1]] = self._sums
-            self._sums = wider
-
-
-class Begun:
-    """Episodes that begin, per block and state."""
-
-    def __init__(self, blocks: int) -> None:
-        self._table = np.zeros((blocks, 0))
-
-    def add(self, block: AnyArray, state: AnyArray, count: FloatArray) -> None:
-        """Count starts."""
-        if len(state) and state.max() >= self._table.shape[1]:
-            more = int(state.max()) + 1 - self._table.shape[1]
-            self._table = np.pad(self._table, ((0, 0), (0, more)))
-        np.add.at(self._table, (block, state), count)
-
-    def table(self, state: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
-        """Block, state and count of the distinct starts, under other numbers of states."""
-        block, old = np.nonzero(self._table)
-        new = state[old] if len(old) else old
-        order = np.lexsort((new, block))
-        return block[order], new[order], self._table[block, old][order]
-
-
 def _renamed(border: Border, state: IntArray, action: IntArray) -> Border:
     return replace(
         border, state=int(state[border.state]) if border.state >= 0 else -1, action=int(action[border.action])
     )
-
-
-def _divided(numbers: IntArray, by: int) -> tuple[IntArray, IntArray]:
-    """Quotient and rest; one division is faster than `divmod`, which makes two."""
-    quotient = numbers // by
-    return quotient, numbers - quotient * by
-
-
-def _room(have: int, want: int) -> int:
-    """Room for labels, with some to spare where they keep coming."""
-    return have if want <= have else max(want, 5 * have // 4)
-
-
-def _same(numbers: IntArray) -> bool:
-    return bool(np.array_equal(numbers, np.arange(len(numbers))))
-
-
-def _either(one: tuple[bool, str | None], other: tuple[bool, str | None]) -> tuple[bool, str | None]:
-    varies = one[0] or other[0] or (None not in (one[1], other[1]) and one[1] != other[1])
-    return varies, one[1] if one[1] is not None else other[1]
 
 
 def _before(one: Border | None, other: Border | None) -> bool:

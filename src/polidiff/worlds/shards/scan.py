@@ -11,12 +11,12 @@ import polars as pl
 
 from polidiff.parallel import stream_tasks
 from polidiff.progress import report
-from polidiff.worlds.shards.frames import pieces
+from polidiff.worlds.shards.frames import Piece, pieces
 from polidiff.worlds.shards.join import Joiner
 from polidiff.worlds.shards.split import Shard, check_readable
 from polidiff.worlds.shards.store import Store
 from polidiff.worlds.shards.stretch import Reading, Stretch
-from polidiff.worlds.shards.tally import no_rows, tally
+from polidiff.worlds.shards.tally import Tally, no_rows
 
 WHAT = "reading the log"
 
@@ -47,46 +47,27 @@ class Gap:
 
 def stretch_of(shard: Shard, reading: Reading, skip_bad: bool, gap: Gap | None = None) -> Stretch:
     """One shard as a stretch; after a `gap`, from where an episode surely begins."""
-    joiner = Joiner(reading)
-    joiner.add(no_rows(reading))
     if shard.damaged is not None:
         note = f"{shard.damaged[0]} could not be read: {shard.damaged[1]}"
-        return replace(joiner.result(), skipped=(note,), broken=True)
+        return replace(no_rows(reading), skipped=(note,), broken=True)
+    tally = Tally(reading)
     notes: list[str] = []
     used: list[tuple[str, int, int]] = []
-    for read in _ahead(_tallied(shard, reading, skip_bad, gap)):
-        gap = read.gap
-        notes += [read.note] if read.note else []
-        if read.stretch is not None and read.stretch.rows:
-            joiner.add(read.stretch)
-            used.append(read.place)
-    lost = None if gap is None else gap.episode
-    return replace(joiner.result(), skipped=tuple(notes), pieces=tuple(used), broken=gap is not None, lost=lost)
-
-
-@dataclass(frozen=True, eq=False)
-class _Read:
-    """A piece of a shard, tallied."""
-
-    stretch: Stretch | None
-    gap: Gap | None
-    place: tuple[str, int, int] = ("", 0, 0)
-    note: str = ""
-
-
-def _tallied(shard: Shard, reading: Reading, skip_bad: bool, gap: Gap | None) -> Iterator[_Read]:
-    for piece in pieces(shard, reading, skip_bad=skip_bad):
+    for piece in _ahead(pieces(shard, reading, skip_bad=skip_bad)):
         if piece.frame is None:
             gap = Gap()
-            yield _Read(None, gap, note=piece.note)
+            notes.append(piece.note)
             continue
         frame, gap = _after(piece.frame, gap, reading.columns.episode)
-        place = (piece.file, piece.first + piece.frame.height - frame.height, frame.height)
-        yield _Read(tally(frame, reading), gap, place)
+        if frame.height:
+            tally.add(frame)
+            used.append((piece.file, piece.first + piece.frame.height - frame.height, frame.height))
+    lost = None if gap is None else gap.episode
+    return replace(tally.result(), skipped=tuple(notes), pieces=tuple(used), broken=gap is not None, lost=lost)
 
 
-def _ahead(items: Iterator[_Read]) -> Iterator[_Read]:
-    """The items, each made in a second thread while the one before is used."""
+def _ahead(items: Iterator[Piece]) -> Iterator[Piece]:
+    """The pieces, each read in a second thread while the one before is counted."""
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(next, items, None)
         while (item := waiting.result()) is not None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from polidiff._version import __version__
 from polidiff.errors import ChangedInputWarning, InvalidInputError
@@ -27,7 +28,7 @@ from polidiff.records.arrays import AnyArray
 from polidiff.worlds.shards.split import Shard, filesystem, is_remote, open_file
 from polidiff.worlds.shards.stretch import Border, Entries, Reading, Stretch
 
-FORM = 1  # of the files
+FORM = 2  # of the files
 SAMPLE = 1 << 16
 PLAIN = ("rows", "runs", "ended", "gaps", "wrong", "missing", "values", "outside", "ordered", "states", "actions")
 NOTES = ("skipped", "pieces", "broken", "lost")
@@ -58,7 +59,7 @@ class Store:
         try:
             with self._path(shard).open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
                 return _unpacked({name: arrays[name] for name in arrays.files})
-        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
+        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, pl.exceptions.PolarsError):
             return None
 
     def save(self, shard: Shard, stretch: Stretch) -> None:
@@ -124,6 +125,8 @@ def _packed(stretch: Stretch) -> dict[str, AnyArray]:
     if entries.count is not None and entries.squares is not None:
         arrays |= {f"square{k}": part for k, part in enumerate(entries.squares)} | {"count": entries.count}
     arrays |= {"start_block": _small(block), "start_state": _small(state), "start_count": count}
+    if stretch.features is not None and stretch.varied is not None:
+        arrays |= {"features": _bytes(stretch.features), "varied": stretch.varied}
     told["outcomes"] = len(entries.sums)
     return arrays | {"told": np.frombuffer(json.dumps(told).encode(), dtype=np.uint8)}
 
@@ -145,7 +148,15 @@ def _unpacked(arrays: dict[str, AnyArray]) -> Stretch:
     head, tail = (_border(told.pop(name)) for name in ("head", "tail"))
     plain = {name: _tuples(value) for name, value in told.items()}
     starts = (whole("start_block"), whole("start_state"), arrays["start_count"])
-    return Stretch(**plain, entries=entries, starts=starts, head=head, tail=tail)
+    features = pl.read_ipc(io.BytesIO(arrays["features"].tobytes())) if "features" in arrays else None
+    known = {"features": features, "varied": arrays.get("varied")}
+    return Stretch(**plain, entries=entries, starts=starts, head=head, tail=tail, **known)
+
+
+def _bytes(table: pl.DataFrame) -> AnyArray:
+    stream = io.BytesIO()
+    table.write_ipc(stream)
+    return np.frombuffer(stream.getvalue(), dtype=np.uint8)
 
 
 def _border(told: dict[str, Any] | None) -> Border | None:

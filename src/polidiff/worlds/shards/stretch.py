@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+import polars as pl
 
-from polidiff.records.arrays import AnyArray, FloatArray
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
 from polidiff.worlds.log_columns import Columns
 
 END, CUT = -1, -2
@@ -83,6 +84,8 @@ class Stretch:
     pieces: tuple[tuple[str, int, int], ...] = ()  # file, first row and number of rows that were used
     broken: bool = False  # whether what comes after the last row could not be read
     lost: str | None = None  # if it is broken: the episode that was left out, as far as its rows go on
+    features: pl.DataFrame | None = None  # of each discrete state, from its first row
+    varied: BoolArray | None = None  # (features, states) where they are not constant
 
 
 def no_entries(outcomes: int) -> Entries:
