@@ -276,12 +276,15 @@ def test_what_is_missing_or_no_number_is_found_by_either_reader(monkeypatch, few
 
 def test_features_of_states_are_found_in_one_pass_and_must_be_constant(tmp_path, small):
     frame = episodes().with_columns(
-        x=(pl.col("s") * 1.5).replace(4.5, None), k=pl.col("s").cast(pl.Int32), word=pl.format("w{}", "s"), flag=pl.col("s") > 2
+        x=(pl.col("s") * 1.5).replace(4.5, None),
+        k=pl.col("s").cast(pl.Int32),
+        word=pl.format("w{}", "s"),
+        flag=pl.col("s") > 2,
     )
     for names in (["x", "k"], ["word", "x", "flag"]):
         log = Log(written(frame, tmp_path / "log", [5, 11], 3), **NAMES, states=6, features=names)
         first = frame.group_by("s").first().sort("s")
-        rows = [[value for value in row] for row in first.select(names).rows()]
+        rows = [list(row) for row in first.select(names).rows()]
         found = log.features_of(np.arange(5)).tolist()
         told_rows = [[None if value != value else value for value in row] for row in found]
         assert told_rows == rows

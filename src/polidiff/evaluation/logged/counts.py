@@ -19,8 +19,8 @@ import numpy as np
 
 from polidiff.errors import InvalidLogError
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
-from polidiff.worlds.shards.table import Counted
 from polidiff.worlds.shards.stretch import Entries
+from polidiff.worlds.shards.table import Counted
 
 if TYPE_CHECKING:
     from polidiff.worlds.log import Log

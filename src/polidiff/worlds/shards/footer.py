@@ -7,10 +7,13 @@ groups, and field 3 of a row group is its number of rows; everything else is ste
 from __future__ import annotations
 
 import struct
-from typing import Any, BinaryIO
+from collections.abc import Iterator
+from typing import BinaryIO
 
 MAGIC = b"PAR1"
 ROW_GROUPS, NUM_ROWS = 4, 3
+WHOLE, BYTES, LIST, MAP, STRUCT = (4, 5, 6), 8, 9, 11, 12  # types of the protocol; a set is 10
+DEEPEST = 64
 MOST = 1 << 30  # bytes of a footer that is still believed
 
 
@@ -27,8 +30,7 @@ def row_groups(stream: BinaryIO) -> tuple[int, ...]:
         raise DamagedFooterError("it does not end as a Parquet file does")
     stream.seek(size - 8 - length)
     try:
-        groups = _Compact(stream.read(length)).struct().get(ROW_GROUPS, [])
-        rows = tuple(int(group[NUM_ROWS]) for group in groups)
+        rows = tuple(_rows(stream.read(length)))
     except (IndexError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise DamagedFooterError("its footer is damaged") from error
     if any(count < 0 for count in rows):
@@ -36,78 +38,103 @@ def row_groups(stream: BinaryIO) -> tuple[int, ...]:
     return rows
 
 
-class _Compact:
-    """Reads values of the Thrift compact protocol one after the other."""
+def _rows(data: bytes) -> list[int]:
+    """Number of rows of each row group of a footer."""
+    at = next((place for number, kind, place in _fields(data, 0) if number == ROW_GROUPS and kind == LIST), None)
+    if at is None:
+        return []
+    head, at = data[at], at + 1
+    count, at = (head >> 4, at) if head >> 4 < 15 else _varint(data, at)
+    rows = []
+    for _ in range(count):
+        found = None
+        for number, kind, place in _fields(data, at):
+            if number == NUM_ROWS and kind in WHOLE:
+                found = _varint(data, place)[0]
+            at = place
+        if found is None:
+            raise ValueError("a row group without a number of rows")
+        rows.append((found >> 1) ^ -(found & 1))
+    return rows
 
-    def __init__(self, data: bytes) -> None:
-        self.data, self.at = data, 0
 
-    def struct(self) -> dict[int, Any]:
-        fields: dict[int, Any] = {}
-        number = 0
-        while kind := self._byte():
-            step = kind >> 4
-            number = number + step if step else self._zigzag()
-            fields[number] = self._value(kind & 15, in_list=False)
-        return fields
+def _fields(data: bytes, at: int) -> Iterator[tuple[int, int, int]]:
+    """Number, type and place of every field of a struct; last, type 0 and the place behind it."""
+    number = 0
+    while kind := data[at]:
+        at += 1
+        if kind >> 4:
+            number += kind >> 4
+        else:
+            value, at = _varint(data, at)
+            number = (value >> 1) ^ -(value & 1)
+        yield number, kind & 15, at
+        at = _after(data, at, kind & 15)
+    yield 0, 0, at + 1
 
-    def _value(self, kind: int, *, in_list: bool) -> Any:
-        if kind in (1, 2):  # a boolean field has its value in its type; one in a list is a byte
-            return self._byte() == 1 if in_list else kind == 1
-        if kind == 3:
-            return self._byte()
-        if kind in (4, 5, 6):
-            return self._zigzag()
-        if kind == 7:
-            return self._take(8)
-        if kind == 8:
-            return self._take(self._varint())
-        if kind in (9, 10):
-            return self._list()
-        if kind == 11:
-            return self._map()
-        if kind == 12:
-            return self.struct()
-        raise ValueError(f"unknown type {kind}")
 
-    def _list(self) -> list[Any]:
-        head = self._byte()
-        count = head >> 4 if head >> 4 < 15 else self._varint()
-        if count > len(self.data) - self.at:
-            raise ValueError("a list longer than the footer")
-        return [self._value(head & 15, in_list=True) for _ in range(count)]
+def _after(data: bytes, at: int, kind: int, depth: int = 0) -> int:
+    """The place behind a value; of a boolean field, which has its value in its type, the place itself."""
+    if kind in WHOLE:
+        while data[at] > 127:
+            at += 1
+        return at + 1
+    if kind == BYTES:
+        count, at = _varint(data, at)
+        return _inside(data, at + count)
+    if kind in (1, 2):
+        return at
+    if kind == STRUCT:
+        return _after_struct(data, at, depth + 1)
+    if kind in (LIST, LIST + 1):
+        head, at = data[at], at + 1
+        count, at = (head >> 4, at) if head >> 4 < 15 else _varint(data, at)
+        return _after_items(data, at, (head & 15,), count, depth)
+    if kind == MAP:
+        count, at = _varint(data, at)
+        return _after_items(data, at + 1, (data[at] >> 4, data[at] & 15), count, depth) if count else at
+    if kind == 3:
+        return at + 1
+    if kind == 7:
+        return _inside(data, at + 8)
+    raise ValueError(f"unknown type {kind}")
 
-    def _map(self) -> dict[Any, Any]:
-        count = self._varint()
-        if not count:
-            return {}
-        kinds = self._byte()
-        return {
-            self._value(kinds >> 4, in_list=True): self._value(kinds & 15, in_list=True)
-            for _ in range(min(count, len(self.data)))
-        }
 
-    def _byte(self) -> int:
-        self.at += 1
-        return self.data[self.at - 1]
+def _after_struct(data: bytes, at: int, depth: int) -> int:
+    if depth > DEEPEST:
+        raise ValueError("structs within structs without end")
+    while kind := data[at]:
+        at += 1
+        if not kind >> 4:
+            at = _varint(data, at)[1]
+        at = _after(data, at, kind & 15, depth)
+    return at + 1
 
-    def _take(self, count: int) -> bytes:
-        self.at += count
-        if self.at > len(self.data):
-            raise IndexError("past the end")
-        return self.data[self.at - count : self.at]
 
-    def _varint(self) -> int:
-        value = shift = 0
-        while True:
-            byte = self._byte()
-            value |= (byte & 127) << shift
-            if byte < 128:
-                return value
-            shift += 7
-            if shift > 70:
-                raise ValueError("a number without end")
+def _after_items(data: bytes, at: int, kinds: tuple[int, ...], count: int, depth: int) -> int:
+    if count > len(data) - at:
+        raise ValueError("a list longer than the footer")
+    for _ in range(count):
+        for kind in kinds:  # a boolean in a list is a byte
+            at = at + 1 if kind in (1, 2) else _after(data, at, kind, depth)
+    return at
 
-    def _zigzag(self) -> int:
-        value = self._varint()
-        return (value >> 1) ^ -(value & 1)
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """A whole number, and the place behind it."""
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+        shift += 7
+        if shift > 70:
+            raise ValueError("a number without end")
+
+
+def _inside(data: bytes, at: int) -> int:
+    if at > len(data):
+        raise IndexError("past the end")
+    return at

@@ -24,7 +24,7 @@ class Joiner:
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
         self.states, self.actions = Codes(), Codes()
-        self.counted = Counted(reading.blocks, len(reading.columns.gains))
+        self.counted, self.begun = Counted(reading.blocks, len(reading.columns.gains)), Counted(reading.blocks, 0)
         self.traits = Traits(reading.columns.features if reading.columns.discrete else ())
         self.facts: Stretch | None = None  # the sums of everything but labels, entries and starts
         self.head: Border | None = None
@@ -36,7 +36,8 @@ class Joiner:
             self._add_facts(part, 0, 0, False)
             return
         state, action = self.states.of(part.states), self.actions.of(part.actions)
-        self.counted.reserve(len(self.states), len(self.actions))
+        for table in (self.counted, self.begun):
+            table.reserve(len(self.states), len(self.actions))
         head, tail = (_renamed(border, state, action) for border in (part.head, part.tail))
         joined = self.tail is not None and head.episode is not None and self.tail.episode == head.episode
         before = 0 if self.facts is None else self.facts.runs - joined
@@ -46,7 +47,7 @@ class Joiner:
                 self._begin(head, before)
         self._count(part.entries, state, action, before)
         block, begun, count = part.starts
-        self.counted.begin((block + before) % self.reading.blocks, state[begun] if len(begun) else begun, count)
+        self._add_starts((block + before) % self.reading.blocks, state[begun] if len(begun) else begun, count)
         if part.features is not None:
             self.traits.add(part.features, state, part.varied)
         self._add_borders(part, head, tail, joined)
@@ -96,10 +97,14 @@ class Joiner:
         return Entries(block, new_state, new_action, to, columns[0], tuple(columns[1::2]), tuple(columns[2::2]))
 
     def _starts(self, state: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
-        block, old, count = self.counted.starts()
+        (block, old, _, _), count = self.begun.transitions()
         new = state[old] if len(old) else old
         order = np.lexsort((new, block))
-        return block[order], new[order], count[order]
+        return block[order], new[order], count[order, 0]
+
+    def _add_starts(self, block: IntArray, state: IntArray, count: FloatArray) -> None:
+        none = np.zeros(len(state), dtype=np.int64)
+        self.begun.add(Entries(block, state, none, none, count, (), ()))
 
     def _count_tail(self, follower: Border | None) -> None:
         """Count the last row, now that what comes after it is known."""
@@ -121,7 +126,7 @@ class Joiner:
 
     def _begin(self, head: Border, before: int) -> None:
         if head.state >= 0:
-            self.counted.begin(np.array([before % self.reading.blocks]), np.array([head.state]), np.ones(1))
+            self._add_starts(np.array([before % self.reading.blocks]), np.array([head.state]), np.ones(1))
 
     def _count(self, entries: Entries, state: IntArray, action: IntArray, before: int) -> None:
         if not len(entries.block):

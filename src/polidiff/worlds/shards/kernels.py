@@ -2,7 +2,7 @@
 
 Plain functions over arrays. `quick` gives them as machine code where there are enough rows to pay for it; a table of a
 few rows is read by the interpreter, with the same bytes. A key is a number below 2**62 that holds the block, state,
-action and successor of a transition; beside the states a successor may be one of `LOST`, `OVER` and `BEGUN`.
+action and successor of a transition; beside the states a successor may be `LOST` or `OVER`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ import numpy as np
 
 from polidiff.records.arrays import AnyArray
 
-LOST, OVER, BEGUN = 0, 1, 2  # a successor that was not recorded; the end; not a successor, but a state that begins
-STATES_FROM = 3  # state s as a successor
-HAS, EPISODE, STATE, ACTION, ENDED, CLOSED, RUN, OVER_FIRST, WRONG, GAPS, ENDS, FALLS, OUTSIDE, STARTS, LATE = range(15)
-CARRIED = 15
+LOST, OVER, STATES_FROM = 0, 1, 2  # a successor that was not recorded; the end; the first state
+HAS, EPISODE, STATE, ACTION, ENDED, CLOSED, RUN, OVER_FIRST, WRONG, GAPS, ENDS, FALLS, OUTSIDE, STARTS = range(14)
+CARRIED = 14
 FEW_ROWS = 5_000  # rows that the interpreter reads in less time than it takes to load the compiler
 
 Loop = Callable[..., Any]
@@ -43,12 +42,14 @@ def _compiled(loop: Loop) -> Loop:
     return kernel(loop)
 
 
-def follow(episode, step, state, action, ended, closed, gains, ranges, temporal, sizes, carry, last_step, totals, keys, starts):  # type: ignore[no-untyped-def]  # noqa: E501, PLR0913
-    """The key of every row but the last, whose successor is not known yet, and what is wrong with the rows.
+def follow(  # type: ignore[no-untyped-def]
+    episode, step, state, action, ended, closed, gains, ranges, temporal, sizes, carry, last_step, totals, keys, starts
+):
+    """The key of the row before each row, and what is wrong with the rows.
 
-    `carry` (CARRIED,) and `last_step` (1,) hold the row before and what was found so far; `totals` (2, K) the sums of
-    the first episode and of the one that goes on; `keys` (n,) and `starts` (n,) are filled. The key of the row before is
-    left in ``carry[LATE]``.
+    `carry` (CARRIED,) and `last_step` (1,) hold the row before the first and what was found so far; `totals` (2, K) the
+    sums of the first episode and of the one that goes on. `keys` (n,) and `starts` (n,), the keys of states in which
+    episodes begin, are filled; the first row of all has no row before it.
     """
     blocks, state_bits, action_bits, to_bits = sizes
     has, last_episode, last_state = carry[HAS] == 1, carry[EPISODE], carry[STATE]
@@ -74,11 +75,7 @@ def follow(episode, step, state, action, ended, closed, gains, ranges, temporal,
                         follows = moved == 1
             if follows and not last_ended:
                 to = state[i] + STATES_FROM
-            key = (((((block << state_bits) | last_state) << action_bits) | last_action) << to_bits) | to
-            if i:
-                keys[i - 1] = key
-            else:
-                carry[LATE] = key
+            keys[i] = (((((block << state_bits) | last_state) << action_bits) | last_action) << to_bits) | to
         if not same:
             if has:
                 if run == 0:
@@ -93,14 +90,14 @@ def follow(episode, step, state, action, ended, closed, gains, ranges, temporal,
                     falls = 1
                 run += 1
                 block = block + 1 if block + 1 < blocks else 0
-                starts[begun] = (((((block << state_bits) | state[i]) << action_bits)) << to_bits) | BEGUN
+                starts[begun] = ((block << state_bits) | state[i]) << (action_bits + to_bits)
                 begun += 1
             for k in range(outcomes):
                 totals[1, k] = 0.0
         for k in range(outcomes):
             gain = gains[k, i]
             totals[1, k] += gain
-            if not gain - gain == 0.0:
+            if gain - gain != 0.0:  # endless, or no number
                 wrong += 1
         if ended[i]:
             ends += 1
@@ -111,48 +108,48 @@ def follow(episode, step, state, action, ended, closed, gains, ranges, temporal,
     last_step[0] = before
     carry[HAS], carry[EPISODE], carry[STATE], carry[ACTION] = has, last_episode, last_state, last_action
     carry[ENDED], carry[CLOSED], carry[RUN], carry[STARTS] = last_ended, last_closed, run, begun
-    carry[WRONG] += wrong
-    carry[GAPS] += gaps
-    carry[ENDS] += ends
-    carry[FALLS] |= falls
-    carry[OUTSIDE] |= outside
+    carry[WRONG], carry[GAPS], carry[ENDS] = carry[WRONG] + wrong, carry[GAPS] + gaps, carry[ENDS] + ends
+    carry[FALLS], carry[OUTSIDE] = carry[FALLS] | falls, carry[OUTSIDE] | outside
 
 
-def add(keys, count, sums, squares, first, index, known, table, used):  # type: ignore[no-untyped-def]
+def add(keys, count, sums, squares, first, index, known, table, used, numbers):  # type: ignore[no-untyped-def]
     """Add what belongs to each key to its row of `table` (m, 1 + 2 K): count, then sum and square of each outcome.
 
-    An empty `count` says that every key is one row, and `sums` (K, n) what it adds. `index` (a power of two,) leads from
-    a hash to the number of a key, `known` (m,) holds the keys by number. Stops where there is no room for another key
-    and returns where, and how many keys there are.
+    An empty `count` says that every key is one row, and `sums` (K, n) what it adds. `index` (a power of two,) leads
+    from a hash to the number of a key, `known` (m,) holds the keys by number, and `numbers` is room for those of some
+    rows, so that looking up does not wait for adding. Stops where there is no room for another key; returns where, and
+    how many keys there are.
     """
     mask, room, single = len(index) - 1, min(len(known), len(index) // 2), len(count) == 0
-    outcomes = sums.shape[0]
-    for i in range(first, len(keys)):
-        key = keys[i]
-        place = (((key & 0x7FFFFFFF) * 1640531527 + (key >> 31) * 1181783497) >> 24) & mask
-        number = index[place]
-        while number >= 0 and known[number] != key:
-            place = (place + 1) & mask
+    while first < len(keys):
+        rows = min(len(numbers), len(keys) - first)
+        for i in range(rows):
+            key = keys[first + i]
+            place = (((key & 0x7FFFFFFF) * 1640531527 + (key >> 31) * 1181783497) >> 24) & mask
             number = index[place]
-        if number < 0:
-            if used == room:
-                return i, used
-            number = used
-            index[place] = number
-            known[number] = key
-            used += 1
-        if single:
-            table[number, 0] += 1.0
-            for k in range(outcomes):
-                gain = sums[k, i]
-                table[number, 1 + 2 * k] += gain
-                table[number, 2 + 2 * k] += gain * gain
-        else:
-            table[number, 0] += count[i]
-            for k in range(outcomes):
-                table[number, 1 + 2 * k] += sums[k, i]
-                table[number, 2 + 2 * k] += squares[k, i]
-    return len(keys), used
+            while number >= 0 and known[number] != key:
+                place = (place + 1) & mask
+                number = index[place]
+            if number < 0:
+                if used == room:
+                    rows = i
+                    break
+                number = used
+                index[place] = number
+                known[number] = key
+                used += 1
+            numbers[i] = number
+        for i in range(rows):
+            table[numbers[i], 0] += 1.0 if single else count[first + i]
+        for k in range(sums.shape[0]):
+            for i in range(rows):
+                gain = sums[k, first + i]
+                table[numbers[i], 1 + 2 * k] += gain
+                table[numbers[i], 2 + 2 * k] += gain * gain if single else squares[k, first + i]
+        first += rows
+        if rows == 0:
+            break
+    return first, used
 
 
 def watch(state, value, met, first, begin):  # type: ignore[no-untyped-def]

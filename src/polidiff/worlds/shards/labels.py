@@ -29,7 +29,7 @@ class Codes:
 
     def sorted(self, met: BoolArray | None = None) -> tuple[tuple[LabelValue, ...], IntArray]:
         """The labels in sorted order, of those that were met, and the place of each number among them."""
-        labels = sorted(label for label, code in self._code.items() if met is None or met[code])  # type: ignore[type-var]
+        labels = sorted(label for label, code in self._code.items() if met is None or met[code])
         place = np.full(len(self._code), -1, dtype=np.int64)
         place[[self._code[label] for label in labels]] = np.arange(len(labels))
         return tuple(labels), place

@@ -14,7 +14,7 @@ import os
 import warnings
 import zipfile
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -149,8 +149,8 @@ def _unpacked(arrays: dict[str, AnyArray]) -> Stretch:
     plain = {name: _tuples(value) for name, value in told.items()}
     starts = (whole("start_block"), whole("start_state"), arrays["start_count"])
     features = pl.read_ipc(io.BytesIO(arrays["features"].tobytes())) if "features" in arrays else None
-    known = {"features": features, "varied": arrays.get("varied")}
-    return Stretch(**plain, entries=entries, starts=starts, head=head, tail=tail, **known)
+    stretch = Stretch(**plain, entries=entries, starts=starts, head=head, tail=tail)
+    return replace(stretch, features=features, varied=arrays.get("varied"))
 
 
 def _bytes(table: pl.DataFrame) -> AnyArray:

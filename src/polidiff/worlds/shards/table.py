@@ -1,7 +1,7 @@
 """Sums per distinct (block, state, action, successor), in memory that grows with what was met, not with what could be.
 
-Block, state, action and successor of a transition are the bits of one number, its key. Keys are numbered in the order in
-which they come, by a hash table, and the sums of a key stand in the row of its number.
+Block, state, action and successor of a transition are the bits of one number, its key. Keys are numbered in the order
+in which they come, by a hash table, and the sums of a key stand in the row of its number.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ import numpy as np
 
 from polidiff.errors import InvalidLogError
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
-from polidiff.worlds.shards.kernels import BEGUN, STATES_FROM, add, quick, sealed
-from polidiff.worlds.shards.stretch import CUT, Entries
+from polidiff.worlds.shards.kernels import STATES_FROM, add, quick, sealed
+from polidiff.worlds.shards.stretch import Entries
 
 MOST_BITS = 62
 FIRST_ROOM = 256  # keys
+MANY = 1 << 16
+AT_ONCE = 512  # rows
 NONE = np.zeros(0)
+NOTHING = np.zeros((0, 0))  # sums of no outcome
 
 
 class Sizes(NamedTuple):
@@ -38,6 +41,7 @@ class Counted:
         self._known = np.empty(FIRST_ROOM, dtype=np.int64)  # keys by number
         self._table = np.zeros((FIRST_ROOM, 1 + 2 * outcomes))  # count, then sum and square of each outcome
         self._index = np.full(2 * FIRST_ROOM, -1, dtype=np.int32)
+        self._numbers = np.empty(AT_ONCE, dtype=np.int64)
 
     def reserve(self, states: int, actions: int) -> None:
         """Make room for so many labels; what was counted keeps its numbers."""
@@ -54,45 +58,26 @@ class Counted:
         else:
             self.add_keys(keys, entries.count, _stacked(entries.sums, len(keys)), _stacked(entries.squares, len(keys)))
 
-    def begin(self, block: AnyArray, state: AnyArray, count: FloatArray) -> None:
-        """Count starts."""
-        none = np.zeros(len(state), dtype=np.int64)
-        nothing = np.zeros((self._outcomes, len(state)))
-        self.add_keys(self._keys(block, state, none, none + BEGUN), count, nothing, nothing)
-
     def keys(self, block: AnyArray, state: AnyArray, action: AnyArray, to: AnyArray) -> IntArray:
         """Transitions as numbers, in order of block, state, action and to; CUT and END come first."""
-        return self._keys(block, state, action, np.where(to < 0, to - CUT, to + STATES_FROM))
+        return self._keys(block, state, action, to.astype(np.int64) + STATES_FROM)
 
-    def add_keys(
-        self, keys: IntArray, count: FloatArray, sums: FloatArray, squares: FloatArray | None = None
-    ) -> None:
+    def add_keys(self, keys: IntArray, count: FloatArray, sums: FloatArray, squares: FloatArray | None = None) -> None:
         """Add (n,) counts and (K, n) sums and squares to the keys; no counts: every key is one row."""
         rest = sums if squares is None else squares
         given = tuple(sealed(part) for part in (keys, count, sums, rest))
         run, first = quick(add, len(keys)), 0
         while True:
-            first, self._used = run(*given, first, self._index, self._known, self._table, self._used)
+            first, self._used = run(*given, first, self._index, self._known, self._table, self._used, self._numbers)
             if first == len(keys):
                 return
-            self._grow(len(keys) - first)
+            self._grow()
 
     def transitions(self) -> tuple[tuple[IntArray, IntArray, IntArray, IntArray], FloatArray]:
-        """Block, state, action and to of everything counted but starts, as it came, and the sums."""
-        keys = self._known[: self._used]
-        table = self._table[: self._used]
-        moves = np.flatnonzero((keys & ((1 << self.sizes.to) - 1)) != BEGUN)
-        if len(moves) < len(keys):
-            keys, table = keys[moves], table[moves]
-        block, state, action, after = self._parts(keys)
-        return (block, state, action, np.where(after < BEGUN, after + CUT, after - STATES_FROM)), table
-
-    def starts(self) -> tuple[IntArray, IntArray, FloatArray]:
-        """Block, state and number of the starts, as they came."""
-        keys = self._known[: self._used]
-        begun = np.flatnonzero((keys & ((1 << self.sizes.to) - 1)) == BEGUN)
-        block, state, _, _ = self._parts(keys[begun])
-        return block, state, self._table[begun, 0]
+        """Block, state, action and to of everything counted, as it came, and the sums."""
+        block, state, action, after = self._parts(self._known[: self._used])
+        after -= STATES_FROM
+        return (block, state, action, after), self._table[: self._used]
 
     def _keys(self, block: AnyArray, state: AnyArray, action: AnyArray, after: AnyArray) -> IntArray:
         sizes = self.sizes
@@ -119,14 +104,15 @@ class Counted:
         self._known[: self._used] = self._keys(*parts)
         self._number_again()
 
-    def _grow(self, more: int) -> None:
-        """Room for up to twice as many keys."""
+    def _grow(self) -> None:
+        """Room for more keys: up to four times as many while there are few, half as many again where there are many."""
         if self._used == len(self._known):
-            room = self._used + min(self._used, max(more, self._used // 2))
+            least = 3 * self._used if self._used < MANY else self._used // 2
+            room = self._used + least
             self._known = np.concatenate([self._known, np.empty(room - self._used, dtype=np.int64)])
             self._table = np.concatenate([self._table, np.zeros((room - self._used, self._table.shape[1]))])
         if 2 * self._used >= len(self._index):
-            self._index = np.empty(2 * len(self._index), dtype=np.int32)
+            self._index = np.empty((4 if self._used < MANY else 2) * len(self._index), dtype=np.int32)
             self._number_again()
 
     def _number_again(self) -> None:
@@ -135,7 +121,7 @@ class Counted:
         known, keys = np.empty_like(self._known), self._known[: self._used]
         nothing = np.zeros((0, self._used))
         given = tuple(sealed(part) for part in (keys, np.zeros(self._used), nothing, nothing))
-        quick(add, self._used)(*given, 0, self._index, known, np.zeros((self._used, 1)), 0)
+        quick(add, self._used)(*given, 0, self._index, known, np.zeros((self._used, 1)), 0, self._numbers)
 
 
 def _bits(count: int) -> int:

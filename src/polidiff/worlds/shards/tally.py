@@ -18,7 +18,6 @@ from polidiff.worlds.shards.kernels import (
     FALLS,
     GAPS,
     HAS,
-    LATE,
     OUTSIDE,
     OVER_FIRST,
     RUN,
@@ -31,7 +30,7 @@ from polidiff.worlds.shards.kernels import (
 from polidiff.worlds.shards.labels import Column
 from polidiff.worlds.shards.runs import Runs
 from polidiff.worlds.shards.stretch import Border, Entries, Reading, Stretch, no_entries
-from polidiff.worlds.shards.table import NONE, Counted
+from polidiff.worlds.shards.table import NONE, NOTHING, Counted
 from polidiff.worlds.shards.traits import Traits
 
 
@@ -42,7 +41,7 @@ class Tally:
         self.reading, columns = reading, reading.columns
         outcomes = len(columns.gains)
         self.states, self.actions, self.runs = Column(), Column(), Runs()
-        self.counted = Counted(reading.blocks, outcomes)
+        self.counted, self.begun = Counted(reading.blocks, outcomes), Counted(reading.blocks, 0)
         self.traits = Traits(columns.features if columns.discrete else ())
         self.rows = self.wrong = 0
         self.missing = [0 for _ in columns.used]
@@ -67,7 +66,8 @@ class Tally:
         gains = _gains(frame, columns)
         state = self.states.of(frame[columns.state[0]]) if columns.discrete else np.zeros(frame.height, dtype=np.int64)
         action = self.actions.of(frame[columns.action])
-        self.counted.reserve(len(self.states), len(self.actions))
+        for table in (self.counted, self.begun):
+            table.reserve(len(self.states), len(self.actions))
         self._count(frame, state, action, gains)
         self.traits.add(frame, state)
         self.rows += frame.height
@@ -86,8 +86,8 @@ class Tally:
         if columns.discrete:
             onward = np.append(numbered, [-2, -1])  # CUT and END are the last two places
             entries = Entries(block, numbered[state], taken[action], onward[to], sums[:, 0], *_outcomes(sums))
-            begun = self.counted.starts()
-            starts = begun[0], numbered[begun[1]], begun[2]
+            (block, begun, _, _), episodes = self.begun.transitions()
+            starts = block, numbered[begun], episodes[:, 0]
         features, varied = self.traits.table(numbered, len(states))
         head, tail = (self._border(border, last, numbered, taken) for border, last in ((self.head, 0), (self.tail, 1)))
         return Stretch(
@@ -142,12 +142,10 @@ class Tally:
             *given, self.reading.temporal, tuple(self.counted.sizes), carry, self._step, self._totals, keys, starts
         )
         if had:
-            self.counted.add_keys(carry[LATE : LATE + 1].copy(), NONE, self._last_gains)
-        self.counted.add_keys(keys[:-1], NONE, gains)
+            self.counted.add_keys(keys[:1], NONE, self._last_gains)
+        self.counted.add_keys(keys[1:], NONE, gains)
         if columns.discrete:
-            begun = starts[: carry[STARTS]]
-            nothing = np.zeros((len(gains), len(begun)))
-            self.counted.add_keys(begun, np.ones(len(begun)), nothing)
+            self.begun.add_keys(starts[: carry[STARTS]], NONE, NOTHING)
         self._last_gains = gains[:, -1:].copy()
         if not had:
             self.head = self._row(frame, 0, step, state, action, gains, ended, closed)
