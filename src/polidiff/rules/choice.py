@@ -83,33 +83,14 @@ def _best_start(cover: Cover, master: Solution, start: IntArray | None) -> BoolA
 
 def improve(cover: Cover, chosen: BoolArray) -> BoolArray:
     """Add, drop or swap the clause that helps most until none does."""
-    chosen = chosen.copy()
-    rank = np.arange(len(cover.cost))
-    for _ in range(4 * len(cover.cost) + 8):
-        count = cover.member[:, chosen].sum(axis=1)
-        own = np.flatnonzero(chosen)
-        without = np.vstack(
-            [count == 0, count[None] - cover.member[:, own].T <= 0]
-        )  # missed groups: as is, one dropped
-        gain = (without * cover.mass) @ cover.member - cover.cost  # (1 + own, clauses) of adding
-        gain[:, own] = -np.inf
-        lost = (without * cover.mass).sum(axis=1) - (cover.mass * (count == 0)).sum()
-        move = gain - lost[:, None]
-        move[1:] += cover.cost[own][:, None]
-        if cover.most is not None and len(own) >= cover.most:
-            move[0] = -np.inf
-        drop = np.r_[-np.inf, cover.cost[own] - lost[1:]]
-        step = 1e-9 * max(1.0, float(cover.mass.sum()))
-        if max(move.max(initial=-np.inf), drop.max()) <= step:
-            break
-        if drop.max() >= move.max(initial=-np.inf):
-            chosen[own[drop.argmax() - 1]] = False
-            continue
-        out, into = np.unravel_index(int(move.argmax()), move.shape)
-        if out > 0:
-            chosen[own[out - 1]] = False
-        chosen[rank[into]] = True
-    return chosen
+    from polidiff.rules import kernels
+
+    groups, clauses = cover.member.shape
+    most = clauses if cover.most is None else cover.most
+    step, better = 1e-9 * max(1.0, float(cover.mass.sum())), chosen.copy()
+    count, gain, swap = np.empty(groups, dtype=np.int64), np.empty(clauses), np.empty(clauses)
+    kernels.improve(cover.member, cover.mass, cover.cost, most, step, better, count, gain, swap)
+    return better
 
 
 def _program(cover: Cover) -> Program:

@@ -78,14 +78,14 @@ def _extend(
 ) -> _Partial:
     """Children of all nodes that may still exceed the threshold."""
     positives, cells = problem.positives, table.masks.shape[1]
-    cell = np.eye(cells)[problem.codes[j, :positives]]  # (positives, cells)
+    cell = np.eye(cells)[problem.codes[:positives, j]]  # (positives, cells)
     held = nodes.rows[:, :positives].astype(np.float64)
     earned = (held * prices[:positives]) @ cell @ table.masks.T  # (K, S)
     literals = nodes.literals[:, None] + table.literals
     useful = earned - problem.clause_cost - problem.literal_cost * literals > threshold
     useful &= ((held @ cell == 0) @ table.border.T.astype(np.float64)) == 0
     node, segment = np.nonzero(useful)
-    rows = nodes.rows[node] & table.masks[:, problem.codes[j]][segment]
+    rows = nodes.rows[node] & table.masks[:, problem.codes[:, j]][segment]
     chosen = np.column_stack([nodes.chosen[node], segment])
     return _without_twins(_Partial(rows, chosen, literals[node, segment]))
 

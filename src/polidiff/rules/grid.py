@@ -78,8 +78,8 @@ class Grid:
     values: IntArray  # (d,) cells that stand for values
     missing: BoolArray  # (d,)
     valued: BoolArray  # (d, width) cells that stand for values
-    nameable: BoolArray  # (d, width) cells that a set of categories may contain
     plain: bool  # numbers only, none missing
+    told: IntArray  # (d, 4) values, missing, ordered, crowded: the same for compiled loops
 
     @property
     def complete(self) -> bool:
@@ -121,15 +121,12 @@ def make_grid(table: Table, weight: FloatArray, max_bins: int) -> Grid:
     cells = np.array([axis.cells for axis in axes])
     values = np.array([axis.values for axis in axes])
     full = np.arange(cells.max()) < cells[:, None]
-    nameable = full.copy()
-    for j, axis in enumerate(axes):
-        if axis.crowded:
-            nameable[j, axis.values - 1] = False
     numeric = np.array([axis.cuts is not None for axis in axes])
     valued = np.arange(cells.max()) < values[:, None]
     missing = np.array([axis.missing for axis in axes])
     plain = bool(numeric.all() and not missing.any())
-    return Grid(axes, full, numeric, values, missing, valued, nameable, plain)
+    told = np.array([[axis.values, axis.missing, axis.cuts is not None, axis.crowded] for axis in axes], dtype=np.int64)
+    return Grid(axes, full, numeric, values, missing, valued, plain, told)
 
 
 def _quantiles(name: str, j: int, column: AnyArray, weight: FloatArray, max_bins: int) -> Axis:

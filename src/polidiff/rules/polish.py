@@ -10,31 +10,21 @@ import numpy as np
 
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.rules.pricing import Clauses
-from polidiff.rules.problem import Priced, Problem
-from polidiff.rules.segments import best_segments
+from polidiff.rules.problem import Problem, priced
 
 
 def polish(problem: Problem, prices: FloatArray, masks: BoolArray, *, steps: int = 12) -> Clauses:
     """Clauses whose value no change of a single feature improves (or `steps` changes later); equal ones once."""
-    priced = Priced.of(problem, prices)
-    masks = masks[_first_of_equals(masks)]
-    open_ = np.arange(len(masks))
-    for _ in range(steps):
-        if not len(open_):
-            break
-        gains = _feature_gains(priced, masks[open_])
-        best = best_segments(problem.grid, gains, problem.literal_cost)
-        present = masks[open_].transpose(2, 0, 1)
-        worth = _worth(problem, gains, best) - _worth(problem, gains, present)
-        feature = worth.argmax(axis=1)
-        better = worth[np.arange(len(open_)), feature] > 1e-9 * max(problem.clause_cost, 1e-3)
-        open_, feature, best = open_[better], feature[better], best[:, better]
-        masks[open_, feature] = best[:, np.arange(len(open_)), feature].T
-        kept = _first_of_equals(masks)
-        if len(kept) < len(masks):
-            open_ = np.flatnonzero(np.isin(kept, open_))
-            masks = masks[kept]
-    return Clauses(masks, clause_values(problem, prices, masks))
+    from polidiff.rules.kernels import ascend
+
+    codes, price = priced(problem, prices)
+    masks, (d, width) = masks.copy(), problem.grid.full.shape
+    values = np.empty(len(masks))
+    costs = np.array([problem.clause_cost, problem.literal_cost, 1e-9 * max(problem.clause_cost, 1e-3)])
+    gains, cells, used = np.empty((d, width)), np.zeros(width, dtype=np.bool_), np.empty(d, dtype=np.int64)
+    ascend(codes, price, problem.grid.told, costs, masks, gains, cells, used, values, steps)
+    kept = _first_of_equals(masks)
+    return Clauses(masks[kept], values[kept])
 
 
 def clause_values(problem: Problem, prices: FloatArray, masks: BoolArray) -> FloatArray:
@@ -47,25 +37,3 @@ def _first_of_equals(masks: BoolArray) -> IntArray:
     for k, mask in enumerate(masks):
         seen.setdefault(mask.tobytes(), k)
     return np.array(list(seen.values()), dtype=np.int64)
-
-
-def _worth(problem: Problem, gains: FloatArray, cells: BoolArray) -> FloatArray:
-    kept = (cells * gains).sum(axis=0)
-    return np.asarray(kept - problem.literal_cost * problem.grid.literals(cells.transpose(1, 2, 0)), dtype=np.float64)
-
-
-def _feature_gains(priced: Priced, masks: BoolArray) -> FloatArray:
-    """(width, K, d) prices per cell of each feature, over rows that satisfy the conditions on all other features."""
-    d, width = priced.problem.grid.full.shape
-    clause, feature = priced.problem.grid.conditions(masks)
-    failed = np.zeros((len(masks), len(priced.price)), dtype=np.int8)
-    fails = ~masks[clause, feature][np.arange(len(clause))[:, None], priced.codes[feature]]
-    if len(clause):
-        starts = np.flatnonzero(np.r_[True, clause[1:] != clause[:-1]])
-        failed[clause[starts]] = np.add.reduceat(fails, starts, axis=0, dtype=np.int8)
-    node, row = np.nonzero(failed == 0)
-    gains = priced.histograms(node, row, len(masks))
-    condition, near = np.nonzero(fails & (failed == 1)[clause])
-    cells = priced.codes[feature[condition], near] + (clause * d + feature)[condition] * width
-    beyond = np.bincount(cells, weights=priced.price[near], minlength=gains.size)
-    return np.ascontiguousarray((gains + beyond.reshape(gains.shape)).transpose(2, 0, 1))

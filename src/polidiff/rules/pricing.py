@@ -15,12 +15,13 @@ and upper bound.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
-from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
-from polidiff.rules.problem import Priced, Problem
-from polidiff.rules.segments import best_segments
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.rules.grid import Grid
+from polidiff.rules.problem import Problem, priced
 
 
 @dataclass(frozen=True)
@@ -47,100 +48,70 @@ class Clauses:
         return Clauses(self.masks[order], self.values[order])
 
 
+def beam(problem: Problem, prices: FloatArray, options: BeamOptions) -> Clauses:
+    """All clauses that the beam kept, with their values."""
+    codes, price = priced(problem, prices)
+    positive = float(price[price > 0].sum())
+    if positive <= 0:
+        return Clauses(np.empty((0, *problem.grid.full.shape), dtype=np.bool_), np.empty(0))
+    share = np.log(positive / float(np.abs(price).sum()))
+    costs = np.array([problem.clause_cost, problem.literal_cost, share])
+    level = _Level(
+        problem.grid.full[None],
+        np.zeros(1, dtype=np.int64),
+        np.arange(len(price), dtype=np.int32)[None],
+        np.array([len(price)]),
+    )
+    found: list[Clauses] = []
+    for _ in range(options.depth):
+        level, kept = _children(problem.grid, codes, price, costs, level, options)
+        if not len(kept.values):
+            break
+        found.append(kept)
+    return Clauses(
+        np.concatenate([problem.grid.full[None][:0], *(c.masks for c in found)]),
+        np.concatenate([np.empty(0), *(c.values for c in found)]),
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class _Level:
     masks: BoolArray  # (K, d, width)
-    rows: BoolArray  # (K, m) priced rows that each node covers
+    names: IntArray  # (K,) a number for each set of cells
+    rows: IntArray  # (K, m) priced rows that each node covers, the first `size` entries
+    size: IntArray  # (K,)
 
 
-@dataclass(frozen=True, eq=False)
-class _Children:
-    """Every feature of every node with its best cells, for each weight of the negatives."""
+def _children(
+    grid: Grid, codes: AnyArray, price: FloatArray, costs: FloatArray, level: _Level, options: BeamOptions
+) -> tuple[_Level, Clauses]:
+    """The best children of a level that differ."""
+    from polidiff.rules.kernels import descend, offer
 
-    cells: BoolArray  # (width, weights, K, d)
-    enrichment: FloatArray  # (weights, K, d) -inf where nothing is gained
-    promise: FloatArray  # (weights, K, d) mean of value and upper bound, -inf where nothing is gained
-    value: FloatArray  # (weights, K, d)
-
-
-def beam(problem: Problem, prices: FloatArray, options: BeamOptions) -> Clauses:
-    """All clauses that the beam kept, with their values."""
-    priced = Priced.of(problem, prices)
-    level = _Level(problem.grid.full[None], np.ones((1, len(priced.price)), dtype=np.bool_))
-    found: list[Clauses] = []
-    for _ in range(options.depth):
-        if not (priced.price > 0).any() or not len(level.masks):
-            break
-        level, kept = _keep(priced, level, _children(priced, level, options), options)
-        found.append(kept)
-    if not found:
-        return Clauses(np.empty((0, *problem.grid.full.shape), dtype=np.bool_), np.empty(0))
-    return Clauses(np.concatenate([c.masks for c in found]), np.concatenate([c.values for c in found]))
-
-
-def _children(priced: Priced, level: _Level, options: BeamOptions) -> _Children:
-    problem, grid = priced.problem, priced.problem.grid
-    plus, minus = _sides(priced, level)
-    weights, costs = _weights(plus, minus, problem.literal_cost, options)
-    present = level.masks.transpose(2, 0, 1)[:, None]
-    cells = best_segments(grid, plus - weights * minus, costs)
-    cells &= present
-    p, q = (cells * plus).sum(axis=0), (cells * minus).sum(axis=0)
-    others = grid.literals(level.masks)
-    literals = grid.literals(cells.transpose(1, 2, 3, 0)) + (others.sum(axis=-1, keepdims=True) - others)
-    price = problem.clause_cost + problem.literal_cost * literals
-    useless = ~(cells != present).any(axis=0) | (p <= price)
-    enrichment = p * (np.log(np.maximum(p, 1e-300) / np.maximum(p + q, 1e-300)) - np.log(priced.share))
-    promise = p - price - q / 2
-    enrichment[useless] = promise[useless] = -np.inf
-    return _Children(cells, enrichment, promise, p - q - price)
+    d, width = grid.full.shape
+    widths = np.array([options.enriched, options.valued])
+    slots = int(widths.max())
+    scores, order = np.full((2, slots), -np.inf), np.arange(2 * slots).reshape(2, slots)
+    keys, told, values = np.full(2 * slots, -1), np.empty((2 * slots, 2), dtype=np.int64), np.empty(2 * slots)
+    picked, cells = np.zeros((2 * slots, width), dtype=np.bool_), np.zeros(width, dtype=np.bool_)
+    hist, gain = np.empty((2, d, width)), np.empty(width)
+    weights = np.array([*((1.0, ratio) for ratio in options.ratios), *((0.0, share) for share in options.shares)])
+    names = _names(d, width)
+    offer(
+        codes, price, grid.told, costs, weights, widths, level.masks, level.names, level.rows, level.size, names,
+        hist, gain, cells, scores, order, keys, told, values, picked,
+    )  # fmt: skip
+    kept = order[scores > -np.inf]
+    kept = kept[np.sort(np.unique(keys[kept], return_index=True)[1])]
+    told, picked = told[kept], picked[kept]
+    below, left = np.empty((len(kept), len(price)), dtype=np.int32), np.empty(len(kept), dtype=np.int64)
+    descend(codes, level.rows, level.size, told, picked, below, left)
+    masks = level.masks[told[:, 0]]
+    masks[np.arange(len(kept)), told[:, 1]] = picked
+    return _Level(masks, keys[kept], below, left), Clauses(masks, values[kept])
 
 
-def _sides(priced: Priced, level: _Level) -> tuple[FloatArray, FloatArray]:
-    """Prices of positives and (as magnitudes) of negatives per cell, each (width, 1, K, d)."""
-    node, row = np.nonzero(level.rows)
-    side = 2 * node
-    side += priced.price[row] < 0
-    sums = priced.histograms(side, row, 2 * len(level.masks)).transpose(2, 0, 1)[:, None]
-    return np.ascontiguousarray(sums[:, :, 0::2]), -sums[:, :, 1::2]
-
-
-def _weights(
-    plus: FloatArray, minus: FloatArray, literal_cost: float, options: BeamOptions
-) -> tuple[FloatArray, FloatArray]:
-    """What a negative weighs, (weights, K, 1), and what a literal costs, (weights, 1, 1)."""
-    p, q = plus[..., 0].sum(axis=(0, 1)), minus[..., 0].sum(axis=(0, 1))
-    balance = p / np.maximum(q, 1e-300) * (q > 0)
-    enriched = np.multiply.outer(np.array(options.ratios), balance)
-    valued = np.repeat(np.array(options.shares)[:, None], len(p), axis=1)
-    costs = np.repeat([0.0, literal_cost], [len(enriched), len(valued)])
-    return np.concatenate([enriched, valued])[:, :, None], costs[:, None, None]
-
-
-def _keep(priced: Priced, level: _Level, children: _Children, options: BeamOptions) -> tuple[_Level, Clauses]:
-    chosen = _distinct_best(children, children.enrichment, options.enriched)
-    if options.valued:
-        chosen = np.unique(np.concatenate([chosen, _distinct_best(children, children.promise, options.valued)]))
-    weight, node, feature = np.unravel_index(chosen, children.value.shape)
-    cells = children.cells[:, weight, node, feature].T
-    masks = level.masks[node]
-    masks[np.arange(len(node)), feature] = cells
-    rows = level.rows[node] & cells[np.arange(len(node))[:, None], priced.codes[feature]]
-    return _Level(masks, rows), Clauses(masks, children.value[weight, node, feature])
-
-
-def _distinct_best(children: _Children, score: FloatArray, width: int) -> AnyArray:
-    """Places of the `width` best children that differ, best first."""
-    flat = score.ravel()
-    most = min(4 * width, len(flat))
-    top = np.sort(np.argpartition(-flat, most - 1)[:most])
-    top = top[np.argsort(-flat[top], kind="stable")]
-    top = top[flat[top] > -np.inf]
-    weight, node, feature = np.unravel_index(top, score.shape)
-    cells = children.cells[:, weight, node, feature].T
-    seen: dict[tuple[int, int, bytes], int] = {}
-    for k, place in enumerate(top.tolist()):
-        seen.setdefault((int(node[k]), int(feature[k]), cells[k].tobytes()), place)
-        if len(seen) == width:
-            break
-    return np.array(list(seen.values()), dtype=np.int64)
+@lru_cache(maxsize=16)
+def _names(d: int, width: int) -> IntArray:
+    """A random number for every cell; a clause is named by the sum over the cells it leaves out."""
+    return np.random.default_rng(0).integers(0, 2**62, (d, width))

@@ -22,7 +22,7 @@ class Problem:
     """Distinct rows of codes with their weights, positives first."""
 
     grid: Grid
-    codes: AnyArray  # (d, n) cell of each row
+    codes: AnyArray  # (n, d) cell of each row
     weight: FloatArray  # (n,) > 0
     positives: int  # rows before this one are positive
     clause_cost: float  # in the unit of the weights
@@ -42,12 +42,10 @@ class Problem:
 
     def covers(self, masks: BoolArray) -> BoolArray:
         """(K, n) which rows each clause covers."""
+        from polidiff.rules.kernels import cover
+
         inside = np.ones((len(masks), self.rows), dtype=np.bool_)
-        clause, feature = self.grid.conditions(masks)
-        if len(clause):
-            fits = masks[clause, feature][np.arange(len(clause))[:, None], self.codes[feature]]
-            starts = np.flatnonzero(np.r_[True, clause[1:] != clause[:-1]])
-            inside[clause[starts]] = np.logical_and.reduceat(fits, starts, axis=0)
+        cover(self.codes, self.grid.told, masks, inside)
         return inside
 
     def clause_prices(self, masks: BoolArray) -> FloatArray:
@@ -57,45 +55,20 @@ class Problem:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Priced:
-    """The rows of a problem that have a price other than 0."""
-
-    problem: Problem
-    price: FloatArray  # (m,) > 0 for positives, < 0 for negatives
-    codes: AnyArray  # (d, m)
-    flat: IntArray  # (m, d) cell numbered over all features
-
-    @classmethod
-    def of(cls, problem: Problem, prices: FloatArray) -> Priced:
-        """The rows of `problem` under prices of shape (n,)."""
-        live = np.flatnonzero(prices)
-        codes = problem.codes[:, live]
-        offset = np.arange(len(codes), dtype=np.int64) * problem.grid.full.shape[1]
-        return cls(problem, prices[live], codes, codes.T + offset)
-
-    @property
-    def share(self) -> float:
-        """Prices of positives among all prices."""
-        return float(self.price[self.price > 0].sum() / np.abs(self.price).sum())
-
-    def histograms(self, node: IntArray, row: IntArray, nodes: int) -> FloatArray:
-        """(nodes, d, width) summed prices per cell over the pairs (node, row)."""
-        d, width = self.problem.grid.full.shape
-        cells = self.flat[row]
-        cells += (node * (d * width))[:, None]
-        sums = np.bincount(cells.ravel(), weights=np.repeat(self.price[row], d), minlength=nodes * d * width)
-        return sums.astype(np.float64, copy=False).reshape(nodes, d, width)
+def priced(problem: Problem, prices: FloatArray) -> tuple[AnyArray, FloatArray]:
+    """Codes (m, d) and prices (m,) of the rows whose price is not 0."""
+    live = np.flatnonzero(prices)
+    return (problem.codes, prices) if len(live) == problem.rows else (problem.codes[live], prices[live])
 
 
 def make_problem(
     grid: Grid, codes: AnyArray, positive: BoolArray, weight: FloatArray, *, clause_cost: float, literal_cost: float
 ) -> Problem:
-    """Merge equal rows and put positives first, in an order that depends on the set of rows only."""
+    """Merge equal rows of codes (d, n), positives first, in an order that depends on the set of rows only."""
     order, starts = _distinct(codes, positive)
     mass = np.add.reduceat(weight[order], starts) if len(order) else np.empty(0)
     first = order[starts] if len(order) else order
-    merged = np.ascontiguousarray(codes[:, first])
+    merged = np.ascontiguousarray(codes[:, first].T)
     return Problem(grid, merged, mass, int(positive[first].sum()), clause_cost, literal_cost)
 
 

@@ -1,0 +1,286 @@
+"""The inner loops of the search, compiled: best cells of a feature, one level of a beam, coordinate ascent, cover.
+
+A feature is told by four whole numbers, a row of `axes`: cells that stand for values, whether a cell for "missing"
+follows them, whether they are ordered, and whether the last value cell holds categories that cannot be named.
+
+For a histogram :math:`h_0, \\dots, h_{m-1}` of gains the best interval is the maximum-sum sub-array,
+
+.. math:: \\max_{a \\le b} \\; \\sum_{q=a}^{b} h_q - c_1 ([a > 0] + [b < m - 1]),
+
+both bounds in one pass over the prefix sums; for categories it is the set of cells with a positive gain.
+
+Arrays to work in come from the caller, and loops are spelled out: both keep the time to compile short.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from polidiff.compiled import kernel
+
+
+@kernel
+def literals(cells: Any, axis: Any) -> int:
+    """Comparisons that a reader makes for the cells of one feature."""
+    values, inside = axis[0], 0
+    for q in range(values):
+        inside += cells[q]
+    if inside == values and (axis[1] == 0 or cells[values]):
+        return 0
+    if axis[2] == 0 or inside == 0:
+        return 1
+    return max(1, 2 - cells[0] - cells[values - 1])
+
+
+@kernel
+def best_cells(gain: Any, axis: Any, cost: float, cells: Any) -> float:
+    """Write the best cells of one feature; what they earn less the cost of their literals."""
+    values = axis[0]
+    first, last, start = 0, values - 1, 0
+    best, prefix, lowest = -np.inf, 0.0, 0.0
+    if axis[2]:
+        for q in range(values):
+            if q > 0 and prefix + cost < lowest:
+                lowest, start = prefix + cost, q
+            prefix += gain[q]
+            worth = prefix - lowest - (cost if q < values - 1 else 0.0)
+            if worth > best:
+                best, first, last = worth, start, q
+        for q in range(values):
+            cells[q] = first <= q <= last
+        if axis[1]:
+            whole = cost if last - first == values - 1 else 0.0  # "not missing" is a comparison of its own
+            cells[values] = gain[values] > -whole
+            best += max(gain[values], -whole)
+            if gain[values] - cost > best:
+                best = gain[values] - cost
+                for q in range(values + 1):
+                    cells[q] = q == values
+        return best
+    best = -cost
+    for q in range(values + axis[1]):
+        prefix += gain[q]
+        cells[q] = gain[q] > 0 and (axis[3] == 0 or q != values - 1)
+        if cells[q]:
+            best += gain[q]
+    if best > prefix and best > -cost:
+        return best
+    for q in range(values + axis[1]):
+        cells[q] = True
+    return prefix
+
+
+@kernel
+def offer(
+    codes: Any,
+    price: Any,
+    axes: Any,
+    costs: Any,
+    weights: Any,
+    widths: Any,
+    nodes: Any,
+    names: Any,
+    rows: Any,
+    size: Any,
+    table: Any,
+    hist: Any,
+    gain: Any,
+    cells: Any,
+    scores: Any,
+    order: Any,
+    keys: Any,
+    told: Any,
+    values: Any,
+    picked: Any,
+) -> None:
+    """Rank the children of the nodes of one level: every feature with its best cells, for each weight of negatives.
+
+    Two lists, best first, as places in `order` (2, slots): by enrichment and by the mean of value and upper bound. A
+    slot holds the key of its clause, its parent and feature in `told`, its value, and the cells of the feature.
+    """
+    d, width = hist.shape[1], hist.shape[2]
+    for k in range(len(nodes)):
+        known, p, q = 0, 0.0, 0.0
+        for j in range(d):
+            known += literals(nodes[k, j], axes[j])
+            for c in range(width):
+                hist[0, j, c] = 0.0
+                hist[1, j, c] = 0.0
+        for r in range(size[k]):
+            i = rows[k, r]
+            side = 1 if price[i] < 0 else 0
+            for j in range(d):
+                hist[side, j, codes[i, j]] += abs(price[i])
+        for c in range(width):
+            p += hist[0, 0, c]
+            q += hist[1, 0, c]
+        for j in range(d):
+            others = known - literals(nodes[k, j], axes[j])
+            for w in range(len(weights)):
+                scale = weights[w, 1]
+                if weights[w, 0] > 0:
+                    scale = scale * p / q if q > 0 else 0.0
+                for c in range(width):
+                    gain[c] = hist[0, j, c] - scale * hist[1, j, c]
+                best_cells(gain, axes[j], 0.0 if weights[w, 0] > 0 else costs[1], cells)
+                inside, outside, key = 0.0, 0.0, names[k]
+                for c in range(width):
+                    if nodes[k, j, c]:
+                        if cells[c]:
+                            inside += hist[0, j, c]
+                            outside += hist[1, j, c]
+                        else:
+                            key += table[j, c]
+                    cells[c] = nodes[k, j, c] and cells[c]
+                paid = costs[0] + costs[1] * (others + literals(cells, axes[j]))
+                if key == names[k] or inside <= paid:
+                    continue
+                for side in range(2):
+                    score = inside - paid - outside / 2
+                    if side == 0:
+                        score = inside * (np.log(inside / (inside + outside)) - costs[2])
+                    place = widths[side] - 1
+                    if place < 0 or score <= scores[side, place]:
+                        continue
+                    new = True
+                    for s in range(place + 1):
+                        if keys[order[side, s]] == key:
+                            new = False
+                    if not new:
+                        continue
+                    slot = order[side, place]
+                    while place > 0 and scores[side, place - 1] < score:
+                        scores[side, place] = scores[side, place - 1]
+                        order[side, place] = order[side, place - 1]
+                        place -= 1
+                    scores[side, place], order[side, place] = score, slot
+                    keys[slot], told[slot, 0], told[slot, 1] = key, k, j
+                    values[slot] = inside - outside - paid
+                    for c in range(width):
+                        picked[slot, c] = cells[c]
+
+
+@kernel
+def descend(codes: Any, rows: Any, size: Any, told: Any, picked: Any, below: Any, left: Any) -> None:
+    """Rows of each chosen child: those of its parent whose cell of the feature is allowed."""
+    for s in range(len(told)):
+        k, j, held = told[s, 0], told[s, 1], 0
+        for r in range(size[k]):
+            if picked[s, codes[rows[k, r], j]]:
+                below[s, held] = rows[k, r]
+                held += 1
+        left[s] = held
+
+
+@kernel
+def ascend(
+    codes: Any, price: Any, axes: Any, costs: Any, masks: Any, gains: Any, cells: Any, used: Any, values: Any, limit: int
+) -> None:
+    """Move, in place, one feature's cells of each clause (K, d, width) at a time, the best feature first.
+
+    For feature j the rows that matter satisfy all other conditions; the best cells of their histogram replace the
+    present ones when that gains enough. Adding, moving and dropping a condition are all this one move. `costs` are
+    those of a clause, of a literal, and the least gain that counts; `limit` the number of moves.
+    """
+    n, d = codes.shape
+    for k in range(len(masks)):
+        for turn in range(limit + 1):
+            count, known, total = 0, 0, 0.0
+            for j in range(d):
+                for q in range(gains.shape[1]):
+                    gains[j, q] = 0.0
+                more = literals(masks[k, j], axes[j])
+                known += more
+                if more:
+                    used[count] = j
+                    count += 1
+            for i in range(n):
+                failed, where = 0, 0
+                for c in range(count):
+                    if not masks[k, used[c], codes[i, used[c]]]:
+                        failed, where = failed + 1, used[c]
+                        if failed > 1:
+                            break
+                if failed == 0:
+                    total += price[i]
+                    for j in range(d):
+                        gains[j, codes[i, j]] += price[i]
+                elif failed == 1:
+                    gains[where, codes[i, where]] += price[i]
+            values[k] = total - costs[0] - costs[1] * known
+            most, feature = costs[2], d
+            for j in range(d):
+                better = best_cells(gains[j], axes[j], costs[1], cells) - total
+                better += costs[1] * literals(masks[k, j], axes[j])
+                if better > most:
+                    most, feature = better, j
+            if feature == d or turn == limit:
+                break
+            best_cells(gains[feature], axes[feature], costs[1], cells)
+            for q in range(axes[feature, 0] + axes[feature, 1]):
+                masks[k, feature, q] = cells[q]
+
+
+@kernel
+def cover(codes: Any, axes: Any, masks: Any, inside: Any) -> None:
+    """Take out of `inside` (K, n) the rows that each clause does not cover."""
+    n, d = codes.shape
+    for k in range(len(masks)):
+        for j in range(d):
+            if literals(masks[k, j], axes[j]):
+                for i in range(n):
+                    inside[k, i] &= masks[k, j, codes[i, j]]
+
+
+@kernel
+def improve(member: Any, mass: Any, cost: Any, most: int, step: float, chosen: Any, count: Any, gain: Any, swap: Any) -> float:
+    """Add, drop or swap, in place, the clause that helps most until none does; the value of the choice.
+
+    `member` (groups, clauses) is 0 or 1. Adding c earns the groups of c that nothing covers, less its cost; dropping o
+    loses the groups that only o covers; swapping is both, plus those groups of o that c covers.
+    """
+    groups, clauses = member.shape
+    for _ in range(4 * clauses + 8):
+        value, held = 0.0, 0
+        for c in range(clauses):
+            gain[c] = -cost[c]
+            if chosen[c]:
+                value += cost[c]
+                held += 1
+        for g in range(groups):
+            count[g] = 0
+            for c in range(clauses):
+                if chosen[c] and member[g, c] > 0:
+                    count[g] += 1
+            if count[g] == 0:
+                value += mass[g]
+                for c in range(clauses):
+                    gain[c] += mass[g] * member[g, c]
+        best, out, into = step, clauses, clauses
+        for o in range(clauses + 1):
+            if o < clauses and not chosen[o] or o == clauses and held >= most:
+                continue
+            lost = 0.0
+            for c in range(clauses):
+                swap[c] = gain[c]
+            if o < clauses:
+                lost = -cost[o]
+                for g in range(groups):
+                    if count[g] == 1 and member[g, o] > 0:
+                        lost += mass[g]
+                        for c in range(clauses):
+                            swap[c] += mass[g] * member[g, c]
+                if -lost > best:
+                    best, out, into = -lost, o, clauses
+            for c in range(clauses):
+                if not chosen[c] and swap[c] - lost > best:
+                    best, out, into = swap[c] - lost, o, c
+        if out == clauses and into == clauses:
+            break
+        if out < clauses:
+            chosen[out] = False
+        if into < clauses:
+            chosen[into] = True
+    return value
