@@ -81,14 +81,17 @@ class GrowingProgram:
         costs = np.asarray(objective, dtype=np.float64)
         size = len(costs)
         shape = (self._highs.getNumRow(), size)
-        entries = sparse.csc_array(shape if matrix is None else matrix, dtype=np.float64)
-        self._highs.addCols(size, costs, _full(low, size), _full(high, size), *_entries(entries))
+        entries = _dense(matrix.T) if isinstance(matrix, np.ndarray) else None
+        if entries is None:
+            entries = _entries(sparse.csc_array(shape if matrix is None else matrix, dtype=np.float64))
+        self._highs.addCols(size, costs, _full(low, size), _full(high, size), *entries)
 
     def add_rows(self, matrix: Any, *, row_low: Any = -np.inf, row_high: Any = np.inf) -> None:
         """New rows over the present variables: `matrix` of shape (new rows, variables)."""
-        entries = sparse.csr_array(matrix, dtype=np.float64)
-        size = entries.shape[0]
-        self._highs.addRows(size, _full(row_low, size), _full(row_high, size), *_entries(entries))
+        rows = matrix if isinstance(matrix, np.ndarray) else sparse.csr_array(matrix, dtype=np.float64)
+        entries = _dense(rows) if isinstance(rows, np.ndarray) else _entries(rows)
+        size = rows.shape[0]
+        self._highs.addRows(size, _full(row_low, size), _full(row_high, size), *entries)
 
     def set_bounds(self, columns: AnyArray, *, low: Any, high: Any) -> None:
         """Other bounds for the named variables."""
@@ -188,6 +191,13 @@ def _loses_to(answer: Solution, program: Program, start: AnyArray) -> bool:
 
 def _entries(matrix: Any) -> tuple[int, AnyArray, AnyArray, AnyArray]:
     return matrix.nnz, matrix.indptr[:-1].astype(np.int32), matrix.indices.astype(np.int32), matrix.data
+
+
+def _dense(matrix: AnyArray) -> tuple[int, AnyArray, AnyArray, AnyArray]:
+    """As `_entries`, of a small array row by row, without the detour over a sparse matrix."""
+    row, column = np.nonzero(matrix)
+    starts = np.searchsorted(row, np.arange(len(matrix))).astype(np.int32)
+    return len(row), starts, column.astype(np.int32), matrix[row, column].astype(np.float64)
 
 
 def _full(value: Any, size: int) -> FloatArray:

@@ -42,14 +42,12 @@ class Axis:
 
     def encode(self, column: AnyArray) -> AnyArray:
         """Cell of each entry."""
-        absent = missing_entries(column)
-        if self.cuts is not None:
-            codes = np.searchsorted(self.cuts, column, side="right").astype(np.uint8)
-        else:
-            order = {value: code for code, value in enumerate(self.categories)}
+        if self.cuts is None:
+            order = {None: self.values} | {value: code for code, value in enumerate(self.categories)}
             other = len(self.categories)
-            codes = np.array([order.get(value, other) for value in column], dtype=np.uint8)
-        codes[absent] = self.values
+            return np.array([order.get(value, other) for value in column.tolist()], dtype=np.uint8)
+        codes = np.searchsorted(self.cuts, column, side="right").astype(np.uint8)
+        codes[missing_entries(column)] = self.values
         return codes
 
     def condition(self, allowed: BoolArray) -> Condition | None:
@@ -153,11 +151,12 @@ def _quantiles(name: str, j: int, column: AnyArray, weight: FloatArray, max_bins
 
 
 def _categories(name: str, j: int, column: AnyArray, weight: FloatArray, max_bins: int) -> Axis:
-    absent = missing_entries(column)
-    labels, inverse = np.unique(column[~absent].astype(str), return_inverse=True)
-    first = {str(value): value for value in column[~absent]}
-    mass = np.bincount(inverse, weights=weight[~absent], minlength=len(labels))
+    entries = column.tolist()
+    levels = sorted(set(entries) - {None}, key=str)
+    code = {value: k for k, value in enumerate(levels)} | {None: len(levels)}
+    inverse = np.array([code[value] for value in entries], dtype=np.int64)
+    mass = np.bincount(inverse, weights=weight, minlength=len(levels) + 1)[: len(levels)]
     kept = np.sort(np.argsort(-mass, kind="stable")[: LARGEST - 1])
-    values = tuple(first[label] for label in labels[kept])
-    crowded = len(kept) < len(labels)
-    return Axis(name, j, None, values, bool(absent.any()), crowded=crowded, complete=not crowded)
+    values = tuple(levels[k] for k in kept)
+    crowded = len(kept) < len(levels)
+    return Axis(name, j, None, values, None in entries, crowded=crowded, complete=not crowded)

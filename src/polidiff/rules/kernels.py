@@ -22,53 +22,61 @@ from polidiff.compiled import kernel
 
 
 @kernel
-def literals(cells: Any, axis: Any) -> int:
-    """Comparisons that a reader makes for the cells of one feature."""
-    values, inside = axis[0], 0
+def literals(masks: Any, k: int, place: int, axes: Any, j: int) -> int:
+    """Comparisons that a reader makes for feature j, whose cells are `masks[k, place]`."""
+    values, inside = axes[j, 0], 0
     for q in range(values):
-        inside += cells[q]
-    if inside == values and (axis[1] == 0 or cells[values]):
+        if masks[k, place, q]:
+            inside += 1
+    if inside == values and (axes[j, 1] == 0 or masks[k, place, values]):
         return 0
-    if axis[2] == 0 or inside == 0:
+    if axes[j, 2] == 0 or inside == 0 or masks[k, place, 0] or masks[k, place, values - 1]:
         return 1
-    return max(1, 2 - cells[0] - cells[values - 1])
+    return 2
 
 
 @kernel
-def best_cells(gain: Any, axis: Any, cost: float, cells: Any) -> float:
-    """Write the best cells of one feature; what they earn less the cost of their literals."""
-    values = axis[0]
+def best_cells(gains: Any, place: int, axes: Any, j: int, cost: float, cells: Any) -> float:
+    """Write the best cells of feature j into `cells` (1, 1, width); what they earn less the cost of their literals."""
+    values = axes[j, 0]
     first, last, start = 0, values - 1, 0
-    best, prefix, lowest = -np.inf, 0.0, 0.0
-    if axis[2]:
+    best, prefix, lowest, worth = -np.inf, 0.0, 0.0, 0.0
+    if axes[j, 2]:
         for q in range(values):
             if q > 0 and prefix + cost < lowest:
-                lowest, start = prefix + cost, q
-            prefix += gain[q]
-            worth = prefix - lowest - (cost if q < values - 1 else 0.0)
+                lowest = prefix + cost
+                start = q
+            prefix += gains[place, q]
+            worth = prefix - lowest
+            if q < values - 1:
+                worth -= cost
             if worth > best:
-                best, first, last = worth, start, q
+                best = worth
+                first = start
+                last = q
         for q in range(values):
-            cells[q] = first <= q <= last
-        if axis[1]:
+            cells[0, 0, q] = first <= q and q <= last  # noqa: PLR1716
+        if axes[j, 1]:
+            worth = gains[place, values]
             whole = cost if last - first == values - 1 else 0.0  # "not missing" is a comparison of its own
-            cells[values] = gain[values] > -whole
-            best += max(gain[values], -whole)
-            if gain[values] - cost > best:
-                best = gain[values] - cost
+            cells[0, 0, values] = worth > -whole
+            best += worth if worth > -whole else -whole
+            if worth - cost > best:
+                best = worth - cost
                 for q in range(values + 1):
-                    cells[q] = q == values
+                    cells[0, 0, q] = q == values
         return best
     best = -cost
-    for q in range(values + axis[1]):
-        prefix += gain[q]
-        cells[q] = gain[q] > 0 and (axis[3] == 0 or q != values - 1)
-        if cells[q]:
-            best += gain[q]
+    for q in range(values + axes[j, 1]):
+        worth = gains[place, q]
+        prefix += worth
+        cells[0, 0, q] = worth > 0 and (axes[j, 3] == 0 or q != values - 1)
+        if cells[0, 0, q]:
+            best += worth
     if best > prefix and best > -cost:
         return best
-    for q in range(values + axis[1]):
-        cells[q] = True
+    for q in range(values + axes[j, 1]):
+        cells[0, 0, q] = True
     return prefix
 
 
@@ -100,11 +108,16 @@ def offer(
     Two lists, best first, as places in `order` (2, slots): by enrichment and by the mean of value and upper bound. A
     slot holds the key of its clause, its parent and feature in `told`, its value, and the cells of the feature.
     """
-    d, width = hist.shape[1], hist.shape[2]
+    d, width, zero = hist.shape[1], hist.shape[2], size[0] - size[0]
+    for side in range(2):
+        for s in range(scores.shape[1]):
+            scores[side, s] = -np.inf
+    for s in range(len(keys)):
+        keys[s] = -1
     for k in range(len(nodes)):
         known, p, q = 0, 0.0, 0.0
         for j in range(d):
-            known += literals(nodes[k, j], axes[j])
+            known += literals(nodes, k, j, axes, j)
             for c in range(width):
                 hist[0, j, c] = 0.0
                 hist[1, j, c] = 0.0
@@ -117,24 +130,24 @@ def offer(
             p += hist[0, 0, c]
             q += hist[1, 0, c]
         for j in range(d):
-            others = known - literals(nodes[k, j], axes[j])
+            others = known - literals(nodes, k, j, axes, j)
             for w in range(len(weights)):
                 scale = weights[w, 1]
                 if weights[w, 0] > 0:
                     scale = scale * p / q if q > 0 else 0.0
                 for c in range(width):
-                    gain[c] = hist[0, j, c] - scale * hist[1, j, c]
-                best_cells(gain, axes[j], 0.0 if weights[w, 0] > 0 else costs[1], cells)
+                    gain[0, c] = hist[0, j, c] - scale * hist[1, j, c]
+                best_cells(gain, zero, axes, j, weights[w, 2], cells)
                 inside, outside, key = 0.0, 0.0, names[k]
                 for c in range(width):
                     if nodes[k, j, c]:
-                        if cells[c]:
+                        if cells[0, 0, c]:
                             inside += hist[0, j, c]
                             outside += hist[1, j, c]
                         else:
                             key += table[j, c]
-                    cells[c] = nodes[k, j, c] and cells[c]
-                paid = costs[0] + costs[1] * (others + literals(cells, axes[j]))
+                    cells[0, 0, c] = nodes[k, j, c] and cells[0, 0, c]
+                paid = costs[0] + costs[1] * (others + literals(cells, zero, zero, axes, j))
                 if key == names[k] or inside <= paid:
                     continue
                 for side in range(2):
@@ -155,11 +168,14 @@ def offer(
                         scores[side, place] = scores[side, place - 1]
                         order[side, place] = order[side, place - 1]
                         place -= 1
-                    scores[side, place], order[side, place] = score, slot
-                    keys[slot], told[slot, 0], told[slot, 1] = key, k, j
+                    scores[side, place] = score
+                    order[side, place] = slot
+                    keys[slot] = key
+                    told[slot, 0] = k
+                    told[slot, 1] = j
                     values[slot] = inside - outside - paid
                     for c in range(width):
-                        picked[slot, c] = cells[c]
+                        picked[slot, c] = cells[0, 0, c]
 
 
 @kernel
@@ -191,7 +207,7 @@ def ascend(
             for j in range(d):
                 for q in range(gains.shape[1]):
                     gains[j, q] = 0.0
-                more = literals(masks[k, j], axes[j])
+                more = literals(masks, k, j, axes, j)
                 known += more
                 if more:
                     used[count] = j
@@ -212,15 +228,15 @@ def ascend(
             values[k] = total - costs[0] - costs[1] * known
             most, feature = costs[2], d
             for j in range(d):
-                better = best_cells(gains[j], axes[j], costs[1], cells) - total
-                better += costs[1] * literals(masks[k, j], axes[j])
+                better = best_cells(gains, j, axes, j, costs[1], cells) - total
+                better += costs[1] * literals(masks, k, j, axes, j)
                 if better > most:
                     most, feature = better, j
             if feature == d or turn == limit:
                 break
-            best_cells(gains[feature], axes[feature], costs[1], cells)
+            best_cells(gains, feature, axes, feature, costs[1], cells)
             for q in range(axes[feature, 0] + axes[feature, 1]):
-                masks[k, feature, q] = cells[q]
+                masks[k, feature, q] = cells[0, 0, q]
 
 
 @kernel
@@ -229,7 +245,7 @@ def cover(codes: Any, axes: Any, masks: Any, inside: Any) -> None:
     n, d = codes.shape
     for k in range(len(masks)):
         for j in range(d):
-            if literals(masks[k, j], axes[j]):
+            if literals(masks, k, j, axes, j):
                 for i in range(n):
                     inside[k, i] &= masks[k, j, codes[i, j]]
 

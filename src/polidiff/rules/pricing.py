@@ -20,7 +20,6 @@ from functools import lru_cache
 import numpy as np
 
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from polidiff.rules.grid import Grid
 from polidiff.rules.problem import Problem, priced
 
 
@@ -55,7 +54,7 @@ def beam(problem: Problem, prices: FloatArray, options: BeamOptions) -> Clauses:
     if positive <= 0:
         return Clauses(np.empty((0, *problem.grid.full.shape), dtype=np.bool_), np.empty(0))
     share = np.log(positive / float(np.abs(price).sum()))
-    costs = np.array([problem.clause_cost, problem.literal_cost, share])
+    work = _Work.of(problem, codes, price, share, options)
     level = _Level(
         problem.grid.full[None],
         np.zeros(1, dtype=np.int64),
@@ -64,7 +63,7 @@ def beam(problem: Problem, prices: FloatArray, options: BeamOptions) -> Clauses:
     )
     found: list[Clauses] = []
     for _ in range(options.depth):
-        level, kept = _children(problem.grid, codes, price, costs, level, options)
+        level, kept = _children(work, level)
         if not len(kept.values):
             break
         found.append(kept)
@@ -82,30 +81,54 @@ class _Level:
     size: IntArray  # (K,)
 
 
-def _children(
-    grid: Grid, codes: AnyArray, price: FloatArray, costs: FloatArray, level: _Level, options: BeamOptions
-) -> tuple[_Level, Clauses]:
+@dataclass(frozen=True, eq=False)
+class _Work:
+    """What a beam asks, and arrays to work in."""
+
+    asked: tuple[AnyArray, ...]  # codes, prices, axes, costs, weights of negatives, widths of the two lists
+    names: IntArray  # (d, width) a random number for every cell
+    room: tuple[AnyArray, ...]  # histograms, gains of one feature, its cells
+    scores: FloatArray  # (2, slots) of the two lists, best first
+    order: IntArray  # (2, slots) slots in that order
+    slots: tuple[AnyArray, ...]  # key, (parent, feature), value, cells of each slot
+
+    @classmethod
+    def of(cls, problem: Problem, codes: AnyArray, price: FloatArray, share: float, options: BeamOptions) -> _Work:
+        d, width = problem.grid.full.shape
+        costs = np.array([problem.clause_cost, problem.literal_cost, share])
+        weights = [(1.0, ratio, 0.0) for ratio in options.ratios]
+        weights += [(0.0, share, problem.literal_cost) for share in options.shares]
+        widths = np.array([options.enriched, options.valued])
+        most = int(widths.max())
+        return cls(
+            (codes, price, problem.grid.told, costs, np.array(weights), widths),
+            _names(d, width),
+            (np.empty((2, d, width)), np.empty((1, width)), np.zeros((1, 1, width), dtype=np.bool_)),
+            np.empty((2, most)),
+            np.arange(2 * most).reshape(2, most),
+            (
+                np.empty(2 * most, dtype=np.int64),
+                np.empty((2 * most, 2), dtype=np.int64),
+                np.empty(2 * most),
+                np.zeros((2 * most, width), dtype=np.bool_),
+            ),
+        )
+
+
+def _children(work: _Work, level: _Level) -> tuple[_Level, Clauses]:
     """The best children of a level that differ."""
     from polidiff.rules.kernels import descend, offer
 
-    d, width = grid.full.shape
-    widths = np.array([options.enriched, options.valued])
-    slots = int(widths.max())
-    scores, order = np.full((2, slots), -np.inf), np.arange(2 * slots).reshape(2, slots)
-    keys, told, values = np.full(2 * slots, -1), np.empty((2 * slots, 2), dtype=np.int64), np.empty(2 * slots)
-    picked, cells = np.zeros((2 * slots, width), dtype=np.bool_), np.zeros(width, dtype=np.bool_)
-    hist, gain = np.empty((2, d, width)), np.empty(width)
-    weights = np.array([*((1.0, ratio) for ratio in options.ratios), *((0.0, share) for share in options.shares)])
-    names = _names(d, width)
-    offer(
-        codes, price, grid.told, costs, weights, widths, level.masks, level.names, level.rows, level.size, names,
-        hist, gain, cells, scores, order, keys, told, values, picked,
-    )  # fmt: skip
-    kept = order[scores > -np.inf]
-    kept = kept[np.sort(np.unique(keys[kept], return_index=True)[1])]
+    nodes = (level.masks, level.names, level.rows, level.size)
+    offer(*work.asked, *nodes, work.names, *work.room, work.scores, work.order, *work.slots)
+    keys, told, values, picked = work.slots
+    first: dict[int, int] = {}
+    for slot in work.order[work.scores > -np.inf].tolist():
+        first.setdefault(int(keys[slot]), slot)
+    kept = list(first.values())
     told, picked = told[kept], picked[kept]
-    below, left = np.empty((len(kept), len(price)), dtype=np.int32), np.empty(len(kept), dtype=np.int64)
-    descend(codes, level.rows, level.size, told, picked, below, left)
+    below, left = np.empty((len(kept), level.rows.shape[1]), dtype=np.int32), np.empty(len(kept), dtype=np.int64)
+    descend(work.asked[0], level.rows, level.size, told, picked, below, left)
     masks = level.masks[told[:, 0]]
     masks[np.arange(len(kept)), told[:, 1]] = picked
     return _Level(masks, keys[kept], below, left), Clauses(masks, values[kept])

@@ -92,7 +92,12 @@ def _numbers(column: AnyArray) -> AnyArray:
 
 
 def _labels(column: AnyArray) -> AnyArray:
-    plain = (str, bool, int, float)
     labels = np.empty(len(column), dtype=object)
-    labels[:] = [None if _absent(v) else (v if isinstance(v, plain) else str(v)) for v in column]
+    labels[:] = [value if type(value) is str else _label(value) for value in column]
     return labels
+
+
+def _label(value: Any) -> Any:
+    if _absent(value):
+        return None
+    return value if isinstance(value, str | bool | int | float) else str(value)
