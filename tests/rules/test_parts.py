@@ -9,14 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from polidiff.rules.choice import Cover, improve
 from polidiff.rules.exact import enumerate_clauses
 from polidiff.rules.grid import Grid, make_grid
+from polidiff.rules.kernels import best_cells, literals
 from polidiff.rules.master import Master
 from polidiff.rules.polish import clause_values, polish
 from polidiff.rules.pricing import BeamOptions, beam
 from polidiff.rules.problem import Problem, make_problem
 from polidiff.rules.rounding import readable_bound
-from polidiff.rules.segments import best_segments
 from polidiff.rules.table import as_table
 
 
@@ -52,14 +53,54 @@ def all_masks(grid: Grid) -> np.ndarray:
 def test_no_segment_is_better_than_the_best_interval(seed: int, cost: float) -> None:
     rng = np.random.default_rng(seed)
     grid = make_grid(as_table(np.arange(6.0)[:, None]), np.ones(6), 10)
-    gains = rng.integers(-3, 4, (6, 1, 1)).astype(float)
-    mask = best_segments(grid, gains, cost)[:, 0, 0]
+    gains = rng.integers(-3, 4, (1, 6)).astype(float)
+    mask = np.zeros((1, 1, 6), dtype=bool)
+    told = best_cells(gains, 0, grid.told, 0, cost, mask)
 
     def worth(cells: np.ndarray) -> float:
-        return float(gains[cells].sum() - cost * ((not cells[0]) + (not cells[-1])))
+        return float(gains[0, cells].sum() - cost * ((not cells[0]) + (not cells[-1])))
 
     runs = [(np.arange(6) >= a) & (np.arange(6) <= b) for a in range(6) for b in range(a, 6)]
-    assert worth(mask) == pytest.approx(max(worth(run) for run in runs))
+    assert told == pytest.approx(worth(mask[0, 0]))
+    assert told == pytest.approx(max(worth(run) for run in runs))
+
+
+@given(seed=st.integers(0, 10_000), cost=st.sampled_from([0.0, 0.3, 2.0]))
+def test_no_set_of_categories_and_no_choice_with_missing_values_is_better_than_the_best_cells(
+    seed: int, cost: float
+) -> None:
+    problem = small_problem(3, missing=True)
+    gains = np.random.default_rng(seed).integers(-3, 4, problem.grid.full.shape).astype(float)
+    every = all_masks(problem.grid)
+    for j in range(3):
+        mask = np.zeros((1, 1, gains.shape[1]), dtype=bool)
+        told = best_cells(gains, j, problem.grid.told, j, cost, mask)
+        clause = problem.grid.full.copy()
+        clause[j] = mask[0, 0]
+        count = problem.grid.literals(clause)[j]
+        assert told == pytest.approx(gains[j, mask[0, 0]].sum() - cost * count)
+        assert literals(clause[None], 0, j, problem.grid.told, j) == count
+        worth = [gains[j, other[j]].sum() - cost * problem.grid.literals(other)[j] for other in every]
+        if max(worth) > 0 and (problem.grid.numeric[j] or (gains[j, problem.grid.full[j]] > 0).any()):
+            assert told >= max(worth) - (cost if problem.grid.missing[j] else 0.0) - 1e-9
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_clause_to_add_drop_or_swap_helps_an_improved_choice(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    most = None if seed % 2 else 3
+    cover = Cover((rng.random((12, 9)) < 0.3).astype(float), rng.random(12), rng.random(9) / 2, most)
+    begun = rng.random(9) < 0.2
+    chosen = improve(cover, begun)
+    assert cover.value(chosen) <= cover.value(begun)
+    for out, into in itertools.product(range(-1, 9), repeat=2):
+        other = chosen.copy()
+        if out >= 0:
+            other[out] = False
+        if into >= 0:
+            other[into] = True
+        if most is None or other.sum() <= most:
+            assert cover.value(other) >= cover.value(chosen) - 1e-7
 
 
 @pytest.mark.parametrize("missing", [False, True])

@@ -82,15 +82,33 @@ def _best_start(cover: Cover, master: Solution, start: IntArray | None) -> BoolA
 
 
 def improve(cover: Cover, chosen: BoolArray) -> BoolArray:
-    """Add, drop or swap the clause that helps most until none does."""
-    from polidiff.rules import kernels
+    """Add, drop or swap the clause that helps most until none does.
 
-    groups, clauses = cover.member.shape
-    most = clauses if cover.most is None else cover.most
-    step, better = 1e-9 * max(1.0, float(cover.mass.sum())), chosen.copy()
-    count, gain, swap = np.empty(groups, dtype=np.int64), np.empty(clauses), np.empty(clauses)
-    kernels.improve(cover.member, cover.mass, cover.cost, most, step, better, count, gain, swap)
-    return better
+    Adding c earns the groups of c that nothing covers, less its cost; dropping o loses the groups that only o covers;
+    swapping is both, plus those groups of o that c covers.
+    """
+    chosen = chosen.copy()
+    weighed = cover.member * cover.mass[:, None]
+    step = 1e-9 * max(1.0, float(cover.mass.sum()))
+    for _ in range(4 * len(cover.cost) + 8):
+        own = np.flatnonzero(chosen)
+        count = cover.member[:, own].sum(axis=1)
+        add = weighed[count == 0].sum(axis=0) - cover.cost
+        add[own] = -np.inf
+        only = count == 1
+        shared = cover.member[only][:, own].T @ weighed[only]  # (own, clauses) groups that one covers alone
+        lost = shared[np.arange(len(own)), own] - cover.cost[own]
+        swap = add + shared - lost[:, None]
+        full = cover.most is not None and len(own) >= cover.most
+        gains = np.array([-np.inf if full else add.max(initial=-np.inf), *-lost, *swap.max(axis=1, initial=-np.inf)])
+        best = int(gains.argmax())
+        if gains[best] <= step:
+            break
+        if best > 0:
+            chosen[own[(best - 1) % len(own)]] = False
+        if best == 0 or best > len(own):
+            chosen[(add if best == 0 else swap[best - 1 - len(own)]).argmax()] = True
+    return chosen
 
 
 def _program(cover: Cover) -> Program:

@@ -3,7 +3,7 @@
 1. *Seeds*: search, take the best clause, forget the positives it covers, repeat.
 2. *Rounds*: solve the master, search under its duals, first near the clauses it holds, then afresh; add every clause
    of positive reduced value.
-3. *Choice*: the integer master over all clauses found.
+3. *Choice*: the integer master over all clauses found; the chosen ones are polished with the others held fixed.
 4. *Proof*, where the problem is small enough (:mod:`polidiff.rules.proof`).
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from polidiff.optimize import Limits, Solution
 from polidiff.records.arrays import BoolArray, FloatArray
-from polidiff.rules.choice import choose
+from polidiff.rules.choice import Choice, choose
 from polidiff.rules.master import Master
 from polidiff.rules.polish import polish
 from polidiff.rules.pricing import BeamOptions, Clauses, beam
@@ -33,6 +33,7 @@ class GenerationOptions:
     patience: int = 4  # fresh searches that lower the master by less than `progress`
     progress: float = 1e-4  # relative
     polished: int = 12  # clauses polished per search
+    settling: int = 3  # times the chosen clauses are polished together
     nodes: int = 100  # of the integer master
     columns: int = 20  # clauses up to which the integer master is solved, unless for a proof
     beam: BeamOptions = field(default_factory=BeamOptions)
@@ -80,6 +81,7 @@ def generate(problem: Problem, options: GenerationOptions, clock: Clock) -> Gene
     _grow(problem, master, options, clock)
     limits = Limits(time=clock.left, nodes=options.nodes)
     choice = choose(master.cover(options.max_rules), master.solve(), limits=limits, columns=options.columns)
+    choice = _settle(problem, master, choice, options, limits)
     bound = None
     if 0 < problem.rows <= options.proof.rows and options.proof.budget and not clock.over:
         limits = Limits(time=clock.left, nodes=options.proof.nodes)
@@ -141,6 +143,27 @@ def _grow(problem: Problem, master: Master, options: GenerationOptions, clock: C
         if stalled >= options.patience:
             return
         fresh = not gained
+
+
+def _settle(problem: Problem, master: Master, choice: Choice, options: GenerationOptions, limits: Limits) -> Choice:
+    """Polish each chosen clause with the others held fixed, and choose again, while that helps."""
+    for _ in range(options.settling):
+        masks, mine = master.masks[choice.chosen], slice(problem.positives)
+        covers = problem.covers(masks)[:, mine]
+        count = covers.sum(axis=0)
+        moved = [problem.grid.full[None][:0]]
+        for mask, own in zip(masks, covers, strict=True):
+            prices = problem.gain
+            prices[mine][count > own] = 0.0
+            moved.append(polish(problem, prices, mask[None]).masks)
+        if not master.add(np.concatenate(moved)):
+            break
+        cover = master.cover(options.max_rules)
+        better = choose(cover, master.solve(), limits=limits, columns=options.columns, start=choice.chosen)
+        if better.value >= choice.value:
+            break
+        choice = better
+    return choice
 
 
 def _near(master: Master, relaxed: Solution, options: GenerationOptions) -> BoolArray:

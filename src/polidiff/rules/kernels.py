@@ -55,7 +55,7 @@ def best_cells(gains: Any, place: int, axes: Any, j: int, cost: float, cells: An
                 first = start
                 last = q
         for q in range(values):
-            cells[0, 0, q] = first <= q and q <= last  # noqa: PLR1716
+            cells[0, 0, q] = first <= q <= last
         if axes[j, 1]:
             worth = gains[place, values]
             whole = cost if last - first == values - 1 else 0.0  # "not missing" is a comparison of its own
@@ -192,7 +192,16 @@ def descend(codes: Any, rows: Any, size: Any, told: Any, picked: Any, below: Any
 
 @kernel
 def ascend(
-    codes: Any, price: Any, axes: Any, costs: Any, masks: Any, gains: Any, cells: Any, used: Any, values: Any, limit: int
+    codes: Any,
+    price: Any,
+    axes: Any,
+    costs: Any,
+    masks: Any,
+    gains: Any,
+    cells: Any,
+    used: Any,
+    values: Any,
+    limit: int,
 ) -> None:
     """Move, in place, one feature's cells of each clause (K, d, width) at a time, the best feature first.
 
@@ -248,55 +257,3 @@ def cover(codes: Any, axes: Any, masks: Any, inside: Any) -> None:
             if literals(masks, k, j, axes, j):
                 for i in range(n):
                     inside[k, i] &= masks[k, j, codes[i, j]]
-
-
-@kernel
-def improve(member: Any, mass: Any, cost: Any, most: int, step: float, chosen: Any, count: Any, gain: Any, swap: Any) -> float:
-    """Add, drop or swap, in place, the clause that helps most until none does; the value of the choice.
-
-    `member` (groups, clauses) is 0 or 1. Adding c earns the groups of c that nothing covers, less its cost; dropping o
-    loses the groups that only o covers; swapping is both, plus those groups of o that c covers.
-    """
-    groups, clauses = member.shape
-    for _ in range(4 * clauses + 8):
-        value, held = 0.0, 0
-        for c in range(clauses):
-            gain[c] = -cost[c]
-            if chosen[c]:
-                value += cost[c]
-                held += 1
-        for g in range(groups):
-            count[g] = 0
-            for c in range(clauses):
-                if chosen[c] and member[g, c] > 0:
-                    count[g] += 1
-            if count[g] == 0:
-                value += mass[g]
-                for c in range(clauses):
-                    gain[c] += mass[g] * member[g, c]
-        best, out, into = step, clauses, clauses
-        for o in range(clauses + 1):
-            if o < clauses and not chosen[o] or o == clauses and held >= most:
-                continue
-            lost = 0.0
-            for c in range(clauses):
-                swap[c] = gain[c]
-            if o < clauses:
-                lost = -cost[o]
-                for g in range(groups):
-                    if count[g] == 1 and member[g, o] > 0:
-                        lost += mass[g]
-                        for c in range(clauses):
-                            swap[c] += mass[g] * member[g, c]
-                if -lost > best:
-                    best, out, into = -lost, o, clauses
-            for c in range(clauses):
-                if not chosen[c] and swap[c] - lost > best:
-                    best, out, into = swap[c] - lost, o, c
-        if out == clauses and into == clauses:
-            break
-        if out < clauses:
-            chosen[out] = False
-        if into < clauses:
-            chosen[into] = True
-    return value

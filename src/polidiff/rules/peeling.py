@@ -18,6 +18,7 @@ from polidiff.rules.generate import Clock, GenerationOptions, generate, search
 from polidiff.rules.grid import Grid, make_grid
 from polidiff.rules.lists import first_matches
 from polidiff.rules.problem import Problem, make_problem
+from polidiff.rules.proof import ProofOptions
 from polidiff.rules.refine import Rows, keep_paying, refine, shorten_rules
 from polidiff.rules.table import Table
 
@@ -85,13 +86,14 @@ def _learn(rows: Rows, name: str, options: PeelingOptions, clock: Clock, rng: np
         return Stage(-1, (), 0.0, 0.0, _all_taken(name))
     sample = _sample(rows, options.max_samples, rng)
     grid, problem = _problem(sample, options)
-    found = generate(problem, options.generation, clock)
+    exact = len(sample.gain) == np.count_nonzero(rows.gain) and (grid.complete or not options.refine)
+    asked = options.generation if exact else replace(options.generation, proof=ProofOptions(budget=0))
+    found = generate(problem, asked, clock)
     rules = tuple(grid.rule(mask) for mask in found.chosen)
     if options.refine:
         rules = refine(rows, rules, grid)
         rules = shorten_rules(sample, rules, literal_cost=options.literal_cost)
         rules = keep_paying(rows, rules, clause_cost=options.clause_cost, literal_cost=options.literal_cost)
-    exact = len(sample.gain) == np.count_nonzero(rows.gain) and (grid.complete or not options.refine)
     message = None if rules or options.generation.max_rules == 0 else _why_empty(problem, name, options)
     return Stage(-1, rules, stage_objective(rows, rules, options), found.bound if exact else None, message)
 
