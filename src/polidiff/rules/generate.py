@@ -35,7 +35,7 @@ class GenerationOptions:
     polished: int = 12  # clauses polished per search
     settling: int = 3  # times the chosen clauses are polished together
     nodes: int = 100  # of the integer master
-    columns: int = 20  # clauses up to which the integer master is solved, unless for a proof
+    columns: int = 0  # clauses up to which the integer master is solved, unless for a proof
     beam: BeamOptions = field(default_factory=BeamOptions)
     large: BeamOptions = field(default_factory=lambda: BeamOptions(valued=0, shares=()))  # above `small` rows
     proof: ProofOptions = field(default_factory=ProofOptions)

@@ -81,56 +81,62 @@ def best_cells(gains: Any, place: int, axes: Any, j: int, cost: float, cells: An
 
 
 @kernel
-def offer(
-    codes: Any,
-    price: Any,
-    axes: Any,
-    costs: Any,
-    weights: Any,
-    widths: Any,
-    nodes: Any,
-    names: Any,
-    rows: Any,
-    size: Any,
-    table: Any,
-    hist: Any,
-    gain: Any,
-    cells: Any,
-    scores: Any,
-    order: Any,
-    keys: Any,
-    told: Any,
-    values: Any,
-    picked: Any,
-) -> None:
+def histogram(codes: Any, price: Any, rows: Any, size: int, k: int, hist: Any) -> None:
+    """Prices of the positives and (as magnitudes) of the negatives among the rows of node k, per feature and cell."""
+    _, d, width = hist.shape
+    for j in range(d):
+        for c in range(width):
+            hist[0, j, c] = 0.0
+            hist[1, j, c] = 0.0
+    for r in range(size):
+        i = rows[k, r]
+        side = 1 if price[i] < 0 else 0
+        for j in range(d):
+            hist[side, j, codes[i, j]] += abs(price[i])
+
+
+@kernel
+def insert(scores: Any, order: Any, keys: Any, side: int, place: int, score: float, key: int) -> int:
+    """Make room in a list that ends at `place`, best first, for a score whose key is new; its slot, -1 if none."""
+    if place < 0 or score <= scores[side, place]:
+        return -1
+    for s in range(place + 1):
+        if keys[order[side, s]] == key:
+            return -1
+    slot = order[side, place]
+    while place > 0 and scores[side, place - 1] < score:
+        scores[side, place] = scores[side, place - 1]
+        order[side, place] = order[side, place - 1]
+        place -= 1
+    scores[side, place] = score
+    order[side, place] = slot
+    keys[slot] = key
+    return slot
+
+
+@kernel
+def offer(asked: Any, nodes: Any, table: Any, room: Any, scores: Any, order: Any, slots: Any) -> None:
     """Rank the children of the nodes of one level: every feature with its best cells, for each weight of negatives.
 
     Two lists, best first, as places in `order` (2, slots): by enrichment and by the mean of value and upper bound. A
-    slot holds the key of its clause, its parent and feature in `told`, its value, and the cells of the feature.
+    slot holds the key of its clause, its parent and feature, its value, and the cells of the feature.
     """
-    d, width, zero = hist.shape[1], hist.shape[2], size[0] - size[0]
-    for side in range(2):
-        for s in range(scores.shape[1]):
-            scores[side, s] = -np.inf
-    for s in range(len(keys)):
-        keys[s] = -1
-    for k in range(len(nodes)):
+    codes, price, axes, costs, weights, widths = asked
+    masks, names, rows, size = nodes
+    hist, gain, cells = room
+    keys, told, values, picked = slots
+    _, d, width = hist.shape
+    zero = width - width
+    for k in range(len(masks)):
         known, p, q = 0, 0.0, 0.0
+        histogram(codes, price, rows, size[k], k, hist)
         for j in range(d):
-            known += literals(nodes, k, j, axes, j)
-            for c in range(width):
-                hist[0, j, c] = 0.0
-                hist[1, j, c] = 0.0
-        for r in range(size[k]):
-            i = rows[k, r]
-            side = 1 if price[i] < 0 else 0
-            for j in range(d):
-                hist[side, j, codes[i, j]] += abs(price[i])
+            known += literals(masks, k, j, axes, j)
         for c in range(width):
             p += hist[0, 0, c]
             q += hist[1, 0, c]
         for j in range(d):
-            others = known - literals(nodes, k, j, axes, j)
+            others = known - literals(masks, k, j, axes, j)
             for w in range(len(weights)):
                 scale = weights[w, 1]
                 if weights[w, 0] > 0:
@@ -140,42 +146,25 @@ def offer(
                 best_cells(gain, zero, axes, j, weights[w, 2], cells)
                 inside, outside, key = 0.0, 0.0, names[k]
                 for c in range(width):
-                    if nodes[k, j, c]:
-                        if cells[0, 0, c]:
-                            inside += hist[0, j, c]
-                            outside += hist[1, j, c]
-                        else:
-                            key += table[j, c]
-                    cells[0, 0, c] = nodes[k, j, c] and cells[0, 0, c]
+                    if masks[k, j, c] and cells[0, 0, c]:
+                        inside += hist[0, j, c]
+                        outside += hist[1, j, c]
+                    elif masks[k, j, c]:
+                        key += table[j, c]
+                    cells[0, 0, c] = masks[k, j, c] and cells[0, 0, c]
                 paid = costs[0] + costs[1] * (others + literals(cells, zero, zero, axes, j))
                 if key == names[k] or inside <= paid:
                     continue
+                score = inside * (np.log(inside / (inside + outside)) - costs[2])
                 for side in range(2):
+                    slot = insert(scores, order, keys, side, widths[side] - 1, score, key)
                     score = inside - paid - outside / 2
-                    if side == 0:
-                        score = inside * (np.log(inside / (inside + outside)) - costs[2])
-                    place = widths[side] - 1
-                    if place < 0 or score <= scores[side, place]:
-                        continue
-                    new = True
-                    for s in range(place + 1):
-                        if keys[order[side, s]] == key:
-                            new = False
-                    if not new:
-                        continue
-                    slot = order[side, place]
-                    while place > 0 and scores[side, place - 1] < score:
-                        scores[side, place] = scores[side, place - 1]
-                        order[side, place] = order[side, place - 1]
-                        place -= 1
-                    scores[side, place] = score
-                    order[side, place] = slot
-                    keys[slot] = key
-                    told[slot, 0] = k
-                    told[slot, 1] = j
-                    values[slot] = inside - outside - paid
-                    for c in range(width):
-                        picked[slot, c] = cells[0, 0, c]
+                    if slot >= 0:
+                        told[slot, 0] = k
+                        told[slot, 1] = j
+                        values[slot] = inside - outside - paid
+                        for c in range(width):
+                            picked[slot, c] = cells[0, 0, c]
 
 
 @kernel
@@ -191,56 +180,59 @@ def descend(codes: Any, rows: Any, size: Any, told: Any, picked: Any, below: Any
 
 
 @kernel
-def ascend(
-    codes: Any,
-    price: Any,
-    axes: Any,
-    costs: Any,
-    masks: Any,
-    gains: Any,
-    cells: Any,
-    used: Any,
-    values: Any,
-    limit: int,
-) -> None:
-    """Move, in place, one feature's cells of each clause (K, d, width) at a time, the best feature first.
+def moves(codes: Any, price: Any, axes: Any, masks: Any, k: int, gains: Any, used: Any) -> float:
+    """Prices per cell of each feature over the rows that satisfy the conditions of clause k on all other features.
 
-    For feature j the rows that matter satisfy all other conditions; the best cells of their histogram replace the
-    present ones when that gains enough. Adding, moving and dropping a condition are all this one move. `costs` are
-    those of a clause, of a literal, and the least gain that counts; `limit` the number of moves.
+    Returns the summed prices of the rows that the clause covers.
     """
     n, d = codes.shape
+    count, total = 0, 0.0
+    for j in range(d):
+        for q in range(gains.shape[1]):
+            gains[j, q] = 0.0
+        if literals(masks, k, j, axes, j):
+            used[count] = j
+            count += 1
+    for i in range(n):
+        failed, where = 0, d
+        for c in range(count):
+            if not masks[k, used[c], codes[i, used[c]]]:
+                failed += 1
+                where = used[c]
+                if failed > 1:
+                    break
+        if failed == 0:
+            total += price[i]
+            for j in range(d):
+                gains[j, codes[i, j]] += price[i]
+        elif failed == 1:
+            gains[where, codes[i, where]] += price[i]
+    return total
+
+
+@kernel
+def ascend(asked: Any, masks: Any, room: Any, values: Any, limit: int) -> None:
+    """Move, in place, one feature's cells of each clause (K, d, width) at a time, the best feature first.
+
+    The best cells of a feature replace the present ones when that gains enough: adding, moving and dropping a
+    condition are all this one move. The costs are those of a clause, of a literal, and the least gain that counts;
+    `limit` is the number of moves.
+    """
+    codes, price, axes, costs = asked
+    gains, cells, used = room
+    d = len(axes)
     for k in range(len(masks)):
         for turn in range(limit + 1):
-            count, known, total = 0, 0, 0.0
+            total = moves(codes, price, axes, masks, k, gains, used)
+            known, most, feature = 0, costs[2], d
             for j in range(d):
-                for q in range(gains.shape[1]):
-                    gains[j, q] = 0.0
                 more = literals(masks, k, j, axes, j)
                 known += more
-                if more:
-                    used[count] = j
-                    count += 1
-            for i in range(n):
-                failed, where = 0, 0
-                for c in range(count):
-                    if not masks[k, used[c], codes[i, used[c]]]:
-                        failed, where = failed + 1, used[c]
-                        if failed > 1:
-                            break
-                if failed == 0:
-                    total += price[i]
-                    for j in range(d):
-                        gains[j, codes[i, j]] += price[i]
-                elif failed == 1:
-                    gains[where, codes[i, where]] += price[i]
-            values[k] = total - costs[0] - costs[1] * known
-            most, feature = costs[2], d
-            for j in range(d):
-                better = best_cells(gains, j, axes, j, costs[1], cells) - total
-                better += costs[1] * literals(masks, k, j, axes, j)
+                better = best_cells(gains, j, axes, j, costs[1], cells) - total + costs[1] * more
                 if better > most:
-                    most, feature = better, j
+                    most = better
+                    feature = j
+            values[k] = total - costs[0] - costs[1] * known
             if feature == d or turn == limit:
                 break
             best_cells(gains, feature, axes, feature, costs[1], cells)

@@ -22,7 +22,7 @@ def polish(problem: Problem, prices: FloatArray, masks: BoolArray, *, steps: int
     values = np.empty(len(masks))
     costs = np.array([problem.clause_cost, problem.literal_cost, 1e-9 * max(problem.clause_cost, 1e-3)])
     gains, cells, used = np.empty((d, width)), np.zeros((1, 1, width), dtype=np.bool_), np.empty(d, dtype=np.int64)
-    ascend(codes, price, problem.grid.told, costs, masks, gains, cells, used, values, steps)
+    ascend((codes, price, problem.grid.told, costs), masks, (gains, cells, used), values, steps)
     kept = _first_of_equals(masks)
     return Clauses(masks[kept], values[kept])
 

@@ -77,7 +77,7 @@ def beam(problem: Problem, prices: FloatArray, options: BeamOptions) -> Clauses:
 class _Level:
     masks: BoolArray  # (K, d, width)
     names: IntArray  # (K,) a number for each set of cells
-    rows: IntArray  # (K, m) priced rows that each node covers, the first `size` entries
+    rows: AnyArray  # (K, m) priced rows that each node covers, the first `size` entries
     size: IntArray  # (K,)
 
 
@@ -120,8 +120,9 @@ def _children(work: _Work, level: _Level) -> tuple[_Level, Clauses]:
     from polidiff.rules.kernels import descend, offer
 
     nodes = (level.masks, level.names, level.rows, level.size)
-    offer(*work.asked, *nodes, work.names, *work.room, work.scores, work.order, *work.slots)
     keys, told, values, picked = work.slots
+    work.scores[:], keys[:] = -np.inf, -1
+    offer(work.asked, nodes, work.names, work.room, work.scores, work.order, work.slots)
     first: dict[int, int] = {}
     for slot in work.order[work.scores > -np.inf].tolist():
         first.setdefault(int(keys[slot]), slot)
