@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import joblib
 import numpy as np
 import pytest
 
@@ -150,3 +151,42 @@ def test_playing_episodes_again_is_bounded_and_the_share_of_comparisons_is_told(
     assert 0 < found.facts["share of comparisons made"] < 0.5
     assert found.diverging.all()
     assert Long.moves < 2 * MOST_REPLAYED + 10_000  # the probe that prices splitting has the same limit
+
+
+class Stroll(Endless):
+    """The same walk with luck, which ends sooner."""
+
+    def reset(self, count, rng):
+        return rng.uniform(0, 3, size=(count, 1))
+
+    def step(self, states, actions, rng):
+        moved = states + np.where(actions == 1, 1.0, -0.25)[:, None] * rng.uniform(0.5, 1.0, size=states.shape)
+        return moved, -np.ones(len(states)), moved[:, 0] >= 8
+
+
+def test_groups_of_starts_are_tasks_that_give_the_bytes_of_a_plain_loop():
+    world = Simulator(Stroll(), horizon=40)
+    policies = [as_policy(lambda s, k=k: (s[:, 0] > k).astype(int), n_actions=2) for k in (1.0, 2.0)]
+    options = DivergenceOptions(starts=2500, max_splits=2)
+    alone = divergence_in_simulator(world, *policies, options, seed=5)
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        apart = divergence_in_simulator(world, *policies, options, seed=5)
+    assert alone.facts == apart.facts
+    for name in ("states", "label", "episode", "first", "weight", "judged", "current", "proposed"):
+        assert getattr(alone, name).tobytes() == getattr(apart, name).tobytes()
+    roots = alone.episode[(alone.judged > 0) & (alone.first == 0)]
+    assert sorted(roots.tolist()) == sorted([*range(2500), *range(2500)])
+    begins = alone.states[(alone.judged > 0) & (alone.first == 0), 0]
+    assert len(np.unique(begins)) == 2500  # each start once per policy, and no group repeats the luck of another
+
+
+def test_groups_share_the_steps_that_are_allowed(monkeypatch):
+    monkeypatch.setattr(Simulator, "split_chunk", 20)
+    policies = [as_policy(lambda s, a=a: np.full(len(s), a), n_actions=2) for a in (0, 1)]
+    limit = 120_000
+    options = DivergenceOptions(max_steps=limit, starts=30)
+    found = divergence_in_simulator(Simulator(Endless()), *policies, options, seed=0)
+    met = np.bincount(found.episode // 20)
+    assert 0 < found.facts["share of splits followed"] < 1
+    assert met.sum() <= 2 * limit
+    assert met[0] / met[1] == pytest.approx(2, rel=0.3)

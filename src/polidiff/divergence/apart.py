@@ -25,20 +25,16 @@ class ApartTest:
 
     draws = 8
 
-    def __init__(self, world: Simulator, tolerance: float, *, use_outcomes: bool) -> None:
+    def __init__(self, world: Simulator, tolerance: float, *, use_outcomes: bool, share: float = 1.0) -> None:
         self.world = world
         self.tolerance = tolerance
         self.use_outcomes = use_outcomes
+        self.most_comparisons, self.most_replayed = int(MOST_COMPARISONS * share), int(MOST_REPLAYED * share)
         self.asked = 0
         self.made = 0
         self.replayed = 0
         self.restore_mode = "model" if world.is_model else "none"
         self._known: dict[tuple[int, int, int], bool] = {}
-
-    @property
-    def share_made(self) -> float:
-        """Share of comparisons that were made; the others are taken as apart."""
-        return self.made / self.asked if self.asked else 1.0
 
     def test(
         self, stepper: Stepper, running: IntArray, states: AnyArray, time: IntArray, a: IntArray, b: IntArray
@@ -63,8 +59,8 @@ class ApartTest:
 
     def _affordable(self, replays: IntArray) -> int:
         """How many episodes, from the first on, can still be compared, if a clone replays so many steps."""
-        cost = 2 * np.cumsum(replays[: max(0, MOST_COMPARISONS - self.made)])  # both actions, one draw
-        few = int(np.searchsorted(cost, MOST_REPLAYED - self.replayed, side="right"))
+        cost = 2 * np.cumsum(replays[: max(0, self.most_comparisons - self.made)])  # both actions, one draw
+        few = int(np.searchsorted(cost, self.most_replayed - self.replayed, side="right"))
         self.replayed += int(cost[few - 1]) if few else 0
         return few
 

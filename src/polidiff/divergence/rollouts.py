@@ -4,19 +4,22 @@ Episodes of both policies are played from common starts. Where a running episode
 takes the *other* policy's action and follows that policy from then on, up to `max_splits` times, so that every region
 is met, each with both actions. The work is bounded: when the copies would cost more than their share of `max_steps`,
 they are sampled and the share is reported.
+
+Starts are dealt to groups of a fixed size. A group is a task with a seed and a share of `max_steps` of its own, so that
+workers can play groups side by side; what they met is put together in the order of the groups.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
 
 from polidiff.divergence.apart import ApartTest
 from polidiff.divergence.record import Divergence, DivergenceOptions, label_swaps
+from polidiff.parallel import run_tasks
 from polidiff.policies import Policy, choose, top_actions
-from polidiff.progress import report
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.worlds.rollouts import start_stepper
 from polidiff.worlds.simulator import Simulator
@@ -24,29 +27,25 @@ from polidiff.worlds.steppers import Stepper, joined
 
 SLOW_WORLD = 3.0  # steps of all branches per step of the roots, in environments that are stepped one by one
 BOTH = (0, 1)  # which policy a branch follows: current, proposed
+PROBE = 32  # episodes of all groups together that are played to foresee what splitting costs
+FEWEST_PROBED = 8  # of them in a group
 
 
 @dataclass
 class _Visits:
     """What the branches have met so far, in pieces."""
 
-    states: list[AnyArray] = field(default_factory=list)
+    met: list[_Met] = field(default_factory=list)
     episode: list[IntArray] = field(default_factory=list)
     step: list[IntArray] = field(default_factory=list)
-    differs: list[BoolArray] = field(default_factory=list)
-    top: list[tuple[IntArray, IntArray]] = field(default_factory=list)
-    chance: list[tuple[FloatArray, FloatArray]] = field(default_factory=list)
     depth: list[int] = field(default_factory=list)
     steps: int = 0
     cut: int = 0  # branches that reached the horizon
 
     def add(self, met: _Met, episode: IntArray, time: IntArray, depth: int) -> None:
-        self.states.append(met.states)
+        self.met.append(met)
         self.episode.append(episode)
         self.step.append(time)
-        self.differs.append(met.differs)
-        self.top.append((met.a_b, met.a_e))
-        self.chance.append((met.p_b, met.p_e))
         self.depth.append(depth)
         self.steps += len(episode)
 
@@ -64,6 +63,22 @@ class _Met:
 
 
 @dataclass(frozen=True, eq=False)
+class Group:
+    """What the branches of one group of starts have met, and how much was looked at."""
+
+    met: _Met
+    episode: IntArray
+    step: IntArray
+    depth: IntArray
+    offered: int  # diverging states where a copy could have split off
+    taken: int
+    asked: int  # comparisons of next states
+    made: int
+    cut: int
+    restore_mode: str
+
+
+@dataclass(frozen=True, eq=False)
 class _Branch:
     """Episodes that follow one policy from where they are; the first action may be forced."""
 
@@ -77,10 +92,16 @@ class _Branch:
 
 class _Splitter:
     def __init__(
-        self, world: Simulator, policies: tuple[Policy, Policy], options: DivergenceOptions, seed: tuple[int, ...]
+        self,
+        world: Simulator,
+        policies: tuple[Policy, Policy],
+        options: DivergenceOptions,
+        seed: tuple[int, ...],
+        share: float,
     ) -> None:
-        self.world, self.policies, self.options, self.seed = world, policies, options, seed
-        self.apart = ApartTest(world, options.transition_tolerance, use_outcomes=not options.most_probable_only)
+        self.world, self.policies, self.options, self.seed, self.share = world, policies, options, seed, share
+        use_outcomes = not options.most_probable_only
+        self.apart = ApartTest(world, options.transition_tolerance, use_outcomes=use_outcomes, share=share)
         self.visits = _Visits()
         self.offered = 0
         self.taken = 0
@@ -169,12 +190,35 @@ def divergence_in_simulator(
     world: Simulator, current: Policy, proposed: Policy, options: DivergenceOptions, *, seed: int
 ) -> Divergence:
     """Compare two policies on the states that either reaches, alone or taking turns."""
-    splitter = _Splitter(world, (current, proposed), options, (seed, 11))
     count = options.starts or (1000 if world.is_model else 100)
+    cuts = range(0, count, world.split_chunk)
+    sizes = [min(world.split_chunk, count - cut) for cut in cuts]
+    seeds = [((seed, 11), (seed, 12))] if len(cuts) == 1 else [((seed, 13, k), (seed, 14, k)) for k in range(len(cuts))]
+    tasks = [
+        (world, (current, proposed), options, size, size / count, *pair)
+        for size, pair in zip(sizes, seeds, strict=True)
+    ]
+    groups = run_tasks(play_group, tasks, what="splitting roll-outs")
+    numbered = [replace(group, episode=group.episode + cut) for group, cut in zip(groups, cuts, strict=True)]
+    return _assemble(world, numbered, count)
+
+
+def play_group(
+    world: Simulator,
+    policies: tuple[Policy, Policy],
+    options: DivergenceOptions,
+    count: int,
+    portion: float,
+    seed: tuple[int, ...],
+    starts: tuple[int, ...],
+) -> Group:
+    """Episodes of both policies from `count` common starts, with their copies; `portion` is its share of the work."""
+    splitter = _Splitter(world, policies, options, seed, portion)
     everyone, zero = np.arange(count), np.zeros(count, dtype=np.int64)
-    level = [_Branch(start_stepper(world, count, (seed, 12)), everyone, everyone, zero, k, 0) for k in BOTH]
+    level = [_Branch(start_stepper(world, count, starts), everyone, everyone, zero, k, 0) for k in BOTH]
     price, length = _price_of_splitting(splitter, level[0])
-    limit = options.max_steps if world.is_model else min(options.max_steps, int(SLOW_WORLD * 2 * count * length))
+    most = int(options.max_steps * portion)
+    limit = most if world.is_model else min(most, int(SLOW_WORLD * 2 * count * length))
     for depth in range(options.max_splits + 1):
         levels_left = options.max_splits - depth
         children: list[_Branch] = []
@@ -183,52 +227,71 @@ def divergence_in_simulator(
             cost = price * len(branch.running)
             share = min(1.0, room / cost) if cost > 0 else float(levels_left > 0)
             children += splitter.play(branch, share=share)
-        report("splitting roll-outs", (depth + 1) / (options.max_splits + 1))
         level = children
-    return _assemble(world, splitter)
+    return _as_group(splitter)
 
 
 def _price_of_splitting(splitter: _Splitter, root: _Branch) -> tuple[float, float]:
     """Steps that splitting everywhere would cost per episode (diverging states met times length), and the length."""
-    probe = _Splitter(splitter.world, splitter.policies, splitter.options, splitter.seed)
-    few = np.arange(min(len(root.episode), 32))
+    probe = _Splitter(splitter.world, splitter.policies, splitter.options, splitter.seed, splitter.share)
+    few = np.arange(min(len(root.episode), max(FEWEST_PROBED, int(PROBE * splitter.share))))
     branch = _Branch(root.stepper.clone(few), few, root.episode[few], root.time[few], root.follows, 0)
     probe.play(branch, share=0.0)
     length = probe.visits.steps / len(few)
     return probe.offered / len(few) * length, length
 
 
-def _assemble(world: Simulator, splitter: _Splitter) -> Divergence:
-    met = splitter.visits
-    states = np.concatenate(met.states)
-    a_b, a_e = (np.concatenate([pair[k] for pair in met.top]) for k in BOTH)
-    p_b, p_e = (np.concatenate([pair[k] for pair in met.chance]) for k in BOTH)
-    differs = np.concatenate(met.differs)
-    depth = np.repeat(met.depth, [len(e) for e in met.episode])
+def _as_group(splitter: _Splitter) -> Group:
+    visits, apart = splitter.visits, splitter.apart
+    return Group(
+        met=_side_by_side(visits.met),
+        episode=np.concatenate(visits.episode),
+        step=np.concatenate(visits.step),
+        depth=np.repeat(visits.depth, [len(episode) for episode in visits.episode]),
+        offered=splitter.offered,
+        taken=splitter.taken,
+        asked=apart.asked,
+        made=apart.made,
+        cut=visits.cut,
+        restore_mode=apart.restore_mode,
+    )
+
+
+def _side_by_side(parts: list[_Met]) -> _Met:
+    columns = ("states", "a_b", "a_e", "p_b", "p_e", "differs")
+    return _Met(*(np.concatenate([getattr(part, column) for part in parts]) for column in columns))
+
+
+def _assemble(world: Simulator, groups: list[Group], count: int) -> Divergence:
+    met = _side_by_side([group.met for group in groups])
+    depth = np.concatenate([group.depth for group in groups])
     names = tuple(action.name for action in world.actions)
-    label, swaps = label_swaps(differs, a_b, a_e, (p_b, p_e), names)
+    label, swaps = label_swaps(met.differs, met.a_b, met.a_e, (met.p_b, met.p_e), names)
     judged = np.where(depth == 0, 1.0, 0.0)
     weight = np.where(depth == 0, 0.5 / max(1, (depth == 0).sum()), 0.5 / max(1, (depth > 0).sum()))
+    offered, taken, asked, made, cut = (
+        sum(getattr(group, name) for group in groups) for name in ("offered", "taken", "asked", "made", "cut")
+    )
     facts: dict[str, str | float | int] = {
-        "visited states": len(states),
-        "episodes": int(met.episode[0].size) * 2,
-        "splits": splitter.taken,
-        "share of splits followed": splitter.taken / splitter.offered if splitter.offered else 1.0,
-        "draws per comparison of next states": splitter.apart.draws,
-        "share of comparisons made": splitter.apart.share_made,
-        "restore mode": splitter.apart.restore_mode,
-        "branches cut at the horizon": met.cut,
+        "visited states": len(met.states),
+        "episodes": 2 * count,
+        "splits": taken,
+        "share of splits followed": taken / offered if offered else 1.0,
+        "draws per comparison of next states": ApartTest.draws,
+        "share of comparisons made": made / asked if asked else 1.0,
+        "restore mode": groups[0].restore_mode,
+        "branches cut at the horizon": cut,
     }
     return Divergence(
-        states=states,
-        features=world.features_of(states),
+        states=met.states,
+        features=world.features_of(met.states),
         label=label,
         swaps=swaps,
-        current=a_b,
-        proposed=a_e,
+        current=met.a_b,
+        proposed=met.a_e,
         weight=weight / weight.sum(),
         judged=judged / judged.sum(),
-        episode=np.concatenate(met.episode),
-        first=np.concatenate(met.step).astype(float),
+        episode=np.concatenate([group.episode for group in groups]),
+        first=np.concatenate([group.step for group in groups]).astype(float),
         facts=facts,
     )

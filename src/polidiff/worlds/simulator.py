@@ -74,6 +74,11 @@ class Simulator:
         """How many episodes run side by side."""
         return 8192 if self.is_model else 512
 
+    @property
+    def split_chunk(self) -> int:
+        """How many starts are one task of the splitting roll-outs, each of which plays many copies."""
+        return 1000 if self.is_model else 25
+
     def stepper(self, count: int, seed: tuple[int, ...], info_keys: Sequence[str] = ()) -> Stepper:
         """`count` episodes at their start."""
         if self.is_model:
