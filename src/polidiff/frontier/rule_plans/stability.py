@@ -16,8 +16,10 @@ from polidiff.evaluation.exact import ExactEvaluator, policy_table
 from polidiff.frontier.rule_plans.cells import Cells
 from polidiff.frontier.rule_plans.lists import Problem, Scored
 from polidiff.frontier.rule_plans.model import choice_model
+from polidiff.frontier.rule_plans.moves import MoveSet
 from polidiff.frontier.rule_plans.plan import plan_table
 from polidiff.frontier.rule_plans.search import default_options, landmarks, scaled, search
+from polidiff.parallel import run_tasks
 from polidiff.records.arrays import FloatArray
 from polidiff.records.interval import Interval
 from polidiff.records.plan import Frontier
@@ -45,18 +47,34 @@ def overlaps(
     """Mean overlap of each plan with the plan of the same size found in perturbed tables."""
     tables = [plan_table(problem, scored.rules) for scored in best]
     visits = [ExactEvaluator(world, table).visits() for table in tables]
+    given = (problem.moves, problem.cells, problem.max_conditions, problem.max_literals, problem.feasible,
+             problem.finder.support)  # fmt: skip
+    tasks = [(perturbed(world, rng), *given, len(best) - 1) for _ in range(draws)]
     shares: list[list[float]] = [[] for _ in best]
-    for _ in range(draws):
-        other = _again(perturbed(world, rng), problem)
-        marks = landmarks(other)
-        found = search(
-            other, marks, len(best) - 1, options=scaled(default_options(other.model.size, len(other.cells.sizes)), 0.5)
-        )
-        for k, scored in enumerate(found):
-            share = _overlap(problem.moves.current, tables[k], plan_table(other, scored.rules), visits[k])
+    for found in run_tasks(plans_again, tasks, what="stability"):
+        for k, table in enumerate(found):
+            share = _overlap(problem.moves.current, tables[k], table, visits[k])
             if share is not None:
                 shares[k].append(share)
     return tuple(float(np.mean(found)) if found else None for found in shares)
+
+
+def plans_again(
+    world: TabularMDP,
+    moves: MoveSet,
+    cells: Cells,
+    max_conditions: int,
+    max_literals: int | None,
+    feasible: Any,
+    support: Any,
+    most: int,
+) -> list[FloatArray]:
+    """Policies (S, A) of the plans of 0 to `most` rules that a shorter search finds in a table."""
+    problem = Problem.of(
+        moves, cells, choice_model(world, moves), max_conditions, max_literals, feasible, support
+    )  # fmt: skip
+    options = scaled(default_options(problem.model.size, len(cells.sizes)), 0.5)
+    return [plan_table(problem, scored.rules) for scored in search(problem, landmarks(problem), most, options=options)]
 
 
 def gain_intervals(
@@ -82,15 +100,6 @@ def gain_intervals(
 
 def _return(world: TabularMDP, table: FloatArray) -> float:
     return float(ExactEvaluator(world, table).visits() @ (table * world.rewards).sum(axis=1))
-
-
-def _again(world: TabularMDP, problem: Problem) -> Problem:
-    cells: Cells = problem.cells
-    model = choice_model(world, problem.moves)
-    return Problem.of(
-        problem.moves, cells, model, problem.max_conditions, problem.max_literals, problem.feasible,
-        problem.finder.support,
-    )  # fmt: skip
 
 
 def _overlap(current: FloatArray, one: FloatArray, other: FloatArray, visits: FloatArray) -> float | None:
