@@ -8,8 +8,8 @@ that dies costs time only: what it had not answered is done again by the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,13 +44,14 @@ def stream_tasks(function: Callable[..., T], tasks: Sequence[tuple[Any, ...]]) -
         return
     done = failures = 0
     while done < len(tasks):
-        answers = _answers(function, tasks[done:])
         try:
-            for answer in answers:
-                failures = 0
-                done += 1
-                yield answer.value()
+            with closing(_answers(function, tasks[done:])) as answers:
+                for answer in answers:
+                    failures = 0
+                    done += 1
+                    yield answer.value()
         except EngineFaultError as fault:
+            _check_sendable(function, tasks[done])
             failures += 1
             if failures == PATIENCE:
                 raise WorkersLostError(
@@ -66,6 +67,23 @@ def _alone() -> bool:
     backend, workers = get_active_backend()
     here = type(backend).__module__ == "joblib._parallel_backends"
     return here and backend.effective_n_jobs(1 if workers is None else workers) == 1
+
+
+def _check_sendable(function: Callable[..., T], task: tuple[Any, ...]) -> None:
+    """An error in one line if a task cannot leave this process, which no second try would mend."""
+    try:
+        from cloudpickle import dumps
+    except ImportError:  # joblib before 1.6 brings its own
+        from joblib.externals.cloudpickle import dumps
+    try:
+        dumps((function, task))
+    except Exception as error:
+        said = " ".join(str(error).split())[:200]
+        raise WorkersLostError(
+            f"what the work needs cannot be sent to workers: {said}. Hint: what is sent must survive pickling: "
+            "leave open files, locks and handles to devices out of environments and policies, or make them where they "
+            "are used; without an engine nothing is sent"
+        ) from error
 
 
 class EngineFaultError(Exception):
@@ -86,7 +104,7 @@ class Answer(Generic[T]):
         return self.result  # type: ignore[return-value]
 
 
-def _answers(function: Callable[..., T], tasks: Sequence[tuple[Any, ...]]) -> Iterator[Answer[T]]:
+def _answers(function: Callable[..., T], tasks: Sequence[tuple[Any, ...]]) -> Generator[Answer[T], None, None]:
     from joblib.parallel import Parallel, delayed, get_active_backend
 
     calls = [delayed(_answer)(function, task) for task in tasks]

@@ -12,9 +12,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from polidiff import Log, Outcome, TabularMDP, explain, improve, parallel
+from polidiff import Log, Outcome, Simulator, TabularMDP, as_policy, explain, improve, parallel
 from polidiff.domains import navigation
 from polidiff.errors import WorkersLostError
+from polidiff.frontier.rule_plans import improve_with_rules
 from polidiff.records.codec import dumps
 from polidiff.worlds.shards import split
 
@@ -51,7 +52,32 @@ def studied(folder):
     return explain(log, "log", np.array([0, 1, 0, 1, 0, 1]))
 
 
-JOBS = {job.__name__: job for job in (explained, improved, improved_by_playing, studied)}
+def explained_by_steps(folder):
+    """Two policies of an environment that is stepped one by one: four groups of starts."""
+    from faults import Corridor
+
+    world = Simulator(Corridor, horizon=12)
+    policies = [as_policy(lambda rows, k=k: (rows[:, 0] > k).astype(int), n_actions=2) for k in (1.5, 3.5)]
+    return explain(world, *policies)
+
+
+def planned_by_rules(folder):
+    """Rules for a grid of 16 states, searched again in perturbed tables."""
+    rng = np.random.default_rng(4)
+    moves = 0.9 * rng.dirichlet(np.full(17, 0.2), size=(17, 3))
+    moves[:, :, 16] += 0.1
+    moves[16] = np.eye(17)[16]
+    places = np.append(np.column_stack(np.divmod(np.arange(16), 4)), [[0, 0]], axis=0)
+    start = np.append(np.full(16, 1 / 16), 0.0)
+    world = TabularMDP(moves, rng.normal(size=(17, 3)), start, absorbing=[16], features=places,
+                       feature_names=["row", "column"])  # fmt: skip
+    return improve_with_rules(world, np.zeros(17, dtype=int), max_rules=1, stability=3)
+
+
+JOBS = {
+    job.__name__: job
+    for job in (explained, explained_by_steps, improved, improved_by_playing, planned_by_rules, studied)
+}
 
 
 @pytest.fixture(scope="module")
@@ -133,10 +159,18 @@ def test_an_error_of_a_task_is_told_and_not_tried_again(engine, name):
         parallel.run_tasks(divmod, [(1, 1), (1, 0), (1, 1)], what="divisions")
 
 
-def test_what_cannot_be_sent_to_workers_is_said_in_a_line(engine):
-    with engine("loky"), pytest.raises(WorkersLostError, match="survive pickling") as caught:
+@pytest.mark.parametrize("name", ENGINES)
+def test_what_cannot_be_sent_to_workers_is_said_in_a_line(engine, name):
+    with engine(name), pytest.raises(WorkersLostError, match=r"cannot be sent to workers.*survive pickling") as caught:
         parallel.run_tasks(id, [(threading.Lock(),), (threading.Lock(),)], what="locks")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_functions_without_a_name_are_sent_like_any_other(engine, name):
+    base = 3
+    with engine(name):
+        assert parallel.run_tasks(lambda x: base + x, [(1,), (2,)], what="sums") == [4, 5]
 
 
 @pytest.mark.parametrize("name", ["dask", "ray"])
