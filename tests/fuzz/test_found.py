@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from polidiff import Log, TabularMDP, as_policy, load
+from polidiff import Log, TabularMDP, as_policy, improve, load
 from polidiff.cli.loading import load_policy, load_world, named
 from polidiff.cli.main import run
 from polidiff.cli.patch import lines
@@ -446,3 +446,13 @@ def test_a_csv_file_that_is_refused_does_not_warn_about_its_endless_rewards_firs
 def test_rewards_whose_sum_is_beyond_all_numbers_are_read_without_a_warning():
     log = Log(pl.DataFrame({"s": [0, 0], "a": [0, 0], "r": [1e308, 1e308]}), **LOG)
     assert log.check.rows == 2
+
+
+def test_more_changes_allowed_than_there_are_states_is_no_error():
+    arrays = seeds.table_arrays()
+    given = {name: arrays[name] for name in ("transitions", "rewards", "initial", "absorbing")}
+    world = TabularMDP(**given)
+    wide, all_of_them = (
+        improve(world, np.zeros(world.n_states, dtype=int), max_states=most, budget=2) for most in (27, world.n_states)
+    )
+    assert [plan.expected_return for plan in wide] == [plan.expected_return for plan in all_of_them]

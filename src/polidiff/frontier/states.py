@@ -203,6 +203,7 @@ class StateSearch:
         if self.reach is None:
             return np.repeat(bounds[:, None], len(order), axis=1)
         problem, result = self.problem, []
+        more = min(node.left - 1, problem.n_states)
         for bound, weight in zip(bounds, weights, strict=True):
             states = np.maximum.reduceat(weight, problem.first[:-1])
             base = bound - np.sort(states)[::-1][: node.left].sum()
@@ -210,7 +211,7 @@ class StateSearch:
             table[np.arange(len(order)), problem.state[order]] = weight[order]
             suffix = np.maximum.accumulate(table[::-1], axis=0)[::-1]
             suffix[np.arange(len(order)), problem.state[order]] = 0.0
-            others = np.partition(suffix, -(node.left - 1), axis=1)[:, -(node.left - 1) :].sum(axis=1)
+            others = np.partition(suffix, -more, axis=1)[:, -more:].sum(axis=1)
             result.append(np.minimum(base + weight[order] + others, bound))
         return np.array(result)
 
