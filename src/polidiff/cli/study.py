@@ -73,6 +73,7 @@ WORLDS: dict[str, dict[str, Kind]] = {
         "discount": NUMBER,
         "return_range": PAIR,
         "skip_bad": FLAG,
+        "max_rows": COUNT,
         **RETURN,
     },
     "gymnasium": {

@@ -46,8 +46,8 @@ def explain_rows(log: Log, current: Any, proposed: Any, options: ExplainOptions)
     regions = region_records(log, described, divergence, ids, None)
     by_id = {region.id: region for region in regions}
     in_order = tuple(by_id[ids[k]] for k in order)
-    episodes = log.check.episodes
-    one_step = log.check.rows == episodes
+    episodes = log.episodes
+    one_step = log.check.rows == log.check.episodes
     members = [where == k for k in order] if one_step else []
     everyone = np.ones(len(log.starts), dtype=np.bool_)
     split = [region.rule for region in described.regions] if one_step else []
@@ -76,12 +76,12 @@ def explain_rows(log: Log, current: Any, proposed: Any, options: ExplainOptions)
             "log",
             log.actions,
             features_seen(divergence.features, log.feature_names),
-            {"rows": log.check.rows, "episodes": episodes},
+            {"rows": log.check.rows, "episodes": log.check.episodes},
         ),
         methods=methods_record(options, f"careful intervals from {episodes} logged episodes", found.family),
-        warnings=found.warnings
+        warnings=(*log.notes, *found.warnings)
         if one_step
-        else (READ_OFF, CELLS, *found.warnings, *_doubts(log, proposed, found, ground)),
+        else (*log.notes, READ_OFF, CELLS, *found.warnings, *_doubts(log, proposed, found, ground)),
     )
 
 

@@ -171,7 +171,7 @@ def _frontier(
     log: Log, solved: RegionPlans, plans: tuple[Plan, ...], options: RowOptions, refused: tuple[str, ...]
 ) -> Frontier:
     told = ExplainOptions(options.level, None, DivergenceOptions(), options.seed, "plain")
-    method = f"plans over regions from one half of {log.check.episodes} logged episodes, judged by the other half"
+    method = f"plans over regions from one half of {log.episodes} logged episodes, judged by the other half"
     note = f"Plans use only decisions seen at least {options.min_support} times in one half of the log; the other half "
     return Frontier(
         plans=plans,
@@ -190,6 +190,6 @@ def _frontier(
             {"rows": log.check.rows, "episodes": log.check.episodes},
         ),
         methods=methods_record(told, method, max(1, len(plans) - 1) * len(log.outcomes)),
-        warnings=(note + "judges them.", *refused, *solved.messages),
+        warnings=(*log.notes, note + "judges them.", *refused, *solved.messages),
         stats={"plans": solved.count, "method": "every plan over the regions"},
     )

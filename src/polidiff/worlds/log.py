@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from polidiff.errors import InvalidLogError, InvalidWorldError
+from polidiff.errors import InvalidLogError, InvalidOptionError, InvalidWorldError
 from polidiff.records.arrays import AnyArray, IntArray
 from polidiff.records.outcome import Outcome, check_outcomes
 from polidiff.worlds.log_check import DataCheck, check_ranges, checked, declared_ranges
 from polidiff.worlds.log_columns import Columns, check_columns
 from polidiff.worlds.log_labels import Labels, find_labels, named_actions
 from polidiff.worlds.log_rows import LoggedRows, check_room, feature_matrix, free_memory, read_rows
+from polidiff.worlds.log_sample import rows_that_fit
 from polidiff.worlds.log_source import LogSource, collect
 from polidiff.worlds.outcomes import with_return
 from polidiff.worlds.shards.stretch import Stretch
@@ -61,6 +62,9 @@ class Log:
         Leave out row groups and files that cannot be read, with a warning, instead of stopping at the first.
     work_folder : path, optional
         Where what was read of each shard of a Parquet log is kept, so that reading that was stopped goes on there.
+    max_rows : int, optional
+        How many rows of a log with feature states are held at once; by default a hundred million numbers' worth. Cells
+        and rules of a longer log are made from whole episodes drawn by a hash of their names; see `sampled`.
 
     Examples
     --------
@@ -94,7 +98,10 @@ class Log:
         return_range: tuple[float, float] | None = None,
         skip_bad: bool = False,
         work_folder: str | os.PathLike[str] | None = None,
+        max_rows: int | None = None,
     ) -> None:
+        if max_rows is not None and (isinstance(max_rows, bool) or int(max_rows) != max_rows or max_rows < 1):
+            raise InvalidOptionError(f"max_rows must be a whole number of at least 1; got {max_rows!r}")
         if not (0 < discount <= 1):
             raise InvalidWorldError(f"discount must be above 0 and at most 1; got {discount!r}")
         self.discount = float(discount)
@@ -128,6 +135,7 @@ class Log:
             find_labels(self.read.states, schema[column], column, states, "state") if self.columns.discrete else None
         )
         self.feature_names: tuple[str, ...] = self.columns.features or ("state",)
+        self._most_rows = rows_that_fit(self.columns, max_rows)
 
     @property
     def discrete(self) -> bool:
@@ -162,9 +170,34 @@ class Log:
 
     @cached_property
     def rows(self) -> LoggedRows:
-        """All rows as arrays; an error before they are read if they would not fit into memory."""
-        check_room(self.check.rows, self.columns, free_memory())
-        return read_rows(self.frame, self.columns, self.action_labels, self.state_labels, temporal=self.temporal)
+        """All rows as arrays, or those of the episodes that were drawn (`sampled`); an error if they would not fit."""
+        frame, count = self.frame, self.check.rows
+        if self.sampled:
+            check_room(self._most_rows, self.columns, free_memory())
+            drawn = self._source.draw(self.read, self.columns, most=self._most_rows)
+            frame, count = drawn.lazy(), drawn.height
+        check_room(count, self.columns, free_memory())
+        return read_rows(frame, self.columns, self.action_labels, self.state_labels, temporal=self.temporal)
+
+    @property
+    def sampled(self) -> bool:
+        """Whether states are features and rows too many to be held, so that `rows` are a sample of whole episodes."""
+        return not self.discrete and self.check.rows > self._most_rows
+
+    @property
+    def episodes(self) -> int:
+        """Episodes that estimates are made from."""
+        return self.rows.n_episodes if self.sampled else self.check.episodes
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What must be said of every estimate: that it comes from a sample, if it does."""
+        if not self.sampled:
+            return ()
+        return (
+            f"The log is too long to be held: cells, rules and intervals are made from {self.episodes} whole episodes "
+            f"({len(self.rows.actions)} of {self.check.rows} rows), drawn by a hash of their names.",
+        )
 
     @property
     def starts(self) -> AnyArray:

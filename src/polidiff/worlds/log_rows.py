@@ -16,6 +16,7 @@ from polidiff.errors import InvalidLogError
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.worlds.log_columns import Columns
 from polidiff.worlds.log_labels import Labels
+from polidiff.worlds.log_sample import values_per_row
 from polidiff.worlds.log_source import collect
 from polidiff.worlds.shards.stretch import CUT, END
 
@@ -94,11 +95,12 @@ def read_rows(
 
 def check_room(rows: int, columns: Columns, free: float | None) -> None:
     """An error if all rows as arrays would not fit into memory, told before anything is read."""
-    need = 16.0 * rows * (len(columns.state) + len(columns.gains) + 4)  # once as read, once as arrays
+    need = 16.0 * rows * values_per_row(columns)  # once as read, once as arrays
     if free is not None and need > free:
         raise InvalidLogError(
-            f"all {rows} rows as arrays need about {need / 1e9:.3g} GB; {free / 1e9:.3g} GB are free. Hint: discrete "
-            "states (state='column') are counted without holding the rows; for features take some of the files"
+            f"{rows} rows as arrays need about {need / 1e9:.3g} GB; {free / 1e9:.3g} GB are free. Hint: with feature "
+            f"states, max_rows={max(1, int(rows * free / need / 3))} draws whole episodes; discrete states "
+            "(state='column') are counted without holding the rows"
         )
 
 

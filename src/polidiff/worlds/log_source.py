@@ -18,6 +18,7 @@ import polars as pl
 from polidiff.errors import InvalidLogError, MissingExtraError, SkippedRowsWarning
 from polidiff.parallel import work_folder as current_work_folder
 from polidiff.worlds.log_columns import Columns
+from polidiff.worlds.log_sample import draw_episodes
 from polidiff.worlds.shards.frames import FAULTS, first_line
 from polidiff.worlds.shards.scan import scan
 from polidiff.worlds.shards.split import (
@@ -77,6 +78,10 @@ class LogSource:
         if read.skipped:
             return pl.concat([scan_file(file).slice(first, rows) for file, first, rows in read.pieces])
         return _scan_files(self._files)
+
+    def draw(self, read: Stretch, columns: Columns, *, most: int) -> pl.DataFrame:
+        """About `most` of the rows that were read, as whole episodes."""
+        return draw_episodes(self._table, read.pieces, columns, rows=read.rows, most=most)
 
 
 def _schema(lazy: pl.LazyFrame) -> pl.Schema:

@@ -56,6 +56,7 @@ def evaluate_log(
     details = {
         "rows": float(log.check.rows),
         "episodes": float(log.check.episodes),
+        **({"episodes drawn": float(log.episodes)} if log.sampled else {}),
         "unsupported": float(judged.unsupported[0]),
         "states in loops": float((judged.model.loops & (edges.state_visits > 0)).sum()),
         **_borrow_details(log, ground, target, judged, level),
@@ -65,7 +66,7 @@ def evaluate_log(
     return Evaluation(
         outcomes=outcomes,
         per_start=_per_start(log, ground, target, level) if log.discrete else {},
-        method=f"careful model of {log.check.episodes} logged episodes",
+        method=f"careful model of {log.episodes} logged episodes",
         truncated=log.check.cut / max(log.check.episodes, 1),
         details=details,
     )

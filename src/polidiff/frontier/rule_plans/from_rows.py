@@ -239,7 +239,7 @@ def _frontier(ground: _Ground, solved: Frontier, plans: tuple[Plan, ...], chosen
             {"rows": log.check.rows, "episodes": log.check.episodes},
         ),
         methods=replace(solved.methods, evaluation="one half of the log chooses rules over cells, the other judges"),
-        warnings=(note, *ends, *frozen, *solved.warnings),
+        warnings=(*log.notes, note, *ends, *frozen, *solved.warnings),
         stats={**solved.stats, "cells": size, "strength of shrinking": chosen.strength},
         context=ground,
     )

@@ -1,0 +1,128 @@
+"""Logs of features that are too long to be held: whole episodes, the same ones whoever reads, and honest intervals."""
+
+from __future__ import annotations
+
+import joblib
+import numpy as np
+import polars as pl
+import pytest
+
+from polidiff import Log, evaluate, explain, improve
+from polidiff.errors import InvalidLogError, InvalidOptionError
+from polidiff.records.codec import dumps
+from polidiff.worlds import log_sample
+from polidiff.worlds.log_sample import mixed
+from polidiff.worlds.shards import split
+
+NAMES = {"state": ["x", "y"], "action": "a", "episode": "e", "terminated": "end", "reward": "r"}
+
+
+def walks(count: int, *, seed: int = 0, text: bool = False) -> pl.DataFrame:
+    """Episodes of one to six decisions; acting 1 pays where x > 0.5."""
+    rng = np.random.default_rng(seed)
+    length = rng.integers(1, 7, count)
+    size = int(length.sum())
+    x, a = rng.uniform(size=(size, 2)), rng.integers(0, 2, size)
+    end = np.zeros(size, dtype=bool)
+    end[np.cumsum(length) - 1] = True
+    name = np.repeat(np.arange(count), length)
+    names = pl.Series(name).cast(pl.String) + " patient" if text else pl.Series(name)
+    reward = np.where(a == 1, np.where(x[:, 0] > 0.5, 1.0, -1.0), 0.0) + rng.normal(size=size) * 0.1
+    return pl.DataFrame({"e": names, "x": x[:, 0], "y": x[:, 1], "a": a, "r": reward, "end": end})
+
+
+def here(rows):
+    return np.zeros(len(rows), dtype=int)
+
+
+def there(rows):
+    return (rows[:, 0] > 0.5).astype(int)
+
+
+@pytest.fixture
+def small(monkeypatch):
+    monkeypatch.setattr(split, "SHARD_ROWS", 300)
+    monkeypatch.setattr(log_sample, "SHARD_ROWS", 300)
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_whole_episodes_are_drawn_and_the_same_ones_however_the_rows_are_cut(tmp_path, small, text):
+    frame = walks(600, text=text)
+    whole = Log(frame, **NAMES, max_rows=700).rows
+    lengths = frame.group_by("e", maintain_order=True).len()["len"].to_numpy()
+    kept = np.flatnonzero(np.isin(frame.group_by("e", maintain_order=True).first()["x"], whole.states[whole.first, 0]))
+    np.testing.assert_array_equal(np.bincount(whole.episode), lengths[kept])
+    assert 0.7 * 700 < len(whole.actions) < 1.3 * 700
+    for cuts in (5, 9):
+        folder = tmp_path / str(cuts)
+        folder.mkdir()
+        for number, part in enumerate(np.array_split(np.arange(frame.height), cuts)):
+            frame[part].write_parquet(folder / f"{number}.parquet")
+        found = Log(folder, **NAMES, max_rows=700).rows
+        np.testing.assert_array_equal(found.states, whole.states)
+        np.testing.assert_array_equal(found.follow, whole.follow)
+
+
+def test_below_the_cap_every_row_is_there_and_nothing_is_said():
+    frame = walks(300)
+    log, all_of_it = Log(frame, **NAMES, max_rows=frame.height), Log(frame, **NAMES)
+    assert not log.sampled
+    assert log.notes == ()
+    assert dumps(explain(log, here, there)) == dumps(explain(all_of_it, here, there))
+
+
+def test_rows_that_are_episodes_of_their_own_are_drawn_one_by_one(tmp_path, small):
+    frame = walks(800).select("x", "y", "a", "r")
+    names = {name: NAMES[name] for name in ("state", "action", "reward")}
+    frame.write_parquet(tmp_path / "log.parquet", row_group_size=100)
+    one, two = Log(frame, **names, max_rows=900), Log(tmp_path / "log.parquet", **names, max_rows=900)
+    np.testing.assert_array_equal(one.rows.states, two.rows.states)
+    assert 700 < len(one.rows.actions) < 1100
+    assert one.rows.n_episodes == len(one.rows.actions)
+
+
+def test_a_sample_is_told_and_its_interval_holds_the_answer_of_all_rows(tmp_path):
+    frame = walks(6_000, seed=3)
+    drawn, whole = Log(frame, **NAMES, max_rows=5_000), Log(frame, **NAMES)
+    told, all_of_it = explain(drawn, here, there), explain(whole, here, there)
+    assert told.warnings[0].startswith(f"The log is too long to be held: cells, rules and intervals are made from "
+                                       f"{drawn.rows.n_episodes} whole episodes ({len(drawn.rows.actions)} of "
+                                       f"{frame.height} rows)")  # fmt: skip
+    assert told.world.facts == {"rows": frame.height, "episodes": 6_000} == all_of_it.world.facts
+    narrow, wide = all_of_it.verdicts[0].difference, told.verdicts[0].difference
+    assert wide.low <= narrow.estimate <= wide.high
+    assert wide.high - wide.low > narrow.high - narrow.low
+    assert told.changes == pytest.approx(all_of_it.changes, rel=0.1)
+    found = evaluate(drawn, there)
+    assert found.details["episodes drawn"] == drawn.rows.n_episodes
+    assert found.method == f"careful model of {drawn.rows.n_episodes} logged episodes"
+    assert improve(drawn, here, there).warnings[0] == told.warnings[0]
+
+
+def test_workers_draw_the_bytes_of_a_plain_loop(tmp_path, small):
+    frame = walks(1_500, seed=5)
+    for number, part in enumerate(np.array_split(np.arange(frame.height), 4)):
+        frame[part].write_parquet(tmp_path / f"{number}.parquet")
+    alone = dumps(explain(Log(tmp_path, **NAMES, max_rows=2_000), here, there))
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        assert dumps(explain(Log(tmp_path, **NAMES, max_rows=2_000), here, there)) == alone
+
+
+def test_hashes_are_spread_evenly_and_differ():
+    found = mixed(np.arange(100_000))
+    assert len(np.unique(found)) == 100_000
+    counts = np.bincount((found >> np.uint64(60)).astype(int), minlength=16)
+    assert np.abs(counts - 6_250).max() < 5 * np.sqrt(6_250)
+
+
+def test_episodes_too_long_to_be_drawn_are_refused_in_a_line(monkeypatch):
+    frame = walks(50).with_columns(pl.lit(1).alias("e"), pl.lit(False).alias("end"))
+    with pytest.raises(InvalidLogError, match=r"no episode is short enough|very long") as caught:
+        _ = Log(frame, **NAMES, max_rows=10).rows
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("most", [0, -3, 1.5, True])
+def test_a_number_of_rows_that_cannot_be_meant_is_refused(most):
+    with pytest.raises(InvalidOptionError, match="max_rows must be a whole number of at least 1"):
+        Log(walks(5), **NAMES, max_rows=most)
