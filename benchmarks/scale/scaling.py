@@ -1,8 +1,14 @@
-"""Strong scaling: the same roll-outs in one process and in two, on a simulator whose every step takes a millisecond."""
+"""Strong scaling: the same work in one process and in two, on a simulator whose every step takes a millisecond.
+
+A step either keeps its core busy, as a simulator does, or sleeps, as one does that waits for another machine. Busy
+steps need two cores that nobody else uses.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -12,10 +18,10 @@ STEP_SECONDS = 0.001
 
 
 class SlowWalk(gymnasium.Env[Any, Any]):
-    """An environment whose steps take a millisecond, asleep, and that ends after `length` of them."""
+    """An environment whose steps take a millisecond, and that ends after `length` of them."""
 
-    def __init__(self, length: int = 50) -> None:
-        self.length, self.time = length, 0
+    def __init__(self, length: int = 50, *, busy: bool = True) -> None:
+        self.length, self.time, self.busy = length, 0, busy
         self.observation_space = gymnasium.spaces.Box(0.0, 1.0, (1,), np.float64)
         self.action_space = gymnasium.spaces.Discrete(2)
 
@@ -25,35 +31,76 @@ class SlowWalk(gymnasium.Env[Any, Any]):
         return np.zeros(1), {}
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """One millisecond, in which the core is free."""
-        time.sleep(STEP_SECONDS)
+        """One millisecond, in which the core is busy or free."""
+        if self.busy:
+            end = time.thread_time() + STEP_SECONDS
+            while time.thread_time() < end:
+                pass
+        else:
+            time.sleep(STEP_SECONDS)
         self.time += 1
         return np.array([self.time / self.length]), float(action), self.time >= self.length, False, {}
 
 
-def strong_scaling(episodes: int, length: int) -> dict[str, Any]:
-    """Seconds of the same episodes, alone and with two workers that have started."""
-    import joblib
-
+def strong_scaling(episodes: int, length: int, starts: int) -> dict[str, Any]:
+    """Roll-outs and the splitting roll-outs that look for divergence, with steps that are busy and steps that sleep."""
     from polidiff import Simulator, as_policy
+    from polidiff.divergence import DivergenceOptions, divergence_in_simulator
     from polidiff.worlds.rollouts import roll_out
 
-    world = Simulator(lambda: SlowWalk(length), horizon=length)
-    policy = as_policy(lambda states: np.ones(len(states), dtype=int), n_actions=2)
-    seconds = {}
-    totals = {}
+    found = {}
+    for busy in (True, False):
+        world = Simulator(partial(SlowWalk, length, busy=busy), horizon=length)
+        policies = [as_policy(partial(_acting, from_=k), n_actions=2) for k in (0.0, 0.5)]
+        options = DivergenceOptions(starts=starts)
+
+        def roll(world: Any = world, policies: Any = policies) -> bytes:
+            return roll_out(world, policies[0], episodes=episodes, seed=(0,)).totals.tobytes()
+
+        def split(world: Any = world, policies: Any = policies, options: Any = options) -> bytes:
+            return divergence_in_simulator(world, *policies, options, seed=0).states.tobytes()
+
+        kind = "busy" if busy else "asleep"
+        found[f"roll-outs, {kind}"] = {
+            "episodes": episodes,
+            "decisions": episodes * length,
+            "tasks": -(-episodes // world.chunk),
+            **_compared(roll),
+        }
+        found[f"splitting roll-outs, {kind}"] = {
+            "starts": starts,
+            "tasks": -(-starts // world.split_chunk),
+            **_compared(split),
+        }
+    return {"step": "1 ms", **found}
+
+
+def _acting(states: Any, from_: float) -> Any:
+    return (states[:, 0] >= from_).astype(int)
+
+
+def _compared(work: Callable[[], bytes]) -> dict[str, Any]:
+    """Seconds alone and with two workers that have started, and whether both give the same bytes."""
+    import joblib
+
+    from polidiff.parallel import run_tasks
+
+    seconds, said = {}, {}
     for workers in (1, 2):
         with joblib.parallel_config(backend="loky", n_jobs=workers):
-            roll_out(world, policy, episodes=2 * world.chunk if workers > 1 else 2, seed=(1,), horizon=1)
+            run_tasks(_awake, [(k,) for k in range(2 * workers)], what="starting")
             begin = time.perf_counter()
-            totals[workers] = roll_out(world, policy, episodes=episodes, seed=(0,)).totals.tobytes()
+            said[workers] = work()
             seconds[workers] = time.perf_counter() - begin
     return {
-        "episodes": episodes,
-        "decisions": episodes * length,
-        "step": "1 ms, asleep",
-        "tasks": -(-episodes // world.chunk),
         "seconds": {str(workers): round(value, 2) for workers, value in seconds.items()},
         "speed-up": round(seconds[1] / seconds[2], 2),
-        "same bytes": totals[1] == totals[2],
+        "same bytes": said[1] == said[2],
     }
+
+
+def _awake(number: int) -> int:
+    import polidiff.divergence  # what a worker imports once
+
+    time.sleep(0.2)
+    return number if polidiff.divergence else 0

@@ -294,6 +294,10 @@ STUDIES = {
         '[world.gymnasium]\nid = "FrozenLake-v1"\nexact = true\noptions = {no = 1}',
         "cannot be made with these options",
     ),
+    "an environment of a version that is gone": (
+        '[world.gymnasium]\nid = "FrozenLake-v0"',
+        "'FrozenLake-v0' is not a registered environment",
+    ),
     "options named as our own arguments": (
         '[world.function]\nname = "polidiff.domains.chain:world"\noptions = {function = 1, name = 2}',
         "failed with these options: TypeError",

@@ -7,6 +7,7 @@ are taken off; the time limit among them becomes a number that the stepper count
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections.abc import Callable
 from copy import deepcopy
 from functools import cached_property
@@ -132,7 +133,9 @@ def made(env_id: str, **options: Any) -> Any:
     if isinstance(env_id, str):
         _register_namespace(env_id)
     try:
-        return gymnasium.make(env_id, disable_env_checker=True, **options)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*is out of date", category=DeprecationWarning)
+            return gymnasium.make(env_id, disable_env_checker=True, **options)
     except gymnasium.error.DependencyNotInstalled as error:
         raise InvalidWorldError(f"environment {env_id!r} needs a library that is not installed: {error}") from None
     except (gymnasium.error.Error, ModuleNotFoundError) as error:
