@@ -40,8 +40,9 @@ def write_features(folder: Path, rows: int, *, per_file: int, seed: int = 0) -> 
     for number, first in enumerate(range(0, rows, per_file)):
         size = min(per_file, rows - first)
         ends = rng.random(size) < 1 / LENGTH
+        ends[-1] |= first + size == rows
         episode = begun + np.cumsum(ends) - ends
-        begun = int(episode[-1]) + 1
+        begun = int(episode[-1]) + int(ends[-1])  # an episode may go on in the next file
         x = rng.gamma(2.0, 1.0, size=(size, 4))
         action = (rng.random(size) < 0.3).astype(np.int64)
         pay = np.where(action == 1, np.where(x[:, 1] > 2.0, 0.5, -0.3), 0.0) + rng.normal(0, 0.5, size)
