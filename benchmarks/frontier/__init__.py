@@ -5,7 +5,11 @@ Seconds are processor seconds of one thread, so that a shared machine does not b
 
 from __future__ import annotations
 
+import os
 import resource
+import subprocess
+import sys
+import tempfile
 import time
 from dataclasses import replace
 from typing import Any
@@ -22,8 +26,9 @@ from polidiff.frontier.sparse_solver import SparseSolver
 from polidiff.frontier.states import solve_states
 
 SWEEPS = [(10, 4, 101), (10, 4, 102), (20, 2, 101), (20, 2, 102), (30, 2, 101), (30, 2, 102), (15, 4, 101)]
-SWEEPS += [(15, 4, 102), (20, 3, 101), (40, 2, 101), (20, 4, 101), (30, 3, 101)]
-WHOLE = [(30, 4, 101), (30, 4, 102), (100, 2, 101), (100, 2, 102), (50, 4, 101), (50, 4, 102), (100, 4, 101)]
+SWEEPS += [(15, 4, 102), (20, 3, 101), (40, 2, 101), (20, 4, 101)]
+WHOLE = [(30, 4, 101), (30, 4, 102), (100, 2, 101), (100, 2, 102), (50, 4, 101), (50, 4, 102)]
+WHOLE += [(100, 4, 101), (100, 4, 102), (100, 4, 103)]
 SINGLE = [(100, 2, 101), (100, 4, 101), (300, 2, 101), (300, 4, 101)]
 STATES = [(30, 4, 6), (100, 4, 5)]
 HULLS = [(300, 4, 101), (1000, 4, 101)]
@@ -31,6 +36,7 @@ LARGE = [(10_000, 1e-2, 60), (10_000, 1e-3, 120), (100_000, 2e-2, 200), (100_000
 OTHERS = ["machine replacement", "inventory", "grid", "FrozenLake 8x8", "ICU-Sepsis"]
 RUNS = 7  # of the unconstrained optimum
 BUDGETS = 40  # of ICU-Sepsis
+FIRST = ["20 x 2", "300 x 4", "3000 x 4"]  # tables of a first call
 
 
 def run(smoke: bool) -> dict[str, Any]:
@@ -47,6 +53,7 @@ def run(smoke: bool) -> dict[str, Any]:
         "unconstrained optimum": [_optimum(3000 if smoke else 100_000, discount) for discount in (0.99, 1.0)],
         "other tables": [_other(name, 2.0 if smoke else 8.0) for name in (OTHERS[:1] if smoke else OTHERS)],
         "ICU-Sepsis": [] if smoke else [_icu_budgets(BUDGETS), _icu_certified(120.0)],
+        "first call": [first_call(case) for case in (["20 x 2"] if smoke else FIRST)],
     }
 
 
@@ -76,7 +83,7 @@ def _against_sweep(n_states: int, n_actions: int, seed: int, limit: float) -> di
 
 
 def beside_sweep(n_states: int, n_actions: int, seed: int, naive: dict[str, Any]) -> dict[str, Any]:
-    """Ours beside a sweep, the mean of as many runs as fit into a second; every run starts from the table's arrays."""
+    """Ours right after a sweep: the median of as many runs as fit into a second, each from the table's arrays."""
     solve_frontier(instances.random_sparse(n_states, n_actions, seed + 1), Effort(), Clock())
     times: list[float] = []
     while sum(times) < 1.0:
@@ -222,3 +229,24 @@ def _other(name: str, limit: float) -> dict[str, Any]:
         "hull seconds": round(hull_seconds, 3),
         "one budget": {"proven": one.proven[-1], "nodes": one.nodes, "seconds": round(one_seconds, 3)},
     }
+
+
+def first_call(case: str) -> dict[str, Any]:
+    """Wall seconds of the first frontier of a process, with nothing compiled before and then with kernels on disk."""
+    states, actions = (int(part) for part in case.split(" x "))
+    code = (
+        "import time; from benchmarks.frontier import instances; from polidiff.frontier.clock import Clock; "
+        "from polidiff.frontier.solve import Effort, solve_frontier; from polidiff.frontier.large import solve_large; "
+        f"problem = instances.random_sparse({states}, {actions}, 101, starts={states}); "
+        "effort, began = Effort(nodes=200, expansions=20, gap=0.05), time.perf_counter(); "
+        f"{'solve_large' if states > 1500 else 'solve_frontier'}(problem, effort, Clock()); "
+        "print(time.perf_counter() - began)"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        kept = {**os.environ, "NUMBA_CACHE_DIR": folder}
+        runs = [
+            subprocess.run([sys.executable, "-c", code], env=kept, capture_output=True, text=True, check=True)
+            for _ in range(2)
+        ]
+    cold, warm = (float(run.stdout) for run in runs)
+    return {"case": case, "cold": round(cold, 3), "warm": round(warm, 3), "more": round(cold - warm, 3)}

@@ -173,11 +173,12 @@ def _check_base(whole: _Pairs, base: IntArray, action: IntArray, initial: FloatA
 def ending_states(links: Any, leaks: BoolArray) -> BoolArray:
     """Which states of a policy can end; `links` (S, S) and `leaks` (S,) are those of its pairs."""
     ends = leaks.copy()
-    while True:
+    while not ends.all():
         more = ends | (links @ ends.astype(np.int32) > 0)
         if (more == ends).all():
-            return np.asarray(ends, dtype=np.bool_)
+            break
         ends = more
+    return np.asarray(ends, dtype=np.bool_)
 
 
 def ending_pairs(links: Any, state: IntArray, leaks: BoolArray, n_states: int) -> BoolArray:

@@ -200,6 +200,8 @@ def ends_everywhere(problem: FrontierProblem, choice: IntArray) -> bool:
 
 def always_ends(problem: FrontierProblem) -> bool:
     """Whether every policy ends for sure: no set of states can be kept inside."""
+    if problem.leaks.all():
+        return True
     inside = np.ones(problem.n_states, dtype=np.bool_)
     while True:
         stays = ~problem.leaks & (problem.links @ (~inside).astype(np.int32) == 0) & inside[problem.state]

@@ -1,0 +1,108 @@
+"""The table of `docs/frontier.md` from the results file: ``python -m benchmarks.frontier.lines``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).resolve().parents[1] / "results" / "frontier.json"
+
+
+def lines(results: dict[str, Any]) -> list[str]:
+    """Rows in the order of the questions; a section that a file lacks is left out."""
+    rows = ["| question | case | ours | beside it |", "|---|---|---|---|"]
+    for section, (question, ours, beside) in QUESTIONS.items():
+        for row in results.get(section, []):
+            case = f"{row['case']} (seed {row['seed']})" if "seed" in row else row["case"]
+            rows.append(f"| {question} | {case} | {ours(row)} | {beside(row)} |")
+    return rows
+
+
+def _took(seconds: float) -> str:
+    return f"{1000 * seconds:.0f} ms" if seconds < 0.9995 else f"{seconds:.1f} s"
+
+
+def _plans(row: dict[str, Any]) -> str:
+    return f"{row['plans']:,} plans, gap {row['gap']:.2%}, {_took(row['seconds'])}, {row['nodes']:,} nodes"
+
+
+def _proof(row: dict[str, Any]) -> str:
+    proven = f"proven {row['proven']} of {row['plans']}" if "plans" in row else f"{row['proven']} proven"
+    return f"{proven}, {_took(row['seconds'])}, {row['nodes']:,} nodes"
+
+
+def _whole_or_budgets(row: dict[str, Any]) -> str:
+    return _plans(row) if "plans" in row else _proof(row)
+
+
+def _hull(row: dict[str, Any]) -> str:
+    return f"{row['vertices']} vertices, {row['pivots']} pivots, {_took(row['seconds'])}"
+
+
+def _swept(row: dict[str, Any]) -> str:
+    low, high = row["spread of seconds"]
+    return f"{_plans(row)} ({_took(low)} to {_took(high)})"
+
+
+def _sweep(row: dict[str, Any]) -> str:
+    same = "same points" if row["same points"] else f"not the same points (sweep: {row['sweep end']})"
+    nearer = row["points nearer than the sweep's step"]
+    same += f", but for {nearer} nearer than its step" if nearer else ""
+    return f"HiGHS sweep {_took(row['sweep seconds'])}, {same}: {row['ratio']:.0f}×"
+
+
+def _solvers(row: dict[str, Any]) -> str:
+    return ", ".join(
+        f"{name} {_took(row[name]['seconds'])} ({row[name]['status']})" if "seconds" in row[name] else f"no {name}"
+        for name in ("HiGHS", "SCIP")
+    )
+
+
+def _certified(row: dict[str, Any]) -> str:
+    return f"{_plans(row)}, {row['transitions']:,} transitions, peak {row['peak megabytes before and after'][1]} MB"
+
+
+def _optimum(row: dict[str, Any]) -> str:
+    return f"{_took(row['seconds'])}, return {row['return']:.4f}"
+
+
+def _others(row: dict[str, Any]) -> str:
+    return "; ".join(
+        f"{name} {_took(row[name]['seconds'])}" if "seconds" in row[name] else f"{name}: {row[name]['note']}"
+        for name in ("quantecon", "pymdptoolbox")
+        if name in row
+    )
+
+
+def _budget(row: dict[str, Any]) -> str:
+    one = row["one budget"]
+    return f"one budget {'proven' if one['proven'] else 'not proven'} in {_took(one['seconds'])}"
+
+
+def _first(row: dict[str, Any]) -> str:
+    return f"{_took(row['cold'])} with nothing compiled, {_took(row['warm'])} with kernels on disk"
+
+
+def _nothing(row: dict[str, Any]) -> str:
+    return ""
+
+
+Text = Callable[[dict[str, Any]], str]
+QUESTIONS: dict[str, tuple[str, Text, Text]] = {
+    "whole frontier against the sweep": ("whole frontier, proven", _swept, _sweep),
+    "whole frontier": ("whole frontier, proven", _plans, _nothing),
+    "single budget": ("one budget, proven", _proof, _solvers),
+    "single budget, large": ("one budget, proven", _proof, _nothing),
+    "hull": ("exact hull", _hull, _nothing),
+    "changed states": ("few changed states", _plans, _nothing),
+    "certified": ("certified frontier", _certified, _nothing),
+    "unconstrained optimum": ("unconstrained optimum", _optimum, _others),
+    "other tables": ("other tables", _plans, _budget),
+    "ICU-Sepsis": ("ICU-Sepsis", _whole_or_budgets, _nothing),
+    "first call": ("first call of a process (wall time)", _first, _nothing),
+}
+
+if __name__ == "__main__":
+    print("\n".join(lines(json.loads(RESULTS.read_text(encoding="utf-8")))))
