@@ -126,3 +126,24 @@ def test_episodes_too_long_to_be_drawn_are_refused_in_a_line(monkeypatch):
 def test_a_number_of_rows_that_cannot_be_meant_is_refused(most):
     with pytest.raises(InvalidOptionError, match="max_rows must be a whole number of at least 1"):
         Log(walks(5), **NAMES, max_rows=most)
+
+
+def test_a_bootstrap_that_would_not_fit_is_refused_before_it_begins(monkeypatch):
+    log = Log(walks(200), **NAMES)
+    monkeypatch.setattr("polidiff.evaluation.logged.bootstrap.free_memory", lambda: 100.0)
+    with pytest.raises(
+        InvalidLogError, match=r"25 resamples of \d+ distinct transitions need about .* 1e-07 GB are free"
+    ) as e:
+        evaluate(log, there)
+    assert "\n" not in str(e.value)
+    monkeypatch.setattr("polidiff.evaluation.logged.bootstrap.free_memory", lambda: None)
+    assert evaluate(log, there).details["rows"] == len(log.rows.actions)
+
+
+def test_the_number_of_rows_that_fits_is_named_where_too_many_were_asked_for(monkeypatch):
+    frame = walks(300)
+    monkeypatch.setattr("polidiff.worlds.log.free_memory", lambda: 20_000.0)
+    with pytest.raises(InvalidLogError, match=r"max_rows=(\d+) draws whole episodes") as caught:
+        _ = Log(frame, **NAMES).rows
+    fits = int(str(caught.value).split("max_rows=")[1].split()[0])
+    assert 0 < len(Log(frame, **NAMES, max_rows=fits).rows.actions) < 2 * fits

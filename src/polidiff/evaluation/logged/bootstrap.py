@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from polidiff.errors import InvalidLogError
 from polidiff.evaluation.linear import solver
 from polidiff.evaluation.logged.counts import Counts
 from polidiff.evaluation.logged.model import LoggedModel, build_model
@@ -19,6 +20,7 @@ from polidiff.evaluation.logged.starts import Starts
 from polidiff.evaluation.logged.target import Target
 from polidiff.parallel import run_tasks
 from polidiff.records.arrays import FloatArray, IntArray
+from polidiff.worlds.log_rows import free_memory
 
 RESAMPLES = 1000
 BATCH = 25
@@ -94,11 +96,22 @@ def bootstrap_values(
     seed: int = 0,
 ) -> FloatArray:
     """Outcomes (B, q, K) when what is unknown is worth `ends` (K,); two policies with one seed are paired."""
+    check_room_for_resampling(len(counts.edges.state), counts.n_outcomes, free_memory())
     model = resampled_model(counts, target, discount=discount)
     sizes = [min(BATCH, resamples - begin) for begin in range(0, resamples, BATCH)]
     seeds = np.random.SeedSequence(seed).spawn(len(sizes))
     tasks = [(model, starts.weights, ends, counts.n_blocks, *task) for task in zip(sizes, seeds, strict=True)]
     return np.concatenate(run_tasks(_batch, tasks, what="resampling the log"))
+
+
+def check_room_for_resampling(edges: int, outcomes: int, free: float | None) -> None:
+    """An error, told before resampling begins, if a batch of resamples of so many transitions would not fit."""
+    need = 8.0 * BATCH * edges * (4 + outcomes)
+    if free is not None and need > free:
+        raise InvalidLogError(
+            f"{BATCH} resamples of {edges} distinct transitions need about {need / 1e9:.3g} GB; {free / 1e9:.3g} GB "
+            "are free. Hint: evaluate_log(..., checks=False) leaves the bootstrap out; coarser states make fewer"
+        )
 
 
 def _batch(
