@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from polidiff.domains import chain
 from polidiff.errors import InfeasibleError
 from polidiff.frontier import improve_table
 from polidiff.frontier.clock import Clock
+from polidiff.frontier.problem import build_problem
 from polidiff.frontier.solve import Effort
 from polidiff.frontier.states import solve_states
+from polidiff.frontier.states_kernels import best_pair
+from polidiff.frontier.values import fundamental, points_of
 
 
 def assert_same_points(solved, expected):
@@ -71,3 +76,57 @@ def test_a_search_cut_short_gives_a_bound_that_holds(tables):
         solved = solve_states(table.problem(), 3, Effort(nodes=1), Clock(), None)
         for changes, bound in zip(solved.changes, solved.bounds, strict=True):
             assert found.returns[few & (found.changes <= changes + 1e-9)].max() <= bound + 1e-7
+
+
+def ending_problem(seed, n_states, n_actions):
+    """A table where every policy ends and changes help each other."""
+    rng = np.random.default_rng(seed)
+    moves = np.zeros((n_states * n_actions, n_states))
+    for row in moves:
+        targets = rng.choice(n_states, size=3, replace=False)
+        row[targets] = rng.dirichlet(np.ones(3)) * rng.uniform(0.8, 0.98)
+    base = rng.integers(0, n_actions, n_states)
+    rewards = rng.normal(size=(n_states, n_actions))
+    cost = (np.arange(n_actions)[None, :] != base[:, None]).astype(float)
+    initial = np.zeros(n_states)
+    initial[:2] = 0.5
+    allowed = np.ones((n_states, n_actions), dtype=bool)
+    return build_problem(sparse.csr_matrix(moves), rewards, cost, initial, allowed, base)
+
+
+def best_by_enumeration(problem, most):
+    """The largest return over all sets of at most so many changes."""
+    best = float(points_of(problem, problem.base[None]).returns[0])
+    for size in range(1, most + 1):
+        for states in itertools.combinations(range(problem.n_states), size):
+            options = [np.setdiff1d(np.arange(*problem.first[s : s + 2]), problem.base[s]) for s in states]
+            picks = np.array(list(itertools.product(*options)))
+            choices = np.repeat(problem.base[None], len(picks), axis=0)
+            choices[:, states] = picks
+            best = max(best, float(points_of(problem, choices).returns.max()))
+    return best
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 4, 5])
+def test_the_largest_return_with_few_changed_states_is_that_of_trying_every_set(most):
+    for seed in range(4):
+        problem = ending_problem(seed, 10, 3)
+        solved = solve_states(problem, most, Effort(), Clock(), 1e9)
+        assert solved.returns[-1] == pytest.approx(best_by_enumeration(problem, most), abs=1e-8)
+        assert solved.proven[-1]
+
+
+def test_what_two_more_changes_gain_in_closed_form_is_what_solving_again_gives():
+    problem = ending_problem(9, 8, 3)
+    inverse = fundamental(problem, problem.base[None])[0]
+    values, visits = inverse @ problem.reward[problem.base], problem.initial @ inverse
+    effect = problem.dense @ inverse
+    effect -= effect[problem.base[problem.state]]
+    advantage = problem.reward + problem.dense @ values - values[problem.state]
+    pairs = np.flatnonzero(np.arange(problem.n_pairs) != problem.base[problem.state])
+    gain, one, two = best_pair(effect, advantage, visits, pairs, problem.state)
+    choice = problem.base.copy()
+    choice[problem.state[[one, two]]] = one, two
+    start, after = (float(points_of(problem, c[None]).returns[0]) for c in (problem.base, choice))
+    assert gain == pytest.approx(after - start)
+    assert start + gain == pytest.approx(best_by_enumeration(problem, 2))

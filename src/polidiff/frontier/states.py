@@ -9,6 +9,10 @@ where r more states may change and :math:`\bar x` bounds the visits. The same id
 s" bounds :math:`\bar x` itself: r changes move visits by no more than their r largest effects. The best completion
 without a limit on states (`completion.py`) is the other bound; the smaller one counts. Neighbours are priced exactly,
 so the last change of a set never has to be tried.
+
+Where only the return counts and every policy ends, the identity says more: a set that gains has a change with a
+positive advantage, and so has what is left of it after that one. Only such changes are branched on, and the last three
+of a set are tried in closed form (`states_kernels.py`).
 """
 
 from __future__ import annotations
@@ -27,10 +31,11 @@ from polidiff.frontier.hull import Hull, parametric_hull
 from polidiff.frontier.local_search import Neighbours, neighbours
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.solve import Effort, Solved, span_of
-from polidiff.frontier.values import max_visits
+from polidiff.frontier.values import fundamental, max_visits, points_of
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
 BEAM = 24  # sets kept per size and price by the first, heuristic pass
+CLOSED = 3  # changes left at which a set is closed
 PRICES = 3  # prices of the hull at which sets are bounded, beside 0
 
 
@@ -58,6 +63,7 @@ class StateSearch:
         self.archive = Archive(start.changes[:0], start.returns[:0], start.choices[:0], start.tolerance)
         self.nodes = 0
         self.open_bound = -np.inf
+        self.closing = not self.loops and self.prices == [0.0] and not len(self.problem.limits)
 
     def run(self) -> None:
         """Fill the archive; `open_bound` is finite only if the search was cut short."""
@@ -133,14 +139,18 @@ class StateSearch:
         self._keep(node, choice, around)
         if node.left < (1 if self.loops else 2):
             return []
-        bounds, weights = self._bounds(node, choice)
+        now, bounds, weights = self._bounds(node, choice)
         steps = Steps.of(self.archive, self.budget, ends=False)
         if not self._beats(steps, bounds[:, None]).any():
+            return []
+        if self.closing and node.left == CLOSED:
+            self._close(node)
             return []
         offered = node.offered & ~node.changed[self.problem.state]
         pairs = np.flatnonzero(offered)
         order = pairs[np.argsort(-weights[:, pairs].max(axis=0), kind="stable")]
-        alive = self._beats(steps, self._suffix_bounds(node, bounds, weights, order))
+        alive = self._beats(steps, self._suffix_bounds(node, now, bounds, weights, order))
+        alive &= (weights[0, order] > 0) | (not self.closing)
         children, rest = [], node.offered.copy()
         for pair, lives in zip(order, alive, strict=True):
             if lives:
@@ -148,8 +158,30 @@ class StateSearch:
             rest[pair] = False
         return children[::-1]
 
-    def _bounds(self, node: _Set, choice: IntArray) -> tuple[FloatArray, FloatArray]:
-        """(prices,) the most that sets of a node are worth at each price, and (prices, pairs) what each may add."""
+    def _close(self, node: _Set) -> None:
+        """Add the best set of a node, which may take three more changes."""
+        from polidiff.frontier.states_kernels import best_three
+
+        problem, choice = self.problem, node.choice
+        inverse = fundamental(problem, choice[None])[0]
+        values, visits = inverse @ problem.reward[choice], problem.initial @ inverse
+        effect = problem.dense @ inverse
+        effect -= effect[choice[problem.state]]
+        advantage = problem.reward + problem.dense @ values - values[problem.state]
+        offered = node.offered & ~node.changed[problem.state]
+        order = np.flatnonzero(offered & (advantage > 0))
+        order = order[np.argsort(-(visits[problem.state] * advantage)[order], kind="stable")]
+        floor = max(0.0, float(self.archive.returns.max(initial=-np.inf)) - float(visits @ problem.reward[choice]))
+        found = best_three(effect, advantage, visits, order, offered, problem.state, floor)[1:]
+        pairs = np.array([pair for pair in found if pair >= 0], dtype=np.int64)
+        if len(pairs):
+            best = choice.copy()
+            best[problem.state[pairs]] = pairs
+            points = points_of(problem, best[None])
+            self.archive = self.archive.with_points(points.changes, points.returns, best[None])
+
+    def _bounds(self, node: _Set, choice: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """(prices,) what a node's policy is worth, and its sets at most; (prices, pairs) what each pair may add."""
         problem = self.problem
         prices = np.array(self.prices)
         count = len(prices)
@@ -158,21 +190,21 @@ class StateSearch:
         active = np.broadcast_to(self._active(node), (count, problem.n_pairs))
         fixed = np.broadcast_to(node.changed, (count, problem.n_states))
         done = complete(problem, family, np.arange(count), rows.copy(), prices, no_tilt, fixed, active)
-        weights = np.full((count, problem.n_pairs), np.inf)
+        weights, now = np.full((count, problem.n_pairs), np.inf), family.values @ problem.initial
         if self.reach is None:
-            return done.total, weights
+            return now, done.total, weights
         visits = self._visits(node, choice, family.near.inverse[family.near.row[0]])
         value = problem.reward - prices[:, None] * problem.cost + family.values @ problem.dense.T
         gain = np.maximum(value - family.values[:, problem.state], 0.0)
         weights = np.where(node.offered & ~node.changed[problem.state], visits[problem.state] * gain, 0.0)
         states = np.maximum.reduceat(weights, problem.first[:-1], axis=1)
         added = -np.sort(-states, axis=1)[:, : node.left].sum(axis=1)
-        return np.minimum(done.total, family.values @ problem.initial + added), weights
+        return now, np.minimum(done.total, now + added), weights
 
     def _most(self, node: _Set) -> float:
         """The most that a set of a node returns; −∞ if none of them ends."""
         choice, feasible = self._ended(node)
-        return float(self._bounds(node, choice)[0][0]) if feasible else -np.inf
+        return float(self._bounds(node, choice)[1][0]) if feasible else -np.inf
 
     def _active(self, node: _Set) -> BoolArray:
         """Pairs that completions may use: those on offer, the base and exits, and what the set has changed."""
@@ -198,15 +230,15 @@ class StateSearch:
             visits = np.minimum(visits, now + moved)
         return np.asarray(visits)
 
-    def _suffix_bounds(self, node: _Set, bounds: FloatArray, weights: FloatArray, order: IntArray) -> FloatArray:
+    def _suffix_bounds(
+        self, node: _Set, now: FloatArray, bounds: FloatArray, weights: FloatArray, order: IntArray
+    ) -> FloatArray:
         """(prices, children) bound of each child: its own pair, and the best of those not yet excluded."""
         if self.reach is None:
             return np.repeat(bounds[:, None], len(order), axis=1)
         problem, result = self.problem, []
         more = min(node.left - 1, problem.n_states)
-        for bound, weight in zip(bounds, weights, strict=True):
-            states = np.maximum.reduceat(weight, problem.first[:-1])
-            base = bound - np.sort(states)[::-1][: node.left].sum()
+        for base, bound, weight in zip(now, bounds, weights, strict=True):
             table = np.zeros((len(order), problem.n_states))
             table[np.arange(len(order)), problem.state[order]] = weight[order]
             suffix = np.maximum.accumulate(table[::-1], axis=0)[::-1]

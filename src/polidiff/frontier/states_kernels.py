@@ -1,0 +1,87 @@
+r"""The best one to three more changes of a policy, tried one by one in closed form.
+
+With :math:`E(p, u)` by how much one visit under the changed pair p adds to the visits of u, :math:`x` the visits and
+:math:`A` the advantages, a change p at s turns them into
+
+.. math:: x' = x + \frac{x_s E(p, \cdot)}{1 - E(p, s)}, \quad A'_q = A_q + \frac{E(q, s) A_p}{1 - E(p, s)}, \quad
+          E'(q, \cdot) = E(q, \cdot) + \frac{E(q, s) E(p, \cdot)}{1 - E(p, s)}
+
+and gains :math:`x_s A_p / (1 - E(p, s))`; the last two changes of three are a system of two equations.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from polidiff.compiled import kernel
+from polidiff.records.arrays import BoolArray, FloatArray, IntArray
+
+
+@kernel
+def best_pair(
+    effect: FloatArray, advantage: FloatArray, visits: FloatArray, pairs: IntArray, state: IntArray
+) -> tuple[float, int, int]:
+    """The largest gain of one or two changes among some pairs, the first of them with a positive advantage."""
+    most, one, two = 0.0, -1, -1
+    for p in pairs:
+        gain = advantage[p]
+        if gain <= 0.0:
+            continue
+        s = state[p]
+        own = 1.0 - effect[p, s]
+        if visits[s] * gain / own > most:
+            most, one, two = visits[s] * gain / own, p, -1
+        for q in pairs:
+            t = state[q]
+            if t == s:
+                continue
+            other = 1.0 - effect[q, t]
+            area = own * other - effect[p, t] * effect[q, s]
+            first = visits[s] * other + visits[t] * effect[q, s]
+            second = visits[t] * own + visits[s] * effect[p, t]
+            both = (first * gain + second * advantage[q]) / area
+            if both > most:
+                most, one, two = both, p, q
+    return most, one, two
+
+
+@kernel
+def best_three(
+    effect: FloatArray,
+    advantage: FloatArray,
+    visits: FloatArray,
+    order: IntArray,
+    offered: BoolArray,
+    state: IntArray,
+    floor: float,
+) -> tuple[float, int, int, int]:
+    """The largest gain above a floor of up to three changes on offer, and the changes, −1 for none.
+
+    In any set that gains, some change has a positive advantage: those, in `order`, are tried first, and each is no
+    longer on offer after its turn. After it the same holds for the two that are left.
+    """
+    most, found = floor, (-1, -1, -1)
+    open_pairs = offered.copy()
+    after, changed, moved = np.empty_like(advantage), np.empty_like(effect), np.empty_like(visits)
+    for p in order:
+        s = state[p]
+        share = 1.0 / (1.0 - effect[p, s])
+        gain = visits[s] * advantage[p] * share
+        open_pairs[p] = False
+        count = 0
+        pairs = np.empty(len(order) + len(state), dtype=np.int64)
+        for u in range(len(visits)):
+            moved[u] = visits[u] + visits[s] * share * effect[p, u]
+        for q in range(len(state)):
+            if not open_pairs[q] or state[q] == s:
+                continue
+            pairs[count] = q
+            count += 1
+            by = effect[q, s] * share
+            after[q] = advantage[q] + by * advantage[p]
+            for u in range(len(visits)):
+                changed[q, u] = effect[q, u] + by * effect[p, u]
+        more, one, two = best_pair(changed, after, moved, pairs[:count], state)
+        if gain + more > most:
+            most, found = gain + more, (p, one, two)
+    return most, found[0], found[1], found[2]
