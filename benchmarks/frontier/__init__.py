@@ -149,12 +149,14 @@ def _hull(n_states: int, n_actions: int, seed: int) -> dict[str, Any]:
 
 def _states(n_states: int, n_actions: int, most: int) -> dict[str, Any]:
     problem = instances.random_sparse(n_states, n_actions, 1)
+    solve_states(instances.random_sparse(10, n_actions, 1), 3, Effort(), Clock(), 1e9)  # compiles what it compiles
     solved, seconds = _timed(solve_states, problem, most, Effort(), Clock(), 1e9)
     return {"case": f"{n_states} x {n_actions}, {most} states", **_facts(problem, solved, seconds)}
 
 
 def _certified(n_states: int, gap: float, limit: float) -> dict[str, Any]:
     problem = instances.random_sparse(n_states, 4, 101, starts=n_states)
+    SparseSolver(instances.random_sparse(1000, 4, 101)).optimum()  # compiles what it compiles
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     solved, seconds = _timed(solve_large, problem, Effort(gap=gap), Clock(limit))
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

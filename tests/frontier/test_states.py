@@ -11,7 +11,7 @@ from scipy import sparse
 
 from polidiff.domains import chain
 from polidiff.errors import InfeasibleError
-from polidiff.frontier import improve_table
+from polidiff.frontier import improve_table, states
 from polidiff.frontier.clock import Clock
 from polidiff.frontier.problem import build_problem
 from polidiff.frontier.solve import Effort
@@ -98,17 +98,19 @@ def best_by_enumeration(problem, most):
     """The largest return over all sets of at most so many changes."""
     best = float(points_of(problem, problem.base[None]).returns[0])
     for size in range(1, most + 1):
-        for states in itertools.combinations(range(problem.n_states), size):
-            options = [np.setdiff1d(np.arange(*problem.first[s : s + 2]), problem.base[s]) for s in states]
+        for changed in itertools.combinations(range(problem.n_states), size):
+            options = [np.setdiff1d(np.arange(*problem.first[s : s + 2]), problem.base[s]) for s in changed]
             picks = np.array(list(itertools.product(*options)))
             choices = np.repeat(problem.base[None], len(picks), axis=0)
-            choices[:, states] = picks
+            choices[:, changed] = picks
             best = max(best, float(points_of(problem, choices).returns.max()))
     return best
 
 
+@pytest.mark.parametrize("beam", [states.BEAM, 1])
 @pytest.mark.parametrize("most", [1, 2, 3, 4, 5])
-def test_the_largest_return_with_few_changed_states_is_that_of_trying_every_set(most):
+def test_the_largest_return_with_few_changed_states_is_that_of_trying_every_set(most, beam, monkeypatch):
+    monkeypatch.setattr(states, "BEAM", beam)  # with a poor start, the search has to find it
     for seed in range(4):
         problem = ending_problem(seed, 10, 3)
         solved = solve_states(problem, most, Effort(), Clock(), 1e9)
