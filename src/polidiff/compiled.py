@@ -29,9 +29,21 @@ def kernel(function: F) -> F:
     >>> total(np.array([1.0, 2.0]))
     3.0
     """
+    return _compiled(function)
+
+
+def loops(function: F) -> F:
+    """As `kernel`, for a function that only loops over the arrays it is given: a fifth sooner to compile.
+
+    It may neither make arrays nor compute with whole ones.
+    """
+    return _compiled(function, no_cfunc_wrapper=True, no_rewrites=True, _nrt=False)
+
+
+def _compiled(function: F, **options: bool) -> F:
     from numba import njit
 
     try:
-        return njit(function, nogil=True, error_model="numpy", cache=True)
+        return njit(function, nogil=True, error_model="numpy", cache=True, **options)
     except RuntimeError:  # there is no file behind the function, or no folder that can be written
-        return njit(function, nogil=True, error_model="numpy")
+        return njit(function, nogil=True, error_model="numpy", **options)

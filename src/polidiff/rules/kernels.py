@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from polidiff.compiled import kernel
+from polidiff.compiled import loops
 
 
-@kernel
+@loops
 def literals(masks: Any, k: int, place: int, axes: Any, j: int) -> int:
     """Comparisons that a reader makes for feature j, whose cells are `masks[k, place]`."""
     values, inside = axes[j, 0], 0
@@ -35,7 +35,7 @@ def literals(masks: Any, k: int, place: int, axes: Any, j: int) -> int:
     return 2
 
 
-@kernel
+@loops
 def best_cells(gains: Any, place: int, axes: Any, j: int, cost: float, cells: Any) -> float:
     """Write the best cells of feature j into `cells` (1, 1, width); what they earn less the cost of their literals."""
     values = axes[j, 0]
@@ -80,7 +80,7 @@ def best_cells(gains: Any, place: int, axes: Any, j: int, cost: float, cells: An
     return prefix
 
 
-@kernel
+@loops
 def histogram(codes: Any, price: Any, rows: Any, size: int, k: int, hist: Any) -> None:
     """Prices of the positives and (as magnitudes) of the negatives among the rows of node k, per feature and cell."""
     _, d, width = hist.shape
@@ -95,7 +95,7 @@ def histogram(codes: Any, price: Any, rows: Any, size: int, k: int, hist: Any) -
             hist[side, j, codes[i, j]] += abs(price[i])
 
 
-@kernel
+@loops
 def insert(scores: Any, order: Any, keys: Any, side: int, place: int, score: float, key: int) -> int:
     """Make room in a list that ends at `place`, best first, for a score whose key is new; its slot, -1 if none."""
     if place < 0 or score <= scores[side, place]:
@@ -114,7 +114,7 @@ def insert(scores: Any, order: Any, keys: Any, side: int, place: int, score: flo
     return slot
 
 
-@kernel
+@loops
 def offer(asked: Any, nodes: Any, table: Any, room: Any, scores: Any, order: Any, slots: Any) -> None:
     """Rank the children of the nodes of one level: every feature with its best cells, for each weight of negatives.
 
@@ -167,7 +167,7 @@ def offer(asked: Any, nodes: Any, table: Any, room: Any, scores: Any, order: Any
                             picked[slot, c] = cells[0, 0, c]
 
 
-@kernel
+@loops
 def descend(codes: Any, rows: Any, size: Any, told: Any, picked: Any, below: Any, left: Any) -> None:
     """Rows of each chosen child: those of its parent whose cell of the feature is allowed."""
     for s in range(len(told)):
@@ -179,7 +179,7 @@ def descend(codes: Any, rows: Any, size: Any, told: Any, picked: Any, below: Any
         left[s] = held
 
 
-@kernel
+@loops
 def moves(codes: Any, price: Any, axes: Any, masks: Any, k: int, gains: Any, used: Any) -> float:
     """Prices per cell of each feature over the rows that satisfy the conditions of clause k on all other features.
 
@@ -210,7 +210,7 @@ def moves(codes: Any, price: Any, axes: Any, masks: Any, k: int, gains: Any, use
     return total
 
 
-@kernel
+@loops
 def ascend(asked: Any, masks: Any, room: Any, values: Any, limit: int) -> None:
     """Move, in place, one feature's cells of each clause (K, d, width) at a time, the best feature first.
 
@@ -240,7 +240,7 @@ def ascend(asked: Any, masks: Any, room: Any, values: Any, limit: int) -> None:
                 masks[k, feature, q] = cells[0, 0, q]
 
 
-@kernel
+@loops
 def cover(codes: Any, axes: Any, masks: Any, inside: Any) -> None:
     """Take out of `inside` (K, n) the rows that each clause does not cover."""
     n, d = codes.shape
