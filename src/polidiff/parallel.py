@@ -42,6 +42,8 @@ def stream_tasks(function: Callable[..., T], tasks: Sequence[tuple[Any, ...]]) -
         for task in tasks:
             yield _single_threaded(function, task)
         return
+    if not _threads():
+        _check_sendable(function, tasks[0])  # Dask would wait for ever
     done = failures = 0
     while done < len(tasks):
         try:
@@ -67,6 +69,13 @@ def _alone() -> bool:
     backend, workers = get_active_backend()
     here = type(backend).__module__ == "joblib._parallel_backends"
     return here and backend.effective_n_jobs(1 if workers is None else workers) == 1
+
+
+def _threads() -> bool:
+    """Whether workers share this process, so that nothing is sent."""
+    from joblib.parallel import get_active_backend
+
+    return bool(getattr(get_active_backend()[0], "uses_threads", False))
 
 
 def _check_sendable(function: Callable[..., T], task: tuple[Any, ...]) -> None:
