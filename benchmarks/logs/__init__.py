@@ -45,6 +45,7 @@ def parts(smoke: bool) -> Mapping[str, Callable[[], Any]]:
         "navigation": lambda: plans.run(smoke, seed=SEED),
         "open bandit": lambda: bandit.run(smoke),
         "speed": lambda: speed.run(smoke),
+        "reading": lambda: speed.reading(10_000 if smoke else 10_000_000, 1 if smoke else 3),
     }
 
 

@@ -6,7 +6,6 @@ import json
 import os
 import resource
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -16,29 +15,23 @@ import numpy as np
 import polars as pl
 
 from benchmarks.logs import tasks
+from benchmarks.scale.generator import COLUMNS as GENERATED
+from benchmarks.scale.generator import write_log
+from benchmarks.scale.study import BARE, COUNTS, repeated
 from polidiff.evaluation.logged.bootstrap import bootstrap_values
 from polidiff.evaluation.logged.counts import count_rows
 from polidiff.evaluation.logged.starts import each_state
 from polidiff.evaluation.logged.target import split_target
 from polidiff.worlds.log_simulated import simulated_rows
 
-BARE = """
-import sys, time, resource, polars as pl
-begin, cpu = time.perf_counter(), time.process_time()
-lazy = pl.scan_parquet(sys.argv[1])
-pl.DataFrame(lazy.group_by((pl.col("episode") % 200).alias("block"), "state", "action", "after")
-    .agg(pl.len(), pl.col("reward").sum(), (pl.col("reward") ** 2).sum().alias("square")).collect(engine="streaming"))
-print(time.perf_counter() - begin, time.process_time() - cpu, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-"""
-OURS = """
-import sys, time, resource
-from polidiff import Log
-from polidiff.evaluation.logged.counts import count_log
-begin, cpu = time.perf_counter(), time.process_time()
-count_log(Log(sys.argv[1], state="state", action="action", episode="episode", step="step", reward="reward",
-              terminated="terminated"))
-print(time.perf_counter() - begin, time.process_time() - cpu, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-"""
+COLUMNS = {name: value for name, value in GENERATED.items() if name != "features"}
+PARTS = {
+    "group-by": (BARE, 1),
+    "group-by with halves": (BARE, 2),
+    "counts": (COUNTS, 2),
+    "group-by with 200 blocks": (BARE, 200),
+    "counts with 200 blocks": (COUNTS, 200),
+}
 
 
 def bootstrap(episodes: int, resamples: int, workers: int) -> dict[str, Any]:
@@ -133,19 +126,22 @@ def against_fqe(episodes: int, resamples: int, steps: int) -> dict[str, Any]:
 
 
 def reading(rows: int, repeats: int = 3) -> dict[str, Any]:
-    """Parquet to counts per (block, s, a, s'), against the bare group-by of the same file with the successor given."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "log.parquet"
-        _write(path, rows)
-        times = {name: [_timed(code, path) for _ in range(repeats)] for name, code in (("bare", BARE), ("ours", OURS))}
-    best = {name: np.min(found, axis=0) for name, found in times.items()}
-    return {
-        "rows": rows,
-        "wall ratio": round(float(best["ours"][0] / best["bare"][0]), 2),
-        "cpu ratio": round(float(best["ours"][1] / best["bare"][1]), 2),
-        "peak GB": round(float(max(found[2] for found in times["ours"]) / 1e6), 2),
-        "bare peak GB": round(float(max(found[2] for found in times["bare"]) / 1e6), 2),
-    }
+    """Parquet to counts per (block, s, a, s'), against the bare group-by of the same files with the successor given.
+
+    Two logs: one with few distinct transitions, written by the generator of the scale benchmark, and one in which many
+    transitions are met a few times only. Two blocks of episodes, as `Log` reads; and 200, as the bootstrap asks for,
+    for which the log is read a second time.
+    """
+    found = {}
+    for name, write in (("few distinct transitions", _write_few), ("many distinct transitions", _write)):
+        with tempfile.TemporaryDirectory() as folder:
+            write(Path(folder) / "log.parquet", rows)
+            found[name] = repeated(PARTS, Path(folder), COLUMNS, repeats)
+    return {"rows": rows, **found}
+
+
+def _write_few(path: Path, rows: int) -> None:
+    write_log(path.parent, rows, per_file=min(rows, 5_000_000))
 
 
 def _write(path: Path, rows: int) -> None:
@@ -163,16 +159,10 @@ def _write(path: Path, rows: int) -> None:
     frame.with_columns(after=pl.col("state").shift(-1).fill_null(0)).write_parquet(path)
 
 
-def _timed(code: str, path: Path) -> list[float]:
-    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
-    return [float(part) for part in done.stdout.split()]
-
-
 def run(smoke: bool) -> dict[str, Any]:
-    """Both measures, and the peak memory of this process."""
+    """The bootstrap, its peer, and the peak memory of this process."""
     return {
         "bootstrap": bootstrap(200 if smoke else 100_000, 20 if smoke else 1000, 1 if smoke else 2),
         "fitted-Q evaluation": against_fqe(200 if smoke else 10_000, 10 if smoke else 50, 10 if smoke else 200),
-        "reading": reading(10_000 if smoke else 10_000_000, 1 if smoke else 3),
         "peak GB": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 2),
     }

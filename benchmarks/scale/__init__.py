@@ -16,7 +16,15 @@ from typing import Any
 from benchmarks.scale.features import feature_logs
 from benchmarks.scale.generator import COLUMNS, write_log
 from benchmarks.scale.scaling import strong_scaling
-from benchmarks.scale.study import BARE, COUNTS, STUDY, measured
+from benchmarks.scale.study import BARE, COUNTS, STUDY, repeated
+
+ROWS, REPEATS = 105_000_000, 3
+PARTS = {
+    "group-by": (BARE, 1),
+    "group-by with halves": (BARE, 2),
+    "counts": (COUNTS, 2),
+    "study": (STUDY, 2),
+}
 
 
 def run(smoke: bool) -> dict[str, Any]:
@@ -34,19 +42,14 @@ def _recorded() -> dict[str, Any]:
     return {name: found[name] for name in SECTIONS if name in found}
 
 
-def studies(smoke: bool) -> list[dict[str, Any]]:
-    """Logs of 1e7 and 1e8 rows (POLIDIFF_BIG_LOG names a folder that holds the larger one)."""
+def studies(smoke: bool) -> dict[str, Any]:
+    """A log of 1e8 rows, written for the purpose, or in the folder that POLIDIFF_BIG_LOG names."""
     big = os.environ.get("POLIDIFF_BIG_LOG")
-    sizes = [2_000] if smoke else [10_000_000] if big is None else [10_000_000, None]
-    found = []
-    for rows in sizes:
-        if rows is None:
-            found.append(study(Path(str(big))))
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            write_log(Path(folder), rows, per_file=1_000 if smoke else 5_000_000)
-            found.append(study(Path(folder)))
-    return found
+    if big is not None and not smoke:
+        return repeated(PARTS, Path(big), COLUMNS, REPEATS)
+    with tempfile.TemporaryDirectory() as folder:
+        write_log(Path(folder), 2_000 if smoke else ROWS, per_file=1_000 if smoke else 5_000_000)
+        return repeated(PARTS, Path(folder), COLUMNS, 1 if smoke else REPEATS)
 
 
 def features(smoke: bool) -> list[dict[str, Any]]:
@@ -67,17 +70,3 @@ def scaling(smoke: bool) -> dict[str, Any]:
 
 
 SECTIONS = {"studies": studies, "features": features, "strong scaling": scaling}
-
-
-def study(folder: Path) -> dict[str, Any]:
-    """One log: both group-bys, counts alone, and the whole study."""
-    plain = {name: value for name, value in COLUMNS.items() if name != "features"}
-    found = {
-        "group-by": measured(BARE, folder, {}, blocks=1),
-        "group-by with halves": measured(BARE, folder, {}, blocks=2),
-        "counts": measured(COUNTS, folder, plain),
-        "study": measured(STUDY, folder, COLUMNS),
-    }
-    bare = found["group-by"]["wall s"]
-    ratios = {f"{name} / group-by": round(part["wall s"] / bare, 2) for name, part in found.items()}
-    return {"rows": found["study"]["found"]["rows"], "ratios of wall time": ratios, **found}

@@ -1,6 +1,7 @@
 """A whole log study in a process of its own: counts, divergence, regions, verdicts; time and memory beside a group-by.
 
 Both processes read the same files. The group-by is handed the successor of every row as a column and makes no checks.
+Libraries are loaded and loops compiled before the clock starts, in either process; what that takes is told apart.
 """
 
 from __future__ import annotations
@@ -13,48 +14,85 @@ from typing import Any
 
 MEASURED = """
 import json, resource, sys, time
+loading = time.perf_counter()
 {imports}
+loading = time.perf_counter() - loading
 begin, cpu = time.perf_counter(), time.process_time()
 {work}
 used = resource.getrusage(resource.RUSAGE_SELF)
 print(json.dumps({{"wall s": time.perf_counter() - begin, "cpu s": time.process_time() - cpu,
+                  "loading s": loading,
                   "peak GB": used.ru_maxrss / 1e6, "found": found}}))
 """
 BARE = (
     "import polars as pl",
     """
-lazy = pl.scan_parquet(sys.argv[1] + "/*.parquet")
+lazy = pl.scan_parquet(sys.argv[1])
 keys = ["state", "action", "after", *([(pl.col("episode") % {blocks}).alias("block")] if {blocks} > 1 else [])]
 squares = (pl.col("reward") ** 2).sum().alias("square")
 found = lazy.group_by(keys).agg(pl.len(), pl.col("reward").sum(), squares).collect(engine="streaming").height
 """,
 )
+WARM = """
+import numpy as np, polars as pl
+from polidiff.api import explain
+from polidiff.evaluation.logged.counts import count_log
+from polidiff.worlds.log import Log
+given = json.loads(sys.argv[2])
+row = np.arange(6_000)
+few = {"episode": row // 6, "step": row % 6, "state": row % 7, "action": row % 2, "terminated": row % 6 == 5,
+       "reward": row * 0.5, "severity": row % 7 * 0.5, "age": row % 7 * 1.0}
+few = Log(pl.DataFrame(few), **given)
+"""
 COUNTS = (
-    "from polidiff.worlds.log import Log\nfrom polidiff.evaluation.logged.counts import count_log",
+    WARM + "count_log(few, blocks=2)",
     """
-log = Log(sys.argv[1], **json.loads(sys.argv[2]))
-found = len(count_log(log, blocks=2).count)
+log = Log(sys.argv[1], **given)
+found = len(count_log(log, blocks={blocks}).count)
 """,
 )
 STUDY = (
-    "import numpy as np\nfrom polidiff.api import explain\nfrom polidiff.worlds.log import Log",
+    WARM + "explain(few, np.zeros(7, dtype=int), np.ones(7, dtype=int))",
     """
-log = Log(sys.argv[1], **json.loads(sys.argv[2]))
+log = Log(sys.argv[1], **given)
 counted = time.perf_counter() - begin
 severity = log.features_of(np.arange(log.n_states))[:, 0]
 current = np.zeros(log.n_states, dtype=int)
 told = explain(log, current, np.where(severity > 1.0, 3, current))
-found = {"rows": log.check.rows, "regions": len(told.regions), "sentences": len(told.sentences), "reading s": counted,
-         "verdicts": [[v.outcome, v.direction] for v in told.verdicts]}
+found = {{"rows": log.check.rows, "regions": len(told.regions), "sentences": len(told.sentences), "reading s": counted,
+         "verdicts": [[v.outcome, v.direction] for v in told.verdicts]}}
 """,
 )
 
 
-def measured(part: tuple[str, str], folder: Path, columns: dict[str, Any], **words: Any) -> dict[str, Any]:
+def measured(part: tuple[str, str], source: Path, columns: dict[str, Any], *, blocks: int = 2) -> dict[str, Any]:
     """What a part took, alone in a process."""
-    work = part[1].format(**words) if words else part[1]
-    code = MEASURED.format(imports=part[0], work=work)
-    command = [sys.executable, "-c", code, str(folder), json.dumps(columns)]
+    code = MEASURED.format(imports=part[0], work=part[1].format(blocks=blocks))
+    command = [sys.executable, "-c", code, str(source), json.dumps(columns)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     found: dict[str, Any] = json.loads(done.stdout)
-    return {name: round(value, 2) if isinstance(value, float) else value for name, value in found.items()}
+    return found
+
+
+def repeated(
+    parts: dict[str, tuple[tuple[str, str], int]], source: Path, columns: dict[str, Any], times: int
+) -> dict[str, Any]:
+    """Every part so many times, in turn: the fastest run of each, all wall times, and ratios of the fastest."""
+    runs: dict[str, list[dict[str, Any]]] = {name: [] for name in parts}
+    for _ in range(times):
+        for name, (part, blocks) in parts.items():
+            runs[name].append(measured(part, source, columns, blocks=blocks))
+    told: dict[str, Any] = {}
+    for name, found in runs.items():
+        best = min(found, key=lambda run: float(run["wall s"]))
+        told[name] = {key: round(value, 2) if isinstance(value, float) else value for key, value in best.items()}
+        told[name]["all wall s"] = [round(run["wall s"], 2) for run in found]
+        told[name]["peak GB"] = round(max(run["peak GB"] for run in found), 2)
+    bare = [name for name in parts if name.startswith("group-by")]
+    ratios = {
+        f"{name} / {base}": {unit: round(told[name][unit] / told[base][unit], 2) for unit in ("wall s", "cpu s")}
+        for name in parts
+        for base in bare
+        if name not in bare
+    }
+    return {**told, "ratios": ratios}

@@ -52,10 +52,6 @@ class Joiner:
             self.traits.add(part.features, state, part.varied)
         self._add_borders(part, head, tail, joined)
 
-    def result(self) -> Stretch:
-        """What was joined, with its own borders still open."""
-        return self._told(close=False)
-
     def closed(self) -> Stretch:
         """What was joined, as the whole log: nothing comes before its first row or after its last."""
         if self.head is not None and self.facts is not None:
@@ -64,24 +60,22 @@ class Joiner:
             ends = (self.tail,) if self.facts.runs == 1 else (self.head, self.tail)
             outside = any(border is not None and self._leaves(border) for border in ends)
             self.facts = replace(self.facts, outside=self.facts.outside or outside)
-        return self._told(close=True)
+        return self._told()
 
-    def _told(self, *, close: bool) -> Stretch:
+    def _told(self) -> Stretch:
         if self.facts is None:
             raise ValueError("nothing was joined")
         states, state = self.states.sorted()
         actions, action = self.actions.sorted()
         features, varied = self.traits.table(state, len(states))
-        ends = (None, None) if close else (self.head, self.tail)
-        head, tail = (None if border is None else _renamed(border, state, action) for border in ends)
         return replace(
             self.facts,
             states=states,
             actions=actions,
             entries=self._entries(state, action),
             starts=self._starts(state),
-            head=head,
-            tail=tail,
+            head=None,
+            tail=None,
             features=features,
             varied=varied,
         )
@@ -168,7 +162,7 @@ class Joiner:
             return
         rising = old.rows == 0 or part.rows == 0 or joined or _before(self.tail, part.head)
         self.facts = replace(
-            part,
+            old,
             rows=old.rows + part.rows,
             runs=old.runs + part.runs - joined,
             ended=old.ended + part.ended,

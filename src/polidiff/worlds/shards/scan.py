@@ -28,13 +28,16 @@ def scan(shards: Sequence[Shard], reading: Reading, *, skip_bad: bool = False, s
     joiner = Joiner(reading)
     pace = Pace(sum(shard.rows for shard in shards))
     joiner.add(no_rows(reading))
-    before: Stretch | None = None
-    for shard, stretch in zip(shards, _stretches(shards, reading, skip_bad, store), strict=True):
-        if before is not None and before.broken:  # the episode that was cut there is left out here too
-            stretch = stretch_of(shard, reading, skip_bad, Gap(before.lost))
+    stretches = _stretches(shards, reading, skip_bad, store)
+    cut: Gap | None = None
+    for shard in shards:
+        stretch = next(stretches)
+        if cut is not None:  # the episode that was cut there is left out here too
+            stretch = stretch_of(shard, reading, skip_bad, cut)
         joiner.add(stretch)
-        before = stretch
         pace.tell(stretch.rows)
+        cut = Gap(stretch.lost) if stretch.broken else None
+        del stretch  # it may be large, and the next is made before it would be let go
     return joiner.closed()
 
 

@@ -43,12 +43,14 @@ class Counted:
         self._index = np.full(2 * FIRST_ROOM, -1, dtype=np.int32)
         self._numbers = np.empty(AT_ONCE, dtype=np.int64)
 
+    def fits(self, states: int, actions: int) -> bool:
+        """Whether there is room for so many labels."""
+        return self._wide(states, actions) == self.sizes
+
     def reserve(self, states: int, actions: int) -> None:
         """Make room for so many labels; what was counted keeps its numbers."""
-        need = (_bits(states), _bits(actions), _bits(states + STATES_FROM))
-        wide = Sizes(self.sizes.blocks, *map(max, need, self.sizes[1:]))
-        if wide != self.sizes:
-            self._widen(wide)
+        if not self.fits(states, actions):
+            self._widen(self._wide(states, actions))
 
     def add(self, entries: Entries) -> None:
         """Count transitions."""
@@ -92,6 +94,10 @@ class Counted:
         after, rest = keys & ((1 << sizes.to) - 1), keys >> sizes.to
         action, rest = rest & ((1 << sizes.action) - 1), rest >> sizes.action
         return rest >> sizes.state, rest & ((1 << sizes.state) - 1), action, after
+
+    def _wide(self, states: int, actions: int) -> Sizes:
+        need = (_bits(states), _bits(actions), _bits(states + STATES_FROM))
+        return Sizes(self.sizes.blocks, *map(max, need, self.sizes[1:]))
 
     def _widen(self, sizes: Sizes) -> None:
         if _bits(sizes.blocks) + sizes.state + sizes.action + sizes.to > MOST_BITS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -48,6 +49,8 @@ class Tally:
         self.values: list[tuple[bool, str | None]] = [(False, None) for _ in columns.features]
         self.head: Border | None = None
         self.tail: Border | None = None
+        self._pool = ThreadPoolExecutor(1)
+        self._adding: Future[None] = self._pool.submit(lambda: None)
         self._carry = np.zeros(CARRIED, dtype=np.int64)
         self._step = np.zeros(1, dtype=np.int64)
         self._totals = np.zeros((2, outcomes))
@@ -66,8 +69,10 @@ class Tally:
         gains = _gains(frame, columns)
         state = self.states.of(frame[columns.state[0]]) if columns.discrete else np.zeros(frame.height, dtype=np.int64)
         action = self.actions.of(frame[columns.action])
-        for table in (self.counted, self.begun):
-            table.reserve(len(self.states), len(self.actions))
+        if not self.counted.fits(len(self.states), len(self.actions)):
+            self._adding.result()
+            for table in (self.counted, self.begun):
+                table.reserve(len(self.states), len(self.actions))
         self._count(frame, state, action, gains)
         self.traits.add(frame, state)
         self.rows += frame.height
@@ -75,6 +80,8 @@ class Tally:
     def result(self) -> Stretch:
         """What there is to know of the rows."""
         columns, carry = self.reading.columns, self._carry
+        self._adding.result()
+        self._pool.shutdown()
         if self.head is None or self.tail is None:
             return no_rows(self.reading)
         (block, state, action, to), sums = self.counted.transitions()
@@ -141,15 +148,21 @@ class Tally:
         quick(follow, frame.height)(
             *given, self.reading.temporal, tuple(self.counted.sizes), carry, self._step, self._totals, keys, starts
         )
-        if had:
-            self.counted.add_keys(keys[:1], NONE, self._last_gains)
-        self.counted.add_keys(keys[1:], NONE, gains)
-        if columns.discrete:
-            self.begun.add_keys(starts[: carry[STARTS]], NONE, NOTHING)
+        self._adding.result()
+        begun = starts[: carry[STARTS]] if columns.discrete else starts[:0]
+        self._adding = self._pool.submit(self._sum, keys, gains, begun, self._last_gains if had else None)
         self._last_gains = gains[:, -1:].copy()
         if not had:
             self.head = self._row(frame, 0, step, state, action, gains, ended, closed)
         self.tail = self._row(frame, -1, step, state, action, gains, ended, closed)
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def _sum(self, keys: IntArray, gains: FloatArray, begun: IntArray, before: FloatArray | None) -> None:
+        """Add rows to the sums, in a thread of its own, while the next rows are followed."""
+        if before is not None:
+            self.counted.add_keys(keys[:1], NONE, before)
+        self.counted.add_keys(keys[1:], NONE, gains)
+        self.begun.add_keys(begun, NONE, NOTHING)
 
     def _row(
         self,
