@@ -59,19 +59,19 @@ counted = time.perf_counter() - begin
 severity = log.features_of(np.arange(log.n_states))[:, 0]
 current = np.zeros(log.n_states, dtype=int)
 told = explain(log, current, np.where(severity > 1.0, 3, current))
-found = {{"rows": log.check.rows, "regions": len(told.regions), "sentences": len(told.sentences), "reading s": counted,
-         "verdicts": [[v.outcome, v.direction] for v in told.verdicts]}}
+found = {"rows": log.check.rows, "regions": len(told.regions), "sentences": len(told.sentences), "reading s": counted,
+         "verdicts": [[v.outcome, v.direction] for v in told.verdicts]}
 """,
 )
 
 
 def measured(part: tuple[str, str], source: Path, columns: dict[str, Any], *, blocks: int = 2) -> dict[str, Any]:
     """What a part took, alone in a process."""
-    code = MEASURED.format(imports=part[0], work=part[1].format(blocks=blocks))
+    code = MEASURED.format(imports=part[0], work=part[1].replace("{blocks}", str(blocks)))
     command = [sys.executable, "-c", code, str(source), json.dumps(columns)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    return {name: round(value, 4) if isinstance(value, float) else value for name, value in found.items()}
 
 
 def repeated(
@@ -90,7 +90,9 @@ def repeated(
         told[name]["peak GB"] = round(max(run["peak GB"] for run in found), 2)
     bare = [name for name in parts if name.startswith("group-by")]
     ratios = {
-        f"{name} / {base}": {unit: round(told[name][unit] / told[base][unit], 2) for unit in ("wall s", "cpu s")}
+        f"{name} / {base}": {
+            unit: round(told[name][unit] / max(told[base][unit], 0.01), 2) for unit in ("wall s", "cpu s")
+        }
         for name in parts
         for base in bare
         if name not in bare
