@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from polidiff.errors import UnboundedReturnError
+from polidiff.frontier import small
 from polidiff.frontier.branch import sure_visits
 from polidiff.frontier.clock import Clock
 from polidiff.frontier.problem import build_problem
@@ -26,7 +27,17 @@ def assert_same_points(solved, expected):
     assert np.allclose(np.column_stack([solved.changes, solved.returns]), expected, atol=1e-7)
 
 
-def test_the_frontier_of_500_random_tables_is_that_of_enumeration(tables):
+@pytest.fixture(params=["in depth", "in batches", "one after the other"])
+def proof(request, monkeypatch):
+    """Small tables are proven by plain search, by branch and bound, or by the second where the first gives up."""
+    if request.param == "in batches":
+        monkeypatch.setattr(small, "MOST_STATES", 0)
+    if request.param == "one after the other":
+        monkeypatch.setattr(small, "WORK", 200)
+    return request.param
+
+
+def test_the_frontier_of_500_random_tables_is_that_of_enumeration(tables, proof):
     looping = 0
     for table, found in tables:
         problem = table.problem()
@@ -39,7 +50,7 @@ def test_the_frontier_of_500_random_tables_is_that_of_enumeration(tables):
     assert looping > 100
 
 
-def test_without_local_search_branch_and_bound_still_finds_every_point(tables):
+def test_without_local_search_the_proof_still_finds_every_point(tables, proof):
     for table, found in tables[:150]:
         solved = solve_frontier(table.problem(), Effort(expansions=0), Clock())
         assert_same_points(solved, found.frontier())
@@ -131,10 +142,21 @@ def test_many_budgets_give_what_each_gives_alone():
         assert all(solved.proven)
 
 
+@pytest.mark.parametrize(("size", "actions"), [(40, 2), (25, 3), (18, 4)])
+def test_plain_search_and_branch_and_bound_prove_the_same_frontier(size, actions, monkeypatch):
+    problem = leaking_problem(size, actions, 4)
+    plain = solve_frontier(problem, Effort(expansions=0), Clock())
+    monkeypatch.setattr(small, "MOST_STATES", 0)
+    batched = solve_frontier(problem, Effort(), Clock())
+    assert_same_points(plain, np.column_stack([batched.changes, batched.returns]))
+    assert plain.gap == batched.gap == 0
+    assert plain.nodes != batched.nodes
+
+
 def test_the_gap_is_told_on_the_way_down():
     told: list[str] = []
     with listening(lambda what, share, remark: told.append(remark)):
-        solve_frontier(leaking_problem(30, 3, 2), Effort(gap=1e-3), Clock())
+        solve_frontier(leaking_problem(45, 3, 2), Effort(gap=1e-3), Clock())
     gaps = [float(remark.removeprefix("gap ").rstrip("%")) for remark in told if remark.startswith("gap ")]
     assert len(gaps) > 1
     assert gaps[-1] < gaps[0]

@@ -21,6 +21,7 @@ from polidiff.frontier.hull import Hull, parametric_hull
 from polidiff.frontier.local_search import local_search
 from polidiff.frontier.nodes import Nodes, join
 from polidiff.frontier.problem import FrontierProblem
+from polidiff.frontier.small import is_small, prove_small
 from polidiff.frontier.ties import fewest_states
 from polidiff.parallel import run_tasks
 from polidiff.records.arrays import FloatArray, IntArray
@@ -112,10 +113,15 @@ def _prove(
     """Branch and bound from the edges of the hull, over the problem with exits where some policies never end."""
     if len(hull.changes) < 2:
         return archive, None, 0
-    wide = widen(problem, hull)
+    wide, quick = widen(problem, hull), 0
     roots = _roots(wide, hull, budget)
+    if budget is None and wide.problem is problem and is_small(problem):
+        archive, left, quick = prove_small(problem, hull, archive)
+        if not left.any():
+            return archive, None, quick
+        roots = roots.take(left)
     search = _search(wide.problem, wide.widen(archive), roots, clock, effort, budget, span_of(hull))
-    return wide.narrow(search.archive), search.open, search.nodes
+    return wide.narrow(search.archive), search.open, quick + search.nodes
 
 
 def _search(
