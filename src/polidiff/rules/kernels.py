@@ -1,4 +1,4 @@
-"""The inner loops of the search, compiled: best cells of a feature, one level of a beam, coordinate ascent, cover.
+"""The inner loops of the search, compiled: best cells of a feature, one level of a beam, coordinate ascent.
 
 A feature is told by four whole numbers, a row of `axes`: cells that stand for values, whether a cell for "missing"
 follows them, whether they are ordered, and whether the last value cell holds categories that cannot be named.
@@ -14,6 +14,7 @@ Arrays to work in come from the caller, and loops are spelled out: both keep the
 
 from __future__ import annotations
 
+from math import log
 from typing import Any
 
 import numpy as np
@@ -155,7 +156,7 @@ def offer(asked: Any, nodes: Any, table: Any, room: Any, scores: Any, order: Any
                 paid = costs[0] + costs[1] * (others + literals(cells, zero, zero, axes, j))
                 if key == names[k] or inside <= paid:
                     continue
-                score = inside * (np.log(inside / (inside + outside)) - costs[2])
+                score = inside * (log(inside / (inside + outside)) - costs[2])
                 for side in range(2):
                     slot = insert(scores, order, keys, side, widths[side] - 1, score, key)
                     score = inside - paid - outside / 2
@@ -165,18 +166,6 @@ def offer(asked: Any, nodes: Any, table: Any, room: Any, scores: Any, order: Any
                         values[slot] = inside - outside - paid
                         for c in range(width):
                             picked[slot, c] = cells[0, 0, c]
-
-
-@loops
-def descend(codes: Any, rows: Any, size: Any, told: Any, picked: Any, below: Any, left: Any) -> None:
-    """Rows of each chosen child: those of its parent whose cell of the feature is allowed."""
-    for s in range(len(told)):
-        k, j, held = told[s, 0], told[s, 1], 0
-        for r in range(size[k]):
-            if picked[s, codes[rows[k, r], j]]:
-                below[s, held] = rows[k, r]
-                held += 1
-        left[s] = held
 
 
 @loops
@@ -238,14 +227,3 @@ def ascend(asked: Any, masks: Any, room: Any, values: Any, limit: int) -> None:
             best_cells(gains, feature, axes, feature, costs[1], cells)
             for q in range(axes[feature, 0] + axes[feature, 1]):
                 masks[k, feature, q] = cells[0, 0, q]
-
-
-@loops
-def cover(codes: Any, axes: Any, masks: Any, inside: Any) -> None:
-    """Take out of `inside` (K, n) the rows that each clause does not cover."""
-    n, d = codes.shape
-    for k in range(len(masks)):
-        for j in range(d):
-            if literals(masks, k, j, axes, j):
-                for i in range(n):
-                    inside[k, i] &= masks[k, j, codes[i, j]]

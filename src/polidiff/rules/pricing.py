@@ -117,7 +117,7 @@ class _Work:
 
 def _children(work: _Work, level: _Level) -> tuple[_Level, Clauses]:
     """The best children of a level that differ."""
-    from polidiff.rules.kernels import descend, offer
+    from polidiff.rules.kernels import offer
 
     nodes = (level.masks, level.names, level.rows, level.size)
     keys, told, values, picked = work.slots
@@ -128,11 +128,21 @@ def _children(work: _Work, level: _Level) -> tuple[_Level, Clauses]:
         first.setdefault(int(keys[slot]), slot)
     kept = list(first.values())
     told, picked = told[kept], picked[kept]
-    below, left = np.empty((len(kept), level.rows.shape[1]), dtype=np.int32), np.empty(len(kept), dtype=np.int64)
-    descend(work.asked[0], level.rows, level.size, told, picked, below, left)
+    below, left = _rows_of(work.asked[0], level, told, picked)
     masks = level.masks[told[:, 0]]
     masks[np.arange(len(kept)), told[:, 1]] = picked
     return _Level(masks, keys[kept], below, left), Clauses(masks, values[kept])
+
+
+def _rows_of(codes: AnyArray, level: _Level, told: IntArray, picked: BoolArray) -> tuple[AnyArray, IntArray]:
+    """Rows of each child, those of its parent whose cell of the feature is allowed, and how many there are."""
+    below, left = np.empty((len(told), level.rows.shape[1]), dtype=np.int32), np.empty(len(told), dtype=np.int64)
+    for child, (parent, feature) in enumerate(told):
+        rows = level.rows[parent, : level.size[parent]]
+        rows = rows[picked[child, codes[rows, feature]]]
+        left[child] = len(rows)
+        below[child, : len(rows)] = rows
+    return below, left
 
 
 @lru_cache(maxsize=16)

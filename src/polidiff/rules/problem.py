@@ -42,10 +42,9 @@ class Problem:
 
     def covers(self, masks: BoolArray) -> BoolArray:
         """(K, n) which rows each clause covers."""
-        from polidiff.rules.kernels import cover
-
         inside = np.ones((len(masks), self.rows), dtype=np.bool_)
-        cover(self.codes, self.grid.told, masks, inside)
+        for clause, feature in zip(*np.nonzero(self.grid.literals(masks)), strict=True):
+            inside[clause] &= masks[clause, feature][self.codes[:, feature]]
         return inside
 
     def clause_prices(self, masks: BoolArray) -> FloatArray:
