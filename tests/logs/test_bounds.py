@@ -18,7 +18,7 @@ def bounds(values, deviation, limits=(0.0, 1.0), alpha=0.05, freedom=1e9):
     values = np.asarray(values)
     spread = np.full(values.shape, deviation)
     many = np.full(values.shape, freedom)
-    return interval_bounds(values, values, (spread, spread), many, alpha=alpha, limits=limits, arcsine=True)
+    return interval_bounds(values, values, (spread, spread), many, alpha=alpha, limits=limits, bent=True)
 
 
 @given(shares, deviations)

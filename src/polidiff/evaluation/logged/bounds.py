@@ -5,14 +5,14 @@ them, needs less than the two-sided quantile once the ends lie apart (Imbens and
 
 .. math:: \Phi\!\left(z + \frac{u - l}{\sigma}\right) - \Phi(-z) = 1 - \alpha .
 
-Student quantiles replace normal ones, and values with a declared range move on the arcsine scale of their place p in
-it, :math:`\theta = \arcsin \sqrt p`, on which a share is spread alike wherever it lies.
+Student quantiles replace normal ones, and values with a declared range move on two scales of their place p
+in it that bend at its ends, :math:`\arcsin \sqrt p` and :math:`\log p / (1 - p)`; the nearer bound counts.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from polidiff.records.arrays import FloatArray
 
@@ -43,29 +43,37 @@ def interval_bounds(
     *,
     alpha: float,
     limits: tuple[float, float] | None,
-    arcsine: bool = False,
+    bent: bool = False,
 ) -> tuple[FloatArray, FloatArray]:
-    """Bounds (q,) around two ends; within `limits`, on their arcsine scale if told so."""
+    """Bounds (q,) around two ends; within `limits`, on scales that bend at them if told so."""
     z = critical_value(high - low, np.maximum(*deviations), alpha)
     z = np.asarray(stats.t.ppf(stats.norm.cdf(z), np.maximum(freedom, LEAST_FREEDOM)))
     down, up = -z * deviations[0], z * deviations[1]
     if limits is None:
         return low + down, high + up
-    if arcsine:
-        return _on_arcsine(low, down, limits), _on_arcsine(high, up, limits)
+    if bent:
+        return np.maximum(*_bent(low, down, limits)), np.minimum(*_bent(high, up, limits))
     return np.clip(low + down, *limits), np.clip(high + up, *limits)
 
 
-def _on_arcsine(value: FloatArray, step: FloatArray, limits: tuple[float, float]) -> FloatArray:
-    """Move values by steps on the arcsine scale of their place between the limits.
+def _bent(value: FloatArray, step: FloatArray, limits: tuple[float, float]) -> tuple[FloatArray, FloatArray]:
+    """Values moved by steps on the arcsine scale and on the log-odds of their place between the limits.
 
-    A step d away from a limit starts at least d / 2 from it. Below that the scale is so fine that a value nearer to
-    the limit would be moved further from it: the bound falls until 4p(1 - p) = 2d(1 - 2p), which lies below p = d / 2,
-    and rises with the value from there on.
+    Away from a limit log-odds reach too far, towards it the arcsine does. A step d away from a limit starts at least
+    d / 2 from it on the one scale and d on the other: nearer to the limit the scales are so fine that a smaller value
+    would be moved further. The bound falls until 4p(1 - p) = 2d(1 - 2p), or p(1 - p) = d(1 - 2p), and both lie below.
     """
-    span = limits[1] - limits[0]
-    away = np.clip(np.abs(step) / (2 * span), 1e-9, 0.5)
-    place = np.clip((value - limits[0]) / span, np.where(step > 0, away, 1e-9), np.where(step < 0, 1 - away, 1 - 1e-9))
-    moved = np.arcsin(np.sqrt(place)) + step / (2 * span * np.sqrt(place * (1 - place)))
-    bound = limits[0] + span * np.sin(np.clip(moved, 0.0, np.pi / 2)) ** 2
-    return np.where(step == 0.0, np.clip(value, *limits), bound)
+    span, still = limits[1] - limits[0], step == 0.0
+    place, size = np.clip((value - limits[0]) / span, 0.0, 1.0), step / span
+    near, far = (_off_limits(place, size, share) for share in (0.5, 1.0))
+    arcsine = np.arcsin(np.sqrt(near)) + size / (2 * np.sqrt(near * (1 - near)))
+    odds = special.logit(far) + size / (far * (1 - far))
+    moved = np.sin(np.clip(arcsine, 0.0, np.pi / 2)) ** 2, special.expit(odds)
+    one, other = (limits[0] + span * np.where(still, place, bound) for bound in moved)
+    return one, other
+
+
+def _off_limits(place: FloatArray, size: FloatArray, share: float) -> FloatArray:
+    """Places, at least a share of the step away from the limit that the step leaves."""
+    away = np.clip(share * np.abs(size), 1e-9, 0.5)
+    return np.asarray(np.clip(place, np.where(size > 0, away, 1e-9), np.where(size < 0, 1 - away, 1 - 1e-9)))

@@ -74,7 +74,7 @@ def value_bounds(judged: Judged, outcome: int, alpha: float) -> tuple[FloatArray
         freedoms.append(part.freedom(judged.visits))
     low, high = interval_bounds(
         ends[0], ends[1], (deviations[0], deviations[1]), np.minimum(*freedoms), alpha=alpha, limits=declared,
-        arcsine=True,
+        bent=True,
     )  # fmt: skip
     low, high = _unbounded(low, high, declared, judged.unsupported)
     return _inside(starts.weights @ judged.centre[outcome], low, high), low, high
