@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 
@@ -26,6 +27,11 @@ def test_a_function_without_a_file_is_compiled_and_not_kept():
     made: dict[str, object] = {}
     exec("def double(x):\n    return 2.0 * x", made)
     assert kernel(made["double"])(2.0) == 4.0
+
+
+def test_garbage_is_collected_again_after_compiling():
+    assert kernel(running_total)(np.ones(3)) == 3.0
+    assert gc.isenabled()
 
 
 def test_importing_the_package_loads_no_compiler():

@@ -8,7 +8,9 @@ work that needs no kernel never load numba.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -43,7 +45,30 @@ def loops(function: F) -> F:
 def _compiled(function: F, **options: bool) -> F:
     from numba import njit
 
+    _collect_no_garbage_while_compiling()
     try:
         return njit(function, nogil=True, error_model="numpy", cache=True, **options)
     except RuntimeError:  # there is no file behind the function, or no folder that can be written
         return njit(function, nogil=True, error_model="numpy", **options)
+
+
+@cache
+def _collect_no_garbage_while_compiling() -> None:
+    """A compiler makes many objects that live on; looking through them for garbage takes a tenth of its time."""
+    from numba.core import event
+
+    class Pause(event.Listener):
+        depth, collecting = 0, False
+
+        def on_start(self, event: Any) -> None:
+            if self.depth == 0:
+                self.collecting = gc.isenabled()
+                gc.disable()
+            self.depth += 1
+
+        def on_end(self, event: Any) -> None:
+            self.depth -= 1
+            if self.depth == 0 and self.collecting:
+                gc.enable()
+
+    event.register("numba:compile", Pause())

@@ -111,14 +111,18 @@ class Counted:
         self._number_again()
 
     def _grow(self) -> None:
-        """Room for more keys: up to four times as many while there are few, half as many again where there are many."""
+        """Room for more keys: four times as many while there are few, twice as many where there are many.
+
+        Memory beyond the known keys is not touched until it is used.
+        """
+        times = 4 if self._used < MANY else 2
         if self._used == len(self._known):
-            least = 3 * self._used if self._used < MANY else self._used // 2
-            room = self._used + least
-            self._known = np.concatenate([self._known, np.empty(room - self._used, dtype=np.int64)])
-            self._table = np.concatenate([self._table, np.zeros((room - self._used, self._table.shape[1]))])
+            known, table = self._known, self._table
+            self._known = np.empty(times * self._used, dtype=np.int64)
+            self._table = np.zeros((times * self._used, table.shape[1]))
+            self._known[: self._used], self._table[: self._used] = known, table
         if 2 * self._used >= len(self._index):
-            self._index = np.empty((4 if self._used < MANY else 2) * len(self._index), dtype=np.int32)
+            self._index = np.empty(times * len(self._index), dtype=np.int32)
             self._number_again()
 
     def _number_again(self) -> None:
