@@ -14,6 +14,7 @@ import numpy as np
 from polidiff.frontier.archive import Archive
 from polidiff.frontier.hull import Hull
 from polidiff.frontier.problem import FrontierProblem
+from polidiff.frontier.values import fundamental
 from polidiff.records.arrays import BoolArray
 
 MOST_STATES = 40
@@ -40,10 +41,10 @@ def prove_small(problem: FrontierProblem, hull: Hull, archive: Archive) -> tuple
     order, tried = np.empty((2, n + 1), dtype=np.int64)
     sure, work = np.empty(n, dtype=np.bool_), np.empty(n)
     table = (problem.state, problem.first, problem.initial)
-    moves = problem.transitions
-    moves = (moves.indptr.astype(np.uint32), moves.indices.astype(np.uint32), moves.data)
+    rows = problem.transitions
+    moves = (rows.indptr.astype(np.uint32), rows.indices.astype(np.uint32), rows.data)
     left, nodes = np.zeros(len(hull.prices), dtype=np.bool_), 0
-    every = np.linalg.inv(np.eye(n) - problem.dense[hull.choices[: len(hull.prices)]])
+    every = fundamental(problem, hull.choices[: len(hull.prices)])
     for edge, price in enumerate(hull.prices):
         weight = problem.reward - price * problem.cost
         choices[0], inverses[0] = hull.choices[edge], every[edge]

@@ -113,13 +113,13 @@ def _prove(
     """Branch and bound from the edges of the hull, over the problem with exits where some policies never end."""
     if len(hull.changes) < 2:
         return archive, None, 0
-    wide, quick = widen(problem, hull), 0
-    roots = _roots(wide, hull, budget)
+    wide, quick, left = widen(problem, hull), 0, None
     if budget is None and wide.problem is problem and is_small(problem):
         archive, left, quick = prove_small(problem, hull, archive)
         if not left.any():
             return archive, None, quick
-        roots = roots.take(left)
+    roots = _roots(wide, hull, budget)
+    roots = roots if left is None else roots.take(left)
     search = _search(wide.problem, wide.widen(archive), roots, clock, effort, budget, span_of(hull))
     return wide.narrow(search.archive), search.open, quick + search.nodes
 

@@ -202,7 +202,7 @@ class _Judge:
         return replace(
             plan,
             expected_return=value,
-            bound=value + max(plan.bound - plan.expected_return, 0.0),
+            bound=value + (plan.bound - plan.expected_return),
             proven=False,
             outcomes={name: v.proposed for name, v in verdicts.items() if v.proposed is not None},
             gain=_turned(verdicts[main].difference, turn) if plan.rules else None,

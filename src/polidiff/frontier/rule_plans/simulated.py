@@ -248,7 +248,7 @@ class _Judge:
             plan,
             changes=float((top != visits.actions).sum() / len(totals)) if plan.rules else 0.0,
             expected_return=value,
-            bound=value + plan.bound - plan.expected_return,
+            bound=value + (plan.bound - plan.expected_return),
             proven=False,
             outcomes=outcomes,
             patch=lifted.patch,
