@@ -11,7 +11,7 @@ lead, and is taken as not seen.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -202,46 +202,34 @@ def count_log(log: Log, *, blocks: int = BLOCKS) -> Counts:
     if labels is None:
         raise InvalidLogError("this log has feature states, not a list of states")
     state, action = labels.numbers_of(read.states), log.action_labels.numbers_of(read.actions)
-    onward = np.concatenate([state, [log.n_states + 1, log.n_states]])  # CUT and END are the last two places
     found, (block, begun, episodes) = read.entries, read.starts
     starts = np.zeros((blocks, log.n_states))
     starts[block, state[begun]] = episodes
-    parts = (found.block, state[found.state], action[found.action], onward[found.to])
-    return _counts((log.n_states, log.n_actions, blocks), parts, found, starts)
+    sizes = found.sizes.holding(log.n_states, log.n_actions)
+    keys = found.sizes.translated(found.keys, sizes, state, action)
+    return _counts(log.n_states, log.n_actions, replace(found, keys=keys, sizes=sizes), starts)
 
 
 def count_rows(rows: LoggedRows, state: IntArray, n_states: int, n_actions: int, *, blocks: int = BLOCKS) -> Counts:
     """Counts of rows in memory whose states (or cells) are numbered by `state` (n,)."""
     to = np.where(rows.follow >= 0, np.append(state, 0)[rows.follow], rows.follow)
-    gains = tuple(np.ascontiguousarray(column) for column in rows.gains.T)
     block = rows.episode % blocks
-    counted = Counted(blocks, len(gains))
+    counted = Counted(blocks, rows.gains.shape[1])
     counted.reserve(n_states, n_actions)
-    counted.add(Entries(block, np.asarray(state, dtype=np.int64), rows.actions, to, None, gains, None))
-    (dealt, left, taken, to), table = counted.transitions()
-    found = Entries(dealt, left, taken, to, table[:, 0], tuple(table.T[1::2]), tuple(table.T[2::2]))
+    keys = counted.sizes.keys(block, np.asarray(state, dtype=np.int64), rows.actions, to)
+    counted.add_rows(keys, np.ascontiguousarray(rows.gains.T))
     starts = np.zeros((blocks, n_states))
     np.add.at(starts, (block[rows.first], state[rows.first]), 1.0)
-    after = np.where(found.to < 0, n_states - 1 - found.to, found.to)
-    return _counts((n_states, n_actions, blocks), (found.block, found.state, found.action, after), found, starts)
+    return _counts(n_states, n_actions, counted.entries(), starts)
 
 
-def _counts(
-    sizes: tuple[int, int, int],
-    parts: tuple[IntArray, IntArray, IntArray, IntArray],
-    found: Entries,
-    starts: FloatArray,
-) -> Counts:
-    """Counts in the order of block, state, action and successor."""
-    assert found.count is not None
-    assert found.squares is not None, "joined entries are summed"
-    n_states, n_actions, blocks = sizes
-    key = np.ravel_multi_index(parts, (blocks, n_states, n_actions, n_states + 2))
-    order = np.argsort(key, kind="stable") if np.any(key[1:] < key[:-1]) else slice(None)
-    block, state, action, to = (part[order] for part in parts)
-    empty = np.zeros((len(key), 0))
-    sums, squares = (np.column_stack(p)[order] if p else empty for p in (found.sums, found.squares))
-    return Counts(n_states, n_actions, blocks, block, state, action, to, found.count[order], sums, squares, starts)
+def _counts(n_states: int, n_actions: int, found: Entries, starts: FloatArray) -> Counts:
+    """Counts in the order of block, state, action and successor; the end comes after all states."""
+    ordered = found.in_order()
+    block, state, action, to = ordered.sizes.parts(ordered.keys)
+    to[to < 0] = n_states - 1 - to[to < 0]
+    sums, squares = ordered.sums[:, 1::2], ordered.sums[:, 2::2]
+    return Counts(n_states, n_actions, len(starts), block, state, action, to, ordered.count, sums, squares, starts)
 
 
 def _sum_by(index: IntArray, values: FloatArray, size: int) -> FloatArray:

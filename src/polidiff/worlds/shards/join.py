@@ -82,23 +82,20 @@ class Joiner:
 
     def _entries(self, state: IntArray, action: IntArray) -> Entries:
         """The distinct entries under other numbers of states and actions, in order of block, state, action, to."""
-        (block, old_state, old_action, to), sums = self.counted.transitions()
-        onward = np.concatenate([state, [CUT, END]])
-        parts = (block, state[old_state], action[old_action], onward[to])
-        order = np.argsort(self.counted.keys(*parts))
-        block, new_state, new_action, to = (part[order] for part in parts)
-        columns = [np.ascontiguousarray(column[order]) for column in sums.T]
-        return Entries(block, new_state, new_action, to, columns[0], tuple(columns[1::2]), tuple(columns[2::2]))
+        found = self.counted.entries()
+        keys = found.sizes.translated(found.keys, found.sizes, state, action)
+        return replace(found, keys=keys).in_order()
 
     def _starts(self, state: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
-        (block, old, _, _), count = self.begun.transitions()
+        found = self.begun.entries()
+        block, old, _, _ = found.sizes.parts(found.keys)
         new = state[old] if len(old) else old
         order = np.lexsort((new, block))
-        return block[order], new[order], count[order, 0]
+        return block[order], new[order], found.count[order]
 
     def _add_starts(self, block: IntArray, state: IntArray, count: FloatArray) -> None:
         none = np.zeros(len(state), dtype=np.int64)
-        self.begun.add(Entries(block, state, none, none, count, (), ()))
+        self.begun.add(self.begun.sizes.keys(block, state, none, none), count[:, None])
 
     def _count_tail(self, follower: Border | None) -> None:
         """Count the last row, now that what comes after it is known."""
@@ -108,10 +105,9 @@ class Joiner:
         to = END if row.ended else CUT
         if not row.ended and follower is not None and self._goes_on(row, follower):
             to = follower.state
-        gains = tuple(np.array([gain]) for gain in row.gains)
         block = (self.facts.runs - 1) % self.reading.blocks
-        single = [np.array([part]) for part in (block, row.state, row.action, to)]
-        self.counted.add(Entries(single[0], single[1], single[2], single[3], None, gains, None))
+        keys = self.counted.sizes.keys(*(np.array([part]) for part in (block, row.state, row.action, to)))
+        self.counted.add(keys, np.array([[1.0, *(part for gain in row.gains for part in (gain, gain * gain))]]))
 
     def _goes_on(self, row: Border, follower: Border) -> bool:
         if row.step is None or follower.step is None or self.reading.temporal:
@@ -123,12 +119,9 @@ class Joiner:
             self._add_starts(np.array([before % self.reading.blocks]), np.array([head.state]), np.ones(1))
 
     def _count(self, entries: Entries, state: IntArray, action: IntArray, before: int) -> None:
-        if not len(entries.block):
-            return
-        onward = np.concatenate([state, [CUT, END]])  # END and CUT are -1 and -2, that is, the last two places
-        block = (entries.block + before) % self.reading.blocks
-        moved = (block, state[entries.state], action[entries.action], onward[entries.to])
-        self.counted.add(Entries(*moved, entries.count, entries.sums, entries.squares))
+        if len(entries.keys):
+            sizes = self.counted.sizes
+            self.counted.add(entries.sizes.translated(entries.keys, sizes, state, action, before=before), entries.sums)
 
     def _add_borders(self, part: Stretch, head: Border, tail: Border, joined: bool) -> None:
         row, wrong, gaps, outside = self.tail, 0, 0, False

@@ -2,7 +2,8 @@
 
 Plain functions over arrays. `quick` gives them as machine code where there are enough rows to pay for it; a table of a
 few rows is read by the interpreter, with the same bytes. A key is a number below 2**62 that holds the block, state,
-action and successor of a transition; beside the states a successor may be `LOST` or `OVER`.
+action and successor of a transition; of the successor's bits the last number says that it was not recorded, the one
+before that the episode was over.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import numpy as np
 
 from polidiff.records.arrays import AnyArray
 
-LOST, OVER, STATES_FROM = 0, 1, 2  # a successor that was not recorded; the end; the first state
 HAS, EPISODE, STATE, ACTION, ENDED, CLOSED, RUN, OVER_FIRST, WRONG, GAPS, ENDS, FALLS, OUTSIDE, STARTS = range(14)
 CARRIED = 14
 FEW_ROWS = 5_000  # rows that the interpreter reads in less time than it takes to load the compiler
@@ -25,7 +25,12 @@ Loop = Callable[..., Any]
 
 def quick(loop: Loop, rows: int) -> Loop:
     """The loop itself for a few rows, its machine code for more."""
-    return loop if rows <= FEW_ROWS else _compiled(loop)
+    return loop if few(rows) else _compiled(loop)
+
+
+def few(rows: int) -> bool:
+    """Whether the interpreter is quick enough."""
+    return rows <= FEW_ROWS
 
 
 def sealed(array: AnyArray) -> AnyArray:
@@ -56,11 +61,11 @@ def follow(  # type: ignore[no-untyped-def]
     last_action, last_ended, last_closed, run = carry[ACTION], carry[ENDED], carry[CLOSED], carry[RUN]
     before, begun, block = last_step[0], 0, carry[RUN] % blocks
     wrong, gaps, ends, falls, outside = 0, 0, 0, 0, 0
-    outcomes, stepped = gains.shape[0], len(step) > 0
+    outcomes, stepped, lost = gains.shape[0], len(step) > 0, (1 << to_bits) - 1
     for i in range(len(episode)):
         same = has and episode[i] == last_episode
         if has:
-            to = OVER if last_ended else LOST
+            to = lost - 1 if last_ended else lost
             follows = same
             if same:
                 if last_closed:
@@ -74,7 +79,7 @@ def follow(  # type: ignore[no-untyped-def]
                             gaps += 1
                         follows = moved == 1
             if follows and not last_ended:
-                to = state[i] + STATES_FROM
+                to = state[i]
             keys[i] = (((((block << state_bits) | last_state) << action_bits) | last_action) << to_bits) | to
         if not same:
             if has:
@@ -112,44 +117,68 @@ def follow(  # type: ignore[no-untyped-def]
     carry[FALLS], carry[OUTSIDE] = carry[FALLS] | falls, carry[OUTSIDE] | outside
 
 
-def add(keys, count, sums, squares, first, index, known, table, used, numbers):  # type: ignore[no-untyped-def]
-    """Add what belongs to each key to its row of `table` (m, 1 + 2 K): count, then sum and square of each outcome.
+def deal(keys, order, low, shift, places, sorted_keys, sorted_order):  # type: ignore[no-untyped-def]
+    """Numbers and their places sorted by a few bits of their distance from `low`, from `shift` on; ties stay in order.
 
-    An empty `count` says that every key is one row, and `sums` (K, n) what it adds. `index` (a power of two,) leads
-    from a hash to the number of a key, `known` (m,) holds the keys by number, and `numbers` is room for those of some
-    rows, so that looking up does not wait for adding. Stops where there is no room for another key; returns where, and
-    how many keys there are.
+    `places` (a power of two,) is zero, and room for where each value of these bits begins.
     """
-    mask, room, single = len(index) - 1, min(len(known), len(index) // 2), len(count) == 0
-    while first < len(keys):
-        rows = min(len(numbers), len(keys) - first)
-        for i in range(rows):
-            key = keys[first + i]
-            place = (((key & 0x7FFFFFFF) * 1640531527 + (key >> 31) * 1181783497) >> 24) & mask
-            number = index[place]
-            while number >= 0 and known[number] != key:
-                place = (place + 1) & mask
-                number = index[place]
-            if number < 0:
-                if used == room:
-                    rows = i
-                    break
-                number = used
-                index[place] = number
-                known[number] = key
-                used += 1
-            numbers[i] = number
-        for i in range(rows):
-            table[numbers[i], 0] += 1.0 if single else count[first + i]
-        for k in range(sums.shape[0]):
-            for i in range(rows):
-                gain = sums[k, first + i]
-                table[numbers[i], 1 + 2 * k] += gain
-                table[numbers[i], 2 + 2 * k] += gain * gain if single else squares[k, first + i]
-        first += rows
-        if rows == 0:
-            break
-    return first, used
+    mask, begin = len(places) - 1, 0
+    for i in range(len(keys)):
+        places[((keys[i] - low) >> shift) & mask] += 1
+    for d in range(len(places)):
+        count = places[d]
+        places[d] = begin
+        begin += count
+    for i in range(len(keys)):
+        digit = ((keys[i] - low) >> shift) & mask
+        place = places[digit]
+        places[digit] = place + 1
+        sorted_keys[place] = keys[i]
+        sorted_order[place] = order[i]
+
+
+def total(keys, order, gains, sums, found, table):  # type: ignore[no-untyped-def]
+    """Sums per distinct key of rising keys: count, then sum and square of each outcome, in a `table` (m, 1 + 2 K).
+
+    `order` leads from a key to the place of what it adds: a row of `sums` (n, 1 + 2 K), or, if that is empty, one row
+    of the log that gained `gains` (K, n). Returns how many distinct keys were `found`.
+    """
+    single, outcomes, width, at = len(sums) == 0, gains.shape[0], table.shape[1], -1
+    for n in range(len(keys)):
+        if n == 0 or keys[n] != keys[n - 1]:
+            at += 1
+            found[at] = keys[n]
+            for j in range(width):
+                table[at, j] = 0.0
+        i = order[n]
+        if single:
+            table[at, 0] += 1.0
+            for k in range(outcomes):
+                gain = gains[k, i]
+                table[at, 1 + 2 * k] += gain
+                table[at, 2 + 2 * k] += gain * gain
+        else:
+            for j in range(width):
+                table[at, j] += sums[i, j]
+    return at + 1
+
+
+def translate(keys, state, action, sizes, into, before, found):  # type: ignore[no-untyped-def]
+    """Keys under other numbers of states and actions, in other sizes, with blocks turned by `before`."""
+    blocks, state_bits, action_bits, to_bits = sizes
+    state_mask, action_mask, to_mask = (1 << state_bits) - 1, (1 << action_bits) - 1, (1 << to_bits) - 1
+    lost = (1 << into[3]) - 1
+    for i in range(len(keys)):
+        key = keys[i]
+        to = key & to_mask
+        to = lost + to - to_mask if to >= to_mask - 1 else state[to]
+        key >>= to_bits
+        taken = action[key & action_mask]
+        key >>= action_bits
+        block = (key >> state_bits) + before
+        if block >= blocks:
+            block -= blocks
+        found[i] = (((((block << into[1]) | state[key & state_mask]) << into[2]) | taken) << into[3]) | to
 
 
 def watch(state, value, met, first, begin):  # type: ignore[no-untyped-def]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from polidiff.records.arrays import AnyArray, BoolArray, IntArray
+from polidiff.records.arrays import BoolArray, IntArray
 from polidiff.worlds.shards.stretch import LabelValue
 
 WIDEST = 1 << 20  # whole numbers below this are their own number
@@ -66,14 +66,11 @@ class Column:
         place = text.cast(pl.Enum(names)).to_physical().to_numpy()
         return self._dictionary.of(names.to_list())[place]
 
-    def sorted(self, *met: AnyArray) -> tuple[tuple[LabelValue, ...], IntArray]:
-        """The labels behind these numbers in sorted order, and the place of each number among them."""
-        there = np.zeros(len(self), dtype=np.bool_)
-        for numbers in met:
-            there[numbers] = True
+    def sorted(self, met: BoolArray) -> tuple[tuple[LabelValue, ...], IntArray]:
+        """The labels of the numbers that were met, in sorted order, and the place of each number among them."""
         if self._codes is not None:
-            return self._codes.sorted(there)
-        return tuple(np.flatnonzero(there).tolist()), np.cumsum(there) - 1
+            return self._codes.sorted(met)
+        return tuple(np.flatnonzero(met).tolist()), np.cumsum(met) - 1
 
     @property
     def _dictionary(self) -> Codes:

@@ -25,10 +25,11 @@ from polidiff._version import __version__
 from polidiff.errors import ChangedInputWarning, InvalidInputError
 from polidiff.files import write_whole
 from polidiff.records.arrays import AnyArray
+from polidiff.worlds.shards.keys import Sizes
 from polidiff.worlds.shards.split import Shard, filesystem, is_remote, open_file
 from polidiff.worlds.shards.stretch import Border, Entries, Reading, Stretch
 
-FORM = 2  # of the files
+FORM = 3  # of the files
 SAMPLE = 1 << 16
 PLAIN = ("rows", "runs", "ended", "gaps", "wrong", "missing", "values", "outside", "ordered", "states", "actions")
 NOTES = ("skipped", "pieces", "broken", "lost")
@@ -120,31 +121,18 @@ def _packed(stretch: Stretch) -> dict[str, AnyArray]:
         border = getattr(stretch, name)
         told[name] = None if border is None else asdict(border)
     entries, (block, state, count) = stretch.entries, stretch.starts
-    arrays = {name: _small(getattr(entries, name)) for name in ("block", "state", "action", "to")}
-    arrays |= {f"sum{k}": part for k, part in enumerate(entries.sums)}
-    if entries.count is not None and entries.squares is not None:
-        arrays |= {f"square{k}": part for k, part in enumerate(entries.squares)} | {"count": entries.count}
+    arrays: dict[str, AnyArray] = {"keys": entries.keys, "sums": entries.sums}
     arrays |= {"start_block": _small(block), "start_state": _small(state), "start_count": count}
     if stretch.features is not None and stretch.varied is not None:
         arrays |= {"features": _bytes(stretch.features), "varied": stretch.varied}
-    told["outcomes"] = len(entries.sums)
+    told["sizes"] = entries.sizes
     return arrays | {"told": np.frombuffer(json.dumps(told).encode(), dtype=np.uint8)}
 
 
 def _unpacked(arrays: dict[str, AnyArray]) -> Stretch:
     told = json.loads(arrays["told"].tobytes())
-    outcomes = range(told.pop("outcomes"))
     whole: Callable[[str], Any] = lambda name: arrays[name].astype(np.int64)  # noqa: E731
-    summed = "count" in arrays
-    entries = Entries(
-        whole("block"),
-        whole("state"),
-        whole("action"),
-        whole("to"),
-        arrays["count"] if summed else None,
-        tuple(arrays[f"sum{k}"] for k in outcomes),
-        tuple(arrays[f"square{k}"] for k in outcomes) if summed else None,
-    )
+    entries = Entries(arrays["keys"], Sizes(*told.pop("sizes")), arrays["sums"])
     head, tail = (_border(told.pop(name)) for name in ("head", "tail"))
     plain = {name: _tuples(value) for name, value in told.items()}
     starts = (whole("start_block"), whole("start_state"), arrays["start_count"])

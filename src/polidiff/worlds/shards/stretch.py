@@ -15,8 +15,9 @@ from typing import TypeAlias
 import numpy as np
 import polars as pl
 
-from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.worlds.log_columns import Columns
+from polidiff.worlds.shards.keys import Sizes, in_order, rising
 
 END, CUT = -1, -2
 LabelValue: TypeAlias = int | str
@@ -50,15 +51,24 @@ class Border:
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """Counted transitions; not all distinct until they were joined."""
+    """Counted transitions, distinct; in the order of their keys, unless they were given others."""
 
-    block: AnyArray  # (m,) whole numbers, as are the next three
-    state: AnyArray  # (m,)
-    action: AnyArray  # (m,)
-    to: AnyArray  # (m,) state, END or CUT
-    count: FloatArray | None  # (m,) None: every entry is one row
-    sums: tuple[FloatArray, ...]  # per outcome (m,)
-    squares: tuple[FloatArray, ...] | None  # None: the squares of `sums`
+    keys: IntArray  # (m,)
+    sizes: Sizes  # of the keys
+    sums: FloatArray  # (m, 1 + 2 K) count, then sum and square of each outcome
+
+    @property
+    def count(self) -> FloatArray:
+        """(m,) rows."""
+        found: FloatArray = self.sums[:, 0]
+        return found
+
+    def in_order(self) -> Entries:
+        """The same with rising keys."""
+        if rising(self.keys):
+            return self
+        keys, order = in_order(self.keys)
+        return Entries(keys, self.sizes, self.sums[order])
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +98,8 @@ class Stretch:
     varied: BoolArray | None = None  # (features, states) where they are not constant
 
 
-def no_entries(outcomes: int) -> Entries:
+def no_entries(reading: Reading) -> Entries:
     """Nothing counted."""
-    none, empty = np.zeros(0, dtype=np.int64), np.zeros(0)
-    return Entries(none, none, none, none, None, (empty,) * outcomes, None)
+    return Entries(
+        np.zeros(0, dtype=np.int64), Sizes(reading.blocks), np.zeros((0, 1 + 2 * len(reading.columns.gains)))
+    )

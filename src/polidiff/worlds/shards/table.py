@@ -1,146 +1,124 @@
 """Sums per distinct (block, state, action, successor), in memory that grows with what was met, not with what could be.
 
-Block, state, action and successor of a transition are the bits of one number, its key. Keys are numbered in the order
-in which they come, by a hash table, and the sums of a key stand in the row of its number.
+A million rows at a time are sorted by key and summed, which makes a run; runs are merged when they have become longer
+than what was merged before. Sorting whole numbers by a few bits at a time, and merging one range of keys after the
+other, stays within a processor's cache, where a hash table would jump through memory for every row.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from polidiff.errors import InvalidLogError
-from polidiff.records.arrays import AnyArray, FloatArray, IntArray
-from polidiff.worlds.shards.kernels import STATES_FROM, add, quick, sealed
+from polidiff.records.arrays import FloatArray, IntArray
+from polidiff.worlds.shards.kernels import quick, sealed, total
+from polidiff.worlds.shards.keys import Sizes, in_order
 from polidiff.worlds.shards.stretch import Entries
 
-MOST_BITS = 62
-FIRST_ROOM = 256  # keys
-MANY = 1 << 16
-AT_ONCE = 512  # rows
-NONE = np.zeros(0)
-NOTHING = np.zeros((0, 0))  # sums of no outcome
+MOST_WAITING = 1 << 20  # rows
+MOST_IN_RUNS = 1 << 25  # numbers (0.27 GB), if no more were merged before
+RANGE = 1 << 15  # keys of one run that are merged at a time
+NOTHING = np.zeros((0, 0))
+
+T = TypeVar("T", IntArray, FloatArray)
 
 
-class Sizes(NamedTuple):
-    """Blocks of episodes, and how many bits of a key hold a state, an action and a successor."""
+class Waiting(NamedTuple):
+    """Rows that are still to be summed."""
 
-    blocks: int
-    state: int
-    action: int
-    to: int
+    keys: IntArray  # (n,)
+    gains: FloatArray  # (K, n)
+
+
+class Run(NamedTuple):
+    """Sums of distinct keys, which rise."""
+
+    keys: IntArray  # (m,)
+    sums: FloatArray  # (m, 1 + 2 K) count, then sum and square of each outcome
 
 
 class Counted:
     """Transitions and starts, counted and summed in the order in which they are added."""
 
     def __init__(self, blocks: int, outcomes: int) -> None:
-        self.sizes = Sizes(blocks, 1, 1, 2)
-        self._outcomes, self._used = outcomes, 0
-        self._known = np.empty(FIRST_ROOM, dtype=np.int64)  # keys by number
-        self._table = np.zeros((FIRST_ROOM, 1 + 2 * outcomes))  # count, then sum and square of each outcome
-        self._index = np.full(2 * FIRST_ROOM, -1, dtype=np.int32)
-        self._numbers = np.empty(AT_ONCE, dtype=np.int64)
+        self.sizes = Sizes(blocks)
+        self._width = 1 + 2 * outcomes
+        self._waiting: list[Waiting] = []
+        self._runs: list[Run] = []  # the first is what was merged before
 
     def fits(self, states: int, actions: int) -> bool:
         """Whether there is room for so many labels."""
-        return self._wide(states, actions) == self.sizes
+        return self.sizes.holding(states, actions) == self.sizes
 
     def reserve(self, states: int, actions: int) -> None:
-        """Make room for so many labels; what was counted keeps its numbers."""
-        if not self.fits(states, actions):
-            self._widen(self._wide(states, actions))
+        """Make room for so many labels."""
+        old, self.sizes = self.sizes, self.sizes.holding(states, actions)
+        if old != self.sizes:
+            self._waiting = [rows._replace(keys=self.sizes.keys(*old.parts(rows.keys))) for rows in self._waiting]
+            self._runs = [run._replace(keys=self.sizes.keys(*old.parts(run.keys))) for run in self._runs]
 
-    def add(self, entries: Entries) -> None:
-        """Count transitions."""
-        keys = self.keys(entries.block, entries.state, entries.action, entries.to)
-        if entries.count is None or entries.squares is None:
-            self.add_keys(keys, NONE, _stacked(entries.sums, len(keys)))
-        else:
-            self.add_keys(keys, entries.count, _stacked(entries.sums, len(keys)), _stacked(entries.squares, len(keys)))
+    def add_rows(self, keys: IntArray, gains: FloatArray) -> None:
+        """Count a row of each key, with (K, n) what it adds to each outcome."""
+        self._waiting.append(Waiting(keys, gains[:, : len(keys)]))
+        if sum(len(rows.keys) for rows in self._waiting) >= MOST_WAITING:
+            self._sum_rows()
 
-    def keys(self, block: AnyArray, state: AnyArray, action: AnyArray, to: AnyArray) -> IntArray:
-        """Transitions as numbers, in order of block, state, action and to; CUT and END come first."""
-        return self._keys(block, state, action, to.astype(np.int64) + STATES_FROM)
+    def add(self, keys: IntArray, sums: FloatArray) -> None:
+        """Add what was counted elsewhere: (n, 1 + 2 K) count, then sum and square of each outcome."""
+        falls = np.flatnonzero(keys[1:] < keys[:-1]) + 1
+        if len(falls) > 1:
+            ordered = Entries(keys, self.sizes, sums).in_order()
+            keys, sums, falls = ordered.keys, ordered.sums, falls[:0]
+        for begin, end in zip([0, *falls], [*falls, len(keys)], strict=True):
+            self._add_run(Run(keys[begin:end], np.ascontiguousarray(sums[begin:end])))
 
-    def add_keys(self, keys: IntArray, count: FloatArray, sums: FloatArray, squares: FloatArray | None = None) -> None:
-        """Add (n,) counts and (K, n) sums and squares to the keys; no counts: every key is one row."""
-        rest = sums if squares is None else squares
-        given = tuple(sealed(part) for part in (keys, count, sums, rest))
-        run, first = quick(add, len(keys)), 0
-        while True:
-            first, self._used = run(*given, first, self._index, self._known, self._table, self._used, self._numbers)
-            if first == len(keys):
-                return
-            self._grow()
+    def entries(self) -> Entries:
+        """Everything that was counted, in the order of keys."""
+        self._sum_rows()
+        self._merge()
+        keys, sums = self._runs[0] if self._runs else (np.zeros(0, dtype=np.int64), np.zeros((0, self._width)))
+        return Entries(keys, self.sizes, sums)
 
-    def transitions(self) -> tuple[tuple[IntArray, IntArray, IntArray, IntArray], FloatArray]:
-        """Block, state, action and to of everything counted, as it came, and the sums."""
-        block, state, action, after = self._parts(self._known[: self._used])
-        after -= STATES_FROM
-        return (block, state, action, after), self._table[: self._used]
+    def _sum_rows(self) -> None:
+        """What waits as a run, each key's rows summed in the order in which they came."""
+        if self._waiting:
+            keys, order = in_order(np.concatenate([rows.keys for rows in self._waiting]))
+            gains = np.concatenate([rows.gains for rows in self._waiting], axis=1)
+            self._waiting = []
+            found, table = np.empty(len(keys), dtype=np.int64), np.empty((len(keys), self._width))
+            used = quick(total, len(keys))(keys, order, sealed(gains), sealed(NOTHING), found, table)
+            self._add_run(Run(_trimmed(found, used), _trimmed(table, used)))
 
-    def _keys(self, block: AnyArray, state: AnyArray, action: AnyArray, after: AnyArray) -> IntArray:
-        sizes = self.sizes
-        key = block.astype(np.int64)
-        for part, bits in ((state, sizes.state), (action, sizes.action), (after, sizes.to)):
-            key <<= bits
-            key |= part
-        return key
+    def _add_run(self, run: Run) -> None:
+        self._runs.append(run)
+        most = max(MOST_IN_RUNS // (1 + self._width), len(self._runs[0].keys))
+        if sum(len(run.keys) for run in self._runs[1:]) >= most:
+            self._merge()
 
-    def _parts(self, keys: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-        sizes = self.sizes
-        after, rest = keys & ((1 << sizes.to) - 1), keys >> sizes.to
-        action, rest = rest & ((1 << sizes.action) - 1), rest >> sizes.action
-        return rest >> sizes.state, rest & ((1 << sizes.state) - 1), action, after
-
-    def _wide(self, states: int, actions: int) -> Sizes:
-        need = (_bits(states), _bits(actions), _bits(states + STATES_FROM))
-        return Sizes(self.sizes.blocks, *map(max, need, self.sizes[1:]))
-
-    def _widen(self, sizes: Sizes) -> None:
-        if _bits(sizes.blocks) + sizes.state + sizes.action + sizes.to > MOST_BITS:
-            raise InvalidLogError(
-                f"a log may have about 1e18 combinations of block, state, action and next state; this one has up to "
-                f"2^{sizes.state} states and 2^{sizes.action} actions. Hint: state=[...] takes measurements as features"
-            )
-        parts = self._parts(self._known[: self._used])
-        self.sizes = sizes
-        self._known[: self._used] = self._keys(*parts)
-        self._number_again()
-
-    def _grow(self) -> None:
-        """Room for more keys: four times as many while there are few, twice as many where there are many.
-
-        Memory beyond the known keys is not touched until it is used.
-        """
-        times = 4 if self._used < MANY else 2
-        if self._used == len(self._known):
-            known, table = self._known, self._table
-            self._known = np.empty(times * self._used, dtype=np.int64)
-            self._table = np.zeros((times * self._used, table.shape[1]))
-            self._known[: self._used], self._table[: self._used] = known, table
-        if 2 * self._used >= len(self._index):
-            self._index = np.empty(times * len(self._index), dtype=np.int32)
-            self._number_again()
-
-    def _number_again(self) -> None:
-        """Fill the hash table with the known keys, which keep their order."""
-        self._index.fill(-1)
-        known, keys = np.empty_like(self._known), self._known[: self._used]
-        nothing = np.zeros((0, self._used))
-        given = tuple(sealed(part) for part in (keys, np.zeros(self._used), nothing, nothing))
-        quick(add, self._used)(*given, 0, self._index, known, np.zeros((self._used, 1)), 0, self._numbers)
+    def _merge(self) -> None:
+        """All runs as one, the sums of each key added in the order of the runs."""
+        if len(self._runs) < 2:
+            return
+        most = sum(len(run.keys) for run in self._runs)
+        found, table, used = np.empty(most, dtype=np.int64), np.empty((most, self._width)), 0
+        for parts in _ranges(self._runs):
+            keys, order = in_order(np.concatenate([part.keys for part in parts]))
+            sums = np.concatenate([part.sums for part in parts])
+            used += quick(total, most)(keys, order, sealed(NOTHING), sealed(sums), found[used:], table[used:])
+        self._runs = [Run(_trimmed(found, used), _trimmed(table, used))]
 
 
-def _bits(count: int) -> int:
-    """Bits that tell so many things apart."""
-    return max(1, (count - 1).bit_length())
+def _ranges(runs: Sequence[Run]) -> Iterator[list[Run]]:
+    """What each run has in one range of keys after the other; few enough keys to be sorted in a processor's cache."""
+    limits = np.unique(np.concatenate([run.keys[RANGE::RANGE] for run in runs]))
+    places = [[0, *np.searchsorted(run.keys, limits).tolist(), len(run.keys)] for run in runs]
+    for k in range(len(limits) + 1):
+        pairs = zip(runs, places, strict=True)
+        yield [Run(run.keys[at[k] : at[k + 1]], run.sums[at[k] : at[k + 1]]) for run, at in pairs]
 
 
-def _stacked(columns: tuple[FloatArray, ...], rows: int) -> FloatArray:
-    """(K, n), without a copy where there is one."""
-    if len(columns) == 1:
-        return np.ascontiguousarray(columns[0], dtype=np.float64).reshape(1, rows)
-    return np.array(columns, dtype=np.float64).reshape(len(columns), rows)
+def _trimmed(part: T, used: int) -> T:
+    """What is used of an array; a copy where that gives back much memory."""
+    return part[:used] if 2 * used > len(part) else part[:used].copy()

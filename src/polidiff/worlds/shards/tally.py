@@ -30,8 +30,8 @@ from polidiff.worlds.shards.kernels import (
 )
 from polidiff.worlds.shards.labels import Column
 from polidiff.worlds.shards.runs import Runs
-from polidiff.worlds.shards.stretch import Border, Entries, Reading, Stretch, no_entries
-from polidiff.worlds.shards.table import NONE, NOTHING, Counted
+from polidiff.worlds.shards.stretch import Border, Reading, Stretch, no_entries
+from polidiff.worlds.shards.table import NOTHING, Counted
 from polidiff.worlds.shards.traits import Traits
 
 
@@ -84,17 +84,19 @@ class Tally:
         self._pool.shutdown()
         if self.head is None or self.tail is None:
             return no_rows(self.reading)
-        (block, state, action, to), sums = self.counted.transitions()
-        ends = [np.array([part]) for part in (self.head.state, self.tail.state)]
-        states, numbered = self.states.sorted(state, *ends) if columns.discrete else ((), np.full(1, -1))
-        actions, taken = self.actions.sorted(action, np.array([self.head.action, self.tail.action]))
-        entries = no_entries(len(columns.gains))
-        starts: tuple[AnyArray, AnyArray, FloatArray] = (entries.block, entries.state, NONE)
+        found = self.counted.entries()
+        left, done = found.sizes.met(found.keys, max(len(self.states), 1), len(self.actions))
+        for row in (self.head, self.tail):
+            left[row.state], done[row.action] = True, True
+        states, numbered = self.states.sorted(left) if columns.discrete else ((), np.full(1, -1))
+        actions, taken = self.actions.sorted(done)
+        entries = no_entries(self.reading)
+        starts: tuple[AnyArray, AnyArray, FloatArray] = (entries.keys, entries.keys, entries.count)
         if columns.discrete:
-            onward = np.append(numbered, [-2, -1])  # CUT and END are the last two places
-            entries = Entries(block, numbered[state], taken[action], onward[to], sums[:, 0], *_outcomes(sums))
-            (block, begun, _, _), episodes = self.begun.transitions()
-            starts = block, numbered[begun], episodes[:, 0]
+            entries = replace(found, keys=found.sizes.translated(found.keys, found.sizes, numbered, taken))
+            begun = self.begun.entries()
+            block, begins, _, _ = begun.sizes.parts(begun.keys)
+            starts = block, numbered[begins], begun.count
         features, varied = self.traits.table(numbered, len(states))
         head, tail = (self._border(border, last, numbered, taken) for border, last in ((self.head, 0), (self.tail, 1)))
         return Stretch(
@@ -160,9 +162,9 @@ class Tally:
     def _sum(self, keys: IntArray, gains: FloatArray, begun: IntArray, before: FloatArray | None) -> None:
         """Add rows to the sums, in a thread of its own, while the next rows are followed."""
         if before is not None:
-            self.counted.add_keys(keys[:1], NONE, before)
-        self.counted.add_keys(keys[1:], NONE, gains)
-        self.begun.add_keys(begun, NONE, NOTHING)
+            self.counted.add_rows(keys[:1], before)
+        self.counted.add_rows(keys[1:], gains)
+        self.begun.add_rows(begun, NOTHING)
 
     def _row(
         self,
@@ -204,7 +206,7 @@ def no_rows(reading: Reading) -> Stretch:
     """The stretch that changes nothing when it is joined."""
     none, columns = np.zeros(0, dtype=np.int64), reading.columns
     missing, values = tuple(0 for _ in columns.used), tuple((False, None) for _ in columns.features)
-    entries, starts = no_entries(len(columns.gains)), (none, none, np.zeros(0))
+    entries, starts = no_entries(reading), (none, none, np.zeros(0))
     return Stretch(0, 0, 0, 0, 0, missing, values, False, True, (), (), entries, starts, None, None)
 
 
@@ -218,10 +220,6 @@ def _needed(columns: Columns) -> set[str]:
     """Columns that must have a value in every row."""
     names = (columns.action, columns.episode, columns.step, columns.terminated, columns.truncated, columns.probability)
     return {name for name in (*names, *(columns.state if columns.discrete else ())) if name is not None}
-
-
-def _outcomes(sums: FloatArray) -> tuple[tuple[FloatArray, ...], tuple[FloatArray, ...]]:
-    return tuple(sums[:, k] for k in range(1, sums.shape[1], 2)), tuple(sums[:, k] for k in range(2, sums.shape[1], 2))
 
 
 def _said(frame: pl.DataFrame, name: str | None) -> AnyArray:

@@ -1,0 +1,114 @@
+"""Transitions as numbers and sums per number, against plain loops and dictionaries."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from polidiff.errors import InvalidLogError
+from polidiff.worlds.shards import kernels, table
+from polidiff.worlds.shards.keys import Sizes, in_order
+from polidiff.worlds.shards.stretch import CUT, END
+from polidiff.worlds.shards.table import Counted
+
+BLOCKS = 3
+either_reader = pytest.mark.parametrize("few", [0, 5_000], ids=["machine code", "interpreter"])
+many = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@either_reader
+@many
+@given(numbers=st.lists(st.integers(0, 2**62 - 1) | st.integers(0, 5), min_size=1, max_size=60))
+def test_numbers_are_sorted_and_equal_ones_stay_in_order(monkeypatch, few, numbers):
+    monkeypatch.setattr(kernels, "FEW_ROWS", few)
+    keys, order = in_order(np.array(numbers, dtype=np.int64))
+    expected = sorted(range(len(numbers)), key=lambda i: (numbers[i], i))
+    assert order.tolist() == expected
+    assert keys.tolist() == [numbers[i] for i in expected]
+
+
+transitions = st.lists(
+    st.tuples(st.integers(0, BLOCKS - 1), st.integers(0, 9), st.integers(0, 4), st.integers(CUT, 9)),
+    min_size=1,
+    max_size=40,
+)
+
+
+@many
+@given(rows=transitions)
+def test_keys_hold_their_parts_and_sort_as_they_do_with_the_end_after_all_states(rows):
+    sizes = Sizes(BLOCKS).holding(10, 5)
+    parts = tuple(np.array(column) for column in zip(*rows, strict=True))
+    keys = sizes.keys(*parts)
+    assert [tuple(row) for row in np.array(sizes.parts(keys)).T.tolist()] == rows
+    place = {END: 100, CUT: 101}
+    by_parts = sorted(rows, key=lambda row: (*row[:3], place.get(row[3], row[3])))
+    assert [rows[i] for i in np.argsort(keys, kind="stable")] == by_parts
+
+
+@either_reader
+@many
+@given(rows=transitions, data=st.data())
+def test_translated_keys_hold_the_translated_parts(monkeypatch, few, rows, data):
+    monkeypatch.setattr(kernels, "FEW_ROWS", few)
+    state, action = (np.array(data.draw(st.permutations(range(n)))) + data.draw(st.integers(0, 30)) for n in (10, 5))
+    before = data.draw(st.integers(0, 7))
+    sizes, into = Sizes(BLOCKS).holding(10, 5), Sizes(BLOCKS).holding(40, 35)
+    keys = sizes.translated(
+        sizes.keys(*(np.array(column) for column in zip(*rows, strict=True))), into, state, action, before=before
+    )
+    assert [tuple(row) for row in np.array(into.parts(keys)).T.tolist()] == [
+        ((b + before) % BLOCKS, state[s], action[a], state[t] if t >= 0 else t) for b, s, a, t in rows
+    ]
+
+
+@either_reader
+@many
+@given(
+    batches=st.lists(transitions, min_size=1, max_size=6),
+    elsewhere=st.lists(st.booleans(), min_size=6, max_size=6),
+    waiting=st.integers(1, 50),
+    numbers=st.integers(1, 200),
+    width=st.integers(1, 5),
+    outcomes=st.integers(0, 2),
+    seed=st.integers(0, 9),
+)
+def test_sums_are_those_of_a_dictionary_however_rows_come(
+    monkeypatch, few, batches, elsewhere, waiting, numbers, width, outcomes, seed
+):
+    monkeypatch.setattr(kernels, "FEW_ROWS", few)
+    for name, value in (("MOST_WAITING", waiting), ("MOST_IN_RUNS", numbers), ("RANGE", width)):
+        monkeypatch.setattr(table, name, value)
+    rng, expected = np.random.default_rng(seed), defaultdict(lambda: np.zeros(1 + 2 * outcomes))
+    counted = Counted(BLOCKS, outcomes)
+    for n, (rows, apart) in enumerate(zip(batches, elsewhere, strict=False)):
+        counted.reserve(10 * (n + 1), 5 * (n + 1))
+        gains = rng.integers(-4, 5, (outcomes, len(rows))) / 2
+        keys = counted.sizes.keys(*(np.array(column) for column in zip(*rows, strict=True)))
+        if apart:
+            other = Counted(BLOCKS, outcomes)
+            other.reserve(10 * (n + 1), 5 * (n + 1))
+            other.add_rows(keys, gains)
+            found = other.entries()
+            turned = np.roll(np.arange(len(found.keys)), rng.integers(0, len(found.keys)))
+            counted.add(found.keys[turned], found.sums[turned])
+        else:
+            counted.add_rows(keys, gains)
+        for i, row in enumerate(rows):
+            expected[row] += [1.0, *(part for gain in gains[:, i] for part in (gain, gain * gain))]
+    entries = counted.entries()
+    told = [tuple(row) for row in np.array(entries.sizes.parts(entries.keys)).T.tolist()]
+    assert sorted(told) == sorted(expected), "every key once"
+    assert np.all(entries.keys[1:] > entries.keys[:-1])
+    assert np.array_equal(entries.sums, [expected[row] for row in told])
+    again = counted.entries()
+    assert np.array_equal(again.sums, entries.sums)
+
+
+def test_more_combinations_than_a_number_can_hold_are_refused():
+    with pytest.raises(InvalidLogError, match=r"about 1e18 combinations .* 2\^30 states and 2\^10 actions"):
+        Counted(200, 1).reserve(2**30, 2**10)
