@@ -137,30 +137,37 @@ def deal(keys, order, low, shift, places, sorted_keys, sorted_order):  # type: i
         sorted_order[place] = order[i]
 
 
-def total(keys, order, gains, sums, found, table):  # type: ignore[no-untyped-def]
-    """Sums per distinct key of rising keys: count, then sum and square of each outcome, in a `table` (m, 1 + 2 K).
+def total(keys, values, single, found, table):  # type: ignore[no-untyped-def]
+    """Sums per distinct key of rising keys, in the order of rows; returns how many distinct keys were `found`.
 
-    `order` leads from a key to the place of what it adds: a row of `sums` (n, 1 + 2 K), or, if that is empty, one row
-    of the log that gained `gains` (K, n). Returns how many distinct keys were `found`.
+    Of single rows of a log, `values` (n, K) are what each gained, and a row of `table` is a count, then sum and square
+    of each outcome; else `values` have the form of the table.
     """
-    single, outcomes, width, at = len(sums) == 0, gains.shape[0], table.shape[1], -1
-    for n in range(len(keys)):
-        if n == 0 or keys[n] != keys[n - 1]:
-            at += 1
-            found[at] = keys[n]
-            for j in range(width):
-                table[at, j] = 0.0
-        i = order[n]
-        if single:
-            table[at, 0] += 1.0
-            for k in range(outcomes):
-                gain = gains[k, i]
-                table[at, 1 + 2 * k] += gain
-                table[at, 2 + 2 * k] += gain * gain
-        else:
-            for j in range(width):
-                table[at, j] += sums[i, j]
-    return at + 1
+    rows, used, begin = len(keys), 0, 0
+    for n in range(1, rows + 1):
+        if n == rows or keys[n] != keys[begin]:
+            found[used] = keys[begin]
+            if single:
+                table[used, 0] = n - begin
+            begin = n
+            used += 1
+    for j in range(values.shape[1]):
+        column = 1 + 2 * j if single else j
+        added = values[0, j]
+        squared, at = added * added, 0
+        for n in range(1, rows + 1):
+            if n < rows and keys[n] == keys[n - 1]:
+                added += values[n, j]
+                squared += values[n, j] * values[n, j]
+            else:
+                table[at, column] = added
+                if single:
+                    table[at, column + 1] = squared
+                if n < rows:
+                    at += 1
+                    added = values[n, j]
+                    squared = added * added
+    return used
 
 
 def translate(keys, state, action, sizes, into, before, found):  # type: ignore[no-untyped-def]

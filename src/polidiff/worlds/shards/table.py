@@ -13,14 +13,13 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from polidiff.records.arrays import FloatArray, IntArray
-from polidiff.worlds.shards.kernels import quick, sealed, total
+from polidiff.worlds.shards.kernels import quick, total
 from polidiff.worlds.shards.keys import Sizes, in_order
 from polidiff.worlds.shards.stretch import Entries
 
 MOST_WAITING = 1 << 20  # rows
 MOST_IN_RUNS = 1 << 25  # numbers (0.27 GB), if no more were merged before
 RANGE = 1 << 15  # keys of one run that are merged at a time
-NOTHING = np.zeros((0, 0))
 
 T = TypeVar("T", IntArray, FloatArray)
 
@@ -83,13 +82,14 @@ class Counted:
 
     def _sum_rows(self) -> None:
         """What waits as a run, each key's rows summed in the order in which they came."""
-        if self._waiting:
+        if any(len(rows.keys) for rows in self._waiting):
             keys, order = in_order(np.concatenate([rows.keys for rows in self._waiting]))
-            gains = np.concatenate([rows.gains for rows in self._waiting], axis=1)
+            gains = np.ascontiguousarray(np.concatenate([rows.gains for rows in self._waiting], axis=1).T)
             self._waiting = []
-            found, table = np.empty(len(keys), dtype=np.int64), np.empty((len(keys), self._width))
-            used = quick(total, len(keys))(keys, order, sealed(gains), sealed(NOTHING), found, table)
-            self._add_run(Run(_trimmed(found, used), _trimmed(table, used)))
+            distinct = 1 + np.count_nonzero(keys[1:] != keys[:-1])
+            run = Run(np.empty(distinct, dtype=np.int64), np.empty((distinct, self._width)))
+            quick(total, len(keys))(keys, gains[order], True, *run)
+            self._add_run(run)
 
     def _add_run(self, run: Run) -> None:
         self._runs.append(run)
@@ -105,8 +105,8 @@ class Counted:
         found, table, used = np.empty(most, dtype=np.int64), np.empty((most, self._width)), 0
         for parts in _ranges(self._runs):
             keys, order = in_order(np.concatenate([part.keys for part in parts]))
-            sums = np.concatenate([part.sums for part in parts])
-            used += quick(total, most)(keys, order, sealed(NOTHING), sealed(sums), found[used:], table[used:])
+            sums = np.concatenate([part.sums for part in parts])[order]
+            used += quick(total, most)(keys, sums, False, found[used:], table[used:])
         self._runs = [Run(_trimmed(found, used), _trimmed(table, used))]
 
 

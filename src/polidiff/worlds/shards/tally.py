@@ -31,7 +31,7 @@ from polidiff.worlds.shards.kernels import (
 from polidiff.worlds.shards.labels import Column
 from polidiff.worlds.shards.runs import Runs
 from polidiff.worlds.shards.stretch import Border, Reading, Stretch, no_entries
-from polidiff.worlds.shards.table import NOTHING, Counted
+from polidiff.worlds.shards.table import Counted
 from polidiff.worlds.shards.traits import Traits
 
 
@@ -164,7 +164,7 @@ class Tally:
         if before is not None:
             self.counted.add_rows(keys[:1], before)
         self.counted.add_rows(keys[1:], gains)
-        self.begun.add_rows(begun, NOTHING)
+        self.begun.add_rows(begun, np.zeros((0, len(begun))))
 
     def _row(
         self,
