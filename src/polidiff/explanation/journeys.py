@@ -100,16 +100,18 @@ def _journeys(
     count, regions = len(weight), len(described.regions)
     paths: tuple[Counter[Path], ...] = tuple(Counter() for _ in range(count))
     episodes = len(played.lengths)
-    first = np.full((episodes, regions), np.nan)
     bounds = np.searchsorted(played.visits.episode, np.arange(episodes + 1))
-    for e in range(episodes):
-        part = region[bounds[e] : bounds[e + 1]]
-        met = np.flatnonzero(part >= 0)
-        sequence = part[met]
-        keep = np.concatenate(([True], sequence[1:] != sequence[:-1])) if len(sequence) else np.zeros(0, dtype=bool)
-        paths[owner[e]][tuple(sequence[keep].tolist())] += 1
-        for k in np.unique(sequence):
-            first[e, k] = met[np.argmax(sequence == k)]
+    met = np.flatnonzero(region >= 0)
+    episode, sequence = played.visits.episode[met], region[met]
+    entered = np.ones(len(met), dtype=np.bool_)
+    entered[1:] = (episode[1:] != episode[:-1]) | (sequence[1:] != sequence[:-1])
+    ends = np.searchsorted(episode[entered], np.arange(episodes + 1)).tolist()
+    passed = sequence[entered].tolist()
+    for e, start in enumerate(owner.tolist()):
+        paths[start][tuple(passed[ends[e] : ends[e + 1]])] += 1
+    first = np.full((episodes, regions), np.nan)
+    meeting, at = np.unique(episode * regions + sequence, return_index=True)
+    first.flat[meeting] = met[at] - bounds[episode[at]]
     first_met, meets = np.full((count, regions), np.nan), np.zeros((count, regions))
     for k in range(regions):
         came = ~np.isnan(first[:, k])
