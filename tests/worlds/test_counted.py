@@ -109,6 +109,15 @@ def test_sums_are_those_of_a_dictionary_however_rows_come(
     assert np.array_equal(again.sums, entries.sums)
 
 
+def test_nothing_may_be_added():
+    counted = Counted(BLOCKS, 1)
+    for _ in range(2):
+        counted.add(np.zeros(0, dtype=np.int64), np.zeros((0, 3)))
+        counted.add_rows(np.zeros(0, dtype=np.int64), np.zeros((1, 0)))
+    assert counted.entries().keys.shape == (0,)
+    assert counted.entries().sums.shape == (0, 3)
+
+
 def test_more_combinations_than_a_number_can_hold_are_refused():
     with pytest.raises(InvalidLogError, match=r"about 1e18 combinations .* 2\^30 states and 2\^10 actions"):
         Counted(200, 1).reserve(2**30, 2**10)

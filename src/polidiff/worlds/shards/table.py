@@ -71,7 +71,8 @@ class Counted:
             ordered = Entries(keys, self.sizes, sums).in_order()
             keys, sums, falls = ordered.keys, ordered.sums, falls[:0]
         for begin, end in zip([0, *falls], [*falls, len(keys)], strict=True):
-            self._add_run(Run(keys[begin:end], np.ascontiguousarray(sums[begin:end])))
+            if end > begin:
+                self._add_run(Run(keys[begin:end], np.ascontiguousarray(sums[begin:end])))
 
     def entries(self) -> Entries:
         """Everything that was counted, in the order of keys."""
