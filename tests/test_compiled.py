@@ -7,8 +7,10 @@ import subprocess
 import sys
 
 import numpy as np
+from numba import njit
+from numba.core import config, event
 
-from polidiff.compiled import kernel
+from polidiff.compiled import branches, inner, kernel
 
 
 def running_total(values):
@@ -21,6 +23,47 @@ def running_total(values):
 def test_a_compiled_sum_is_the_interpreters_to_the_byte():
     values = np.random.default_rng(0).normal(size=10_000)
     assert kernel(running_total)(values) == running_total(values)
+
+
+@inner
+def squared(value):
+    return value * value
+
+
+@branches
+def positive_squares(values):
+    found = 0.0
+    for value in values:
+        if value > 0:
+            found += squared(value)
+    return found
+
+
+@njit
+def of_others(values):
+    return values[0]
+
+
+def test_a_light_kernel_is_the_interpreters_to_the_byte():
+    values = np.random.default_rng(1).normal(size=10_000)
+    assert positive_squares(values) == running_total(np.maximum(values, 0.0))
+
+
+def test_only_light_kernels_are_optimised_lightly_and_the_settings_come_back():
+    class Seen(event.Listener):
+        def on_start(self, event):
+            settings[event.data["dispatcher"].py_func.__name__] = (config.OPT, config.LOOP_VECTORIZE)
+
+        def on_end(self, event):
+            pass
+
+    settings, usual = {}, (config.OPT, config.LOOP_VECTORIZE)
+    with event.install_listener("numba:compile", Seen()):
+        kernel(running_total)(np.ones(2, dtype=np.float32))
+        branches(positive_squares.py_func)(np.ones(2, dtype=np.float32))
+        of_others(np.ones(2, dtype=np.float32))
+    assert settings["positive_squares"] == settings["squared"] == (1, 0)
+    assert settings["running_total"] == settings["of_others"] == usual == (config.OPT, config.LOOP_VECTORIZE)
 
 
 def test_a_function_without_a_file_is_compiled_and_not_kept():

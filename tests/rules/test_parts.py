@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from polidiff.compiled import loops
 from polidiff.rules.choice import Cover, improve
 from polidiff.rules.exact import enumerate_clauses
 from polidiff.rules.grid import Grid, make_grid
-from polidiff.rules.kernels import best_cells, literals
+from polidiff.rules.kernels import ascend, best_cells, literals, narrow, offer
 from polidiff.rules.master import Master
 from polidiff.rules.polish import clause_values, polish
 from polidiff.rules.pricing import BeamOptions, beam
@@ -49,19 +50,31 @@ def all_masks(grid: Grid) -> np.ndarray:
     return np.array([np.stack(masks) for masks in itertools.product(*choices)])
 
 
+@loops
+def best(gains, j, axes, cost, cells):  # type: ignore[no-untyped-def]
+    """Best cells of a feature, as other kernels see them: what they earn."""
+    return best_cells(gains, j, axes, cost, cells)
+
+
+@loops
+def counted(cells, j, axes):  # type: ignore[no-untyped-def]
+    """Literals of a feature, as other kernels see them."""
+    return literals(cells, j, axes)
+
+
 @given(seed=st.integers(0, 10_000), cost=st.sampled_from([0.0, 0.3, 2.0]))
 def test_no_segment_is_better_than_the_best_interval(seed: int, cost: float) -> None:
     rng = np.random.default_rng(seed)
     grid = make_grid(as_table(np.arange(6.0)[:, None]), np.ones(6), 10)
     gains = rng.integers(-3, 4, (1, 6)).astype(float)
-    mask = np.zeros((1, 1, 6), dtype=bool)
-    told = best_cells(gains, 0, grid.told, 0, cost, mask)
+    mask = np.zeros((1, 6), dtype=bool)
+    told = best(gains, 0, grid.told, cost, mask)
 
     def worth(cells: np.ndarray) -> float:
         return float(gains[0, cells].sum() - cost * ((not cells[0]) + (not cells[-1])))
 
     runs = [(np.arange(6) >= a) & (np.arange(6) <= b) for a in range(6) for b in range(a, 6)]
-    assert told == pytest.approx(worth(mask[0, 0]))
+    assert told == pytest.approx(worth(mask[0]))
     assert told == pytest.approx(max(worth(run) for run in runs))
 
 
@@ -72,13 +85,13 @@ def test_no_set_of_categories_and_no_choice_with_missing_values_is_better_than_t
     problem = small_problem(3, missing=True)
     gains = np.random.default_rng(seed).integers(-3, 4, problem.grid.full.shape).astype(float)
     for j in range(3):
-        mask = np.zeros((1, 1, gains.shape[1]), dtype=bool)
-        told = best_cells(gains, j, problem.grid.told, j, cost, mask)
+        mask = np.zeros(gains.shape, dtype=bool)
+        told = best(gains, j, problem.grid.told, cost, mask)
         clause = problem.grid.full.copy()
-        clause[j] = mask[0, 0]
+        clause[j] = mask[j]
         count = problem.grid.literals(clause)[j]
-        assert told == pytest.approx(gains[j, mask[0, 0]].sum() - cost * count)
-        assert literals(clause[None], 0, j, problem.grid.told, j) == count
+        assert told == pytest.approx(gains[j, mask[j]].sum() - cost * count)
+        assert counted(clause, j, problem.grid.told) == count
         worth = []
         for cells in itertools.product((False, True), repeat=int(problem.grid.full[j].sum())):
             values = np.flatnonzero(cells[: problem.grid.values[j]])
@@ -181,3 +194,13 @@ def test_a_readable_bound_lies_in_the_gap(below: float, width: float) -> None:
     above = below + width
     bound = readable_bound(below, above)
     assert below < bound <= above
+
+
+def test_loops_are_compiled_once_for_all_kinds_of_features() -> None:
+    for problem in (small_problem(0), small_problem(1, missing=True), small_problem(2, n=300)):
+        prices = problem.gain
+        found = beam(problem, prices, BeamOptions())
+        polish(problem, prices, found.masks)
+        prices[::3] = 0.0
+        polish(problem, prices, beam(problem, prices, BeamOptions(valued=0, shares=())).masks)
+    assert [len(kernel.signatures) for kernel in (narrow, offer, ascend)] == [1, 1, 1]

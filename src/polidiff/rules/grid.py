@@ -77,7 +77,7 @@ class Grid:
     missing: BoolArray  # (d,)
     valued: BoolArray  # (d, width) cells that stand for values
     plain: bool  # numbers only, none missing
-    told: IntArray  # (d, 4) values, missing, ordered, crowded: the same for compiled loops
+    told: IntArray  # (d, 4) values, missing, ordered, the cell that cannot be named (-1: none)
 
     @property
     def complete(self) -> bool:
@@ -123,7 +123,8 @@ def make_grid(table: Table, weight: FloatArray, max_bins: int) -> Grid:
     valued = np.arange(cells.max()) < values[:, None]
     missing = np.array([axis.missing for axis in axes])
     plain = bool(numeric.all() and not missing.any())
-    told = np.array([[axis.values, axis.missing, axis.cuts is not None, axis.crowded] for axis in axes], dtype=np.int64)
+    unnamed = np.where([axis.crowded for axis in axes], values - 1, -1)
+    told = np.stack([values, missing, numeric, unnamed], axis=1)
     return Grid(axes, full, numeric, values, missing, valued, plain, told)
 
 

@@ -19,10 +19,11 @@ def polish(problem: Problem, prices: FloatArray, masks: BoolArray, *, steps: int
 
     codes, price = priced(problem, prices)
     masks, (d, width) = masks.copy(), problem.grid.full.shape
-    values = np.empty(len(masks))
-    costs = np.array([problem.clause_cost, problem.literal_cost, 1e-9 * max(problem.clause_cost, 1e-3)])
-    gains, cells, used = np.empty((d, width)), np.zeros((1, 1, width), dtype=np.bool_), np.empty(d, dtype=np.int64)
-    ascend((codes, price, problem.grid.told, costs), masks, (gains, cells, used), values, steps)
+    known, totals = np.ascontiguousarray(problem.grid.literals(masks)), np.empty(len(masks))
+    costs = np.array([problem.literal_cost, 1e-9 * max(problem.clause_cost, 1e-3)])
+    room = np.empty((d, width)), np.zeros((d, width), dtype=np.bool_), np.empty(d, dtype=np.int64)
+    ascend((codes, price, problem.grid.told, costs), masks, known, room, totals, steps)
+    values = totals - problem.clause_cost - problem.literal_cost * known.sum(axis=1)
     kept = _first_of_equals(masks)
     return Clauses(masks[kept], values[kept])
 

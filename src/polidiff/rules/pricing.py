@@ -27,7 +27,7 @@ from polidiff.rules.problem import Problem, priced
 class BeamOptions:
     """How widely to search."""
 
-    enriched: int = 8  # nodes kept on each level by enrichment
+    enriched: int = 8  # nodes kept on each level by enrichment, at least 1
     valued: int = 5  # nodes kept on each level by value
     depth: int = 6  # levels
     ratios: tuple[float, ...] = (1.0, 2.0, 0.7)  # weight of negatives in a node, relative to balance
@@ -54,16 +54,12 @@ def beam(problem: Problem, prices: FloatArray, options: BeamOptions) -> Clauses:
     if positive <= 0:
         return Clauses(np.empty((0, *problem.grid.full.shape), dtype=np.bool_), np.empty(0))
     share = np.log(positive / float(np.abs(price).sum()))
-    work = _Work.of(problem, codes, price, share, options)
-    level = _Level(
-        problem.grid.full[None],
-        np.zeros(1, dtype=np.int64),
-        np.arange(len(price), dtype=np.int32)[None],
-        np.array([len(price)]),
-    )
+    work = _Work.of(problem, share, options)
+    rows = codes, (price < 0).astype(np.uint8), np.abs(price)
+    level = _Level.of(problem, len(price))
     found: list[Clauses] = []
     for _ in range(options.depth):
-        level, kept = _children(work, level)
+        level, kept = _children(work, rows, level)
         if not len(kept.values):
             break
         found.append(kept)
@@ -76,73 +72,92 @@ def beam(problem: Problem, prices: FloatArray, options: BeamOptions) -> Clauses:
 @dataclass(frozen=True, eq=False)
 class _Level:
     masks: BoolArray  # (K, d, width)
+    known: IntArray  # (K, d) literals
     names: IntArray  # (K,) a number for each set of cells
-    rows: AnyArray  # (K, m) priced rows that each node covers, the first `size` entries
-    size: IntArray  # (K,)
+    told: IntArray  # (K, 3) parent, feature and its literals
+    picked: BoolArray  # (K, width) cells of the feature
+    rows: AnyArray  # (parents, n) priced rows that each parent covers, the first `size` entries
+    size: IntArray  # (parents,)
+
+    @classmethod
+    def of(cls, problem: Problem, rows: int) -> _Level:
+        """All rows as the only node, as if it came from itself."""
+        full = problem.grid.full
+        nothing = np.zeros((1, max(3, len(full))), dtype=np.int64)
+        return cls(
+            full[None],
+            nothing[:, : len(full)].copy(),
+            nothing[:, 0].copy(),
+            nothing[:, :3].copy(),
+            full[:1],
+            np.arange(rows, dtype=np.int32)[None],
+            np.array([rows]),
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class _Work:
     """What a beam asks, and arrays to work in."""
 
-    asked: tuple[AnyArray, ...]  # codes, prices, axes, costs, weights of negatives, widths of the two lists
-    names: IntArray  # (d, width) a random number for every cell
-    room: tuple[AnyArray, ...]  # histograms, gains of one feature, its cells
+    relative: BoolArray  # (W,) whether a weight of negatives is relative to balance
+    weights: FloatArray  # (W,)
+    asked: tuple[AnyArray, ...]  # axes, names of cells, costs, price of a literal per weight, ends of the two lists
+    room: tuple[AnyArray, ...]  # gains and cells of each feature
     scores: FloatArray  # (2, slots) of the two lists, best first
     order: IntArray  # (2, slots) slots in that order
-    slots: tuple[AnyArray, ...]  # key, (parent, feature), value, cells of each slot
+    slots: tuple[AnyArray, ...]  # key, (parent, feature, literals), value, cells of each slot
 
     @classmethod
-    def of(cls, problem: Problem, codes: AnyArray, price: FloatArray, share: float, options: BeamOptions) -> _Work:
+    def of(cls, problem: Problem, share: float, options: BeamOptions) -> _Work:
         d, width = problem.grid.full.shape
+        relative = np.repeat([True, False], [len(options.ratios), len(options.shares)])
         costs = np.array([problem.clause_cost, problem.literal_cost, share])
-        weights = [(1.0, ratio, 0.0) for ratio in options.ratios]
-        weights += [(0.0, share, problem.literal_cost) for share in options.shares]
-        widths = np.array([options.enriched, options.valued])
-        most = int(widths.max())
+        widths = [options.enriched, options.valued] if options.valued else [options.enriched]
+        most = max(widths)
         return cls(
-            (codes, price, problem.grid.told, costs, np.array(weights), widths),
-            _names(d, width),
-            (np.empty((2, d, width)), np.empty((1, width)), np.zeros((1, 1, width), dtype=np.bool_)),
+            relative,
+            np.array(options.ratios + options.shares),
+            (problem.grid.told, _names(d, width), costs, problem.literal_cost * ~relative, np.array(widths) - 1),
+            (np.empty((d, width)), np.zeros((d, width), dtype=np.bool_)),
             np.empty((2, most)),
             np.arange(2 * most).reshape(2, most),
             (
                 np.empty(2 * most, dtype=np.int64),
-                np.empty((2 * most, 2), dtype=np.int64),
+                np.empty((2 * most, 3), dtype=np.int64),
                 np.empty(2 * most),
                 np.zeros((2 * most, width), dtype=np.bool_),
             ),
         )
 
+    def scales(self, hist: FloatArray) -> FloatArray:
+        """Weight of the negatives of each node, for each of the weights asked for: (K, W)."""
+        mass = hist[:, :, 0].cumsum(axis=-1)[:, :, -1:]
+        positive, negative = mass[:, 0], mass[:, 1]
+        balance = self.weights * positive / np.where(negative > 0, negative, np.inf)
+        return np.where(self.relative, balance, self.weights)
 
-def _children(work: _Work, level: _Level) -> tuple[_Level, Clauses]:
+
+def _children(work: _Work, priced: tuple[AnyArray, ...], level: _Level) -> tuple[_Level, Clauses]:
     """The best children of a level that differ."""
-    from polidiff.rules.kernels import offer
+    from polidiff.rules.kernels import narrow, offer
 
-    nodes = (level.masks, level.names, level.rows, level.size)
+    count, d, width = level.masks.shape
+    rows, size = np.empty((count, level.rows.shape[1]), dtype=np.int32), np.empty(count, dtype=np.int64)
+    hist = np.zeros((count, 2, d, width))
+    narrow(level.rows, level.size, level.told, level.picked, priced, rows, size, hist)
+    nodes = (level.masks, level.known, level.known.sum(axis=1), level.names, work.scales(hist))
     keys, told, values, picked = work.slots
     work.scores[:], keys[:] = -np.inf, -1
-    offer(work.asked, nodes, work.names, work.room, work.scores, work.order, work.slots)
+    offer(hist, nodes, work.asked, work.room, work.scores, work.order, work.slots)
     first: dict[int, int] = {}
     for slot in work.order[work.scores > -np.inf].tolist():
         first.setdefault(int(keys[slot]), slot)
     kept = list(first.values())
-    told, picked = told[kept], picked[kept]
-    below, left = _rows_of(work.asked[0], level, told, picked)
-    masks = level.masks[told[:, 0]]
-    masks[np.arange(len(kept)), told[:, 1]] = picked
-    return _Level(masks, keys[kept], below, left), Clauses(masks, values[kept])
-
-
-def _rows_of(codes: AnyArray, level: _Level, told: IntArray, picked: BoolArray) -> tuple[AnyArray, IntArray]:
-    """Rows of each child, those of its parent whose cell of the feature is allowed, and how many there are."""
-    below, left = np.empty((len(told), level.rows.shape[1]), dtype=np.int32), np.empty(len(told), dtype=np.int64)
-    for child, (parent, feature) in enumerate(told):
-        rows = level.rows[parent, : level.size[parent]]
-        rows = rows[picked[child, codes[rows, feature]]]
-        left[child] = len(rows)
-        below[child, : len(rows)] = rows
-    return below, left
+    told, picked, child = told[kept], picked[kept], np.arange(len(kept))
+    masks, known = level.masks[told[:, 0]], level.known[told[:, 0]]
+    masks[child, told[:, 1]] = picked
+    known[child, told[:, 1]] = told[:, 2]
+    return _Level(masks, known, keys[kept], told, picked, rows, size), Clauses(masks, values[kept])
 
 
 @lru_cache(maxsize=16)
