@@ -97,3 +97,13 @@ def test_a_path_too_long_for_a_file_is_a_file_that_is_not_there():
 def test_a_table_policy_is_not_asked_with_features():
     with pytest.raises(InvalidPolicyError, match=r"it was asked about states of shape \(2,\)"):
         as_policy([0, 1]).probabilities(np.zeros((3, 2)))
+
+
+def test_a_model_that_takes_no_batches_is_refused(tmp_path):
+    pytest.importorskip("onnxruntime")
+    declared = b"Z\x11\n\x01x\x12\x0c\n\n\x08\x01\x12\x06\n\x00\n\x02\x08\x02"  # x, of shape (any, 2)
+    assert declared in arrays.ONNX
+    flat = declared.replace(b"\n\x00\n\x02", b"\n\x00*\x02")  # the second length becomes a field that nobody knows
+    (tmp_path / "policy.onnx").write_bytes(arrays.ONNX.replace(declared, flat))
+    with pytest.raises(InvalidPolicyError, match=r"must take observations of shape \(1, 2\): .*Invalid rank for input"):
+        as_policy(tmp_path / "policy.onnx").probabilities(np.zeros((1, 2)))

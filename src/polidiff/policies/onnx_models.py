@@ -74,12 +74,21 @@ class OnnxPolicy:
         batch = rows.astype(DTYPES[self._input.type])
         single = bool(shape) and shape[0] == 1
         parts = [batch[i : i + 1] for i in range(len(batch))] if single else [batch]
-        answers = [self._session.run(self._chosen, {self._input.name: part}) for part in parts]
+        answers = [self._run(part) for part in parts]
         columns = [_stacked([answer[j] for answer in answers], self.n_actions) for j in range(len(self._chosen))]
         table = as_probabilities(columns[0], len(rows), output=self._kind, n_actions=self._n_actions, what=self.what)
         if len(columns) == 2:
             self._check_labels(table, columns[1])
         return table
+
+    def _run(self, observations: AnyArray) -> list[Any]:
+        try:
+            answers: list[Any] = self._session.run(self._chosen, {self._input.name: observations})
+        except Exception as error:
+            raise InvalidPolicyError(
+                f"{self.what} must take observations of shape {observations.shape}: {str(error).splitlines()[0]}"
+            ) from error
+        return answers
 
     def _check_labels(self, table: FloatArray, labels: AnyArray) -> None:
         top = table.max(axis=1)
@@ -109,7 +118,7 @@ def _session(model: bytes, what: str) -> Any:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     try:
-        return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"], enable_fallback=0)
     except Exception as error:
         raise InvalidPolicyError(f"{what} cannot be read: {str(error).splitlines()[0]}") from error
 
