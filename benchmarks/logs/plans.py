@@ -23,7 +23,7 @@ def run(smoke: bool, *, seed: int) -> list[dict[str, Any]]:
     return [_one(episodes, exploring, seed) for episodes, exploring in sizes]
 
 
-def navigation_log(episodes: int, exploring: float, seed: int) -> Log:
+def navigation_log(episodes: int, exploring: float, seed: int, max_rows: int | None = None) -> Log:
     """Episodes of the current policy with a share of uniformly random actions."""
     rng = np.random.default_rng((seed, episodes))
     model = navigation.NavigationModel()
@@ -38,7 +38,8 @@ def navigation_log(episodes: int, exploring: float, seed: int) -> Log:
         states, alive, step = after[~ended], alive[~ended], step + 1
     return Log(pl.concat(parts).sort("episode", "step"), state=["x", "y"], action="action", episode="episode",
                step="step", reward="reward", terminated="ended", truncated=False, actions=list(navigation.ACTIONS),
-               return_range=(-1, 150), outcomes=[Outcome("stay", "stay", prefer="more", range=(0, 60))])  # fmt: skip
+               return_range=(-1, 150), outcomes=[Outcome("stay", "stay", prefer="more", range=(0, 60))],
+               max_rows=max_rows)  # fmt: skip
 
 
 def _one(episodes: int, exploring: float, seed: int) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """What scale costs: reading and studying logs beside the bare group-by, and two processes beside one.
 
-Questions: does a log study read its files about as fast as polars groups them, in how much memory; is a log of features
-that does not fit explained from a part of it; and do two workers halve the time of a slow simulator?
+Questions: does a log study read its files about as fast as polars groups them, in how much memory; do all rows of a log
+of features that cannot be held narrow its intervals, and do these still hold the truth; and do two workers halve the
+time of a slow simulator?
 ``POLIDIFF_SCALE="strong scaling"`` runs one section and keeps what was recorded of the others.
 """
 
@@ -13,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.scale.features import feature_logs
+from benchmarks.scale.features import feature_logs, held_cover
 from benchmarks.scale.generator import COLUMNS, write_log
 from benchmarks.scale.scaling import strong_scaling
 from benchmarks.scale.study import BARE, COUNTS, STUDY, repeated
@@ -28,7 +29,7 @@ PARTS = {
 
 
 def run(smoke: bool) -> dict[str, Any]:
-    """All sections, or those that POLIDIFF_SCALE names (studies, features, strong scaling); the others are kept."""
+    """All sections, or those that POLIDIFF_SCALE names (see `SECTIONS`); the others are kept."""
     asked = os.environ.get("POLIDIFF_SCALE")
     names = [name.strip() for name in asked.split(",")] if asked else list(SECTIONS)
     kept = _recorded() if asked and not smoke else {}
@@ -64,9 +65,15 @@ def features(smoke: bool) -> list[dict[str, Any]]:
     return found
 
 
+def cover(smoke: bool) -> list[dict[str, Any]]:
+    """Intervals from all rows, over cells that fewer and fewer rows have drawn."""
+    sizes = ((100, 0.5),) if smoke else ((2_000, 0.5), (6_000, 0.3))
+    return [held_cover(episodes, exploring, 1 if smoke else 40, seed=7_000) for episodes, exploring in sizes]
+
+
 def scaling(smoke: bool) -> dict[str, Any]:
     """Two processes beside one."""
     return strong_scaling(8, 2, 4) if smoke else strong_scaling(2048, 8, 100)
 
 
-SECTIONS = {"studies": studies, "features": features, "strong scaling": scaling}
+SECTIONS = {"studies": studies, "features": features, "features cover": cover, "strong scaling": scaling}

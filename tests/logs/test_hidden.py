@@ -10,7 +10,7 @@ from polidiff import Log, explain
 from polidiff.domains import navigation
 from polidiff.evaluation.logged.compare import compare_log
 from polidiff.evaluation.logged.footing import footing_of
-from polidiff.evaluation.logged.history import ENDLESS, own_decisions_before, reached_by_own
+from polidiff.evaluation.logged.history import ENDLESS, own_counts, own_decisions_before, own_way, way_levels
 from tests.logs.test_explain_and_improve import navigation_log
 from tests.logs.test_segments import offers_log
 from tests.logs.test_segments import proposed as offers
@@ -63,7 +63,9 @@ def test_a_cell_with_few_own_decisions_is_not_told_apart():
     log = navigation_log(10, 0.5, 4)
     table = np.eye(3)[navigation.proposed_2(log.rows.states)]
     each = np.arange(len(table))  # every row a cell of its own
-    assert reached_by_own(log.rows, each, table, np.ones(len(table), dtype=bool)).all()
+    own, run = own_way(log.rows, table, table.argmax(axis=1))
+    assert own.any()
+    assert (run >= way_levels(own_counts(each, own, run, len(each)))).all()
 
 
 def two_steps(episodes, *, remembers):

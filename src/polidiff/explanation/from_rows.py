@@ -8,6 +8,7 @@ its own.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,13 @@ from polidiff.evaluation.logged.behaviour import estimate_behaviour
 from polidiff.evaluation.logged.compare import LogComparison, compare_log
 from polidiff.evaluation.logged.cross_check import cross_check
 from polidiff.evaluation.logged.footing import LOG, Footing, as_log_policy, footing_of
+from polidiff.evaluation.logged.seen import Seen
 from polidiff.explanation.compose import ExplainOptions
 from polidiff.explanation.patching import patch_of
 from polidiff.explanation.quality import length_of, swap_accuracy
 from polidiff.explanation.regions import region_records
 from polidiff.explanation.segments import losing_segments, segments
-from polidiff.explanation.summary import features_seen, methods_record
+from polidiff.explanation.summary import features_seen, methods_record, within
 from polidiff.policies import top_actions
 from polidiff.records.arrays import IntArray
 from polidiff.records.explanation import Explanation, Meeting, Quality, Region, Sentence, Support, WorldSummary
@@ -40,31 +42,31 @@ def explain_rows(log: Log, current: Any, proposed: Any, options: ExplainOptions)
     described = describe(
         divergence, log.actions, log.feature_names, has_features=True, max_rules=options.max_rules, seed=options.seed
     )
-    where = described.region_of(divergence.features)
-    meetings, order = _meetings(divergence, where, len(described.regions))
+    where, rules = described.region_of(divergence.features), [region.rule for region in described.regions]
+    one_step = log.check.rows == log.check.episodes
+    ground = footing_of(
+        log, (current, proposed), rules if one_step else [], seed=options.seed, history=True, told=rules
+    )
+    assert ground.seen is not None
+    meetings, order = _meetings(ground.seen, log.check.episodes)
     ids = tuple(f"S{int(np.flatnonzero(order == k)[0]) + 1}" for k in range(len(order)))
-    regions = region_records(log, described, divergence, ids, None)
+    regions = _counted(region_records(log, described, divergence, ids, None), ground.seen, log)
     by_id = {region.id: region for region in regions}
     in_order = tuple(by_id[ids[k]] for k in order)
-    episodes = log.episodes
-    one_step = log.check.rows == log.check.episodes
-    members = [where == k for k in order] if one_step else []
-    everyone = np.ones(len(log.starts), dtype=np.bool_)
-    split = [region.rule for region in described.regions] if one_step else []
-    ground = footing_of(log, (current, proposed), split, seed=options.seed, history=True)
-    found = compare_log(
-        log, current, proposed, [everyone, *members], level=options.level, footing=ground, seed=options.seed
-    )
-    if members:
-        sentences = segments(in_order, members, found)
+    groups = [np.ones(len(ground.start_state), dtype=np.bool_)]
+    if one_step and ground.start_region is not None:
+        groups += [ground.start_region == k + 1 for k in order]
+    found = compare_log(log, current, proposed, groups, level=options.level, footing=ground, seed=options.seed)
+    if one_step and in_order:
+        sentences = segments(in_order, found)
     else:
-        support = Support(len(divergence.label), episodes, 1.0, float(found.unsupported[0]))
+        support = Support(log.check.rows, log.check.episodes, 1.0, float(found.unsupported[0]))
         told = tuple(Meeting(ids[k], *meetings[k]) for k in order)
         sentences = (Sentence(None, 1.0, (), 0.0, found.verdicts[0], support, meetings=told),)
     return Explanation(
         regions=in_order,
         sentences=sentences,
-        changes=float(divergence.diverging.sum() / max(1, episodes)),
+        changes=float(divergence.diverging.sum() / max(1, log.rows.n_episodes)),
         outcomes=log.outcomes,
         verdicts=found.verdicts[0],
         worse_off=losing_segments(sentences),
@@ -75,10 +77,10 @@ def explain_rows(log: Log, current: Any, proposed: Any, options: ExplainOptions)
         world=WorldSummary(
             "log",
             log.actions,
-            features_seen(divergence.features, log.feature_names),
+            within(features_seen(divergence.features, log.feature_names), ground.seen.low, ground.seen.high),
             {"rows": log.check.rows, "episodes": log.check.episodes},
         ),
-        methods=methods_record(options, f"careful intervals from {episodes} logged episodes", found.family),
+        methods=methods_record(options, f"careful intervals from {log.check.episodes} logged episodes", found.family),
         warnings=(*log.notes, *found.warnings)
         if one_step
         else (*log.notes, READ_OFF, CELLS, *found.warnings, *_doubts(log, proposed, found, ground)),
@@ -126,20 +128,24 @@ def divergence_in_rows(log: Log, current: Any, proposed: Any, options: ExplainOp
     )
 
 
-def _meetings(divergence: Divergence, where: IntArray, count: int) -> tuple[list[tuple[float, float]], IntArray]:
+def _meetings(seen: Seen, episodes: int) -> tuple[list[tuple[float, float]], IntArray]:
     """Share of logged episodes that meet each region and when it is typically first met; regions in that order.
 
     Regions that are met at the same time follow each other by size.
     """
-    episodes = int(divergence.episode.max()) + 1 if len(divergence.episode) else 1
-    result = []
-    for k in range(count):
-        inside = where == k
-        met, at = np.unique(divergence.episode[inside], return_index=True)
-        times = divergence.first[inside][at]
-        result.append((len(met) / episodes, float(np.median(times)) if len(times) else float("inf")))
-    shares, firsts = (np.array([entry[column] for entry in result]) for column in (0, 1))
-    return result, np.lexsort((-shares, firsts))
+    shares = seen.episodes / max(1, episodes)
+    firsts = np.array([seen.typical_first(k) for k in range(len(shares))])
+    return list(zip(shares.tolist(), firsts.tolist(), strict=True)), np.lexsort((-shares, firsts))
+
+
+def _counted(regions: tuple[Region, ...], seen: Seen, log: Log) -> tuple[Region, ...]:
+    """Regions with the rows and episodes of the whole log behind them."""
+    return tuple(
+        replace(
+            region, support=replace(region.support, states=int(rows), episodes=int(met), share=rows / log.check.rows)
+        )
+        for region, rows, met in zip(regions, seen.rows, seen.episodes, strict=True)
+    )
 
 
 def _quality(

@@ -5,25 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from polidiff.evaluation.logged.compare import LogComparison
-from polidiff.records.arrays import BoolArray
 from polidiff.records.explanation import Region, Sentence, Support, WorseOff
 
 
-def segments(regions: Sequence[Region], members: Sequence[BoolArray], found: LogComparison) -> tuple[Sentence, ...]:
-    """A sentence per region; group 0 of the comparison is everyone, group k + 1 the members (n,) of region k."""
+def segments(regions: Sequence[Region], found: LogComparison) -> tuple[Sentence, ...]:
+    """A sentence per region; group 0 of the comparison is everyone, group k + 1 the members of region k."""
     return tuple(
         Sentence(
             start=region.rule,
-            share=float(inside.mean()),
+            share=float(episodes / found.episodes[0]),
             path=(region.id,),
             path_share=1.0,
             verdicts=found.verdicts[k + 1],
             support=Support(
-                int(inside.sum()), int(inside.sum()), float(inside.mean()), float(found.unsupported[k + 1])
+                int(episodes), int(episodes), float(episodes / found.episodes[0]), float(found.unsupported[k + 1])
             ),
             precision=region.precision,
         )
-        for k, (region, inside) in enumerate(zip(regions, members, strict=True))
+        for k, (region, episodes) in enumerate(zip(regions, found.episodes[1:], strict=True))
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from dataclasses import replace
 from importlib import metadata
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from polidiff._version import __version__
 from polidiff.divergence.record import Divergence
+from polidiff.records.arrays import FloatArray
 from polidiff.records.explanation import Feature, Methods, WorldSummary
 from polidiff.worlds.rollouts import Steppable
 from polidiff.worlds.tabular import TabularMDP
@@ -41,6 +43,14 @@ def features_seen(rows: Any, names: tuple[str, ...]) -> tuple[Feature, ...]:
             numbers = column.astype(float)
             result.append(Feature(name, "number", float(np.nanmin(numbers)), float(np.nanmax(numbers))))
     return tuple(result)
+
+
+def within(features: tuple[Feature, ...], low: FloatArray, high: FloatArray) -> tuple[Feature, ...]:
+    """Features with ranges (d,) that more rows have shown; those of words stay as they are."""
+    return tuple(
+        replace(feature, low=float(least), high=float(most)) if feature.kind == "number" else feature
+        for feature, least, most in zip(features, low, high, strict=True)
+    )
 
 
 def methods_record(options: Any, method: str, family: int) -> Methods:

@@ -62,7 +62,8 @@ def improve_rows(
     base = estimate_behaviour(log, seed=options.seed).policy if _is_log(current) else as_log_policy(log, current)
     others = _candidates(log, candidates, options)
     regions = _regions(log, base, others, options)
-    ground = footing_of(log, (current, *others), [region.rule for region in regions], seed=options.seed)
+    rules = [region.rule for region in regions]
+    ground = footing_of(log, (current, *others), rules, seed=options.seed, blocks=4 * MIN_GROUP)
     halves = choose_and_judge(log, footing=ground)
     found = _edits(log, halves.choosing, base, regions)
     offered = [
@@ -171,7 +172,7 @@ def _frontier(
     log: Log, solved: RegionPlans, plans: tuple[Plan, ...], options: RowOptions, refused: tuple[str, ...]
 ) -> Frontier:
     told = ExplainOptions(options.level, None, DivergenceOptions(), options.seed, "plain")
-    method = f"plans over regions from one half of {log.episodes} logged episodes, judged by the other half"
+    method = f"plans over regions from one half of {log.check.episodes} logged episodes, judged by the other half"
     note = f"Plans use only decisions seen at least {options.min_support} times in one half of the log; the other half "
     return Frontier(
         plans=plans,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -11,6 +12,7 @@ from polidiff.errors import InvalidPolicyError
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 
 TIE = 1e-9
+FEW = 8  # actions
 
 
 @runtime_checkable
@@ -42,7 +44,8 @@ def top_actions(probabilities: FloatArray, prefer: IntArray | None = None) -> In
     >>> top_actions(np.array([[0.5, 0.5], [0.2, 0.8]]), prefer=np.array([1, 0]))
     array([1, 1])
     """
-    best = probabilities.max(axis=1)
+    few = probabilities.shape[1] <= FEW  # numpy is slow along a short last axis
+    best = reduce(np.maximum, probabilities.T) if few else probabilities.max(axis=1)
     top = (probabilities >= best[:, None] - TIE).argmax(axis=1).astype(np.int64)
     if prefer is not None:
         rows = np.arange(len(probabilities))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -18,11 +18,14 @@ from polidiff.worlds.log_check import DataCheck, check_ranges, checked, declared
 from polidiff.worlds.log_columns import Columns, check_columns
 from polidiff.worlds.log_labels import Labels, find_labels, named_actions
 from polidiff.worlds.log_rows import LoggedRows, check_room, feature_matrix, free_memory, read_rows
-from polidiff.worlds.log_sample import rows_that_fit
+from polidiff.worlds.log_sample import HASH, rows_that_fit
 from polidiff.worlds.log_source import LogSource, collect
+from polidiff.worlds.log_stream import Reader, count_parts
 from polidiff.worlds.outcomes import with_return
+from polidiff.worlds.shards.kept import Kept
 from polidiff.worlds.shards.stretch import Stretch
 
+T = TypeVar("T")
 HALVES = 2  # blocks of episodes that reading tells apart: one chooses a plan, the other judges it
 
 
@@ -64,7 +67,8 @@ class Log:
         Where what was read of each shard of a Parquet log is kept, so that reading that was stopped goes on there.
     max_rows : int, optional
         How many rows of a log with feature states are held at once; by default a hundred million numbers' worth. Cells
-        and rules of a longer log are made from whole episodes drawn by a hash of their names; see `sampled`.
+        and rules of a longer log are made from whole episodes drawn by a hash of their names (see `sampled`); all
+        rows are then read once more and counted in the cells.
 
     Examples
     --------
@@ -171,13 +175,33 @@ class Log:
     @cached_property
     def rows(self) -> LoggedRows:
         """All rows as arrays, or those of the episodes that were drawn (`sampled`); an error if they would not fit."""
-        frame, count = self.frame, self.check.rows
         if self.sampled:
             check_room(self._most_rows, self.columns, free_memory())
             drawn = self._source.draw(self.read, self.columns, most=self._most_rows)
-            frame, count = drawn.lazy(), drawn.height
-        check_room(count, self.columns, free_memory())
-        return read_rows(frame, self.columns, self.action_labels, self.state_labels, temporal=self.temporal)
+            check_room(drawn.height, self.columns, free_memory())
+            found = read_rows(drawn.lazy(), self.columns, self.action_labels, None, temporal=self.temporal)
+            return replace(found, hashed=drawn[HASH].to_numpy())
+        check_room(self.check.rows, self.columns, free_memory())
+        return read_rows(self.frame, self.columns, self.action_labels, self.state_labels, temporal=self.temporal)
+
+    def count_parts(
+        self, count: Callable[..., T], asked: Any, kept: Kept[T] | None = None, *, what: str
+    ) -> Iterator[T]:
+        """``count(rows of whole episodes, a million or so at a time, asked)`` of every part of the log, in order."""
+        reader = Reader(self.columns, self.action_labels, self.temporal)
+        return count_parts(
+            self._source.table, self.read.pieces, reader, count, asked, rows=self.check.rows, what=what, kept=kept
+        )
+
+    @property
+    def work_folder(self) -> str | os.PathLike[str] | None:
+        """Where what was counted of parts of the log may be kept."""
+        return self._source.folder if self._source.table is None else None
+
+    @property
+    def share_held(self) -> float:
+        """Share of all episodes that are held, about."""
+        return self._most_rows / self.check.rows if self.sampled else 1.0
 
     @property
     def sampled(self) -> bool:
@@ -185,18 +209,16 @@ class Log:
         return not self.discrete and self.check.rows > self._most_rows
 
     @property
-    def episodes(self) -> int:
-        """Episodes that estimates are made from."""
-        return self.rows.n_episodes if self.sampled else self.check.episodes
-
-    @property
     def notes(self) -> tuple[str, ...]:
-        """What must be said of every estimate: that it comes from a sample, if it does."""
+        """What must be said of every result: what comes from the episodes that are held, if they are not all."""
         if not self.sampled:
             return ()
+        held = self.rows.n_episodes
         return (
-            f"The log is too long to be held: cells, rules and intervals are made from {self.episodes} whole episodes "
-            f"({len(self.rows.actions)} of {self.check.rows} rows), drawn by a hash of their names.",
+            f"The log is too long to be held: rules and cells were chosen on {held} of {self.check.episodes} episodes "
+            f"({len(self.rows.actions)} of {self.check.rows} rows), drawn by a hash of their names. Counts and "
+            "intervals come from all episodes but those that drew the cells; how well rules fit, weighted estimates, "
+            f"the bootstrap and learned candidates come from the {held}.",
         )
 
     @property

@@ -31,11 +31,19 @@ class LoggedRows:
     follow: IntArray  # (n,) row that comes next, END or CUT
     gains: FloatArray  # (n, M) what each decision adds to each outcome
     probability: FloatArray | None  # (n,) of the logged action, where the log has it
+    hashed: AnyArray | None = None  # (n,) of the episode's name, where these rows are a part of a longer log
 
     @property
     def first(self) -> BoolArray:
         """(n,) whether an episode begins here."""
         return np.diff(self.episode, prepend=-1) > 0
+
+    @property
+    def turn(self) -> IntArray:
+        """(n,) by which episodes are dealt to blocks and halves: their number, or what any part of a log agrees on."""
+        if self.hashed is None:
+            return self.episode
+        return (self.hashed & np.uint64(0xFFFFFFFF)).astype(np.int64)
 
     @property
     def n_episodes(self) -> int:

@@ -20,7 +20,7 @@ import polars as pl
 from polidiff.errors import InvalidLogError
 from polidiff.parallel import stream_tasks
 from polidiff.progress import report
-from polidiff.records.arrays import AnyArray, BoolArray, IntArray
+from polidiff.records.arrays import AnyArray, IntArray
 from polidiff.worlds.log_columns import Columns
 from polidiff.worlds.shards.frames import BATCH_ROWS, FAULTS, first_line
 from polidiff.worlds.shards.split import SHARD_ROWS, scan_file
@@ -28,6 +28,7 @@ from polidiff.worlds.shards.split import SHARD_ROWS, scan_file
 MOST_VALUES = 100_000_000  # numbers of a log with feature states that are held at once: 0.8 GB
 SLACK = 1.5  # times the rows that were meant to be drawn: beyond that, single episodes are too long
 WHAT = "drawing episodes"
+HASH = "polidiff: hash"  # a column beside those of the log
 
 Place = tuple[str, int, int]  # file, first row, number of rows
 
@@ -54,7 +55,10 @@ def rows_that_fit(columns: Columns, asked: int | None) -> int:
 def draw_episodes(
     table: pl.LazyFrame | None, pieces: Sequence[Place], columns: Columns, *, rows: int, most: int
 ) -> pl.DataFrame:
-    """The rows of about `most` / `rows` of all episodes, in the order of the log: from a table, or from files."""
+    """The rows of about `most` / `rows` of all episodes, in the order of the log, with the hash of each.
+
+    They come from a table, or from files.
+    """
     drawing = Drawing(tuple(columns.used), columns.episode, most / rows)
     kept: list[pl.DataFrame] = []
     held = done = 0
@@ -116,23 +120,34 @@ def draw_from_files(pieces: Sequence[Place], drawing: Drawing, first: int) -> pl
 
 
 def kept_rows(frame: pl.DataFrame, drawing: Drawing, first: int) -> pl.DataFrame:
-    """The rows of episodes with a small hash."""
-    limit = np.uint64(min(int(drawing.share * 2.0**64), 2**64 - 1))
-    if drawing.episode is None:
-        return frame.filter(pl.Series(mixed(np.arange(first, first + frame.height)) < limit))
-    names = frame[drawing.episode]
+    """The rows of episodes with a small hash, and the hash."""
+    hashed = hashes(frame, drawing.episode, first)
+    kept = frame.with_columns(pl.Series(HASH, hashed))
+    return kept.filter(pl.Series(hashed < limit_of(drawing.share)))
+
+
+def limit_of(share: float) -> np.uint64:
+    """The number below which the hashes of a share of all episodes lie."""
+    return np.uint64(min(int(share * 2.0**64), 2**64 - 1))
+
+
+def hashes(frame: pl.DataFrame, episode: str | None, first: int) -> AnyArray:
+    """(n,) a hash of each row's episode; of its number in the log, from `first` on, if every row is an episode."""
+    if episode is None:
+        return mixed(np.arange(first, first + frame.height))
+    names = frame[episode]
     if not names.dtype.is_integer():
         names = names.cast(pl.String)
     begins = (names != names.shift(1)).fill_null(True).to_numpy()
-    heads = names.filter(pl.Series(begins))
-    return frame.filter(pl.Series(_small(heads, limit)[np.cumsum(begins) - 1]))
+    found: AnyArray = _of_names(names.filter(pl.Series(begins)))[np.cumsum(begins) - 1]
+    return found
 
 
-def _small(names: pl.Series, limit: np.uint64) -> BoolArray:
+def _of_names(names: pl.Series) -> AnyArray:
     if names.dtype.is_integer():
-        return np.asarray(mixed(names.to_numpy()) < limit)
+        return mixed(names.to_numpy())
     digests = [hashlib.blake2b(str(name).encode(), digest_size=8).digest() for name in names]
-    return np.asarray(np.frombuffer(b"".join(digests), dtype="<u8") < limit)
+    return np.frombuffer(b"".join(digests), dtype="<u8")
 
 
 def mixed(numbers: IntArray | AnyArray) -> AnyArray:

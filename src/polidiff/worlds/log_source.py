@@ -43,12 +43,12 @@ class LogSource:
         files = parquet_files(source)
         self.skip_bad, self.folder = skip_bad, work_folder if work_folder is not None else current_work_folder()
         if files is None:
-            self._table: pl.LazyFrame | None = lazy_frame(source)
+            self.table: pl.LazyFrame | None = lazy_frame(source)
             self._files: list[str] = []
-            self.shards = split_table(self._table)
-            self.schema = _schema(self._table)
+            self.shards = split_table(self.table)
+            self.schema = _schema(self.table)
             return
-        self._table = None
+        self.table = None
         self.shards = split_files(files)
         self._files = files
         whole = [file for shard in self.shards for file in shard.files]
@@ -73,15 +73,15 @@ class LogSource:
 
     def frame(self, read: Stretch) -> pl.LazyFrame:
         """The rows that were read, to select from."""
-        if self._table is not None:
-            return self._table
+        if self.table is not None:
+            return self.table
         if read.skipped:
             return pl.concat([scan_file(file).slice(first, rows) for file, first, rows in read.pieces])
         return _scan_files(self._files)
 
     def draw(self, read: Stretch, columns: Columns, *, most: int) -> pl.DataFrame:
         """About `most` of the rows that were read, as whole episodes."""
-        return draw_episodes(self._table, read.pieces, columns, rows=read.rows, most=most)
+        return draw_episodes(self.table, read.pieces, columns, rows=read.rows, most=most)
 
 
 def _schema(lazy: pl.LazyFrame) -> pl.Schema:

@@ -49,7 +49,7 @@ def learn_candidates(log: Log, *, min_support: int = MIN_SUPPORT, sweeps: int = 
         return [_best_supported(log, min_support)]
     behaviour = behaviour_policy(log, seed=seed)
     outcome, sign = aim(log)
-    rows = some_episodes(log.rows, log.rows.episode % 2 == 0)  # the half that `choose_and_judge` lets choose
+    rows = some_episodes(log.rows, log.rows.turn % 2 == 0)  # the half that `choose_and_judge` lets choose
     offered = supported_actions(behaviour.probabilities(rows.states))
     fitted = fitted_q_iteration(log, rows, offered, sign=sign, outcome=outcome, sweeps=sweeps, seed=seed)
     return [GreedyWhereSupported(fitted, behaviour, sign)]

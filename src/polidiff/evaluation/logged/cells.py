@@ -5,6 +5,9 @@ regions of an explanation split it further. A quarter of the episodes draws the 
 the others are counted in them, so that no cell is judged by the rows that drew it. Within a cell a policy is its
 average over the cell's rows: an approximation. With `history` cells are told apart by the policies' actions and by how
 they were reached (`history`), and what the approximation hides is part of the interval.
+
+Of a log that is too long to be held, episodes that are held draw the cells, and all rows are then put into them
+(`all_rows`).
 """
 
 from __future__ import annotations
@@ -15,98 +18,102 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from polidiff.evaluation.logged.all_rows import DRAWING, Asked, answers, footing_of_all, share_that_draws
+from polidiff.evaluation.logged.cell_map import CellMap, cut_by_actions, join_slivers, leaf_of, region_of
 from polidiff.evaluation.logged.counts import BLOCKS, count_rows
 from polidiff.evaluation.logged.encode import Encoder, fit_encoder
 from polidiff.evaluation.logged.footing import LOG, Footing, as_log_policy
-from polidiff.evaluation.logged.history import acted_apart, reached_by_own
-from polidiff.evaluation.logged.partition import FEWEST_ROWS, fit_partition
+from polidiff.evaluation.logged.partition import fit_partition
 from polidiff.evaluation.logged.rows import some_episodes
-from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from polidiff.records.rule import first_match
+from polidiff.evaluation.logged.seen import seen_in
+from polidiff.records.arrays import BoolArray, FloatArray
+from polidiff.worlds.log_sample import limit_of
 
 if TYPE_CHECKING:
+    from polidiff.policies import Policy
     from polidiff.worlds.log import Log
-    from polidiff.worlds.log_rows import LoggedRows
-
-WAYS = (" (reached by other decisions)", " (reached by a policy's own decisions)")
-DRAWING = 4  # one episode in this many draws the cells
 
 
 def cell_footing(
-    log: Log, policies: Sequence[Any], regions: Sequence[Any], *, seed: int = 0, history: bool = False
+    log: Log,
+    policies: Sequence[Any],
+    regions: Sequence[Any],
+    *,
+    seed: int = 0,
+    blocks: int = BLOCKS,
+    history: bool = False,
+    told: Sequence[Any] = (),
 ) -> Footing:
-    """A log with feature states, counted over cells."""
+    """A log with feature states, counted over cells; `told` are rules whose share of all rows is wanted."""
     rows = log.rows
-    drawing = rows.episode % DRAWING == 0 if rows.n_episodes >= 2 * DRAWING else np.ones(len(rows.actions), dtype=bool)
-    encode = fit_encoder(rows.states)
-    given = [as_log_policy(log, policy) for policy in policies if not (isinstance(policy, str) and policy == LOG)]
-    drawn, region = some_episodes(rows, drawing), _region_of(regions, rows.states)
-    x = np.column_stack([encode(rows.states), region])  # the tree may split by region, exactly
-    tree = fit_partition(
-        drawn, x[drawing], given, log.n_actions, region=region[drawing], discount=log.discount, seed=seed
-    )
-    codes, cell = _pieces(tree.apply(x), region, len(regions) + 1)
+    named = [policy for policy in policies if not (isinstance(policy, str) and policy == LOG)]
+    given = [as_log_policy(log, policy) for policy in named]
+    several = history and len(rows.actions) > rows.n_episodes
+    tables = [answers(policy, rows.states) for policy in given] if several else []
+    drawing, encode = _drawing(log), fit_encoder(rows.states)
+    x = encode(rows.states)
+    cells = draw_cells(log, given, regions, encode, x, drawing, tables, seed)
+    if log.sampled:
+        limit = limit_of(share_that_draws(log))
+        asked = Asked(cells, tuple(given), log.n_actions, len(log.outcomes), limit, blocks, tuple(told))
+        return footing_of_all(log, asked, named)
     counted = ~drawing if drawing.any() and not drawing.all() else drawing
-    names = _named(codes, len(regions) + 1, _descriptions(tree.tree_, encode, log.feature_names))
-    if history and given and len(rows.actions) > rows.n_episodes:
-        tables = [np.asarray(policy.probabilities(rows.states), dtype=np.float64) for policy in given]
-        names, cell = _told_apart(rows, names, cell, tables, counted)
+    if cells.turns is not None:
+        cells = cells.with_levels(cells.ways_to(rows, x, tables, counted))
+    met, cell = np.unique(cells.number(rows, x, tables), return_inverse=True)
     judging = replace(some_episodes(rows, counted), episode=rows.episode[counted])  # same blocks as the whole log
-    counts = count_rows(judging, cell[counted], len(names), log.n_actions, blocks=BLOCKS)
+    counts = count_rows(judging, cell[counted], len(met), log.n_actions, blocks=BLOCKS)
 
     def average(policy: Any) -> FloatArray:
-        chosen = np.asarray(as_log_policy(log, policy).probabilities(rows.states), dtype=np.float64)
-        size = np.maximum(np.bincount(cell, minlength=len(names)), 1)
-        return np.column_stack([np.bincount(cell, column, len(names)) for column in chosen.T]) / size[:, None]
+        chosen = answers(as_log_policy(log, policy), rows.states)
+        size = np.maximum(np.bincount(cell, minlength=len(met)), 1)
+        return np.column_stack([np.bincount(cell, column, len(met)) for column in chosen.T]) / size[:, None]
 
     first = rows.first
-    return Footing(counts, names, cell[first], np.ones(int(first.sum()), dtype=np.int64), average, lambda: cell)
+    return Footing(
+        counts,
+        cells.named(met),
+        cell[first],
+        np.ones(int(first.sum()), dtype=np.int64),
+        average,
+        lambda: cell,
+        region_of(regions, rows.states[first]),
+        seen_in(rows, told, x),
+    )
 
 
-def _told_apart(
-    rows: LoggedRows, names: tuple[str, ...], cell: IntArray, tables: Sequence[FloatArray], counted: BoolArray
-) -> tuple[tuple[str, ...], IntArray]:
-    """Cells cut where the policies (n, A) act differently, then by whether own decisions of each led to the row."""
-    apart = acted_apart(tables)
-    width = int(apart.max()) + 1
-    codes, piece = _pieces(cell + 1, apart, width)
-    places = [names[code // width - 1] if code >= width else "other states" for code in codes]
-    way = sum(reached_by_own(rows, piece, table, counted).astype(np.int64) << j for j, table in enumerate(tables))
-    ways = 1 << len(tables)
-    found, state = np.unique(piece * ways + way, return_inverse=True)
-    split = np.bincount(found // ways)[found // ways] > 1
-    told = [
-        places[code // ways] + (WAYS[int(code % ways > 0)] if cut else "")
-        for code, cut in zip(found, split, strict=True)
-    ]
-    return tuple(told), np.asarray(state)
+def draw_cells(
+    log: Log,
+    policies: Sequence[Policy],
+    regions: Sequence[Any],
+    encode: Encoder,
+    x: FloatArray,
+    drawing: BoolArray,
+    tables: Sequence[FloatArray],
+    seed: int,
+) -> CellMap:
+    """Cells from the rows (n,) that draw them, with encoded features x (n, d); cut by `tables` (n, A), if any."""
+    rows, width, region = log.rows, len(regions) + 1, region_of(regions, log.rows.states)
+    drawn = np.column_stack([x[drawing], region[drawing]])  # the tree may split by region, exactly
+    tree = fit_partition(
+        some_episodes(rows, drawing), drawn, policies, log.n_actions, region=region[drawing], discount=log.discount,
+        seed=seed,
+    ).tree_  # fmt: skip
+    leaf = leaf_of(tree, x, region)
+    places = join_slivers(leaf, region, width, np.arange(width))
+    turns = cut_by_actions(places.of(leaf, region), tables) if tables else None
+    return CellMap(encode, tree, tuple(regions), _descriptions(tree, encode, log.feature_names), places, turns)
 
 
-def _pieces(leaf: IntArray, region: IntArray, width: int) -> tuple[IntArray, IntArray]:
-    """Codes leaf · width + region and the piece of each row; slivers of a leaf join those of their region as leaf 0.
-
-    Leaf 0 is the root, which is a leaf only if it is the only one: then nothing is left to join.
-    """
-    code = leaf * width + region
-    codes, piece, size = np.unique(code, return_inverse=True, return_counts=True)
-    cut = np.bincount(codes // width)[codes // width] > 1
-    sliver = (cut & (size < FEWEST_ROWS))[piece]
-    return np.unique(np.where(sliver, region, code), return_inverse=True)
-
-
-def _region_of(regions: Sequence[Any], states: AnyArray) -> IntArray:
-    if not regions:
-        return np.zeros(len(states), dtype=np.int64)
-    return np.asarray(first_match(list(regions), states) + 1, dtype=np.int64)
-
-
-def _named(codes: IntArray, width: int, described: dict[int, str]) -> tuple[str, ...]:
-    names = []
-    for code in codes:
-        leaf, region = divmod(int(code), width)
-        place = described.get(leaf, "other states")
-        names.append(place + (f" (region {region})" if region else ""))
-    return tuple(names)
+def _drawing(log: Log) -> BoolArray:
+    """(n,) rows of the episodes that draw the cells; all of them if there are few."""
+    rows = log.rows
+    if rows.hashed is not None:
+        small: BoolArray = rows.hashed < limit_of(share_that_draws(log))
+        return small if small.any() else ~small
+    if rows.n_episodes < 2 * DRAWING:
+        return np.ones(len(rows.actions), dtype=np.bool_)
+    return rows.episode % DRAWING == 0
 
 
 def _descriptions(tree: Any, encode: Encoder, names: tuple[str, ...]) -> dict[int, str]:

@@ -60,7 +60,8 @@ def compare_log(
     current, proposed : policies, or "log"
         "log" is the policy that wrote the log, whatever it was.
     groups : sequence of arrays over ``log.starts``, optional
-        Masks, or weights that are taken as known; one group of all starts by default.
+        Masks, or weights that are taken as known; one group of all starts by default. Where a log is not held, over
+        ``footing.start_state``: the cells in which its episodes begin.
     family : int, optional
         Over how many comparisons the level must hold together; by default groups × outcomes.
     logged_by : policy, "auto" or None

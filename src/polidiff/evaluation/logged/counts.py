@@ -207,23 +207,26 @@ def count_log(log: Log, *, blocks: int = BLOCKS) -> Counts:
     starts[block, state[begun]] = episodes
     sizes = found.sizes.holding(log.n_states, log.n_actions)
     keys = found.sizes.translated(found.keys, sizes, state, action)
-    return _counts(log.n_states, log.n_actions, replace(found, keys=keys, sizes=sizes), starts)
+    return as_counts(log.n_states, log.n_actions, replace(found, keys=keys, sizes=sizes), starts)
 
 
 def count_rows(rows: LoggedRows, state: IntArray, n_states: int, n_actions: int, *, blocks: int = BLOCKS) -> Counts:
     """Counts of rows in memory whose states (or cells) are numbered by `state` (n,)."""
-    to = np.where(rows.follow >= 0, np.append(state, 0)[rows.follow], rows.follow)
-    block = rows.episode % blocks
-    counted = Counted(blocks, rows.gains.shape[1])
+    counted, starts = Counted(blocks, rows.gains.shape[1]), np.zeros((blocks, n_states))
     counted.reserve(n_states, n_actions)
+    add_rows(counted, starts, rows, state, rows.turn % blocks)
+    return as_counts(n_states, n_actions, counted.entries(), starts)
+
+
+def add_rows(counted: Counted, starts: FloatArray, rows: LoggedRows, state: IntArray, block: IntArray) -> None:
+    """Count the transitions and starts of rows in states (n,), whose episodes were dealt to blocks (n,)."""
+    to = np.where(rows.follow >= 0, np.append(state, 0)[rows.follow], rows.follow)
     keys = counted.sizes.keys(block, np.asarray(state, dtype=np.int64), rows.actions, to)
     counted.add_rows(keys, np.ascontiguousarray(rows.gains.T))
-    starts = np.zeros((blocks, n_states))
     np.add.at(starts, (block[rows.first], state[rows.first]), 1.0)
-    return _counts(n_states, n_actions, counted.entries(), starts)
 
 
-def _counts(n_states: int, n_actions: int, found: Entries, starts: FloatArray) -> Counts:
+def as_counts(n_states: int, n_actions: int, found: Entries, starts: FloatArray) -> Counts:
     """Counts in the order of block, state, action and successor; the end comes after all states."""
     ordered = found.in_order()
     block, state, action, to = ordered.sizes.parts(ordered.keys)

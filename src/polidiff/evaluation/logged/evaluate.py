@@ -11,7 +11,7 @@ from polidiff.evaluation.logged.bootstrap import RESAMPLES, bootstrap_values
 from polidiff.evaluation.logged.borrow import borrowed_values, judge_borrowing
 from polidiff.evaluation.logged.careful import Judged, judge, value_bounds
 from polidiff.evaluation.logged.compare import AUTO, as_interval
-from polidiff.evaluation.logged.counts import BLOCKS, count_log
+from polidiff.evaluation.logged.counts import BLOCKS, count_log, count_rows
 from polidiff.evaluation.logged.cross_check import cross_check
 from polidiff.evaluation.logged.footing import LOG, Footing, footing_of
 from polidiff.evaluation.logged.starts import Starts, group_starts
@@ -56,7 +56,7 @@ def evaluate_log(
     details = {
         "rows": float(log.check.rows),
         "episodes": float(log.check.episodes),
-        **({"episodes drawn": float(log.episodes)} if log.sampled else {}),
+        **({"episodes drawn": float(log.rows.n_episodes)} if log.sampled else {}),
         "unsupported": float(judged.unsupported[0]),
         "states in loops": float((judged.model.loops & (edges.state_visits > 0)).sum()),
         **_borrow_details(log, ground, target, judged, level),
@@ -66,7 +66,7 @@ def evaluate_log(
     return Evaluation(
         outcomes=outcomes,
         per_start=_per_start(log, ground, target, level) if log.discrete else {},
-        method=f"careful model of {log.episodes} logged episodes",
+        method=f"careful model of {log.check.episodes} logged episodes",
         truncated=log.check.cut / max(log.check.episodes, 1),
         details=details,
     )
@@ -138,7 +138,11 @@ def _bootstrapped(log: Log, ground: Footing, target: Target, resamples: int, see
     """(B, K) outcomes over the logged starts; what is unknown in the middle of its range (0 without one)."""
     starts = group_starts(None, ground.start_state, ground.start_episodes, ground.counts.n_states)
     middle = np.array([0.0 if o.range is None else sum(o.range) / 2 for o in log.outcomes])
-    counts = count_log(log, blocks=BLOCKS) if log.discrete else ground.counts
+    counts = ground.counts
+    if log.discrete:
+        counts = count_log(log, blocks=BLOCKS)
+    elif log.sampled:
+        counts = count_rows(log.rows, ground.row_state(), counts.n_states, log.n_actions, blocks=BLOCKS)
     drawn = bootstrap_values(counts, target, starts, middle, discount=log.discount, resamples=resamples, seed=seed)
     values: FloatArray = drawn[:, 0, :]
     return values

@@ -11,6 +11,7 @@ import numpy as np
 from polidiff.errors import InvalidPolicyError
 from polidiff.evaluation.logged.behaviour import estimate_behaviour, logged_shares
 from polidiff.evaluation.logged.counts import HALVES, Counts, count_log
+from polidiff.evaluation.logged.seen import Seen
 from polidiff.policies import Policy, TablePolicy, as_policy
 from polidiff.records.arrays import FloatArray, IntArray
 
@@ -29,7 +30,9 @@ class Footing:
     start_state: IntArray  # (n_starts,) state of each logged start
     start_episodes: IntArray  # (n_starts,)
     average: Callable[[Any], FloatArray]  # policy -> (S, A) probabilities
-    row_state: Callable[[], IntArray]  # state or cell of every logged row
+    row_state: Callable[[], IntArray]  # state or cell of every logged row that is held
+    start_region: IntArray | None = None  # (n_starts,) 1 + the region that cells were cut by; 0 for none
+    seen: Seen | None = None  # how often rules were met in a log of features
 
     def table(self, policy: Any) -> FloatArray:
         """Probabilities (S, A) of a policy; of "log", the logged shares."""
@@ -46,16 +49,18 @@ def footing_of(
     seed: int = 0,
     blocks: int = HALVES,
     history: bool = False,
+    told: Sequence[Any] = (),
 ) -> Footing:
     """A log counted over its states, or over cells fitted to policies and regions if its states are features.
 
     Two blocks of episodes are there since the log was read; more of them show over how many episodes a pair is spread.
-    With `history` cells are also told apart by how they were reached, so that intervals know what a cell hides.
+    With `history` cells are also told apart by how they were reached, so that intervals know what a cell hides. How
+    often the rules `told` were met is counted beside.
     """
     if not log.discrete:
         from polidiff.evaluation.logged.cells import cell_footing
 
-        return cell_footing(log, policies, regions, seed=seed, history=history)
+        return cell_footing(log, policies, regions, seed=seed, blocks=blocks, history=history, told=told)
     counts = count_log(log, blocks=blocks)
     starts = log.starts.astype(np.int64)
     return Footing(counts, log.states, starts, log.start_counts, lambda p: state_table(log, p), lambda: log.rows.states)

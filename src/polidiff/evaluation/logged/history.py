@@ -18,7 +18,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from polidiff.policies import top_actions
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.worlds.log_rows import LoggedRows
 
@@ -28,27 +27,34 @@ ENOUGH = 10  # of a policy's own decisions, among the rows of a cell that its ow
 OWN = 0.5  # a decision is a policy's own if its probability is at least this share of the largest
 
 
-def acted_apart(tables: Sequence[FloatArray]) -> IntArray:
-    """(n,) rows in which all policies (n, A) act the same way share a number.
+def acted_apart(tops: Sequence[IntArray], n_actions: int) -> IntArray:
+    """(n,) rows in which all policies take the same actions (n,) share a number below A to the power of the policies.
 
-    >>> acted_apart([np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([[1.0, 0.0], [0.0, 1.0]])])
+    >>> acted_apart([np.array([0, 0]), np.array([0, 1])], 2)
     array([0, 1])
     """
-    acted = np.column_stack([top_actions(table) for table in tables])
-    return np.asarray(np.unique(acted, axis=0, return_inverse=True)[1]).reshape(-1)
+    number = np.zeros(len(tops[0]), dtype=np.int64)
+    for top in tops:
+        number = number * n_actions + top
+    return number
 
 
-def reached_by_own(rows: LoggedRows, cell: IntArray, table: FloatArray, counted: BoolArray) -> BoolArray:
-    """(n,) whether a row was reached by enough of a policy's (n, A) own decisions for the level of its cell."""
-    own = table[np.arange(len(cell)), rows.actions] >= OWN * table.max(axis=1)
-    run = own_decisions_before(rows, own)
-    size = int(cell.max()) + 1
-    level, waiting = np.zeros(size, dtype=np.int64), np.ones(size, dtype=np.bool_)
-    for k in LEVELS:
-        fits = waiting & (np.bincount(cell[counted & own & (run >= k)], minlength=size) >= ENOUGH)
-        level[fits] = k
-        waiting &= ~fits
-    return np.asarray(run >= level[cell])
+def own_way(rows: LoggedRows, table: FloatArray, top: IntArray) -> tuple[BoolArray, IntArray]:
+    """(n,) whether each decision is a policy's (n, A) own, and how many of its own in a row came right before."""
+    index = np.arange(len(table))
+    own = table[index, rows.actions] >= OWN * table[index, top]
+    return own, own_decisions_before(rows, own)
+
+
+def own_counts(cell: IntArray, own: BoolArray, run: IntArray, size: int) -> IntArray:
+    """(size, levels) own decisions in each cell to which at least so many own decisions in a row have led."""
+    return np.column_stack([np.bincount(cell[own & (run >= k)], minlength=size) for k in LEVELS])
+
+
+def way_levels(counts: IntArray) -> IntArray:
+    """(size,) own decisions in a row asked for in each cell: the most that leave enough of the policy's own."""
+    enough = counts >= ENOUGH
+    return np.where(enough.any(axis=1), np.array(LEVELS)[enough.argmax(axis=1)], 0)
 
 
 def own_decisions_before(rows: LoggedRows, own: BoolArray) -> IntArray:

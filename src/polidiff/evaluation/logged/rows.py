@@ -38,6 +38,7 @@ def some_episodes(rows: LoggedRows, keep: BoolArray) -> LoggedRows:
         follow=np.where(follow >= 0, place[follow], follow),
         gains=rows.gains[keep],
         probability=None if rows.probability is None else rows.probability[keep],
+        hashed=None if rows.hashed is None else rows.hashed[keep],
     )
 
 

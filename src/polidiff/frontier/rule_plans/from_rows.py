@@ -111,7 +111,7 @@ def _ground(log: Log, current: Any, frozen: tuple[Rule, ...], seed: int) -> _Gro
             f"rule plans from a log need at least {4 * MIN_GROUP} episodes, half to choose and half to judge; there "
             f"are {rows.n_episodes}"
         )
-    choosing = some_episodes(rows, rows.episode % 2 == 0)
+    choosing = replace(some_episodes(rows, rows.turn % 2 == 0), hashed=None)  # dealt to blocks by themselves
     logged = isinstance(current, str) and current == LOG
     given = None if logged else as_log_policy(log, current)
     cells = cells_of(log, choosing, given, frozen, seed=seed)

@@ -93,15 +93,15 @@ def _after(frame: pl.DataFrame, gap: Gap | None, name: str | None) -> tuple[pl.D
 class Pace:
     """Tells how far reading has come, in rows and rows per second."""
 
-    def __init__(self, rows: int) -> None:
-        self.rows, self.done, self.began = rows, 0, time.monotonic()
+    def __init__(self, rows: int, what: str = WHAT) -> None:
+        self.rows, self.what, self.done, self.began = rows, what, 0, time.monotonic()
 
     def tell(self, rows: int) -> None:
         """So many more rows were read."""
         self.done += rows
         speed = self.done / max(time.monotonic() - self.began, 1e-9)
         share = min(self.done / self.rows, 1.0) if self.rows else 1.0
-        report(WHAT, share, f"({self.done / 1e6:.1f} million rows, {speed / 1e6:.1f} million per second)")
+        report(self.what, share, f"({self.done / 1e6:.1f} million rows, {speed / 1e6:.1f} million per second)")
 
 
 def _stretches(shards: Sequence[Shard], reading: Reading, skip_bad: bool, store: Store | None) -> Iterator[Stretch]:
