@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from polidiff import Log, evaluate, explain, improve
-from polidiff.errors import InvalidLogError, SkippedRowsWarning
+from polidiff import Log, explain, improve
+from polidiff.errors import InvalidInputError, InvalidLogError, SkippedRowsWarning
 from polidiff.evaluation.logged import all_rows, cells
 from polidiff.evaluation.logged.cell_map import join_slivers
 from polidiff.evaluation.logged.compare import compare_log
@@ -218,8 +218,8 @@ def test_rows_that_are_not_held_narrow_intervals_that_still_hold_the_truth():
     """True difference 2, declared range; at a true cover of .95, fewer than 34 of 40 have a chance of .003."""
     names, hits, whole_hits, ratios, gains = {**NAMES, "return_range": (-60, 60)}, 0, 0, [], []
     for seed in range(40):
-        frame = memoryless(1_200, seed=100 + seed)
-        few = frame.filter(pl.col("e") < 150)
+        frame = memoryless(800, seed=100 + seed)
+        few = frame.filter(pl.col("e") < 100)
         one, all_of_it = (intervals(Log(frame, **names, max_rows=most))[0] for most in (few.height, 10**6))
         hits, whole_hits = hits + one.contains(2.0), whole_hits + all_of_it.contains(2.0)
         ratios.append((one.high - one.low) / (all_of_it.high - all_of_it.low))
@@ -232,16 +232,25 @@ def test_rows_that_are_not_held_narrow_intervals_that_still_hold_the_truth():
     assert np.median(gains) > 0.7 * np.sqrt(8)
 
 
+def test_text_files_tables_and_parquet_give_the_same_answer(tmp_path):
+    frame = walks(800, seed=8)
+    frame.write_csv(tmp_path / "log.csv")
+    frame.write_parquet(tmp_path / "log.parquet")
+    sources = (frame, frame.to_pandas(), tmp_path / "log.csv", tmp_path / "log.parquet")
+    found = [intervals(Log(source, **NAMES, max_rows=700)) for source in sources]
+    assert all(one == found[0] for one in found)
+
+
 def test_two_workers_count_the_bytes_of_a_plain_loop(tmp_path, monkeypatch):
     for module in (split, log_sample, log_stream):
         monkeypatch.setattr(module, "SHARD_ROWS", 1_500)
     written(walks(1_500, seed=5), tmp_path, [100, 2_000, 2_001, 4_000], 400)
     log = Log(tmp_path, **NAMES, max_rows=1_000)
     assert len(log_stream.whole_parts(log.read.pieces, "e")) > 2
-    alone = [dumps(explain(log, here, there)), dumps(evaluate(log, there))]
+    alone = (dumps(explain(log, here, there)), intervals(log))
     with joblib.parallel_config(backend="loky", n_jobs=2):
         log = Log(tmp_path, **NAMES, max_rows=1_000)
-        assert [dumps(explain(log, here, there)), dumps(evaluate(log, there))] == alone
+        assert (dumps(explain(log, here, there)), intervals(log)) == alone
 
 
 def test_progress_tells_rows_and_rows_per_second(tmp_path, monkeypatch):
@@ -287,6 +296,14 @@ def test_a_second_pass_takes_everything_from_the_work_folder(work):
     damaged.write_bytes(damaged.read_bytes()[:100])
     assert intervals(Log(files, **options)) == first
     assert intervals(Log(files, **{**options, "work_folder": None})) == first
+
+
+def test_a_work_folder_that_cannot_be_used_is_named(work):
+    files, options, _ = work
+    log = Log(files, **options)
+    (options["work_folder"] / "cells").write_text("in the way")
+    with pytest.raises(InvalidInputError, match=r"cannot use the work folder .*work: File exists"):
+        intervals(log)
 
 
 @pytest.mark.parametrize("stop", [2, 5])

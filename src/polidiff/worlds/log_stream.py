@@ -3,7 +3,7 @@
 A part of a log is a few pieces of its files that hold whole episodes only: where a cut between two parts would fall
 into an episode, the rest of the episode goes to the part before. Parts are therefore counted apart from each other, by
 the code that counts rows in memory, and what was counted is added up in the order of the log. Where parts end depends
-on the files alone. Within a part, rows are read a million at a time; an episode that goes on is carried over.
+on the files alone. Within a part, rows are read half a million at a time; an episode that goes on is carried over.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from polidiff.parallel import stream_tasks
 from polidiff.worlds.log_columns import Columns
 from polidiff.worlds.log_labels import Labels
 from polidiff.worlds.log_rows import LoggedRows, read_rows
-from polidiff.worlds.log_sample import Place, hashes
+from polidiff.worlds.log_sample import Place, hashes, values_per_row
 from polidiff.worlds.shards.frames import FAULTS, first_line
 from polidiff.worlds.shards.kept import Kept
 from polidiff.worlds.shards.scan import Pace
 from polidiff.worlds.shards.split import SHARD_ROWS, scan_file
 
-STREAM_ROWS = 1 << 19
+STREAM_ROWS, STREAM_VALUES = 1 << 19, 1 << 23  # rows that are read at a time, and numbers that they and policies make
 LONGEST = 1 << 24  # rows of an episode
 T = TypeVar("T")
 
@@ -38,6 +38,11 @@ class Reader:
     columns: Columns
     actions: Labels
     temporal: bool
+
+    @property
+    def batch(self) -> int:
+        """How many rows are read at a time: fewer where policies choose among many actions."""
+        return max(1, min(STREAM_ROWS, STREAM_VALUES // (values_per_row(self.columns) + 4 * self.actions.count)))
 
 
 @dataclass(frozen=True)
@@ -121,17 +126,17 @@ def _finish(taken: list[Place], rest: deque[Place], episode: str) -> None:
 def _batches(frames: Iterator[pl.DataFrame], reader: Reader, first: int) -> Iterator[LoggedRows]:
     """Rows of whole episodes."""
     columns = reader.columns
-    for frame in _whole(frames, columns.episode):
+    for frame in _whole(frames, columns.episode, reader.batch):
         found = read_rows(frame.lazy(), columns, reader.actions, None, temporal=reader.temporal)
         yield replace(found, hashed=hashes(frame, columns.episode, first))
         first += frame.height
 
 
-def _whole(frames: Iterator[pl.DataFrame], episode: str | None) -> Iterator[pl.DataFrame]:
-    """The same rows, cut where episodes begin."""
+def _whole(frames: Iterator[pl.DataFrame], episode: str | None, batch: int) -> Iterator[pl.DataFrame]:
+    """The same rows, so many at a time, cut where episodes begin."""
     waiting: pl.DataFrame | None = None
     for frame in frames:
-        for part in frame.iter_slices(STREAM_ROWS):
+        for part in frame.iter_slices(batch):
             if episode is None:
                 yield part
                 continue
@@ -159,7 +164,7 @@ def _last_begin(names: pl.Series) -> int:
 
 
 def _of_table(table: pl.LazyFrame, reader: Reader) -> Iterator[pl.DataFrame]:
-    yield from table.select(reader.columns.used).collect_batches(chunk_size=STREAM_ROWS, maintain_order=True)
+    yield from table.select(reader.columns.used).collect_batches(chunk_size=reader.batch, maintain_order=True)
 
 
 def _of_files(pieces: Sequence[Place], reader: Reader) -> Iterator[pl.DataFrame]:
