@@ -121,3 +121,16 @@ def test_nothing_may_be_added():
 def test_more_combinations_than_a_number_can_hold_are_refused():
     with pytest.raises(InvalidLogError, match=r"about 1e18 combinations .* 2\^30 states and 2\^10 actions"):
         Counted(200, 1).reserve(2**30, 2**10)
+
+
+def test_more_transitions_than_memory_holds_are_refused_before_they_are_put_together(monkeypatch):
+    monkeypatch.setattr(table, "MOST_WAITING", 10)
+    counted = Counted(BLOCKS, 1)
+    counted.reserve(100, 1)
+    for _ in range(3):
+        counted.add_rows(np.arange(10), np.ones((1, 10)))
+    monkeypatch.setattr(table, "free_memory", lambda: 30 * 4 * 8.0 - 1)
+    with pytest.raises(InvalidLogError, match=r"up to 30 distinct .* need about 9.6e-07 GB; 9.59e-07 GB are free"):
+        counted.entries()
+    monkeypatch.setattr(table, "free_memory", lambda: 30 * 4 * 8.0)
+    assert counted.entries().count.tolist() == [3.0] * 10

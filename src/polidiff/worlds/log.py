@@ -17,10 +17,11 @@ from polidiff.records.outcome import Outcome, check_outcomes
 from polidiff.worlds.log_check import DataCheck, check_ranges, checked, declared_ranges
 from polidiff.worlds.log_columns import Columns, check_columns
 from polidiff.worlds.log_labels import Labels, find_labels, named_actions
-from polidiff.worlds.log_rows import LoggedRows, check_room, feature_matrix, free_memory, read_rows
+from polidiff.worlds.log_rows import LoggedRows, check_room, feature_matrix, read_rows
 from polidiff.worlds.log_sample import HASH, rows_that_fit
 from polidiff.worlds.log_source import LogSource, collect
 from polidiff.worlds.log_stream import Reader, count_parts
+from polidiff.worlds.memory import free_memory
 from polidiff.worlds.outcomes import with_return
 from polidiff.worlds.shards.kept import Kept
 from polidiff.worlds.shards.stretch import Stretch

@@ -7,7 +7,6 @@ by nothing that was recorded: the record was cut, or steps are missing. A cut is
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -110,15 +109,6 @@ def check_room(rows: int, columns: Columns, free: float | None) -> None:
             f"states, max_rows={max(1, int(rows * free / need / 3))} draws whole episodes; discrete states "
             "(state='column') are counted without holding the rows"
         )
-
-
-def free_memory() -> float | None:
-    """Bytes that can still be had; None where nobody says."""
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        return next(1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
-    except (OSError, StopIteration, ValueError, IndexError):
-        return None
 
 
 def feature_matrix(frame: pl.DataFrame, count: int) -> AnyArray:

@@ -20,7 +20,7 @@ from polidiff.evaluation.logged.starts import Starts
 from polidiff.evaluation.logged.target import Target
 from polidiff.parallel import run_tasks
 from polidiff.records.arrays import FloatArray, IntArray
-from polidiff.worlds.log_rows import free_memory
+from polidiff.worlds.memory import free_memory
 
 RESAMPLES = 1000
 BATCH = 25

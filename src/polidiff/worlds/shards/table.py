@@ -12,7 +12,9 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from polidiff.errors import InvalidLogError
 from polidiff.records.arrays import FloatArray, IntArray
+from polidiff.worlds.memory import free_memory
 from polidiff.worlds.shards.kernels import quick, total
 from polidiff.worlds.shards.keys import Sizes, in_order
 from polidiff.worlds.shards.stretch import Entries
@@ -103,12 +105,23 @@ class Counted:
         if len(self._runs) < 2:
             return
         most = sum(len(run.keys) for run in self._runs)
+        check_room(most, self._width, free_memory())
         found, table, used = np.empty(most, dtype=np.int64), np.empty((most, self._width)), 0
         for parts in _ranges(self._runs):
             keys, order = in_order(np.concatenate([part.keys for part in parts]))
             sums = np.concatenate([part.sums for part in parts])[order]
             used += quick(total, most)(keys, sums, False, found[used:], table[used:])
         self._runs = [Run(_trimmed(found, used), _trimmed(table, used))]
+
+
+def check_room(transitions: int, width: int, free: float | None) -> None:
+    """An error if so many distinct transitions would not fit into memory, told before they are put together."""
+    need = 8.0 * transitions * (1 + width)
+    if free is not None and need > free:
+        raise InvalidLogError(
+            f"up to {transitions} distinct (block, state, action, next state) need about {need / 1e9:.3g} GB; "
+            f"{free / 1e9:.3g} GB are free. Hint: make states coarser, or describe them by features (state=[...])"
+        )
 
 
 def _ranges(runs: Sequence[Run]) -> Iterator[list[Run]]:
