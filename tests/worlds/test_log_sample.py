@@ -90,8 +90,8 @@ def test_a_sample_is_told_and_intervals_are_those_of_all_rows(tmp_path):
     assert told.warnings[0] == (
         f"The log is too long to be held: rules and cells were chosen on {held} of 6000 episodes "
         f"({len(drawn.rows.actions)} of {frame.height} rows), drawn by a hash of their names. Counts and intervals "
-        "come from all episodes but those that drew the cells; how well rules fit, weighted estimates, the bootstrap "
-        f"and learned candidates come from the {held}."
+        "come from all episodes but those that drew the cells; changes per episode, how well rules fit, weighted "
+        f"estimates, the bootstrap and learned candidates come from the {held}."
     )
     assert told.world.facts == {"rows": frame.height, "episodes": 6_000} == all_of_it.world.facts
     narrow, wide = all_of_it.verdicts[0].difference, told.verdicts[0].difference

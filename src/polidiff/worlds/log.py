@@ -218,8 +218,8 @@ class Log:
         return (
             f"The log is too long to be held: rules and cells were chosen on {held} of {self.check.episodes} episodes "
             f"({len(self.rows.actions)} of {self.check.rows} rows), drawn by a hash of their names. Counts and "
-            "intervals come from all episodes but those that drew the cells; how well rules fit, weighted estimates, "
-            f"the bootstrap and learned candidates come from the {held}.",
+            "intervals come from all episodes but those that drew the cells; changes per episode, how well rules fit, "
+            f"weighted estimates, the bootstrap and learned candidates come from the {held}.",
         )
 
     @property
