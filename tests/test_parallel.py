@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 
 import joblib
 import numpy as np
@@ -19,6 +20,16 @@ from polidiff.worlds.rollouts import roll_out
 
 def drawn(seed: int, count: int) -> bytes:
     return np.random.default_rng(seed).normal(size=count).tobytes()
+
+
+class Counted:
+    """Counts, in the driver, how often one of its kind is pickled."""
+
+    pickled = 0
+
+    def __reduce__(self):
+        Counted.pickled += 1
+        return Counted, ()
 
 
 TASKS = [(seed, 10 + seed) for seed in range(6)]
@@ -75,6 +86,11 @@ def process(number: int) -> int:
     return os.getpid()
 
 
+def processes_below(number: int) -> set[int]:
+    """Where the tasks of a task are done, and where it is done itself."""
+    return {os.getpid(), *run_tasks(process, [(k,) for k in range(4)], what="tasks")}
+
+
 def dies(number: int) -> int:
     os.kill(os.getpid(), signal.SIGKILL)
     return number
@@ -85,6 +101,28 @@ def test_a_killed_worker_costs_time_only(tmp_path):
     with joblib.parallel_config(backend="loky", n_jobs=2):
         assert run_tasks(dies_once, [(str(flag), k) for k in range(6)], what="tasks") == list(range(6))
     assert flag.exists()
+
+
+def test_tasks_of_a_task_are_done_where_it_is_done():
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        assert {len(found) for found in run_tasks(processes_below, [(0,), (1,)], what="tasks")} == {1}
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_what_is_sent_is_pickled_once(backend):
+    with joblib.parallel_config(backend=backend, n_jobs=2):
+        Counted.pickled = 0
+        run_tasks(repr, [(Counted(),), (Counted(),)], what="tasks")
+    assert Counted.pickled == (2 if backend == "loky" else 0)
+
+
+def test_what_cannot_be_sent_is_said_in_one_line():
+    with (
+        joblib.parallel_config(backend="loky", n_jobs=2),
+        pytest.raises(WorkersLostError, match=r"cannot be sent to workers.*Hint") as caught,
+    ):
+        run_tasks(id, [(threading.Lock(),), (threading.Lock(),)], what="locks")
+    assert "\n" not in str(caught.value)
 
 
 def test_workers_that_die_again_and_again_are_given_up_in_one_line():

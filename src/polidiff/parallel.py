@@ -23,6 +23,7 @@ ENGINES = ("loky", "threading", "dask", "ray")
 WAVE = 16  # tasks per worker that are done again if one of them loses its worker
 PATIENCE = 3  # times in a row that an engine may fail without a single answer in between
 
+_at_work: ContextVar[bool] = ContextVar("polidiff_at_work", default=False)  # whether this is a task on a worker
 _folder: ContextVar[Path | None] = ContextVar("polidiff_work_folder", default=None)
 
 
@@ -42,8 +43,8 @@ def stream_tasks(function: Callable[..., T], tasks: Sequence[tuple[Any, ...]]) -
         for task in tasks:
             yield _single_threaded(function, task)
         return
-    if not _threads():
-        _check_sendable(function, tasks[0])  # Dask would wait for ever
+    if _on_dask():
+        _check_sendable(function, tasks[0])  # it would wait for ever; the others say so
     done = failures = 0
     while done < len(tasks):
         try:
@@ -63,19 +64,21 @@ def stream_tasks(function: Callable[..., T], tasks: Sequence[tuple[Any, ...]]) -
 
 
 def _alone() -> bool:
-    """Whether one process here is to do it all; a cluster with a single worker is still a cluster."""
+    """Whether one process here is to do it all: a cluster with a single worker is still one, a task on it is alone."""
     from joblib.parallel import get_active_backend
+
+    if _at_work.get():
+        return True
 
     backend, workers = get_active_backend()
     here = type(backend).__module__ == "joblib._parallel_backends"
     return here and backend.effective_n_jobs(1 if workers is None else workers) == 1
 
 
-def _threads() -> bool:
-    """Whether workers share this process, so that nothing is sent."""
+def _on_dask() -> bool:
     from joblib.parallel import get_active_backend
 
-    return bool(getattr(get_active_backend()[0], "uses_threads", False))
+    return type(get_active_backend()[0]).__module__ == "joblib._dask"
 
 
 def _check_sendable(function: Callable[..., T], task: tuple[Any, ...]) -> None:
@@ -140,10 +143,13 @@ def _in_waves(calls: list[Any]) -> Iterator[Answer[Any]]:
 
 
 def _answer(function: Callable[..., T], task: tuple[Any, ...]) -> Answer[T]:
+    token = _at_work.set(True)
     try:
         return Answer(_single_threaded(function, task))
     except Exception as error:
         return Answer(None, error)
+    finally:
+        _at_work.reset(token)
 
 
 @contextmanager

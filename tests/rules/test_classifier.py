@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import pickle
 import time
 import warnings
 from itertools import pairwise
 
+import joblib
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -16,6 +18,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from polidiff.errors import InvalidOptionError
 from polidiff.records import Condition, Rule
 from polidiff.rules import RuleClassifier, RuleWarning
+from polidiff.rules.generate import Clock
 
 
 def bounds(rule: Rule) -> dict[str, tuple[float, float]]:
@@ -165,6 +168,25 @@ def test_costs_chosen_by_cross_validation_keep_noise_out_of_the_rules() -> None:
     assert [rule.features for rule, _ in tuned.decision_list_] == [("x0",)]
     assert tuned.clause_cost_ > 1e-3
     assert len(RuleClassifier().fit(X, y).decision_list_) > 3
+
+
+@pytest.mark.parametrize("engine", [{"backend": "threading"}, {"backend": "loky"}])
+@pytest.mark.parametrize("max_samples", [16_000, 120])  # the inner fits of the second draw rows of their own
+def test_costs_chosen_on_two_workers_are_those_of_a_plain_loop(engine: dict[str, str], max_samples: int) -> None:
+    rng = np.random.default_rng(13)
+    X = rng.random((300, 3))
+    y = ((X[:, 0] < 0.4) ^ (rng.random(300) < 0.15)).astype(int) + 2 * (X[:, 1] > 0.9)
+    model = RuleClassifier(clause_cost="auto", max_samples=max_samples, random_state=0)
+    alone = pickle.dumps(vars(model.fit(X, y)))
+    with joblib.parallel_config(n_jobs=2, **engine):
+        assert pickle.dumps(vars(model.fit(X, y))) == alone
+
+
+def test_a_clock_is_sent_as_the_seconds_that_are_left() -> None:
+    assert pickle.loads(pickle.dumps(Clock())).left is None
+    sent = pickle.loads(pickle.dumps(Clock.starting_now(50.0)))
+    assert 49.0 < sent.left <= 50.0
+    assert pickle.loads(pickle.dumps(Clock.starting_now(-1.0))).over
 
 
 def test_the_same_seed_gives_the_same_rules_above_the_sample_size() -> None:

@@ -17,10 +17,10 @@ from polidiff.records.arrays import AnyArray, FloatArray
 from polidiff.records.rule import Rule
 from polidiff.rules.generate import Clock, GenerationOptions
 from polidiff.rules.lists import DecisionList, predict, shorten
-from polidiff.rules.peeling import PeelingOptions, Stage, list_loss, peel, stage_objective, stage_rows
+from polidiff.rules.peeling import PeelingOptions, Stage, peel, stage_objective, stage_rows
 from polidiff.rules.proof import ProofOptions
 from polidiff.rules.table import Table, as_table
-from polidiff.rules.tuning import choose_cost
+from polidiff.rules.tuning import COSTS, Labelled, Task, choose_cost
 
 DEFAULT_COST = 2e-3  # of a clause, as a share of the weight
 AUTO_LITERALS = 1e-3  # cost of a clause at which a literal costs `literal_cost` when the clause cost is chosen
@@ -224,16 +224,20 @@ def _tuned(
     """The cost of a clause: as given, or chosen by cross-validation."""
     if model.clause_cost != "auto":
         return float(model.clause_cost)
-    names = [str(label) for label in model.classes_]
+    names = tuple(str(label) for label in model.classes_)
 
-    def loss(cost: float, train: AnyArray, test: AnyArray) -> float:
-        options = _options(model, float(weight[train].sum()), cost=cost, budget=0)
-        options = replace(options, generation=replace(options.generation, rounds=8, patience=2, progress=1e-3))
-        known = [label for label in order if (truth[train] == label).any()]
-        stages = peel(table.take(train), truth[train], weight[train], known, options, names=names, clock=clock, rng=rng)
-        return list_loss(table.take(test), truth[test], weight[test], stages, _default_index(model))
+    def task(train: Labelled, test: Labelled, own: np.random.Generator) -> Task:
+        total = float(train.weight.sum())
+        options = tuple(_quick(_options(model, total, cost=cost, budget=0)) for cost in COSTS)
+        known = tuple(label for label in order if (train.truth == label).any())
+        return Task(train, test, options, known, names, _default_index(model), clock, own)
 
-    return choose_cost(truth, weight, loss, rng) if order else DEFAULT_COST
+    return choose_cost(Labelled(table, truth, weight), task, rng) if order else DEFAULT_COST
+
+
+def _quick(options: PeelingOptions) -> PeelingOptions:
+    """The same with less search: enough to compare costs."""
+    return replace(options, generation=replace(options.generation, rounds=8, patience=2, progress=1e-3))
 
 
 def _peeling_order(model: RuleClassifier, truth: AnyArray, weight: FloatArray) -> tuple[list[int], Any]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -52,6 +53,10 @@ class Clock:
     def starting_now(cls, seconds: float | None) -> Clock:
         """A clock that ends `seconds` from now."""
         return cls(None if seconds is None else time.monotonic() + seconds)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As seconds left: another machine counts from elsewhere."""
+        return Clock.starting_now, (self.left,)
 
     @property
     def left(self) -> float | None:

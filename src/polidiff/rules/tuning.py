@@ -7,26 +7,81 @@ is within half a standard error of the least one is taken, because between equal
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from polidiff.parallel import run_tasks
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
+from polidiff.rules.generate import Clock
+from polidiff.rules.peeling import PeelingOptions, list_loss, peel
+from polidiff.rules.table import Table
 
 COSTS = (5e-4, 1.5e-3, 4e-3, 0.01, 0.03)
 FOLDS = 5
 MOST_ROWS = 8_000  # rows used to choose; more would not change the choice
 
 
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """Rows with their classes and weights."""
+
+    table: Table
+    truth: IntArray
+    weight: FloatArray
+
+    def take(self, rows: AnyArray) -> Labelled:
+        """Some of the rows."""
+        return Labelled(self.table.take(rows), self.truth[rows], self.weight[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One fold: learn from the other rows under every cost, tell the rows that were held out."""
+
+    train: Labelled
+    test: Labelled
+    options: tuple[PeelingOptions, ...]  # one for each cost
+    order: tuple[int, ...]  # of the classes that have rules
+    names: tuple[str, ...]  # of all classes
+    default: int
+    clock: Clock
+    rng: np.random.Generator
+
+
 def choose_cost(
-    truth: IntArray, weight: FloatArray, loss: Callable[[float, AnyArray, AnyArray], float], rng: np.random.Generator
+    rows: Labelled, task: Callable[[Labelled, Labelled, np.random.Generator], Task], rng: np.random.Generator
 ) -> float:
-    """The cost of a clause; `loss(cost, train, test)` is the share of held-out weight told wrong."""
-    rows = np.flatnonzero(weight > 0)
-    if len(rows) > MOST_ROWS:
-        rows = np.sort(rng.choice(rows, MOST_ROWS, replace=False))
-    parts = [(np.setdiff1d(rows, fold), fold) for fold in stratified_folds(truth, rows, rng)]
-    losses = np.array([[loss(cost, train, test) for train, test in parts] for cost in COSTS])
-    return COSTS[shortest_of_the_best(losses)]
+    """The cost of a clause; `task(train, test, rng)` says how a fold is learnt. Folds are independent tasks."""
+    used = np.flatnonzero(rows.weight > 0)
+    if len(used) > MOST_ROWS:
+        used = np.sort(rng.choice(used, MOST_ROWS, replace=False))
+    folds = stratified_folds(rows.truth, used, rng)
+    tasks = [
+        task(rows.take(np.setdiff1d(used, fold)), rows.take(fold), own)
+        for fold, own in zip(folds, rng.spawn(len(folds)), strict=True)
+    ]
+    told = run_tasks(held_out_losses, [(task,) for task in tasks], what="choosing the cost of a rule")
+    return COSTS[shortest_of_the_best(np.array(list(zip(*told, strict=True))))]
+
+
+def held_out_losses(task: Task) -> list[float]:
+    """For each cost the share of held-out weight that is told wrong."""
+    train, test = task.train, task.test
+    losses = []
+    for options in task.options:
+        stages = peel(
+            train.table,
+            train.truth,
+            train.weight,
+            task.order,
+            options,
+            names=task.names,
+            clock=task.clock,
+            rng=task.rng,
+        )
+        losses.append(list_loss(test.table, test.truth, test.weight, stages, task.default))
+    return losses
 
 
 def stratified_folds(truth: IntArray, rows: IntArray, rng: np.random.Generator) -> list[IntArray]:
