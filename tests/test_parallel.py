@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -106,6 +107,18 @@ def test_a_killed_worker_costs_time_only(tmp_path):
 def test_tasks_of_a_task_are_done_where_it_is_done():
     with joblib.parallel_config(backend="loky", n_jobs=2):
         assert {len(found) for found in run_tasks(processes_below, [(0,), (1,)], what="tasks")} == {1}
+
+
+def frozen(number: int) -> int:
+    return gc.get_freeze_count()
+
+
+def test_garbage_is_not_looked_for_in_loaded_modules_of_workers_and_only_there():
+    before = gc.get_freeze_count()
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        run_tasks(process, [(k,) for k in range(8)], what="tasks")
+        assert max(run_tasks(frozen, [(k,) for k in range(8)], what="tasks")) > 1_000
+    assert gc.get_freeze_count() == before
 
 
 @pytest.mark.parametrize("backend", ["loky", "threading"])

@@ -1,8 +1,8 @@
 """What scale costs: reading and studying logs beside the bare group-by, and two processes beside one.
 
 Questions: does a log study read its files about as fast as polars groups them, in how much memory; do all rows of a log
-of features that cannot be held narrow its intervals, and do these still hold the truth; and do two workers halve the
-time of a slow simulator?
+of features that cannot be held narrow its intervals, and do these still hold the truth; do two workers halve the time
+of a slow simulator; and what do tasks cost beside their own work?
 ``POLIDIFF_SCALE="strong scaling"`` runs one section and keeps what was recorded of the others.
 """
 
@@ -16,6 +16,7 @@ from typing import Any
 
 from benchmarks.scale.features import feature_logs, held_cover
 from benchmarks.scale.generator import COLUMNS, write_log
+from benchmarks.scale.overhead import overheads
 from benchmarks.scale.scaling import strong_scaling
 from benchmarks.scale.study import BARE, COUNTS, STUDY, repeated
 
@@ -76,4 +77,10 @@ def scaling(smoke: bool) -> dict[str, Any]:
     return strong_scaling(8, 2, 4) if smoke else strong_scaling(2048, 8, 100)
 
 
-SECTIONS = {"studies": studies, "features": features, "features cover": cover, "strong scaling": scaling}
+SECTIONS = {
+    "studies": studies,
+    "features": features,
+    "features cover": cover,
+    "strong scaling": scaling,
+    "overhead": overheads,
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +21,7 @@ from polidiff.rules.lists import DecisionList, predict, shorten
 from polidiff.rules.peeling import PeelingOptions, Stage, peel, stage_objective, stage_rows
 from polidiff.rules.proof import ProofOptions
 from polidiff.rules.table import Table, as_table
-from polidiff.rules.tuning import COSTS, Labelled, Task, choose_cost
+from polidiff.rules.tuning import Labelled, Task, choose_cost
 
 DEFAULT_COST = 2e-3  # of a clause, as a share of the weight
 AUTO_LITERALS = 1e-3  # cost of a clause at which a literal costs `literal_cost` when the clause cost is chosen
@@ -226,9 +227,9 @@ def _tuned(
         return float(model.clause_cost)
     names = tuple(str(label) for label in model.classes_)
 
-    def task(train: Labelled, test: Labelled, own: np.random.Generator) -> Task:
+    def task(train: Labelled, test: Labelled, costs: Sequence[float], own: np.random.Generator) -> Task:
         total = float(train.weight.sum())
-        options = tuple(_quick(_options(model, total, cost=cost, budget=0)) for cost in COSTS)
+        options = tuple(_quick(_options(model, total, cost=cost, budget=0)) for cost in costs)
         known = tuple(label for label in order if (train.truth == label).any())
         return Task(train, test, options, known, names, _default_index(model), clock, own)
 

@@ -1,0 +1,199 @@
+"""What tasks cost beside their own work: pickling, sending, waiting, with two processes that have started.
+
+For every kind of job the CPU time that the tasks spend in their functions is set against all other CPU time of the two
+workers and of the driver while it waits for answers.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from polidiff import parallel
+
+WORKERS = 2
+
+
+@dataclass
+class Spent:
+    """CPU seconds, and how many tasks there were."""
+
+    tasks: list[float] = field(default_factory=list)  # in their functions
+    driver: float = 0.0  # while it hands out tasks and waits for answers
+
+
+SPENT = Spent()
+
+
+class Timed(parallel.Answer[Any]):
+    """An answer that tells the driver how long the work took."""
+
+    def value(self) -> Any:
+        """The result of the task."""
+        result, seconds = super().value()
+        SPENT.tasks.append(seconds)
+        return result
+
+
+def timed_answer(function: Callable[..., Any], task: tuple[Any, ...]) -> Timed:
+    """As `parallel._answer`, with the CPU time of the function alone."""
+    found = parallel._answer(_clocked, (function, task))
+    return Timed(found.result, found.error)
+
+
+def _clocked(function: Callable[..., Any], task: tuple[Any, ...]) -> tuple[Any, float]:
+    begin = time.process_time()
+    result = function(*task)
+    return result, time.process_time() - begin
+
+
+def overheads(small: bool) -> dict[str, Any]:
+    """Each job once to start and load what it needs, then measured."""
+    import joblib
+
+    with tempfile.TemporaryDirectory() as folder, joblib.parallel_config(backend="loky", n_jobs=WORKERS):
+        jobs = _jobs(Path(folder), small)
+        return {name: _measured(job) for name, job in jobs.items()}
+
+
+def _measured(job: Callable[[], Any]) -> dict[str, Any]:
+    with _watched():
+        job()
+        SPENT.tasks, SPENT.driver = [], 0.0
+        before = _workers_time()
+        job()
+        work, count, driver = sum(SPENT.tasks), len(SPENT.tasks), SPENT.driver
+        workers = sum(seconds - before.get(worker, 0.0) for worker, seconds in _workers_time().items())
+    beside = max(0.0, workers - work) + driver
+    return {
+        "tasks": count,
+        "work, CPU s": round(work, 2),
+        "longest, CPU s": round(max(SPENT.tasks[:count], default=0.0), 2),
+        "beside it: driver, CPU s": round(driver, 3),
+        "beside it: workers, CPU s": round(workers - work, 3),
+        "share": round(beside / work, 4),
+    }
+
+
+@contextmanager
+def _watched() -> Iterator[None]:
+    """Tasks that tell their time, and a driver that counts its own."""
+    answer, stream = parallel._answer, parallel.stream_tasks
+
+    def counted(function: Any, tasks: Any) -> Iterator[Any]:
+        begin = time.process_time()
+        found = list(stream(function, tasks))
+        SPENT.driver += time.process_time() - begin
+        yield from found
+
+    SPENT.tasks, SPENT.driver = [], 0.0
+    parallel._answer, parallel.stream_tasks = timed_answer, counted  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        parallel._answer, parallel.stream_tasks = answer, stream
+
+
+def _workers_time() -> dict[int, float]:
+    """CPU time of every worker so far."""
+    import joblib
+
+    while True:
+        found = dict(joblib.Parallel()(joblib.delayed(_own_time)(k) for k in range(2 * WORKERS)))
+        if len(found) == WORKERS:
+            return found
+
+
+def _own_time(number: int) -> tuple[int, float]:
+    time.sleep(0.1)
+    return os.getpid(), time.process_time()
+
+
+def _jobs(folder: Path, small: bool) -> dict[str, Callable[[], Any]]:
+    from polidiff import as_policy
+    from polidiff.divergence import DivergenceOptions, divergence_in_simulator
+    from polidiff.domains import navigation
+    from polidiff.worlds.rollouts import roll_out
+
+    world = navigation.world()
+    policies = [as_policy(policy, n_actions=3) for policy in (navigation.current, navigation.proposed_2)]
+    options = DivergenceOptions(starts=2_000 if small else 16_000, max_steps=10_000 if small else 16_000_000)
+    episodes = 20_000 if small else 400_000
+    return {
+        "roll-outs of a model": lambda: roll_out(world, policies[0], episodes=episodes, seed=(3,)),
+        "splitting roll-outs of a model": lambda: divergence_in_simulator(world, *policies, options, seed=0),
+        **_logs(folder, small),
+        **_frontiers(small),
+        "folds of rules": _rules(small),
+    }
+
+
+def _logs(folder: Path, small: bool) -> dict[str, Callable[[], Any]]:
+    import polars as pl
+
+    from benchmarks.scale.features import COLUMNS, write_features
+    from polidiff import Log
+    from polidiff.evaluation.logged.evaluate import evaluate_log
+    from polidiff.evaluation.logged.fitted_q import fitted_q_interval
+
+    size, states = (2_000, 20) if small else (400_000, 700)
+    rng = np.random.default_rng(0)
+    counted = pl.DataFrame({
+        "s": rng.integers(0, states, size), "a": rng.integers(0, 5, size), "e": np.arange(size) // 10,
+        "t": np.arange(size) % 10, "r": rng.normal(size=size), "end": np.arange(size) % 10 == 9,
+    })  # fmt: skip
+    table = Log(counted, state="s", action="a", episode="e", step="t", reward="r", terminated="end", truncated=False,
+                return_range=(-60.0, 60.0))  # fmt: skip
+    choice = rng.integers(0, 5, states)
+    write_features(folder, 200 if small else 2_000, per_file=10**6)
+    measured = Log(str(folder / "*.parquet"), **COLUMNS)
+    return {
+        "bootstrap of a log": lambda: evaluate_log(table, choice),
+        "fitted-Q intervals": lambda: fitted_q_interval(measured, _high_lactate, resamples=2 if small else 4),
+    }
+
+
+def _high_lactate(rows: Any) -> Any:
+    return (rows[:, 1] > 2.0).astype(int)
+
+
+def _frontiers(small: bool) -> dict[str, Callable[[], Any]]:
+    from polidiff import TabularMDP, improve
+    from polidiff.frontier.rule_plans import improve_with_rules
+
+    def table(states: int, actions: int, spread: float, seed: int, **more: Any) -> Any:
+        rng = np.random.default_rng(seed)
+        moves = rng.dirichlet(np.full(states, spread), size=(states, actions))
+        moves[:, :, -1] += 0.1
+        moves /= moves.sum(axis=-1, keepdims=True)
+        moves[-1] = np.eye(states)[-1]
+        start = np.append(np.full(states - 1, 1 / (states - 1)), 0.0)
+        return TabularMDP(moves, rng.normal(size=(states, actions)), start, absorbing=[states - 1], **more)
+
+    count = 64 if small else 200
+    world = table(count, 3, 0.05, 0)
+    side = 4 if small else 8
+    places = np.append(np.column_stack(np.divmod(np.arange(side * side), side)), [[0, 0]], axis=0)
+    grid = table(side * side + 1, 3, 0.2, 4, features=places, feature_names=["row", "column"])
+    keep = np.zeros(side * side + 1, dtype=int)
+    return {
+        "proof of a frontier": lambda: improve(world, np.zeros(count, dtype=int), gap=1e-2),
+        "stability of rule plans": lambda: improve_with_rules(grid, keep, max_rules=2, stability=3 if small else 20),
+    }
+
+
+def _rules(small: bool) -> Callable[[], Any]:
+    from polidiff.rules import RuleClassifier
+
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(200 if small else 1_500, 12))
+    label = (rows[:, 0] + rows[:, 1] > 1) ^ (rng.random(len(rows)) < 0.1)
+    return lambda: RuleClassifier(clause_cost="auto", random_state=0).fit(rows, label)
