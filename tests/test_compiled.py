@@ -30,7 +30,6 @@ def squared(value):
     return value * value
 
 
-@branches
 def positive_squares(values):
     found = 0.0
     for value in values:
@@ -39,14 +38,16 @@ def positive_squares(values):
     return found
 
 
-@njit
-def of_others(values):
-    return values[0]
+def without_file(name, text):
+    """A function that is compiled in every run, because no machine code is kept of it."""
+    made = {"squared": inner(squared.py_func)}
+    exec(text, made)
+    return made[name]
 
 
 def test_a_light_kernel_is_the_interpreters_to_the_byte():
     values = np.random.default_rng(1).normal(size=10_000)
-    assert positive_squares(values) == running_total(np.maximum(values, 0.0))
+    assert branches(positive_squares)(values) == running_total(np.maximum(values, 0.0))
 
 
 def test_only_light_kernels_are_optimised_lightly_and_the_settings_come_back():
@@ -59,17 +60,15 @@ def test_only_light_kernels_are_optimised_lightly_and_the_settings_come_back():
 
     settings, usual = {}, (config.OPT, config.LOOP_VECTORIZE)
     with event.install_listener("numba:compile", Seen()):
-        kernel(running_total)(np.ones(2, dtype=np.float32))
-        branches(positive_squares.py_func)(np.ones(2, dtype=np.float32))
-        of_others(np.ones(2, dtype=np.float32))
-    assert settings["positive_squares"] == settings["squared"] == (1, 0)
-    assert settings["running_total"] == settings["of_others"] == usual == (config.OPT, config.LOOP_VECTORIZE)
+        assert kernel(without_file("double", "def double(x):\n    return 2.0 * x"))(2.0) == 4.0
+        assert branches(without_file("fourth", "def fourth(x):\n    return squared(squared(x))"))(2.0) == 16.0
+        assert njit(without_file("triple", "def triple(x):\n    return 3.0 * x"))(2.0) == 6.0
+    assert settings["fourth"] == settings["squared"] == (1, 0)
+    assert settings["double"] == settings["triple"] == usual == (config.OPT, config.LOOP_VECTORIZE)
 
 
 def test_a_function_without_a_file_is_compiled_and_not_kept():
-    made: dict[str, object] = {}
-    exec("def double(x):\n    return 2.0 * x", made)
-    assert kernel(made["double"])(2.0) == 4.0
+    assert kernel(without_file("double", "def double(x):\n    return 2.0 * x"))(2.0) == 4.0
 
 
 def test_garbage_is_collected_again_after_compiling():
