@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +119,8 @@ def _own_time(number: int) -> tuple[int, float]:
 
 
 def _jobs(folder: Path, small: bool) -> dict[str, Callable[[], Any]]:
-    from polidiff import as_policy
+    from benchmarks.scale.scaling import SlowWalk, _acting
+    from polidiff import Simulator, as_policy
     from polidiff.divergence import DivergenceOptions, divergence_in_simulator
     from polidiff.domains import navigation
     from polidiff.worlds.rollouts import roll_out
@@ -126,8 +128,15 @@ def _jobs(folder: Path, small: bool) -> dict[str, Callable[[], Any]]:
     world = navigation.world()
     policies = [as_policy(policy, n_actions=3) for policy in (navigation.current, navigation.proposed_2)]
     options = DivergenceOptions(starts=2_000 if small else 16_000, max_steps=10_000 if small else 16_000_000)
-    episodes = 20_000 if small else 400_000
+    episodes = 20_000 if small else 1_000_000
+    slow = Simulator(partial(SlowWalk, 2 if small else 8), horizon=8)
+    acts = [as_policy(partial(_acting, from_=k), n_actions=2) for k in (0.0, 0.5)]
+    few = DivergenceOptions(starts=50 if small else 100)
     return {
+        "roll-outs of an environment, 1 ms a step": lambda: roll_out(
+            slow, acts[0], episodes=600 if small else 1024, seed=(0,)
+        ),
+        "splitting roll-outs of an environment, 1 ms a step": lambda: divergence_in_simulator(slow, *acts, few, seed=0),
         "roll-outs of a model": lambda: roll_out(world, policies[0], episodes=episodes, seed=(3,)),
         "splitting roll-outs of a model": lambda: divergence_in_simulator(world, *policies, options, seed=0),
         **_logs(folder, small),
@@ -153,7 +162,7 @@ def _logs(folder: Path, small: bool) -> dict[str, Callable[[], Any]]:
     table = Log(counted, state="s", action="a", episode="e", step="t", reward="r", terminated="end", truncated=False,
                 return_range=(-60.0, 60.0))  # fmt: skip
     choice = rng.integers(0, 5, states)
-    write_features(folder, 200 if small else 2_000, per_file=10**6)
+    write_features(folder, 200 if small else 500, per_file=10**6)
     measured = Log(str(folder / "*.parquet"), **COLUMNS)
     return {
         "bootstrap of a log": lambda: evaluate_log(table, choice),

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from multiprocessing import current_process
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -171,10 +171,16 @@ def _leave_alone_what_is_loaded(modules: int) -> None:
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Linear algebra on one thread: many small solves gain nothing from more, and wait for each other."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(limits=1):
+    with _thread_pools(len(sys.modules)).limit(limits=1):
         yield
+
+
+@lru_cache(maxsize=1)
+def _thread_pools(modules: int) -> Any:
+    """Libraries that have threads, looked for again, which takes milliseconds, only after modules were loaded."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def _single_threaded(function: Callable[..., T], task: tuple[Any, ...]) -> T:

@@ -23,7 +23,8 @@ from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.worlds.memory import free_memory
 
 RESAMPLES = 1000
-BATCH = 25
+BATCH = 25  # resamples in memory at a time
+TOGETHER = 2  # batches in a task: the model is sent with each
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,9 +100,10 @@ def bootstrap_values(
     check_room_for_resampling(len(counts.edges.state), counts.n_outcomes, free_memory())
     model = resampled_model(counts, target, discount=discount)
     sizes = [min(BATCH, resamples - begin) for begin in range(0, resamples, BATCH)]
-    seeds = np.random.SeedSequence(seed).spawn(len(sizes))
-    tasks = [(model, starts.weights, ends, counts.n_blocks, *task) for task in zip(sizes, seeds, strict=True)]
-    return np.concatenate(run_tasks(_batch, tasks, what="resampling the log"))
+    batches = list(zip(sizes, np.random.SeedSequence(seed).spawn(len(sizes)), strict=True))
+    parts = [batches[begin : begin + TOGETHER] for begin in range(0, len(batches), TOGETHER)]
+    tasks = [(model, starts.weights, ends, counts.n_blocks, part) for part in parts]
+    return np.concatenate(run_tasks(_resampled, tasks, what="resampling the log"))
 
 
 def check_room_for_resampling(edges: int, outcomes: int, free: float | None) -> None:
@@ -114,11 +116,17 @@ def check_room_for_resampling(edges: int, outcomes: int, free: float | None) -> 
         )
 
 
-def _batch(
-    model: ResampledModel, starts: FloatArray, ends: FloatArray, blocks: int, size: int, seed: np.random.SeedSequence
+def _resampled(
+    model: ResampledModel,
+    starts: FloatArray,
+    ends: FloatArray,
+    blocks: int,
+    batches: list[tuple[int, np.random.SeedSequence]],
 ) -> FloatArray:
-    weights = np.random.default_rng(seed).exponential(size=(blocks, size))
-    return np.einsum("qs,bsk->bqk", starts, model.values(weights, ends), optimize=True)
+    drawn = (np.random.default_rng(seed).exponential(size=(blocks, size)) for size, seed in batches)
+    return np.concatenate(
+        [np.einsum("qs,bsk->bqk", starts, model.values(weights, ends), optimize=True) for weights in drawn]
+    )
 
 
 def _sum_matrix(index: IntArray, size: int) -> sparse.csr_array:
