@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import threading
+import time
 
 import joblib
 import numpy as np
@@ -166,3 +167,27 @@ def test_an_engine_is_chosen_by_name_and_processes_are_the_default():
     ):
         with pytest.raises(InvalidOptionError, match=message), on_engine(**options):
             pass
+
+
+def test_threads_answer_in_order_no_more_at_once_than_asked_and_errors_are_those_of_the_task():
+    running, most, lock = 0, 0, threading.Lock()
+
+    def work(number: int) -> int:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        time.sleep(0.02 if number % 2 else 0.001)
+        with lock:
+            running -= 1
+        if number == 7:
+            raise ValueError("seven")
+        return number
+
+    assert list(stream_tasks(work, [(n,) for n in range(7)], threads=2)) == list(range(7))
+    assert most == 2
+    answers = stream_tasks(work, [(n,) for n in range(20)], threads=2)
+    assert [next(answers) for _ in range(7)] == list(range(7))
+    with pytest.raises(ValueError, match="seven"):
+        next(answers)
+    assert running == 0

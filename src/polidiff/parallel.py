@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -41,11 +43,13 @@ def run_tasks(function: Callable[..., T], tasks: Sequence[tuple[Any, ...]], *, w
     return collected
 
 
-def stream_tasks(function: Callable[..., T], tasks: Sequence[tuple[Any, ...]]) -> Iterator[T]:
-    """The same, one after the other, for answers that are too large to be kept together."""
+def stream_tasks(function: Callable[..., T], tasks: Sequence[tuple[Any, ...]], *, threads: int = 1) -> Iterator[T]:
+    """The same, one after the other, for answers that are too large to be kept together.
+
+    Where one process does it all, tasks that wait for files or run machine code may share it in `threads`.
+    """
     if len(tasks) < 2 or _alone():
-        for task in tasks:
-            yield _single_threaded(function, task)
+        yield from _in_this_process(function, tasks, threads)
         return
     if _on_dask():
         _check_sendable(function, tasks[0])  # it would wait for ever; the others say so
@@ -65,6 +69,27 @@ def stream_tasks(function: Callable[..., T], tasks: Sequence[tuple[Any, ...]]) -
                     f"workers failed {PATIENCE} times in a row at task {done + 1} of {len(tasks)}: {fault}. Hint: give "
                     "workers more memory or take fewer of them; what is sent to them must survive pickling"
                 ) from fault
+
+
+def _in_this_process(
+    function: Callable[..., T], tasks: Sequence[tuple[Any, ...]], threads: int
+) -> Generator[T, None, None]:
+    if threads == 1 or len(tasks) < 2:
+        for task in tasks:
+            yield _single_threaded(function, task)
+        return
+    begun: deque[Future[T]] = deque()
+    with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
+        try:
+            for task in tasks:
+                begun.append(pool.submit(function, *task))
+                if len(begun) == threads:
+                    yield begun.popleft().result()
+            while begun:
+                yield begun.popleft().result()
+        finally:
+            for unwanted in begun:
+                unwanted.cancel()
 
 
 def _alone() -> bool:

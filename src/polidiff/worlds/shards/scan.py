@@ -19,6 +19,7 @@ from polidiff.worlds.shards.stretch import Reading, Stretch
 from polidiff.worlds.shards.tally import Tally, no_rows
 
 WHAT = "reading the log"
+AT_ONCE = 2  # shards: while one is put together, the next is read
 
 
 def scan(shards: Sequence[Shard], reading: Reading, *, skip_bad: bool = False, store: Store | None = None) -> Stretch:
@@ -107,11 +108,11 @@ class Pace:
 def _stretches(shards: Sequence[Shard], reading: Reading, skip_bad: bool, store: Store | None) -> Iterator[Stretch]:
     """The stretch of every shard, in order; from the store where it is there."""
     if store is None:
-        yield from stream_tasks(stretch_of, [(shard, reading, skip_bad) for shard in shards])
+        yield from stream_tasks(stretch_of, [(shard, reading, skip_bad) for shard in shards], threads=AT_ONCE)
         return
     kept = [store.holds(shard) for shard in shards]
     missing = [shard for shard, there in zip(shards, kept, strict=True) if not there]
-    fresh = iter(stream_tasks(stretch_of, [(shard, reading, skip_bad) for shard in missing]))
+    fresh = iter(stream_tasks(stretch_of, [(shard, reading, skip_bad) for shard in missing], threads=AT_ONCE))
     for shard, there in zip(shards, kept, strict=True):
         found = store.load(shard) if there else None
         if found is None:

@@ -34,6 +34,8 @@ from polidiff.worlds.shards.stretch import Border, Reading, Stretch, no_entries
 from polidiff.worlds.shards.table import Counted
 from polidiff.worlds.shards.traits import Traits
 
+AT_A_TIME = 1 << 18  # rows, whose columns are small enough to take the place of those before in memory
+
 
 class Tally:
     """Counts rows as they come."""
@@ -59,11 +61,13 @@ class Tally:
         for k, low, high in reading.ranges:
             self._ranges[k] = low, high
 
-    @np.errstate(over="ignore", invalid="ignore")  # sums of endless rewards are endless, not a fault
     def add(self, frame: pl.DataFrame) -> None:
         """Rows that follow on those before."""
-        if not frame.height:
-            return
+        for part in frame.iter_slices(AT_A_TIME):
+            self._add(part)
+
+    @np.errstate(over="ignore", invalid="ignore")  # sums of endless rewards are endless, not a fault
+    def _add(self, frame: pl.DataFrame) -> None:
         columns = self.reading.columns
         self._look(frame)
         gains = _gains(frame, columns)
