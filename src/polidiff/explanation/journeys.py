@@ -16,6 +16,7 @@ import numpy as np
 from polidiff.policies import Policy
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.regions.describe import Described
+from polidiff.worlds.graph import surely_ending
 from polidiff.worlds.rollouts import Rollouts, Steppable, Visits, roll_out
 from polidiff.worlds.simulator import Simulator
 from polidiff.worlds.tabular import TabularMDP
@@ -23,6 +24,8 @@ from polidiff.worlds.tabular import TabularMDP
 Path: TypeAlias = tuple[int, ...]  # region indices
 ROLLOUTS = 20_000
 SHOWN = 12
+ENDLESS = 100, 1_000  # fewest and most steps of an episode that may never end
+ENDLESS_STEPS = 2_000_000  # of all such episodes
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +68,8 @@ def follow(world: Steppable, proposed: Policy, described: Described, *, seed: in
 
 def sample_trajectories(world: Steppable, policy: Policy, *, seed: int) -> tuple[AnyArray, ...]:
     """Feature rows of a few episodes."""
-    played = roll_out(world, policy, episodes=SHOWN, seed=(seed, 35), record=True, what="trajectories")
+    horizon = _horizon(world, policy, SHOWN)
+    played = roll_out(world, policy, episodes=SHOWN, seed=(seed, 35), record=True, horizon=horizon, what="trajectories")
     assert played.visits is not None
     cuts = np.searchsorted(played.visits.episode, np.arange(1, SHOWN))
     return tuple(world.features_of(part) for part in np.split(played.visits.states, cuts))
@@ -74,12 +78,23 @@ def sample_trajectories(world: Steppable, policy: Policy, *, seed: int) -> tuple
 def _from_every_start(world: TabularMDP, proposed: Policy, described: Described, seed: int) -> Journeys:
     starts = world.starts
     repeats = 1 if _is_deterministic(world, proposed) else int(np.clip(ROLLOUTS // len(starts), 20, 5000))
+    begin, horizon = np.repeat(starts, repeats), _horizon(world, proposed, repeats * len(starts))
     played = roll_out(
-        world, proposed, episodes=0, seed=(seed, 32), record=True, starts=np.repeat(starts, repeats), what="paths"
+        world, proposed, episodes=0, seed=(seed, 32), record=True, horizon=horizon, starts=begin, what="paths"
     )
     owner = np.repeat(np.arange(len(starts)), repeats)
     names = tuple(world.states[s] for s in starts)
     return _journeys(world, played, owner, world.initial[starts], described, names)
+
+
+def _horizon(world: Steppable, policy: Policy, episodes: int) -> int | None:
+    """Steps after which episodes of a table are left if some may never end; None: all end by themselves."""
+    if not isinstance(world, TabularMDP):
+        return None
+    moves = world.policy_moves(policy.probabilities(np.arange(world.n_states)))
+    if surely_ending(moves, world.absorbing)[world.starts].all():
+        return None
+    return int(np.clip(ENDLESS_STEPS // episodes, *ENDLESS))
 
 
 def _is_deterministic(world: TabularMDP, policy: Policy) -> bool:
