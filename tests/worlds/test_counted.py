@@ -20,11 +20,9 @@ either_reader = pytest.mark.parametrize("few", [0, 5_000], ids=["machine code", 
 many = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-@either_reader
 @many
-@given(numbers=st.lists(st.integers(0, 2**62 - 1) | st.integers(0, 5), min_size=1, max_size=60))
-def test_numbers_are_sorted_and_equal_ones_stay_in_order(monkeypatch, few, numbers):
-    monkeypatch.setattr(kernels, "FEW_ROWS", few)
+@given(numbers=st.lists(st.integers(0, 2**62 - 1) | st.integers(0, 5) | st.integers(2**50, 2**50 + 5), max_size=60))
+def test_numbers_are_sorted_and_equal_ones_stay_in_order(numbers):
     keys, order = in_order(np.array(numbers, dtype=np.int64))
     expected = sorted(range(len(numbers)), key=lambda i: (numbers[i], i))
     assert order.tolist() == expected

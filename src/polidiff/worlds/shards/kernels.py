@@ -25,12 +25,7 @@ Loop = Callable[..., Any]
 
 def quick(loop: Loop, rows: int) -> Loop:
     """The loop itself for a few rows, its machine code for more."""
-    return loop if few(rows) else _compiled(loop)
-
-
-def few(rows: int) -> bool:
-    """Whether the interpreter is quick enough."""
-    return rows <= FEW_ROWS
+    return loop if rows <= FEW_ROWS else _compiled(loop)
 
 
 def sealed(array: AnyArray) -> AnyArray:
@@ -115,26 +110,6 @@ def follow(  # type: ignore[no-untyped-def]
     carry[ENDED], carry[CLOSED], carry[RUN], carry[STARTS] = last_ended, last_closed, run, begun
     carry[WRONG], carry[GAPS], carry[ENDS] = carry[WRONG] + wrong, carry[GAPS] + gaps, carry[ENDS] + ends
     carry[FALLS], carry[OUTSIDE] = carry[FALLS] | falls, carry[OUTSIDE] | outside
-
-
-def deal(keys, order, low, shift, places, sorted_keys, sorted_order):  # type: ignore[no-untyped-def]
-    """Numbers and their places sorted by a few bits of their distance from `low`, from `shift` on; ties stay in order.
-
-    `places` (a power of two,) is zero, and room for where each value of these bits begins.
-    """
-    mask, begin = len(places) - 1, 0
-    for i in range(len(keys)):
-        places[((keys[i] - low) >> shift) & mask] += 1
-    for d in range(len(places)):
-        count = places[d]
-        places[d] = begin
-        begin += count
-    for i in range(len(keys)):
-        digit = ((keys[i] - low) >> shift) & mask
-        place = places[digit]
-        places[digit] = place + 1
-        sorted_keys[place] = keys[i]
-        sorted_order[place] = order[i]
 
 
 def total(keys, values, single, found, table):  # type: ignore[no-untyped-def]

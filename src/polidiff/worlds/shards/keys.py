@@ -12,11 +12,10 @@ import numpy as np
 
 from polidiff.errors import InvalidLogError
 from polidiff.records.arrays import AnyArray, BoolArray, IntArray
-from polidiff.worlds.shards.kernels import deal, few, quick, sealed, translate
+from polidiff.worlds.shards.kernels import quick, sealed, translate
 
 MOST_BITS = 62
 CHUNK = 1 << 17
-MOST_DIGITS = 13  # bits that are sorted by at a time
 
 
 class Sizes(NamedTuple):
@@ -90,20 +89,25 @@ class Sizes(NamedTuple):
         return found
 
 
-def in_order(keys: IntArray) -> tuple[IntArray, AnyArray]:
-    """Numbers in rising order, and the place that each had; equal ones stay in their order."""
-    if few(len(keys)):
-        order = np.argsort(keys, kind="stable").astype(np.int32)
+def in_order(keys: IntArray) -> tuple[IntArray, IntArray]:
+    """Numbers in rising order, and the place that each had; equal ones stay in their order.
+
+    Each number and its place are the bits of one, so that no two are equal and the quickest way to sort will do.
+    """
+    if not len(keys):
+        return keys, np.zeros(0, dtype=np.int64)
+    low, bits = int(keys.min()), (len(keys) - 1).bit_length()
+    if (int(keys.max()) - low).bit_length() + bits > MOST_BITS:
+        order = np.argsort(keys, kind="stable")
         return keys[order], order
-    here = np.ascontiguousarray(keys), np.arange(len(keys), dtype=np.int32)
-    there = np.empty_like(here[0]), np.empty_like(here[1])
-    low, high = int(keys.min()), int(keys.max())
-    bits = max(1, (high - low).bit_length())
-    digits = -(-bits // -(-bits // MOST_DIGITS))
-    for shift in range(0, bits, digits):
-        quick(deal, len(keys))(*here, low, shift, np.zeros(1 << digits, dtype=np.int64), *there)
-        here, there = there, here
-    return here
+    both = keys - low
+    both <<= bits
+    both |= np.arange(len(keys))
+    both.sort()
+    order = both & ((1 << bits) - 1)
+    both >>= bits
+    both += low
+    return both, order
 
 
 def chunks(count: int) -> Iterator[slice]:

@@ -1,8 +1,8 @@
 """Sums per distinct (block, state, action, successor), in memory that grows with what was met, not with what could be.
 
 A million rows at a time are sorted by key and summed, which makes a run; runs are merged when they have become longer
-than what was merged before. Sorting whole numbers by a few bits at a time, and merging one range of keys after the
-other, stays within a processor's cache, where a hash table would jump through memory for every row.
+than what was merged before. Sorting numbers, and merging one range of keys after the other, stays within a processor's
+cache, where a hash table would jump through memory for every row.
 """
 
 from __future__ import annotations
