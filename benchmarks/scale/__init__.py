@@ -20,7 +20,7 @@ from benchmarks.scale.overhead import overheads
 from benchmarks.scale.scaling import strong_scaling
 from benchmarks.scale.study import BARE, COUNTS, STUDY, repeated
 
-ROWS, REPEATS = 105_000_000, 3
+ROWS, REPEATS = 105_000_000, 7
 PARTS = {
     "group-by": (BARE, 1),
     "group-by with halves": (BARE, 2),

@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 MEASURED = """
@@ -81,7 +82,7 @@ def measured(part: tuple[str, str], source: Path, columns: dict[str, Any], *, bl
 def repeated(
     parts: dict[str, tuple[tuple[str, str], int]], source: Path, columns: dict[str, Any], times: int
 ) -> dict[str, Any]:
-    """Every part so many times, in turn: the fastest run of each, all wall times, and ratios of the fastest."""
+    """Every part so many times, in turn: the fastest run of each, all wall times, ratios of fastest and middle runs."""
     runs: dict[str, list[dict[str, Any]]] = {name: [] for name in parts}
     for _ in range(times):
         for name, (part, blocks) in parts.items():
@@ -91,11 +92,13 @@ def repeated(
         best = min(found, key=lambda run: float(run["wall s"]))
         told[name] = {key: round(value, 2) if isinstance(value, float) else value for key, value in best.items()}
         told[name]["all wall s"] = [round(run["wall s"], 2) for run in found]
+        told[name]["middle wall s"] = round(median(run["wall s"] for run in found), 2)
         told[name]["peak GB"] = round(max(run["peak GB"] for run in found), 2)
     bare = [name for name in parts if name.startswith("group-by")]
     ratios = {
         f"{name} / {base}": {
-            unit: round(told[name][unit] / max(told[base][unit], 0.01), 2) for unit in ("wall s", "cpu s")
+            unit: round(told[name][unit] / max(told[base][unit], 0.01), 2)
+            for unit in ("wall s", "middle wall s", "cpu s")
         }
         for name in parts
         for base in bare

@@ -26,13 +26,6 @@ RANGE = 1 << 15  # keys of one run that are merged at a time
 T = TypeVar("T", IntArray, FloatArray)
 
 
-class Waiting(NamedTuple):
-    """Rows that are still to be summed."""
-
-    keys: IntArray  # (n,)
-    gains: FloatArray  # (K, n)
-
-
 class Run(NamedTuple):
     """Sums of distinct keys, which rise."""
 
@@ -46,7 +39,8 @@ class Counted:
     def __init__(self, blocks: int, outcomes: int) -> None:
         self.sizes = Sizes(blocks)
         self._width = 1 + 2 * outcomes
-        self._waiting: list[Waiting] = []
+        self._keys, self._gains = np.empty(0, dtype=np.int64), np.empty((0, outcomes))
+        self._rows = 0  # that wait there to be summed
         self._runs: list[Run] = []  # the first is what was merged before
 
     def fits(self, states: int, actions: int) -> bool:
@@ -57,14 +51,21 @@ class Counted:
         """Make room for so many labels."""
         old, self.sizes = self.sizes, self.sizes.holding(states, actions)
         if old != self.sizes:
-            self._waiting = [rows._replace(keys=self.sizes.keys(*old.parts(rows.keys))) for rows in self._waiting]
+            waiting = self._keys[: self._rows]
+            waiting[:] = self.sizes.keys(*old.parts(waiting))
             self._runs = [run._replace(keys=self.sizes.keys(*old.parts(run.keys))) for run in self._runs]
 
     def add_rows(self, keys: IntArray, gains: FloatArray) -> None:
         """Count a row of each key, with (K, n) what it adds to each outcome."""
-        self._waiting.append(Waiting(keys, gains[:, : len(keys)]))
-        if sum(len(rows.keys) for rows in self._waiting) >= MOST_WAITING:
-            self._sum_rows()
+        begin = 0
+        while begin < len(keys):
+            self._make_room(len(keys) - begin)
+            end = min(len(keys), begin + len(self._keys) - self._rows)
+            place = slice(self._rows, self._rows + end - begin)
+            self._keys[place], self._gains[place] = keys[begin:end], gains[:, begin:end].T
+            self._rows, begin = place.stop, end
+            if self._rows == MOST_WAITING:
+                self._sum_rows()
 
     def add(self, keys: IntArray, sums: FloatArray) -> None:
         """Add what was counted elsewhere: (n, 1 + 2 K) count, then sum and square of each outcome."""
@@ -83,15 +84,22 @@ class Counted:
         keys, sums = self._runs[0] if self._runs else (np.zeros(0, dtype=np.int64), np.zeros((0, self._width)))
         return Entries(keys, self.sizes, sums)
 
+    def _make_room(self, rows: int) -> None:
+        """Room for more rows to wait, for so many if that is not too many."""
+        if self._rows == len(self._keys):
+            wanted = min(MOST_WAITING, max(2 * self._rows, rows))
+            keys, gains = np.empty(wanted, dtype=np.int64), np.empty((wanted, self._gains.shape[1]))
+            keys[: self._rows], gains[: self._rows] = self._keys[: self._rows], self._gains[: self._rows]
+            self._keys, self._gains = keys, gains
+
     def _sum_rows(self) -> None:
         """What waits as a run, each key's rows summed in the order in which they came."""
-        if any(len(rows.keys) for rows in self._waiting):
-            keys, order = in_order(np.concatenate([rows.keys for rows in self._waiting]))
-            gains = np.ascontiguousarray(np.concatenate([rows.gains for rows in self._waiting], axis=1).T)
-            self._waiting = []
+        if self._rows:
+            keys, order = in_order(self._keys[: self._rows])
             distinct = 1 + np.count_nonzero(keys[1:] != keys[:-1])
             run = Run(np.empty(distinct, dtype=np.int64), np.empty((distinct, self._width)))
-            quick(total, len(keys))(keys, gains[order], True, *run)
+            quick(total, len(keys))(keys, self._gains[order], True, *run)
+            self._rows = 0
             self._add_run(run)
 
     def _add_run(self, run: Run) -> None:
