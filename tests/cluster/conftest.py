@@ -71,8 +71,17 @@ def engine(request):
         if name in ("dask", "ray"):
             request.getfixturevalue(f"{name}_cluster")
         if name == "dask":
-            request.getfixturevalue("dask_cluster").wait_for_workers(2)  # one may have been killed by the last test
+            _wait_for_two(request.getfixturevalue("dask_cluster"))
         with joblib.parallel_config(backend=name, n_jobs=2):
             yield
 
     return on
+
+
+def _wait_for_two(client):
+    """Two workers: one may have been killed by the last test, and not every nanny brings it back."""
+    try:
+        client.wait_for_workers(2, timeout=20)
+    except TimeoutError:
+        client.cluster.scale(len(client.cluster.worker_spec) + 1)
+        client.wait_for_workers(2, timeout=START_SECONDS)
