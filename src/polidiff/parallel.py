@@ -98,7 +98,6 @@ def _alone() -> bool:
 
     if _at_work.get():
         return True
-
     backend, workers = get_active_backend()
     here = type(backend).__module__ == "joblib._parallel_backends"
     return here and backend.effective_n_jobs(1 if workers is None else workers) == 1

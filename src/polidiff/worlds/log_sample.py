@@ -107,16 +107,21 @@ def _grouped(pieces: Sequence[Place]) -> Iterator[tuple[Place, ...]]:
 def draw_from_files(pieces: Sequence[Place], drawing: Drawing, first: int) -> pl.DataFrame:
     """What is kept of some pieces of files; `first` is the number of their first row in the log."""
     kept = []
-    for file, begin, rows in pieces:
-        try:
-            frame = scan_file(file).select(drawing.columns).slice(begin, rows).collect()
-        except FAULTS as error:
-            raise InvalidLogError(
-                f"the log cannot be read: {file}, rows {begin} to {begin + rows - 1}: {first_line(error)}"
-            ) from error
-        kept.append(kept_rows(frame, drawing, first))
-        first += rows
+    for place in pieces:
+        kept.append(kept_rows(read_place(place, drawing.columns), drawing, first))
+        first += place[2]
     return pl.concat(kept)
+
+
+def read_place(place: Place, columns: Sequence[str]) -> pl.DataFrame:
+    """Some rows of a file that could be read before."""
+    file, begin, rows = place
+    try:
+        return scan_file(file).select(columns).slice(begin, rows).collect()
+    except FAULTS as error:
+        raise InvalidLogError(
+            f"the log cannot be read: {file}, rows {begin} to {begin + rows - 1}: {first_line(error)}"
+        ) from error
 
 
 def kept_rows(frame: pl.DataFrame, drawing: Drawing, first: int) -> pl.DataFrame:

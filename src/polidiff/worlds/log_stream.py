@@ -20,11 +20,10 @@ from polidiff.parallel import stream_tasks
 from polidiff.worlds.log_columns import Columns
 from polidiff.worlds.log_labels import Labels
 from polidiff.worlds.log_rows import LoggedRows, read_rows
-from polidiff.worlds.log_sample import Place, hashes, values_per_row
-from polidiff.worlds.shards.frames import FAULTS, first_line
+from polidiff.worlds.log_sample import Place, hashes, read_place, values_per_row
 from polidiff.worlds.shards.kept import Kept
 from polidiff.worlds.shards.scan import Pace
-from polidiff.worlds.shards.split import SHARD_ROWS, scan_file
+from polidiff.worlds.shards.split import SHARD_ROWS
 
 STREAM_ROWS, STREAM_VALUES = 1 << 19, 1 << 23  # rows that are read at a time, and numbers that they and policies make
 LONGEST = 1 << 24  # rows of an episode
@@ -111,10 +110,10 @@ def whole_parts(pieces: Sequence[Place], episode: str | None) -> list[Part]:
 def _finish(taken: list[Place], rest: deque[Place], episode: str) -> None:
     """Move the rows that go on with the last episode of what was taken."""
     file, begin, rows = taken[-1]
-    last = _read(file, begin + rows - 1, 1, (episode,))[episode][0]
+    last = read_place((file, begin + rows - 1, 1), (episode,))[episode][0]
     while rest:
         file, begin, rows = rest.popleft()
-        others = _read(file, begin, rows, (episode,))[episode] != last
+        others = read_place((file, begin, rows), (episode,))[episode] != last
         same = int(others.arg_max() or 0) if others.any() else rows
         if same:
             taken.append((file, begin, same))
@@ -168,17 +167,8 @@ def _of_table(table: pl.LazyFrame, reader: Reader) -> Iterator[pl.DataFrame]:
 
 
 def _of_files(pieces: Sequence[Place], reader: Reader) -> Iterator[pl.DataFrame]:
-    for file, begin, rows in pieces:
-        yield _read(file, begin, rows, reader.columns.used)
-
-
-def _read(file: str, begin: int, rows: int, columns: tuple[str, ...]) -> pl.DataFrame:
-    try:
-        return scan_file(file).select(columns).slice(begin, rows).collect()
-    except FAULTS as error:
-        raise InvalidLogError(
-            f"the log cannot be read: {file}, rows {begin} to {begin + rows - 1}: {first_line(error)}"
-        ) from error
+    for place in pieces:
+        yield read_place(place, reader.columns.used)
 
 
 def _told(batches: Iterator[LoggedRows], pace: Pace) -> Iterator[LoggedRows]:

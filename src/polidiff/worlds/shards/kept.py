@@ -7,21 +7,15 @@ A part is kept under a hash of everything it depends on: its pieces, their files
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
 
-import numpy as np
-
 from polidiff._version import __version__
-from polidiff.errors import InvalidInputError
-from polidiff.files import write_whole
 from polidiff.records.arrays import AnyArray
-from polidiff.worlds.shards.store import fingerprint
+from polidiff.worlds.shards.store import fingerprint, inside, load_arrays, save_arrays
 
 FORM = 1  # of the files
 T = TypeVar("T")
@@ -39,12 +33,8 @@ class Kept(Generic[T]):
         pack: Callable[[T], Mapping[str, AnyArray]],
         unpack: Callable[[Mapping[str, AnyArray]], T],
     ) -> None:
-        self.folder, self._asked, self._pack, self._unpack = Path(folder) / "cells", asked, pack, unpack
+        self.folder, self._asked, self._pack, self._unpack = inside(folder, "cells"), asked, pack, unpack
         self._prints: dict[str, str] = {}
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InvalidInputError(f"cannot use the work folder {folder}: {error.strerror or error}") from error
 
     def holds(self, pieces: Pieces) -> bool:
         """Whether a part is there."""
@@ -52,17 +42,11 @@ class Kept(Generic[T]):
 
     def load(self, pieces: Pieces) -> T | None:
         """What was counted of a part; None if its file is damaged."""
-        try:
-            with self._path(pieces).open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
-                return self._unpack({name: arrays[name] for name in arrays.files})
-        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
-            return None
+        return load_arrays(self._path(pieces), self._unpack)
 
     def save(self, pieces: Pieces, counted: T) -> None:
         """Keep what was counted of a part."""
-        stream = io.BytesIO()
-        np.savez(stream, allow_pickle=False, **self._pack(counted))
-        write_whole(self._path(pieces), stream.getvalue())
+        save_arrays(self._path(pieces), self._pack(counted))
 
     def _path(self, pieces: Pieces) -> Path:
         for file in {file for file, _, _ in pieces} - self._prints.keys():

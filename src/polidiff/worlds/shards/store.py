@@ -13,10 +13,10 @@ import json
 import os
 import warnings
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -29,6 +29,7 @@ from polidiff.worlds.shards.keys import Sizes
 from polidiff.worlds.shards.split import Shard, filesystem, is_remote, open_file
 from polidiff.worlds.shards.stretch import Border, Entries, Reading, Stretch
 
+T = TypeVar("T")
 FORM = 3  # of the files
 SAMPLE = 1 << 16
 PLAIN = ("rows", "runs", "ended", "gaps", "wrong", "missing", "values", "outside", "ordered", "states", "actions")
@@ -39,11 +40,7 @@ class Store:
     """The finished stretches of one log."""
 
     def __init__(self, folder: str | os.PathLike[str], reading: Reading, *, skip_bad: bool) -> None:
-        self.folder = Path(folder) / "shards"
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InvalidInputError(f"cannot use the work folder {folder}: {error.strerror or error}") from error
+        self.folder = inside(folder, "shards")
         self._asked = json.dumps([FORM, __version__, asdict(reading), skip_bad], sort_keys=True, default=str)
         self._prints: dict[str, str] = {}
 
@@ -57,19 +54,12 @@ class Store:
 
     def load(self, shard: Shard) -> Stretch | None:
         """The stretch of a shard; None if its file is damaged."""
-        try:
-            with self._path(shard).open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
-                return _unpacked({name: arrays[name] for name in arrays.files})
-        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, pl.exceptions.PolarsError):
-            return None
+        return load_arrays(self._path(shard), _unpacked)
 
     def save(self, shard: Shard, stretch: Stretch) -> None:
         """Keep the stretch of a shard."""
-        if not shard.groups:
-            return
-        stream = io.BytesIO()
-        np.savez(stream, allow_pickle=False, **_packed(stretch))
-        write_whole(self._path(shard), stream.getvalue())
+        if shard.groups:
+            save_arrays(self._path(shard), _packed(stretch))
 
     def _path(self, shard: Shard) -> Path:
         prints = [self._print(file) for file in shard.files]
@@ -94,6 +84,32 @@ class Store:
             )
         if before != print_ or not note.exists():
             write_whole(note, print_)
+
+
+def inside(folder: str | os.PathLike[str], name: str) -> Path:
+    """A folder of this name in the work folder, made if it is not there."""
+    found = Path(folder) / name
+    try:
+        found.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInputError(f"cannot use the work folder {folder}: {error.strerror or error}") from error
+    return found
+
+
+def load_arrays(path: Path, unpack: Callable[[dict[str, AnyArray]], T]) -> T | None:
+    """What a file of arrays holds; None if it is damaged."""
+    try:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
+            return unpack({name: arrays[name] for name in arrays.files})
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, pl.exceptions.PolarsError):
+        return None
+
+
+def save_arrays(path: Path, arrays: Mapping[str, AnyArray]) -> None:
+    """Write a file of arrays, whole or not at all."""
+    stream = io.BytesIO()
+    np.savez(stream, allow_pickle=False, **arrays)
+    write_whole(path, stream.getvalue())
 
 
 def fingerprint(file: str) -> str:
