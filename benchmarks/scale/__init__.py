@@ -18,11 +18,12 @@ from benchmarks.scale.features import feature_logs, held_cover
 from benchmarks.scale.generator import COLUMNS, write_log
 from benchmarks.scale.overhead import overheads
 from benchmarks.scale.scaling import strong_scaling
-from benchmarks.scale.study import BARE, COUNTS, STUDY, repeated
+from benchmarks.scale.study import BARE, COUNTS, FINDING, STUDY, repeated
 
 ROWS, REPEATS = 105_000_000, 7
 PARTS = {
     "group-by": (BARE, 1),
+    "group-by that finds successors": (FINDING, 1),
     "group-by with halves": (BARE, 2),
     "counts": (COUNTS, 2),
     "study": (STUDY, 2),

@@ -1,6 +1,7 @@
 """A whole log study in a process of its own: counts, divergence, regions, verdicts; time and memory beside a group-by.
 
-Both processes read the same files. The group-by is handed the successor of every row as a column and makes no checks.
+Both processes read the same files. A group-by makes no checks. One is handed the successor of every row as a column, which
+no log has; another finds it, as the study must.
 Libraries are loaded and loops compiled before the clock starts, in either process; what that takes is told apart.
 """
 
@@ -25,15 +26,18 @@ with open("/proc/self/status") as status:  # what `getrusage` says would include
     peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
 print(json.dumps({{**told, "peak GB": peak / 1e6, "found": found}}))
 """
-BARE = (
-    "import polars as pl",
-    """
-lazy = pl.scan_parquet(sys.argv[1])
+GROUP_BY = """
+lazy = pl.scan_parquet(sys.argv[1]){successor}
 keys = ["state", "action", "after", *([(pl.col("episode") % {blocks}).alias("block")] if {blocks} > 1 else [])]
 squares = (pl.col("reward") ** 2).sum().alias("square")
 found = lazy.group_by(keys).agg(pl.len(), pl.col("reward").sum(), squares).collect(engine="streaming").height
-""",
-)
+"""
+SUCCESSOR = """.with_columns(
+    after=pl.when("terminated").then(pl.lit(-1, dtype=pl.Int16))
+    .when(pl.col("episode") == pl.col("episode").shift(-1)).then(pl.col("state").shift(-1)).otherwise(-2)
+)"""
+BARE = ("import polars as pl", GROUP_BY.replace("{successor}", ""))
+FINDING = ("import polars as pl", GROUP_BY.replace("{successor}", SUCCESSOR))
 WARM = """
 import numpy as np, polars as pl
 from polidiff.api import explain

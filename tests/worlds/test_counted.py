@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from polidiff.errors import InvalidLogError
-from polidiff.worlds.shards import kernels, table
-from polidiff.worlds.shards.keys import Sizes, in_order
+from polidiff.worlds.shards import kernels, table, waiting
+from polidiff.worlds.shards.keys import Sizes
+from polidiff.worlds.shards.sorting import in_order
 from polidiff.worlds.shards.stretch import CUT, END
 from polidiff.worlds.shards.table import Counted
 
@@ -20,9 +21,11 @@ either_reader = pytest.mark.parametrize("few", [0, 5_000], ids=["machine code", 
 many = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
+@either_reader
 @many
 @given(numbers=st.lists(st.integers(0, 2**62 - 1) | st.integers(0, 5) | st.integers(2**50, 2**50 + 5), max_size=60))
-def test_numbers_are_sorted_and_equal_ones_stay_in_order(numbers):
+def test_numbers_are_sorted_and_equal_ones_stay_in_order(monkeypatch, few, numbers):
+    monkeypatch.setattr(kernels, "FEW_ROWS", few)
     keys, order = in_order(np.array(numbers, dtype=np.int64))
     expected = sorted(range(len(numbers)), key=lambda i: (numbers[i], i))
     assert order.tolist() == expected
@@ -69,18 +72,17 @@ def test_translated_keys_hold_the_translated_parts(monkeypatch, few, rows, data)
 @given(
     batches=st.lists(transitions, min_size=1, max_size=6),
     elsewhere=st.lists(st.booleans(), min_size=6, max_size=6),
-    waiting=st.integers(1, 50),
+    most=st.integers(1, 200),
     numbers=st.integers(1, 200),
-    width=st.integers(1, 5),
     outcomes=st.integers(0, 2),
     seed=st.integers(0, 9),
 )
 def test_sums_are_those_of_a_dictionary_however_rows_come(
-    monkeypatch, few, batches, elsewhere, waiting, numbers, width, outcomes, seed
+    monkeypatch, few, batches, elsewhere, most, numbers, outcomes, seed
 ):
     monkeypatch.setattr(kernels, "FEW_ROWS", few)
-    for name, value in (("MOST_WAITING", waiting), ("MOST_IN_RUNS", numbers), ("RANGE", width)):
-        monkeypatch.setattr(table, name, value)
+    monkeypatch.setattr(waiting, "MOST_NUMBERS", most)
+    monkeypatch.setattr(table, "MOST_IN_RUNS", numbers)
     rng, expected = np.random.default_rng(seed), defaultdict(lambda: np.zeros(1 + 2 * outcomes))
     counted = Counted(BLOCKS, outcomes)
     for n, (rows, apart) in enumerate(zip(batches, elsewhere, strict=False)):
@@ -122,7 +124,7 @@ def test_more_combinations_than_a_number_can_hold_are_refused():
 
 
 def test_more_transitions_than_memory_holds_are_refused_before_they_are_put_together(monkeypatch):
-    monkeypatch.setattr(table, "MOST_WAITING", 10)
+    monkeypatch.setattr(waiting, "MOST_NUMBERS", 10 * 4)
     counted = Counted(BLOCKS, 1)
     counted.reserve(100, 1)
     for _ in range(3):

@@ -23,9 +23,14 @@ FEW_ROWS = 5_000  # rows that the interpreter reads in less time than it takes t
 Loop = Callable[..., Any]
 
 
+def few(rows: int) -> bool:
+    """Whether so many rows are better read by the interpreter."""
+    return rows <= FEW_ROWS
+
+
 def quick(loop: Loop, rows: int) -> Loop:
     """The loop itself for a few rows, its machine code for more."""
-    return loop if rows <= FEW_ROWS else _compiled(loop)
+    return loop if few(rows) else _compiled(loop)
 
 
 def sealed(array: AnyArray) -> AnyArray:
@@ -112,36 +117,83 @@ def follow(  # type: ignore[no-untyped-def]
     carry[FALLS], carry[OUTSIDE] = carry[FALLS] | falls, carry[OUTSIDE] | outside
 
 
-def total(keys, values, single, found, table):  # type: ignore[no-untyped-def]
-    """Sums per distinct key of rising keys, in the order of rows; returns how many distinct keys were `found`.
+def arrange(keys, carried, bits, ends, other_keys, other_carried):  # type: ignore[no-untyped-def]
+    """Sort keys of so many bits, with one number that each carries; equal keys stay in their order.
 
-    Of single rows of a log, `values` (n, K) are what each gained, and a row of `table` is a count, then sum and square
-    of each outcome; else `values` have the form of the table.
+    Digit by digit from the lowest, from one pair of arrays into the other and back; returns whether the last digit was
+    sorted into the others. `ends` has a place for each value of a digit.
     """
-    rows, used, begin = len(keys), 0, 0
+    rows, mask, shift, turned = len(keys), len(ends) - 1, 0, False
+    digit = 0
+    while mask >> digit:
+        digit += 1
+    while shift < bits:
+        for d in range(mask + 1):
+            ends[d] = 0
+        for i in range(rows):
+            ends[(keys[i] >> shift) & mask] += 1
+        place = 0
+        for d in range(mask + 1):
+            place, ends[d] = place + ends[d], place
+        for i in range(rows):
+            key = keys[i]
+            d = (key >> shift) & mask
+            place = ends[d]
+            ends[d] = place + 1
+            other_keys[place] = key
+            other_carried[place] = carried[i]
+        keys, carried, other_keys, other_carried = other_keys, other_carried, keys, carried
+        shift, turned = shift + digit, not turned
+    return turned
+
+
+def total(keys, gains, found, table):  # type: ignore[no-untyped-def]
+    """Sums per distinct key of rising keys, in the order of rows.
+
+    `gains` (n, K) are what each row gained; a row of `table` is a count, then sum and square of each outcome.
+    """
+    used, begin, rows = 0, 0, len(keys)
     for n in range(1, rows + 1):
         if n == rows or keys[n] != keys[begin]:
             found[used] = keys[begin]
-            if single:
-                table[used, 0] = n - begin
+            table[used, 0] = n - begin
             begin = n
             used += 1
-    for j in range(values.shape[1]):
-        column = 1 + 2 * j if single else j
-        added = values[0, j]
+    for j in range(gains.shape[1]):
+        added = gains[0, j]
         squared, at = added * added, 0
         for n in range(1, rows + 1):
             if n < rows and keys[n] == keys[n - 1]:
-                added += values[n, j]
-                squared += values[n, j] * values[n, j]
+                added += gains[n, j]
+                squared += gains[n, j] * gains[n, j]
             else:
-                table[at, column] = added
-                if single:
-                    table[at, column + 1] = squared
+                table[at, 1 + 2 * j], table[at, 2 + 2 * j] = added, squared
                 if n < rows:
                     at += 1
-                    added = values[n, j]
+                    added = gains[n, j]
                     squared = added * added
+
+
+def merge(keys, sums, other_keys, other_sums, found, table):  # type: ignore[no-untyped-def]
+    """Two runs of rising keys as one, sums of the same key added; returns how many distinct keys were `found`."""
+    i, j, used, width = 0, 0, 0, sums.shape[1]
+    while i < len(keys) or j < len(other_keys):
+        if j == len(other_keys) or (i < len(keys) and keys[i] < other_keys[j]):
+            found[used] = keys[i]
+            for k in range(width):
+                table[used, k] = sums[i, k]
+            i += 1
+        elif i == len(keys) or other_keys[j] < keys[i]:
+            found[used] = other_keys[j]
+            for k in range(width):
+                table[used, k] = other_sums[j, k]
+            j += 1
+        else:
+            found[used] = keys[i]
+            for k in range(width):
+                table[used, k] = sums[i, k] + other_sums[j, k]
+            i, j = i + 1, j + 1
+        used += 1
     return used
 
 

@@ -89,27 +89,6 @@ class Sizes(NamedTuple):
         return found
 
 
-def in_order(keys: IntArray) -> tuple[IntArray, IntArray]:
-    """Numbers in rising order, and the place that each had; equal ones stay in their order.
-
-    Each number and its place are the bits of one, so that no two are equal and the quickest way to sort will do.
-    """
-    if not len(keys):
-        return keys, np.zeros(0, dtype=np.int64)
-    low, bits = int(keys.min()), (len(keys) - 1).bit_length()
-    if (int(keys.max()) - low).bit_length() + bits > MOST_BITS:
-        order = np.argsort(keys, kind="stable")
-        return keys[order], order
-    both = keys - low
-    both <<= bits
-    both |= np.arange(len(keys))
-    both.sort()
-    order = both & ((1 << bits) - 1)
-    both >>= bits
-    both += low
-    return both, order
-
-
 def chunks(count: int) -> Iterator[slice]:
     """Parts of an array that fit a processor's cache: work on them in turn asks for no more memory."""
     return (slice(begin, begin + CHUNK) for begin in range(0, count, CHUNK))

@@ -17,7 +17,8 @@ import polars as pl
 
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.worlds.log_columns import Columns
-from polidiff.worlds.shards.keys import Sizes, in_order, rising
+from polidiff.worlds.shards.keys import Sizes, rising
+from polidiff.worlds.shards.sorting import in_order
 
 END, CUT = -1, -2
 LabelValue: TypeAlias = int | str

@@ -1,36 +1,27 @@
 """Sums per distinct (block, state, action, successor), in memory that grows with what was met, not with what could be.
 
-A million rows at a time are sorted by key and summed, which makes a run; runs are merged when they have become longer
-than what was merged before. Sorting numbers, and merging one range of keys after the other, stays within a processor's
-cache, where a hash table would jump through memory for every row.
+Some millions of rows at a time are sorted by key and summed, which makes a run; runs are merged when they have become
+longer than what was merged before. Sorting and merging go through memory in order, where a hash table would jump about
+in it for every row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from polidiff.errors import InvalidLogError
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.worlds.memory import free_memory
-from polidiff.worlds.shards.kernels import quick, total
-from polidiff.worlds.shards.keys import Sizes, in_order
+from polidiff.worlds.shards.kernels import merge, quick, sealed
+from polidiff.worlds.shards.keys import Sizes
 from polidiff.worlds.shards.stretch import Entries
+from polidiff.worlds.shards.waiting import Run, Waiting
 
-MOST_WAITING = 1 << 20  # rows
 MOST_IN_RUNS = 1 << 25  # numbers (0.27 GB), if no more were merged before
-RANGE = 1 << 15  # keys of one run that are merged at a time
 
 T = TypeVar("T", IntArray, FloatArray)
-
-
-class Run(NamedTuple):
-    """Sums of distinct keys, which rise."""
-
-    keys: IntArray  # (m,)
-    sums: FloatArray  # (m, 1 + 2 K) count, then sum and square of each outcome
 
 
 class Counted:
@@ -39,8 +30,7 @@ class Counted:
     def __init__(self, blocks: int, outcomes: int) -> None:
         self.sizes = Sizes(blocks)
         self._width = 1 + 2 * outcomes
-        self._keys, self._gains = np.empty(0, dtype=np.int64), np.empty((0, outcomes))
-        self._rows = 0  # that wait there to be summed
+        self._waiting = Waiting(outcomes)
         self._runs: list[Run] = []  # the first is what was merged before
 
     def fits(self, states: int, actions: int) -> bool:
@@ -51,7 +41,7 @@ class Counted:
         """Make room for so many labels."""
         old, self.sizes = self.sizes, self.sizes.holding(states, actions)
         if old != self.sizes:
-            waiting = self._keys[: self._rows]
+            waiting = self._waiting.keys
             waiting[:] = self.sizes.keys(*old.parts(waiting))
             self._runs = [run._replace(keys=self.sizes.keys(*old.parts(run.keys))) for run in self._runs]
 
@@ -59,12 +49,8 @@ class Counted:
         """Count a row of each key, with (K, n) what it adds to each outcome."""
         begin = 0
         while begin < len(keys):
-            self._make_room(len(keys) - begin)
-            end = min(len(keys), begin + len(self._keys) - self._rows)
-            place = slice(self._rows, self._rows + end - begin)
-            self._keys[place], self._gains[place] = keys[begin:end], gains[:, begin:end].T
-            self._rows, begin = place.stop, end
-            if self._rows == MOST_WAITING:
+            begin += self._waiting.add(keys[begin:], gains[:, begin:])
+            if self._waiting.full:
                 self._sum_rows()
 
     def add(self, keys: IntArray, sums: FloatArray) -> None:
@@ -84,22 +70,9 @@ class Counted:
         keys, sums = self._runs[0] if self._runs else (np.zeros(0, dtype=np.int64), np.zeros((0, self._width)))
         return Entries(keys, self.sizes, sums)
 
-    def _make_room(self, rows: int) -> None:
-        """Room for more rows to wait, for so many if that is not too many."""
-        if self._rows == len(self._keys):
-            wanted = min(MOST_WAITING, max(2 * self._rows, rows))
-            keys, gains = np.empty(wanted, dtype=np.int64), np.empty((wanted, self._gains.shape[1]))
-            keys[: self._rows], gains[: self._rows] = self._keys[: self._rows], self._gains[: self._rows]
-            self._keys, self._gains = keys, gains
-
     def _sum_rows(self) -> None:
-        """What waits as a run, each key's rows summed in the order in which they came."""
-        if self._rows:
-            keys, order = in_order(self._keys[: self._rows])
-            distinct = 1 + np.count_nonzero(keys[1:] != keys[:-1])
-            run = Run(np.empty(distinct, dtype=np.int64), np.empty((distinct, self._width)))
-            quick(total, len(keys))(keys, self._gains[order], True, *run)
-            self._rows = 0
+        run = self._waiting.summed()
+        if run is not None:
             self._add_run(run)
 
     def _add_run(self, run: Run) -> None:
@@ -109,17 +82,22 @@ class Counted:
             self._merge()
 
     def _merge(self) -> None:
-        """All runs as one, the sums of each key added in the order of the runs."""
-        if len(self._runs) < 2:
-            return
-        most = sum(len(run.keys) for run in self._runs)
-        check_room(most, self._width, free_memory())
-        found, table, used = np.empty(most, dtype=np.int64), np.empty((most, self._width)), 0
-        for parts in _ranges(self._runs):
-            keys, order = in_order(np.concatenate([part.keys for part in parts]))
-            sums = np.concatenate([part.sums for part in parts])[order]
-            used += quick(total, most)(keys, sums, False, found[used:], table[used:])
-        self._runs = [Run(_trimmed(found, used), _trimmed(table, used))]
+        """All runs as one: each with its neighbour, until there is one left."""
+        if len(self._runs) > 1:
+            check_room(sum(len(run.keys) for run in self._runs), self._width, free_memory())
+        while len(self._runs) > 1:
+            runs, self._runs = self._runs[::-1], []
+            while runs:
+                run = runs.pop()
+                self._runs.append(_together(run, runs.pop()) if runs else run)
+
+
+def _together(one: Run, other: Run) -> Run:
+    """Two runs as one."""
+    most = len(one.keys) + len(other.keys)
+    found, table = np.empty(most, dtype=np.int64), np.empty((most, one.sums.shape[1]))
+    used = quick(merge, most)(*map(sealed, (*one, *other)), found, table)
+    return Run(_trimmed(found, used), _trimmed(table, used))
 
 
 def check_room(transitions: int, width: int, free: float | None) -> None:
@@ -130,15 +108,6 @@ def check_room(transitions: int, width: int, free: float | None) -> None:
             f"up to {transitions} distinct (block, state, action, next state) need about {need / 1e9:.3g} GB; "
             f"{free / 1e9:.3g} GB are free. Hint: make states coarser, or describe them by features (state=[...])"
         )
-
-
-def _ranges(runs: Sequence[Run]) -> Iterator[list[Run]]:
-    """What each run has in one range of keys after the other; few enough keys to be sorted in a processor's cache."""
-    limits = np.unique(np.concatenate([run.keys[RANGE::RANGE] for run in runs]))
-    places = [[0, *np.searchsorted(run.keys, limits).tolist(), len(run.keys)] for run in runs]
-    for k in range(len(limits) + 1):
-        pairs = zip(runs, places, strict=True)
-        yield [Run(run.keys[at[k] : at[k + 1]], run.sums[at[k] : at[k + 1]]) for run, at in pairs]
 
 
 def _trimmed(part: T, used: int) -> T:
