@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import gc
+import math
 import os
 import signal
 import threading
 import time
+from functools import partial
 
 import joblib
 import numpy as np
 import pytest
 
-from polidiff import as_policy
+from polidiff import as_policy, parallel
 from polidiff.domains import navigation
+from polidiff.engines import on_engine
 from polidiff.errors import InvalidOptionError, WorkersLostError
-from polidiff.parallel import on_engine, run_tasks, stream_tasks
+from polidiff.parallel import Sample, run_tasks, stream_tasks
 from polidiff.progress import listening
 from polidiff.worlds.rollouts import roll_out
 
@@ -45,11 +48,18 @@ def test_answers_come_in_the_order_of_the_tasks_on_every_engine(engine):
         assert run_tasks(drawn, TASKS, what="draws") == [drawn(*task) for task in TASKS]
 
 
-def test_roll_outs_in_processes_give_the_bytes_of_a_plain_loop():
+@pytest.mark.parametrize(
+    ("quick", "small", "groups"),
+    [(0.0, 0.0, 64), (math.inf, 0.0, 64), (math.inf, 0.0, 1), (math.inf, math.inf, 64)],
+    ids=["all sent", "all but the first sent", "sent together", "none sent"],
+)
+def test_roll_outs_in_processes_give_the_bytes_of_a_plain_loop(monkeypatch, quick, small, groups):
+    for name, value in (("QUICK_TASK", quick), ("SMALL_JOB", small), ("FEWEST_GROUPS", groups)):
+        monkeypatch.setattr(parallel, name, value)
     policy = as_policy(navigation.current, n_actions=3)
-    alone = roll_out(navigation.world(), policy, episodes=20_000, seed=(3,), record=True)
+    alone = roll_out(navigation.world(), policy, episodes=30_000, seed=(3,), record=True)
     with joblib.parallel_config(backend="loky", n_jobs=2):
-        apart = roll_out(navigation.world(), policy, episodes=20_000, seed=(3,), record=True)
+        apart = roll_out(navigation.world(), policy, episodes=30_000, seed=(3,), record=True)
     for one, other in (
         (alone.totals, apart.totals),
         (alone.lengths, apart.lengths),
@@ -57,6 +67,44 @@ def test_roll_outs_in_processes_give_the_bytes_of_a_plain_loop():
         (alone.visits.actions, apart.visits.actions),
     ):
         assert one.tobytes() == other.tobytes()
+
+
+def where_done(tasks, seconds):
+    """Where each of so many tasks is done, if a sample of a tenth of one takes so many seconds."""
+    sample = Sample(partial(time.sleep, seconds), 0.1)
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        return run_tasks(process, [(k,) for k in range(tasks)], what="tasks", sample=sample)
+
+
+def test_quick_tasks_that_are_soon_done_stay_in_this_process():
+    assert set(where_done(100, 0.0)) == {os.getpid()}
+
+
+def test_tasks_that_may_be_slow_are_not_tried_in_this_process():
+    assert os.getpid() not in where_done(4, 0.11)
+
+
+def test_quick_tasks_that_together_take_long_are_sent_after_the_first(monkeypatch):
+    monkeypatch.setattr(parallel, "SMALL_JOB", 0.0)
+    first, *others = where_done(4, 0.0)
+    assert first == os.getpid()
+    assert first not in others
+
+
+def test_a_sample_that_fails_leaves_it_to_the_tasks_to_say_so():
+    sample = Sample(partial(divmod, 1, 0), 0.1)
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        assert os.getpid() not in run_tasks(process, [(k,) for k in range(4)], what="tasks", sample=sample)
+        with pytest.raises(ValueError, match="negative"):
+            run_tasks(drawn, [(0, 1), (0, -1)], what="draws", sample=sample)
+
+
+def test_without_an_engine_nothing_is_sampled():
+    assert run_tasks(process, [(k,) for k in range(4)], what="tasks", sample=Sample(_fails, 0.1)) == [os.getpid()] * 4
+
+
+def _fails() -> None:
+    pytest.fail("a sample was taken")
 
 
 def test_progress_is_told_after_every_task_and_only_to_who_listens():

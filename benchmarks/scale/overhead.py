@@ -1,7 +1,7 @@
-"""What tasks cost beside their own work: pickling, sending, waiting, with two processes that have started.
+"""What tasks cost beside their own work: sampling, pickling, sending, waiting, with two processes that have started.
 
-For every kind of job the CPU time that the tasks spend in their functions is set against all other CPU time of the two
-workers and of the driver while it waits for answers.
+For every kind of job the CPU time that the tasks spend in their functions, on workers or in the driver, is set against
+all other CPU time of the two workers and of the driver until it has all answers.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ WORKERS = 2
 class Spent:
     """CPU seconds, and how many tasks there were."""
 
-    tasks: list[float] = field(default_factory=list)  # in their functions
-    driver: float = 0.0  # while it hands out tasks and waits for answers
+    tasks: list[float] = field(default_factory=list)  # in their functions; what is sent together counts as one
+    here: float = 0.0  # of them, in the driver
+    driver: float = 0.0  # until it has all answers
 
 
 SPENT = Spent()
@@ -56,6 +57,14 @@ def _clocked(function: Callable[..., Any], task: tuple[Any, ...]) -> tuple[Any, 
     return result, time.process_time() - begin
 
 
+def timed_here(function: Callable[..., Any], task: tuple[Any, ...]) -> Any:
+    """A task that is done in the driver."""
+    result, seconds = _clocked(function, task)
+    SPENT.tasks.append(seconds)
+    SPENT.here += seconds
+    return result
+
+
 def overheads(small: bool) -> dict[str, Any]:
     """Each job once to start and load what it needs, then measured."""
     import joblib
@@ -68,39 +77,45 @@ def overheads(small: bool) -> dict[str, Any]:
 def _measured(job: Callable[[], Any]) -> dict[str, Any]:
     with _watched():
         job()
-        SPENT.tasks, SPENT.driver = [], 0.0
+        _forget()
         before = _workers_time()
         job()
-        work, count, driver = sum(SPENT.tasks), len(SPENT.tasks), SPENT.driver
+        work, count, driver = sum(SPENT.tasks), len(SPENT.tasks), SPENT.driver - SPENT.here
+        there = work - SPENT.here
         workers = sum(seconds - before.get(worker, 0.0) for worker, seconds in _workers_time().items())
-    beside = max(0.0, workers - work) + driver
+    beside = max(0.0, workers - there) + driver
     return {
         "tasks": count,
         "work, CPU s": round(work, 2),
+        "of it in the driver, CPU s": round(work - there, 2),
         "longest, CPU s": round(max(SPENT.tasks[:count], default=0.0), 2),
         "beside it: driver, CPU s": round(driver, 3),
-        "beside it: workers, CPU s": round(workers - work, 3),
+        "beside it: workers, CPU s": round(workers - there, 3),
         "share": round(beside / work, 4),
     }
+
+
+def _forget() -> None:
+    SPENT.tasks, SPENT.here, SPENT.driver = [], 0.0, 0.0
 
 
 @contextmanager
 def _watched() -> Iterator[None]:
     """Tasks that tell their time, and a driver that counts its own."""
-    answer, stream = parallel._answer, parallel.stream_tasks
+    answer, here, in_groups = parallel._answer, parallel._single_threaded, parallel._in_groups
 
-    def counted(function: Any, tasks: Any) -> Iterator[Any]:
+    def counted(function: Any, tasks: Any, sample: Any) -> Iterator[Any]:
         begin = time.process_time()
-        found = list(stream(function, tasks))
+        found = list(in_groups(function, tasks, sample))
         SPENT.driver += time.process_time() - begin
         yield from found
 
-    SPENT.tasks, SPENT.driver = [], 0.0
-    parallel._answer, parallel.stream_tasks = timed_answer, counted  # type: ignore[assignment]
+    _forget()
+    parallel._answer, parallel._single_threaded, parallel._in_groups = timed_answer, timed_here, counted  # type: ignore[assignment]
     try:
         yield
     finally:
-        parallel._answer, parallel.stream_tasks = answer, stream
+        parallel._answer, parallel._single_threaded, parallel._in_groups = answer, here, in_groups
 
 
 def _workers_time() -> dict[int, float]:
@@ -127,8 +142,12 @@ def _jobs(folder: Path, small: bool) -> dict[str, Callable[[], Any]]:
 
     world = navigation.world()
     policies = [as_policy(policy, n_actions=3) for policy in (navigation.current, navigation.proposed_2)]
-    options = DivergenceOptions(starts=2_000 if small else 16_000, max_steps=10_000 if small else 16_000_000)
-    episodes = 20_000 if small else 1_000_000
+    starts, episodes = (2_000, 20_000) if small else (16_000, 1_000_000)
+
+    def split(starts: int) -> Any:
+        options = DivergenceOptions(starts=starts, max_steps=10_000 if small else 1_000 * starts)
+        return divergence_in_simulator(world, *policies, options, seed=0)
+
     slow = Simulator(partial(SlowWalk, 2 if small else 8), horizon=8)
     acts = [as_policy(partial(_acting, from_=k), n_actions=2) for k in (0.0, 0.5)]
     few = DivergenceOptions(starts=50 if small else 100)
@@ -138,7 +157,11 @@ def _jobs(folder: Path, small: bool) -> dict[str, Callable[[], Any]]:
         ),
         "splitting roll-outs of an environment, 1 ms a step": lambda: divergence_in_simulator(slow, *acts, few, seed=0),
         "roll-outs of a model": lambda: roll_out(world, policies[0], episodes=episodes, seed=(3,)),
-        "splitting roll-outs of a model": lambda: divergence_in_simulator(world, *policies, options, seed=0),
+        "roll-outs of a model, ten times as many": lambda: roll_out(
+            world, policies[0], episodes=10 * episodes, seed=(3,)
+        ),
+        "splitting roll-outs of a model": lambda: split(starts),
+        "splitting roll-outs of a model, four times as many": lambda: split(4 * starts),
         **_logs(folder, small),
         **_frontiers(small),
         "folds of rules": _rules(small),

@@ -1,7 +1,7 @@
 """A whole log study in a process of its own: counts, divergence, regions, verdicts; time and memory beside a group-by.
 
-Both processes read the same files. A group-by makes no checks. One is handed the successor of every row as a column, which
-no log has; another finds it, as the study must.
+Both processes read the same files. A group-by makes no checks. One is handed the successor of every row as a column,
+which no log has; another finds it, as the study must.
 Libraries are loaded and loops compiled before the clock starts, in either process; what that takes is told apart.
 """
 

@@ -1,19 +1,23 @@
 """Independent tasks through joblib: the user chooses the engine, the answer stays the same.
 
 Library code never names a back end or a number of workers. ``with joblib.parallel_config(backend="ray"): explain(…)``
-decides both, or `on_engine` for the command line. Each task carries its own seed and runs with one BLAS thread, so
-that a plain loop, processes, Dask and Ray give the same bytes. Answers come in the order of the tasks. A worker or node
-that dies costs time only: what it had not answered is done again by the others.
+decides both, or `polidiff.engines` for the command line. Each task carries its own seed and runs with one BLAS thread,
+so that a plain loop, processes, Dask and Ray give the same bytes. Answers come in the order of the tasks. A worker or
+node that dies costs time only: what it had not answered is done again by the others.
+
+Work that is soon done stays in this process, whatever the engine: a `Sample` tells how long tasks will take.
 """
 
 from __future__ import annotations
 
 import gc
+import math
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -21,26 +25,83 @@ from multiprocessing import current_process
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from polidiff.errors import InvalidOptionError, MissingExtraError, WorkersLostError
+from polidiff.errors import WorkersLostError
 from polidiff.progress import report
 
 T = TypeVar("T")
-ENGINES = ("loky", "threading", "dask", "ray")
 WAVE = 16  # tasks per worker that are done again if one of them loses its worker
+QUICK_TASK = 1.0  # seconds; a task that may take longer is not tried in this process
+SMALL_JOB = 2.0  # seconds that all tasks together may take before workers are asked
+WORTH_SENDING = 0.05  # seconds of work that are sent together: sending costs about a millisecond
+FEWEST_GROUPS = 64  # of tasks that are sent several at a time, so that many workers have something to do
 PATIENCE = 3  # times in a row that an engine may fail without a single answer in between
 
 _at_work: ContextVar[bool] = ContextVar("polidiff_at_work", default=False)  # whether this is a task on a worker
 _folder: ContextVar[Path | None] = ContextVar("polidiff_work_folder", default=None)
 
 
-def run_tasks(function: Callable[..., T], tasks: Sequence[tuple[Any, ...]], *, what: str) -> list[T]:
-    """``[function(*task) for task in tasks]`` on the workers that the user chose; serial by default."""
-    collected = []
-    for result in stream_tasks(function, tasks):
-        collected.append(result)
+@dataclass(frozen=True)
+class Sample:
+    """A part of a task, done only to see how long tasks take."""
+
+    work: Callable[[], Any]
+    share: float  # of a task; a whole one takes at most so many times as long
+
+
+def run_tasks(
+    function: Callable[..., T], tasks: Sequence[tuple[Any, ...]], *, what: str, sample: Sample | None = None
+) -> list[T]:
+    """``[function(*task) for task in tasks]`` on the workers that the user chose; serial by default.
+
+    With a `sample`, tasks that are quick are done in this process as long as they promise to be soon done, and others
+    are sent several at a time.
+    """
+    collected: list[T] = []
+    for results in _in_groups(function, tasks, sample):
+        collected += results
         if len(tasks) > 1:
             report(what, len(collected) / len(tasks))
     return collected
+
+
+def _in_groups(
+    function: Callable[..., T], tasks: Sequence[tuple[Any, ...]], sample: Sample | None
+) -> Iterator[list[T]]:
+    """The answers of all tasks in order, of some at a time."""
+    done, seconds = 0, math.inf
+    if sample is not None and len(tasks) > 1 and not _alone():
+        done, seconds = yield from _while_quick(function, tasks, sample)
+    rest = tasks[done:]
+    size = max(1, min(math.ceil(WORTH_SENDING / max(seconds, 1e-6)), len(rest) // FEWEST_GROUPS))
+    yield from stream_tasks(_each, [(function, rest[first : first + size]) for first in range(0, len(rest), size)])
+
+
+def _while_quick(
+    function: Callable[..., T], tasks: Sequence[tuple[Any, ...]], sample: Sample
+) -> Generator[list[T], None, tuple[int, float]]:
+    """Answers of tasks that are done here until all promise to take long; returns how many, and seconds for each."""
+    seconds = _seconds(sample.work) / sample.share
+    done, begin = 0, time.perf_counter()
+    while done < len(tasks) and (seconds <= QUICK_TASK if done == 0 else seconds * (len(tasks) - done) <= SMALL_JOB):
+        yield [_single_threaded(function, tasks[done])]
+        done += 1
+        seconds = (time.perf_counter() - begin) / done
+    return done, seconds
+
+
+def _seconds(work: Callable[[], Any]) -> float:
+    """How long it takes; what goes wrong in it is left for the tasks to tell."""
+    begin = time.perf_counter()
+    try:
+        with one_blas_thread():
+            work()
+    except Exception:
+        return math.inf
+    return time.perf_counter() - begin
+
+
+def _each(function: Callable[..., T], tasks: Sequence[tuple[Any, ...]]) -> list[T]:
+    return [function(*task) for task in tasks]
 
 
 def stream_tasks(function: Callable[..., T], tasks: Sequence[tuple[Any, ...]], *, threads: int = 1) -> Iterator[T]:
@@ -210,58 +271,6 @@ def _thread_pools(modules: int) -> Any:
 def _single_threaded(function: Callable[..., T], task: tuple[Any, ...]) -> T:
     with one_blas_thread():
         return function(*task)
-
-
-@contextmanager
-def on_engine(engine: str | None = None, *, workers: int | None = None, address: str | None = None) -> Iterator[None]:
-    """Run the work inside on an engine: processes here, or a Dask or Ray cluster, started here if none is named."""
-    if engine is None and workers is None and address is None:
-        yield
-        return
-    if workers is not None and workers < 1:
-        raise InvalidOptionError(f"workers must be at least 1; got {workers}")
-    name = "loky" if engine is None else engine
-    if name not in ENGINES:
-        raise InvalidOptionError(f"engine must be one of {', '.join(ENGINES)}; got {name!r}")
-    if address is not None and name not in ("dask", "ray"):
-        raise InvalidOptionError(f"an address belongs to dask or ray; the engine is {name}")
-    from joblib import parallel_config
-
-    with ExitStack() as stack:
-        if name in ("dask", "ray"):
-            {"dask": _join_dask, "ray": _join_ray}[name](stack, workers, address)
-        stack.enter_context(parallel_config(backend=name, n_jobs=-1 if workers is None else workers))
-        yield
-
-
-def _join_dask(stack: ExitStack, workers: int | None, address: str | None) -> None:
-    try:
-        from distributed import Client, LocalCluster
-    except ImportError as error:
-        raise MissingExtraError("distributed", "dask") from error
-    if address is None:
-        address = stack.enter_context(LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None))
-    try:
-        stack.enter_context(Client(address, timeout=30))
-    except OSError as error:
-        raise InvalidOptionError(f"no Dask scheduler answers at {address}: {error}") from error
-
-
-def _join_ray(stack: ExitStack, workers: int | None, address: str | None) -> None:
-    try:
-        import ray
-        from ray.util.joblib import register_ray
-    except ImportError as error:
-        raise MissingExtraError("ray", "ray") from error
-    register_ray()
-    if ray.is_initialized():
-        return
-    try:
-        ray.init(address=address or "local", num_cpus=None if address else workers, include_dashboard=False,
-                 log_to_driver=False, logging_level="error")  # fmt: skip
-    except ConnectionError as error:
-        raise InvalidOptionError(f"no Ray cluster answers at {address}: {error}") from error
-    stack.callback(ray.shutdown)
 
 
 @contextmanager

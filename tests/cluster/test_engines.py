@@ -117,6 +117,12 @@ def small_shards(monkeypatch):
     monkeypatch.setattr(split, "SHARD_ROWS", 300)
 
 
+@pytest.fixture(autouse=True)
+def sent(monkeypatch):
+    """Also what is so quick that it would be done here."""
+    monkeypatch.setattr(parallel, "QUICK_TASK", 0.0)
+
+
 @pytest.fixture(scope="module")
 def alone(log_folder):
     """What each job says in a plain loop."""

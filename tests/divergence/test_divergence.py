@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import joblib
 import numpy as np
 import pytest
 
-from polidiff import Outcome, Simulator, TabularMDP
+from polidiff import Outcome, Simulator, TabularMDP, parallel
 from polidiff.divergence import DivergenceOptions, divergence_in_simulator, divergence_in_table
 from polidiff.divergence.apart import MOST_REPLAYED
 from polidiff.domains import chain, navigation
@@ -164,7 +166,9 @@ class Stroll(Endless):
         return moved, -np.ones(len(states)), moved[:, 0] >= 8
 
 
-def test_groups_of_starts_are_tasks_that_give_the_bytes_of_a_plain_loop():
+@pytest.mark.parametrize("quick", [0.0, math.inf], ids=["sent", "here"])
+def test_groups_of_starts_are_tasks_that_give_the_bytes_of_a_plain_loop(monkeypatch, quick):
+    monkeypatch.setattr(parallel, "QUICK_TASK", quick)
     world = Simulator(Stroll(), horizon=40)
     policies = [as_policy(lambda s, k=k: (s[:, 0] > k).astype(int), n_actions=2) for k in (1.0, 2.0)]
     options = DivergenceOptions(starts=2500, max_splits=2)

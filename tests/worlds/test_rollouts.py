@@ -6,7 +6,7 @@ import joblib
 import numpy as np
 import pytest
 
-from polidiff import Outcome, Simulator, as_policy, evaluate
+from polidiff import Outcome, Simulator, as_policy, evaluate, parallel
 from polidiff.domains import chain, navigation
 from polidiff.errors import InvalidOptionError, InvalidOutcomeError, InvalidWorldError
 from polidiff.policies import table_policy
@@ -74,7 +74,8 @@ def test_policies_that_act_alike_live_through_the_same_luck():
     assert (one.totals[never_differed] == two.totals[never_differed]).all()
 
 
-def test_the_same_seed_gives_the_same_bytes_on_any_number_of_workers():
+def test_the_same_seed_gives_the_same_bytes_on_any_number_of_workers(monkeypatch):
+    monkeypatch.setattr(parallel, "QUICK_TASK", 0.0)
     world = navigation.world()
     policy = as_policy(navigation.current, n_actions=3)
     alone = roll_out(world, policy, episodes=20_000, seed=(5,), record=True)

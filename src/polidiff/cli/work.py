@@ -20,7 +20,8 @@ def progress(quiet: bool = False) -> Iterator[None]:
 
     Silent when stderr is not a terminal.
     """
-    from polidiff.parallel import keeping_work, on_engine
+    from polidiff.engines import on_engine
+    from polidiff.parallel import keeping_work
     from polidiff.progress import listening
 
     context = click.get_current_context(silent=True)

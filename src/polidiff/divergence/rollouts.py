@@ -21,7 +21,7 @@ from polidiff.divergence.record import Divergence, DivergenceOptions, label_swap
 from polidiff.parallel import run_tasks
 from polidiff.policies import Policy, choose, top_actions
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from polidiff.worlds.rollouts import start_stepper
+from polidiff.worlds.rollouts import sample_of, start_stepper
 from polidiff.worlds.simulator import Simulator
 from polidiff.worlds.steppers import Stepper, joined
 
@@ -198,7 +198,13 @@ def divergence_in_simulator(
         (world, (current, proposed), options, size, size / count, *pair)
         for size, pair in zip(sizes, seeds, strict=True)
     ]
-    groups = run_tasks(play_group, tasks, what="splitting roll-outs")
+    unsplit = replace(options, max_splits=0)
+    sample = sample_of(
+        world,
+        sizes[0] * (1 + options.max_splits),  # copies take about as long again for every split
+        lambda few: play_group(world, (current, proposed), unsplit, few, few / count, *seeds[0]),
+    )
+    groups = run_tasks(play_group, tasks, what="splitting roll-outs", sample=sample)
     numbered = [replace(group, episode=group.episode + cut) for group, cut in zip(groups, cuts, strict=True)]
     return _assemble(world, numbered, count)
 

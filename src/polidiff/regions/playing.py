@@ -17,7 +17,7 @@ import numpy as np
 from polidiff.parallel import run_tasks
 from polidiff.policies import Policy, choose
 from polidiff.records.arrays import FloatArray, IntArray
-from polidiff.worlds.rollouts import GainCounter, start_stepper
+from polidiff.worlds.rollouts import GainCounter, sample_of, start_stepper
 from polidiff.worlds.simulator import Simulator
 
 
@@ -58,7 +58,9 @@ def count_assigned(game: Assigned, *, episodes: int, seed: tuple[int, ...], what
     """Play and count."""
     size = game.world.chunk
     sizes = [min(size, episodes - cut) for cut in range(0, episodes, size)]
-    return reduce(add, run_tasks(_count_chunk, [(game, n, (*seed, k)) for k, n in enumerate(sizes)], what=what))
+    sample = sample_of(game.world, size, lambda few: _count_chunk(game, few, (*seed, 0)))
+    tasks = [(game, n, (*seed, k)) for k, n in enumerate(sizes)]
+    return reduce(add, run_tasks(_count_chunk, tasks, what=what, sample=sample))
 
 
 @dataclass(eq=False)

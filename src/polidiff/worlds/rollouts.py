@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from polidiff.errors import InvalidOutcomeError
-from polidiff.parallel import run_tasks
+from polidiff.parallel import Sample, run_tasks
 from polidiff.policies import Policy, choose
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.outcome import Outcome
@@ -17,6 +19,7 @@ from polidiff.worlds.steppers import ModelStepper, Step, Stepper, TableStepper
 from polidiff.worlds.tabular import TabularMDP
 
 Steppable: TypeAlias = Simulator | TabularMDP
+SAMPLED = 128  # episodes that are played to see how long a task takes
 LUCK = 7_777_777  # keeps the stream of the policy's own luck apart from the world's
 
 
@@ -70,7 +73,18 @@ def roll_out(
         (world, policy, min(size, episodes - cut), (*seed, index), record, horizon, _part(starts, cut, size))
         for index, cut in enumerate(cuts)
     ]
-    return _joined(run_tasks(play_chunk, tasks, what=what))
+    sample = sample_of(
+        world, size, lambda few: play_chunk(world, policy, few, (*seed, 0), record, horizon, _part(starts, 0, few))
+    )
+    return _joined(run_tasks(play_chunk, tasks, what=what, sample=sample))
+
+
+def sample_of(world: Steppable, size: int, play: Callable[[int], Any]) -> Sample | None:
+    """A few of the `size` episodes of a task, to see how long it takes; none of an environment, which is slow."""
+    if isinstance(world, Simulator) and not world.is_model:
+        return None
+    few = min(SAMPLED, size)
+    return Sample(partial(play, few), few / size)
 
 
 def start_stepper(world: Steppable, count: int, seed: tuple[int, ...], starts: IntArray | None = None) -> Stepper:

@@ -1,7 +1,7 @@
 """Keys in rising order, with one number that each carries along; equal keys stay in their order.
 
-A digit of nine bits at a time, lowest first: keys have few bits, so that this takes three or four passes over them where
-comparing would take twenty, and the places that keys are dealt to stay within a processor's cache.
+A digit of nine bits at a time, lowest first: keys have few bits, so that this takes three or four passes over them
+where comparing would take twenty, and the places that keys are dealt to stay within a processor's cache.
 """
 
 from __future__ import annotations
