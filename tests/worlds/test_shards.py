@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -293,6 +294,33 @@ def test_features_of_states_are_found_in_one_pass_and_must_be_constant(tmp_path,
     log = Log(written(spoilt_at, tmp_path / "log", [5, 11], 3), **NAMES, features=["k", "x"])
     with pytest.raises(InvalidLogError, match=r"feature 'x' must be constant within a state; in state '1' it has 2"):
         log.features_of([0])
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(sizes=st.lists(st.integers(1, 9), min_size=1, max_size=30), most=st.integers(1, 60))
+def test_shards_are_as_few_as_needed_and_of_about_the_same_size(tmp_path, monkeypatch, sizes, most):
+    monkeypatch.setattr(split, "SHARD_ROWS", most)
+    file = tmp_path / "log.parquet"
+    with pq.ParquetWriter(file, pa.schema([("s", pa.int8())])) as writer:
+        for rows in sizes:
+            writer.write_table(pa.table({"s": pa.array([0] * rows, pa.int8())}))
+    found = [shard.rows for shard in split.split_files([str(file)])]
+    needed = -(-sum(sizes) // most)
+    assert sum(found) == sum(sizes)
+    assert len(found) <= needed
+    assert max(found) < sum(sizes) / needed + max(sizes)
+    assert all(rows >= sum(sizes) / needed for rows in found[:-1])
+
+
+def test_features_of_states_are_not_read_again(tmp_path):
+    frame = pl.DataFrame({"s": [0, 1, 0, 2], "a": [0, 1, 1, 0], "r": [1.0, 2.0, 3.0, 4.0], "x": [5.0, 6.0, 5.0, 7.0]})
+    frame.write_parquet(tmp_path / "log.parquet")
+    log = Log(tmp_path / "log.parquet", state="s", action="a", reward="r", features=["x"])
+    assert log.read.features["x"].to_list() == [5.0, 6.0, 7.0]
+    again = log.stretch(blocks=3)
+    assert again.features is None
+    assert again.entries.count.sum() == 4
+    assert log.features_of([2, 0]).ravel().tolist() == [7.0, 5.0]
 
 
 @pytest.mark.parametrize("writer", ["polars", "pyarrow"])

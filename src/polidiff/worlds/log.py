@@ -243,8 +243,14 @@ class Log:
         return met, episodes[met].astype(np.int64)
 
     def stretch(self, *, blocks: int) -> Stretch:
-        """The log read with its episodes dealt to so many blocks in turn; from the first reading if that did so."""
-        return self.read if blocks == HALVES else self._source.read(self.columns, blocks=blocks)
+        """The log read with its episodes dealt to so many blocks in turn; from the first reading if that did so.
+
+        Features of discrete states are known by then, and are not read again.
+        """
+        if blocks == HALVES:
+            return self.read
+        columns = replace(self.columns, features=()) if self.discrete else self.columns
+        return self._source.read(columns, blocks=blocks)
 
     def features_of(self, states: Any) -> AnyArray:
         """Feature rows of states (numbers, or feature rows as they are); without features, a column of names."""

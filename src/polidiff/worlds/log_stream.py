@@ -16,12 +16,12 @@ from typing import Any, TypeVar
 import polars as pl
 
 from polidiff.errors import InvalidLogError
-from polidiff.parallel import stream_tasks
 from polidiff.worlds.log_columns import Columns
 from polidiff.worlds.log_labels import Labels
 from polidiff.worlds.log_rows import LoggedRows, read_rows
 from polidiff.worlds.log_sample import Place, hashes, read_place, values_per_row
 from polidiff.worlds.shards.kept import Kept
+from polidiff.worlds.shards.resume import resumed
 from polidiff.worlds.shards.scan import Pace
 from polidiff.worlds.shards.split import SHARD_ROWS
 
@@ -74,16 +74,8 @@ def count_parts(
         yield count(_told(_batches(_of_table(table, reader), reader, 0), pace), asked)
         return
     parts = whole_parts(pieces, reader.columns.episode)
-    there = [kept is not None and kept.holds(part.pieces) for part in parts]
-    fresh = stream_tasks(
-        count_part, [(p, reader, count, asked) for p, known in zip(parts, there, strict=True) if not known]
-    )
-    for part, known in zip(parts, there, strict=True):
-        found = kept.load(part.pieces) if kept is not None and known else None
-        if found is None:
-            found = count_part(part, reader, count, asked) if known else next(fresh)
-            if kept is not None:
-                kept.save(part.pieces, found)
+    tasks = [(part.pieces, (part, reader, count, asked)) for part in parts]
+    for part, found in zip(parts, resumed(count_part, tasks, kept), strict=True):
         pace.tell(part.rows)
         yield found
 

@@ -11,6 +11,7 @@
                traits            the features of discrete states
                kernels           the loops behind them, compiled where there are many rows
     join     stretches in order -> one stretch, whatever the borders cut in two
-    store    finished stretches in a work folder, under the hash of their input
-    scan     all of it, through `polidiff.parallel`
+    store    finished stretches in a work folder, under the hash of their input; kept: the same for other counts
+    resume   work on parts, of which some are there already, through `polidiff.parallel`
+    scan     all of it
 """

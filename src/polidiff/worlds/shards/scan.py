@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from polidiff.parallel import stream_tasks
 from polidiff.progress import report
 from polidiff.worlds.shards.frames import Piece, pieces
 from polidiff.worlds.shards.join import Joiner
+from polidiff.worlds.shards.resume import resumed
 from polidiff.worlds.shards.split import Shard, check_readable
 from polidiff.worlds.shards.store import Store
 from polidiff.worlds.shards.stretch import Reading, Stretch
@@ -29,7 +29,7 @@ def scan(shards: Sequence[Shard], reading: Reading, *, skip_bad: bool = False, s
     joiner = Joiner(reading)
     pace = Pace(sum(shard.rows for shard in shards))
     joiner.add(no_rows(reading))
-    stretches = _stretches(shards, reading, skip_bad, store)
+    stretches = resumed(stretch_of, [(shard, (shard, reading, skip_bad)) for shard in shards], store, threads=AT_ONCE)
     cut: Gap | None = None
     for shard in shards:
         stretch = next(stretches)
@@ -103,19 +103,3 @@ class Pace:
         speed = self.done / max(time.monotonic() - self.began, 1e-9)
         share = min(self.done / self.rows, 1.0) if self.rows else 1.0
         report(self.what, share, f"({self.done / 1e6:.1f} million rows, {speed / 1e6:.1f} million per second)")
-
-
-def _stretches(shards: Sequence[Shard], reading: Reading, skip_bad: bool, store: Store | None) -> Iterator[Stretch]:
-    """The stretch of every shard, in order; from the store where it is there."""
-    if store is None:
-        yield from stream_tasks(stretch_of, [(shard, reading, skip_bad) for shard in shards], threads=AT_ONCE)
-        return
-    kept = [store.holds(shard) for shard in shards]
-    missing = [shard for shard, there in zip(shards, kept, strict=True) if not there]
-    fresh = iter(stream_tasks(stretch_of, [(shard, reading, skip_bad) for shard in missing], threads=AT_ONCE))
-    for shard, there in zip(shards, kept, strict=True):
-        found = store.load(shard) if there else None
-        if found is None:
-            found = stretch_of(shard, reading, skip_bad) if there else next(fresh)
-            store.save(shard, found)
-        yield found

@@ -7,6 +7,7 @@ so that sums are made in the same order everywhere.
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ import polars as pl
 from polidiff.errors import InvalidLogError, MissingExtraError
 from polidiff.worlds.shards.footer import DamagedFooterError, row_groups
 
-SHARD_ROWS = 1 << 23
+SHARD_ROWS = 1 << 23  # at most, but for what is left of a row group
 
 
 @dataclass(frozen=True)
@@ -94,24 +95,32 @@ def scan_file(path: str) -> pl.LazyFrame:
 
 
 def _shards(files: Sequence[str]) -> Iterator[Shard]:
+    found = [_known(file) for file in files]
+    rows = sum(part.rows for part in found)
+    most = rows / max(1, math.ceil(rows / SHARD_ROWS))  # as many as are needed, of about the same size
     waiting: list[Group] = []
-    for file in files:
-        try:
-            with open_file(file) as stream:
-                groups = _groups(file, row_groups(stream))
-        except (DamagedFooterError, OSError) as error:
+    for part in found:
+        if part.damaged is not None:
             if waiting:
                 yield Shard(tuple(waiting))
                 waiting = []
-            yield Shard(damaged=(file, str(error)))
-            continue
-        for group in groups:
+            yield part
+        for group in part.groups:
             waiting.append(group)
-            if sum(known.rows for known in waiting) >= SHARD_ROWS:
+            if sum(known.rows for known in waiting) >= most:
                 yield Shard(tuple(waiting))
                 waiting = []
     if waiting:
         yield Shard(tuple(waiting))
+
+
+def _known(file: str) -> Shard:
+    """All row groups of a file, or why they are not known."""
+    try:
+        with open_file(file) as stream:
+            return Shard(tuple(_groups(file, row_groups(stream))))
+    except (DamagedFooterError, OSError) as error:
+        return Shard(damaged=(file, str(error)))
 
 
 def _groups(file: str, rows: Sequence[int]) -> list[Group]:

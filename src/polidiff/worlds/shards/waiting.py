@@ -73,8 +73,8 @@ class Waiting:
         return keys, gains[place.astype(np.int64)]
 
     def _make_room(self, rows: int) -> None:
-        """Room for as many more rows as wait, or for so many if that is not too many."""
-        wanted = min(self._most, self._rows + max(self._rows, rows))
+        """Room for so many rows; if they are not the first, for all that may wait: memory is taken once it is used."""
+        wanted = min(self._most, rows) if not self._rows else self._most
         keys, gains = np.empty(wanted, dtype=np.int64), np.empty((wanted, self._gains.shape[1]))
         keys[: self._rows], gains[: self._rows] = self.keys, self._gains[: self._rows]
         self._keys, self._gains = keys, gains
