@@ -42,9 +42,9 @@ def sealed(array: AnyArray) -> AnyArray:
 
 @cache
 def _compiled(loop: Loop) -> Loop:
-    from polidiff.compiled import kernel
+    from polidiff.compiled import loops
 
-    return kernel(loop)
+    return loops(loop)
 
 
 def follow(  # type: ignore[no-untyped-def]
