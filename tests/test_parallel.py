@@ -8,7 +8,6 @@ import os
 import signal
 import threading
 import time
-from functools import partial
 
 import joblib
 import numpy as np
@@ -18,7 +17,7 @@ from polidiff import as_policy, parallel
 from polidiff.domains import navigation
 from polidiff.engines import on_engine
 from polidiff.errors import InvalidOptionError, WorkersLostError
-from polidiff.parallel import Sample, run_tasks, stream_tasks
+from polidiff.parallel import run_tasks, stream_tasks
 from polidiff.progress import listening
 from polidiff.worlds.rollouts import roll_out
 
@@ -49,13 +48,13 @@ def test_answers_come_in_the_order_of_the_tasks_on_every_engine(engine):
 
 
 @pytest.mark.parametrize(
-    ("quick", "small", "groups"),
-    [(0.0, 0.0, 64), (math.inf, 0.0, 64), (math.inf, 0.0, 1), (math.inf, math.inf, 64)],
-    ids=["all sent", "all but the first sent", "sent together", "none sent"],
+    ("quick", "small"),
+    [(-1.0, 0.0), (math.inf, 0.0), (math.inf, math.inf)],
+    ids=["all sent", "all but the first sent", "none sent"],
 )
-def test_roll_outs_in_processes_give_the_bytes_of_a_plain_loop(monkeypatch, quick, small, groups):
-    for name, value in (("QUICK_TASK", quick), ("SMALL_JOB", small), ("FEWEST_GROUPS", groups)):
-        monkeypatch.setattr(parallel, name, value)
+def test_roll_outs_in_processes_give_the_bytes_of_a_plain_loop(monkeypatch, quick, small):
+    monkeypatch.setattr(parallel, "QUICK_TASK", quick)
+    monkeypatch.setattr(parallel, "SMALL_JOB", small)
     policy = as_policy(navigation.current, n_actions=3)
     alone = roll_out(navigation.world(), policy, episodes=30_000, seed=(3,), record=True)
     with joblib.parallel_config(backend="loky", n_jobs=2):
@@ -69,11 +68,10 @@ def test_roll_outs_in_processes_give_the_bytes_of_a_plain_loop(monkeypatch, quic
         assert one.tobytes() == other.tobytes()
 
 
-def where_done(tasks, seconds):
-    """Where each of so many tasks is done, if a sample of a tenth of one takes so many seconds."""
-    sample = Sample(partial(time.sleep, seconds), 0.1)
+def where_done(tasks, promise):
+    """Where each of so many tasks is done, if they promise to take so many seconds."""
     with joblib.parallel_config(backend="loky", n_jobs=2):
-        return run_tasks(process, [(k,) for k in range(tasks)], what="tasks", sample=sample)
+        return run_tasks(process, [(k,) for k in range(tasks)], what="tasks", promise=lambda share: promise)
 
 
 def test_quick_tasks_that_are_soon_done_stay_in_this_process():
@@ -81,7 +79,7 @@ def test_quick_tasks_that_are_soon_done_stay_in_this_process():
 
 
 def test_tasks_that_may_be_slow_are_not_tried_in_this_process():
-    assert os.getpid() not in where_done(4, 0.11)
+    assert os.getpid() not in where_done(4, parallel.QUICK_TASK + 0.01)
 
 
 def test_quick_tasks_that_together_take_long_are_sent_after_the_first(monkeypatch):
@@ -91,20 +89,56 @@ def test_quick_tasks_that_together_take_long_are_sent_after_the_first(monkeypatc
     assert first not in others
 
 
-def test_a_sample_that_fails_leaves_it_to_the_tasks_to_say_so():
-    sample = Sample(partial(divmod, 1, 0), 0.1)
+def test_quick_tasks_are_sent_together_but_not_in_too_few_parts(monkeypatch):
+    sent, stream = [], parallel.stream_tasks
+
+    def watched(function, tasks):
+        sent.extend(len(group) for _, group in tasks)
+        return stream(function, tasks)
+
+    for name, value in (
+        ("SMALL_JOB", 0.0),
+        ("WORTH_SENDING", 1e6),
+        ("FEWEST_GROUPS", 4),
+        ("stream_tasks", watched),
+    ):
+        monkeypatch.setattr(parallel, name, value)
+    tasks = [(seed, 3) for seed in range(42)]
     with joblib.parallel_config(backend="loky", n_jobs=2):
-        assert os.getpid() not in run_tasks(process, [(k,) for k in range(4)], what="tasks", sample=sample)
+        assert run_tasks(drawn, tasks, what="draws", promise=lambda share: 0.0) == [drawn(*task) for task in tasks]
+    assert sent == [10, 10, 10, 10, 1]
+
+
+@pytest.mark.parametrize(("seconds", "tries", "promised"), [(0.0, 2, 0.0), (0.11, 1, 99.0)])
+def test_a_larger_share_is_tried_if_the_first_promises_too_much_and_was_soon_done(seconds, tries, promised):
+    tried = []
+
+    def promise(share):
+        tried.append(share)
+        time.sleep(seconds)
+        return 99.0 if len(tried) == 1 else 0.0
+
+    assert parallel._promised(promise) == promised
+    assert tuple(tried) == parallel.TRIED[:tries]
+
+
+def test_a_promise_that_fails_leaves_it_to_the_tasks_to_say_so():
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        assert os.getpid() not in run_tasks(process, [(k,) for k in range(4)], what="tasks", promise=_no_promise)
         with pytest.raises(ValueError, match="negative"):
-            run_tasks(drawn, [(0, 1), (0, -1)], what="draws", sample=sample)
+            run_tasks(drawn, [(0, 1), (0, -1)], what="draws", promise=_no_promise)
 
 
-def test_without_an_engine_nothing_is_sampled():
-    assert run_tasks(process, [(k,) for k in range(4)], what="tasks", sample=Sample(_fails, 0.1)) == [os.getpid()] * 4
+def test_without_an_engine_nothing_is_tried():
+    assert run_tasks(process, [(k,) for k in range(4)], what="tasks", promise=_not_asked) == [os.getpid()] * 4
 
 
-def _fails() -> None:
-    pytest.fail("a sample was taken")
+def _no_promise(share: float) -> float:
+    raise ArithmeticError(share)
+
+
+def _not_asked(share: float) -> float:
+    pytest.fail("a task was tried")
 
 
 def test_progress_is_told_after_every_task_and_only_to_who_listens():
@@ -190,7 +224,7 @@ def test_what_cannot_be_sent_is_said_in_one_line():
 def test_workers_that_die_again_and_again_are_given_up_in_one_line():
     with (
         joblib.parallel_config(backend="loky", n_jobs=2),
-        pytest.raises(WorkersLostError, match=r"failed 3 times in a row at task 1 of 4: .*Hint") as caught,
+        pytest.raises(WorkersLostError, match=r"failed 3 times in a row at part 1 of 4: .*Hint") as caught,
     ):
         run_tasks(dies, [(k,) for k in range(4)], what="tasks")
     assert "\n" not in str(caught.value)

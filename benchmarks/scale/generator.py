@@ -1,8 +1,8 @@
 """A log of any number of distinct rows, written file by file: episodes in a random table of 716 states and 25 actions.
 
-Every pair leads to eight states and ends the episode with chance 0.1. Each state has two measurements. The reward of a
-row is that of its pair plus noise, so that no two rows are alike. Episodes run on from one file
-into the next.
+Every pair leads to eight states, about as in ICU-Sepsis, or to as many as are asked for, and ends the episode with
+chance 0.1. Each state has two measurements. The reward of a row is that of its pair plus noise, so that no two rows are
+alike. Episodes run on from one file into the next.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ COLUMNS: dict[str, Any] = {
 }
 
 
-def table(seed: int = 0) -> TabularMDP:
+def table(seed: int = 0, *, followers: int = FOLLOWERS) -> TabularMDP:
     """The world that writes the log."""
     rng = np.random.default_rng(seed)
-    rows = np.repeat(np.arange(STATES), FOLLOWERS)
+    rows = np.repeat(np.arange(STATES), followers)
     matrices = []
     for _ in range(ACTIONS):
-        follow = rng.integers(0, STATES, STATES * FOLLOWERS)
-        share = rng.dirichlet(np.ones(FOLLOWERS), STATES).ravel() * (1 - ENDS)
+        follow = rng.integers(0, STATES, STATES * followers)
+        share = rng.dirichlet(np.ones(followers), STATES).ravel() * (1 - ENDS)
         data = np.concatenate([share, np.full(STATES, ENDS)])
         places = (np.concatenate([rows, np.arange(STATES)]), np.concatenate([follow, np.full(STATES, STATES)]))
         matrices.append(sparse.csr_array((data, places), shape=(STATES + 1, STATES + 1)))
@@ -51,9 +51,9 @@ def logging_policy(seed: int = 1) -> Any:
     return np.random.default_rng(seed).dirichlet(np.full(ACTIONS, 0.5) + 0.1, STATES + 1)
 
 
-def write_log(folder: Path, rows: int, *, per_file: int = 5_000_000, seed: int = 2) -> int:
+def write_log(folder: Path, rows: int, *, per_file: int = 5_000_000, seed: int = 2, followers: int = FOLLOWERS) -> int:
     """Write at least so many rows; how many there are."""
-    world, policy = table(), logging_policy()
+    world, policy = table(followers=followers), logging_policy()
     rng = np.random.default_rng(seed)
     measured = np.round(rng.normal(size=(STATES + 1, 2)), 2)
     written = episodes = 0

@@ -1,4 +1,4 @@
-"""What tasks cost beside their own work: sampling, pickling, sending, waiting, with two processes that have started.
+"""What tasks cost beside their own work: trying, pickling, sending, waiting, with two processes that have started.
 
 For every kind of job the CPU time that the tasks spend in their functions, on workers or in the driver, is set against
 all other CPU time of the two workers and of the driver until it has all answers.
@@ -30,6 +30,7 @@ class Spent:
     tasks: list[float] = field(default_factory=list)  # in their functions; what is sent together counts as one
     here: float = 0.0  # of them, in the driver
     driver: float = 0.0  # until it has all answers
+    counting: bool = False  # whether a job hands out tasks
 
 
 SPENT = Spent()
@@ -55,14 +56,6 @@ def _clocked(function: Callable[..., Any], task: tuple[Any, ...]) -> tuple[Any, 
     begin = time.process_time()
     result = function(*task)
     return result, time.process_time() - begin
-
-
-def timed_here(function: Callable[..., Any], task: tuple[Any, ...]) -> Any:
-    """A task that is done in the driver."""
-    result, seconds = _clocked(function, task)
-    SPENT.tasks.append(seconds)
-    SPENT.here += seconds
-    return result
 
 
 def overheads(small: bool) -> dict[str, Any]:
@@ -102,20 +95,28 @@ def _forget() -> None:
 @contextmanager
 def _watched() -> Iterator[None]:
     """Tasks that tell their time, and a driver that counts its own."""
-    answer, here, in_groups = parallel._answer, parallel._single_threaded, parallel._in_groups
+    answer, single, in_groups = parallel._answer, parallel._single_threaded, parallel._in_groups
 
-    def counted(function: Any, tasks: Any, sample: Any) -> Iterator[Any]:
-        begin = time.process_time()
-        found = list(in_groups(function, tasks, sample))
-        SPENT.driver += time.process_time() - begin
+    def here(function: Any, task: Any) -> Any:
+        if not SPENT.counting:
+            return single(function, task)
+        result, seconds = single(_clocked, (function, task))
+        SPENT.tasks.append(seconds)
+        SPENT.here += seconds
+        return result
+
+    def counted(function: Any, tasks: Any, promise: Any) -> Iterator[Any]:
+        begin, SPENT.counting = time.process_time(), True
+        found = list(in_groups(function, tasks, promise))
+        SPENT.driver, SPENT.counting = SPENT.driver + time.process_time() - begin, False
         yield from found
 
     _forget()
-    parallel._answer, parallel._single_threaded, parallel._in_groups = timed_answer, timed_here, counted  # type: ignore[assignment]
+    parallel._answer, parallel._single_threaded, parallel._in_groups = timed_answer, here, counted  # type: ignore[assignment]
     try:
         yield
     finally:
-        parallel._answer, parallel._single_threaded, parallel._in_groups = answer, here, in_groups
+        parallel._answer, parallel._single_threaded, parallel._in_groups = answer, single, in_groups
 
 
 def _workers_time() -> dict[int, float]:

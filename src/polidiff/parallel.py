@@ -5,7 +5,7 @@ decides both, or `polidiff.engines` for the command line. Each task carries its 
 so that a plain loop, processes, Dask and Ray give the same bytes. Answers come in the order of the tasks. A worker or
 node that dies costs time only: what it had not answered is done again by the others.
 
-Work that is soon done stays in this process, whatever the engine: a `Sample` tells how long tasks will take.
+Work that is soon done stays in this process, whatever the engine.
 """
 
 from __future__ import annotations
@@ -23,14 +23,19 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from multiprocessing import current_process
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from polidiff.errors import WorkersLostError
 from polidiff.progress import report
 
 T = TypeVar("T")
+Promise: TypeAlias = Callable[[float], float]
 WAVE = 16  # tasks per worker that are done again if one of them loses its worker
-QUICK_TASK = 1.0  # seconds; a task that may take longer is not tried in this process
+QUICK_TASK = 2.0  # seconds; a task that may take longer is not tried in this process
+TRIED, LONG_TRY = (
+    (1 / 64, 1 / 8),
+    0.1,
+)  # shares of a task that are tried in turn, until one of them took so many seconds
 SMALL_JOB = 2.0  # seconds that all tasks together may take before workers are asked
 WORTH_SENDING = 0.05  # seconds of work that are sent together: sending costs about a millisecond
 FEWEST_GROUPS = 64  # of tasks that are sent several at a time, so that many workers have something to do
@@ -40,24 +45,21 @@ _at_work: ContextVar[bool] = ContextVar("polidiff_at_work", default=False)  # wh
 _folder: ContextVar[Path | None] = ContextVar("polidiff_work_folder", default=None)
 
 
-@dataclass(frozen=True)
-class Sample:
-    """A part of a task, done only to see how long tasks take."""
-
-    work: Callable[[], Any]
-    share: float  # of a task; a whole one takes at most so many times as long
-
-
 def run_tasks(
-    function: Callable[..., T], tasks: Sequence[tuple[Any, ...]], *, what: str, sample: Sample | None = None
+    function: Callable[..., T],
+    tasks: Sequence[tuple[Any, ...]],
+    *,
+    what: str,
+    promise: Promise | None = None,
 ) -> list[T]:
     """``[function(*task) for task in tasks]`` on the workers that the user chose; serial by default.
 
-    With a `sample`, tasks that are quick are done in this process as long as they promise to be soon done, and others
-    are sent several at a time.
+    Where tasks may be quick, `promise` tries a share of one and tells how many seconds a whole one will take, rather
+    too many than too few. Quick tasks are done in this process while all promise to be soon done; else they are sent,
+    several at a time.
     """
     collected: list[T] = []
-    for results in _in_groups(function, tasks, sample):
+    for results in _in_groups(function, tasks, promise):
         collected += results
         if len(tasks) > 1:
             report(what, len(collected) / len(tasks))
@@ -65,39 +67,43 @@ def run_tasks(
 
 
 def _in_groups(
-    function: Callable[..., T], tasks: Sequence[tuple[Any, ...]], sample: Sample | None
+    function: Callable[..., T], tasks: Sequence[tuple[Any, ...]], promise: Promise | None
 ) -> Iterator[list[T]]:
     """The answers of all tasks in order, of some at a time."""
-    done, seconds = 0, math.inf
-    if sample is not None and len(tasks) > 1 and not _alone():
-        done, seconds = yield from _while_quick(function, tasks, sample)
+    done, pace = 0, math.inf
+    if promise is not None and len(tasks) > 1 and not _alone():
+        done, pace = yield from _while_quick(function, tasks, promise)
     rest = tasks[done:]
-    size = max(1, min(math.ceil(WORTH_SENDING / max(seconds, 1e-6)), len(rest) // FEWEST_GROUPS))
+    size = max(1, min(math.ceil(WORTH_SENDING / max(pace, 1e-6)), len(rest) // FEWEST_GROUPS))
     yield from stream_tasks(_each, [(function, rest[first : first + size]) for first in range(0, len(rest), size)])
 
 
 def _while_quick(
-    function: Callable[..., T], tasks: Sequence[tuple[Any, ...]], sample: Sample
+    function: Callable[..., T], tasks: Sequence[tuple[Any, ...]], promise: Promise
 ) -> Generator[list[T], None, tuple[int, float]]:
     """Answers of tasks that are done here until all promise to take long; returns how many, and seconds for each."""
-    seconds = _seconds(sample.work) / sample.share
+    pace = _promised(promise)
     done, begin = 0, time.perf_counter()
-    while done < len(tasks) and (seconds <= QUICK_TASK if done == 0 else seconds * (len(tasks) - done) <= SMALL_JOB):
+    while done < len(tasks) and (pace <= QUICK_TASK if done == 0 else pace * (len(tasks) - done) <= SMALL_JOB):
         yield [_single_threaded(function, tasks[done])]
         done += 1
-        seconds = (time.perf_counter() - begin) / done
-    return done, seconds
+        pace = (time.perf_counter() - begin) / done
+    return done, pace
 
 
-def _seconds(work: Callable[[], Any]) -> float:
-    """How long it takes; what goes wrong in it is left for the tasks to tell."""
-    begin = time.perf_counter()
-    try:
-        with one_blas_thread():
-            work()
-    except Exception:
-        return math.inf
-    return time.perf_counter() - begin
+def _promised(promise: Promise) -> float:
+    """What a task promises to take; no end if trying goes wrong, which is left for the tasks to tell."""
+    found = math.inf
+    for share in TRIED:
+        begin = time.perf_counter()
+        try:
+            with one_blas_thread():
+                found = promise(share)
+        except Exception:
+            return math.inf
+        if found <= QUICK_TASK or time.perf_counter() - begin > LONG_TRY:
+            return found
+    return found
 
 
 def _each(function: Callable[..., T], tasks: Sequence[tuple[Any, ...]]) -> list[T]:
@@ -105,7 +111,7 @@ def _each(function: Callable[..., T], tasks: Sequence[tuple[Any, ...]]) -> list[
 
 
 def stream_tasks(function: Callable[..., T], tasks: Sequence[tuple[Any, ...]], *, threads: int = 1) -> Iterator[T]:
-    """The same, one after the other, for answers that are too large to be kept together.
+    """The answers of tasks one after the other, for those that are too large to be kept together.
 
     Where one process does it all, tasks that wait for files or run machine code may share it in `threads`.
     """
@@ -127,7 +133,7 @@ def stream_tasks(function: Callable[..., T], tasks: Sequence[tuple[Any, ...]], *
             failures += 1
             if failures == PATIENCE:
                 raise WorkersLostError(
-                    f"workers failed {PATIENCE} times in a row at task {done + 1} of {len(tasks)}: {fault}. Hint: give "
+                    f"workers failed {PATIENCE} times in a row at part {done + 1} of {len(tasks)}: {fault}. Hint: give "
                     "workers more memory or take fewer of them; what is sent to them must survive pickling"
                 ) from fault
 
@@ -182,8 +188,8 @@ def _check_sendable(function: Callable[..., T], task: tuple[Any, ...]) -> None:
         said = " ".join(str(error).split())[:200]
         raise WorkersLostError(
             f"what the work needs cannot be sent to workers: {said}. Hint: what is sent must survive pickling: "
-            "leave open files, locks and handles to devices out of environments and policies, or make them where they "
-            "are used; without an engine nothing is sent"
+            "leave open files, locks and handles to devices out of what environments and policies pickle, also after "
+            "they were used; without an engine nothing is sent"
         ) from error
 
 

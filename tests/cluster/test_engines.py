@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import threading
@@ -18,6 +19,7 @@ from polidiff.errors import WorkersLostError
 from polidiff.frontier.rule_plans import improve_with_rules
 from polidiff.records.codec import dumps
 from polidiff.rules import RuleClassifier
+from polidiff.worlds.rollouts import roll_out
 from polidiff.worlds.shards import split
 
 pytestmark = [pytest.mark.cluster, pytest.mark.filterwarnings("default")]
@@ -120,7 +122,7 @@ def small_shards(monkeypatch):
 @pytest.fixture(autouse=True)
 def sent(monkeypatch):
     """Also what is so quick that it would be done here."""
-    monkeypatch.setattr(parallel, "QUICK_TASK", 0.0)
+    monkeypatch.setattr(parallel, "QUICK_TASK", -1.0)
 
 
 @pytest.fixture(scope="module")
@@ -172,6 +174,18 @@ def test_results_are_the_same_after_a_ray_node_was_removed(
     ray_cluster.wait_for_nodes()
     assert gone.is_set()
     assert said == alone[job]
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_quick_tasks_may_begin_here_and_go_on_there_together(engine, monkeypatch, name):
+    policy = as_policy(navigation.current, n_actions=3)
+    alone = roll_out(navigation.world(), policy, episodes=80_000, seed=(1,))
+    for setting, value in (("QUICK_TASK", math.inf), ("SMALL_JOB", 0.0), ("WORTH_SENDING", 1e6), ("FEWEST_GROUPS", 3)):
+        monkeypatch.setattr(parallel, setting, value)
+    with engine(name):
+        apart = roll_out(navigation.world(), policy, episodes=80_000, seed=(1,))
+    assert alone.totals.tobytes() == apart.totals.tobytes()
+    assert alone.starts.tobytes() == apart.starts.tobytes()
 
 
 @pytest.mark.parametrize("name", ENGINES)

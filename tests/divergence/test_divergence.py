@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from polidiff import Outcome, Simulator, TabularMDP, parallel
-from polidiff.divergence import DivergenceOptions, divergence_in_simulator, divergence_in_table
+from polidiff.divergence import DivergenceOptions, divergence_in_simulator, divergence_in_table, rollouts
 from polidiff.divergence.apart import MOST_REPLAYED
 from polidiff.domains import chain, navigation
 from polidiff.policies import as_policy, one_hot
@@ -166,7 +166,7 @@ class Stroll(Endless):
         return moved, -np.ones(len(states)), moved[:, 0] >= 8
 
 
-@pytest.mark.parametrize("quick", [0.0, math.inf], ids=["sent", "here"])
+@pytest.mark.parametrize("quick", [-1.0, math.inf], ids=["sent", "here"])
 def test_groups_of_starts_are_tasks_that_give_the_bytes_of_a_plain_loop(monkeypatch, quick):
     monkeypatch.setattr(parallel, "QUICK_TASK", quick)
     world = Simulator(Stroll(), horizon=40)
@@ -182,6 +182,28 @@ def test_groups_of_starts_are_tasks_that_give_the_bytes_of_a_plain_loop(monkeypa
     assert sorted(roots.tolist()) == sorted([*range(2500), *range(2500)])
     begins = alone.states[(alone.judged > 0) & (alone.first == 0), 0]
     assert len(np.unique(begins)) == 2500  # each start once per policy, and no group repeats the luck of another
+
+
+@pytest.mark.parametrize("near", [0.0, 1.0], ids=["met often", "met everywhere"])
+def test_a_group_takes_no_more_rows_than_its_first_steps_promise(monkeypatch, near):
+    """With a clock that counts the states that policies are asked about, a whole group stays within the promise."""
+    asked = [0]
+
+    def counting(act):
+        def policy(states):
+            asked[0] += len(states)
+            return np.where(states[:, 0] % 3 >= 3 * (1 - near) * act, act, 0).astype(int)
+
+        return as_policy(policy, n_actions=2)
+
+    monkeypatch.setattr(rollouts, "perf_counter", lambda: float(asked[0]))
+    world, policies = Simulator(Stroll(), horizon=200), (counting(0), counting(1))
+    for steps in (50_000, 20_000_000):
+        task = (world, policies, DivergenceOptions(starts=800, max_splits=2, max_steps=steps), 400, 0.5, (1,), (2,))
+        promised = rollouts.seconds_of_group(*task, share=1 / 8)
+        asked[0] = 0
+        rollouts.play_group(*task)
+        assert asked[0] <= 1.5 * promised
 
 
 def test_groups_share_the_steps_that_are_allowed(monkeypatch):

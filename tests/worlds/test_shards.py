@@ -378,6 +378,24 @@ def test_a_row_group_that_cannot_be_read_is_named_and_left_out_only_on_request(t
 
 
 @pytest.mark.usefixtures("small")
+def test_rows_left_out_because_of_a_feature_are_left_out_again(tmp_path):
+    file = tmp_path / "log.parquet"
+    rows = np.arange(3_000)
+    state = np.where((rows >= 500) & (rows < 1_000), 3, rows % 3)  # a state that only rows to be spoilt have
+    frame = pl.DataFrame({"s": state, "a": rows % 2, "r": rows * 1.0, "x": state * 1.5 + 0.25})
+    frame.write_parquet(file, row_group_size=500, compression="uncompressed", statistics=False)
+    column = pq.ParquetFile(file).metadata.row_group(1).column(3)
+    begin = min(filter(None, (column.data_page_offset, column.dictionary_page_offset)))
+    with file.open("r+b") as stream:
+        stream.seek(begin)
+        stream.write(b"\xff" * column.total_compressed_size)
+    with pytest.warns(SkippedRowsWarning):
+        log = Log(file, state="s", action="a", reward="r", features=["x"], skip_bad=True)
+    assert log.read.rows == 2_500
+    with pytest.warns(SkippedRowsWarning):
+        assert log.stretch(blocks=3).rows == 2_500
+
+
 def test_an_episode_cut_by_what_is_left_out_is_cut_and_its_rest_dropped(tmp_path):
     folder = written(episodes(), tmp_path / "log", [], 4)
     spoilt(folder / "000.parquet", 1)  # rows 4 to 7: the rest of episode 1 and the beginning of episode 2

@@ -11,8 +11,11 @@ workers can play groups side by side; what they met is put together in the order
 
 from __future__ import annotations
 
+import math
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
+from time import perf_counter
 
 import numpy as np
 
@@ -21,7 +24,7 @@ from polidiff.divergence.record import Divergence, DivergenceOptions, label_swap
 from polidiff.parallel import run_tasks
 from polidiff.policies import Policy, choose, top_actions
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from polidiff.worlds.rollouts import sample_of, start_stepper
+from polidiff.worlds.rollouts import TRIED_STEPS, is_stepped, start_stepper, times_tried
 from polidiff.worlds.simulator import Simulator
 from polidiff.worlds.steppers import Stepper, joined
 
@@ -198,13 +201,8 @@ def divergence_in_simulator(
         (world, (current, proposed), options, size, size / count, *pair)
         for size, pair in zip(sizes, seeds, strict=True)
     ]
-    unsplit = replace(options, max_splits=0)
-    sample = sample_of(
-        world,
-        sizes[0] * (1 + options.max_splits),  # copies take about as long again for every split
-        lambda few: play_group(world, (current, proposed), unsplit, few, few / count, *seeds[0]),
-    )
-    groups = run_tasks(play_group, tasks, what="splitting roll-outs", sample=sample)
+    promise = None if is_stepped(world) else partial(seconds_of_group, *tasks[0])
+    groups = run_tasks(play_group, tasks, what="splitting roll-outs", promise=promise)
     numbered = [replace(group, episode=group.episode + cut) for group, cut in zip(groups, cuts, strict=True)]
     return _assemble(world, numbered, count)
 
@@ -235,6 +233,33 @@ def play_group(
             children += splitter.play(branch, share=share)
         level = children
     return _as_group(splitter)
+
+
+def seconds_of_group(
+    world: Simulator,
+    policies: tuple[Policy, Policy],
+    options: DivergenceOptions,
+    count: int,
+    portion: float,
+    seed: tuple[int, ...],
+    starts: tuple[int, ...],
+    share: float,
+) -> float:
+    """How long a group takes, from the first steps of a share that does not split; rather too long than too short.
+
+    Copies add as many rows again as diverging states are met on the way, for every split, up to what is allowed.
+    """
+    few, brief = math.ceil(share * count), copy(world)
+    brief.horizon = min(world.horizon, TRIED_STEPS)
+    begin = perf_counter()
+    found = play_group(brief, policies, replace(options, max_splits=0), few, portion * few / count, seed, starts)
+    seconds = perf_counter() - begin
+    rows = len(found.episode)
+    longer = times_tried(found.cut / (2 * few), 2 * count, world.horizon)
+    met = found.met.differs.sum() / (2 * few) * longer
+    unsplit = rows * longer * count / few
+    wanted = unsplit * sum(met**depth for depth in range(options.max_splits + 1))
+    return float(seconds / rows * min(wanted, max(unsplit, options.max_steps * portion)))
 
 
 def _price_of_splitting(splitter: _Splitter, root: _Branch) -> tuple[float, float]:

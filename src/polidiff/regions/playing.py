@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 from polidiff.parallel import run_tasks
 from polidiff.policies import Policy, choose
 from polidiff.records.arrays import FloatArray, IntArray
-from polidiff.worlds.rollouts import GainCounter, sample_of, start_stepper
+from polidiff.worlds.rollouts import GainCounter, is_stepped, seconds_of, start_stepper
 from polidiff.worlds.simulator import Simulator
 
 
@@ -58,9 +58,9 @@ def count_assigned(game: Assigned, *, episodes: int, seed: tuple[int, ...], what
     """Play and count."""
     size = game.world.chunk
     sizes = [min(size, episodes - cut) for cut in range(0, episodes, size)]
-    sample = sample_of(game.world, size, lambda few: _count_chunk(game, few, (*seed, 0)))
-    tasks = [(game, n, (*seed, k)) for k, n in enumerate(sizes)]
-    return reduce(add, run_tasks(_count_chunk, tasks, what=what, sample=sample))
+    world, tasks = game.world, [(game, n, (*seed, k)) for k, n in enumerate(sizes)]
+    promise = None if is_stepped(world) else partial(seconds_of, world, game.current, size, seed, None)
+    return reduce(add, run_tasks(_count_chunk, tasks, what=what, promise=promise))
 
 
 @dataclass(eq=False)

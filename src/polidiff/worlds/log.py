@@ -245,11 +245,12 @@ class Log:
     def stretch(self, *, blocks: int) -> Stretch:
         """The log read with its episodes dealt to so many blocks in turn; from the first reading if that did so.
 
-        Features of discrete states are known by then, and are not read again.
+        Features of discrete states are known by then, and are not read again; unless rows were left out, which may be
+        because of them.
         """
         if blocks == HALVES:
             return self.read
-        columns = replace(self.columns, features=()) if self.discrete else self.columns
+        columns = replace(self.columns, features=()) if self.discrete and not self.read.skipped else self.columns
         return self._source.read(columns, blocks=blocks)
 
     def features_of(self, states: Any) -> AnyArray:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from dataclasses import dataclass
 from functools import partial
+from time import perf_counter
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from polidiff.errors import InvalidOutcomeError
-from polidiff.parallel import Sample, run_tasks
+from polidiff.parallel import run_tasks
 from polidiff.policies import Policy, choose
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.outcome import Outcome
@@ -19,7 +20,7 @@ from polidiff.worlds.steppers import ModelStepper, Step, Stepper, TableStepper
 from polidiff.worlds.tabular import TabularMDP
 
 Steppable: TypeAlias = Simulator | TabularMDP
-SAMPLED = 128  # episodes that are played to see how long a task takes
+TRIED_STEPS = 50  # of an episode that are played to see how long many will take
 LUCK = 7_777_777  # keeps the stream of the policy's own luck apart from the world's
 
 
@@ -73,18 +74,39 @@ def roll_out(
         (world, policy, min(size, episodes - cut), (*seed, index), record, horizon, _part(starts, cut, size))
         for index, cut in enumerate(cuts)
     ]
-    sample = sample_of(
-        world, size, lambda few: play_chunk(world, policy, few, (*seed, 0), record, horizon, _part(starts, 0, few))
-    )
-    return _joined(run_tasks(play_chunk, tasks, what=what, sample=sample))
+    promise = None if is_stepped(world) else partial(seconds_of, world, policy, size, seed, horizon)
+    return _joined(run_tasks(play_chunk, tasks, what=what, promise=promise))
 
 
-def sample_of(world: Steppable, size: int, play: Callable[[int], Any]) -> Sample | None:
-    """A few of the `size` episodes of a task, to see how long it takes; none of an environment, which is slow."""
-    if isinstance(world, Simulator) and not world.is_model:
-        return None
-    few = min(SAMPLED, size)
-    return Sample(partial(play, few), few / size)
+def is_stepped(world: Steppable) -> bool:
+    """Whether episodes are stepped one by one, which is slow, rather than side by side."""
+    return isinstance(world, Simulator) and not world.is_model
+
+
+def seconds_of(
+    world: Steppable, policy: Policy, episodes: int, seed: tuple[int, ...], horizon: int | None, share: float
+) -> float:
+    """How long so many episodes take to be played, from the first steps of a share; rather too long than too short.
+
+    Time is taken to grow with the number of episodes, and they to go on ending at the pace at which they began to.
+    """
+    few, limit = math.ceil(share * episodes), _limit(world, horizon)
+    begin = perf_counter()
+    played = play_chunk(world, policy, few, seed, False, min(limit, TRIED_STEPS), None)
+    seconds = perf_counter() - begin
+    return seconds * episodes / few * times_tried(played.truncated_share, episodes, limit)
+
+
+def times_tried(running: float, episodes: int, limit: int) -> float:
+    """How many times as long as was tried the longest of many episodes lasts, if such a share of them still ran.
+
+    >>> times_tried(0.0, 1000, 500), times_tried(0.1, 1000, 500), times_tried(1.0, 1000, 500)
+    (1.0, 3.0, 10.0)
+    """
+    most = max(limit / TRIED_STEPS, 1.0)
+    if running in (0.0, 1.0):
+        return most if running else 1.0
+    return min(max(round(math.log(episodes) / -math.log(running), 9), 1.0), most)
 
 
 def start_stepper(world: Steppable, count: int, seed: tuple[int, ...], starts: IntArray | None = None) -> Stepper:
@@ -107,7 +129,7 @@ def play_chunk(
     stepper = start_stepper(world, count, seed, starts)
     gains = GainCounter(world, count)
     first = np.array(stepper.states)
-    limit = horizon or (world.horizon if isinstance(world, Simulator) else 10 * LONGEST)
+    limit = _limit(world, horizon)
     running = np.flatnonzero(~world.absorbing[first]) if isinstance(world, TabularMDP) else np.arange(count)
     lengths = np.zeros(count, dtype=np.int64)
     truncated = np.zeros(count, dtype=np.bool_)
@@ -211,6 +233,11 @@ def gain_of(outcome: Outcome, states: AnyArray, actions: IntArray, step: Step) -
     return (
         table[states.ravel().astype(np.int64), actions] if table.ndim == 2 else table[states.ravel().astype(np.int64)]
     )
+
+
+def _limit(world: Steppable, horizon: int | None) -> int:
+    """Steps after which an episode is cut."""
+    return horizon or (world.horizon if isinstance(world, Simulator) else 10 * LONGEST)
 
 
 def _info_keys(outcomes: tuple[Outcome, ...]) -> tuple[str, ...]:

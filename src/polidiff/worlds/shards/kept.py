@@ -17,7 +17,7 @@ from polidiff._version import __version__
 from polidiff.records.arrays import AnyArray
 from polidiff.worlds.shards.store import fingerprint, inside, load_arrays, save_arrays
 
-FORM = 1  # of the files
+FORM = 2  # of the files
 T = TypeVar("T")
 Pieces = Sequence[tuple[str, int, int]]  # file, first row, number of rows
 

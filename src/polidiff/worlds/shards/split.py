@@ -97,7 +97,7 @@ def scan_file(path: str) -> pl.LazyFrame:
 def _shards(files: Sequence[str]) -> Iterator[Shard]:
     found = [_known(file) for file in files]
     rows = sum(part.rows for part in found)
-    most = rows / max(1, math.ceil(rows / SHARD_ROWS))  # as many as are needed, of about the same size
+    most = max(1.0, rows / max(1, math.ceil(rows / SHARD_ROWS)))  # as many as are needed, of about the same size
     waiting: list[Group] = []
     for part in found:
         if part.damaged is not None:

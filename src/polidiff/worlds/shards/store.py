@@ -30,7 +30,7 @@ from polidiff.worlds.shards.split import Shard, filesystem, is_remote, open_file
 from polidiff.worlds.shards.stretch import Border, Entries, Reading, Stretch
 
 T = TypeVar("T")
-FORM = 3  # of the files
+FORM = 4  # of the files
 SAMPLE = 1 << 16
 PLAIN = ("rows", "runs", "ended", "gaps", "wrong", "missing", "values", "outside", "ordered", "states", "actions")
 NOTES = ("skipped", "pieces", "broken", "lost")
