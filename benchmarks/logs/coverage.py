@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.logs.sampling import CountSampler
 from benchmarks.logs.tasks import Task
 from polidiff.evaluation.logged.borrow import judge_borrowing
-from polidiff.evaluation.logged.careful import Judged, difference_bounds, judge, value_bounds
+from polidiff.evaluation.logged.careful import Judged, difference, judge, value_bounds
 from polidiff.evaluation.logged.counts import Edges
 from polidiff.evaluation.logged.noise import spread
 from polidiff.evaluation.logged.starts import Starts
@@ -58,14 +58,14 @@ def one_repetition(
     new = split_target(task.target, task.logging if known else None)
     careful = judge(edges, new, starts, ranges)
     base = judge(edges, split_target(task.logging, task.logging), starts, ranges)
-    lent = judge_borrowing(edges, new, starts, ranges, discount=1.0, level=LEVEL)
+    lent = judge_borrowing(careful, level=LEVEL)
     value, gap = weights @ truth.target, weights @ (truth.target - truth.logging)
     span = outcome.range[1] - outcome.range[0]
     bounds = {
         "careful": (value, *value_bounds(careful, 0, 1 - LEVEL)[1:]),
         "borrow": (value, *value_bounds(lent, 0, 1 - LEVEL)[1:]),
         "plug-in": (value, *_plug_in(edges, task, starts)),
-        "difference": (gap, *difference_bounds(careful, base, 0, 1 - LEVEL)[1:]),
+        "difference": (gap, *difference(careful, base, 0).bounds(1 - LEVEL)[1:]),
     }
     found: dict[str, Any] = {
         name: (_hits(exact, low, high), (high - low) / span) for name, (exact, low, high) in bounds.items()
@@ -78,7 +78,7 @@ def _verdicts(
     new: Judged, old: Judged, gap: FloatArray, low: FloatArray, high: FloatArray, margin: float
 ) -> dict[str, Any]:
     """Verdicts one by one and over all starts together; the start distribution, last, is left out."""
-    joint_low, joint_high = difference_bounds(new, old, 0, (1 - LEVEL) / (len(gap) - 1))[1:]
+    joint_low, joint_high = difference(new, old, 0).bounds((1 - LEVEL) / (len(gap) - 1))[1:]
     return {
         "sign errors": _wrong(gap, low, high)[:-1],
         "family wrong": _wrong(gap, joint_low, joint_high)[:-1].any(),

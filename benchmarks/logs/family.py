@@ -17,7 +17,7 @@ from scipy import stats
 
 from benchmarks.logs.tasks import chain
 from polidiff.evaluation.logged.bootstrap import bootstrap_values
-from polidiff.evaluation.logged.careful import difference_bounds, judge
+from polidiff.evaluation.logged.careful import difference, judge
 from polidiff.evaluation.logged.counts import count_rows
 from polidiff.evaluation.logged.starts import Starts
 from polidiff.evaluation.logged.target import split_target
@@ -84,5 +84,5 @@ def _intervals(episodes: int, rng: np.random.Generator) -> list[tuple[FloatArray
 
 
 def _careful(new: Any, old: Any, alpha: float) -> tuple[FloatArray, FloatArray]:
-    bounds = [difference_bounds(new, old, k, alpha)[1:] for k in range(OUTCOMES)]
+    bounds = [difference(new, old, k).bounds(alpha)[1:] for k in range(OUTCOMES)]
     return np.column_stack([low for low, _ in bounds]), np.column_stack([high for _, high in bounds])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from polidiff.evaluation.exact import exact_evaluator, outcome_tensor
-from polidiff.evaluation.logged.careful import difference_bounds, judge, value_bounds
+from polidiff.evaluation.logged.careful import difference, judge, value_bounds
 from polidiff.evaluation.logged.counts import count_rows
 from polidiff.evaluation.logged.starts import each_state
 from polidiff.evaluation.logged.target import split_target
@@ -28,7 +28,7 @@ def repeated(walk, logging, target, *, episodes, repetitions, known=True):
             _, low, high = value_bounds(new, k, 0.05)
             hits.append(((low <= exact[0][:, k]) & (exact[0][:, k] <= high))[met].mean())
             gap = exact[0][:, k] - exact[1][:, k]
-            _, low, high = difference_bounds(new, old, k, 0.05)
+            _, low, high = difference(new, old, k).bounds(0.05)
             differences.append(((low <= gap) & (gap <= high))[met].mean())
         unsupported.append(new.unsupported[met].mean())
     return np.mean(hits), np.mean(differences), np.mean(unsupported)

@@ -9,7 +9,7 @@ import pytest
 from polidiff import Log
 from polidiff.evaluation.exact import exact_evaluator, outcome_tensor
 from polidiff.evaluation.logged.bootstrap import bootstrap_values
-from polidiff.evaluation.logged.careful import difference_bounds, judge, value_bounds
+from polidiff.evaluation.logged.careful import difference, judge, value_bounds
 from polidiff.evaluation.logged.counts import Counts, count_log, count_rows
 from polidiff.evaluation.logged.model import build_model
 from polidiff.evaluation.logged.noise import noise, spread
@@ -118,11 +118,11 @@ def test_policies_that_act_alike_differ_by_nothing(walk_log, even, keen):
     partly = np.where(np.arange(5)[:, None] == 0, keen, even)
     closed = counts_of([(0, 0, END, 1.0, 4), (0, 1, END, 0.0, 4), (1, 0, END, 1.0, 4), (1, 1, END, 1.0, 4)], 2, 2).edges
     pair = [judge(closed, split_target(t, None), each_state(2), [(0, 1)]) for t in (partly[:2], even[:2])]
-    _, low, high = difference_bounds(pair[0], pair[1], 0, 0.05)
+    _, low, high = difference(pair[0], pair[1], 0).bounds(0.05)
     assert (low[1], high[1]) == (0.0, 0.0)
     assert low[0] < high[0]
     both = [judge(edges, split_target(keen, even), starts, [(0, 1), (0, 60)]) for _ in range(2)]
-    assert [float(np.abs(part).max()) for part in difference_bounds(both[0], both[1], 0, 0.05)] == [0.0, 0.0, 0.0]
+    assert [float(np.abs(part).max()) for part in difference(both[0], both[1], 0).bounds(0.05)] == [0.0, 0.0, 0.0]
 
 
 def test_the_spread_of_a_pair_is_shrunk_from_its_sample_variance():

@@ -9,16 +9,12 @@ decisions are missing for a reason, so this interval stands beside the careful o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from scipy import stats
 
-from polidiff.evaluation.logged.careful import Judged, Range, difference_bounds, value_bounds
-from polidiff.evaluation.logged.counts import Edges
+from polidiff.evaluation.logged.careful import Difference, Judged, difference, value_bounds
 from polidiff.evaluation.logged.model import LoggedModel, build_model
 from polidiff.evaluation.logged.noise import spread
-from polidiff.evaluation.logged.starts import Starts
 from polidiff.evaluation.logged.target import Target
 from polidiff.records.arrays import FloatArray
 
@@ -31,27 +27,30 @@ TAIL = 0.1  # one-sided level of the upper limit of the scatter
 HALVINGS = 40
 
 
-def judge_borrowing(
-    edges: Edges, target: Target, starts: Starts, ranges: Sequence[Range], *, discount: float, level: float
-) -> Judged:
-    """The ends of a policy when unseen pairs borrow; loans of fewer than five seen pairs are refused."""
-    model = build_model(edges, target, discount=discount, lend=True)
+def judge_borrowing(careful: Judged, *, level: float) -> Judged:
+    """The ends of a policy when unseen pairs borrow; loans of fewer than five seen pairs are refused.
+
+    The careful ends themselves where nothing is unknown.
+    """
+    if careful.known:
+        return careful
+    target, discount = careful.target, careful.model.discount
+    model = build_model(careful.model.edges, target, discount=discount, lend=True)
     low, high, centre = [], [], []
-    for k, declared in enumerate(ranges):
+    for k, declared in enumerate(careful.ranges):
         least, most = declared if declared is not None else (0.0, 0.0)
         middle = model.values(k, (least + most) / 2)
         found = mean_advantage(model, target, k, middle)
         mean, half = (0.0, np.inf) if found is None else (found[0], stats.norm.ppf((1 + level) / 2) * found[1])
         if not np.isfinite(half):
-            careful = build_model(edges, target, discount=discount)
-            low.append(careful.values(k, least))
-            high.append(careful.values(k, most))
+            low.append(careful.low[k])
+            high.append(careful.high[k])
         else:
             low.append(model.values(k, least, mean - half))
             high.append(model.values(k, most, mean + half))
         centre.append(model.values(k, (least + most) / 2, mean))
-    visits = model.visits(starts.weights)
-    return Judged(target, model, starts, visits, tuple(ranges), tuple(low), tuple(high), tuple(centre))
+    visits = model.visits(careful.starts.weights)
+    return Judged(target, model, careful.starts, visits, careful.ranges, tuple(low), tuple(high), tuple(centre))
 
 
 def mean_advantage(model: LoggedModel, target: Target, outcome: int, values: FloatArray) -> tuple[float, float] | None:
@@ -100,15 +99,19 @@ def _excess(
 
 def borrowed_values(careful: Judged, borrowing: Judged, outcome: int, alpha: float) -> tuple[FloatArray, FloatArray]:
     """(q,) bounds under the assumption, never wider than without it."""
-    _, low, high = value_bounds(borrowing, outcome, alpha)
     _, least, most = value_bounds(careful, outcome, alpha)
+    if borrowing is careful:
+        return least, most
+    _, low, high = value_bounds(borrowing, outcome, alpha)
     return np.maximum(low, least), np.minimum(high, most)
 
 
 def borrowed_difference(
-    careful: tuple[Judged, Judged], borrowing: tuple[Judged, Judged], outcome: int, alpha: float
+    careful: Difference, borrowing: tuple[Judged, Judged], alpha: float
 ) -> tuple[FloatArray, FloatArray]:
     """(q,) bounds of new − old under the assumption, never wider than without it."""
-    _, low, high = difference_bounds(*borrowing, outcome, alpha)
-    _, least, most = difference_bounds(*careful, outcome, alpha)
+    _, least, most = careful.bounds(alpha)
+    if borrowing == (careful.new, careful.old):
+        return least, most
+    _, low, high = difference(*borrowing, careful.outcome).bounds(alpha)
     return np.maximum(low, least), np.minimum(high, most)

@@ -7,8 +7,9 @@ start that can reach them has no interval at all.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from polidiff.evaluation.logged.target import Target, same_rows
 from polidiff.records.arrays import BoolArray, FloatArray
 
 Range = tuple[float, float] | None
+T = TypeVar("T")
 NO_MASS = 1e-9
 
 
@@ -43,6 +45,11 @@ class Judged:
         return np.asarray(np.minimum(self.visits @ self.model.unknown, 1.0))
 
     @property
+    def known(self) -> bool:
+        """Whether the log knows everything that the policy asks for, from any state."""
+        return not self.model.unknown.any()
+
+    @property
     def asks(self) -> FloatArray:
         """(q, S) how much of that each state causes: where more data would help."""
         return self.visits * self.model.unknown
@@ -51,13 +58,14 @@ class Judged:
 def judge(edges: Edges, target: Target, starts: Starts, ranges: Sequence[Range], *, discount: float = 1.0) -> Judged:
     """The ends and the best guess of a policy under the careful rule."""
     model = build_model(edges, target, discount=discount)
-    guess = build_model(edges, target, discount=discount, lend=True)
+    known = not model.unknown.any()
+    guess = model if known else build_model(edges, target, discount=discount, lend=True)
     low, high, centre = [], [], []
     for k, declared in enumerate(ranges):
         least, most = declared if declared is not None else (0.0, 0.0)
         low.append(model.values(k, least))
-        high.append(low[-1] if least == most else model.values(k, most))
-        centre.append(guess.values(k, (least + most) / 2))
+        high.append(low[-1] if known or least == most else model.values(k, most))
+        centre.append(low[-1] if known else guess.values(k, (least + most) / 2))
     visits = model.visits(starts.weights)
     return Judged(target, model, starts, visits, tuple(ranges), tuple(low), tuple(high), tuple(centre))
 
@@ -65,45 +73,68 @@ def judge(edges: Edges, target: Target, starts: Starts, ranges: Sequence[Range],
 def value_bounds(judged: Judged, outcome: int, alpha: float) -> tuple[FloatArray, FloatArray, FloatArray]:
     """(q,) best guess, lower and upper bound of the policy's outcome."""
     starts, declared = judged.starts, judged.ranges[outcome]
-    ends = [starts.weights @ judged.low[outcome], starts.weights @ judged.high[outcome]]
-    deviations, freedoms = [], []
-    for values in (judged.low[outcome], judged.high[outcome]):
-        part = noise(judged.model, judged.model, outcome, values, values)
-        variance = part.variance(judged.visits, judged.visits) + starts.variance(values)
-        deviations.append(np.sqrt(np.maximum(variance, 0.0)))
-        freedoms.append(part.freedom(judged.visits))
+    values = judged.low[outcome], judged.high[outcome]
+
+    def off(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        part = noise(judged.model, judged.model, outcome, x, x)
+        variance = part.variance(judged.visits, judged.visits) + starts.variance(x)
+        return np.sqrt(np.maximum(variance, 0.0)), part.freedom(judged.visits)
+
+    (below, one), (above, other) = _at_both_ends(off, *((x,) for x in values))
     low, high = interval_bounds(
-        ends[0], ends[1], (deviations[0], deviations[1]), np.minimum(*freedoms), alpha=alpha, limits=declared,
-        bent=True,
+        starts.weights @ values[0], starts.weights @ values[1], (below, above), np.minimum(one, other), alpha=alpha,
+        limits=declared, bent=True,
     )  # fmt: skip
     low, high = _unbounded(low, high, declared, judged.unsupported)
     return _inside(starts.weights @ judged.centre[outcome], low, high), low, high
 
 
-def difference_bounds(
-    new: Judged, old: Judged, outcome: int, alpha: float
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """(q,) best guess, lower and upper bound of new − old, on the same draws."""
-    starts, declared = new.starts, new.ranges[outcome]
-    pairs = ((new.low[outcome], old.high[outcome]), (new.high[outcome], old.low[outcome]))
-    ends = [starts.weights @ (x - y) for x, y in pairs]
-    deviations, freedoms = [], []
-    for x, y in pairs:
+@dataclass(frozen=True, eq=False)
+class Difference:
+    """new − old for one outcome, on the same draws."""
+
+    new: Judged
+    old: Judged
+    outcome: int
+    ends: tuple[FloatArray, FloatArray]  # (q,) when the unknown is worth least, and most
+    deviations: tuple[FloatArray, FloatArray]  # (q,) standard deviation of either
+    freedom: FloatArray  # (q,)
+
+    def bounds(self, alpha: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """(q,) best guess, lower and upper bound."""
+        new, old, outcome = self.new, self.old, self.outcome
+        declared = new.ranges[outcome]
+        limits = None if declared is None else (declared[0] - declared[1], declared[1] - declared[0])
+        low, high = interval_bounds(*self.ends, self.deviations, self.freedom, alpha=alpha, limits=limits)
+        low, high = _unbounded(low, high, declared, np.maximum(new.unsupported, old.unsupported))
+        guess = new.starts.weights @ (new.centre[outcome] - old.centre[outcome])
+        alike = act_alike(new, old)
+        low, high, guess = (np.where(alike, 0.0, part) for part in (low, high, guess))
+        return _inside(guess, low, high), low, high
+
+
+def difference(new: Judged, old: Judged, outcome: int) -> Difference:
+    """How far two policies are apart in an outcome, and how far that may be off."""
+    starts = new.starts
+    pairs = (new.low[outcome], old.high[outcome]), (new.high[outcome], old.low[outcome])
+
+    def off(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         own = noise(new.model, new.model, outcome, x, x)
         variance = own.variance(new.visits, new.visits)
         variance = variance + noise(old.model, old.model, outcome, y, y).variance(old.visits, old.visits)
         variance = variance - 2 * noise(new.model, old.model, outcome, x, y).variance(new.visits, old.visits)
-        deviations.append(np.sqrt(np.maximum(variance + starts.variance(x - y), 0.0)))
-        freedoms.append(own.freedom(new.visits))
-    limits = None if declared is None else (declared[0] - declared[1], declared[1] - declared[0])
-    low, high = interval_bounds(
-        ends[0], ends[1], (deviations[0], deviations[1]), np.minimum(*freedoms), alpha=alpha, limits=limits
-    )
-    low, high = _unbounded(low, high, declared, np.maximum(new.unsupported, old.unsupported))
-    guess = starts.weights @ (new.centre[outcome] - old.centre[outcome])
-    alike = act_alike(new, old)
-    low, high, guess = (np.where(alike, 0.0, part) for part in (low, high, guess))
-    return _inside(guess, low, high), low, high
+        return np.sqrt(np.maximum(variance + starts.variance(x - y), 0.0)), own.freedom(new.visits)
+
+    (below, one), (above, other) = _at_both_ends(off, *pairs)
+    ends = starts.weights @ (pairs[0][0] - pairs[0][1]), starts.weights @ (pairs[1][0] - pairs[1][1])
+    return Difference(new, old, outcome, ends, (below, above), np.minimum(one, other))
+
+
+def _at_both_ends(find: Callable[..., T], low: tuple[FloatArray, ...], high: tuple[FloatArray, ...]) -> tuple[T, T]:
+    """What is found at either end; once, if nothing is unknown and the ends are the same."""
+    found = find(*low)
+    same = all(one is other for one, other in zip(low, high, strict=True))
+    return found, found if same else find(*high)
 
 
 def act_alike(new: Judged, old: Judged) -> BoolArray:

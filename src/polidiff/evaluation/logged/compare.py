@@ -10,7 +10,7 @@ import numpy as np
 
 from polidiff.evaluation.logged.behaviour import wrote_the_log
 from polidiff.evaluation.logged.borrow import borrowed_difference, judge_borrowing
-from polidiff.evaluation.logged.careful import Judged, difference_bounds, judge, value_bounds
+from polidiff.evaluation.logged.careful import Judged, difference, judge, value_bounds
 from polidiff.evaluation.logged.footing import LOG, Footing, footing_of
 from polidiff.evaluation.logged.notes import why_unknown
 from polidiff.evaluation.logged.starts import group_starts
@@ -72,9 +72,7 @@ def compare_log(
     edges, ranges = ground.counts.edges, [outcome.range for outcome in log.outcomes]
     starts = group_starts(groups, ground.start_state, ground.start_episodes, edges.n_states)
     pair = tuple(judge(edges, target, starts, ranges, discount=log.discount) for target in (new, old))
-    lent = tuple(
-        judge_borrowing(edges, target, starts, ranges, discount=log.discount, level=level) for target in (new, old)
-    )
+    lent = tuple(judge_borrowing(judged, level=level) for judged in pair)
     size = family if family is not None else len(starts.episodes) * len(log.outcomes)
     told = [_told(log, ground, (pair[0], pair[1]), (lent[0], lent[1]), k, level, size) for k in range(len(ranges))]
     groups_range = range(len(starts.episodes))
@@ -131,10 +129,10 @@ def _told(
 ) -> tuple[list[Verdict], list[Interval]]:
     """Verdicts and borrowed intervals of one outcome, per group."""
     alpha, outcome = 1 - level, log.outcomes[k]
-    joint = difference_bounds(*pair, k, alpha / family)
-    alone = difference_bounds(*pair, k, alpha)
+    apart = difference(*pair, k)
+    joint, alone = apart.bounds(alpha / family), apart.bounds(alpha)
     values = [value_bounds(judged, k, alpha) for judged in pair]
-    low, high = borrowed_difference(pair, lent, k, alpha / family)
+    low, high = borrowed_difference(apart, lent, alpha / family)
     guess = pair[0].starts.weights @ (lent[0].centre[k] - lent[1].centre[k])
     verdicts = [_verdict(log, ground, pair, outcome, g, joint, alone, values, level) for g in range(len(low))]
     inside = np.clip(guess, np.minimum(low, high), high)

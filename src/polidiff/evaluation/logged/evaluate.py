@@ -59,7 +59,7 @@ def evaluate_log(
         **({"episodes drawn": float(log.rows.n_episodes)} if log.sampled else {}),
         "unsupported": float(judged.unsupported[0]),
         "states in loops": float((judged.model.loops & (edges.state_visits > 0)).sum()),
-        **_borrow_details(log, ground, target, judged, level),
+        **_borrow_details(log, judged, level),
     }
     if checks:
         details |= _check_details(log, ground, policy, target, outcomes, level, resamples, seed)
@@ -100,10 +100,8 @@ def _per_start(log: Log, ground: Footing, target: Target, level: float) -> dict[
     return found
 
 
-def _borrow_details(log: Log, ground: Footing, target: Target, judged: Judged, level: float) -> dict[str, float]:
-    lent = judge_borrowing(
-        ground.counts.edges, target, judged.starts, judged.ranges, discount=log.discount, level=level
-    )
+def _borrow_details(log: Log, judged: Judged, level: float) -> dict[str, float]:
+    lent = judge_borrowing(judged, level=level)
     details: dict[str, float] = {}
     for k, outcome in enumerate(log.outcomes):
         low, high = borrowed_values(judged, lent, k, 1 - level)

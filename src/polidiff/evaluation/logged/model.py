@@ -66,8 +66,9 @@ def build_model(edges: Edges, target: Target, *, discount: float = 1.0, lend: bo
     loops = np.zeros(edges.n_states, dtype=np.bool_)
     if discount == 1.0:
         loops = _without_exit(edges, weight, moves, unknown)
-        weight = np.where(loops[edges.pair_state], 0.0, weight)
-        moves = _moves(edges, weight)
+        if loops.any():
+            weight = np.where(loops[edges.pair_state], 0.0, weight)
+            moves = _moves(edges, weight)
     keep = ~loops
     return LoggedModel(
         edges, discount, moves, weight, target.rho * keep, np.where(loops, 1.0, unknown), lent * keep, loops
