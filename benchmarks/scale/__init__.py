@@ -21,6 +21,7 @@ from benchmarks.scale.scaling import strong_scaling
 from benchmarks.scale.study import BARE, COUNTS, FINDING, STUDY, repeated
 
 ROWS, REPEATS = 105_000_000, 7
+SUCCESSORS = (8, 160)  # of a state and action; about 150,000 and 2.5 million distinct transitions
 PARTS = {
     "group-by": (BARE, 1),
     "group-by that finds successors": (FINDING, 1),
@@ -46,13 +47,24 @@ def _recorded() -> dict[str, Any]:
 
 
 def studies(smoke: bool) -> dict[str, Any]:
-    """A log of 1e8 rows, written for the purpose, or in the folder that POLIDIFF_BIG_LOG names."""
-    big = os.environ.get("POLIDIFF_BIG_LOG")
-    if big is not None and not smoke:
-        return repeated(PARTS, Path(big), COLUMNS, REPEATS)
-    with tempfile.TemporaryDirectory() as folder:
-        write_log(Path(folder), 2_000 if smoke else ROWS, per_file=1_000 if smoke else 5_000_000)
-        return repeated(PARTS, Path(folder), COLUMNS, 1 if smoke else REPEATS)
+    """Logs of 1e8 rows with few and with many distinct transitions.
+
+    They are written for the purpose; or into the folder that POLIDIFF_BIG_LOG names, where they stay for the next time.
+    """
+    kept = os.environ.get("POLIDIFF_BIG_LOG")
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(kept if kept is not None and not smoke else made)
+        return {
+            f"{followers} successors": _study(folder / str(followers), followers, smoke) for followers in SUCCESSORS
+        }
+
+
+def _study(folder: Path, followers: int, smoke: bool) -> dict[str, Any]:
+    if not folder.exists():
+        folder.mkdir(parents=True)
+        rows, per_file = (2_000, 1_000) if smoke else (ROWS, 5_000_000)
+        write_log(folder, rows, per_file=per_file, followers=followers)
+    return repeated(PARTS, folder, COLUMNS, 1 if smoke else REPEATS)
 
 
 def features(smoke: bool) -> list[dict[str, Any]]:
