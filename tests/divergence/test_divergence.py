@@ -200,7 +200,7 @@ def test_a_group_takes_no_more_rows_than_its_first_steps_promise(monkeypatch, ne
     world, policies = Simulator(Stroll(), horizon=200), (counting(0), counting(1))
     for steps in (50_000, 20_000_000):
         task = (world, policies, DivergenceOptions(starts=800, max_splits=2, max_steps=steps), 400, 0.5, (1,), (2,))
-        promised = rollouts.seconds_of_group(*task, share=1 / 8)
+        promised = rollouts.seconds_of_group(task, 1 / 8)
         asked[0] = 0
         rollouts.play_group(*task)
         assert asked[0] <= 1.5 * promised

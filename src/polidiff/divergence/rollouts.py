@@ -16,6 +16,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
@@ -201,7 +202,7 @@ def divergence_in_simulator(
         (world, (current, proposed), options, size, size / count, *pair)
         for size, pair in zip(sizes, seeds, strict=True)
     ]
-    promise = None if is_stepped(world) else partial(seconds_of_group, *tasks[0])
+    promise = None if is_stepped(world) else partial(seconds_of_group, tasks[0])
     groups = run_tasks(play_group, tasks, what="splitting roll-outs", promise=promise)
     numbered = [replace(group, episode=group.episode + cut) for group, cut in zip(groups, cuts, strict=True)]
     return _assemble(world, numbered, count)
@@ -235,24 +236,16 @@ def play_group(
     return _as_group(splitter)
 
 
-def seconds_of_group(
-    world: Simulator,
-    policies: tuple[Policy, Policy],
-    options: DivergenceOptions,
-    count: int,
-    portion: float,
-    seed: tuple[int, ...],
-    starts: tuple[int, ...],
-    share: float,
-) -> float:
-    """How long a group takes, from the first steps of a share that does not split; rather too long than too short.
+def seconds_of_group(task: tuple[Any, ...], share: float) -> float:
+    """How long `play_group` takes over a task, from the first steps of a share of it; rather too long than too short.
 
-    Copies add as many rows again as diverging states are met on the way, for every split, up to what is allowed.
+    Nothing splits while that is tried. Copies add as many rows again as diverging states are met on the way, for every split, up to what is allowed.
     """
+    world, policies, options, count, portion, *seeds = task
     few, brief = math.ceil(share * count), copy(world)
     brief.horizon = min(world.horizon, TRIED_STEPS)
     begin = perf_counter()
-    found = play_group(brief, policies, replace(options, max_splits=0), few, portion * few / count, seed, starts)
+    found = play_group(brief, policies, replace(options, max_splits=0), few, portion * few / count, *seeds)
     seconds = perf_counter() - begin
     rows = len(found.episode)
     longer = times_tried(found.cut / (2 * few), 2 * count, world.horizon)
