@@ -239,7 +239,8 @@ def play_group(
 def seconds_of_group(task: tuple[Any, ...], share: float) -> float:
     """How long `play_group` takes over a task, from the first steps of a share of it; rather too long than too short.
 
-    Nothing splits while that is tried. Copies add as many rows again as diverging states are met on the way, for every split, up to what is allowed.
+    Nothing splits while that is tried. Copies add as many rows again as diverging states are met on the way, for every
+    split, up to what is allowed.
     """
     world, policies, options, count, portion, *seeds = task
     few, brief = math.ceil(share * count), copy(world)
