@@ -37,6 +37,17 @@ def test_the_first_rule_that_holds_wins(polidiff, study):
     assert "in s1" not in text
 
 
+def test_an_action_without_a_name_may_be_given_by_its_number(polidiff, tmp_path):
+    rows = [f"{row % 3},{row % 2},{row % 5}.0,{row % 3 * 1.5}" for row in range(60)]
+    (tmp_path / "log.csv").write_text("\n".join(["s,a,r,x", *rows]))
+    columns = 'path = "log.csv"\nstate = "s"\naction = "a"\nreward = "r"\nfeatures = ["x"]'
+    study = tmp_path / "study.toml"
+    study.write_text(f'[world.log]\n{columns}\n[policies]\ncurrent = "log"\n')
+    short, long = (polidiff("explain", study, "--rule", f"x > 1: {action}", "--json") for action in ("1", "action 1"))
+    assert told(short) == told(long)
+    assert "action 1" in short.out
+
+
 def test_a_saved_patch_is_a_proposed_policy(polidiff, study, tmp_path):
     polidiff("explain", study, "-o", tmp_path / "whole.json")
     document = json.loads((tmp_path / "whole.json").read_text())

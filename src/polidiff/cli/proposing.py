@@ -36,10 +36,11 @@ def ruled_by(texts: Sequence[str], current: Any, world: Any) -> Any:
     rules = []
     for text in texts:
         where, colon, action = (part.strip() for part in text.rpartition(":"))
-        if not colon or action not in names:
+        named = next((name for name in (action, f"action {action}") if name in names), None)  # 3 is short for action 3
+        if not colon or named is None:
             got = f"there is no action {action!r}{near_miss(action, names)}" if colon else f"got {text!r}"
             raise InvalidStudyError(f'a rule reads "condition: action", such as "age < 35: {names[0]}"; {got}')
-        rules += [(rule, names.index(action)) for rule in parse_rules(where, world.feature_names)]
+        rules += [(rule, names.index(named)) for rule in parse_rules(where, world.feature_names)]
     return PatchedPolicy(current, rule_patch(rules, names, world.feature_names, world.features_of))
 
 
