@@ -32,10 +32,8 @@ T = TypeVar("T")
 Promise: TypeAlias = Callable[[float], float]
 WAVE = 16  # tasks per worker that are done again if one of them loses its worker
 QUICK_TASK = 2.0  # seconds; a task that may take longer is not tried in this process
-TRIED, LONG_TRY = (
-    (1 / 64, 1 / 8),
-    0.1,
-)  # shares of a task that are tried in turn, until one of them took so many seconds
+TRIED = (1 / 64, 1 / 8)  # shares of a task that are tried in turn, until one of them was quick or took long
+LONG_TRY = 0.1  # seconds
 SMALL_JOB = 2.0  # seconds that all tasks together may take before workers are asked
 WORTH_SENDING = 0.05  # seconds of work that are sent together: sending costs about a millisecond
 FEWEST_GROUPS = 64  # of tasks that are sent several at a time, so that many workers have something to do

@@ -32,7 +32,7 @@ def judge_borrowing(careful: Judged, *, level: float) -> Judged:
 
     The careful ends themselves where nothing is unknown.
     """
-    if careful.known:
+    if careful.model.complete:
         return careful
     target, discount = careful.target, careful.model.discount
     model = build_model(careful.model.edges, target, discount=discount, lend=True)

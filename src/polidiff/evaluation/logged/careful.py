@@ -45,11 +45,6 @@ class Judged:
         return np.asarray(np.minimum(self.visits @ self.model.unknown, 1.0))
 
     @property
-    def known(self) -> bool:
-        """Whether the log knows everything that the policy asks for, from any state."""
-        return not self.model.unknown.any()
-
-    @property
     def asks(self) -> FloatArray:
         """(q, S) how much of that each state causes: where more data would help."""
         return self.visits * self.model.unknown
@@ -58,7 +53,7 @@ class Judged:
 def judge(edges: Edges, target: Target, starts: Starts, ranges: Sequence[Range], *, discount: float = 1.0) -> Judged:
     """The ends and the best guess of a policy under the careful rule."""
     model = build_model(edges, target, discount=discount)
-    known = not model.unknown.any()
+    known = model.complete
     guess = model if known else build_model(edges, target, discount=discount, lend=True)
     low, high, centre = [], [], []
     for k, declared in enumerate(ranges):

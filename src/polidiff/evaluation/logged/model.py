@@ -38,6 +38,11 @@ class LoggedModel:
     lent: FloatArray  # (S,) share that borrows its state's average
     loops: BoolArray  # (S,) states that cannot leave an estimated loop
 
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is unknown, in any state."""
+        return not self.unknown.any()
+
     @cached_property
     def _solve(self) -> Callable[[FloatArray, bool], FloatArray]:
         return solver(self.moves, self.discount)
