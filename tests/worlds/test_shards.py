@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import suppress
-from itertools import pairwise
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from polidiff import Log, Outcome
-from polidiff.errors import InvalidLogError, InvalidOutcomeError, SkippedRowsWarning
+from polidiff.errors import InvalidLogError, InvalidOutcomeError
 from polidiff.evaluation.logged.counts import count_log, count_rows
 from polidiff.worlds.shards import frames, kernels, split
-from polidiff.worlds.shards.footer import DamagedFooterError, row_groups
-
-NAMES = {"state": "s", "action": "a", "episode": "e", "step": "t", "reward": "r", "terminated": "end"}
+from tests.worlds.by_hand import NAMES, by_hand, episodes, told, written
 
 
 @st.composite
@@ -36,48 +30,6 @@ def logs(draw):
                 "r": draw(st.sampled_from([0.0, 0.5, 1.0])), "end": over and index == len(steps) - 1,
             })  # fmt: skip
     return pl.DataFrame(rows)
-
-
-def by_hand(frame, blocks):
-    """Counts, sums of rewards and starts per block, by the definition and a plain loop."""
-    rows = frame.rows(named=True)
-    counts, sums, starts = Counter(), Counter(), Counter()
-    number = -1
-    for index, row in enumerate(rows):
-        if index == 0 or rows[index - 1]["e"] != row["e"]:
-            number += 1
-            starts[number % blocks, str(row["s"])] += 1
-        to = "cut"
-        if row["end"]:
-            to = "end"
-        elif index + 1 < len(rows) and rows[index + 1]["e"] == row["e"] and rows[index + 1]["t"] == row["t"] + 1:
-            to = str(rows[index + 1]["s"])
-        key = (number % blocks, str(row["s"]), row["a"], to)
-        counts[key] += 1
-        sums[key] += row["r"]
-    return counts, sums, starts
-
-
-def told(log, counts):
-    """The same shape from counts."""
-    names = [*log.states, "end", "cut"]
-    keys = [
-        (int(b), names[s], int(a), names[t])
-        for b, s, a, t in zip(counts.block, counts.state, counts.action, counts.to, strict=True)
-    ]
-    starts = {(int(b), names[s]): counts.starts[b, s] for b, s in zip(*np.nonzero(counts.starts), strict=True)}
-    return dict(zip(keys, counts.count, strict=True)), dict(zip(keys, counts.sums[:, 0], strict=True)), starts
-
-
-def written(frame, folder, cuts, group):
-    """The rows in several files of small row groups."""
-    folder.mkdir(exist_ok=True)
-    for file in folder.iterdir():
-        file.unlink()
-    ends = sorted({0, frame.height, *(cut for cut in cuts if 0 < cut < frame.height)})
-    for number, (low, high) in enumerate(pairwise(ends)):
-        frame[low:high].write_parquet(folder / f"{number:03}.parquet", row_group_size=group)
-    return folder
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -113,23 +65,6 @@ def test_rows_in_memory_give_the_same_counts(frame, blocks):
     assert told(log, count_rows(rows, rows.states, log.n_states, log.n_actions, blocks=blocks)) == by_hand(
         frame, blocks
     )
-
-
-@pytest.fixture
-def small(monkeypatch):
-    """Shards of two rows."""
-    monkeypatch.setattr(split, "SHARD_ROWS", 2)
-    monkeypatch.setattr(frames, "BATCH_ROWS", 2)
-
-
-def episodes(count=12, length=3):
-    """Episodes of equal length over five states; all end."""
-    size = count * length
-    step = np.tile(np.arange(length), count)
-    return pl.DataFrame({
-        "e": np.repeat(np.arange(count), length), "t": step, "s": np.arange(size) % 5, "a": np.arange(size) % 2,
-        "r": np.ones(size), "end": step == length - 1,
-    })  # fmt: skip
 
 
 SPOILT = {
@@ -296,22 +231,6 @@ def test_features_of_states_are_found_in_one_pass_and_must_be_constant(tmp_path,
         log.features_of([0])
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(sizes=st.lists(st.integers(1, 9), min_size=1, max_size=30), most=st.integers(1, 60))
-def test_shards_are_as_few_as_needed_and_of_about_the_same_size(tmp_path, monkeypatch, sizes, most):
-    monkeypatch.setattr(split, "SHARD_ROWS", most)
-    file = tmp_path / "log.parquet"
-    with pq.ParquetWriter(file, pa.schema([("s", pa.int8())])) as writer:
-        for rows in sizes:
-            writer.write_table(pa.table({"s": pa.array([0] * rows, pa.int8())}))
-    found = [shard.rows for shard in split.split_files([str(file)])]
-    needed = -(-sum(sizes) // most)
-    assert sum(found) == sum(sizes)
-    assert len(found) <= needed
-    assert max(found) < sum(sizes) / needed + max(sizes)
-    assert all(rows >= sum(sizes) / needed for rows in found[:-1])
-
-
 def test_features_of_states_are_not_read_again(tmp_path):
     frame = pl.DataFrame({"s": [0, 1, 0, 2], "a": [0, 1, 1, 0], "r": [1.0, 2.0, 3.0, 4.0], "x": [5.0, 6.0, 5.0, 7.0]})
     frame.write_parquet(tmp_path / "log.parquet")
@@ -323,110 +242,6 @@ def test_features_of_states_are_not_read_again(tmp_path):
     assert log.features_of([2, 0]).ravel().tolist() == [7.0, 5.0]
 
 
-@pytest.mark.parametrize("writer", ["polars", "pyarrow"])
-def test_row_groups_are_those_that_another_reader_finds(tmp_path, writer):
-    path = tmp_path / "log.parquet"
-    frame = episodes().with_columns(text=pl.lit("ü" * 300), nested=pl.lit([1, 2]))
-    if writer == "polars":
-        frame.write_parquet(path, row_group_size=7)
-    else:
-        pq.write_table(frame.to_arrow(), path, row_group_size=10)
-    metadata = pq.ParquetFile(path).metadata
-    with path.open("rb") as stream:
-        assert row_groups(stream) == tuple(metadata.row_group(k).num_rows for k in range(metadata.num_row_groups))
-
-
-def test_a_footer_that_is_damaged_is_refused_and_never_believed(tmp_path):
-    path = tmp_path / "log.parquet"
-    episodes().write_parquet(path)
-    whole = path.read_bytes()
-    rng = np.random.default_rng(1)
-    for _ in range(300):
-        data = bytearray(whole)
-        for place in rng.integers(len(data) - 400, len(data), 3):
-            data[place] = rng.integers(0, 256)
-        path.write_bytes(data)
-        with path.open("rb") as stream, suppress(DamagedFooterError):
-            assert all(count >= 0 for count in row_groups(stream))
-
-
-def spoilt(path, group):
-    """The file with the pages of one row group overwritten."""
-    column = pq.ParquetFile(path).metadata.row_group(group)
-    data = bytearray(path.read_bytes())
-    for k in range(column.num_columns):
-        begin = column.column(k).data_page_offset
-        data[begin : begin + column.column(k).total_compressed_size] = b"\xff" * column.column(k).total_compressed_size
-    path.write_bytes(data)
-
-
-@pytest.mark.usefixtures("small")
-def test_a_row_group_that_cannot_be_read_is_named_and_left_out_only_on_request(tmp_path):
-    folder = written(episodes(), tmp_path / "log", [15], 3)
-    spoilt(folder / "000.parquet", 2)
-    with pytest.raises(InvalidLogError, match=r"000\.parquet, row group 2 \(rows 6 to 8\).*--skip-bad") as caught:
-        Log(folder, **NAMES)
-    assert "\n" not in str(caught.value)
-    with pytest.warns(SkippedRowsWarning, match=r"000\.parquet, row group 2 \(rows 6 to 8\) could not be read"):
-        log = Log(folder, **NAMES, skip_bad=True)
-    # episode 2 is lost, and so is 3: nobody can say whether its first row begins it
-    assert (log.check.episodes, log.check.rows, log.check.cut) == (10, 30, 0)
-    assert "row group 2" in str(log.check)
-    kept = episodes().filter(~pl.col("e").is_in([2, 3]))
-    assert told(log, count_log(log, blocks=2)) == told(Log(kept, **NAMES), count_log(Log(kept, **NAMES), blocks=2))
-    np.testing.assert_array_equal(log.rows.states, kept["s"])
-
-
-@pytest.mark.usefixtures("small")
-def test_rows_left_out_because_of_a_feature_are_left_out_again(tmp_path):
-    file = tmp_path / "log.parquet"
-    rows = np.arange(3_000)
-    state = np.where((rows >= 500) & (rows < 1_000), 3, rows % 3)  # a state that only rows to be spoilt have
-    frame = pl.DataFrame({"s": state, "a": rows % 2, "r": rows * 1.0, "x": state * 1.5 + 0.25})
-    frame.write_parquet(file, row_group_size=500, compression="uncompressed", statistics=False)
-    column = pq.ParquetFile(file).metadata.row_group(1).column(3)
-    begin = min(filter(None, (column.data_page_offset, column.dictionary_page_offset)))
-    with file.open("r+b") as stream:
-        stream.seek(begin)
-        stream.write(b"\xff" * column.total_compressed_size)
-    with pytest.warns(SkippedRowsWarning):
-        log = Log(file, state="s", action="a", reward="r", features=["x"], skip_bad=True)
-    assert log.read.rows == 2_500
-    with pytest.warns(SkippedRowsWarning):
-        assert log.stretch(blocks=3).rows == 2_500
-
-
-def test_an_episode_cut_by_what_is_left_out_is_cut_and_its_rest_dropped(tmp_path):
-    folder = written(episodes(), tmp_path / "log", [], 4)
-    spoilt(folder / "000.parquet", 1)  # rows 4 to 7: the rest of episode 1 and the beginning of episode 2
-    with pytest.warns(SkippedRowsWarning):
-        log = Log(folder, **NAMES, skip_bad=True)
-    kept = episodes().filter((pl.int_range(pl.len()) < 4) | (pl.col("e") > 2))
-    assert log.check.cut == 1
-    assert told(log, count_log(log, blocks=2)) == by_hand(kept, 2)
-
-
-@pytest.mark.usefixtures("small")
-def test_a_file_without_a_footer_is_named_and_left_out_only_on_request(tmp_path):
-    folder = written(episodes(), tmp_path / "log", [12, 24], 3)
-    cut = folder / "001.parquet"
-    cut.write_bytes(cut.read_bytes()[:200])
-    with pytest.raises(InvalidLogError, match=r"001\.parquet: it does not end as a Parquet file does"):
-        Log(folder, **NAMES)
-    with pytest.warns(SkippedRowsWarning, match=r"001\.parquet could not be read"):
-        log = Log(folder, **NAMES, skip_bad=True)
-    kept = episodes().filter((pl.col("e") < 4) | (pl.col("e") > 8))
-    assert told(log, count_log(log, blocks=2)) == by_hand(kept, 2)
-
-
-def test_files_with_other_types_are_refused_by_name(tmp_path):
-    folder = written(episodes(), tmp_path / "log", [12], 3)
-    other = pl.read_parquet(folder / "001.parquet").with_columns(pl.col("s").cast(pl.String))
-    other.write_parquet(folder / "001.parquet")
-    with pytest.raises(InvalidLogError, match=r"'s' holds Int64 in the first file and String in .*001\.parquet"):
-        Log(folder, **NAMES)
-
-
 def test_one_step_decisions_come_in_shards_too(tmp_path, small):
     frame = episodes().drop("e", "t", "end")
     log = Log(written(frame, tmp_path / "log", [5], 3), state="s", action="a", reward="r")
@@ -435,22 +250,6 @@ def test_one_step_decisions_come_in_shards_too(tmp_path, small):
         count_log(Log(frame, state="s", action="a", reward="r"), blocks=3),
     )
     assert log.check.episodes == log.check.terminated == frame.height
-
-
-def test_a_log_at_an_address_is_read_through_fsspec(tmp_path):
-    fsspec = pytest.importorskip("fsspec")
-    frame = episodes()
-    memory = fsspec.filesystem("memory")
-    for number, part in enumerate((frame[:10], frame[10:])):
-        with memory.open(f"/logs/{number}.parquet", "wb") as stream:
-            part.write_parquet(stream)
-    expected = by_hand(frame, 2)
-    for address in ("memory://logs", "memory://logs/*.parquet"):
-        log = Log(address, **NAMES)
-        assert told(log, count_log(log, blocks=2)) == expected
-        assert len(log.rows.actions) == frame.height
-    with pytest.raises(InvalidLogError, match="found none"):
-        Log("memory://nowhere/*.parquet", **NAMES)
 
 
 def test_outcomes_that_are_numbers_are_summed_per_decision(tmp_path, small):
