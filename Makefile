@@ -72,7 +72,7 @@ test-adapters: $(ADAPTERS:%=test-adapter-%)  ## every model library for real, ea
 
 test-cluster: .venv-cluster/cluster.stamp  ## the same bytes on processes, Dask and Ray, also after workers and nodes are lost
 	.venv-cluster/bin/python -m pytest -m cluster tests/cluster
-	.venv-cluster/bin/python -m pytest tests/worlds/test_shards.py -k fsspec
+	.venv-cluster/bin/python -m pytest tests/worlds/test_shard_files.py -k fsspec
 
 check: $(VENV)/check.stamp $(VENV)/test.stamp  ## style, types, direction of imports
 	$(BIN)/ruff check src tests benchmarks examples

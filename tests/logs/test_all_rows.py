@@ -27,8 +27,8 @@ from polidiff.worlds import log_sample, log_stream
 from polidiff.worlds.log_sample import hashes
 from polidiff.worlds.shards import split
 from polidiff.worlds.shards.stretch import CUT, END
+from tests.worlds.by_hand import spoilt, written
 from tests.worlds.test_log_sample import NAMES, here, there, walks
-from tests.worlds.test_shards import spoilt, written
 
 SINGLE = {name: NAMES[name] for name in ("state", "action", "reward")}
 KINDS = ("whole", "cut", "steps", "named", "words", "single")

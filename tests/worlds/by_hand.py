@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import polars as pl
+import pyarrow.parquet as pq
 
 NAMES = {"state": "s", "action": "a", "episode": "e", "step": "t", "reward": "r", "terminated": "end"}
 
@@ -61,3 +62,13 @@ def episodes(count=12, length=3):
         "e": np.repeat(np.arange(count), length), "t": step, "s": np.arange(size) % 5, "a": np.arange(size) % 2,
         "r": np.ones(size), "end": step == length - 1,
     })  # fmt: skip
+
+
+def spoilt(path, group):
+    """The file with the pages of one row group overwritten."""
+    column = pq.ParquetFile(path).metadata.row_group(group)
+    data = bytearray(path.read_bytes())
+    for k in range(column.num_columns):
+        begin = column.column(k).data_page_offset
+        data[begin : begin + column.column(k).total_compressed_size] = b"\xff" * column.column(k).total_compressed_size
+    path.write_bytes(data)

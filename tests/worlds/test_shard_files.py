@@ -17,7 +17,7 @@ from polidiff.errors import InvalidLogError, SkippedRowsWarning
 from polidiff.evaluation.logged.counts import count_log
 from polidiff.worlds.shards import split
 from polidiff.worlds.shards.footer import DamagedFooterError, row_groups
-from tests.worlds.by_hand import NAMES, by_hand, episodes, told, written
+from tests.worlds.by_hand import NAMES, by_hand, episodes, spoilt, told, written
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -61,16 +61,6 @@ def test_a_footer_that_is_damaged_is_refused_and_never_believed(tmp_path):
         path.write_bytes(data)
         with path.open("rb") as stream, suppress(DamagedFooterError):
             assert all(count >= 0 for count in row_groups(stream))
-
-
-def spoilt(path, group):
-    """The file with the pages of one row group overwritten."""
-    column = pq.ParquetFile(path).metadata.row_group(group)
-    data = bytearray(path.read_bytes())
-    for k in range(column.num_columns):
-        begin = column.column(k).data_page_offset
-        data[begin : begin + column.column(k).total_compressed_size] = b"\xff" * column.column(k).total_compressed_size
-    path.write_bytes(data)
 
 
 @pytest.mark.usefixtures("small")
