@@ -117,16 +117,13 @@ def follow(  # type: ignore[no-untyped-def]
     carry[FALLS], carry[OUTSIDE] = carry[FALLS] | falls, carry[OUTSIDE] | outside
 
 
-def arrange(keys, carried, bits, ends, other_keys, other_carried):  # type: ignore[no-untyped-def]
+def arrange(keys, carried, bits, digit, ends, other_keys, other_carried):  # type: ignore[no-untyped-def]
     """Sort keys of so many bits, with one number that each carries; equal keys stay in their order.
 
-    Digit by digit from the lowest, from one pair of arrays into the other and back; returns whether the last digit was
-    sorted into the others. `ends` has a place for each value of a digit.
+    Digit by digit of `digit` bits from the lowest, from one pair of arrays into the other and back; returns whether the
+    last was sorted into the others. `ends` has a place for each value of a digit.
     """
-    rows, mask, shift, turned = len(keys), len(ends) - 1, 0, False
-    digit = 0
-    while mask >> digit:
-        digit += 1
+    rows, mask, shift, turned = len(keys), (1 << digit) - 1, 0, False
     while shift < bits:
         for d in range(mask + 1):
             ends[d] = 0

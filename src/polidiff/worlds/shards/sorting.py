@@ -13,7 +13,7 @@ import numpy as np
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.worlds.shards.kernels import arrange, few, quick
 
-DIGITS = 1 << 9
+DIGIT = 9  # bits
 
 Pair: TypeAlias = tuple[IntArray, FloatArray]  # (n,) keys from 0 on, (n,) what they carry
 
@@ -31,6 +31,6 @@ def arranged(rows: Pair, spare: Pair) -> Pair:
     if few(len(keys)):
         order = np.argsort(keys, kind="stable")
         return keys[order], carried[order]
-    ends = np.empty(DIGITS, dtype=np.int64)
-    turned = quick(arrange, len(keys))(keys, carried, int(keys.max()).bit_length(), ends, *spare)
+    ends = np.empty(1 << DIGIT, dtype=np.int64)
+    turned = quick(arrange, len(keys))(keys, carried, int(keys.max()).bit_length(), DIGIT, ends, *spare)
     return spare if turned else rows

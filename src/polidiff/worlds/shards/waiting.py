@@ -24,7 +24,8 @@ class Waiting:
     """Keys of rows and what each adds to K outcomes, in the order in which they come."""
 
     def __init__(self, outcomes: int) -> None:
-        self._most = max(1, MOST_NUMBERS // (4 if outcomes == 1 else 5 + 2 * outcomes))
+        per_row = 4 if outcomes == 1 else 5 + 2 * outcomes  # key and outcomes, and what `_sorted` makes of them
+        self._most = max(1, MOST_NUMBERS // per_row)
         self._rows = 0
         self._keys, self._gains = np.empty(0, dtype=np.int64), np.empty((0, outcomes))
         self._spare: Pair = np.empty(0, dtype=np.int64), np.empty(0)
