@@ -15,7 +15,7 @@ from polidiff.records.doors import DOORS
 
 PACKAGE = Path(polidiff.__file__).parent
 ORDER = (
-    ("_version", "errors", "files", "progress", "engines", "parallel", "compiled"),
+    ("_version", "errors", "files", "progress", "engines", "parallel", "streams", "compiled"),
     ("records",),
     ("policies",),
     ("worlds",),

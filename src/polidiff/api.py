@@ -13,6 +13,7 @@ from polidiff.errors import InvalidOptionError, InvalidWorldError
 from polidiff.policies import as_policy, top_actions
 from polidiff.records.evaluation import Evaluation
 from polidiff.records.outcome import Outcome, check_outcomes
+from polidiff.streams import Stream
 
 if TYPE_CHECKING:
     from polidiff.records.explanation import Explanation, FormScore
@@ -117,8 +118,8 @@ def _evidence(world: Any, current: Any, proposed: Any, options: Any) -> Any:
     divergence = divergence_in_simulator(world, current, proposed, options.divergence, seed=options.seed)
     count = _affordable_episodes(world, divergence, options.divergence.max_steps)
     few = min(count, max(500, count // 4))
-    forming = judge_simulator(world, current, proposed, episodes=few, seed=(options.seed, 31))
-    judged = judge_simulator(world, current, proposed, episodes=count, seed=(options.seed, 33))
+    forming = judge_simulator(world, current, proposed, episodes=few, seed=(options.seed, Stream.FORMING))
+    judged = judge_simulator(world, current, proposed, episodes=count, seed=(options.seed, Stream.JUDGING))
     return Evidence(divergence, forming, judged, _changes_met(world, current, proposed, min(count, 500), options.seed))
 
 
@@ -134,7 +135,9 @@ def _affordable_episodes(world: Any, divergence: Any, max_steps: int) -> int:
 def _changes_met(world: Any, current: Any, proposed: Any, episodes: int, seed: int) -> float:
     from polidiff.worlds.rollouts import roll_out
 
-    played = roll_out(world, proposed, episodes=episodes, seed=(seed, 34), record=True, what="changed decisions")
+    played = roll_out(
+        world, proposed, episodes=episodes, seed=(seed, Stream.CHANGED_DECISIONS), record=True, what="changed decisions"
+    )
     assert played.visits is not None
     top = top_actions(current.probabilities(played.visits.states))
     return float((top != played.visits.actions).sum() / len(played.lengths))

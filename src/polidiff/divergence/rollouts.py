@@ -25,6 +25,7 @@ from polidiff.divergence.record import Divergence, DivergenceOptions, label_swap
 from polidiff.parallel import run_tasks
 from polidiff.policies import Policy, choose, top_actions
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.streams import Stream
 from polidiff.worlds.rollouts import TRIED_STEPS, is_stepped, start_stepper, times_tried
 from polidiff.worlds.simulator import Simulator
 from polidiff.worlds.steppers import Stepper, joined
@@ -197,7 +198,11 @@ def divergence_in_simulator(
     count = options.starts or (1000 if world.is_model else 100)
     cuts = range(0, count, world.split_chunk)
     sizes = [min(world.split_chunk, count - cut) for cut in cuts]
-    seeds = [((seed, 11), (seed, 12))] if len(cuts) == 1 else [((seed, 13, k), (seed, 14, k)) for k in range(len(cuts))]
+    seeds: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
+        ((seed, Stream.SPLITS_OF_GROUP, k), (seed, Stream.STARTS_OF_GROUP, k)) for k in range(len(cuts))
+    ]
+    if len(cuts) == 1:
+        seeds = [((seed, Stream.SPLITS), (seed, Stream.SPLIT_STARTS))]
     tasks = [
         (world, (current, proposed), options, size, size / count, *pair)
         for size, pair in zip(sizes, seeds, strict=True)

@@ -16,6 +16,7 @@ import numpy as np
 from polidiff.policies import Policy
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.regions.describe import Described
+from polidiff.streams import Stream
 from polidiff.worlds.graph import surely_ending
 from polidiff.worlds.rollouts import Rollouts, Steppable, Visits, roll_out
 from polidiff.worlds.simulator import Simulator
@@ -62,14 +63,22 @@ def follow(world: Steppable, proposed: Policy, described: Described, *, seed: in
     """Play the proposed policy and note the regions met."""
     if isinstance(world, TabularMDP):
         return _from_every_start(world, proposed, described, seed)
-    played = roll_out(world, proposed, episodes=episodes, seed=(seed, 31), record=True, what="paths")
+    played = roll_out(world, proposed, episodes=episodes, seed=(seed, Stream.FORMING), record=True, what="paths")
     return _journeys(world, played, np.arange(episodes), np.full(episodes, 1 / episodes), described, ())
 
 
 def sample_trajectories(world: Steppable, policy: Policy, *, seed: int) -> tuple[AnyArray, ...]:
     """Feature rows of a few episodes."""
     horizon = _horizon(world, policy, SHOWN)
-    played = roll_out(world, policy, episodes=SHOWN, seed=(seed, 35), record=True, horizon=horizon, what="trajectories")
+    played = roll_out(
+        world,
+        policy,
+        episodes=SHOWN,
+        seed=(seed, Stream.SHOWN_EPISODES),
+        record=True,
+        horizon=horizon,
+        what="trajectories",
+    )
     assert played.visits is not None
     cuts = np.searchsorted(played.visits.episode, np.arange(1, SHOWN))
     return tuple(world.features_of(part) for part in np.split(played.visits.states, cuts))
@@ -80,7 +89,14 @@ def _from_every_start(world: TabularMDP, proposed: Policy, described: Described,
     repeats = 1 if _is_deterministic(world, proposed) else int(np.clip(ROLLOUTS // len(starts), 20, 5000))
     begin, horizon = np.repeat(starts, repeats), _horizon(world, proposed, repeats * len(starts))
     played = roll_out(
-        world, proposed, episodes=0, seed=(seed, 32), record=True, horizon=horizon, starts=begin, what="paths"
+        world,
+        proposed,
+        episodes=0,
+        seed=(seed, Stream.TABLE_PATHS),
+        record=True,
+        horizon=horizon,
+        starts=begin,
+        what="paths",
     )
     owner = np.repeat(np.arange(len(starts)), repeats)
     names = tuple(world.states[s] for s in starts)

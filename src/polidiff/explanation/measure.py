@@ -29,6 +29,7 @@ from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.explanation import Quality, Region, Sentence, Verdict
 from polidiff.records.patch import Patch
 from polidiff.regions.describe import Described
+from polidiff.streams import Stream
 from polidiff.worlds.rollouts import Steppable, gain_of, roll_out
 from polidiff.worlds.simulator import Simulator
 from polidiff.worlds.steppers import ModelStepper
@@ -142,7 +143,7 @@ def _asked(material: Material, seed: int) -> IntArray:
     held = material.described.held_out
     rows = np.flatnonzero((held if held.any() else ~held) & (material.divergence.judged > 0))
     if len(rows) > MOST_ASKED:
-        rows = np.sort(np.random.default_rng((seed, 41)).choice(rows, MOST_ASKED, replace=False))
+        rows = np.sort(np.random.default_rng((seed, Stream.EXAM)).choice(rows, MOST_ASKED, replace=False))
     return rows
 
 
@@ -231,7 +232,9 @@ def _completeness(material: Material, judged: Judged, patch: Patch, seed: int) -
         reached = _exact_means(world, patched)
     else:
         count = len(judged.weight)
-        reached = roll_out(world, patched, episodes=count, seed=(seed, 33), what="patched policy").totals.mean(axis=0)
+        reached = roll_out(
+            world, patched, episodes=count, seed=(seed, Stream.JUDGING), what="patched policy"
+        ).totals.mean(axis=0)
     if reached is None:
         return {outcome.name: None for outcome in world.outcomes}
     return completeness_of(world.outcomes, means[0], means[1], reached)

@@ -11,6 +11,7 @@ from scipy import sparse
 from polidiff.divergence.record import Divergence
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.records.explanation import Arrow, Cell, Picture, SampledState
+from polidiff.streams import Stream
 from polidiff.worlds.tabular import TabularMDP
 
 GRID = 24
@@ -81,7 +82,7 @@ def _line(path: AnyArray, columns: list[int], most: int = 60) -> tuple[tuple[flo
 
 def sample_of(divergence: Divergence, actions: tuple[str, ...], seed: int) -> tuple[SampledState, ...]:
     """Visited states drawn by their share of visits, half of them where the policies part."""
-    rng = np.random.default_rng((seed, 61))
+    rng = np.random.default_rng((seed, Stream.SHOWN_STATES))
     drawn = []
     for group in (divergence.diverging, ~divergence.diverging):
         rows = np.flatnonzero(group & (divergence.judged > 0))

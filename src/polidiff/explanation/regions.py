@@ -15,6 +15,7 @@ from polidiff.policies import Policy
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Region, Support, SwapShare
 from polidiff.regions.describe import Described, ToldRegion
+from polidiff.streams import Stream
 from polidiff.worlds.rollouts import play_from
 from polidiff.worlds.simulator import Simulator
 from polidiff.worlds.tabular import TabularMDP
@@ -117,7 +118,7 @@ def with_played_values(
         rows = np.flatnonzero(where == k)[:PLAYED]
         states = np.repeat(divergence.states[rows], world.n_actions, axis=0)
         first = np.tile(np.arange(world.n_actions), len(rows))
-        totals = play_from(world, proposed, states, first, seed=(seed, 71, k))
+        totals = play_from(world, proposed, states, first, seed=(seed, Stream.REGION_VALUES, k))
         means = totals.reshape(len(rows), world.n_actions, -1).mean(axis=0) if len(rows) else totals
         values = {
             outcome.name: {name: float(means[a, m]) for a, name in enumerate(names)}

@@ -34,6 +34,7 @@ from polidiff.records.rule import Rule
 from polidiff.regions.cells import Cells, make_cells
 from polidiff.regions.describe import Described, describe
 from polidiff.regions.model import CellModel, cell_model, count_cells
+from polidiff.streams import Stream
 from polidiff.worlds.rollouts import roll_out
 from polidiff.worlds.simulator import Simulator
 
@@ -156,7 +157,7 @@ def _lifted(
         totals = None
         if len(solved) <= MOST_PLAYED or plan in (solved[0], solved.best):
             totals = roll_out(
-                world, policy, episodes=default_episodes(world), seed=(options.seed, 33), what="plan"
+                world, policy, episodes=default_episodes(world), seed=(options.seed, Stream.JUDGING), what="plan"
             ).totals
         plans.append(_judged(world, plan, patch, policy, totals, offset, options.level, current, explain))
     unseen = tuple(

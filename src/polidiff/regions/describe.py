@@ -20,6 +20,7 @@ from polidiff.records.explanation import TradeoffPoint
 from polidiff.records.rule import Condition, Rule, first_match
 from polidiff.regions.fidelity import fidelity
 from polidiff.regions.told import Telling, as_directions, as_pairs
+from polidiff.streams import Stream
 
 WORTH = 0.01  # what one more rule must add to F1
 WORTH_OF_LITERAL = 0.002
@@ -164,7 +165,7 @@ def _point(
 def _held_out(episode: IntArray, seed: int) -> BoolArray:
     if (episode < 0).any():
         return np.zeros(len(episode), dtype=np.bool_)
-    half = np.random.default_rng((seed, 21)).random(int(episode.max()) + 1) < 0.5
+    half = np.random.default_rng((seed, Stream.HELD_OUT)).random(int(episode.max()) + 1) < 0.5
     return np.asarray(half[episode])
 
 

@@ -21,6 +21,7 @@ from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.records.outcome import Outcome
 from polidiff.regions.cells import Cells
 from polidiff.regions.playing import Assigned, CellCounts, count_assigned
+from polidiff.streams import Stream
 from polidiff.worlds.simulator import Simulator
 from polidiff.worlds.tabular import TabularMDP
 
@@ -43,7 +44,7 @@ def count_cells(world: Simulator, current: Policy, cells: Cells, *, episodes: in
         world, current, partial(_cell_of, world, cells), partial(_assignments, cells), len(cells.cells),
         world.n_actions, cut_is_end=True,
     )  # fmt: skip
-    return count_assigned(game, episodes=episodes, seed=(seed, 51), what="roll-outs over regions")
+    return count_assigned(game, episodes=episodes, seed=(seed, Stream.REGION_GAMES), what="roll-outs over regions")
 
 
 def _cell_of(world: Simulator, cells: Cells, states: AnyArray) -> IntArray:

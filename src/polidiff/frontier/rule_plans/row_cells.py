@@ -21,6 +21,7 @@ from polidiff.policies import one_hot, top_actions
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.records.rule import Condition, Rule, missing_entries
 from polidiff.rules.rounding import readable_bound
+from polidiff.streams import Stream
 from polidiff.worlds.log import Log
 from polidiff.worlds.log_rows import LoggedRows
 
@@ -73,7 +74,7 @@ def cells_of(log: Log, rows: LoggedRows, current: Any, frozen: tuple[Rule, ...],
     values, kinds = _as_numbers(rows.states, log.feature_names)
     plain = tuple(part for rule in frozen for part in _with_bounds(rule, values, kinds))
     given = _given_cuts(values, kinds, plain)
-    some = np.random.default_rng((seed, 71)).permutation(len(values))[:MOST_SAMPLED]
+    some = np.random.default_rng((seed, Stream.SAMPLED_ROWS)).permutation(len(values))[:MOST_SAMPLED]
     begun = math.prod(len(cuts) + 1 for cuts in given)
     learnable = max(FEWEST_CELLS, 4 * begun, len(values) // (ROWS_PER_PAIR * log.n_actions))
     signals = _signals(log, rows, current)[some]

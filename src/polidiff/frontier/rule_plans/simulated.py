@@ -31,6 +31,7 @@ from polidiff.records.explanation import Explanation
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.plan import Frontier, Plan
 from polidiff.records.rule import Rule
+from polidiff.streams import Stream
 from polidiff.worlds.rollouts import Visits, roll_out
 from polidiff.worlds.simulator import Simulator
 
@@ -111,11 +112,16 @@ def _ground(world: Simulator, current: Policy, frozen: tuple[Rule, ...], seed: i
     """Cells where sampled episodes of the current policy, which now and then try something else, get."""
     episodes = max(100, default_episodes(world) // 4)
     played = roll_out(
-        world, _Exploring(current), episodes=episodes, seed=(seed, 61), record=True, what="sampled states"
+        world,
+        _Exploring(current),
+        episodes=episodes,
+        seed=(seed, Stream.EXPLORED_STATES),
+        record=True,
+        what="sampled states",
     )
     visits = played.visits
     assert visits is not None
-    some = np.random.default_rng((seed, 62)).permutation(len(visits.actions))[:20_000]
+    some = np.random.default_rng((seed, Stream.SAMPLED_STATES)).permutation(len(visits.actions))[:20_000]
     states, episode = visits.states[some], visits.episode[some]
     features = np.asarray(world.features_of(states), dtype=np.float64)
     action = one_hot(top_actions(current.probabilities(states)), world.n_actions)
@@ -128,12 +134,14 @@ def _found(ground: Ground, wanted: dict[str, Any], least: int, seed: int) -> tup
     """Every plan of a few rounds, each played; the table is learned again near the best so far."""
     episodes = default_episodes(ground.world)
     as_now = np.full(ground.grid.size, ground.world.n_actions)
-    counts = count_near(ground, as_now, episodes=episodes, seed=(seed, 63, 0))
+    counts = count_near(ground, as_now, episodes=episodes, seed=(seed, Stream.CELL_GAMES, 0))
     found: dict[Patch, Lifted] = {}
     for index in range(ROUNDS):
         if index:
             best = max(found.values(), key=lambda lifted: lifted.mean)
-            counts = counts + count_near(ground, _over_cells(ground, best), episodes=episodes, seed=(seed, 63, index))
+            counts = counts + count_near(
+                ground, _over_cells(ground, best), episodes=episodes, seed=(seed, Stream.CELL_GAMES, index)
+            )
         table = cell_table(ground, counts, least)
         solved = improve_with_rules(table, np.append(as_now, [as_now[0]] * 2), **wanted)
         offset = float(counts.offset[_main(ground.world)]) / counts.episodes
@@ -157,7 +165,7 @@ def _best_of_each(found: Sequence[Lifted]) -> list[Lifted]:
 
 def _played(ground: Ground, plan: Plan, patch: Patch, offset: float, episodes: int, seed: int) -> Lifted:
     policy = PatchedPolicy(ground.current, patch)
-    totals = roll_out(ground.world, policy, episodes=episodes, seed=(seed, 64), what="plan").totals
+    totals = roll_out(ground.world, policy, episodes=episodes, seed=(seed, Stream.CHOOSING_PLANS), what="plan").totals
     return Lifted(plan, plan.expected_return + offset, patch, policy, float(totals[:, _main(ground.world)].mean()))
 
 
@@ -230,7 +238,12 @@ class _Judge:
     def totals(self, policy: Policy) -> tuple[FloatArray, Visits]:
         """Outcomes of each episode and its decisions."""
         played = roll_out(
-            self.ground.world, policy, episodes=self.episodes, seed=(self.seed, 65), record=True, what="plan"
+            self.ground.world,
+            policy,
+            episodes=self.episodes,
+            seed=(self.seed, Stream.JUDGING_PLANS),
+            record=True,
+            what="plan",
         )
         assert played.visits is not None
         return played.totals, played.visits
