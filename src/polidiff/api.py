@@ -5,26 +5,30 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from polidiff.errors import InvalidOptionError, InvalidWorldError
+from polidiff.options import CheckOptions, EvaluateOptions, ExplainOptions, ImproveOptions
 from polidiff.policies import as_policy, top_actions
 from polidiff.records.evaluation import Evaluation
 from polidiff.records.outcome import Outcome, check_outcomes
 from polidiff.streams import Stream
 
 if TYPE_CHECKING:
+    from polidiff.options import ChangeCost, Freeze, Keep, Moves, Style, Unit
+    from polidiff.policies import PolicyLike
     from polidiff.records.explanation import Explanation, FormScore
     from polidiff.records.plan import CheckResult, Frontier
+    from polidiff.worlds.protocol import World
 
 FEWEST_EPISODES = 100  # that judge outcomes, however few steps are allowed
 
 
 def evaluate(
-    world: Any,
-    policy: Any,
+    world: World,
+    policy: PolicyLike,
     *,
     outcomes: Sequence[Outcome] | None = None,
     horizon: int | None = None,
@@ -35,24 +39,21 @@ def evaluate(
     """What a policy achieves: exact in a table, with intervals in a simulator or from a log."""
     from polidiff.evaluation.evaluate import evaluate_simulator, evaluate_table
 
-    check_level(level)
-    check_count("horizon", horizon)
-    check_count("episodes", episodes)
-    check_count("seed", seed, least=0)
-    world = told_by(world, outcomes)
-    if world.kind == "table":
-        return evaluate_table(world, policy, horizon=horizon)
-    if world.kind == "log":
+    EvaluateOptions(horizon, level, seed, episodes)
+    place: Any = with_outcomes(world, outcomes)
+    if place.kind == "table":
+        return evaluate_table(place, policy, horizon=horizon)
+    if place.kind == "log":
         from polidiff.evaluation.logged.evaluate import evaluate_log
 
-        return evaluate_log(world, policy, level=level, seed=seed)
-    return evaluate_simulator(world, policy, horizon=horizon, level=level, seed=seed, episodes=episodes)
+        return evaluate_log(place, policy, level=level, seed=seed)
+    return evaluate_simulator(place, policy, horizon=horizon, level=level, seed=seed, episodes=episodes)
 
 
 def explain(
-    world: Any,
-    current: Any,
-    proposed: Any,
+    world: World,
+    current: PolicyLike,
+    proposed: PolicyLike,
     *,
     outcomes: Sequence[Outcome] | None = None,
     level: float = 0.95,
@@ -63,34 +64,30 @@ def explain(
     max_steps: int = 1_000_000,
     starts: int | None = None,
     seed: int = 0,
-    style: str = "plain",
+    style: Style = "plain",
 ) -> Explanation:
     """Where two policies act differently, in which order that is met, and what it does to outcomes."""
-    from polidiff.divergence import DivergenceOptions
-    from polidiff.explanation.compose import ExplainOptions, compose
+    from polidiff.explanation.compose import compose
 
-    check_level(level)
-    check_share("policy_tolerance", policy_tolerance)
-    check_share("transition_tolerance", transition_tolerance)
-    check_count("max_rules", max_rules)
-    check_count("max_splits", max_splits, least=0)
-    check_count("max_steps", max_steps)
-    check_count("starts", starts)
-    check_count("seed", seed, least=0)
-    if style not in ("plain", "paper"):
-        raise InvalidOptionError(f"style must be 'plain' or 'paper'; got {style!r}")
-    world = told_by(world, outcomes)
-    divergence = DivergenceOptions(
-        policy_tolerance, transition_tolerance, style == "paper", max_splits, max_steps, starts
+    options = ExplainOptions(
+        level=level,
+        max_rules=max_rules,
+        policy_tolerance=policy_tolerance,
+        transition_tolerance=transition_tolerance,
+        max_splits=max_splits,
+        max_steps=max_steps,
+        starts=starts,
+        seed=seed,
+        style=style,
     )
-    options = ExplainOptions(level, max_rules, divergence, seed, style)
-    if world.kind == "log":
+    place: Any = with_outcomes(world, outcomes)
+    if place.kind == "log":
         from polidiff.explanation.from_log import explain_log
         from polidiff.explanation.from_rows import explain_rows
 
-        return (explain_log if world.discrete else explain_rows)(world, current, proposed, options)
-    old, new = (_policy_for(world, policy) for policy in (current, proposed))
-    return compose(world, old, new, _evidence(world, old, new, options), options)
+        return (explain_log if place.discrete else explain_rows)(place, current, proposed, options)
+    old, new = (_policy_for(place, policy) for policy in (current, proposed))
+    return compose(place, old, new, _evidence(place, old, new, options), options)
 
 
 def _policy_for(world: Any, policy: Any) -> Any:
@@ -144,22 +141,22 @@ def _changes_met(world: Any, current: Any, proposed: Any, episodes: int, seed: i
 
 
 def improve(
-    world: Any,
-    current: Any,
-    candidates: Any = None,
+    world: World,
+    current: PolicyLike,
+    candidates: Sequence[PolicyLike] | None = None,
     *,
     budget: float | None = None,
-    unit: Literal["expected", "total"] = "expected",
+    unit: Unit = "expected",
     max_states: int | None = None,
     max_rules: int | None = None,
     max_conditions: int = 3,
     max_literals: int | None = None,
-    moves: Any = "actions",
+    moves: Moves = "actions",
     fallback: str = "keep",
     min_support: float | None = None,
-    keep: Any = (),
-    freeze: Any = (),
-    change_cost: Any = None,
+    keep: Keep = (),
+    freeze: Freeze = (),
+    change_cost: ChangeCost | None = None,
     gap: float = 1e-3,
     time_limit: float | None = None,
     level: float = 0.95,
@@ -174,42 +171,55 @@ def improve(
     share of visits behind a rule. With `pessimism` a log's decisions are chosen by their estimate less so many standard
     errors.
     """
-    check_level(level)
-    if not (_is_number(pessimism) and pessimism >= 0) or (pessimism and getattr(world, "kind", None) != "log"):
-        raise InvalidOptionError(f"pessimism must be at least 0, and 0 unless the world is a log; got {pessimism!r}")
-    check_count("seed", seed, least=0)
-    _check_budgets(budget, unit, max_states, max_rules)
-    world = told_by(world, None)
+    ImproveOptions(
+        budget=budget,
+        unit=unit,
+        max_states=max_states,
+        max_rules=max_rules,
+        level=level,
+        seed=seed,
+        pessimism=pessimism,
+    )
+    if pessimism and getattr(world, "kind", None) != "log":
+        raise InvalidOptionError(f"pessimism must be 0 unless the world is a log; got {pessimism!r}")
+    place: Any = with_outcomes(world, None)
     keep = (keep,) if isinstance(keep, str) else tuple(keep)
     freeze = (freeze,) if isinstance(freeze, str) else freeze
-    common = {"keep": keep, "freeze": freeze, "gap": gap, "time_limit": time_limit, "level": level, "seed": seed}
-    rule_options = {
+    common: dict[str, Any] = {
+        "keep": keep,
+        "freeze": freeze,
+        "gap": gap,
+        "time_limit": time_limit,
+        "level": level,
+        "seed": seed,
+    }
+    rule_options: dict[str, Any] = {
         "max_conditions": max_conditions,
         "max_literals": max_literals,
         "moves": moves,
         "fallback": fallback,
         "min_support": min_support,
     }
-    if world.kind == "simulator":
+    if place.kind == "simulator":
         if unit != "expected":
             raise InvalidOptionError("unit='total' needs a table with equally likely starts; a simulator has none")
         cells = {"budget": budget, "max_cells": max_states if max_states is not None else max_rules}
         rules = None if max_rules is None else {"max_rules": max_rules, **rule_options}
-        return _improve_simulator(world, current, candidates, cells, rules, common)
-    if world.kind == "log":
+        return _improve_simulator(place, current, candidates, cells, rules, common)
+    if place.kind == "log":
         from polidiff.frontier.from_log import improve_log
 
         limits = {"budget": budget, "unit": unit, "max_states": max_states, "change_cost": change_cost}
-        options = {**common, **limits, **rule_options, "pessimism": pessimism}
-        return improve_log(world, current, candidates, max_rules=max_rules, explain=explain, **options)
-    if max_rules is not None and world.has_features:
+        options: dict[str, Any] = {**common, **limits, **rule_options, "pessimism": pessimism}
+        return improve_log(place, current, candidates, max_rules=max_rules, explain=explain, **options)
+    if max_rules is not None and place.has_features:
         from polidiff.frontier.rule_plans import improve_with_rules
 
-        return improve_with_rules(world, current, max_rules=max_rules, explain=explain, **rule_options, **common)
+        return improve_with_rules(place, current, max_rules=max_rules, explain=explain, **rule_options, **common)
     from polidiff.frontier import improve_table
 
     return improve_table(
-        world,
+        place,
         current,
         candidates,
         budget=budget,
@@ -240,37 +250,23 @@ def _improve_simulator(
     return improve_simulator(world, current, candidates, options, explain)
 
 
-def _check_budgets(budget: float | None, unit: str, max_states: int | None, max_rules: int | None) -> None:
-    check_count("max_states", max_states, least=0)
-    check_count("max_rules", max_rules, least=0)
-    if budget is not None and not (_is_number(budget) and budget >= 0):
-        raise InvalidOptionError(f"budget must be at least 0 changes; got {budget!r}")
-    if unit not in ("expected", "total"):
-        raise InvalidOptionError(f"unit must be 'expected' or 'total'; got {unit!r}")
-
-
 def check(
-    explanation: Explanation, *, max_changes: float | None = None, keep: Any = (), allow_unknown: bool = False
+    explanation: Explanation, *, max_changes: float | None = None, keep: Keep = (), allow_unknown: bool = False
 ) -> CheckResult:
     """Whether a proposed policy may pass: few enough changes, outcomes kept, nothing unknown."""
     from polidiff.explanation.checking import check_explanation
 
-    return check_explanation(
-        explanation,
-        max_changes=max_changes,
-        keep=(keep,) if isinstance(keep, str) else tuple(keep),
-        allow_unknown=allow_unknown,
-    )
+    return check_explanation(explanation, CheckOptions(max_changes, keep, allow_unknown))
 
 
-def changelog(world: Any, policies: Sequence[Any], **options: Any) -> tuple[Explanation, ...]:
+def changelog(world: World, policies: Sequence[PolicyLike], **options: Any) -> tuple[Explanation, ...]:
     """What each version of a policy does differently from the one before."""
     if len(policies) < 2:
         raise InvalidOptionError(f"a changelog needs at least two policies; got {len(policies)}")
     return tuple(explain(world, old, new, **options) for old, new in pairwise(policies))
 
 
-def compare_forms(world: Any, current: Any, proposed: Any, **options: Any) -> tuple[FormScore, ...]:
+def compare_forms(world: World, current: PolicyLike, proposed: PolicyLike, **options: Any) -> tuple[FormScore, ...]:
     """How well a reader does with each way of telling the difference."""
     return explain(world, current, proposed, **options).quality.forms
 
@@ -283,8 +279,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     return load_json(path)
 
 
-def told_by(world: Any, outcomes: Sequence[Outcome] | None) -> Any:
-    """The world, telling about other outcomes if these are given."""
+def with_outcomes(world: World, outcomes: Sequence[Outcome] | None) -> Any:
+    """The world, with other outcomes to tell about if these are given."""
     import copy
 
     if getattr(world, "kind", None) not in ("table", "simulator", "log"):
@@ -297,25 +293,3 @@ def told_by(world: Any, outcomes: Sequence[Outcome] | None) -> Any:
     other = copy.copy(world)
     other.outcomes = check_outcomes(outcomes)
     return other
-
-
-def check_level(level: float) -> None:
-    """A level is a probability strictly between 0 and 1."""
-    if not (_is_number(level) and 0 < level < 1):
-        raise InvalidOptionError(f"level must be between 0 and 1, such as 0.95; got {level!r}")
-
-
-def check_share(name: str, value: float) -> None:
-    """A tolerance is a share."""
-    if not (_is_number(value) and 0 <= value < 1):
-        raise InvalidOptionError(f"{name} must be at least 0 and below 1; got {value!r}")
-
-
-def check_count(name: str, value: int | None, *, least: int = 1) -> None:
-    """A whole number, or nothing."""
-    if value is not None and (not _is_number(value) or value % 1 != 0 or value < least):
-        raise InvalidOptionError(f"{name} must be a whole number of at least {least}; got {value!r}")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)

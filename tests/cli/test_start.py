@@ -37,30 +37,6 @@ def test_every_command_shows_an_example(polidiff):
         assert f"polidiff {name}" in polidiff(name, "--help").out.split("Examples:")[1]
 
 
-def test_every_flag_of_explain_and_improve_is_a_key_of_the_study():
-    from polidiff.cli import explain, improve
-    from polidiff.cli.flags import EXPLAIN, IMPROVE, POLICIES, WORLD_FLAGS
-    from polidiff.cli.study import SECTIONS, WORLDS
-
-    assert set(EXPLAIN) == set(SECTIONS["options"])
-    assert set(IMPROVE) == set(SECTIONS["improve"])
-    assert set(POLICIES) < set(SECTIONS["policies"])
-    assert {kind for kind, _ in WORLD_FLAGS.values()} == set(WORLDS)
-    for command, section in ((explain.command, EXPLAIN), (improve.command, IMPROVE)):
-        assert set(section) <= {parameter.name for parameter in command.params}
-
-
-def test_the_keys_of_a_study_are_the_arguments_of_the_verbs():
-    import inspect
-
-    from polidiff.api import check, explain, improve
-    from polidiff.cli.study import SECTIONS
-
-    assert set(SECTIONS["options"]) - {"min_group"} <= set(inspect.signature(explain).parameters)
-    assert set(SECTIONS["improve"]) <= set(inspect.signature(improve).parameters)
-    assert set(SECTIONS["check"]) <= set(inspect.signature(check).parameters)
-
-
 def test_the_shell_completes_commands_and_flags():
     def complete(words: str, at: int) -> str:
         env = {"_POLIDIFF_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(at), "PATH": ""}

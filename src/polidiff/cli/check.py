@@ -7,14 +7,13 @@ from typing import Any
 
 import click
 
-from polidiff.cli.flags import CHECK, as_study
-from polidiff.cli.options import FILE, explaining, from_study, together, writing
+from polidiff.cli.explain import explained, explaining
+from polidiff.cli.options import FILE, as_study, flags_of, from_study, settings, together, writing
 from polidiff.cli.work import save, say
+from polidiff.options import CheckOptions
 
 checking = together(
-    click.option("--max-changes", type=float, help="Most changed decisions per episode."),
-    click.option("--keep", multiple=True, metavar="GUARD", help='Such as "mortality<=current+0.01"; repeat.'),
-    click.option("--allow-unknown", is_flag=True, help="Do not fail where an effect is unknown."),
+    flags_of(CheckOptions),
     click.option("--junit", type=FILE, help="Write the checks as JUnit XML."),
 )
 
@@ -33,9 +32,6 @@ def command(
     report: Path | None,
     quiet: bool,
     verbose: bool,
-    max_changes: float | None,
-    keep: tuple[str, ...],
-    allow_unknown: bool,
     **given: Any,
 ) -> int:
     """Gate a release: exit 0 if all holds, 1 if a check fails.
@@ -48,16 +44,15 @@ def command(
       polidiff check diff.json --junit checks.xml
     """
     from polidiff.api import check
-    from polidiff.cli.explain import explained
     from polidiff.records.codec import dumps
 
-    flags = {"max_changes": max_changes, "keep": keep, "allow_unknown": allow_unknown}
-    own = as_study(flags, options=CHECK, section="check")["check"]
     if study is not None and study.suffix.lower() == ".json":
         explanation = loaded_explanation(study)
     else:
         explanation = explained(study, trust, quiet, verbose, given)
-    result = check(explanation, **{**explanation.methods.study.get("check", {}), **own})
+    flags = as_study(given, CheckOptions).get("check", {})
+    wanted = {**settings(CheckOptions, explanation.methods.study), **flags}
+    result = check(explanation, **wanted)
     if junit is not None:
         from polidiff.report.junit import save_junit
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import click
 
-from polidiff.cli.flags import EXPLAIN, as_study
-from polidiff.cli.options import explaining, from_study, writing
+from polidiff.cli.options import as_study, flags_of, from_study, proposing, settings, together, writing
 from polidiff.cli.work import deliver, progress, remark
+from polidiff.options import ExplainOptions, ReportOptions
+
+explaining = together(proposing, flags_of(ExplainOptions), flags_of(ReportOptions))
 
 
 @click.command()
@@ -50,12 +52,11 @@ def explained(study: Path | None, trust: bool, quiet: bool, verbose: bool, given
     from polidiff.cli.proposing import load_policies
     from polidiff.cli.study import read_study
 
-    read = read_study(study, as_study(given, options=EXPLAIN))
-    options = {key: value for key, value in read.section("options").items() if key != "min_group"}
+    read = read_study(study, as_study(given, ExplainOptions, ReportOptions))
     with progress(quiet):
         from polidiff.api import explain
 
         world = load_world(read, trust=trust)
         remark(f"world: {world.kind}, {len(world.actions)} actions", verbose=verbose)
         current, proposed = load_policies(read, world, trust=trust)
-        return with_origin(explain(world, current, proposed, **options), read)
+        return with_origin(explain(world, current, proposed, **settings(ExplainOptions, read.values)), read)

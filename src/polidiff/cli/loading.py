@@ -26,9 +26,9 @@ def load_world(study: Study, *, trust: bool = False) -> Any:
     if study.world_kind == "function":
         world = called(study.world["name"], study.world.get("options", {}), trust=trust)
         if outcomes:
-            from polidiff.api import told_by
+            from polidiff.api import with_outcomes
 
-            return told_by(world, (*world.outcomes, *outcomes))
+            return with_outcomes(world, (*world.outcomes, *outcomes))
         return world
     return makers[study.world_kind](study, outcomes, trust)
 

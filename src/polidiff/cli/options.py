@@ -1,15 +1,26 @@
-"""Options that several commands share."""
+"""Flags: those that commands share, those made from the options of a verb, and both as the keys of a study."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from polidiff.options import COUNT, FLAG, NUMBER, SEED, TEXT_OR_TEXTS, Declared, Options, declarations
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 FILE = click.Path(path_type=Path, dir_okay=False)
+TYPES: dict[str, Any] = {COUNT.words: int, SEED.words: int, NUMBER.words: float}
+WORLD_FLAGS = {
+    "log": ("log", "path"),
+    "env": ("gymnasium", "id"),
+    "table": ("table", "path"),
+    "world": ("function", "name"),
+}
+COLUMNS = ("state", "action", "episode", "step", "reward", "terminated")
+POLICIES = ("current", "proposed", "rules", "candidates", "greedy")
 
 
 def together(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
@@ -78,25 +89,73 @@ from_study = together(
     click.option("--skip-bad", is_flag=True, help="Leave out parts of a log that cannot be read."),
     click.option("--horizon", type=int, help="Decisions per episode of an environment."),
     click.option("--current", metavar="POLICY", help="Policy in use: a file, MODULE:FUNCTION, or log."),
+    click.option("--greedy", is_flag=True, help="Policies take their most probable action."),
     click.option("--trust", is_flag=True, help="Let files and modules named here run their code."),
     working,
 )
 
-explaining = together(
+proposing = together(
     click.option("--proposed", metavar="POLICY", help="The other policy: file, patch or MODULE:FUNCTION."),
     click.option(
         "--rule", "rules", multiple=True, metavar="RULE", help='Or a change such as "age<35: coupon"; repeat.'
     ),
-    click.option("--level", type=float, help="Of all intervals together.  [default: 0.95]"),
-    click.option("--max-rules", type=int, help="Tell the difference in at most so many rules."),
-    click.option("--policy-tolerance", type=float, help="Smaller shifts of probability do not count.  [default: 0.1]"),
-    click.option(
-        "--transition-tolerance", type=float, help="Smaller effects on what comes next do not count.  [default: 0.1]"
-    ),
-    click.option("--max-splits", type=int, help="Depth at which both policies are followed.  [default: 2]"),
-    click.option("--max-steps", type=int, help="Most simulated decisions.  [default: 1000000]"),
-    click.option("--starts", type=int, help="Starts to follow."),
-    click.option("--style", type=click.Choice(["plain", "paper"]), help="Words of the text.  [default: plain]"),
-    click.option("--min-group", type=int, help="Smallest group of a log that a report shows.  [default: 10]"),
-    click.option("--seed", type=int, help="Same seed, same bytes.  [default: 0]"),
 )
+
+
+def flags_of(verb: type[Options]) -> Callable[[Command], Command]:
+    """A flag for each option that a verb declares."""
+    return together(
+        *(_flag(name, default, declared) for name, default, declared in declarations(verb) if declared.only != "python")
+    )
+
+
+def _flag(name: str, default: Any, declared: Declared) -> Callable[[Any], Any]:
+    """The flag of an option; it stands for no value until it is given, so that the study's counts."""
+    flag = f"--{name.replace('_', '-')}"
+    if declared.kind is FLAG:
+        return click.option(flag, is_flag=True, help=declared.help)
+    if declared.kind is TEXT_OR_TEXTS:
+        return click.option(flag, multiple=True, metavar=declared.metavar, help=declared.help)
+    shown = "" if default is None or (default == 0.0 and name != "seed") else f"  [default: {default}]"
+    kind = click.Choice(declared.choices) if declared.choices else TYPES.get(declared.kind.words)
+    return click.option(flag, type=kind, metavar=declared.metavar, help=declared.help + shown)
+
+
+def as_study(given: Mapping[str, Any], *verbs: type[Options]) -> dict[str, dict[str, Any]]:
+    """Flags that were given, in the sections of a study."""
+    values = {name: list(v) if isinstance(v, tuple) else v for name, v in given.items() if _is_given(v)}
+    study = {"world": _world(values), "policies": {name: values[name] for name in POLICIES if name in values}}
+    for verb in verbs:
+        for name, _, declared in declarations(verb):
+            if name in values:
+                study.setdefault(declared.section or verb.section, {})[name] = values[name]
+    return study
+
+
+def settings(verb: type[Options], sections: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a verb that a study sets."""
+    places = {name: sections.get(declared.section or verb.section, {}) for name, _, declared in declarations(verb)}
+    return {name: place[name] for name, place in places.items() if name in place}
+
+
+def _is_given(value: Any) -> bool:
+    return value is not None and value != () and value is not False
+
+
+def _world(given: Mapping[str, Any]) -> dict[str, Any]:
+    worlds = [name for name in WORLD_FLAGS if name in given]
+    if len(worlds) > 1:
+        raise click.UsageError(f"--{worlds[0]} and --{worlds[1]} both name a world; give one")
+    columns = {name: given[name] for name in (*COLUMNS, "skip_bad") if name in given}
+    if not worlds:
+        if columns:
+            return {"log": columns}
+        return {"gymnasium": {"horizon": given["horizon"]}} if "horizon" in given else {}
+    kind, key = WORLD_FLAGS[worlds[0]]
+    values = {key: given[worlds[0]]}
+    if kind == "log":
+        states = columns.get("state", [])
+        values |= {**columns, **({"state": states[0]} if len(states) == 1 else {})}
+    if kind == "gymnasium" and "horizon" in given:
+        values["horizon"] = given["horizon"]
+    return {kind: values}

@@ -5,10 +5,9 @@ A message names the file, the line and the key, what was expected, what came, an
 
 from __future__ import annotations
 
-import math
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,42 +15,29 @@ from typing import Any
 from polidiff.cli.main import near_miss
 from polidiff.errors import InvalidStudyError
 from polidiff.files import read_limited
+from polidiff.options import (
+    COUNT,
+    FLAG,
+    NUMBER,
+    TEXT,
+    TEXT_OR_TEXTS,
+    TEXTS,
+    CheckOptions,
+    ExplainOptions,
+    ImproveOptions,
+    Kind,
+    ReportOptions,
+    study_section,
+)
 from polidiff.records.codec import shortly
 
 MOST_BYTES = 1_000_000  # of a study
 MOST_NAME = 255  # bytes of one part of a path, as file systems have it
 
 
-@dataclass(frozen=True)
-class Kind:
-    """What a value may be."""
-
-    words: str
-    accepts: Callable[[Any], bool]
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= math.inf  # not NaN
-
-
-def _whole(most: int) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
-
-
-def _texts(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)
-
-
-TEXT = Kind("a text in quotes", lambda v: isinstance(v, str) and bool(v.strip()))
-TEXTS = Kind("a list of texts", _texts)
-TEXT_OR_TEXTS = Kind("a text or a list of texts", lambda v: TEXT.accepts(v) or _texts(v))
-NUMBER = Kind("a number", _number)
-COUNT = Kind("a whole number", _whole(2**31 - 1))
-SEED = Kind("a whole number", _whole(2**128))
-FLAG = Kind("true or false", lambda v: isinstance(v, bool))
-PAIR = Kind("two numbers [low, high]", lambda v: isinstance(v, list) and len(v) == 2 and all(map(_number, v)))
+PAIR = Kind("two numbers [low, high]", lambda v: isinstance(v, list) and len(v) == 2 and all(map(NUMBER.accepts, v)))
 TABLE = Kind("a table", lambda v: isinstance(v, dict))
-NAMES = Kind("a number of them or a list of names", lambda v: COUNT.accepts(v) or _texts(v))
+NAMES = Kind("a number of them or a list of names", lambda v: COUNT.accepts(v) or TEXTS.accepts(v))
 NAMES_OR_LEVELS = Kind("a list of names, or a table of levels", lambda v: NAMES.accepts(v) or isinstance(v, dict))
 TEXT_OR_FALSE = Kind("a text or false", lambda v: TEXT.accepts(v) or v is False)
 
@@ -98,34 +84,9 @@ WORLDS: dict[str, dict[str, Kind]] = {
 NEEDED = {"log": ("path", "state", "action"), "gymnasium": ("id",), "table": ("path",), "function": ("name",)}
 SECTIONS: dict[str, dict[str, Kind]] = {
     "policies": {"current": TEXT, "proposed": TEXT, "rules": TEXTS, "candidates": TEXTS, "greedy": FLAG},
-    "options": {
-        "level": NUMBER,
-        "max_rules": COUNT,
-        "policy_tolerance": NUMBER,
-        "transition_tolerance": NUMBER,
-        "max_splits": COUNT,
-        "max_steps": COUNT,
-        "starts": COUNT,
-        "seed": SEED,
-        "style": TEXT,
-        "min_group": COUNT,
-    },
-    "improve": {
-        "budget": NUMBER,
-        "unit": TEXT,
-        "max_states": COUNT,
-        "max_rules": COUNT,
-        "max_conditions": COUNT,
-        "max_literals": COUNT,
-        "moves": TEXT,
-        "fallback": TEXT,
-        "min_support": NUMBER,
-        "keep": TEXT_OR_TEXTS,
-        "freeze": TEXT_OR_TEXTS,
-        "gap": NUMBER,
-        "time_limit": NUMBER,
-    },
-    "check": {"max_changes": NUMBER, "keep": TEXT_OR_TEXTS, "allow_unknown": FLAG},
+    "options": study_section(ExplainOptions) | study_section(ReportOptions),
+    "improve": study_section(ImproveOptions),
+    "check": study_section(CheckOptions),
 }
 OUTCOME: dict[str, Kind] = {
     "name": TEXT,

@@ -11,18 +11,6 @@ from polidiff.records.action import Shift, Swap
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 
 
-@dataclass(frozen=True)
-class DivergenceOptions:
-    """What counts as different, and how much work may go into finding out."""
-
-    policy_tolerance: float = 0.1
-    transition_tolerance: float = 0.1
-    most_probable_only: bool = False  # the paper's rule: compare most probable next states, ignore outcomes
-    max_splits: int = 2
-    max_steps: int = 1_000_000
-    starts: int | None = None  # episodes of each policy to begin with
-
-
 @dataclass(frozen=True, eq=False)
 class Divergence:
     """Visited states, and what the two policies do there."""

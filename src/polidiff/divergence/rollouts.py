@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from polidiff.divergence.apart import ApartTest
-from polidiff.divergence.record import Divergence, DivergenceOptions, label_swaps
+from polidiff.divergence.record import Divergence, label_swaps
+from polidiff.options import DivergenceOptions
 from polidiff.parallel import run_tasks
 from polidiff.policies import Policy, choose, top_actions
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray

@@ -14,8 +14,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from polidiff.divergence.record import Divergence, DivergenceOptions, label_swaps
+from polidiff.divergence.record import Divergence, label_swaps
 from polidiff.evaluation.exact import ExactEvaluator, outcome_tensor
+from polidiff.options import DivergenceOptions
 from polidiff.policies import top_actions
 from polidiff.records.arrays import BoolArray, FloatArray
 from polidiff.worlds.tabular import TabularMDP

@@ -2,39 +2,33 @@
 
 from __future__ import annotations
 
-from polidiff.errors import InvalidOptionError
 from polidiff.explanation.words import interval_text, number
+from polidiff.options import CheckOptions
 from polidiff.records.explanation import Explanation, Verdict
-from polidiff.records.parse import Guard, parse_guard
+from polidiff.records.parse import Guard, parse_guards
 from polidiff.records.plan import CheckResult
 
 
-def check_explanation(
-    explanation: Explanation, *, max_changes: float | None, keep: tuple[str, ...], allow_unknown: bool
-) -> CheckResult:
+def check_explanation(explanation: Explanation, options: CheckOptions) -> CheckResult:
     """Reasons against the proposed policy; none, and it passes."""
-    if max_changes is not None and not max_changes >= 0:
-        raise InvalidOptionError(f"max_changes must be at least 0; got {max_changes!r}")
     reasons: list[str] = []
     checked: list[str] = []
-    if max_changes is not None:
-        checked.append(f"at most {number(max_changes)} changed decisions per episode")
-        if explanation.changes > max_changes + 1e-9:
-            reasons.append(
-                f"{number(explanation.changes)} changed decisions per episode; allowed {number(max_changes)}"
-            )
+    if options.max_changes is not None:
+        most = number(options.max_changes)
+        checked.append(f"at most {most} changed decisions per episode")
+        if explanation.changes > options.max_changes + 1e-9:
+            reasons.append(f"{number(explanation.changes)} changed decisions per episode; allowed {most}")
     by_name = {verdict.outcome: verdict for verdict in explanation.verdicts}
-    for text in keep:
-        guard = parse_guard(text, list(by_name))
-        checked.append(text)
+    for guard in parse_guards(options.keep, list(by_name)):
+        checked.append(guard.text)
         reason = _broken(guard, by_name[guard.outcome])
         if reason:
             reasons.append(reason)
-    if not allow_unknown:
+    if not options.allow_unknown:
         checked.append("no outcome is unknown")
         unknown = [v for v in explanation.verdicts if v.direction == "unknown"]
         reasons += [f"the effect on {v.outcome} is unknown ({interval_text(v.difference)})" for v in unknown]
-    if not keep:
+    if not options.keep:
         checked.append("no outcome gets worse over all starts")
         worse = [v for v in explanation.verdicts if v.valence == "worse"]
         reasons += [f"{v.outcome} gets worse ({interval_text(v.difference)})" for v in worse]

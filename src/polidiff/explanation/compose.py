@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from polidiff.divergence.record import Divergence, DivergenceOptions
+from polidiff.divergence.record import Divergence
 from polidiff.explanation.groups import StartGroup, form_groups, typical_path
 from polidiff.explanation.journeys import Journeys, Path, follow, sample_trajectories
 from polidiff.explanation.judge import Judged, judge_groups
@@ -19,6 +19,7 @@ from polidiff.explanation.regions import meeting_order, region_ids, region_recor
 from polidiff.explanation.summary import methods_record, world_summary
 from polidiff.explanation.text import sentence_text
 from polidiff.explanation.worse import tails, worse_off
+from polidiff.options import ExplainOptions
 from polidiff.policies import Policy
 from polidiff.records.arrays import BoolArray, IntArray
 from polidiff.records.explanation import (
@@ -38,17 +39,6 @@ from polidiff.worlds.tabular import TabularMDP
 
 NEARLY_EVERYWHERE = 0.8
 MOST_LISTED = 50
-
-
-@dataclass(frozen=True)
-class ExplainOptions:
-    """How `explain` works."""
-
-    level: float = 0.95
-    max_rules: int | None = None
-    divergence: DivergenceOptions = field(default_factory=DivergenceOptions)
-    seed: int = 0
-    style: str = "plain"
 
 
 @dataclass(frozen=True, eq=False)

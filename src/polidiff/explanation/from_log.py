@@ -18,8 +18,9 @@ from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.evaluation.logged.compare import LogComparison, compare_log
 from polidiff.evaluation.logged.footing import Footing, footing_of
 from polidiff.evaluation.logged.plan import estimated_world
-from polidiff.explanation.compose import Evidence, ExplainOptions, compose
+from polidiff.explanation.compose import Evidence, compose
 from polidiff.explanation.judge import judge_table
+from polidiff.options import ExplainOptions
 from polidiff.policies import TablePolicy, top_actions
 from polidiff.records.arrays import BoolArray, FloatArray
 from polidiff.records.explanation import Explanation, Region, Sentence, WorldSummary, WorseOff

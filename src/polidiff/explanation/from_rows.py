@@ -19,12 +19,12 @@ from polidiff.evaluation.logged.compare import LogComparison, compare_log
 from polidiff.evaluation.logged.cross_check import cross_check
 from polidiff.evaluation.logged.footing import LOG, Footing, as_log_policy, footing_of
 from polidiff.evaluation.logged.seen import Seen
-from polidiff.explanation.compose import ExplainOptions
 from polidiff.explanation.patching import patch_of
 from polidiff.explanation.quality import length_of, swap_accuracy
 from polidiff.explanation.regions import region_records
 from polidiff.explanation.segments import losing_segments, segments
 from polidiff.explanation.summary import features_seen, methods_record, within
+from polidiff.options import ExplainOptions
 from polidiff.policies import top_actions
 from polidiff.records.arrays import IntArray
 from polidiff.records.explanation import Explanation, Meeting, Quality, Region, Sentence, Support, WorldSummary

@@ -14,19 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from polidiff.divergence import DivergenceOptions
 from polidiff.errors import InvalidOptionError
 from polidiff.evaluation.logged.behaviour import estimate_behaviour
 from polidiff.evaluation.logged.candidates import learn_candidates
 from polidiff.evaluation.logged.footing import LOG, Footing, as_log_policy, footing_of
 from polidiff.evaluation.logged.plan import MIN_GROUP, MIN_SUPPORT, choose_and_judge
 from polidiff.evaluation.logged.tied import TiedEdit, enough, tied_edit
-from polidiff.explanation.compose import ExplainOptions
 from polidiff.explanation.from_rows import divergence_in_rows
 from polidiff.explanation.summary import features_seen, methods_record
 from polidiff.explanation.words import rule_text
 from polidiff.frontier.judging import Explain, judge_plans
 from polidiff.frontier.regional import RegionPlans, RegionProblem, solve_regions
+from polidiff.options import ExplainOptions
 from polidiff.policies import PatchedPolicy, Policy, top_actions
 from polidiff.records.explanation import WorldSummary
 from polidiff.records.parse import parse_rules
@@ -93,7 +92,7 @@ def _candidates(log: Log, candidates: Any, options: RowOptions) -> list[Policy]:
 
 def _regions(log: Log, base: Policy, candidates: Sequence[Policy], options: RowOptions) -> list[Cell]:
     """Disjoint regions in which a candidate differs, in the order in which edits are matched."""
-    explained = ExplainOptions(options.level, None, DivergenceOptions(), options.seed, "plain")
+    explained = ExplainOptions(level=options.level, seed=options.seed)
     found = [divergence_in_rows(log, base, candidate, explained) for candidate in candidates]
     described = [
         describe(divergence, log.actions, log.feature_names, has_features=True, seed=options.seed)
@@ -171,7 +170,7 @@ def _refused(
 def _frontier(
     log: Log, solved: RegionPlans, plans: tuple[Plan, ...], options: RowOptions, refused: tuple[str, ...]
 ) -> Frontier:
-    told = ExplainOptions(options.level, None, DivergenceOptions(), options.seed, "plain")
+    told = ExplainOptions(level=options.level, seed=options.seed)
     method = f"plans over regions from one half of {log.check.episodes} logged episodes, judged by the other half"
     note = f"Plans use only decisions seen at least {options.min_support} times in one half of the log; the other half "
     return Frontier(

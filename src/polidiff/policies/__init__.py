@@ -5,7 +5,7 @@ from polidiff.policies.callables import CallablePolicy
 from polidiff.policies.discretised import Discretised
 from polidiff.policies.greedy import GreedyPolicy
 from polidiff.policies.patched import PatchedPolicy, apply_patch, difference, rule_patch
-from polidiff.policies.protocol import Policy, choose, one_hot, top_actions
+from polidiff.policies.protocol import Model, Policy, PolicyLike, choose, one_hot, top_actions
 from polidiff.policies.stored import save_policy
 from polidiff.policies.tables import TablePolicy, table_policy
 
@@ -13,8 +13,10 @@ __all__ = [
     "CallablePolicy",
     "Discretised",
     "GreedyPolicy",
+    "Model",
     "PatchedPolicy",
     "Policy",
+    "PolicyLike",
     "TablePolicy",
     "apply_patch",
     "as_policy",

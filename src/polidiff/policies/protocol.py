@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import reduce
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 
 from polidiff.errors import InvalidPolicyError
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
@@ -30,6 +32,15 @@ class Policy(Protocol):
     def probabilities(self, states: Any) -> FloatArray:
         """Probability of each action, shape (n, n_actions)."""
         ...
+
+
+class Model(Protocol):
+    """A model of a library: Stable-Baselines3, scikit-learn, d3rlpy and others have this in common."""
+
+    predict: Callable[..., Any]
+
+
+PolicyLike: TypeAlias = Policy | Model | npt.ArrayLike | str | os.PathLike[str] | Callable[..., Any]  # see `as_policy`
 
 
 def top_actions(probabilities: FloatArray, prefer: IntArray | None = None) -> IntArray:

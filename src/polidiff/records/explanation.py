@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 from polidiff.records.action import Action, Direction, Shift
 from polidiff.records.codec import schema, to_dict
-from polidiff.records.doors import door
 from polidiff.records.interval import Interval
 from polidiff.records.outcome import Outcome
 from polidiff.records.patch import Patch
+from polidiff.records.rendering import renderer
 from polidiff.records.rule import Rule
 
 VerdictDirection = Literal["more", "less", "same", "unknown"]
@@ -289,12 +289,12 @@ class Explanation:
     context: Any = field(default=None, repr=False, metadata={"json": False})  # world and policies, for .case()
 
     def __str__(self) -> str:
-        text: str = door("text")(self)
+        text: str = renderer("text")(self)
         return text
 
     def case(self, state: Any) -> Any:
         """What changes for one case: same or other action, by which rule, what to expect."""
-        return door("case")(self, state)
+        return renderer("case")(self, state)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form."""
@@ -306,10 +306,10 @@ class Explanation:
 
     def chart(self, which: str = "regions") -> Any:
         """A chart object for a notebook: "regions", "outcomes" or "paths"."""
-        return door("chart")(self, which)
+        return renderer("chart")(self, which)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
-        return door("notebook")(self)
+        return renderer("notebook")(self)
 
 
 @schema("case", 1)
@@ -331,11 +331,11 @@ class Case:
 def save_by_suffix(record: Any, path: str | os.PathLike[str]) -> Path:
     """Write a result in the form that the file's ending names."""
     from polidiff.errors import InvalidOptionError
-    from polidiff.records.doors import DOORS
+    from polidiff.records.rendering import RENDERERS
 
     suffix = Path(path).suffix.lower()
-    if not suffix or suffix not in DOORS:
-        known = ", ".join(key for key in DOORS if key.startswith("."))
+    if not suffix or suffix not in RENDERERS:
+        known = ", ".join(key for key in RENDERERS if key.startswith("."))
         raise InvalidOptionError(f"a result is saved as one of {known}; got {os.fspath(path)!r}")
-    written: Path = door(suffix)(record, path)
+    written: Path = renderer(suffix)(record, path)
     return written

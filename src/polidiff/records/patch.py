@@ -10,7 +10,7 @@ from typing import Any
 
 from polidiff.records.action import Shift
 from polidiff.records.codec import from_dict, save_json, schema, to_dict
-from polidiff.records.doors import door
+from polidiff.records.rendering import renderer
 from polidiff.records.rule import Rule
 
 
@@ -44,11 +44,11 @@ class Patch:
 
     def apply(self, policy: Any, *, strict: bool = False) -> Any:
         """The policy with the edits made. A mismatch is named in a warning; with `strict`, in an error."""
-        return door("apply_patch")(self, policy, strict=strict)
+        return renderer("apply_patch")(self, policy, strict=strict)
 
     def undo(self, policy: Any) -> Any:
         """The policy with the edits taken back."""
-        return door("undo_patch")(self, policy)
+        return renderer("undo_patch")(self, policy)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form."""

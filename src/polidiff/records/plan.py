@@ -10,11 +10,11 @@ from typing import Any, Literal, overload
 
 from polidiff.errors import InvalidOptionError
 from polidiff.records.codec import schema, to_dict
-from polidiff.records.doors import door
 from polidiff.records.explanation import Explanation, Methods, WorldSummary, save_by_suffix
 from polidiff.records.interval import Interval
 from polidiff.records.outcome import Outcome
 from polidiff.records.patch import Patch
+from polidiff.records.rendering import renderer
 from polidiff.records.rule import Rule
 
 
@@ -188,7 +188,7 @@ class Frontier(Sequence[Plan]):
         return pl.DataFrame(rows)
 
     def __str__(self) -> str:
-        text: str = door("frontier_text")(self)
+        text: str = renderer("frontier_text")(self)
         return text
 
     def to_dict(self) -> dict[str, Any]:
@@ -201,10 +201,10 @@ class Frontier(Sequence[Plan]):
 
     def chart(self, which: str = "frontier") -> Any:
         """A chart object for a notebook: "frontier", "ledger" or "adoption"."""
-        return door("chart")(self, which)
+        return renderer("chart")(self, which)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
-        return door("notebook")(self)
+        return renderer("notebook")(self)
 
 
 @schema("check", 1)

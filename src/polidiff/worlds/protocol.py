@@ -22,7 +22,11 @@ class World(Protocol):
     kind: Any  # one of Kind
     actions: tuple[Action, ...]
     outcomes: tuple[Outcome, ...]  # what is told about
-    return_outcome: Outcome | None  # what plans improve; None in a log without rewards
+
+    @property
+    def return_outcome(self) -> Outcome | None:
+        """What plans improve; None in a log without rewards."""
+        ...
 
     @property
     def n_actions(self) -> int:

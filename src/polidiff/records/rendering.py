@@ -10,7 +10,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-DOORS = {
+RENDERERS = {
     "text": "polidiff.explanation.text:render",
     "frontier_text": "polidiff.explanation.text:render_frontier",
     "case": "polidiff.explanation.case:answer_case",
@@ -26,8 +26,8 @@ DOORS = {
 }
 
 
-def door(name: str) -> Callable[..., Any]:
+def renderer(name: str) -> Callable[..., Any]:
     """The function behind a name."""
-    module, function = DOORS[name].split(":")
-    found: Callable[..., Any] = getattr(import_module(module), function)
-    return found
+    module, function = RENDERERS[name].split(":")
+    there: Callable[..., Any] = getattr(import_module(module), function)
+    return there

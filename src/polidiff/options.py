@@ -1,0 +1,235 @@
+"""The options of each verb, declared once: name, type, default, what it is for, and which values it takes.
+
+A record here is the source of the defaults of the Python function, of the keys of a study file and of the flags of the
+command line. A new option is one line here, an argument of the function in `api.py`, and its use.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from polidiff.errors import InvalidOptionError
+
+if TYPE_CHECKING:
+    from polidiff.records.arrays import BoolArray, FloatArray
+    from polidiff.records.parse import Guard
+    from polidiff.records.rule import Rule
+
+    Keep: TypeAlias = str | Sequence[str | Guard]  # guards such as "mortality<=current"
+    Freeze: TypeAlias = str | Rule | Sequence[str | Rule] | BoolArray  # conditions, or a mask of states
+    Moves: TypeAlias = str | Sequence[object]  # "actions", "levels", or a list of moves
+    ChangeCost: TypeAlias = float | FloatArray  # one for all, per action (A,), or per state and action (S, A)
+
+Unit: TypeAlias = Literal["expected", "total"]
+Style: TypeAlias = Literal["plain", "paper"]
+Limit: TypeAlias = tuple[str, Callable[[Any], bool]]  # what a value must be, in words and as a test
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a value of a study file may be."""
+
+    words: str
+    accepts: Callable[[Any], bool]
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= math.inf  # not NaN
+
+
+def _whole(most: int) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
+
+
+def _texts(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)
+
+
+TEXT = Kind("a text in quotes", lambda v: isinstance(v, str) and bool(v.strip()))
+TEXTS = Kind("a list of texts", _texts)
+TEXT_OR_TEXTS = Kind("a text or a list of texts", lambda v: TEXT.accepts(v) or _texts(v))
+NUMBER = Kind("a number", _number)
+COUNT = Kind("a whole number", _whole(2**31 - 1))
+SEED = Kind("a whole number", _whole(2**128))
+FLAG = Kind("true or false", lambda v: isinstance(v, bool))
+
+
+def is_number(value: object) -> bool:
+    """Whether Python or numpy calls it a number; True and False are none."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def _count(least: int) -> Limit:
+    return (
+        f"a whole number of at least {least}",
+        lambda value: value is None or (is_number(value) and value % 1 == 0 and value >= least),
+    )
+
+
+def _one_of(*choices: str) -> Limit:
+    return " or ".join(repr(choice) for choice in choices), lambda value: value in choices
+
+
+LEVEL: Limit = ("between 0 and 1, such as 0.95", lambda value: is_number(value) and 0 < value < 1)
+SHARE: Limit = ("at least 0 and below 1", lambda value: is_number(value) and 0 <= value < 1)
+AT_LEAST_0: Limit = ("at least 0", lambda value: is_number(value) and value >= 0)
+CHANGES: Limit = ("at least 0 changes", lambda value: value is None or AT_LEAST_0[1](value))
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What the doors need to know of an option beside its name, type and default."""
+
+    kind: Kind
+    help: str  # one line
+    limit: Limit | None = None
+    choices: tuple[str, ...] = ()
+    metavar: str | None = None
+    section: str | None = None  # of the study file, where it is not the verb's own
+    only: Literal["python", "study"] | None = None  # an option that the other doors cannot say
+
+
+def option(default: Any, kind: Kind, help: str, **more: Any) -> Any:
+    """A field of a record of options."""
+    return field(default=default, metadata={"declared": Declared(kind, help, **more)})
+
+
+class Options:
+    """A record of options: its values are checked when it is made."""
+
+    section = ""  # of the study file
+
+    def __post_init__(self) -> None:
+        for name, _, declared in declarations(type(self)):
+            if declared.limit is not None and not declared.limit[1](getattr(self, name)):
+                raise InvalidOptionError(f"{name} must be {declared.limit[0]}; got {getattr(self, name)!r}")
+
+
+def declarations(verb: type[Options]) -> Iterator[tuple[str, Any, Declared]]:
+    """Name, default and declaration of each option of a verb."""
+    for declared in dataclasses.fields(verb):  # type: ignore[arg-type]
+        yield declared.name, declared.default, declared.metadata["declared"]
+
+
+def study_section(verb: type[Options]) -> dict[str, Kind]:
+    """The keys that a verb's own section of a study may hold."""
+    return {
+        name: declared.kind
+        for name, _, declared in declarations(verb)
+        if declared.section is None and declared.only != "python"
+    }
+
+
+@dataclass(frozen=True)
+class DivergenceOptions:
+    """What counts as different, and how much work may go into finding out."""
+
+    policy_tolerance: float = 0.1
+    transition_tolerance: float = 0.1
+    most_probable_only: bool = False  # the paper's rule: compare most probable next states, ignore outcomes
+    max_splits: int = 2
+    max_steps: int = 1_000_000
+    starts: int | None = None  # episodes of each policy to begin with
+
+
+@dataclass(frozen=True)
+class ExplainOptions(Options):
+    """How `explain` looks for the difference and tells it."""
+
+    section = "options"
+
+    level: float = option(0.95, NUMBER, "Of all intervals together.", limit=LEVEL)
+    max_rules: int | None = option(None, COUNT, "Tell the difference in at most so many rules.", limit=_count(1))
+    policy_tolerance: float = option(0.1, NUMBER, "Smaller shifts of probability do not count.", limit=SHARE)
+    transition_tolerance: float = option(0.1, NUMBER, "Smaller effects on what comes next do not count.", limit=SHARE)
+    max_splits: int = option(2, COUNT, "Depth at which both policies are followed.", limit=_count(0))
+    max_steps: int = option(1_000_000, COUNT, "Most simulated decisions.", limit=_count(1))
+    starts: int | None = option(None, COUNT, "Starts to follow.", limit=_count(1))
+    seed: int = option(0, SEED, "Same seed, same bytes.", limit=_count(0))
+    style: Style = option(
+        "plain", TEXT, "Words of the text.", choices=("plain", "paper"), limit=_one_of("plain", "paper")
+    )
+
+    @property
+    def divergence(self) -> DivergenceOptions:
+        """The part of them that finds where the policies part."""
+        return DivergenceOptions(
+            self.policy_tolerance,
+            self.transition_tolerance,
+            self.style == "paper",
+            self.max_splits,
+            self.max_steps,
+            self.starts,
+        )
+
+
+@dataclass(frozen=True)
+class ImproveOptions(Options):
+    """What a plan may change, what it must keep, and how hard to look."""
+
+    section = "improve"
+
+    budget: float | None = option(None, NUMBER, "Most changed decisions.", limit=CHANGES)
+    unit: Unit = option(
+        "expected",
+        TEXT,
+        "Per episode, or summed over starts.",
+        choices=("expected", "total"),
+        limit=_one_of("expected", "total"),
+    )
+    max_states: int | None = option(None, COUNT, "Most changed states.", limit=_count(0))
+    max_rules: int | None = option(None, COUNT, "Most rules to read.", limit=_count(0))
+    max_conditions: int = option(3, COUNT, "Most conditions in a rule.")
+    max_literals: int | None = option(None, COUNT, "Most comparisons in all rules.")
+    moves: Moves = option("actions", TEXT, "What a rule may do.")
+    fallback: str = option("keep", TEXT, "What happens where a move is impossible.")
+    min_support: float | None = option(
+        None, NUMBER, "Fewest records behind a change, or (below 1) share of visits behind a rule."
+    )
+    keep: Keep = option((), TEXT_OR_TEXTS, 'Such as "mortality<=current+0.01"; repeat.', metavar="GUARD")
+    freeze: Freeze = option(
+        (), TEXT_OR_TEXTS, 'Never change where this holds, such as "map<55"; repeat.', metavar="RULE"
+    )
+    change_cost: ChangeCost | None = option(None, NUMBER, "What a change counts, by state and action.", only="python")
+    gap: float = option(1e-3, NUMBER, "How far from proven best is good enough.")
+    time_limit: float | None = option(None, NUMBER, "Seconds; gives up same seed, same bytes.")
+    level: float = option(0.95, NUMBER, "Of intervals.", limit=LEVEL, section="options")
+    seed: int = option(0, SEED, "Same seed, same bytes.", limit=_count(0), section="options")
+    pessimism: float = option(
+        0.0, NUMBER, "Choose in a log by the estimate less so many standard errors.", limit=AT_LEAST_0
+    )
+
+
+@dataclass(frozen=True)
+class EvaluateOptions(Options):
+    """How `evaluate` measures; the command line shows what policies achieve with `explain`."""
+
+    horizon: int | None = option(None, COUNT, "Decisions per episode.", limit=_count(1), only="python")
+    level: float = option(0.95, NUMBER, "Of intervals.", limit=LEVEL, only="python")
+    seed: int = option(0, SEED, "Same seed, same bytes.", limit=_count(0), only="python")
+    episodes: int | None = option(None, COUNT, "Episodes to play.", limit=_count(1), only="python")
+
+
+@dataclass(frozen=True)
+class CheckOptions(Options):
+    """What a release must hold to pass."""
+
+    section = "check"
+
+    max_changes: float | None = option(None, NUMBER, "Most changed decisions per episode.", limit=CHANGES)
+    keep: Keep = option((), TEXT_OR_TEXTS, 'Such as "mortality<=current+0.01"; repeat.', metavar="GUARD")
+    allow_unknown: bool = option(False, FLAG, "Do not fail where an effect is unknown.")
+
+
+@dataclass(frozen=True)
+class ReportOptions(Options):
+    """What a report may show; the verbs of Python return the whole record."""
+
+    section = "options"
+
+    min_group: int = option(10, COUNT, "Smallest group of a log that a report shows.", only="study")

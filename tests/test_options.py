@@ -1,0 +1,105 @@
+"""Options are declared once: Python, the study file and the command line take the same keys with the same defaults."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import pytest
+
+from polidiff import api
+from polidiff.cli import check, explain, improve
+from polidiff.cli.options import POLICIES, WORLD_FLAGS
+from polidiff.cli.study import SECTIONS, WORLDS
+from polidiff.errors import InvalidOptionError
+from polidiff.options import (
+    CheckOptions,
+    EvaluateOptions,
+    ExplainOptions,
+    ImproveOptions,
+    ReportOptions,
+    declarations,
+)
+
+VERBS = {
+    api.explain: ExplainOptions,
+    api.improve: ImproveOptions,
+    api.evaluate: EvaluateOptions,
+    api.check: CheckOptions,
+}
+COMMANDS = {
+    explain.command: (ExplainOptions, ReportOptions),
+    improve.command: (ImproveOptions,),
+    check.command: (ExplainOptions, ReportOptions, CheckOptions),
+}
+SHARED = {"outcomes"}  # [[outcomes]] of a study
+
+
+def keys(record, door):
+    return {name: declared for name, _, declared in declarations(record) if declared.only in (None, door)}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_arguments_of_a_verb_are_its_declared_options_with_their_defaults(verb):
+    arguments = inspect.signature(verb).parameters.values()
+    spoken = {a.name: a.default for a in arguments if a.kind is a.KEYWORD_ONLY and a.name not in SHARED}
+    assert spoken == {name: default for name, default, _ in declarations(VERBS[verb])}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_arguments_of_a_verb_have_the_declared_types(verb):
+    spoken = inspect.get_annotations(verb)
+    declared = inspect.get_annotations(VERBS[verb])
+    assert {name: spoken[name] for name in declared} == declared
+
+
+def test_the_keys_of_a_study_are_the_declared_options():
+    declared: dict[str, set[str]] = {}
+    for record in {record for records in COMMANDS.values() for record in records}:
+        for name, option in keys(record, "study").items():
+            declared.setdefault(option.section or record.section, set()).add(name)
+    assert {name: set(known) for name, known in SECTIONS.items() if name != "policies"} == declared
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_flags_of_a_command_are_the_declared_options(command):
+    flags = {parameter.name for parameter in command.params}
+    world = {"study", *WORLD_FLAGS, *WORLDS["log"], "horizon", "trust", "workers", "engine", "address", "work_folder"}
+    here = {"as_json", "output", "report", "quiet", "verbose", "patch", "junit"}
+    declared = {name for record in COMMANDS[command] for name in keys(record, "study")}
+    assert flags - world - here - set(POLICIES) == declared
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_flag_tells_the_declared_default_and_gives_nothing_unless_it_is_given(command):
+    declared = {
+        name: default for record in COMMANDS[command] for name, default, option in declarations(record)
+        if option.only != "python"
+    }  # fmt: skip
+    given = command.make_context("polidiff", []).params
+    for parameter in command.params:
+        if parameter.name in declared:
+            assert not given[parameter.name]
+            told = re.search(r"\[default: (.*)\]", parameter.help)
+            assert told is None or told[1] == str(declared[parameter.name])
+
+
+def test_policies_and_worlds_of_a_study_have_flags():
+    assert set(POLICIES) == set(SECTIONS["policies"])
+    assert {kind for kind, _ in WORLD_FLAGS.values()} == set(WORLDS)
+
+
+@pytest.mark.parametrize(
+    ("record", "values", "message"),
+    [
+        (ExplainOptions, {"level": 95}, "level must be between 0 and 1, such as 0.95; got 95"),
+        (ExplainOptions, {"max_rules": 0}, "max_rules must be a whole number of at least 1; got 0"),
+        (ExplainOptions, {"style": "terse"}, "style must be 'plain' or 'paper'; got 'terse'"),
+        (ImproveOptions, {"seed": True}, "seed must be a whole number of at least 0; got True"),
+        (ImproveOptions, {"budget": float("nan")}, "budget must be at least 0 changes; got nan"),
+        (CheckOptions, {"max_changes": -1}, "max_changes must be at least 0 changes; got -1"),
+    ],
+)
+def test_a_record_of_options_refuses_what_it_does_not_take(record, values, message):
+    with pytest.raises(InvalidOptionError, match=re.escape(message)):
+        record(**values)
