@@ -192,12 +192,27 @@ def render_frontier(frontier: Frontier) -> str:
 
 def _frontier_head(frontier: Frontier) -> list[str]:
     best = frontier.best
+    if frontier.judged or (len(frontier) == 1 and not best.proven):
+        return [_judged_head(frontier)]
     gain = best.expected_return - frontier[0].expected_return
     proof = "all proven" if all(plan.proven for plan in frontier) else f"certified within {percent(frontier.gap)}"
     return [
         f"{len(frontier)} plans from {number(frontier[0].expected_return, 6)} (current) to "
         f"{number(best.expected_return, 6)} ({signed(gain)}), {proof}."
     ]
+
+
+def _judged_head(frontier: Frontier) -> str:
+    """Plans whose gains are estimates: the one that is surest to gain, or none."""
+    best, now = frontier.best, number(frontier[0].expected_return, 6)
+    if len(frontier) == 1:
+        return f"No plan but the current policy, which returns {now}."
+    if best.gain is None or best is frontier[0]:
+        return f"{len(frontier)} plans; none is shown to gain over the current policy, which returns {now}."
+    return (
+        f"{len(frontier)} plans; the surest to gain returns {number(best.expected_return, 6)} instead of {now} "
+        f"({interval_text(best.gain)})."
+    )
 
 
 def _plan_rows(frontier: Frontier, limit: int = 20) -> list[str]:
@@ -221,18 +236,24 @@ def _plan_rows(frontier: Frontier, limit: int = 20) -> list[str]:
 
 def _gain_rows(frontier: Frontier) -> list[str]:
     """What each plan gains, where other data than those that chose it say so."""
-    gains = [(plan, plan.gain) for plan in frontier if plan.gain is not None]
+    gains = [(plan, plan.gain) for plan in frontier if plan.gain is not None and plan.patch.changing]
     if not gains:
         return []
     rows = ["", "Gain over the current policy, on data that did not choose the plan:"]
-    return rows + [f"• {len(plan.rules)} rule{'s' * (len(plan.rules) != 1)}: {interval_text(g)}" for plan, g in gains]
+    return rows + [f"• {_size_words(plan, frontier)}: {interval_text(gain)}" for plan, gain in gains]
+
+
+def _size_words(plan: Plan, frontier: Frontier) -> str:
+    if frontier.unit == "rules":
+        return f"{len(plan.rules)} rule{'s' * (len(plan.rules) != 1)}"
+    return f"{number(plan.changes)} changed decisions"
 
 
 def plan_words(plan: Plan, limit: int = 4) -> str:
     """What a plan changes, in one line."""
     if plan.rules:
         return "; ".join(f"{rule_text(r.rule)}: {r.move}" for r in plan.rules)
-    edits = plan.patch.edits
+    edits = plan.patch.changing
     if not edits:
         return "nothing"
     names = plan.patch.actions

@@ -15,7 +15,7 @@ def costs(frontier: Frontier) -> str:
 
 def changed(plan: Plan) -> str:
     """Names of the states, or of the paper's regions, that a plan changes."""
-    return ", ".join(region_name(edit.rule, rule_text(edit.rule)) for edit in plan.patch.edits)
+    return ", ".join(region_name(edit.rule, rule_text(edit.rule)) for edit in plan.patch.changing)
 
 
 def regions_of(explanation: Explanation) -> str:

@@ -28,6 +28,11 @@ class Edit:
     states: tuple[int, ...] | None = None
     shift: Shift | None = None
 
+    @property
+    def holds_back(self) -> bool:
+        """Whether it changes nothing, and only keeps later edits away from where it holds."""
+        return self.current == self.proposed and self.shift is None
+
 
 @schema("patch", 1)
 @dataclass(frozen=True)
@@ -41,6 +46,11 @@ class Patch:
 
     def __len__(self) -> int:
         return len(self.edits)
+
+    @property
+    def changing(self) -> tuple[Edit, ...]:
+        """The edits that change something; the others are exceptions to those after them."""
+        return tuple(edit for edit in self.edits if not edit.holds_back)
 
     def apply(self, policy: Any, *, strict: bool = False) -> Any:
         """The policy with the edits made. A mismatch is named in a warning; with `strict`, in an error."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -163,9 +164,19 @@ class Frontier(Sequence[Plan]):
         return affordable[-1]
 
     @property
+    def judged(self) -> bool:
+        """Whether gains were estimated on data that did not choose the plans, and not worked out exactly."""
+        return any(plan.gain is not None for plan in self.plans)
+
+    @property
     def best(self) -> Plan:
-        """The plan with the most return."""
-        return self.plans[-1]
+        """The plan to choose: the most return where returns are exact, else the highest lower bound of the gain.
+
+        Of equals the one with the fewest changes; the first plan, the current policy, where no plan is shown to gain.
+        """
+        if not self.judged:
+            return max(self.plans, key=lambda plan: plan.expected_return)
+        return max(self.plans, key=lambda plan: _shown_gain(plan, self.plans[0]))
 
     def to_frame(self) -> Any:
         """One row per plan, as a polars data frame."""
@@ -205,6 +216,13 @@ class Frontier(Sequence[Plan]):
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
         return renderer("notebook")(self)
+
+
+def _shown_gain(plan: Plan, nothing: Plan) -> float:
+    """What a plan gains at least; nothing for the current policy, and no plan is shown to gain without an interval."""
+    if plan is nothing:
+        return 0.0
+    return plan.gain.low if plan.gain is not None and math.isfinite(plan.gain.low) else -math.inf
 
 
 @schema("check", 1)

@@ -44,7 +44,7 @@ def change_texts(plan: Plan) -> tuple[str, ...]:
     """The changes of a plan as sentences: its rules where it has them, else its edits."""
     if plan.rules:
         return tuple(rule_sentence(entry) for entry in plan.rules)
-    return tuple(edit_sentence(edit, plan.patch) for edit in plan.patch.edits)
+    return tuple(edit_sentence(edit, plan.patch) for edit in plan.patch.changing)
 
 
 def rule_sentence(entry: PlanRule) -> str:
@@ -73,12 +73,15 @@ def edit_sentence(edit: Edit, patch: Patch) -> str:
 def plans_view(frontier: Frontier, room: int = MOST_BYTES) -> PlansView:
     """As many plans as fit into `room` bytes; the first and the last always do."""
     plans = frontier.plans
-    pair = telling_pair(plan_boxes(frontier.best), frontier.world.features) if plans else None
+    boxes = plan_boxes(frontier.best) or plan_boxes(plans[-1]) if plans else []
+    pair = telling_pair(boxes, frontier.world.features) if plans else None
     spans = plan_spans(frontier, pair) if pair is not None else None
     payload = _payload(frontier, pair, spans)
     keep = _fitting(payload, room)
     payload["plans"] = _stepwise([payload["plans"][index] for index in keep])
-    return PlansView(tuple(plans[index] for index in keep), pair, spans, payload, len(keep) - 1, len(plans) - len(keep))
+    shown_plans = tuple(plans[index] for index in keep)
+    chosen = next((place for place, plan in enumerate(shown_plans) if plan is frontier.best), len(keep) - 1)
+    return PlansView(shown_plans, pair, spans, payload, chosen, len(plans) - len(keep))
 
 
 def _fitting(payload: dict[str, Any], room: int) -> list[int]:
@@ -128,7 +131,7 @@ def _payload(frontier: Frontier, pair: tuple[str, str] | None, spans: tuple[Span
         "changes": list(told),
         "details": list(details),
         "boxes": boxes,
-        "shares": [point.share for point in frontier.best.adoption] if frontier.plans else [],
+        "shares": [point.share for point in frontier.plans[-1].adoption] if frontier.plans else [],
         "names": [label(name, 24) for name in largest],
         "readings": list(READINGS),
         "plans": plans,
@@ -183,7 +186,7 @@ def plan_cards(plan: Plan, frontier: Frontier) -> tuple[Card, ...]:
 def _cost_card(plan: Plan, frontier: Frontier) -> Card:
     if frontier.unit == "rules":
         return Card("rules", str(len(plan.rules)), f"{number(plan.changes, 3)} changed decisions per episode")
-    count = len(plan.rules) or len(plan.patch.edits)
+    count = len(plan.rules) or len(plan.patch.changing)
     return Card(UNITS[frontier.unit], number(plan.changes), f"{count} change{'s' * (count != 1)} to read")
 
 
@@ -205,7 +208,7 @@ def plans_table(plans: Sequence[Plan], frontier: Frontier) -> Table:
             number(plan.expected_return),
             number(plan.bound),
             "proven" if plan.proven else percent(plan.gap),
-            str(len(plan.rules) or len(plan.patch.edits)),
+            str(len(plan.rules) or len(plan.patch.changing)),
         )
         for plan in plans
     )

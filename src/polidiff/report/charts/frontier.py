@@ -225,7 +225,7 @@ def plan_spans(frontier: Frontier, pair: tuple[str, str]) -> tuple[Span, Span]:
 
 def plan_boxes(plan: Plan) -> list[Rule]:
     """Where a plan changes decisions: its rules where it has them, else its edits."""
-    return [entry.rule for entry in plan.rules] or [edit.rule for edit in plan.patch.edits]
+    return [entry.rule for entry in plan.rules] or [edit.rule for edit in plan.patch.changing]
 
 
 def plan_boxes_chart(palette: Palette, pair: tuple[str, str], spans: tuple[Span, Span], rows: Rows) -> Any:
