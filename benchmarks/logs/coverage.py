@@ -10,12 +10,12 @@ import numpy as np
 
 from benchmarks.logs.sampling import CountSampler
 from benchmarks.logs.tasks import Task
-from polidiff.evaluation.logged.borrow import judge_borrowing
-from polidiff.evaluation.logged.careful import Judged, difference, judge, value_bounds
+from polidiff.evaluation.logged.borrowed_bounds import borrowed_bounds
 from polidiff.evaluation.logged.counts import Edges
+from polidiff.evaluation.logged.model import split_policy
 from polidiff.evaluation.logged.noise import spread
 from polidiff.evaluation.logged.starts import Starts
-from polidiff.evaluation.logged.target import split_target
+from polidiff.evaluation.logged.worst_case_bounds import PolicyBounds, bound_policy, difference, value_bounds
 from polidiff.records.arrays import BoolArray, FloatArray
 
 LEVEL = 0.95
@@ -55,10 +55,10 @@ def one_repetition(
     met = np.flatnonzero(edges.state_visits > 0)
     weights = np.vstack([np.eye(world.n_states)[met], world.initial])
     starts, ranges = Starts(weights, np.full(len(weights), np.inf)), [outcome.range]
-    new = split_target(task.target, task.logging if known else None)
-    careful = judge(edges, new, starts, ranges)
-    base = judge(edges, split_target(task.logging, task.logging), starts, ranges)
-    lent = judge_borrowing(careful, level=LEVEL)
+    new = split_policy(task.target, task.logging if known else None)
+    careful = bound_policy(edges, new, starts, ranges)
+    base = bound_policy(edges, split_policy(task.logging, task.logging), starts, ranges)
+    lent = borrowed_bounds(careful, level=LEVEL)
     value, gap = weights @ truth.target, weights @ (truth.target - truth.logging)
     span = outcome.range[1] - outcome.range[0]
     bounds = {
@@ -75,7 +75,7 @@ def one_repetition(
 
 
 def _verdicts(
-    new: Judged, old: Judged, gap: FloatArray, low: FloatArray, high: FloatArray, margin: float
+    new: PolicyBounds, old: PolicyBounds, gap: FloatArray, low: FloatArray, high: FloatArray, margin: float
 ) -> dict[str, Any]:
     """Verdicts one by one and over all starts together; the start distribution, last, is left out."""
     joint_low, joint_high = difference(new, old, 0).bounds((1 - LEVEL) / (len(gap) - 1))[1:]
@@ -106,7 +106,7 @@ def _plug_in(edges: Edges, task: Task, starts: Starts) -> tuple[FloatArray, Floa
     total = seen.sum(axis=1, keepdims=True)
     table = np.divide(seen, total, out=np.where(edges.visits > 0, 1.0, 0.0), where=total > 0)
     table = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-300)
-    judged = judge(edges, split_target(table, None), starts, [task.world.outcomes[0].range])
+    judged = bound_policy(edges, split_policy(table, None), starts, [task.world.outcomes[0].range])
     values = judged.centre[0]
     n = edges.pair_visits
     raw = spread(edges, 0, values, values, 1.0)

@@ -17,10 +17,10 @@ from scipy import stats
 
 from benchmarks.logs.tasks import chain
 from polidiff.evaluation.logged.bootstrap import bootstrap_values
-from polidiff.evaluation.logged.careful import difference, judge
 from polidiff.evaluation.logged.counts import count_rows
+from polidiff.evaluation.logged.model import split_policy
 from polidiff.evaluation.logged.starts import Starts
-from polidiff.evaluation.logged.target import split_target
+from polidiff.evaluation.logged.worst_case_bounds import bound_policy, difference
 from polidiff.records.arrays import FloatArray
 from polidiff.worlds.log_rows import LoggedRows
 from polidiff.worlds.log_simulated import simulated_rows
@@ -66,8 +66,8 @@ def _intervals(episodes: int, rng: np.random.Generator) -> list[tuple[FloatArray
     noisy = LoggedRows(rows.states, rows.actions, rows.episode, rows.follow, noise, None)
     counts = count_rows(noisy, rows.states, size, n_actions)
     starts = Starts(np.eye(size)[STARTS], np.full(len(STARTS), np.inf))
-    targets = [split_target(table, task.logging) for table in (task.target, task.logging)]
-    new, old = (judge(counts.edges, target, starts, [(-40.0, 40.0)] * OUTCOMES) for target in targets)
+    targets = [split_policy(table, task.logging) for table in (task.target, task.logging)]
+    new, old = (bound_policy(counts.edges, target, starts, [(-40.0, 40.0)] * OUTCOMES) for target in targets)
     seed = int(rng.integers(2**32))
     drawn = [
         bootstrap_values(counts, target, starts, np.zeros(OUTCOMES), resamples=RESAMPLES, seed=seed)

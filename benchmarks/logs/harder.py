@@ -12,13 +12,13 @@ from polidiff import evaluate
 from polidiff.domains import navigation
 from polidiff.evaluation.exact import exact_evaluator
 from polidiff.evaluation.logged.bootstrap import bootstrap_values
-from polidiff.evaluation.logged.careful import judge, value_bounds
 from polidiff.evaluation.logged.compare import compare_log
+from polidiff.evaluation.logged.counted_log import counted_log
 from polidiff.evaluation.logged.counts import count_rows
-from polidiff.evaluation.logged.footing import footing_of
+from polidiff.evaluation.logged.model import split_policy
 from polidiff.evaluation.logged.starts import Starts
-from polidiff.evaluation.logged.target import split_target
 from polidiff.evaluation.logged.weighting import weighted_estimates
+from polidiff.evaluation.logged.worst_case_bounds import bound_policy, value_bounds
 from polidiff.worlds.log_simulated import simulated_rows
 
 
@@ -45,8 +45,8 @@ def estimated_behaviour(episodes: int = 1000, *, repetitions: int, seed: int) ->
         shares = edges.visits / np.maximum(edges.state_visits, 1)[:, None]
         none = np.zeros_like(rows.gains)
         for name, logging in (("known", task.logging), ("estimated", shares)):
-            target = split_target(task.target, logging if name == "known" else None)
-            _, low, high = value_bounds(judge(edges, target, starts, [(0.0, 1.0)]), 0, 0.05)
+            target = split_policy(task.target, logging if name == "known" else None)
+            _, low, high = value_bounds(bound_policy(edges, target, starts, [(0.0, 1.0)]), 0, 0.05)
             taken = [table[rows.states, rows.actions] for table in (task.target, logging)]
             found = weighted_estimates(rows, taken[0] / taken[1], none, none)
             middle, half = found.estimates["PDIS"][0], 1.96 * found.errors["PDIS"][0]
@@ -81,7 +81,7 @@ def not_markov(episodes: int, repetitions: int, *, seed: int) -> dict[str, Any]:
         state = seen[rows.states]
         edges = count_rows(rows, state, int(seen.max()) + 1, 4).edges
         per_seen = np.full((int(seen.max()) + 1, 4), 0.25), np.tile(target[0], (int(seen.max()) + 1, 1))
-        judged = judge(edges, split_target(per_seen[1], per_seen[0]), starts, [(0.0, 1.0)])
+        judged = bound_policy(edges, split_policy(per_seen[1], per_seen[0]), starts, [(0.0, 1.0)])
         _, low, high = value_bounds(judged, 0, 0.05)
         none = np.zeros_like(rows.gains)
         found = weighted_estimates(rows, target[0][rows.actions] / 0.25, none, none)
@@ -108,14 +108,14 @@ def bootstrap_coverage(episodes: int = 200, *, repetitions: int, seed: int) -> l
     for task in (tasks.chain(), tasks.frozen_lake()):
         starts = Starts(task.world.initial[None], np.array([np.inf]))
         truth = float(task.world.initial @ np.nan_to_num(task.truth(task.target)[:, 0]))
-        target, hits = split_target(task.target, task.logging), []
+        target, hits = split_policy(task.target, task.logging), []
         ranges = [outcome.range for outcome in task.world.outcomes]
         for r in range(repetitions):
             rows = simulated_rows(task.world, task.logging, episodes, rng=np.random.default_rng((seed, r, 8)))
             counts = count_rows(rows, rows.states, task.world.n_states, task.world.n_actions)
             drawn = bootstrap_values(counts, target, starts, np.zeros(len(ranges)), resamples=200, seed=r)[:, 0, 0]
             low, high = np.quantile(drawn, [0.025, 0.975])
-            _, least, most = value_bounds(judge(counts.edges, target, starts, ranges), 0, 0.05)
+            _, least, most = value_bounds(bound_policy(counts.edges, target, starts, ranges), 0, 0.05)
             hits.append((low <= truth <= high, least[0] <= truth <= most[0]))
         cover = np.mean(hits, axis=0)
         shares = {"bootstrap cover": round(float(cover[0]), 3), "careful cover": round(float(cover[1]), 3)}
@@ -142,8 +142,8 @@ def _cell_cover(episodes: int, exploring: float, repetitions: int, seed: int) ->
     for name, history in (("before", False), ("after", True)):
         told = []
         for log in logs:
-            ground = footing_of(log, policies, history=history)
-            verdicts = compare_log(log, *policies, footing=ground).verdicts[0]
+            ground = counted_log(log, policies, history=history)
+            verdicts = compare_log(log, *policies, counted=ground).verdicts[0]
             shown = [(v.pointwise, v.current, v.proposed) for v in verdicts]
             told.append([[(part.low, part.high) for part in parts] for parts in shown])
         ends = np.array(told)  # (repetitions, outcomes, difference / current / proposed, low / high)

@@ -20,8 +20,8 @@ from benchmarks.scale.generator import write_log
 from benchmarks.scale.study import AGAIN, BARE, COUNTS, repeated
 from polidiff.evaluation.logged.bootstrap import bootstrap_values
 from polidiff.evaluation.logged.counts import count_rows
+from polidiff.evaluation.logged.model import split_policy
 from polidiff.evaluation.logged.starts import each_state
-from polidiff.evaluation.logged.target import split_target
 from polidiff.worlds.log_simulated import simulated_rows
 
 COLUMNS = {name: value for name, value in GENERATED.items() if name != "features"}
@@ -40,7 +40,7 @@ def bootstrap(episodes: int, resamples: int, workers: int) -> dict[str, Any]:
 
     task = tasks.icu_mixed()
     rows = simulated_rows(task.world, task.logging, episodes, rng=np.random.default_rng(0))
-    target, ends = split_target(task.target, task.logging), np.array([0.5, 100.0, 400.0])
+    target, ends = split_policy(task.target, task.logging), np.array([0.5, 100.0, 400.0])
     starts = each_state(task.world.n_states)
     with joblib.parallel_config(backend="loky", n_jobs=workers):
         joblib.Parallel()(joblib.delayed(_warm)() for _ in range(2 * workers))
@@ -103,7 +103,7 @@ def against_fqe(episodes: int, resamples: int, steps: int) -> dict[str, Any]:
     rows = simulated_rows(task.world, task.logging, episodes, rng=np.random.default_rng(0))
     begin = time.process_time()
     counts = count_rows(rows, rows.states, task.world.n_states, task.world.n_actions)
-    target = split_target(task.target, task.logging)
+    target = split_policy(task.target, task.logging)
     bootstrap_values(counts, target, each_state(task.world.n_states), np.zeros(3), resamples=resamples)
     ours = (time.process_time() - begin) / resamples
     with tempfile.TemporaryDirectory() as folder:

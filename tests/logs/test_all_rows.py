@@ -16,10 +16,10 @@ from polidiff.errors import InvalidInputError, InvalidLogError, SkippedRowsWarni
 from polidiff.evaluation.logged import all_rows, cells
 from polidiff.evaluation.logged.cell_map import join_slivers
 from polidiff.evaluation.logged.compare import compare_log
+from polidiff.evaluation.logged.counted_log import counted_log
 from polidiff.evaluation.logged.counts import count_rows
-from polidiff.evaluation.logged.footing import footing_of
-from polidiff.evaluation.logged.rows import some_episodes
-from polidiff.evaluation.logged.seen import seen_in
+from polidiff.evaluation.logged.episodes import some_episodes
+from polidiff.evaluation.logged.rule_coverage import rule_coverage
 from polidiff.progress import listening
 from polidiff.records.codec import dumps
 from polidiff.records.rule import Condition, Rule
@@ -75,12 +75,12 @@ def leaning(states):
 
 
 def counted(log, policies, monkeypatch, **options):
-    """The footing of all rows, and what was asked for it."""
+    """The counted of all rows, and what was asked for it."""
     kept = []
-    real = all_rows.footing_of_all
+    real = all_rows.count_all_rows
     with monkeypatch.context() as patch:
-        patch.setattr(cells, "footing_of_all", lambda log, asked, given: kept.append(asked) or real(log, asked, given))
-        return footing_of(log, policies, **options), all_rows.settle_ways(log, kept[0])
+        patch.setattr(cells, "count_all_rows", lambda log, asked, given: kept.append(asked) or real(log, asked, given))
+        return counted_log(log, policies, **options), all_rows.settle_ways(log, kept[0])
 
 
 def by_hand(frame, kind, asked):
@@ -163,9 +163,9 @@ def test_counts_are_those_that_rows_in_memory_give_in_the_same_cells(tmp_path, m
         np.testing.assert_array_equal(getattr(found.counts, name), getattr(expected, name))
     np.testing.assert_array_equal(found.counts.starts, expected.starts)
     rules = (Rule((Condition("x", 0, low=0.5),)), Rule((Condition("x", 0, high=0.2),)))
-    parts = [seen_in(some_episodes(whole, half), rules, asked.cells.encode(whole.states)[half])
+    parts = [rule_coverage(some_episodes(whole, half), rules, asked.cells.encode(whole.states)[half])
              for half in (whole.episode < 300, whole.episode >= 300)]  # fmt: skip
-    both, all_of_it = parts[0] + parts[1], seen_in(whole, rules, asked.cells.encode(whole.states))
+    both, all_of_it = parts[0] + parts[1], rule_coverage(whole, rules, asked.cells.encode(whole.states))
     np.testing.assert_array_equal(both.rows, all_of_it.rows)
     np.testing.assert_array_equal(both.first, all_of_it.first)
     np.testing.assert_array_equal([both.low, both.high], [all_of_it.low, all_of_it.high])
@@ -180,7 +180,7 @@ def test_a_piece_that_was_never_seen_joins_those_of_its_part():
 def test_where_every_episode_drew_the_cells_all_of_them_are_counted(monkeypatch):
     monkeypatch.setattr(cells, "share_that_draws", lambda log: 1.0)
     log = Log(walks(200), **NAMES, max_rows=300)
-    counts = footing_of(log, (here, there), history=True).counts
+    counts = counted_log(log, (here, there), history=True).counts
     assert (counts.count.sum(), counts.starts.sum()) == (log.check.rows, log.check.episodes)
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from polidiff.evaluation.exact import exact_evaluator, outcome_tensor
-from polidiff.evaluation.logged.careful import difference, judge, value_bounds
 from polidiff.evaluation.logged.counts import count_rows
+from polidiff.evaluation.logged.model import split_policy
 from polidiff.evaluation.logged.starts import each_state
-from polidiff.evaluation.logged.target import split_target
+from polidiff.evaluation.logged.worst_case_bounds import bound_policy, difference, value_bounds
 from polidiff.worlds.log_simulated import simulated_rows
 
 
@@ -22,8 +22,8 @@ def repeated(walk, logging, target, *, episodes, repetitions, known=True):
         rows = simulated_rows(walk, logging, episodes, rng=np.random.default_rng(seed))
         edges = count_rows(rows, rows.states, 5, 2).edges
         met = edges.state_visits > 0
-        new = judge(edges, split_target(target, logging if known else None), each_state(5), ranges)
-        old = judge(edges, split_target(logging, logging), each_state(5), ranges)
+        new = bound_policy(edges, split_policy(target, logging if known else None), each_state(5), ranges)
+        old = bound_policy(edges, split_policy(logging, logging), each_state(5), ranges)
         for k in range(len(ranges)):
             _, low, high = value_bounds(new, k, 0.05)
             hits.append(((low <= exact[0][:, k]) & (exact[0][:, k] <= high))[met].mean())

@@ -13,9 +13,9 @@ from polidiff.evaluation.exact import exact_evaluator, outcome_tensor
 from polidiff.evaluation.logged.behaviour import estimate_behaviour
 from polidiff.evaluation.logged.candidates import learn_candidates
 from polidiff.evaluation.logged.compare import compare_log
+from polidiff.evaluation.logged.counted_log import counted_log
 from polidiff.evaluation.logged.evaluate import evaluate_log
 from polidiff.evaluation.logged.fitted_q import fitted_q_interval
-from polidiff.evaluation.logged.footing import footing_of
 from polidiff.evaluation.logged.plan import choose_and_judge
 from polidiff.records.rule import Condition, Rule
 from polidiff.worlds.log_converters import log_from_d3rlpy, log_from_minari
@@ -53,7 +53,7 @@ def test_cells_give_intervals_that_hold_the_truth(walk, even, keen):
 def test_regions_are_cells_of_their_own_and_names_are_boxes(walk, even):
     log = measured(walk, even, 300, 0)
     rule = Rule((Condition("x", 0, low=2.2, high=2.6),))
-    ground = footing_of(log, (keen_on_features,), [rule])
+    ground = counted_log(log, (keen_on_features,), [rule])
     inside = rule.covers(log.rows.states)
     cells = ground.row_state()
     assert not set(cells[inside]) & set(cells[~inside])
@@ -137,5 +137,5 @@ def test_text_features_make_cells(walk, even):
     named = frame.with_columns(place=pl.format("place {}", pl.col("state")), x=pl.lit(1.0))
     log = Log(named, state=["place", "x"], action="action", episode="episode", step="step", terminated="terminated",
               truncated="truncated", outcomes=OUTCOMES)  # fmt: skip
-    names = footing_of(log, (), []).names
+    names = counted_log(log, (), []).names
     assert "place in {place 0}" in names

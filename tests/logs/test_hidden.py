@@ -8,9 +8,9 @@ import pytest
 
 from polidiff import Log, explain
 from polidiff.domains import navigation
+from polidiff.evaluation.logged.cell_history import ENDLESS, own_counts, own_decisions_before, own_way, way_levels
 from polidiff.evaluation.logged.compare import compare_log
-from polidiff.evaluation.logged.footing import footing_of
-from polidiff.evaluation.logged.history import ENDLESS, own_counts, own_decisions_before, own_way, way_levels
+from polidiff.evaluation.logged.counted_log import counted_log
 from tests.logs.test_explain_and_improve import navigation_log
 from tests.logs.test_segments import offers_log
 from tests.logs.test_segments import proposed as offers
@@ -20,8 +20,8 @@ TRUTH = {"return": 12.001, "stay": -8.5}  # exact, from the table of the task
 
 
 def told(log, *, history):
-    ground = footing_of(log, POLICIES, history=history)
-    return {v.outcome: v.pointwise for v in compare_log(log, *POLICIES, footing=ground).verdicts[0]}
+    ground = counted_log(log, POLICIES, history=history)
+    return {v.outcome: v.pointwise for v in compare_log(log, *POLICIES, counted=ground).verdicts[0]}
 
 
 def test_intervals_over_feature_rows_hold_the_truth_where_plain_cells_do_not():
@@ -43,7 +43,7 @@ def test_a_log_of_6000_episodes_still_tells_the_direction():
 
 def test_episodes_of_one_decision_have_no_way_to_tell_apart():
     log = offers_log(2000)
-    one, other = (footing_of(log, (offers,), history=history) for history in (False, True))
+    one, other = (counted_log(log, (offers,), history=history) for history in (False, True))
     assert one.names == other.names
     assert (one.row_state() == other.row_state()).all()
 

@@ -274,7 +274,7 @@ def test_rows_that_would_not_fit_into_memory_are_refused_before_they_are_read(mo
 
 def test_who_wrote_a_log_of_discrete_states_is_told_without_its_rows(monkeypatch):
     from polidiff.evaluation.logged.behaviour import estimate_behaviour
-    from polidiff.evaluation.logged.footing import logged_policy
+    from polidiff.evaluation.logged.counted_log import logged_policy
 
     log = Log(episodes(), **NAMES)
     expected = estimate_behaviour(log).policy.probabilities(np.arange(5))

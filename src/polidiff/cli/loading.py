@@ -149,7 +149,7 @@ def policy_named(name: str, study: Study, world: Any, *, trust: bool = False) ->
     if name == "log":
         if world.kind != "log":
             raise InvalidStudyError("the policy 'log' is estimated from [world.log]; this study has another world")
-        from polidiff.evaluation.logged.footing import logged_policy
+        from polidiff.evaluation.logged.counted_log import logged_policy
 
         return logged_policy(world, seed=study.section("options").get("seed", 0))
     n_states = world.n_states if world.kind == "table" else None

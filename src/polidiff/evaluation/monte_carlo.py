@@ -34,15 +34,15 @@ def mean_interval(values: FloatArray, level: float) -> Interval:
         if count >= EXACT_FROM:
             return Interval(estimate, estimate, estimate, level)
         spread = _spread_that_could_hide(values, estimate, level)
-    half = critical_value(level, count) * spread / math.sqrt(count)
+    half = student_quantile(level, count - 1) * spread / math.sqrt(count)
     return Interval(estimate, estimate - half, estimate + half, level)
 
 
-def critical_value(level: float, count: int) -> float:
-    """Student's quantile for a two-sided interval from `count` values."""
+def student_quantile(level: float, freedom: float) -> float:
+    """Student's quantile for a two-sided interval, given degrees of freedom."""
     from scipy import stats
 
-    return float(stats.t.ppf(0.5 + level / 2, count - 1))
+    return float(stats.t.ppf(0.5 + level / 2, freedom))
 
 
 def _spread_that_could_hide(values: FloatArray, estimate: float, level: float) -> float:

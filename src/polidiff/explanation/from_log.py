@@ -16,7 +16,7 @@ import numpy as np
 from polidiff.divergence.table import divergence_in_table
 from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.evaluation.logged.compare import LogComparison, compare_log
-from polidiff.evaluation.logged.footing import Footing, footing_of
+from polidiff.evaluation.logged.counted_log import CountedLog, counted_log
 from polidiff.evaluation.logged.plan import estimated_world
 from polidiff.explanation.compose import Evidence, compose
 from polidiff.explanation.judge import judge_table
@@ -33,15 +33,15 @@ ALMOST_ONE = 0.999  # discount that keeps estimated loops without exit finite wh
 
 def explain_log(log: Log, current: Any, proposed: Any, options: ExplainOptions) -> Explanation:
     """Regions and paths from the estimated model; verdicts, support and unknowns from the log."""
-    ground = footing_of(log, (current, proposed), seed=options.seed)
-    old, new = (_padded(ground.table(policy)) for policy in (current, proposed))
-    model = _finite(estimated_world(log, footing=ground), (old, new))
+    counted = counted_log(log, (current, proposed), seed=options.seed)
+    old, new = (_padded(counted.table(policy)) for policy in (current, proposed))
+    model = _finite(estimated_world(log, counted=counted), (old, new))
     judged = judge_table(model, old, new)
     differs = 1.0 - new[np.arange(len(new)), top_actions(old)]
     changes = float(ExactEvaluator(model, new).visits() @ np.where(model.absorbing, 0.0, differs))
     evidence = Evidence(divergence_in_table(model, old, new, options.divergence), judged, judged, changes)
     told = compose(model, TablePolicy(old), TablePolicy(new), evidence, options)
-    return _judged_by_log(log, ground, told, (current, proposed), options)
+    return _judged_by_log(log, counted, told, (current, proposed), options)
 
 
 def _padded(table: FloatArray) -> FloatArray:
@@ -61,13 +61,13 @@ def _finite(model: TabularMDP, tables: tuple[FloatArray, FloatArray]) -> Tabular
 
 
 def _judged_by_log(
-    log: Log, ground: Footing, told: Explanation, policies: tuple[Any, Any], options: ExplainOptions
+    log: Log, counted: CountedLog, told: Explanation, policies: tuple[Any, Any], options: ExplainOptions
 ) -> Explanation:
     features = log.features_of(log.starts)
     groups = [_mask(_rules(sentence), features) for sentence in told.sentences]
     losing = [_mask([] if entry.start is None else [entry.start], features) for entry in told.worse_off]
     masks = [*groups, np.ones(len(features), dtype=np.bool_), *losing]
-    found = compare_log(log, *policies, masks, level=options.level, footing=ground, seed=options.seed)
+    found = compare_log(log, *policies, masks, level=options.level, counted=counted, seed=options.seed)
     shown = len(groups)
     sentences = tuple(_with_verdicts(sentence, found, k, log) for k, sentence in enumerate(told.sentences))
     return replace(
@@ -76,7 +76,7 @@ def _judged_by_log(
         verdicts=found.verdicts[shown],
         worse_off=_confirmed(told.worse_off, found, shown + 1),
         tails=(),
-        regions=tuple(_supported(region, told, ground, policies[1]) for region in told.regions),
+        regions=tuple(_supported(region, told, counted, policies[1]) for region in told.regions),
         outcomes=log.outcomes,
         world=_summary(log, told),
         methods=replace(
@@ -117,15 +117,15 @@ def _confirmed(entries: tuple[WorseOff, ...], found: LogComparison, first: int) 
     return tuple(kept)
 
 
-def _supported(region: Region, told: Explanation, ground: Footing, proposed: Any) -> Region:
+def _supported(region: Region, told: Explanation, counted: CountedLog, proposed: Any) -> Region:
     """The region with the share of its visits whose proposed action nobody has tried."""
     world = told.context[0]
-    visits = ground.counts.edges.visits
+    visits = counted.counts.edges.visits
     inside = region.rule.covers(world.features_of(np.arange(len(visits)))) & (visits.sum(axis=1) > 0)
     if not inside.any():
         return replace(region, support=replace(region.support, unsupported=1.0))
     weight = visits[inside].sum(axis=1)
-    untried = (ground.table(proposed)[inside] * (visits[inside] == 0)).sum(axis=1)
+    untried = (counted.table(proposed)[inside] * (visits[inside] == 0)).sum(axis=1)
     episodes = min(region.support.episodes, int(weight.sum()))
     return replace(
         region,

@@ -16,9 +16,9 @@ import numpy as np
 from polidiff.divergence.record import Divergence, label_swaps
 from polidiff.evaluation.logged.behaviour import estimate_behaviour
 from polidiff.evaluation.logged.compare import LogComparison, compare_log
+from polidiff.evaluation.logged.counted_log import LOG, CountedLog, as_log_policy, counted_log
 from polidiff.evaluation.logged.cross_check import cross_check
-from polidiff.evaluation.logged.footing import LOG, Footing, as_log_policy, footing_of
-from polidiff.evaluation.logged.seen import Seen
+from polidiff.evaluation.logged.rule_coverage import RuleCoverage
 from polidiff.explanation.patching import patch_of
 from polidiff.explanation.quality import length_of, swap_accuracy
 from polidiff.explanation.regions import region_records
@@ -44,19 +44,19 @@ def explain_rows(log: Log, current: Any, proposed: Any, options: ExplainOptions)
     )
     where, rules = described.region_of(divergence.features), [region.rule for region in described.regions]
     one_step = log.check.rows == log.check.episodes
-    ground = footing_of(
-        log, (current, proposed), rules if one_step else [], seed=options.seed, history=True, told=rules
+    counted = counted_log(
+        log, (current, proposed), rules if one_step else [], seed=options.seed, history=True, rules=rules
     )
-    assert ground.seen is not None
-    meetings, order = _meetings(ground.seen, log.check.episodes)
+    assert counted.coverage is not None
+    meetings, order = _meetings(counted.coverage, log.check.episodes)
     ids = tuple(f"S{int(np.flatnonzero(order == k)[0]) + 1}" for k in range(len(order)))
-    regions = _counted(region_records(log, described, divergence, ids, None), ground.seen, log)
+    regions = _counted(region_records(log, described, divergence, ids, None), counted.coverage, log)
     by_id = {region.id: region for region in regions}
     in_order = tuple(by_id[ids[k]] for k in order)
-    groups = [np.ones(len(ground.start_state), dtype=np.bool_)]
-    if one_step and ground.start_region is not None:
-        groups += [ground.start_region == k + 1 for k in order]
-    found = compare_log(log, current, proposed, groups, level=options.level, footing=ground, seed=options.seed)
+    groups = [np.ones(len(counted.start_state), dtype=np.bool_)]
+    if one_step and counted.start_region is not None:
+        groups += [counted.start_region == k + 1 for k in order]
+    found = compare_log(log, current, proposed, groups, level=options.level, counted=counted, seed=options.seed)
     if one_step and in_order:
         sentences = segments(in_order, found)
     else:
@@ -77,23 +77,23 @@ def explain_rows(log: Log, current: Any, proposed: Any, options: ExplainOptions)
         world=WorldSummary(
             "log",
             log.actions,
-            within(features_seen(divergence.features, log.feature_names), ground.seen.low, ground.seen.high),
+            within(features_seen(divergence.features, log.feature_names), counted.coverage.low, counted.coverage.high),
             {"rows": log.check.rows, "episodes": log.check.episodes},
         ),
         methods=methods_record(options, f"careful intervals from {log.check.episodes} logged episodes", found.family),
         warnings=(*log.notes, *found.warnings)
         if one_step
-        else (*log.notes, READ_OFF, CELLS, *found.warnings, *_doubts(log, proposed, found, ground)),
+        else (*log.notes, READ_OFF, CELLS, *found.warnings, *_doubts(log, proposed, found, counted)),
     )
 
 
-def _doubts(log: Log, proposed: Any, found: LogComparison, ground: Footing) -> tuple[str, ...]:
+def _doubts(log: Log, proposed: Any, found: LogComparison, counted: CountedLog) -> tuple[str, ...]:
     """Outcomes for which the doubly robust estimate of the proposed policy lies apart from the model's interval.
 
     Episodes of one decision need no such check: weighted by the shares of its cells, a cell's mean is the same mean.
     """
     told = {verdict.outcome: verdict.proposed for verdict in found.verdicts[0] if verdict.proposed is not None}
-    checked = cross_check(log, proposed, model=told, footing=ground, by_cells=True)
+    checked = cross_check(log, proposed, model=told, counted=counted, by_cells=True)
     return tuple(f"Proposed policy, {text}" for text in checked.warnings) if checked.shown else ()
 
 
@@ -128,7 +128,7 @@ def divergence_in_rows(log: Log, current: Any, proposed: Any, options: ExplainOp
     )
 
 
-def _meetings(seen: Seen, episodes: int) -> tuple[list[tuple[float, float]], IntArray]:
+def _meetings(seen: RuleCoverage, episodes: int) -> tuple[list[tuple[float, float]], IntArray]:
     """Share of logged episodes that meet each region and when it is typically first met; regions in that order.
 
     Regions that are met at the same time follow each other by size.
@@ -138,7 +138,7 @@ def _meetings(seen: Seen, episodes: int) -> tuple[list[tuple[float, float]], Int
     return list(zip(shares.tolist(), firsts.tolist(), strict=True)), np.lexsort((-shares, firsts))
 
 
-def _counted(regions: tuple[Region, ...], seen: Seen, log: Log) -> tuple[Region, ...]:
+def _counted(regions: tuple[Region, ...], seen: RuleCoverage, log: Log) -> tuple[Region, ...]:
     """Regions with the rows and episodes of the whole log behind them."""
     return tuple(
         replace(

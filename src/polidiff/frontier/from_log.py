@@ -66,14 +66,14 @@ def improve_log(
             log, current, max_rules=max_rules or 0, min_support=min_support, explain=explain, **options
         )
     halves = choose_and_judge(log, (current,), seed=options.get("seed", 0))
-    model = supported_world(log, min_support=least, footing=halves.choosing, pessimism=pessimism)
+    model = supported_world(log, min_support=least, counted=halves.choosing, pessimism=pessimism)
     base = _base(model, halves, current)
     offered = None if candidates is None else [_base(model, halves, candidate) for candidate in candidates]
     cells = options.pop("max_states", None)
     options = {k: v for k, v in options.items() if k in TABLE_OPTIONS}
     solved = improve_table(model, base, offered, max_states=max_rules if cells is None else cells, **options)
     if pessimism:
-        solved = _without_penalty(solved, supported_world(log, min_support=least, footing=halves.choosing))
+        solved = _without_penalty(solved, supported_world(log, min_support=least, counted=halves.choosing))
     shown = solved.plans[:MOST_JUDGED]
     policies = [_patched(halves.judging.table(current), plan) for plan in shown]
     judged = judge_plans(log, halves.judging, shown, policies, current, float(options.get("level", 0.95)), explain)

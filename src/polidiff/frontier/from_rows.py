@@ -17,7 +17,7 @@ import numpy as np
 from polidiff.errors import InvalidOptionError
 from polidiff.evaluation.logged.behaviour import estimate_behaviour
 from polidiff.evaluation.logged.candidates import learn_candidates
-from polidiff.evaluation.logged.footing import LOG, Footing, as_log_policy, footing_of
+from polidiff.evaluation.logged.counted_log import LOG, CountedLog, as_log_policy, counted_log
 from polidiff.evaluation.logged.plan import MIN_GROUP, MIN_SUPPORT, choose_and_judge
 from polidiff.evaluation.logged.tied import TiedEdit, enough, tied_edit
 from polidiff.explanation.from_rows import divergence_in_rows
@@ -62,8 +62,8 @@ def improve_rows(
     others = _candidates(log, candidates, options)
     regions = _regions(log, base, others, options)
     rules = [region.rule for region in regions]
-    ground = footing_of(log, (current, *others), rules, seed=options.seed, blocks=4 * MIN_GROUP)
-    halves = choose_and_judge(log, footing=ground)
+    ground = counted_log(log, (current, *others), rules, seed=options.seed, blocks=4 * MIN_GROUP)
+    halves = choose_and_judge(log, counted=ground)
     found = _edits(log, halves.choosing, base, regions)
     offered = [
         e for e in found if enough(e, rows=options.min_support, episodes=MIN_GROUP, untried=MOST_UNTRIED)
@@ -109,7 +109,7 @@ def _regions(log: Log, base: Policy, candidates: Sequence[Policy], options: RowO
     return sorted(cells, key=lambda cell: -sum(k >= 0 for k in cell.signature[:-1]))
 
 
-def _edits(log: Log, choosing: Footing, base: Policy, regions: Sequence[Cell]) -> list[TiedEdit]:
+def _edits(log: Log, choosing: CountedLog, base: Policy, regions: Sequence[Cell]) -> list[TiedEdit]:
     """Every action that a candidate takes in a region, with what the choosing half has tried of it."""
     states = log.rows.states
     chances = np.asarray(base.probabilities(states), dtype=np.float64)

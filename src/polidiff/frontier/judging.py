@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from polidiff.evaluation.logged.compare import compare_log
-from polidiff.evaluation.logged.footing import Footing
+from polidiff.evaluation.logged.counted_log import CountedLog
 from polidiff.evaluation.logged.plan import aim
 from polidiff.progress import track
 from polidiff.records.explanation import Explanation
@@ -20,7 +20,7 @@ Explain = Callable[[Any, Any, Any], Explanation]
 
 
 def judge_plans(
-    log: Log, judging: Footing, plans: Sequence[Plan], policies: Sequence[Any], current: Any, level: float,
+    log: Log, judging: CountedLog, plans: Sequence[Plan], policies: Sequence[Any], current: Any, level: float,
     explain: Explain | None,
 ) -> tuple[Plan, ...]:  # fmt: skip
     """Each plan with its policy's outcomes as the judging half sees them; gains hold together over all plans shown."""
@@ -34,7 +34,7 @@ def judge_plans(
 
 def judge_plan(
     log: Log,
-    judging: Footing,
+    judging: CountedLog,
     plan: Plan,
     policy: Any,
     current: Any,
@@ -43,7 +43,7 @@ def judge_plan(
     explain: Explain | None,
 ) -> Plan:
     """The plan with what the judging half sees of its policy; `family` gains hold together."""
-    found = compare_log(log, current, policy, level=level, family=family, footing=judging)
+    found = compare_log(log, current, policy, level=level, family=family, counted=judging)
     verdicts = found.verdicts[0]
     outcomes = {v.outcome: v.proposed for v in verdicts if v.proposed is not None}
     k, sign = aim(log)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from polidiff.errors import InfeasibleError
-from polidiff.evaluation.logged.footing import Footing
+from polidiff.evaluation.logged.counted_log import CountedLog
 from polidiff.evaluation.logged.plan import aim
 from polidiff.evaluation.logged.tied import TiedEdit, TiedValue, tied_value
 from polidiff.frontier.ledger import Naming, Worth, make_ledger
@@ -27,7 +27,7 @@ class RegionProblem:
     """A model over cells, the current policy in it, and the edits that plans may make."""
 
     log: Log
-    ground: Footing
+    ground: CountedLog
     base: FloatArray  # (S, A) the current policy's averages
     edits: tuple[TiedEdit, ...]
     _known: dict[tuple[int, ...], TiedValue] = field(default_factory=dict)

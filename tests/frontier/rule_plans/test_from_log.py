@@ -124,7 +124,7 @@ def test_an_outcome_of_which_less_is_better_is_lowered(world, mixed_policy):
 def test_shrinking_goes_from_the_rows_as_counted_to_the_mean_row(world, mixed_policy):
     log = log_of(world, mixed_policy, 300)
     half = choose_and_judge(log, ("log",)).choosing
-    visits, raw = half.counts.edges.visits, estimated_world(log, footing=half)
+    visits, raw = half.counts.edges.visits, estimated_world(log, counted=half)
     seen = np.argwhere(visits > 0)
     row = lambda table, s, a: table.transitions.toarray()[s * table.n_actions + a]  # noqa: E731
     for strength, expected in ((1e-9, "own"), (1e9, "mean")):

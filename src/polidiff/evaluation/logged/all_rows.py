@@ -29,9 +29,9 @@ import numpy as np
 
 from polidiff.evaluation.logged.behaviour import logged_shares
 from polidiff.evaluation.logged.cell_map import CellMap
+from polidiff.evaluation.logged.counted_log import CountedLog, as_log_policy
 from polidiff.evaluation.logged.counts import Counts, add_rows, as_counts
-from polidiff.evaluation.logged.footing import Footing, as_log_policy
-from polidiff.evaluation.logged.seen import Seen, seen_in
+from polidiff.evaluation.logged.rule_coverage import RuleCoverage, rule_coverage
 from polidiff.policies import Policy
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.records.rule import Rule
@@ -61,7 +61,7 @@ class Asked:
     outcomes: int
     limit: np.uint64  # episodes with a smaller hash have drawn the cells
     blocks: int
-    told: tuple[Rule, ...]
+    rules: tuple[Rule, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class Found:
     entries: Entries
     starts: FloatArray  # (blocks + 1, S)
     chosen: FloatArray  # (policies, S, A) sums of probabilities
-    seen: Seen
+    coverage: RuleCoverage
 
 
 class Total:
@@ -83,17 +83,17 @@ class Total:
         self.counted.reserve(size, asked.n_actions)
         self.starts = np.zeros((asked.blocks + 1, size))
         self.chosen = np.zeros((len(asked.policies), size, asked.n_actions))
-        self._seen: Seen | None = None
+        self._coverage: RuleCoverage | None = None
 
-    def see(self, seen: Seen) -> None:
-        """Add what was seen."""
-        self._seen = seen if self._seen is None else self._seen + seen
+    def cover(self, coverage: RuleCoverage) -> None:
+        """Add how often rules were met."""
+        self._coverage = coverage if self._coverage is None else self._coverage + coverage
 
     @property
     def found(self) -> Found:
         """The sums so far."""
-        assert self._seen is not None, "a part has rows"
-        return Found(self.counted.entries(), self.starts, self.chosen, self._seen)
+        assert self._coverage is not None, "a part has rows"
+        return Found(self.counted.entries(), self.starts, self.chosen, self._coverage)
 
 
 def share_that_draws(log: Log) -> float:
@@ -118,7 +118,7 @@ def count_cells(batches: Iterator[LoggedRows], asked: Asked) -> Found:
         add_rows(total.counted, total.starts, rows, cell, block)
         for sums, table in zip(total.chosen, tables, strict=True):
             sums += _sums(cell, table, asked.cells.size)
-        total.see(seen_in(rows, asked.told, x))
+        total.cover(rule_coverage(rows, asked.rules, x))
     return total.found
 
 
@@ -151,11 +151,11 @@ def count_all(log: Log, asked: Asked) -> Found:
         total.counted.add(part.entries.keys, part.entries.sums)
         total.starts += part.starts
         total.chosen += part.chosen
-        total.see(part.seen)
+        total.cover(part.coverage)
     return total.found
 
 
-def footing_of_all(log: Log, asked: Asked, given: Sequence[Any]) -> Footing:
+def count_all_rows(log: Log, asked: Asked, given: Sequence[Any]) -> CountedLog:
     """All rows counted over the cells that are met; `given` are the policies as the caller has them."""
     asked = settle_ways(log, asked)
     rows, cells = log.rows, asked.cells
@@ -179,8 +179,8 @@ def footing_of_all(log: Log, asked: Asked, given: Sequence[Any]) -> Footing:
     starts = found.starts[:, met].sum(axis=0)
     begun = np.flatnonzero(starts)
     region = cells.regions_of(met[begun]) if cells.turns is None else None
-    return Footing(
-        counts, cells.named(met), begun, starts[begun].astype(np.int64), average, lambda: cell, region, found.seen
+    return CountedLog(
+        counts, cells.named(met), begun, starts[begun].astype(np.int64), average, lambda: cell, region, found.coverage
     )
 
 
@@ -210,7 +210,7 @@ def _kept(
     if log.work_folder is None:
         return None
     cells, turns = asked.cells, () if asked.cells.turns is None else (asked.cells.turns.codes,)
-    options = log.columns, log.action_labels, asked.limit, asked.blocks, asked.told, cells.regions, cells.encode.codes
+    options = log.columns, log.action_labels, asked.limit, asked.blocks, asked.rules, cells.regions, cells.encode.codes
     key = hashlib.sha256(repr(options).encode())
     tree = cells.tree.threshold, cells.tree.feature, cells.tree.children_left
     for array in (
@@ -226,11 +226,11 @@ def _kept(
 
 def _packed(found: Found) -> dict[str, AnyArray]:
     arrays = {"keys": found.entries.keys, "sizes": np.array(found.entries.sizes), "sums": found.entries.sums}
-    arrays |= {f"seen_{name}": getattr(found.seen, name) for name in SEEN}
+    arrays |= {f"seen_{name}": getattr(found.coverage, name) for name in SEEN}
     return arrays | {"starts": found.starts, "chosen": found.chosen}
 
 
 def _unpacked(arrays: Mapping[str, AnyArray]) -> Found:
     entries = Entries(arrays["keys"], Sizes(*arrays["sizes"].tolist()), arrays["sums"])
-    seen = Seen(*(arrays[f"seen_{name}"] for name in SEEN))
-    return Found(entries, arrays["starts"], arrays["chosen"], seen)
+    coverage = RuleCoverage(*(arrays[f"seen_{name}"] for name in SEEN))
+    return Found(entries, arrays["starts"], arrays["chosen"], coverage)

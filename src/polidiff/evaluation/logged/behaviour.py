@@ -71,7 +71,7 @@ def behaviour_policy(log: Log, *, seed: int = 0) -> Policy:
     rows = log.rows
     if log.discrete:
         return estimate_behaviour(log, seed=seed).policy
-    from polidiff.evaluation.logged.encode import fit_encoder
+    from polidiff.evaluation.logged.encoder import fit_encoder
 
     encode = fit_encoder(rows.states)
     return ClassifierPolicy(_fit_classifier(encode(rows.states), rows.actions, seed), encode, log.n_actions)
@@ -105,7 +105,7 @@ class ClassifierPolicy:
 
 
 def _from_features(log: Log, fold: IntArray, seed: int) -> Behaviour:
-    from polidiff.evaluation.logged.encode import fit_encoder
+    from polidiff.evaluation.logged.encoder import fit_encoder
 
     encode = fit_encoder(log.rows.states)
     x, actions = encode(log.rows.states), log.rows.actions

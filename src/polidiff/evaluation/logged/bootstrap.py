@@ -15,9 +15,8 @@ from scipy import sparse
 from polidiff.errors import InvalidLogError
 from polidiff.evaluation.linear import solver
 from polidiff.evaluation.logged.counts import Counts
-from polidiff.evaluation.logged.model import LoggedModel, build_model
+from polidiff.evaluation.logged.model import LoggedModel, SplitPolicy, build_model
 from polidiff.evaluation.logged.starts import Starts
-from polidiff.evaluation.logged.target import Target
 from polidiff.parallel import run_tasks
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.worlds.memory import free_memory
@@ -63,7 +62,7 @@ class ResampledModel:
         return values
 
 
-def resampled_model(counts: Counts, target: Target, *, discount: float = 1.0) -> ResampledModel:
+def resampled_model(counts: Counts, target: SplitPolicy, *, discount: float = 1.0) -> ResampledModel:
     """What the resamples of one policy share."""
     edges = counts.edges
     model = build_model(edges, target, discount=discount)
@@ -88,7 +87,7 @@ def resampled_model(counts: Counts, target: Target, *, discount: float = 1.0) ->
 
 def bootstrap_values(
     counts: Counts,
-    target: Target,
+    target: SplitPolicy,
     starts: Starts,
     ends: FloatArray,
     *,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from polidiff.evaluation.logged.behaviour import behaviour_policy
+from polidiff.evaluation.logged.episodes import some_episodes
 from polidiff.evaluation.logged.fitted_q import FittedQ, fitted_q_iteration
 from polidiff.evaluation.logged.plan import MIN_SUPPORT, aim, choose_and_judge, supported_world
-from polidiff.evaluation.logged.rows import some_episodes
 from polidiff.evaluation.optimum import best_policy
 from polidiff.policies import Policy, TablePolicy, one_hot
 from polidiff.records.arrays import FloatArray, IntArray
@@ -62,7 +62,7 @@ def supported_actions(chances: FloatArray) -> Any:
 
 def _best_supported(log: Log, min_support: int) -> Policy:
     half = choose_and_judge(log).choosing
-    world = supported_world(log, footing=half, min_support=min_support)
+    world = supported_world(log, counted=half, min_support=min_support)
     logged: IntArray = np.append(half.counts.edges.visits.argmax(axis=1), [0, 0])
     best = best_policy(world, start=logged)
     return TablePolicy(one_hot(best.actions[: log.n_states], log.n_actions))

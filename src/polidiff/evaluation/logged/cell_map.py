@@ -2,8 +2,8 @@
 
 A row belongs to a leaf of a tree and to a region. Pieces of a leaf with few rows join those of their region. With
 `history`, cells are cut again where the policies act differently, and told apart by whether enough own decisions of
-each policy led to the row (`history`). All of it depends on the rows of an episode alone, so that parts of a log can be
-put into cells apart from each other. Rows in a piece that the rows at hand never showed join the small ones.
+each policy led to the row (`cell_history`). All of it depends on the rows of an episode alone, so that parts of a log
+can be put into cells apart from each other. Rows in a piece that the rows at hand never showed join the small ones.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from polidiff.evaluation.logged.encode import Encoder
-from polidiff.evaluation.logged.history import acted_apart, own_counts, own_way, way_levels
+from polidiff.evaluation.logged.cell_history import acted_apart, own_counts, own_way, way_levels
+from polidiff.evaluation.logged.encoder import Encoder
 from polidiff.evaluation.logged.partition import FEWEST_ROWS
 from polidiff.policies import top_actions
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray

@@ -4,7 +4,7 @@ A regression tree splits the feature space where the policies differ and where t
 regions of an explanation split it further. A quarter of the episodes draws the cells and
 the others are counted in them, so that no cell is judged by the rows that drew it. Within a cell a policy is its
 average over the cell's rows: an approximation. With `history` cells are told apart by the policies' actions and by how
-they were reached (`history`), and what the approximation hides is part of the interval.
+they were reached (`cell_history`), and what the approximation hides is part of the interval.
 
 Of a log that is too long to be held, episodes that are held draw the cells, and all rows are then put into them
 (`all_rows`).
@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from polidiff.evaluation.logged.all_rows import DRAWING, Asked, answers, footing_of_all, share_that_draws
+from polidiff.evaluation.logged.all_rows import DRAWING, Asked, answers, count_all_rows, share_that_draws
 from polidiff.evaluation.logged.cell_map import CellMap, cut_by_actions, join_slivers, leaf_of, region_of
+from polidiff.evaluation.logged.counted_log import LOG, CountedLog, as_log_policy
 from polidiff.evaluation.logged.counts import BLOCKS, count_rows
-from polidiff.evaluation.logged.encode import Encoder, fit_encoder
-from polidiff.evaluation.logged.footing import LOG, Footing, as_log_policy
+from polidiff.evaluation.logged.encoder import Encoder, fit_encoder
+from polidiff.evaluation.logged.episodes import some_episodes
 from polidiff.evaluation.logged.partition import fit_partition
-from polidiff.evaluation.logged.rows import some_episodes
-from polidiff.evaluation.logged.seen import seen_in
+from polidiff.evaluation.logged.rule_coverage import rule_coverage
 from polidiff.records.arrays import BoolArray, FloatArray
 from polidiff.worlds.log_sample import limit_of
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from polidiff.worlds.log import Log
 
 
-def cell_footing(
+def count_cells_of(
     log: Log,
     policies: Sequence[Any],
     regions: Sequence[Any],
@@ -42,9 +42,9 @@ def cell_footing(
     seed: int = 0,
     blocks: int = BLOCKS,
     history: bool = False,
-    told: Sequence[Any] = (),
-) -> Footing:
-    """A log with feature states, counted over cells; `told` are rules whose share of all rows is wanted."""
+    rules: Sequence[Any] = (),
+) -> CountedLog:
+    """A log with feature states, counted over cells; `rules` are those whose share of all rows is wanted."""
     rows = log.rows
     named = [policy for policy in policies if not (isinstance(policy, str) and policy == LOG)]
     given = [as_log_policy(log, policy) for policy in named]
@@ -55,8 +55,8 @@ def cell_footing(
     cells = draw_cells(log, given, regions, encode, x, drawing, tables, seed)
     if log.sampled:
         limit = limit_of(share_that_draws(log))
-        asked = Asked(cells, tuple(given), log.n_actions, len(log.outcomes), limit, blocks, tuple(told))
-        return footing_of_all(log, asked, named)
+        asked = Asked(cells, tuple(given), log.n_actions, len(log.outcomes), limit, blocks, tuple(rules))
+        return count_all_rows(log, asked, named)
     counted = ~drawing if drawing.any() and not drawing.all() else drawing
     if cells.turns is not None:
         cells = cells.with_levels(cells.ways_to(rows, x, tables, counted))
@@ -70,7 +70,7 @@ def cell_footing(
         return np.column_stack([np.bincount(cell, column, len(met)) for column in chosen.T]) / size[:, None]
 
     first = rows.first
-    return Footing(
+    return CountedLog(
         counts,
         cells.named(met),
         cell[first],
@@ -78,7 +78,7 @@ def cell_footing(
         average,
         lambda: cell,
         region_of(regions, rows.states[first]),
-        seen_in(rows, told, x),
+        rule_coverage(rows, rules, x),
     )
 
 

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import stats
 
 from polidiff.evaluation.logged.behaviour import estimate_behaviour, logged_shares
+from polidiff.evaluation.logged.counted_log import LOG, CountedLog, as_log_policy, counted_log
 from polidiff.evaluation.logged.counts import Counts, count_rows
-from polidiff.evaluation.logged.footing import LOG, Footing, as_log_policy, footing_of
-from polidiff.evaluation.logged.model import build_model
-from polidiff.evaluation.logged.rows import some_episodes, whole_episodes
-from polidiff.evaluation.logged.target import split_target
+from polidiff.evaluation.logged.episodes import some_episodes, whole_episodes
+from polidiff.evaluation.logged.model import build_model, split_policy
 from polidiff.evaluation.logged.weighting import Weighted, weighted_estimates
+from polidiff.evaluation.monte_carlo import student_quantile
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.interval import Interval
 from polidiff.worlds.log_rows import LoggedRows
@@ -46,7 +45,7 @@ def cross_check(
     *,
     model: Mapping[str, Interval] | None = None,
     level: float = 0.95,
-    footing: Footing | None = None,
+    counted: CountedLog | None = None,
     by_cells: bool = False,
     seed: int = 0,
 ) -> CrossCheck:
@@ -55,16 +54,16 @@ def cross_check(
     With `by_cells`, who wrote a log of features is read off the shares of its cells, which costs next to nothing;
     without, a classifier is fitted.
     """
-    ground = footing if footing is not None else footing_of(log, (policy,), seed=seed)
+    counted = counted if counted is not None else counted_log(log, (policy,), seed=seed)
     keep = whole_episodes(log.rows)
     cut = 1 - float(keep[log.rows.first].mean())
     if cut > MOST_CUT:
         said = f"{cut:.0%} of the episodes were cut, so whole episodes cannot be reweighted without bias"
         return CrossCheck({}, 0.0, int((keep & log.rows.first).sum()), "none", False, (said,))
-    rows, state = some_episodes(log.rows, keep), ground.row_state()[keep]
-    chances, source = _logging_chances(log, ground, keep, seed, by_cells)
-    table = ground.table(policy)
-    taken = _row_chances(log, ground, policy, keep)
+    rows, state = some_episodes(log.rows, keep), counted.row_state()[keep]
+    chances, source = _logging_chances(log, counted, keep, seed, by_cells)
+    table = counted.table(policy)
+    taken = _row_chances(log, counted, policy, keep)
     q, v = _cross_fitted(rows, state, table, log.n_actions, log.discount)
     found = weighted_estimates(rows, taken / chances, q, v, discount=log.discount)
     names = [outcome.name for outcome in log.outcomes]
@@ -74,25 +73,25 @@ def cross_check(
     return CrossCheck(estimates, found.effective, rows.n_episodes, source, shown, warnings)
 
 
-def _row_chances(log: Log, ground: Footing, policy: Any, keep: Any) -> FloatArray:
+def _row_chances(log: Log, counted: CountedLog, policy: Any, keep: Any) -> FloatArray:
     """(n,) probability of each logged action under the policy."""
     actions, states = log.rows.actions[keep], log.rows.states[keep]
     if isinstance(policy, str) and policy == LOG:
-        shares: FloatArray = ground.table(LOG)[ground.row_state()[keep], actions]
+        shares: FloatArray = counted.table(LOG)[counted.row_state()[keep], actions]
         return shares
     table = np.asarray(as_log_policy(log, policy).probabilities(states), dtype=np.float64)
     chances: FloatArray = table[np.arange(len(actions)), actions]
     return chances
 
 
-def _logging_chances(log: Log, ground: Footing, keep: Any, seed: int, by_cells: bool) -> tuple[FloatArray, str]:
+def _logging_chances(log: Log, counted: CountedLog, keep: Any, seed: int, by_cells: bool) -> tuple[FloatArray, str]:
     if log.rows.probability is not None:
         return log.rows.probability[keep], "the probability column"
     if log.discrete:
-        shares = ground.table(LOG)[log.rows.states[keep], log.rows.actions[keep]]
+        shares = counted.table(LOG)[log.rows.states[keep], log.rows.actions[keep]]
         return shares, "the shares of each state in the log"
     if by_cells:
-        cell, visits = ground.row_state(), np.zeros((len(ground.names), log.n_actions))
+        cell, visits = counted.row_state(), np.zeros((len(counted.names), log.n_actions))
         np.add.at(visits, (cell, log.rows.actions), 1.0)  # all rows, so that no logged action has share 0
         return logged_shares(visits)[cell, log.rows.actions][keep], "the shares of each cell in the log"
     behaviour = estimate_behaviour(log, seed=seed)
@@ -119,7 +118,7 @@ def _cross_fitted(
 def _model_values(counts: Counts, table: FloatArray, outcome: int, discount: float) -> tuple[FloatArray, FloatArray]:
     """Q (S, A) and V (S,) of the estimated model; unseen pairs count as their state, unseen states as the mean."""
     edges = counts.edges
-    model = build_model(edges, split_target(table, None), discount=discount, lend=True)
+    model = build_model(edges, split_policy(table, None), discount=discount, lend=True)
     values = model.values(outcome, 0.0)
     met = (edges.state_visits > 0) & ~model.loops
     values = np.where(met, values, values[met].mean() if met.any() else 0.0)
@@ -131,7 +130,7 @@ def _model_values(counts: Counts, table: FloatArray, outcome: int, discount: flo
 
 
 def _intervals(found: Weighted, outcome: int, level: float, shown: bool) -> dict[str, Interval]:
-    t = stats.t.ppf((1 + level) / 2, max(found.effective - 1, 1.0))
+    t = student_quantile(level, max(found.effective - 1, 1.0))
     intervals = {}
     for name, estimate in found.estimates.items():
         half = t * found.errors[name][outcome] if shown else np.inf

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import stats
 
 from polidiff.errors import InvalidOptionError
-from polidiff.evaluation.logged.encode import Encoder, fit_encoder
-from polidiff.evaluation.logged.footing import as_log_policy
-from polidiff.evaluation.logged.rows import outcomes_to_come
+from polidiff.evaluation.logged.counted_log import as_log_policy
+from polidiff.evaluation.logged.encoder import Encoder, fit_encoder
+from polidiff.evaluation.logged.episodes import outcomes_to_come
+from polidiff.evaluation.monte_carlo import student_quantile
 from polidiff.parallel import run_tasks
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
 from polidiff.records.interval import Interval
@@ -87,7 +87,7 @@ def fitted_q_interval(
     seeds = np.random.SeedSequence(seed).spawn(resamples)
     tasks = [(log, policy, outcome, regressor, sweeps, child) for child in seeds]
     drawn = run_tasks(_start_mean, tasks, what="refitting values on resampled episodes")
-    half = float(stats.t.ppf((1 + level) / 2, max(resamples - 1, 1)) * np.std(drawn, ddof=1))
+    half = student_quantile(level, resamples - 1) * float(np.std(drawn, ddof=1))
     return Interval(estimate, estimate - half, estimate + half, level)
 
 

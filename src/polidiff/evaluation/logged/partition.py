@@ -24,9 +24,8 @@ from typing import Any
 import numpy as np
 
 from polidiff.evaluation.logged.counts import count_rows
-from polidiff.evaluation.logged.model import build_model
-from polidiff.evaluation.logged.rows import outcomes_to_come
-from polidiff.evaluation.logged.target import split_target
+from polidiff.evaluation.logged.episodes import outcomes_to_come
+from polidiff.evaluation.logged.model import build_model, split_policy
 from polidiff.policies import Policy, one_hot, top_actions
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.worlds.log_rows import LoggedRows
@@ -70,7 +69,7 @@ def _shown(
     found = []
     for actions in acted:
         table = _averages(cell, one_hot(actions, n_actions), members)
-        model = build_model(edges, split_target(table, None), discount=discount, lend=True)
+        model = build_model(edges, split_policy(table, None), discount=discount, lend=True)
         own = np.flatnonzero((rows.actions == actions) & (rows.follow != CUT))
         here, pair = cell[own], cell[own] * n_actions + actions[own]
         share = np.bincount(here, minlength=size) / members

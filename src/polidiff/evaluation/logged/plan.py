@@ -9,11 +9,10 @@ import numpy as np
 from scipy import sparse
 
 from polidiff.errors import InvalidOptionError
+from polidiff.evaluation.logged.counted_log import CountedLog, counted_log
 from polidiff.evaluation.logged.counts import BLOCKS, Counts, Edges
-from polidiff.evaluation.logged.footing import Footing, footing_of
-from polidiff.evaluation.logged.model import build_model
+from polidiff.evaluation.logged.model import build_model, split_policy
 from polidiff.evaluation.logged.noise import spread
-from polidiff.evaluation.logged.target import split_target
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.worlds.tabular import TabularMDP
 
@@ -27,10 +26,10 @@ END, UNKNOWN = "end", "unknown"
 
 @dataclass(frozen=True, eq=False)
 class Halves:
-    """Two footings over the same states: one chooses a plan, the other judges it."""
+    """Two counted logs over the same states: one chooses a plan, the other judges it."""
 
-    choosing: Footing
-    judging: Footing
+    choosing: CountedLog
+    judging: CountedLog
 
 
 def aim(log: Log) -> tuple[int, float]:
@@ -42,15 +41,15 @@ def aim(log: Log) -> tuple[int, float]:
     return 0, -1.0 if log.outcomes[0].prefer == "less" else 1.0
 
 
-def choose_and_judge(log: Log, policies: Any = (), *, footing: Footing | None = None, seed: int = 0) -> Halves:
+def choose_and_judge(log: Log, policies: Any = (), *, counted: CountedLog | None = None, seed: int = 0) -> Halves:
     """A log split by episodes, so that a plan is not judged on the rows that chose it."""
-    ground = footing if footing is not None else footing_of(log, policies, seed=seed, blocks=BLOCKS)
-    even, odd = ground.counts.halves()
-    return Halves(replace(ground, counts=even), replace(ground, counts=odd))
+    counted = counted if counted is not None else counted_log(log, policies, seed=seed, blocks=BLOCKS)
+    even, odd = counted.counts.halves()
+    return Halves(replace(counted, counts=even), replace(counted, counts=odd))
 
 
 def supported_world(
-    log: Log, *, min_support: int = MIN_SUPPORT, footing: Footing | None = None, pessimism: float = 0.0
+    log: Log, *, min_support: int = MIN_SUPPORT, counted: CountedLog | None = None, pessimism: float = 0.0
 ) -> TabularMDP:
     """The estimated world, offering only pairs seen at least `min_support` times (or the state's most frequent pair).
 
@@ -62,12 +61,12 @@ def supported_world(
     """
     if min_support < 1:
         raise InvalidOptionError(f"min_support must be at least 1; got {min_support!r}")
-    ground = footing if footing is not None else footing_of(log, blocks=BLOCKS)
-    edges = ground.counts.edges
+    counted = counted if counted is not None else counted_log(log, blocks=BLOCKS)
+    edges = counted.counts.edges
     met = edges.state_visits > 0
-    often = (edges.visits >= min_support) & (_groups(ground.counts) >= MIN_GROUP)
+    often = (edges.visits >= min_support) & (_groups(counted.counts) >= MIN_GROUP)
     allowed = often | (edges.visits == edges.visits.max(axis=1, keepdims=True)) & met[:, None]
-    return _as_world(log, ground, allowed, "closed", _penalty(log, edges, pessimism))
+    return _as_world(log, counted, allowed, "closed", _penalty(log, edges, pessimism))
 
 
 def _groups(counts: Counts) -> IntArray:
@@ -80,17 +79,17 @@ def _groups(counts: Counts) -> IntArray:
     return np.asarray(np.bincount(spread // counts.n_blocks, minlength=shape[0] * shape[1]).reshape(shape))
 
 
-def estimated_world(log: Log, *, footing: Footing | None = None) -> TabularMDP:
+def estimated_world(log: Log, *, counted: CountedLog | None = None) -> TabularMDP:
     """The estimated world in which every decision is possible; those that nobody has tried lead to "unknown"."""
-    ground = footing if footing is not None else footing_of(log)
-    allowed = np.ones(ground.counts.edges.visits.shape, dtype=np.bool_)
-    return _as_world(log, ground, allowed, "open", np.zeros(allowed.shape))
+    counted = counted if counted is not None else counted_log(log)
+    allowed = np.ones(counted.counts.edges.visits.shape, dtype=np.bool_)
+    return _as_world(log, counted, allowed, "open", np.zeros(allowed.shape))
 
 
 def _as_world(
-    log: Log, ground: Footing, allowed: BoolArray, kind: Literal["open", "closed"], penalty: FloatArray
+    log: Log, counted: CountedLog, allowed: BoolArray, kind: Literal["open", "closed"], penalty: FloatArray
 ) -> TabularMDP:
-    edges, size, n_actions = ground.counts.edges, ground.counts.n_states, log.n_actions
+    edges, size, n_actions = counted.counts.edges, counted.counts.n_states, log.n_actions
     end, unknown = size, size + 1
     met = edges.state_visits > 0
     chance = edges.count / edges.pair_visits[edges.row]
@@ -104,7 +103,7 @@ def _as_world(
         columns = np.concatenate([edges.to[here], np.full(len(gone), unknown)])
         matrices.append(sparse.csr_array((data, (rows, columns)), shape=(size + 2, size + 2)))
     offered = np.vstack([allowed | ~met[:, None], np.ones((2, n_actions), dtype=np.bool_)])
-    gains = [_expected_gains(edges, j, n_actions) for j in range(ground.counts.n_outcomes)]
+    gains = [_expected_gains(edges, j, n_actions) for j in range(counted.counts.n_outcomes)]
     k, sign = aim(log)
     return TabularMDP(
         matrices,
@@ -112,7 +111,7 @@ def _as_world(
         np.append(edges.starts / edges.starts.sum(), [0.0, 0.0]),
         absorbing=[end, unknown],
         actions=log.actions,
-        states=[*_distinct(ground.names), END, UNKNOWN],
+        states=[*_distinct(counted.names), END, UNKNOWN],
         features=_features(log, size) if log.discrete and log.has_features else None,
         feature_names=log.feature_names if log.discrete and log.has_features else None,
         allowed=offered,
@@ -145,7 +144,7 @@ def _penalty(log: Log, edges: Edges, pessimism: float) -> FloatArray:
         return table
     k, _ = aim(log)
     shares = edges.visits / np.maximum(edges.state_visits, 1)[:, None]
-    model = build_model(edges, split_target(shares, None), discount=log.discount)
+    model = build_model(edges, split_policy(shares, None), discount=log.discount)
     values = model.values(k, 0.0)
     variance = spread(edges, k, values, values, log.discount).pair / edges.pair_visits
     table[edges.pair_state, edges.pair_action] = pessimism * np.sqrt(np.maximum(variance, 0.0))

@@ -17,9 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polidiff.evaluation.logged.footing import Footing
-from polidiff.evaluation.logged.model import build_model
-from polidiff.evaluation.logged.target import split_target
+from polidiff.evaluation.logged.counted_log import CountedLog
+from polidiff.evaluation.logged.model import build_model, split_policy
 from polidiff.policies import one_hot
 from polidiff.records.arrays import FloatArray, IntArray
 
@@ -47,13 +46,13 @@ class TiedValue:
 
 
 def tied_edit(
-    ground: Footing, region: int, where: IntArray, top: IntArray, chances: FloatArray, proposed: int, current: int
+    counted: CountedLog, region: int, where: IntArray, top: IntArray, chances: FloatArray, proposed: int, current: int
 ) -> TiedEdit:
     """The edit of rows in a region (`where` (n,) is the region of each row) whose current top action is `current`.
 
     `chances` (n, A) is the current policy on the logged rows, `top` its most probable actions.
     """
-    cell, edges = ground.row_state(), ground.counts.edges
+    cell, edges = counted.row_state(), counted.counts.edges
     size = np.maximum(np.bincount(cell, minlength=edges.n_states), 1)
     acting = (where == region) & (top == current)
     new = one_hot(np.full(int(acting.sum()), proposed), chances.shape[1]) - chances[acting]
@@ -61,7 +60,7 @@ def tied_edit(
     acts = np.bincount(cell[acting], minlength=edges.n_states) / size
     there = acts > 0
     weight = acts * edges.state_visits
-    entries = there[ground.counts.state] & (ground.counts.action == proposed)
+    entries = there[counted.counts.state] & (counted.counts.action == proposed)
     return TiedEdit(
         region,
         current,
@@ -69,19 +68,19 @@ def tied_edit(
         acts,
         shift,
         tried=int(edges.visits[there, proposed].sum()),
-        episodes=len(np.unique(ground.counts.block[entries])),
+        episodes=len(np.unique(counted.counts.block[entries])),
         untried=float(weight[edges.visits[:, proposed] == 0].sum() / max(weight.sum(), 1e-300)),
     )
 
 
 def tied_value(
-    ground: Footing, base: FloatArray, edits: Sequence[TiedEdit], ends: FloatArray, *, discount: float
+    counted: CountedLog, base: FloatArray, edits: Sequence[TiedEdit], ends: FloatArray, *, discount: float
 ) -> TiedValue:
     """Outcomes and changes of a plan from the logged starts; decisions nobody took count as their cell's average."""
-    edges = ground.counts.edges
+    edges = counted.counts.edges
     table = base + sum((edit.shift for edit in edits), start=np.zeros(base.shape))
     acts = sum((edit.acts for edit in edits), start=np.zeros(len(base)))
-    model = build_model(edges, split_target(np.clip(table, 0.0, 1.0), None), discount=discount, lend=True)
+    model = build_model(edges, split_policy(np.clip(table, 0.0, 1.0), None), discount=discount, lend=True)
     starts = edges.starts / edges.starts.sum()
     outcomes = np.array([starts @ model.values(k, float(end)) for k, end in enumerate(ends)])
     return TiedValue(outcomes, float(model.visits(starts[None])[0] @ acts))

@@ -18,7 +18,7 @@ import numpy as np
 from polidiff.errors import ImproperPolicyError
 from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.evaluation.logged.compare import compare_log
-from polidiff.evaluation.logged.footing import Footing
+from polidiff.evaluation.logged.counted_log import CountedLog
 from polidiff.evaluation.logged.plan import (
     MIN_SUPPORT,
     Halves,
@@ -128,7 +128,7 @@ def _curse(plan: Plan, promises: dict[str, float]) -> tuple[str, ...]:
 
 def choosing_tables(
     log: Log,
-    half: Footing,
+    half: CountedLog,
     current: Any,
     least: int,
     freeze: Any,
@@ -142,10 +142,10 @@ def choosing_tables(
     """
     visits = half.counts.edges.visits
     met = np.append(visits.sum(axis=1) > 0, [False, False])
-    raw = _with_features(estimated_world(log, footing=half), met, features)
+    raw = _with_features(estimated_world(log, counted=half), met, features)
     raw.discount = raw.discount if discount is None else discount
     strength = best_strength(half.counts.edges, outcome=aim(log)[0])
-    often = np.array(supported_world(log, min_support=least, footing=half).allowed)
+    often = np.array(supported_world(log, min_support=least, counted=half).allowed)
     often[:-2] &= visits >= least
     frozen = ~met | frozen_states(raw, freeze)
     model = shrunk(raw, visits, strength)
@@ -193,7 +193,7 @@ class _Judge:
         """The plan with what the judging half says about it."""
         table = self.followed(plan)
         found = compare_log(
-            self.log, self.current, table, level=self.level, family=self.family, footing=self.halves.judging
+            self.log, self.current, table, level=self.level, family=self.family, counted=self.halves.judging
         )
         verdicts = {verdict.outcome: verdict for verdict in found.verdicts[0]}
         main, turn = _main(self.log)

@@ -17,10 +17,10 @@ import numpy as np
 
 from polidiff.errors import InvalidOptionError
 from polidiff.evaluation.logged.behaviour import behaviour_policy, logged_shares
+from polidiff.evaluation.logged.counted_log import LOG, CountedLog, as_log_policy, counted_log
 from polidiff.evaluation.logged.counts import BLOCKS, count_rows
-from polidiff.evaluation.logged.footing import LOG, Footing, as_log_policy, footing_of
+from polidiff.evaluation.logged.episodes import some_episodes
 from polidiff.evaluation.logged.plan import MIN_GROUP, MIN_SUPPORT, choose_and_judge
-from polidiff.evaluation.logged.rows import some_episodes
 from polidiff.explanation.summary import features_seen
 from polidiff.frontier.judging import judge_plan
 from polidiff.frontier.rule_plans.exceptions import without_any
@@ -119,7 +119,7 @@ def _ground(log: Log, current: Any, frozen: tuple[Rule, ...], seed: int) -> _Gro
     return _Ground(log, choosing, cells, current, base, seed)
 
 
-def _choosing_half(ground: _Ground) -> Footing:
+def _choosing_half(ground: _Ground) -> CountedLog:
     """The choosing half, counted over the cells of the grid."""
     cell, rows, size = ground.cells.cell, ground.rows, ground.cells.grid.size
     counts = count_rows(rows, cell, size, ground.log.n_actions, blocks=BLOCKS)
@@ -131,7 +131,7 @@ def _choosing_half(ground: _Ground) -> Footing:
 
     names = tuple(f"cell {k}" for k in range(size))
     starts = cell[rows.first]
-    return Footing(counts, names, starts, np.ones(len(starts), dtype=np.int64), average, lambda: cell)
+    return CountedLog(counts, names, starts, np.ones(len(starts), dtype=np.int64), average, lambda: cell)
 
 
 def _discount(ground: _Ground) -> float:
@@ -174,8 +174,8 @@ def _judged(ground: _Ground, plan: Plan, chosen: Choosing, level: float, family:
     log, current = ground.log, ground.current
     policy = PatchedPolicy(ground.base, plan.patch) if plan.patch.edits else current
     regions = tuple(dict.fromkeys(edit.rule for edit in plan.patch.edits))
-    footing = footing_of(log, (current, policy), regions, seed=ground.seed)
-    judging = choose_and_judge(log, footing=footing).judging
+    counted = counted_log(log, (current, policy), regions, seed=ground.seed)
+    judging = choose_and_judge(log, counted=counted).judging
     if isinstance(current, str):
         judging = _as_logged(log, judging, regions)
     judged = judge_plan(log, judging, plan, policy, current, level, family, explain)
@@ -190,8 +190,8 @@ def _judged(ground: _Ground, plan: Plan, chosen: Choosing, level: float, family:
     )
 
 
-def _as_logged(log: Log, judging: Footing, regions: tuple[Rule, ...]) -> Footing:
-    """The footing on which a patched policy does as was logged wherever no edit speaks, and not as was estimated."""
+def _as_logged(log: Log, judging: CountedLog, regions: tuple[Rule, ...]) -> CountedLog:
+    """The log, counted so that a patched policy does as was logged where no edit speaks, and not as was estimated."""
     changed = np.zeros(judging.counts.n_states, dtype=np.bool_)
     changed[judging.row_state()[covers_any(regions, log.rows.states)]] = True
     shares, average = logged_shares(judging.counts.edges.visits), judging.average

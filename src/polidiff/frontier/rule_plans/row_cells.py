@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from polidiff.errors import InvalidLogError
+from polidiff.evaluation.logged.episodes import outcomes_to_come
 from polidiff.evaluation.logged.plan import aim
-from polidiff.evaluation.logged.rows import outcomes_to_come
 from polidiff.frontier.rule_plans.exceptions import Kinds
 from polidiff.frontier.rule_plans.grid import MOST_CELLS, Grid, make_grid
 from polidiff.policies import one_hot, top_actions

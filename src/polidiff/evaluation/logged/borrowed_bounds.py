@@ -12,10 +12,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from polidiff.evaluation.logged.careful import Difference, Judged, difference, value_bounds
-from polidiff.evaluation.logged.model import LoggedModel, build_model
+from polidiff.evaluation.logged.model import LoggedModel, SplitPolicy, build_model
 from polidiff.evaluation.logged.noise import spread
-from polidiff.evaluation.logged.target import Target
+from polidiff.evaluation.logged.worst_case_bounds import Difference, PolicyBounds, difference, value_bounds
 from polidiff.records.arrays import FloatArray
 
 ASSUMPTION = (
@@ -27,7 +26,7 @@ TAIL = 0.1  # one-sided level of the upper limit of the scatter
 HALVINGS = 40
 
 
-def judge_borrowing(careful: Judged, *, level: float) -> Judged:
+def borrowed_bounds(careful: PolicyBounds, *, level: float) -> PolicyBounds:
     """The ends of a policy when unseen pairs borrow; loans of fewer than five seen pairs are refused.
 
     The careful ends themselves where nothing is unknown.
@@ -50,10 +49,12 @@ def judge_borrowing(careful: Judged, *, level: float) -> Judged:
             high.append(model.values(k, most, mean + half))
         centre.append(model.values(k, (least + most) / 2, mean))
     visits = model.visits(careful.starts.weights)
-    return Judged(target, model, careful.starts, visits, careful.ranges, tuple(low), tuple(high), tuple(centre))
+    return PolicyBounds(target, model, careful.starts, visits, careful.ranges, tuple(low), tuple(high), tuple(centre))
 
 
-def mean_advantage(model: LoggedModel, target: Target, outcome: int, values: FloatArray) -> tuple[float, float] | None:
+def mean_advantage(
+    model: LoggedModel, target: SplitPolicy, outcome: int, values: FloatArray
+) -> tuple[float, float] | None:
     """Mean advantage of the policy's seen pairs over their states' other actions, and its deviation for a new pair."""
     edges = model.edges
     found = spread(edges, outcome, values, values, model.discount)
@@ -97,7 +98,9 @@ def _excess(
     return float((precision * (advantage - mean) ** 2).sum()), mean, error
 
 
-def borrowed_values(careful: Judged, borrowing: Judged, outcome: int, alpha: float) -> tuple[FloatArray, FloatArray]:
+def borrowed_values(
+    careful: PolicyBounds, borrowing: PolicyBounds, outcome: int, alpha: float
+) -> tuple[FloatArray, FloatArray]:
     """(q,) bounds under the assumption, never wider than without it."""
     _, least, most = value_bounds(careful, outcome, alpha)
     if borrowing is careful:
@@ -107,7 +110,7 @@ def borrowed_values(careful: Judged, borrowing: Judged, outcome: int, alpha: flo
 
 
 def borrowed_difference(
-    careful: Difference, borrowing: tuple[Judged, Judged], alpha: float
+    careful: Difference, borrowing: tuple[PolicyBounds, PolicyBounds], alpha: float
 ) -> tuple[FloatArray, FloatArray]:
     """(q,) bounds of new − old under the assumption, never wider than without it."""
     _, least, most = careful.bounds(alpha)

@@ -13,12 +13,11 @@ from typing import TypeVar
 
 import numpy as np
 
-from polidiff.evaluation.logged.bounds import interval_bounds
 from polidiff.evaluation.logged.counts import Edges
-from polidiff.evaluation.logged.model import LoggedModel, build_model
+from polidiff.evaluation.logged.interval_bounds import interval_bounds
+from polidiff.evaluation.logged.model import LoggedModel, SplitPolicy, build_model, same_rows
 from polidiff.evaluation.logged.noise import noise
 from polidiff.evaluation.logged.starts import Starts
-from polidiff.evaluation.logged.target import Target, same_rows
 from polidiff.records.arrays import BoolArray, FloatArray
 
 Range = tuple[float, float] | None
@@ -27,10 +26,10 @@ NO_MASS = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class PolicyBounds:
     """One policy: its two ends for every outcome, from every start."""
 
-    target: Target
+    target: SplitPolicy
     model: LoggedModel
     starts: Starts
     visits: FloatArray  # (q, S)
@@ -50,7 +49,9 @@ class Judged:
         return self.visits * self.model.unknown
 
 
-def judge(edges: Edges, target: Target, starts: Starts, ranges: Sequence[Range], *, discount: float = 1.0) -> Judged:
+def bound_policy(
+    edges: Edges, target: SplitPolicy, starts: Starts, ranges: Sequence[Range], *, discount: float = 1.0
+) -> PolicyBounds:
     """The ends and the best guess of a policy under the careful rule."""
     model = build_model(edges, target, discount=discount)
     known = model.complete
@@ -62,10 +63,10 @@ def judge(edges: Edges, target: Target, starts: Starts, ranges: Sequence[Range],
         high.append(low[-1] if known or least == most else model.values(k, most))
         centre.append(low[-1] if known else guess.values(k, (least + most) / 2))
     visits = model.visits(starts.weights)
-    return Judged(target, model, starts, visits, tuple(ranges), tuple(low), tuple(high), tuple(centre))
+    return PolicyBounds(target, model, starts, visits, tuple(ranges), tuple(low), tuple(high), tuple(centre))
 
 
-def value_bounds(judged: Judged, outcome: int, alpha: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+def value_bounds(judged: PolicyBounds, outcome: int, alpha: float) -> tuple[FloatArray, FloatArray, FloatArray]:
     """(q,) best guess, lower and upper bound of the policy's outcome."""
     starts, declared = judged.starts, judged.ranges[outcome]
     values = judged.low[outcome], judged.high[outcome]
@@ -88,8 +89,8 @@ def value_bounds(judged: Judged, outcome: int, alpha: float) -> tuple[FloatArray
 class Difference:
     """new − old for one outcome, on the same draws."""
 
-    new: Judged
-    old: Judged
+    new: PolicyBounds
+    old: PolicyBounds
     outcome: int
     ends: tuple[FloatArray, FloatArray]  # (q,) when the unknown is worth least, and most
     deviations: tuple[FloatArray, FloatArray]  # (q,) standard deviation of either
@@ -108,7 +109,7 @@ class Difference:
         return _inside(guess, low, high), low, high
 
 
-def difference(new: Judged, old: Judged, outcome: int) -> Difference:
+def difference(new: PolicyBounds, old: PolicyBounds, outcome: int) -> Difference:
     """How far two policies are apart in an outcome, and how far that may be off."""
     starts = new.starts
     pairs = (new.low[outcome], old.high[outcome]), (new.high[outcome], old.low[outcome])
@@ -132,7 +133,7 @@ def _at_both_ends(find: Callable[..., T], low: tuple[FloatArray, ...], high: tup
     return found, found if same else find(*high)
 
 
-def act_alike(new: Judged, old: Judged) -> BoolArray:
+def act_alike(new: PolicyBounds, old: PolicyBounds) -> BoolArray:
     """(q,) whether the two policies act the same in every state that a group can meet: then nothing differs."""
     apart = ~same_rows(new.target.table, old.target.table)
     return np.asarray((new.visits[:, apart] <= 0).all(axis=1) & (old.visits[:, apart] <= 0).all(axis=1))

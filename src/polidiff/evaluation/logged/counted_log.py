@@ -11,7 +11,7 @@ import numpy as np
 from polidiff.errors import InvalidPolicyError
 from polidiff.evaluation.logged.behaviour import estimate_behaviour, logged_shares
 from polidiff.evaluation.logged.counts import HALVES, Counts, count_log
-from polidiff.evaluation.logged.seen import Seen
+from polidiff.evaluation.logged.rule_coverage import RuleCoverage
 from polidiff.policies import Policy, TablePolicy, as_policy
 from polidiff.records.arrays import FloatArray, IntArray
 
@@ -22,7 +22,7 @@ LOG = "log"  # the policy that wrote the log, whatever it was
 
 
 @dataclass(frozen=True, eq=False)
-class Footing:
+class CountedLog:
     """A log, counted."""
 
     counts: Counts
@@ -32,7 +32,7 @@ class Footing:
     average: Callable[[Any], FloatArray]  # policy -> (S, A) probabilities
     row_state: Callable[[], IntArray]  # state or cell of every logged row that is held
     start_region: IntArray | None = None  # (n_starts,) 1 + the region that cells were cut by; 0 for none
-    seen: Seen | None = None  # how often rules were met in a log of features
+    coverage: RuleCoverage | None = None  # how often rules were met in a log of features
 
     def table(self, policy: Any) -> FloatArray:
         """Probabilities (S, A) of a policy; of "log", the logged shares."""
@@ -41,7 +41,7 @@ class Footing:
         return self.average(policy)
 
 
-def footing_of(
+def counted_log(
     log: Log,
     policies: Sequence[Any] = (),
     regions: Sequence[Any] = (),
@@ -49,21 +49,23 @@ def footing_of(
     seed: int = 0,
     blocks: int = HALVES,
     history: bool = False,
-    told: Sequence[Any] = (),
-) -> Footing:
+    rules: Sequence[Any] = (),
+) -> CountedLog:
     """A log counted over its states, or over cells fitted to policies and regions if its states are features.
 
     Two blocks of episodes are there since the log was read; more of them show over how many episodes a pair is spread.
     With `history` cells are also told apart by how they were reached, so that intervals know what a cell hides. How
-    often the rules `told` were met is counted beside.
+    often the `rules` were met is counted beside.
     """
     if not log.discrete:
-        from polidiff.evaluation.logged.cells import cell_footing
+        from polidiff.evaluation.logged.cells import count_cells_of
 
-        return cell_footing(log, policies, regions, seed=seed, blocks=blocks, history=history, told=told)
+        return count_cells_of(log, policies, regions, seed=seed, blocks=blocks, history=history, rules=rules)
     counts = count_log(log, blocks=blocks)
     starts = log.starts.astype(np.int64)
-    return Footing(counts, log.states, starts, log.start_counts, lambda p: state_table(log, p), lambda: log.rows.states)
+    return CountedLog(
+        counts, log.states, starts, log.start_counts, lambda p: state_table(log, p), lambda: log.rows.states
+    )
 
 
 def logged_policy(log: Log, *, seed: int = 0) -> Policy:

@@ -15,7 +15,7 @@ LATEST = 4096  # decisions before a first meeting that are told apart
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class RuleCoverage:
     """Rows and episodes in which each rule is the first to cover."""
 
     rows: IntArray  # (R,)
@@ -23,13 +23,13 @@ class Seen:
     low: FloatArray  # (d,) of each feature; NaN where it has no number
     high: FloatArray  # (d,)
 
-    def __add__(self, other: Seen) -> Seen:
+    def __add__(self, other: RuleCoverage) -> RuleCoverage:
         """What was seen in two parts of a log."""
         width = max(self.first.shape[1], other.first.shape[1])
         first = np.zeros((len(self.rows), width), dtype=np.int64)
         for part in (self.first, other.first):
             first[:, : part.shape[1]] += part
-        return Seen(self.rows + other.rows, first, np.fmin(self.low, other.low), np.fmax(self.high, other.high))
+        return RuleCoverage(self.rows + other.rows, first, np.fmin(self.low, other.low), np.fmax(self.high, other.high))
 
     @property
     def episodes(self) -> IntArray:
@@ -45,7 +45,7 @@ class Seen:
         return float(np.mean(middle))
 
 
-def seen_in(rows: LoggedRows, rules: Sequence[Rule], x: FloatArray) -> Seen:
+def rule_coverage(rows: LoggedRows, rules: Sequence[Rule], x: FloatArray) -> RuleCoverage:
     """What is seen in the rows of whole episodes, with encoded features (n, d)."""
     where, count = np.asarray(first_match(list(rules), rows.states)), len(rules)
     at = np.minimum(np.arange(len(where)) - np.flatnonzero(rows.first)[rows.episode], LATEST - 1)
@@ -55,4 +55,4 @@ def seen_in(rows: LoggedRows, rules: Sequence[Rule], x: FloatArray) -> Seen:
         _, met = np.unique(rows.episode[inside], return_index=True)
         first[k] = np.bincount(at[inside[met]], minlength=first.shape[1])
     low, high = (np.array([end.reduce(column) for column in x.T]) for end in (np.fmin, np.fmax))
-    return Seen(np.bincount(where[where >= 0], minlength=count), first, low, high)
+    return RuleCoverage(np.bincount(where[where >= 0], minlength=count), first, low, high)
