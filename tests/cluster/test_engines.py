@@ -20,7 +20,7 @@ from polidiff.frontier.rule_plans import improve_with_rules
 from polidiff.records.codec import dumps
 from polidiff.rules import RuleClassifier
 from polidiff.worlds.rollouts import roll_out
-from polidiff.worlds.shards import split
+from polidiff.worlds.shards import shard_files
 
 pytestmark = [pytest.mark.cluster, pytest.mark.filterwarnings("default")]
 ENGINES = ("loky", "dask", "ray")
@@ -116,7 +116,7 @@ def log_folder(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch):
-    monkeypatch.setattr(split, "SHARD_ROWS", 300)
+    monkeypatch.setattr(shard_files, "SHARD_ROWS", 300)
 
 
 @pytest.fixture(autouse=True)
@@ -128,9 +128,9 @@ def sent(monkeypatch):
 @pytest.fixture(scope="module")
 def alone(log_folder):
     """What each job says in a plain loop."""
-    before, split.SHARD_ROWS = split.SHARD_ROWS, 300
+    before, shard_files.SHARD_ROWS = shard_files.SHARD_ROWS, 300
     said = {name: text_of(job(log_folder)) for name, job in JOBS.items()}
-    split.SHARD_ROWS = before
+    shard_files.SHARD_ROWS = before
     return said
 
 

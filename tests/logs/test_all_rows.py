@@ -25,8 +25,8 @@ from polidiff.records.codec import dumps
 from polidiff.records.rule import Condition, Rule
 from polidiff.worlds import log_sample, log_stream
 from polidiff.worlds.log_sample import hashes
-from polidiff.worlds.shards import split
-from polidiff.worlds.shards.stretch import CUT, END
+from polidiff.worlds.shards import shard_files
+from polidiff.worlds.shards.transition_counts import CUT, END
 from tests.worlds.by_hand import spoilt, written
 from tests.worlds.test_log_sample import NAMES, here, there, walks
 
@@ -124,8 +124,9 @@ def by_hand(frame, kind, asked):
 def test_all_rows_are_counted_in_the_cells_as_by_hand_wherever_files_are_cut(
     tmp_path, monkeypatch, kind, seed, cuts, group, shard, batch, blocks, table, history
 ):
-    for module in (split, log_sample, log_stream):
+    for module in (shard_files, log_sample, log_stream):
         monkeypatch.setattr(module, "SHARD_ROWS", shard)
+    monkeypatch.setattr(shard_files, "BATCH_ROWS", group)
     monkeypatch.setattr(log_stream, "STREAM_ROWS", batch)
     monkeypatch.setattr(log_sample, "SLACK", 9.0)
     frame = patients(kind, 70, seed)
@@ -242,7 +243,7 @@ def test_text_files_tables_and_parquet_give_the_same_answer(tmp_path):
 
 
 def test_two_workers_count_the_bytes_of_a_plain_loop(tmp_path, monkeypatch):
-    for module in (split, log_sample, log_stream):
+    for module in (shard_files, log_sample, log_stream):
         monkeypatch.setattr(module, "SHARD_ROWS", 1_500)
     written(walks(1_500, seed=5), tmp_path, [100, 2_000, 2_001, 4_000], 400)
     log = Log(tmp_path, **NAMES, max_rows=1_000)
@@ -269,8 +270,9 @@ def test_progress_tells_rows_and_rows_per_second(tmp_path, monkeypatch):
 @pytest.fixture
 def work(tmp_path, monkeypatch):
     """A log in files, a work folder, and a list of the parts that were counted."""
-    for module in (split, log_sample, log_stream):
+    for module in (shard_files, log_sample, log_stream):
         monkeypatch.setattr(module, "SHARD_ROWS", 500)
+    monkeypatch.setattr(shard_files, "BATCH_ROWS", 100)
     files = written(walks(600, seed=9), tmp_path / "log", [700], 100)
     counts, real = [], log_stream.count_part
 
@@ -335,8 +337,9 @@ def test_a_changed_file_is_counted_again(work):
 
 
 def test_what_the_first_pass_left_out_is_left_out_of_the_second(tmp_path, monkeypatch):
-    for module in (split, log_sample, log_stream):
+    for module in (shard_files, log_sample, log_stream):
         monkeypatch.setattr(module, "SHARD_ROWS", 300)
+    monkeypatch.setattr(shard_files, "BATCH_ROWS", 100)
     files = written(walks(500, seed=1), tmp_path / "log", [600, 900], 100)
     spoilt(files / "000.parquet", 2)
     (files / "001.parquet").write_bytes(b"PAR1")

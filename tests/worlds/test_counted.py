@@ -10,11 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from polidiff.errors import InvalidLogError
-from polidiff.worlds.shards import kernels, table, waiting
-from polidiff.worlds.shards.keys import Sizes
-from polidiff.worlds.shards.sorting import in_order
-from polidiff.worlds.shards.stretch import CUT, END
-from polidiff.worlds.shards.table import Counted
+from polidiff.worlds.shards import kernels, row_buffer, transition_counts
+from polidiff.worlds.shards.row_buffer import in_order
+from polidiff.worlds.shards.transition_counts import CUT, END, Sizes, TransitionCounts
 
 BLOCKS = 3
 either_reader = pytest.mark.parametrize("few", [0, 5_000], ids=["machine code", "interpreter"])
@@ -81,16 +79,16 @@ def test_sums_are_those_of_a_dictionary_however_rows_come(
     monkeypatch, few, batches, elsewhere, most, numbers, outcomes, seed
 ):
     monkeypatch.setattr(kernels, "FEW_ROWS", few)
-    monkeypatch.setattr(waiting, "MOST_NUMBERS", most)
-    monkeypatch.setattr(table, "MOST_IN_RUNS", numbers)
+    monkeypatch.setattr(row_buffer, "MOST_NUMBERS", most)
+    monkeypatch.setattr(transition_counts, "MOST_IN_RUNS", numbers)
     rng, expected = np.random.default_rng(seed), defaultdict(lambda: np.zeros(1 + 2 * outcomes))
-    counted = Counted(BLOCKS, outcomes)
+    counted = TransitionCounts(BLOCKS, outcomes)
     for n, (rows, apart) in enumerate(zip(batches, elsewhere, strict=False)):
         counted.reserve(10 * (n + 1), 5 * (n + 1))
         gains = rng.integers(-4, 5, (outcomes, len(rows))) / 2
         keys = counted.sizes.keys(*(np.array(column) for column in zip(*rows, strict=True)))
         if apart:
-            other = Counted(BLOCKS, outcomes)
+            other = TransitionCounts(BLOCKS, outcomes)
             other.reserve(10 * (n + 1), 5 * (n + 1))
             other.add_rows(keys, gains)
             found = other.entries()
@@ -110,7 +108,7 @@ def test_sums_are_those_of_a_dictionary_however_rows_come(
 
 
 def test_nothing_may_be_added():
-    counted = Counted(BLOCKS, 1)
+    counted = TransitionCounts(BLOCKS, 1)
     for _ in range(2):
         counted.add(np.zeros(0, dtype=np.int64), np.zeros((0, 3)))
         counted.add_rows(np.zeros(0, dtype=np.int64), np.zeros((1, 0)))
@@ -120,17 +118,17 @@ def test_nothing_may_be_added():
 
 def test_more_combinations_than_a_number_can_hold_are_refused():
     with pytest.raises(InvalidLogError, match=r"about 1e18 combinations .* 2\^30 states and 2\^10 actions"):
-        Counted(200, 1).reserve(2**30, 2**10)
+        TransitionCounts(200, 1).reserve(2**30, 2**10)
 
 
 def test_more_transitions_than_memory_holds_are_refused_before_they_are_put_together(monkeypatch):
-    monkeypatch.setattr(waiting, "MOST_NUMBERS", 10 * 4)
-    counted = Counted(BLOCKS, 1)
+    monkeypatch.setattr(row_buffer, "MOST_NUMBERS", 10 * 4)
+    counted = TransitionCounts(BLOCKS, 1)
     counted.reserve(100, 1)
     for _ in range(3):
         counted.add_rows(np.arange(10), np.ones((1, 10)))
-    monkeypatch.setattr(table, "free_memory", lambda: 30 * 4 * 8.0 - 1)
+    monkeypatch.setattr(transition_counts, "free_memory", lambda: 30 * 4 * 8.0 - 1)
     with pytest.raises(InvalidLogError, match=r"up to 30 distinct .* need about 9.6e-07 GB; 9.59e-07 GB are free"):
         counted.entries()
-    monkeypatch.setattr(table, "free_memory", lambda: 30 * 4 * 8.0)
+    monkeypatch.setattr(transition_counts, "free_memory", lambda: 30 * 4 * 8.0)
     assert counted.entries().count.tolist() == [3.0] * 10

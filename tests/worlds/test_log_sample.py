@@ -12,7 +12,7 @@ from polidiff.errors import InvalidLogError, InvalidOptionError
 from polidiff.records.codec import dumps
 from polidiff.worlds import log_sample, log_stream
 from polidiff.worlds.log_sample import mixed
-from polidiff.worlds.shards import split
+from polidiff.worlds.shards import shard_files
 
 NAMES = {"state": ["x", "y"], "action": "a", "episode": "e", "terminated": "end", "reward": "r"}
 
@@ -41,7 +41,7 @@ def there(rows):
 
 @pytest.fixture
 def small(monkeypatch):
-    monkeypatch.setattr(split, "SHARD_ROWS", 300)
+    monkeypatch.setattr(shard_files, "SHARD_ROWS", 300)
     monkeypatch.setattr(log_sample, "SHARD_ROWS", 300)
     monkeypatch.setattr(log_stream, "SHARD_ROWS", 300)
 

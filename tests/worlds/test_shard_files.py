@@ -6,7 +6,6 @@ from contextlib import suppress
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,38 +14,37 @@ from hypothesis import strategies as st
 from polidiff import Log
 from polidiff.errors import InvalidLogError, SkippedRowsWarning
 from polidiff.evaluation.logged.counts import count_log
-from polidiff.worlds.shards import split
-from polidiff.worlds.shards.footer import DamagedFooterError, row_groups
+from polidiff.worlds.shards import shard_files
 from tests.worlds.by_hand import NAMES, by_hand, episodes, spoilt, told, written
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(sizes=st.lists(st.integers(1, 9), min_size=1, max_size=30), most=st.integers(1, 60))
-def test_shards_are_as_few_as_needed_and_of_about_the_same_size(tmp_path, monkeypatch, sizes, most):
-    monkeypatch.setattr(split, "SHARD_ROWS", most)
-    file = tmp_path / "log.parquet"
-    with pq.ParquetWriter(file, pa.schema([("s", pa.int8())])) as writer:
-        for rows in sizes:
-            writer.write_table(pa.table({"s": pa.array([0] * rows, pa.int8())}))
-    found = [shard.rows for shard in split.split_files([str(file)])]
-    needed = -(-sum(sizes) // most)
-    assert sum(found) == sum(sizes)
-    assert len(found) <= needed
-    assert max(found) < sum(sizes) / needed + max(sizes)
-    assert all(rows >= sum(sizes) / needed for rows in found[:-1])
+@given(sizes=st.lists(st.integers(1, 30), min_size=1, max_size=9), most=st.integers(1, 60), batch=st.integers(1, 9))
+def test_shards_are_as_few_as_needed_and_of_about_the_same_size(tmp_path, monkeypatch, sizes, most, batch):
+    monkeypatch.setattr(shard_files, "SHARD_ROWS", most)
+    monkeypatch.setattr(shard_files, "BATCH_ROWS", batch)
+    for number, rows in enumerate(sizes):
+        pl.DataFrame({"s": [0] * rows}).write_parquet(tmp_path / f"{number}.parquet")
+    shards = shard_files.split_files([str(tmp_path / f"{number}.parquet") for number in range(len(sizes))])
+    held, needed = [shard.rows for shard in shards], -(-sum(sizes) // most)
+    assert sum(held) == sum(sizes)
+    assert len(held) <= needed
+    assert max(held) < sum(sizes) / needed + min(batch, max(sizes))
+    assert all(rows >= sum(sizes) / needed for rows in held[:-1])
 
 
 @pytest.mark.parametrize("writer", ["polars", "pyarrow"])
-def test_row_groups_are_those_that_another_reader_finds(tmp_path, writer):
+def test_the_number_of_rows_is_read_from_the_footer_alone(tmp_path, writer):
     path = tmp_path / "log.parquet"
     frame = episodes().with_columns(text=pl.lit("ü" * 300), nested=pl.lit([1, 2]))
     if writer == "polars":
         frame.write_parquet(path, row_group_size=7)
     else:
         pq.write_table(frame.to_arrow(), path, row_group_size=10)
-    metadata = pq.ParquetFile(path).metadata
-    with path.open("rb") as stream:
-        assert row_groups(stream) == tuple(metadata.row_group(k).num_rows for k in range(metadata.num_row_groups))
+    whole = path.read_bytes()
+    length = int.from_bytes(whole[-8:-4], "little")
+    path.write_bytes(b"\0" * (len(whole) - 8 - length) + whole[-8 - length :])
+    assert shard_files.count_rows(str(path)) == frame.height
 
 
 def test_a_footer_that_is_damaged_is_refused_and_never_believed(tmp_path):
@@ -59,22 +57,23 @@ def test_a_footer_that_is_damaged_is_refused_and_never_believed(tmp_path):
         for place in rng.integers(len(data) - 400, len(data), 3):
             data[place] = rng.integers(0, 256)
         path.write_bytes(data)
-        with path.open("rb") as stream, suppress(DamagedFooterError):
-            assert all(count >= 0 for count in row_groups(stream))
+        with suppress(*shard_files.FAULTS):
+            assert shard_files.count_rows(str(path)) >= 0
 
 
 @pytest.mark.usefixtures("small")
-def test_a_row_group_that_cannot_be_read_is_named_and_left_out_only_on_request(tmp_path):
+def test_rows_that_cannot_be_read_are_named_and_left_out_only_on_request(tmp_path, monkeypatch):
+    monkeypatch.setattr(shard_files, "BATCH_ROWS", 5)  # rows 5 to 9 are read together
     folder = written(episodes(), tmp_path / "log", [15], 3)
     spoilt(folder / "000.parquet", 2)
-    with pytest.raises(InvalidLogError, match=r"000\.parquet, row group 2 \(rows 6 to 8\).*--skip-bad") as caught:
+    with pytest.raises(InvalidLogError, match=r"000\.parquet, rows 6 to 8.*--skip-bad") as caught:
         Log(folder, **NAMES)
     assert "\n" not in str(caught.value)
-    with pytest.warns(SkippedRowsWarning, match=r"000\.parquet, row group 2 \(rows 6 to 8\) could not be read"):
+    with pytest.warns(SkippedRowsWarning, match=r"000\.parquet, rows 6 to 8 could not be read"):
         log = Log(folder, **NAMES, skip_bad=True)
     # episode 2 is lost, and so is 3: nobody can say whether its first row begins it
     assert (log.check.episodes, log.check.rows, log.check.cut) == (10, 30, 0)
-    assert "row group 2" in str(log.check)
+    assert "rows 6 to 8" in str(log.check)
     kept = episodes().filter(~pl.col("e").is_in([2, 3]))
     assert told(log, count_log(log, blocks=2)) == told(Log(kept, **NAMES), count_log(Log(kept, **NAMES), blocks=2))
     np.testing.assert_array_equal(log.rows.states, kept["s"])
@@ -95,7 +94,7 @@ def test_rows_left_out_because_of_a_feature_are_left_out_again(tmp_path):
         log = Log(file, state="s", action="a", reward="r", features=["x"], skip_bad=True)
     assert log.read.rows == 2_500
     with pytest.warns(SkippedRowsWarning):
-        assert log.stretch(blocks=3).rows == 2_500
+        assert log.summary(blocks=3).rows == 2_500
 
 
 @pytest.mark.usefixtures("small")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from polidiff import Log, Outcome
 from polidiff.errors import InvalidLogError, InvalidOutcomeError
 from polidiff.evaluation.logged.counts import count_log, count_rows
-from polidiff.worlds.shards import frames, kernels, split
+from polidiff.worlds.shards import kernels, shard_files
 from tests.worlds.by_hand import NAMES, by_hand, episodes, told, written
 
 
@@ -44,8 +44,8 @@ def logs(draw):
 def test_wherever_the_borders_fall_the_counts_are_those_made_by_hand(
     tmp_path, monkeypatch, frame, cuts, group, shard, batch, blocks
 ):
-    monkeypatch.setattr(split, "SHARD_ROWS", shard)
-    monkeypatch.setattr(frames, "BATCH_ROWS", batch)
+    monkeypatch.setattr(shard_files, "SHARD_ROWS", shard)
+    monkeypatch.setattr(shard_files, "BATCH_ROWS", batch)
     log = Log(written(frame, tmp_path / "log", cuts, group), **NAMES)
     assert told(log, count_log(log, blocks=blocks)) == by_hand(frame, blocks)
     assert log.check == Log(frame, **NAMES).check
@@ -153,8 +153,8 @@ LABELS = {
 @pytest.mark.parametrize("few", [0, 1 << 30])
 def test_labels_of_any_kind_are_counted_as_by_hand(tmp_path, monkeypatch, kind, few):
     monkeypatch.setattr(kernels, "FEW_ROWS", few)
-    monkeypatch.setattr(split, "SHARD_ROWS", 100)
-    monkeypatch.setattr(frames, "BATCH_ROWS", 40)
+    monkeypatch.setattr(shard_files, "SHARD_ROWS", 100)
+    monkeypatch.setattr(shard_files, "BATCH_ROWS", 40)
     frame = scattered(LABELS[kind], 300)
     for source in (frame, written(frame, tmp_path / "log", [77, 150], 20)):
         log = Log(source, **NAMES)
@@ -165,7 +165,7 @@ def test_labels_of_any_kind_are_counted_as_by_hand(tmp_path, monkeypatch, kind, 
 
 
 def test_a_log_cut_at_every_place_has_the_same_counts_and_checks(tmp_path, monkeypatch):
-    monkeypatch.setattr(split, "SHARD_ROWS", 1)
+    monkeypatch.setattr(shard_files, "SHARD_ROWS", 1)
     frame = scattered(size=40, seed=3).with_columns(r=pl.int_range(pl.len()).cast(pl.Float64))
     expected = bytes_of(Log(frame, **NAMES), 3)
     for cut in range(1, frame.height):
@@ -183,8 +183,8 @@ EPISODES = {
 @pytest.mark.parametrize("kind", EPISODES)
 @pytest.mark.parametrize("step", [pl.Float64, pl.UInt32, pl.Datetime("us")])
 def test_episodes_and_steps_of_any_kind_are_told_apart(tmp_path, monkeypatch, kind, step):
-    monkeypatch.setattr(split, "SHARD_ROWS", 90)
-    monkeypatch.setattr(frames, "BATCH_ROWS", 30)
+    monkeypatch.setattr(shard_files, "SHARD_ROWS", 90)
+    monkeypatch.setattr(shard_files, "BATCH_ROWS", 30)
     frame = scattered(size=400)
     other = frame.with_columns(EPISODES[kind](pl.col("e")), pl.col("t").cast(step))
     if step == pl.Datetime("us"):  # times have no gaps
@@ -236,7 +236,7 @@ def test_features_of_states_are_not_read_again(tmp_path):
     frame.write_parquet(tmp_path / "log.parquet")
     log = Log(tmp_path / "log.parquet", state="s", action="a", reward="r", features=["x"])
     assert log.read.features["x"].to_list() == [5.0, 6.0, 7.0]
-    again = log.stretch(blocks=3)
+    again = log.summary(blocks=3)
     assert again.features is None
     assert again.entries.count.sum() == 4
     assert log.features_of([2, 0]).ravel().tolist() == [7.0, 5.0]

@@ -23,8 +23,8 @@ from polidiff.worlds.log_source import LogSource, collect
 from polidiff.worlds.log_stream import Reader, count_parts
 from polidiff.worlds.memory import free_memory
 from polidiff.worlds.outcomes import with_return
-from polidiff.worlds.shards.kept import Kept
-from polidiff.worlds.shards.stretch import Stretch
+from polidiff.worlds.shards.result_cache import ResultCache
+from polidiff.worlds.shards.shard_summary import ShardSummary
 
 T = TypeVar("T")
 HALVES = 2  # blocks of episodes that reading tells apart: one chooses a plan, the other judges it
@@ -63,7 +63,7 @@ class Log:
         What is told about. `return_range` declares the smallest and largest possible return from any state on; without
         it nothing bounds what was never tried.
     skip_bad : bool
-        Leave out row groups and files that cannot be read, with a warning, instead of stopping at the first.
+        Leave out rows and files that cannot be read, with a warning, instead of stopping at the first.
     work_folder : path, optional
         Where what was read of each shard of a Parquet log is kept, so that reading that was stopped goes on there.
     max_rows : int, optional
@@ -110,7 +110,7 @@ class Log:
         if not (0 < discount <= 1):
             raise InvalidWorldError(f"discount must be above 0 and at most 1; got {discount!r}")
         self.discount = float(discount)
-        self.return_outcome, self.outcomes = _told(outcomes, reward, return_name, include_return, return_range)
+        self.return_outcome, self.outcomes = _all_outcomes(outcomes, reward, return_name, include_return, return_range)
         self._source = LogSource(source, skip_bad=skip_bad, work_folder=work_folder)
         schema = self._source.schema
         self.columns: Columns = check_columns(
@@ -127,7 +127,7 @@ class Log:
             outcomes=self.outcomes,
         )
         ranges = declared_ranges(self.outcomes) if self.discount == 1.0 else ()
-        self.read: Stretch = self._source.read(self.columns, blocks=HALVES, ranges=ranges)
+        self.read: ShardSummary = self._source.read(self.columns, blocks=HALVES, ranges=ranges)
         self.frame = self._source.frame(self.read).select(self.columns.used)
         self.action_labels, self.actions = named_actions(self.read.actions, schema[action], action, actions)
         self.check: DataCheck = checked(self.read, self.frame, self.columns, self.action_labels)
@@ -180,18 +180,18 @@ class Log:
             check_room(self._most_rows, self.columns, free_memory())
             drawn = self._source.draw(self.read, self.columns, most=self._most_rows)
             check_room(drawn.height, self.columns, free_memory())
-            found = read_rows(drawn.lazy(), self.columns, self.action_labels, None, temporal=self.temporal)
-            return replace(found, hashed=drawn[HASH].to_numpy())
+            rows = read_rows(drawn.lazy(), self.columns, self.action_labels, None, temporal=self.temporal)
+            return replace(rows, hashed=drawn[HASH].to_numpy())
         check_room(self.check.rows, self.columns, free_memory())
         return read_rows(self.frame, self.columns, self.action_labels, self.state_labels, temporal=self.temporal)
 
     def count_parts(
-        self, count: Callable[..., T], asked: Any, kept: Kept[T] | None = None, *, what: str
+        self, count: Callable[..., T], asked: Any, cache: ResultCache[T] | None = None, *, what: str
     ) -> Iterator[T]:
         """``count(rows of whole episodes, a million or so at a time, asked)`` of every part of the log, in order."""
         reader = Reader(self.columns, self.action_labels, self.temporal)
         return count_parts(
-            self._source.table, self.read.pieces, reader, count, asked, rows=self.check.rows, what=what, kept=kept
+            self._source.table, self.read.pieces, reader, count, asked, rows=self.check.rows, what=what, cache=cache
         )
 
     @property
@@ -242,7 +242,7 @@ class Log:
         met = np.flatnonzero(episodes)
         return met, episodes[met].astype(np.int64)
 
-    def stretch(self, *, blocks: int) -> Stretch:
+    def summary(self, *, blocks: int) -> ShardSummary:
         """The log read with its episodes dealt to so many blocks in turn; from the first reading if that did so.
 
         Features of discrete states are known by then, and are not read again; unless rows were left out, which may be
@@ -274,8 +274,8 @@ class Log:
     @cached_property
     def _state_features(self) -> AnyArray:
         """(S, d) features of each discrete state; an error where they are not constant."""
-        names, found, varied = self.columns.features, self.read.features, self.read.varied
-        if found is None or varied is None:
+        names, features, varied = self.columns.features, self.read.features, self.read.varied
+        if features is None or varied is None:
             return np.zeros((self.n_states, len(names)))
         number = self._labels.numbers_of(self.read.states)
         for j, name in enumerate(names):
@@ -288,12 +288,12 @@ class Log:
                 )
         place = np.full(self.n_states, len(number))
         place[number] = np.arange(len(number))
-        absent = found.clear(1)
-        table = pl.concat([found, absent])[place].rename({name: f"x{j}" for j, name in enumerate(names)})
+        absent = features.clear(1)
+        table = pl.concat([features, absent])[place].rename({name: f"x{j}" for j, name in enumerate(names)})
         return feature_matrix(table, len(names))
 
 
-def _told(
+def _all_outcomes(
     outcomes: Sequence[Outcome], reward: str | None, name: str, include: bool, range_: tuple[float, float] | None
 ) -> tuple[Outcome | None, tuple[Outcome, ...]]:
     """The return (None without a reward column) and all outcomes that are told."""
@@ -301,9 +301,9 @@ def _told(
         if not outcomes:
             raise InvalidLogError("a log needs reward= or outcomes=: nothing to tell about otherwise")
         return None, check_outcomes(outcomes)
-    total, told = with_return(outcomes, name, include, of=reward)
+    total, every = with_return(outcomes, name, include, of=reward)
     if range_ is not None:
         ranged = replace(total, range=range_)
-        told = tuple(ranged if outcome is total else outcome for outcome in told)
+        every = tuple(ranged if outcome is total else outcome for outcome in every)
         total = ranged
-    return total, told
+    return total, every

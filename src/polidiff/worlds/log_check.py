@@ -13,7 +13,7 @@ from polidiff.worlds.log_columns import Columns
 from polidiff.worlds.log_labels import Labels
 from polidiff.worlds.log_rows import boundaries, gain_expressions
 from polidiff.worlds.log_source import collect
-from polidiff.worlds.shards.stretch import Stretch
+from polidiff.worlds.shards.shard_summary import ShardSummary
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class DataCheck:
         return "\n".join([*lines, *self.problems])
 
 
-def checked(read: Stretch, lazy: pl.LazyFrame, columns: Columns, actions: Labels) -> DataCheck:
+def checked(read: ShardSummary, lazy: pl.LazyFrame, columns: Columns, actions: Labels) -> DataCheck:
     """The facts that reading has found. What is wrong, if anything is, is looked up in the rows once more."""
     if read.rows == 0:
         return DataCheck(
@@ -69,7 +69,7 @@ def checked(read: Stretch, lazy: pl.LazyFrame, columns: Columns, actions: Labels
     )
 
 
-def _problems(read: Stretch, lazy: pl.LazyFrame, columns: Columns) -> tuple[str, ...]:
+def _problems(read: ShardSummary, lazy: pl.LazyFrame, columns: Columns) -> tuple[str, ...]:
     """What makes the rows unusable, in words, with the first place of each."""
     problems = []
     if read.wrong:

@@ -17,7 +17,7 @@ from polidiff.worlds.log_columns import Columns
 from polidiff.worlds.log_labels import Labels
 from polidiff.worlds.log_sample import values_per_row
 from polidiff.worlds.log_source import collect
-from polidiff.worlds.shards.stretch import CUT, END
+from polidiff.worlds.shards.transition_counts import CUT, END
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,8 +22,7 @@ from polidiff.parallel import stream_tasks
 from polidiff.progress import report
 from polidiff.records.arrays import AnyArray, IntArray
 from polidiff.worlds.log_columns import Columns
-from polidiff.worlds.shards.frames import BATCH_ROWS, FAULTS, first_line
-from polidiff.worlds.shards.split import SHARD_ROWS, scan_file
+from polidiff.worlds.shards.shard_files import BATCH_ROWS, FAULTS, SHARD_ROWS, first_line, scan_file
 
 MOST_VALUES = 100_000_000  # numbers of a log with feature states that are held at once: 0.8 GB
 SLACK = 1.5  # times the rows that were meant to be drawn: beyond that, single episodes are too long
@@ -78,7 +77,7 @@ def draw_episodes(
 
 
 def _drawn(table: pl.LazyFrame | None, pieces: Sequence[Place], drawing: Drawing) -> Iterator[tuple[pl.DataFrame, int]]:
-    """Kept rows, and how many rows they were drawn from."""
+    """ResultCache rows, and how many rows they were drawn from."""
     if table is not None:
         first = 0
         for frame in table.select(drawing.columns).collect_batches(chunk_size=BATCH_ROWS, maintain_order=True):

@@ -11,7 +11,7 @@ from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.outcome import Outcome
 from polidiff.worlds.log import Log
 from polidiff.worlds.log_rows import LoggedRows
-from polidiff.worlds.shards.stretch import CUT, END
+from polidiff.worlds.shards.transition_counts import CUT, END
 from polidiff.worlds.tabular import TabularMDP
 
 

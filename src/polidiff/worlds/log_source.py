@@ -19,18 +19,19 @@ from polidiff.errors import InvalidLogError, MissingExtraError, SkippedRowsWarni
 from polidiff.parallel import work_folder as current_work_folder
 from polidiff.worlds.log_columns import Columns
 from polidiff.worlds.log_sample import draw_episodes
-from polidiff.worlds.shards.frames import FAULTS, first_line
+from polidiff.worlds.shards.result_cache import summary_cache
 from polidiff.worlds.shards.scan import scan
-from polidiff.worlds.shards.split import (
+from polidiff.worlds.shards.shard_files import (
+    FAULTS,
+    Shard,
     check_readable,
     filesystem,
+    first_line,
     is_remote,
     scan_file,
     split_files,
-    split_table,
 )
-from polidiff.worlds.shards.store import Store
-from polidiff.worlds.shards.stretch import Reading, Stretch
+from polidiff.worlds.shards.shard_summary import Reading, ShardSummary
 
 PARQUET = (".parquet", ".pq")
 INFER_ROWS = 10_000
@@ -45,7 +46,7 @@ class LogSource:
         if files is None:
             self.table: pl.LazyFrame | None = lazy_frame(source)
             self._files: list[str] = []
-            self.shards = split_table(self.table)
+            self.shards: tuple[Shard, ...] = (Shard(table=self.table),)
             self.schema = _schema(self.table)
             return
         self.table = None
@@ -56,22 +57,22 @@ class LogSource:
             check_readable(self.shards)
         self.schema = _schema(scan_file((whole or files)[0]))  # a file without rows has no shard
 
-    def read(self, columns: Columns, *, blocks: int, ranges: tuple[tuple[int, float, float], ...] = ()) -> Stretch:
+    def read(self, columns: Columns, *, blocks: int, ranges: tuple[tuple[int, float, float], ...] = ()) -> ShardSummary:
         """All rows, counted and checked; warns of what was left out."""
         temporal = columns.step is not None and self.schema[columns.step].is_temporal()
         kinds = tuple((name, str(self.schema[name])) for name in columns.used)
         reading = Reading(columns, blocks, temporal, ranges, kinds)
-        store = None if self.folder is None else Store(self.folder, reading, skip_bad=self.skip_bad)
+        cache = None if self.folder is None else summary_cache(self.folder, reading, skip_bad=self.skip_bad)
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # sums of endless rewards are endless, not a fault
-                found = scan(self.shards, reading, skip_bad=self.skip_bad, store=store)
+                summary = scan(self.shards, reading, skip_bad=self.skip_bad, cache=cache)
         except FAULTS as error:
             raise InvalidLogError(f"the log cannot be read: {first_line(error)}. Hint: {_way_out(error)}") from error
-        for note in found.skipped:
+        for note in summary.skipped:
             warnings.warn(f"left out of the log: {note}", SkippedRowsWarning, 4)
-        return found
+        return summary
 
-    def frame(self, read: Stretch) -> pl.LazyFrame:
+    def frame(self, read: ShardSummary) -> pl.LazyFrame:
         """The rows that were read, to select from."""
         if self.table is not None:
             return self.table
@@ -79,7 +80,7 @@ class LogSource:
             return pl.concat([scan_file(file).slice(first, rows) for file, first, rows in read.pieces])
         return _scan_files(self._files)
 
-    def draw(self, read: Stretch, columns: Columns, *, most: int) -> pl.DataFrame:
+    def draw(self, read: ShardSummary, columns: Columns, *, most: int) -> pl.DataFrame:
         """About `most` of the rows that were read, as whole episodes."""
         return draw_episodes(self.table, read.pieces, columns, rows=read.rows, most=most)
 

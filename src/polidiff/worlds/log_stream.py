@@ -20,10 +20,9 @@ from polidiff.worlds.log_columns import Columns
 from polidiff.worlds.log_labels import Labels
 from polidiff.worlds.log_rows import LoggedRows, read_rows
 from polidiff.worlds.log_sample import Place, hashes, read_place, values_per_row
-from polidiff.worlds.shards.kept import Kept
-from polidiff.worlds.shards.resume import resumed
+from polidiff.worlds.shards.result_cache import ResultCache, cached_results
 from polidiff.worlds.shards.scan import Pace
-from polidiff.worlds.shards.split import SHARD_ROWS
+from polidiff.worlds.shards.shard_files import SHARD_ROWS
 
 STREAM_ROWS, STREAM_VALUES = 1 << 19, 1 << 23  # rows that are read at a time, and numbers that they and policies make
 LONGEST = 1 << 24  # rows of an episode
@@ -66,18 +65,18 @@ def count_parts(
     *,
     rows: int,
     what: str,
-    kept: Kept[T] | None = None,
+    cache: ResultCache[T] | None = None,
 ) -> Iterator[T]:
-    """``count(batches of LoggedRows, asked)`` of every part of a log, in order; from `kept` where it is there."""
+    """``count(batches of LoggedRows, asked)`` of every part of a log, in order; from `cache` where it is there."""
     pace = Pace(rows, what)
     if table is not None:
-        yield count(_told(_batches(_of_table(table, reader), reader, 0), pace), asked)
+        yield count(_paced(_batches(_of_table(table, reader), reader, 0), pace), asked)
         return
     parts = whole_parts(pieces, reader.columns.episode)
     tasks = [(part.pieces, (part, reader, count, asked)) for part in parts]
-    for part, found in zip(parts, resumed(count_part, tasks, kept), strict=True):
+    for part, counted in zip(parts, cached_results(count_part, tasks, cache), strict=True):
         pace.tell(part.rows)
-        yield found
+        yield counted
 
 
 def count_part(part: Part, reader: Reader, count: Callable[..., T], asked: Any) -> T:
@@ -118,8 +117,8 @@ def _batches(frames: Iterator[pl.DataFrame], reader: Reader, first: int) -> Iter
     """Rows of whole episodes."""
     columns = reader.columns
     for frame in _whole(frames, columns.episode, reader.batch):
-        found = read_rows(frame.lazy(), columns, reader.actions, None, temporal=reader.temporal)
-        yield replace(found, hashed=hashes(frame, columns.episode, first))
+        rows = read_rows(frame.lazy(), columns, reader.actions, None, temporal=reader.temporal)
+        yield replace(rows, hashed=hashes(frame, columns.episode, first))
         first += frame.height
 
 
@@ -163,7 +162,7 @@ def _of_files(pieces: Sequence[Place], reader: Reader) -> Iterator[pl.DataFrame]
         yield read_place(place, reader.columns.used)
 
 
-def _told(batches: Iterator[LoggedRows], pace: Pace) -> Iterator[LoggedRows]:
+def _paced(batches: Iterator[LoggedRows], pace: Pace) -> Iterator[LoggedRows]:
     for batch in batches:
         yield batch
         pace.tell(len(batch.actions))

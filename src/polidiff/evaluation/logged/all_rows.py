@@ -36,10 +36,8 @@ from polidiff.policies import Policy
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.records.rule import Rule
 from polidiff.worlds.log_rows import LoggedRows
-from polidiff.worlds.shards.kept import Kept
-from polidiff.worlds.shards.keys import Sizes
-from polidiff.worlds.shards.stretch import CUT, END, Entries
-from polidiff.worlds.shards.table import Counted
+from polidiff.worlds.shards.result_cache import ResultCache
+from polidiff.worlds.shards.transition_counts import CUT, END, Entries, Sizes, TransitionCounts
 
 if TYPE_CHECKING:
     from polidiff.worlds.log import Log
@@ -79,7 +77,7 @@ class Total:
 
     def __init__(self, asked: Asked) -> None:
         size = asked.cells.size
-        self.counted = Counted(asked.blocks + 1, asked.outcomes)
+        self.counted = TransitionCounts(asked.blocks + 1, asked.outcomes)
         self.counted.reserve(size, asked.n_actions)
         self.starts = np.zeros((asked.blocks + 1, size))
         self.chosen = np.zeros((len(asked.policies), size, asked.n_actions))
@@ -205,7 +203,7 @@ def _judging(found: Found, met: IntArray, asked: Asked) -> Counts:
 
 def _kept(
     log: Log, asked: Asked, pack: Callable[[T], Mapping[str, AnyArray]], unpack: Callable[[Mapping[str, AnyArray]], T]
-) -> Kept[T] | None:
+) -> ResultCache[T] | None:
     """Where finished parts are kept: under all that is asked, and what the policies say of the rows that are held."""
     if log.work_folder is None:
         return None
@@ -221,7 +219,7 @@ def _kept(
         *cells.levels,
     ):
         key.update(np.ascontiguousarray(array).tobytes())
-    return Kept(log.work_folder, key.hexdigest(), pack=pack, unpack=unpack)
+    return ResultCache(log.work_folder, "cells", key.hexdigest(), pack=pack, unpack=unpack)
 
 
 def _packed(found: Found) -> dict[str, AnyArray]:

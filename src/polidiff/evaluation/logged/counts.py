@@ -19,8 +19,7 @@ import numpy as np
 
 from polidiff.errors import InvalidLogError
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
-from polidiff.worlds.shards.stretch import Entries
-from polidiff.worlds.shards.table import Counted
+from polidiff.worlds.shards.transition_counts import Entries, TransitionCounts
 
 if TYPE_CHECKING:
     from polidiff.worlds.log import Log
@@ -197,7 +196,7 @@ class Edges:
 
 def count_log(log: Log, *, blocks: int = BLOCKS) -> Counts:
     """Counts of a log with discrete states; of two blocks, they are there since the log was read."""
-    read = log.stretch(blocks=blocks)
+    read = log.summary(blocks=blocks)
     labels = log.state_labels
     if labels is None:
         raise InvalidLogError("this log has feature states, not a list of states")
@@ -212,13 +211,13 @@ def count_log(log: Log, *, blocks: int = BLOCKS) -> Counts:
 
 def count_rows(rows: LoggedRows, state: IntArray, n_states: int, n_actions: int, *, blocks: int = BLOCKS) -> Counts:
     """Counts of rows in memory whose states (or cells) are numbered by `state` (n,)."""
-    counted, starts = Counted(blocks, rows.gains.shape[1]), np.zeros((blocks, n_states))
+    counted, starts = TransitionCounts(blocks, rows.gains.shape[1]), np.zeros((blocks, n_states))
     counted.reserve(n_states, n_actions)
     add_rows(counted, starts, rows, state, rows.turn % blocks)
     return as_counts(n_states, n_actions, counted.entries(), starts)
 
 
-def add_rows(counted: Counted, starts: FloatArray, rows: LoggedRows, state: IntArray, block: IntArray) -> None:
+def add_rows(counted: TransitionCounts, starts: FloatArray, rows: LoggedRows, state: IntArray, block: IntArray) -> None:
     """Count the transitions and starts of rows in states (n,), whose episodes were dealt to blocks (n,)."""
     to = np.where(rows.follow >= 0, np.append(state, 0)[rows.follow], rows.follow)
     keys = counted.sizes.keys(block, np.asarray(state, dtype=np.int64), rows.actions, to)

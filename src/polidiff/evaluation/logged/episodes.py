@@ -8,7 +8,7 @@ import numpy as np
 
 from polidiff.records.arrays import BoolArray, FloatArray
 from polidiff.worlds.log_rows import LoggedRows
-from polidiff.worlds.shards.stretch import CUT
+from polidiff.worlds.shards.transition_counts import CUT
 
 
 def outcomes_to_come(rows: LoggedRows, discount: float = 1.0) -> FloatArray:

@@ -23,7 +23,7 @@ from polidiff.parallel import run_tasks
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
 from polidiff.records.interval import Interval
 from polidiff.worlds.log_rows import LoggedRows
-from polidiff.worlds.shards.stretch import CUT
+from polidiff.worlds.shards.transition_counts import CUT
 
 if TYPE_CHECKING:
     from polidiff.worlds.log import Log

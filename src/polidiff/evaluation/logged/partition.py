@@ -29,7 +29,7 @@ from polidiff.evaluation.logged.model import build_model, split_policy
 from polidiff.policies import Policy, one_hot, top_actions
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.worlds.log_rows import LoggedRows
-from polidiff.worlds.shards.stretch import CUT
+from polidiff.worlds.shards.transition_counts import CUT
 
 FEWEST_ROWS = 30  # per cell, among the rows that draw it
 MOST_CELLS = 300

@@ -144,7 +144,7 @@ def arrange(keys, carried, bits, digit, ends, other_keys, other_carried):  # typ
     return turned
 
 
-def total(keys, gains, found, table):  # type: ignore[no-untyped-def]
+def total(keys, gains, distinct, table):  # type: ignore[no-untyped-def]
     """Sums per distinct key of rising keys, in the order of rows.
 
     `gains` (n, K) are what each row gained; a row of `table` is a count, then sum and square of each outcome.
@@ -152,7 +152,7 @@ def total(keys, gains, found, table):  # type: ignore[no-untyped-def]
     used, begin, rows = 0, 0, len(keys)
     for n in range(1, rows + 1):
         if n == rows or keys[n] != keys[begin]:
-            found[used] = keys[begin]
+            distinct[used] = keys[begin]
             table[used, 0] = n - begin
             begin = n
             used += 1
@@ -171,22 +171,22 @@ def total(keys, gains, found, table):  # type: ignore[no-untyped-def]
                     squared = added * added
 
 
-def merge(keys, sums, other_keys, other_sums, found, table):  # type: ignore[no-untyped-def]
-    """Two runs of rising keys as one, sums of the same key added; returns how many distinct keys were `found`."""
+def merge(keys, sums, other_keys, other_sums, merged, table):  # type: ignore[no-untyped-def]
+    """Two runs of rising keys as one, sums of the same key added; returns how many distinct keys were `merged`."""
     i, j, used, width = 0, 0, 0, sums.shape[1]
     while i < len(keys) or j < len(other_keys):
         if j == len(other_keys) or (i < len(keys) and keys[i] < other_keys[j]):
-            found[used] = keys[i]
+            merged[used] = keys[i]
             for k in range(width):
                 table[used, k] = sums[i, k]
             i += 1
         elif i == len(keys) or other_keys[j] < keys[i]:
-            found[used] = other_keys[j]
+            merged[used] = other_keys[j]
             for k in range(width):
                 table[used, k] = other_sums[j, k]
             j += 1
         else:
-            found[used] = keys[i]
+            merged[used] = keys[i]
             for k in range(width):
                 table[used, k] = sums[i, k] + other_sums[j, k]
             i, j = i + 1, j + 1
@@ -194,7 +194,7 @@ def merge(keys, sums, other_keys, other_sums, found, table):  # type: ignore[no-
     return used
 
 
-def translate(keys, state, action, sizes, into, before, found):  # type: ignore[no-untyped-def]
+def translate(keys, state, action, sizes, into, before, translated):  # type: ignore[no-untyped-def]
     """Keys under other numbers of states and actions, in other sizes, with blocks turned by `before`."""
     blocks, state_bits, action_bits, to_bits = sizes
     state_mask, action_mask, to_mask = (1 << state_bits) - 1, (1 << action_bits) - 1, (1 << to_bits) - 1
@@ -209,7 +209,7 @@ def translate(keys, state, action, sizes, into, before, found):  # type: ignore[
         block = (key >> state_bits) + before
         if block >= blocks:
             block -= blocks
-        found[i] = (((((block << into[1]) | state[key & state_mask]) << into[2]) | taken) << into[3]) | to
+        translated[i] = (((((block << into[1]) | state[key & state_mask]) << into[2]) | taken) << into[3]) | to
 
 
 def watch(state, value, met, first, begin):  # type: ignore[no-untyped-def]

@@ -1,4 +1,4 @@
-"""All shards of a log to one stretch, on the workers that the user chose, keeping what is finished."""
+"""All shards of a log to one summary, on the workers that the user chose, keeping what is finished."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from polidiff.progress import report
-from polidiff.worlds.shards.frames import Piece, pieces
-from polidiff.worlds.shards.join import Joiner
-from polidiff.worlds.shards.resume import resumed
-from polidiff.worlds.shards.split import Shard, check_readable
-from polidiff.worlds.shards.store import Store
-from polidiff.worlds.shards.stretch import Reading, Stretch
-from polidiff.worlds.shards.tally import Tally, no_rows
+from polidiff.worlds.shards.result_cache import ResultCache, cached_results
+from polidiff.worlds.shards.shard_counter import ShardCounter
+from polidiff.worlds.shards.shard_files import Piece, Shard, check_readable, pieces
+from polidiff.worlds.shards.shard_summary import Reading, ShardSummary, SummaryJoiner, no_rows
 
 WHAT = "reading the log"
 AT_ONCE = 2  # shards: while one is put together, the next is read
 
 
-def scan(shards: Sequence[Shard], reading: Reading, *, skip_bad: bool = False, store: Store | None = None) -> Stretch:
-    """The whole log as one closed stretch."""
+def scan(
+    shards: Sequence[Shard], reading: Reading, *, skip_bad: bool = False, cache: ResultCache[ShardSummary] | None = None
+) -> ShardSummary:
+    """The whole log as one closed summary."""
     if not skip_bad:
         check_readable(shards)
-    joiner = Joiner(reading)
+    joiner = SummaryJoiner(reading)
     pace = Pace(sum(shard.rows for shard in shards))
     joiner.add(no_rows(reading))
-    stretches = resumed(stretch_of, [(shard, (shard, reading, skip_bad)) for shard in shards], store, threads=AT_ONCE)
+    tasks = [(shard.ranges, (shard, reading, skip_bad)) for shard in shards]
+    summaries = cached_results(summary_of, tasks, cache, threads=AT_ONCE)
     cut: Gap | None = None
     for shard in shards:
-        stretch = next(stretches)
+        summary = next(summaries)
         if cut is not None:  # the episode that was cut there is left out here too
-            stretch = stretch_of(shard, reading, skip_bad, cut)
-        joiner.add(stretch)
-        pace.tell(stretch.rows)
-        cut = Gap(stretch.lost) if stretch.broken else None
-        del stretch  # it may be large, and the next is made before it would be let go
+            summary = summary_of(shard, reading, skip_bad, cut)
+        joiner.add(summary)
+        pace.tell(summary.rows)
+        cut = Gap(summary.lost) if summary.broken else None
+        del summary  # it may be large, and the next is made before it would be let go
     return joiner.closed()
 
 
@@ -49,12 +49,12 @@ class Gap:
     episode: str | None = None
 
 
-def stretch_of(shard: Shard, reading: Reading, skip_bad: bool, gap: Gap | None = None) -> Stretch:
-    """One shard as a stretch; after a `gap`, from where an episode surely begins."""
+def summary_of(shard: Shard, reading: Reading, skip_bad: bool, gap: Gap | None = None) -> ShardSummary:
+    """One shard as a summary; after a `gap`, from where an episode surely begins."""
     if shard.damaged is not None:
         note = f"{shard.damaged[0]} could not be read: {shard.damaged[1]}"
         return replace(no_rows(reading), skipped=(note,), broken=True)
-    tally = Tally(reading)
+    counter = ShardCounter(reading)
     notes: list[str] = []
     used: list[tuple[str, int, int]] = []
     for piece in _ahead(pieces(shard, reading, skip_bad=skip_bad)):
@@ -64,10 +64,10 @@ def stretch_of(shard: Shard, reading: Reading, skip_bad: bool, gap: Gap | None =
             continue
         frame, gap = _after(piece.frame, gap, reading.columns.episode)
         if frame.height:
-            tally.add(frame)
+            counter.add(frame)
             used.append((piece.file, piece.first + piece.frame.height - frame.height, frame.height))
     lost = None if gap is None else gap.episode
-    return replace(tally.result(), skipped=tuple(notes), pieces=tuple(used), broken=gap is not None, lost=lost)
+    return replace(counter.result(), skipped=tuple(notes), pieces=tuple(used), broken=gap is not None, lost=lost)
 
 
 def _ahead(items: Iterator[Piece]) -> Iterator[Piece]:

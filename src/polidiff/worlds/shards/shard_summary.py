@@ -1,37 +1,117 @@
-"""Stretches in the order of the log, joined into one.
+r"""All that is kept of a shard: facts for the check, counts for the model, and its first and last row.
 
-Labels are numbered as they come, blocks are turned by the number of episodes before them, and the two rows on a border
-are counted as if it had never been there.
+.. math:: n_b(s, a, s'), \qquad \sum g, \qquad \sum g^2 \qquad \text{per block of episodes } b
+
+What follows the last row of a shard, and whether its first row begins an episode, only the neighbours know. Both rows
+are therefore kept apart (`head`, `tail`) and counted when two summaries are joined, so that an episode may span as many
+shards as it likes. Labels are numbered as they come, blocks are turned by the number of episodes before them, and the
+two rows on a border are counted as if it had never been there.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
+import polars as pl
 
-from polidiff.records.arrays import FloatArray, IntArray
-from polidiff.worlds.shards.labels import Codes
-from polidiff.worlds.shards.stretch import CUT, END, Border, Entries, Reading, Stretch
-from polidiff.worlds.shards.table import Counted
-from polidiff.worlds.shards.tally import either
-from polidiff.worlds.shards.traits import Traits
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.worlds.log_columns import Columns
+from polidiff.worlds.shards.labels import LabelCodes, LabelValue, StateFeatures
+from polidiff.worlds.shards.transition_counts import CUT, END, Entries, Sizes, TransitionCounts
 
 
-class Joiner:
-    """Adds one stretch after the other. The sums are made in the order of the rows, so that the bytes are the same."""
+@dataclass(frozen=True)
+class Reading:
+    """What is wanted of every shard."""
+
+    columns: Columns
+    blocks: int
+    temporal: bool  # steps are times: gaps cannot be told
+    ranges: tuple[tuple[int, float, float], ...]  # outcome, low, high that every whole episode must keep
+    schema: tuple[tuple[str, str], ...]  # name and type of every column that is read
+
+
+@dataclass(frozen=True)
+class Border:
+    """The first or last row of a shard, with the sums of the part of its episode that the shard holds."""
+
+    episode: LabelValue | None
+    step: float | None
+    state: int  # index into the shard's states; -1 where states are features
+    action: int
+    gains: tuple[float, ...]
+    ended: bool
+    closed: bool  # whether the row says that the episode ends here or is cut
+    totals: tuple[float, ...]  # of the episode's rows in this shard
+    over: bool  # whether the last of those rows ended
+
+
+@dataclass(frozen=True, eq=False)
+class ShardSummary:
+    """What is known of rows that stand together in a log."""
+
+    rows: int
+    runs: int  # episodes, or parts of episodes at its ends
+    ended: int
+    gaps: int
+    wrong: int  # problems; what they are is looked up only if there are any
+    missing: tuple[int, ...]  # rows without a value, per column that is read
+    values: tuple[tuple[bool, str | None], ...]  # per feature: whether it varies, and its first value
+    outside: bool  # whether a whole episode left a declared range
+    ordered: bool  # whether the names of episodes rise from run to run, so that none can come back
+    states: tuple[LabelValue, ...]
+    actions: tuple[LabelValue, ...]
+    entries: Entries  # all rows but the last
+    starts: tuple[AnyArray, AnyArray, FloatArray]  # block, state, count; without the first row
+    head: Border | None  # None: no rows
+    tail: Border | None
+    skipped: tuple[str, ...] = ()  # what could not be read
+    pieces: tuple[tuple[str, int, int], ...] = ()  # file, first row and number of rows that were used
+    broken: bool = False  # whether what comes after the last row could not be read
+    lost: str | None = None  # if it is broken: the episode that was left out, as far as its rows go on
+    features: pl.DataFrame | None = None  # of each discrete state, from its first row
+    varied: BoolArray | None = None  # (features, states) where they are not constant
+
+
+def no_entries(reading: Reading) -> Entries:
+    """Nothing counted."""
+    return Entries(
+        np.zeros(0, dtype=np.int64), Sizes(reading.blocks), np.zeros((0, 1 + 2 * len(reading.columns.gains)))
+    )
+
+
+def no_rows(reading: Reading) -> ShardSummary:
+    """The summary that changes nothing when it is joined."""
+    none, columns = np.zeros(0, dtype=np.int64), reading.columns
+    missing, values = tuple(0 for _ in columns.used), tuple((False, None) for _ in columns.features)
+    entries, starts = no_entries(reading), (none, none, np.zeros(0))
+    return ShardSummary(0, 0, 0, 0, 0, missing, values, False, True, (), (), entries, starts, None, None)
+
+
+def either(one: tuple[bool, str | None], other: tuple[bool, str | None]) -> tuple[bool, str | None]:
+    """Whether a feature varies in one part, in the other, or between them; and its first value."""
+    varies = one[0] or other[0] or (None not in (one[1], other[1]) and one[1] != other[1])
+    return varies, one[1] if one[1] is not None else other[1]
+
+
+class SummaryJoiner:
+    """Adds one summary after the other. The sums are made in the order of the rows, so that the bytes are the same."""
 
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
-        self.states, self.actions = Codes(), Codes()
-        self.counted, self.begun = Counted(reading.blocks, len(reading.columns.gains)), Counted(reading.blocks, 0)
-        self.traits = Traits(reading.columns.features if reading.columns.discrete else ())
-        self.facts: Stretch | None = None  # the sums of everything but labels, entries and starts
+        self.states, self.actions = LabelCodes(), LabelCodes()
+        self.counted, self.begun = (
+            TransitionCounts(reading.blocks, len(reading.columns.gains)),
+            TransitionCounts(reading.blocks, 0),
+        )
+        self.state_features = StateFeatures(reading.columns.features if reading.columns.discrete else ())
+        self.facts: ShardSummary | None = None  # the sums of everything but labels, entries and starts
         self.head: Border | None = None
         self.tail: Border | None = None
 
-    def add(self, part: Stretch) -> None:
-        """Join a stretch behind what there is."""
+    def add(self, part: ShardSummary) -> None:
+        """Join a summary behind what there is."""
         if part.head is None or part.tail is None:
             self._add_facts(part, 0, 0, False)
             return
@@ -49,10 +129,10 @@ class Joiner:
         block, begun, count = part.starts
         self._add_starts((block + before) % self.reading.blocks, state[begun] if len(begun) else begun, count)
         if part.features is not None:
-            self.traits.add(part.features, state, part.varied)
+            self.state_features.add(part.features, state, part.varied)
         self._add_borders(part, head, tail, joined)
 
-    def closed(self) -> Stretch:
+    def closed(self) -> ShardSummary:
         """What was joined, as the whole log: nothing comes before its first row or after its last."""
         if self.head is not None and self.facts is not None:
             self._begin(self.head, 0)
@@ -60,14 +140,14 @@ class Joiner:
             ends = (self.tail,) if self.facts.runs == 1 else (self.head, self.tail)
             outside = any(border is not None and self._leaves(border) for border in ends)
             self.facts = replace(self.facts, outside=self.facts.outside or outside)
-        return self._told()
+        return self._whole()
 
-    def _told(self) -> Stretch:
+    def _whole(self) -> ShardSummary:
         if self.facts is None:
             raise ValueError("nothing was joined")
         states, state = self.states.sorted()
         actions, action = self.actions.sorted()
-        features, varied = self.traits.table(state, len(states))
+        features, varied = self.state_features.table(state, len(states))
         return replace(
             self.facts,
             states=states,
@@ -82,16 +162,16 @@ class Joiner:
 
     def _entries(self, state: IntArray, action: IntArray) -> Entries:
         """The distinct entries under other numbers of states and actions, in order of block, state, action, to."""
-        found = self.counted.entries()
-        keys = found.sizes.translated(found.keys, found.sizes, state, action)
-        return replace(found, keys=keys).in_order()
+        entries = self.counted.entries()
+        keys = entries.sizes.translated(entries.keys, entries.sizes, state, action)
+        return replace(entries, keys=keys).in_order()
 
     def _starts(self, state: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
-        found = self.begun.entries()
-        block, old, _, _ = found.sizes.parts(found.keys)
+        begun = self.begun.entries()
+        block, old, _, _ = begun.sizes.parts(begun.keys)
         new = state[old] if len(old) else old
         order = np.lexsort((new, block))
-        return block[order], new[order], found.count[order]
+        return block[order], new[order], begun.count[order]
 
     def _add_starts(self, block: IntArray, state: IntArray, count: FloatArray) -> None:
         none = np.zeros(len(state), dtype=np.int64)
@@ -123,7 +203,7 @@ class Joiner:
             sizes = self.counted.sizes
             self.counted.add(entries.sizes.translated(entries.keys, sizes, state, action, before=before), entries.sums)
 
-    def _add_borders(self, part: Stretch, head: Border, tail: Border, joined: bool) -> None:
+    def _add_borders(self, part: ShardSummary, head: Border, tail: Border, joined: bool) -> None:
         row, wrong, gaps, outside = self.tail, 0, 0, False
         if joined and row is not None:
             wrong += row.closed
@@ -139,8 +219,7 @@ class Joiner:
         elif row is not None and not (joined and self.facts is not None and self.facts.runs == 1):
             outside |= self._leaves(head)
         if self.head is None or (joined and self.facts is not None and self.facts.runs == 1):
-            kept = head if self.head is None else self.head
-            self.head = replace(kept, totals=head.totals, over=head.over)
+            self.head = replace(head if self.head is None else self.head, totals=head.totals, over=head.over)
         self._add_facts(replace(part, outside=part.outside or outside), wrong, gaps, joined)
         self.tail = tail
 
@@ -148,7 +227,7 @@ class Joiner:
         """Whether the whole episode that a border belongs to ended outside a declared range."""
         return border.over and any(not low <= border.totals[k] <= high for k, low, high in self.reading.ranges)
 
-    def _add_facts(self, part: Stretch, wrong: int, gaps: int, joined: bool) -> None:
+    def _add_facts(self, part: ShardSummary, wrong: int, gaps: int, joined: bool) -> None:
         old = self.facts
         if old is None:
             self.facts = part

@@ -1,4 +1,4 @@
-"""Tables of rows, one after the other, as a stretch: every check, label and transition in one pass over the columns."""
+"""Tables of rows, one after the other, to a summary: every check, label and transition in one pass over the columns."""
 
 from __future__ import annotations
 
@@ -28,24 +28,22 @@ from polidiff.worlds.shards.kernels import (
     quick,
     sealed,
 )
-from polidiff.worlds.shards.labels import Column
-from polidiff.worlds.shards.runs import Runs
-from polidiff.worlds.shards.stretch import Border, Reading, Stretch, no_entries
-from polidiff.worlds.shards.table import Counted
-from polidiff.worlds.shards.traits import Traits
+from polidiff.worlds.shards.labels import ColumnCodes, EpisodeRuns, StateFeatures
+from polidiff.worlds.shards.shard_summary import Border, Reading, ShardSummary, either, no_entries, no_rows
+from polidiff.worlds.shards.transition_counts import TransitionCounts
 
 AT_A_TIME = 1 << 18  # rows, whose columns are small enough to take the place of those before in memory
 
 
-class Tally:
+class ShardCounter:
     """Counts rows as they come."""
 
     def __init__(self, reading: Reading) -> None:
         self.reading, columns = reading, reading.columns
         outcomes = len(columns.gains)
-        self.states, self.actions, self.runs = Column(), Column(), Runs()
-        self.counted, self.begun = Counted(reading.blocks, outcomes), Counted(reading.blocks, 0)
-        self.traits = Traits(columns.features if columns.discrete else ())
+        self.states, self.actions, self.runs = ColumnCodes(), ColumnCodes(), EpisodeRuns()
+        self.counted, self.begun = TransitionCounts(reading.blocks, outcomes), TransitionCounts(reading.blocks, 0)
+        self.state_features = StateFeatures(columns.features if columns.discrete else ())
         self.rows = self.wrong = 0
         self.missing = [0 for _ in columns.used]
         self.values: list[tuple[bool, str | None]] = [(False, None) for _ in columns.features]
@@ -78,18 +76,18 @@ class Tally:
             for table in (self.counted, self.begun):
                 table.reserve(len(self.states), len(self.actions))
         self._count(frame, state, action, gains)
-        self.traits.add(frame, state)
+        self.state_features.add(frame, state)
         self.rows += frame.height
 
-    def result(self) -> Stretch:
+    def result(self) -> ShardSummary:
         """What there is to know of the rows."""
         columns, carry = self.reading.columns, self._carry
         self._adding.result()
         self._pool.shutdown()
         if self.head is None or self.tail is None:
             return no_rows(self.reading)
-        found = self.counted.entries()
-        left, done = found.sizes.met(found.keys, max(len(self.states), 1), len(self.actions))
+        counts = self.counted.entries()
+        left, done = counts.sizes.met(counts.keys, max(len(self.states), 1), len(self.actions))
         for row in (self.head, self.tail):
             left[row.state], done[row.action] = True, True
         states, numbered = self.states.sorted(left) if columns.discrete else ((), np.full(1, -1))
@@ -97,13 +95,13 @@ class Tally:
         entries = no_entries(self.reading)
         starts: tuple[AnyArray, AnyArray, FloatArray] = (entries.keys, entries.keys, entries.count)
         if columns.discrete:
-            entries = replace(found, keys=found.sizes.translated(found.keys, found.sizes, numbered, taken))
+            entries = replace(counts, keys=counts.sizes.translated(counts.keys, counts.sizes, numbered, taken))
             begun = self.begun.entries()
             block, begins, _, _ = begun.sizes.parts(begun.keys)
             starts = block, numbered[begins], begun.count
-        features, varied = self.traits.table(numbered, len(states))
+        features, varied = self.state_features.table(numbered, len(states))
         head, tail = (self._border(border, last, numbered, taken) for border, last in ((self.head, 0), (self.tail, 1)))
-        return Stretch(
+        return ShardSummary(
             rows=self.rows,
             runs=int(carry[RUN]) + 1,
             ended=int(carry[ENDS]),
@@ -204,20 +202,6 @@ class Tally:
             totals=tuple(float(total) for total in self._totals[0 if first else 1]),
             over=bool(self._carry[OVER_FIRST if first else ENDED]),
         )
-
-
-def no_rows(reading: Reading) -> Stretch:
-    """The stretch that changes nothing when it is joined."""
-    none, columns = np.zeros(0, dtype=np.int64), reading.columns
-    missing, values = tuple(0 for _ in columns.used), tuple((False, None) for _ in columns.features)
-    entries, starts = no_entries(reading), (none, none, np.zeros(0))
-    return Stretch(0, 0, 0, 0, 0, missing, values, False, True, (), (), entries, starts, None, None)
-
-
-def either(one: tuple[bool, str | None], other: tuple[bool, str | None]) -> tuple[bool, str | None]:
-    """Whether a feature varies in one part, in the other, or between them; and its first value."""
-    varies = one[0] or other[0] or (None not in (one[1], other[1]) and one[1] != other[1])
-    return varies, one[1] if one[1] is not None else other[1]
 
 
 def _needed(columns: Columns) -> set[str]:
