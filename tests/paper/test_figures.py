@@ -10,7 +10,7 @@ from polidiff.paper.figures.estimates import outcome_rows
 from polidiff.paper.figures.walks import STARTS, walk
 from polidiff.paper.metrics import staircase
 from polidiff.paper.runs import LENGTH, VISITS, parts_of
-from polidiff.report.palette import PAPER
+from polidiff.report.charts.theme import PAPER
 
 
 def moves_of(panel):

@@ -25,7 +25,7 @@ RECORDS = {
 
 @pytest.mark.parametrize("name", RECORDS)
 def test_every_chart_is_drawn_as_svg_with_its_marks(name, tmp_path):
-    from polidiff.report.pictures import save_picture
+    from polidiff.report.charts import save_picture
 
     record = RECORDS[name]()
     assert charts_of(record)

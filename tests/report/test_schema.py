@@ -10,8 +10,8 @@ import pytest
 
 from polidiff.records.codec import SCHEMAS, to_dict
 from polidiff.records.plan import CheckResult
-from polidiff.report.schema import schema_text, schemas
 from tests.report import extremes, samples
+from tests.report.schemas import schema_text, schemas
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "schema"
 RECORDS = {
@@ -32,7 +32,7 @@ def published(name: str) -> dict:
 @pytest.mark.parametrize("name", sorted(schemas()))
 def test_the_published_schema_is_that_of_the_records(name):
     path = PUBLISHED / f"{name}-{SCHEMAS[name][1]}.json"
-    assert path.read_text(encoding="utf-8") == schema_text(name), "run python -m polidiff.report.schema docs/schema"
+    assert path.read_text(encoding="utf-8") == schema_text(name), "run python -m tests.report.schemas docs/schema"
     jsonschema.Draft202012Validator.check_schema(published(name))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from polidiff.cli.options import FILE
-from polidiff.cli.work import say
+from polidiff.cli.output import say
 from polidiff.errors import InvalidInputError
 
 

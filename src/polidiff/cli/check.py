@@ -9,7 +9,7 @@ import click
 
 from polidiff.cli.explain import explained, explaining
 from polidiff.cli.options import FILE, as_study, flags_of, from_study, settings, together, writing
-from polidiff.cli.work import save, say
+from polidiff.cli.output import save, say
 from polidiff.options import CheckOptions
 
 checking = together(

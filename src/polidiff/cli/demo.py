@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from polidiff.cli.options import writing
-from polidiff.cli.work import deliver, progress
+from polidiff.cli.output import deliver, progress
 
 EXAMPLES = ("navigation", "chain", "icu-sepsis")
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from polidiff.cli.options import as_study, flags_of, from_study, proposing, settings, together, writing
-from polidiff.cli.work import deliver, progress, remark
+from polidiff.cli.output import deliver, progress, remark
 from polidiff.options import ExplainOptions, ReportOptions
 
 explaining = together(proposing, flags_of(ExplainOptions), flags_of(ReportOptions))
@@ -48,8 +48,7 @@ def command(
 
 def explained(study: Path | None, trust: bool, quiet: bool, verbose: bool, given: dict[str, Any]) -> Any:
     """The explanation of a study with flags laid over it."""
-    from polidiff.cli.loading import load_world, with_origin
-    from polidiff.cli.proposing import load_policies
+    from polidiff.cli.loading import load_policies, load_world, with_origin
     from polidiff.cli.study import read_study
 
     read = read_study(study, as_study(given, ExplainOptions, ReportOptions))

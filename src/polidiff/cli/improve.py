@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from polidiff.cli.options import FILE, as_study, flags_of, from_study, settings, together, writing
-from polidiff.cli.work import deliver, progress, remark
+from polidiff.cli.output import deliver, progress, remark
 from polidiff.options import ImproveOptions
 
 improving = together(

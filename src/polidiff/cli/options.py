@@ -48,7 +48,7 @@ writing = together(
 
 
 def _kept(context: click.Context, option: click.Parameter, value: Any) -> Any:
-    """Keep how the work is to be done for `work.progress`; what is worked out does not depend on it."""
+    """Keep how the work is to be done for `output.progress`; what is worked out does not depend on it."""
     context.meta[f"polidiff.{option.name}"] = value
     return value
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from polidiff.cli.options import speaking
-from polidiff.cli.work import progress, remark
+from polidiff.cli.output import progress, remark
 
 
 @click.command()
@@ -30,7 +30,7 @@ def command(out: Path, as_json: bool, seed: int, quiet: bool, verbose: bool) -> 
       polidiff paper --out reproduction/
     """
     from polidiff.paper.expectation import checked
-    from polidiff.paper.folder import values_json, write_folder
+    from polidiff.paper.page import values_json, write_folder
     from polidiff.paper.runs import all_runs
     from polidiff.paper.values import expected_values
 

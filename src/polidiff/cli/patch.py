@@ -39,7 +39,7 @@ def command() -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout instead of text.")
 def show(patch: Path, form: str, as_json: bool) -> None:
     """What a patch changes, edit by edit."""
-    from polidiff.cli.work import say
+    from polidiff.cli.output import say
     from polidiff.records.codec import dumps
 
     loaded = load_patch(patch)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from polidiff.cli.options import FILE, speaking
-from polidiff.cli.work import save
+from polidiff.cli.output import save
 
 
 @click.command()
@@ -34,7 +34,7 @@ def command(
     records = tuple(load(path) for path in results)
     if chart is not None:
         from polidiff.errors import InvalidOptionError
-        from polidiff.report.pictures import save_picture
+        from polidiff.report.charts import save_picture
 
         if len(records) != 1 or output.suffix.lower() not in (".png", ".svg"):
             raise InvalidOptionError("--chart draws one result as .png or .svg")

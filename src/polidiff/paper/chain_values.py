@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 
 from polidiff.paper.expectation import Expected, expect
-from polidiff.paper.plans import changed, costs
 from polidiff.paper.runs import LENGTH, VISITS, Logged, Runs
+from polidiff.paper.sentences import changed, costs
 
 CHAIN_LENGTH = {"current": (8, 7, 7, 6, 5, 4, 4, 3, 2, 1, 1), "proposed": (10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 1)}
 CHAIN_VISITS = {"current": (0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0), "proposed": (2, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0)}

@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterator
 
 from polidiff.paper.expectation import EXACT, Expected, expect, yes
-from polidiff.paper.plans import changed, costs, regions_of
 from polidiff.paper.runs import REWARD, STAY, STEPS, Runs
+from polidiff.paper.sentences import changed, costs, regions_of
 
 # policy -> reward, steps, stay
 POLICIES = {

@@ -1,26 +1,32 @@
-"""One page without scripts: the figures inside it as SVG in the page's own colours, and a table behind each."""
+"""The folder: figures as files, every value as JSON, and one page without scripts, a table behind each figure."""
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
 from polidiff._version import __version__
+from polidiff.errors import InvalidInputError
 from polidiff.explanation.text import sentence_text
 from polidiff.explanation.words import number
+from polidiff.files import write_whole
 from polidiff.paper.expectation import Checked, Number
-from polidiff.paper.figures import Figure, all_figures, panel_chart
+from polidiff.paper.figures import Figure, all_figures, figure_chart, panel_chart
 from polidiff.paper.metrics import FORM_NAMES, explained, is_longest, measured
 from polidiff.paper.runs import Runs
 from polidiff.paper.sentences import deviations
 from polidiff.records.explanation import Explanation
-from polidiff.report.palette import PAGE
-from polidiff.report.pictures import rendered
+from polidiff.report.charts import rendered
+from polidiff.report.charts.theme import PAGE, PAPER
 from polidiff.report.view import Table, percent
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'"
@@ -135,3 +141,39 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+PAGE_NAME, VALUES_NAME = "index.html", "values.json"
+SUFFIXES = (".png", ".svg")
+
+
+def write_folder(folder: Path, runs: Runs, values: Sequence[Checked]) -> tuple[Path, ...]:
+    """Write everything; the page last, so that a page is never older than what it shows."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInputError(
+            f"cannot make the folder {folder}: {error.strerror or error}. Hint: choose another place with --out"
+        ) from error
+    written = []
+    for figure in all_figures(runs, PAPER):
+        chart = figure_chart(figure, PAPER)
+        written += [write_whole(folder / f"{figure.name}{suffix}", rendered(chart, suffix)) for suffix in SUFFIXES]
+    written.append(write_whole(folder / VALUES_NAME, values_json(runs, values)))
+    written.append(write_whole(folder / PAGE_NAME, page_html(runs, values)))
+    return tuple(written)
+
+
+def values_json(runs: Runs, values: Sequence[Checked]) -> str:
+    """Every value with what was expected, what came and whether it agrees."""
+    document = {
+        "polidiff": __version__,
+        "seed": runs.seed,
+        "passed": all(value.ok for value in values),
+        "values": [{key: _plain(part) for key, part in asdict(value).items()} for value in values],
+    }
+    return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def _plain(part: Any) -> Any:
+    return str(part) if isinstance(part, float) and not math.isfinite(part) else part

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from polidiff.explanation.text import sentence_text
+from polidiff.explanation.words import rule_text
 from polidiff.paper.runs import LENGTH, REWARD, STAY, VISITS, Runs
 from polidiff.records.explanation import Explanation, Sentence
+from polidiff.records.plan import Frontier, Plan
 from polidiff.records.rule import Rule
 
 Box = tuple[float, float, float, float]  # x from, x to, y from, y to
@@ -167,3 +169,28 @@ READ = (
         "the sentence is the same for s0 … s5, and false for s6 … s10 in both",
     ),
 )
+
+
+def costs(frontier: Frontier) -> str:
+    """Numbers of changes of the plans, in order."""
+    return ", ".join(f"{plan.changes:g}" for plan in frontier)
+
+
+def changed(plan: Plan) -> str:
+    """Names of the states, or of the paper's regions, that a plan changes."""
+    return ", ".join(region_name(edit.rule, rule_text(edit.rule)) for edit in plan.patch.changing)
+
+
+def regions_of(explanation: Explanation) -> str:
+    """The paper's names of the regions found."""
+    return ", ".join(sorted(region_name(region.rule, region.id) for region in explanation.regions))
+
+
+def points(frontier: Frontier, baseline: str) -> tuple[tuple[float, float], ...]:
+    """Cost and return of what a simpler method passes through."""
+    return {found.name: found.points for found in frontier.baselines}[baseline]
+
+
+def found_costs(frontier: Frontier, baseline: str) -> str:
+    """Costs of what a simpler method passes through."""
+    return ", ".join(f"{cost:g}" for cost, _ in points(frontier, baseline))

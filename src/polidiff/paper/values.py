@@ -8,9 +8,8 @@ from polidiff.paper import metrics
 from polidiff.paper.chain_values import chain_values
 from polidiff.paper.expectation import Expected, expect, yes
 from polidiff.paper.navigation_values import navigation_values
-from polidiff.paper.plans import found_costs, points
 from polidiff.paper.runs import Runs
-from polidiff.paper.sentences import SECTION_4_4, SECTION_6_2, Printed, printed
+from polidiff.paper.sentences import SECTION_4_4, SECTION_6_2, Printed, found_costs, points, printed
 from polidiff.records.explanation import Explanation
 from polidiff.records.plan import Frontier
 

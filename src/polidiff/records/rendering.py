@@ -17,12 +17,12 @@ RENDERERS = {
     "apply_patch": "polidiff.policies.patched:apply_patch",
     "undo_patch": "polidiff.policies.patched:undo_patch",
     "chart": "polidiff.report.charts:chart",
-    "notebook": "polidiff.report.notebook:mimebundle",
+    "notebook": "polidiff.report.page:mimebundle",
     ".json": "polidiff.records.codec:save_json",
     ".html": "polidiff.report.page:save_page",
     ".md": "polidiff.report.markdown:save_markdown",
-    ".png": "polidiff.report.pictures:save_picture",
-    ".svg": "polidiff.report.pictures:save_picture",
+    ".png": "polidiff.report.charts:save_picture",
+    ".svg": "polidiff.report.charts:save_picture",
 }
 
 

@@ -14,9 +14,8 @@ from polidiff.report import plans as told
 from polidiff.report import view
 from polidiff.report.charts import frontier as frontier_charts
 from polidiff.report.charts import outcomes, paths, regions
-from polidiff.report.charts.theme import finished
+from polidiff.report.charts.theme import PAGE, finished
 from polidiff.report.names import label, shown
-from polidiff.report.palette import PAGE
 
 MOST_PICTURES = 4
 FIRST_CELLS, FURTHER_CELLS = 900, 250

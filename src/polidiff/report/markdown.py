@@ -13,11 +13,10 @@ from polidiff.files import write_whole
 from polidiff.records.explanation import Explanation
 from polidiff.records.plan import Frontier
 from polidiff.report import plans, view
-from polidiff.report.charts import DESCRIPTIONS, charts_of
-from polidiff.report.methods import methods_text
+from polidiff.report.charts import DESCRIPTIONS, charts_of, picture
 from polidiff.report.names import shown
-from polidiff.report.pictures import picture
 from polidiff.report.privacy import MIN_GROUP, suppressed
+from polidiff.report.view import methods_text
 
 MOST_ROWS = 30
 MOST_PICTURES = 3

@@ -1,17 +1,22 @@
 """One HTML file: everything inside, nothing fetched, nothing run but our own two scripts.
 
 The page's content policy names the hashes of the chart library and of the page's script; no other script can run, and
-no address can be contacted.
+no address can be contacted. Making the chart library's script takes seconds, so it is kept beside other caches of the
+user, under the version that made it. A notebook shows the page in a frame of its own.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
+import html
 import json
 import os
+import sys
 from dataclasses import replace
 from functools import cache
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -19,17 +24,16 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from polidiff.errors import InvalidOptionError
+from polidiff.errors import InvalidOptionError, PolidiffError
 from polidiff.files import write_whole
 from polidiff.records.explanation import Explanation
 from polidiff.records.plan import Frontier
 from polidiff.report import view
-from polidiff.report.bundle import chart_script
 from polidiff.report.figures import Figure, explanation_figures, frontier_figures, page_config
-from polidiff.report.methods import methods_table, methods_text
 from polidiff.report.names import shown
 from polidiff.report.plans import change_texts, plan_cards, plans_view, size_of
 from polidiff.report.privacy import MIN_GROUP, suppressed
+from polidiff.report.view import methods_table, methods_text
 
 SHOWN_AT_ONCE = 12
 MOST_DATA = 270_000  # bytes of charts and plans; the limit of the page is 300 KB with the ledger and settings
@@ -202,3 +206,51 @@ def _environment() -> jinja2.Environment:
     )
     environment.filters["percent"] = view.percent
     return environment
+
+
+HEIGHT = 720
+
+
+def mimebundle(record: Any) -> dict[str, str]:
+    """Text for terminals, and the page in a frame that may run its scripts and nothing else."""
+    page = html.escape(page_html(record), quote=True)
+    frame = (
+        f'<iframe sandbox="allow-scripts" srcdoc="{page}" title="polidiff result" width="100%" height="{HEIGHT}" '
+        'style="border:1px solid #d5dbe2;border-radius:8px"></iframe>'
+    )
+    return {"text/plain": str(record), "text/html": frame}
+
+
+@cache
+def chart_script() -> str:
+    """Vega, Vega-Lite and Vega-Embed, wrapped so that only `vegaEmbed` reaches the page."""
+    import vl_convert
+
+    kept = _cache_folder() / f"charts-{version('vl-convert-python')}.js"
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        text = kept.read_text(encoding="utf-8")
+        if text.endswith(_LAST):
+            return text
+    text = f"(()=>{{{_safe(vl_convert.javascript_bundle('window.vegaEmbed=vegaEmbed;'))}}}){_LAST}"
+    with contextlib.suppress(OSError, PolidiffError):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(kept, text)
+    return text
+
+
+_LAST = "();\n"
+
+
+def _safe(script: str) -> str:
+    """No end of script inside the script."""
+    return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def _cache_folder() -> Path:
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = str(Path.home() / "Library" / "Caches")
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "polidiff"

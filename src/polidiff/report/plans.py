@@ -10,7 +10,6 @@ from typing import Any
 from polidiff.explanation.words import number, rule_text, signed
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.plan import Frontier, Plan, PlanRule
-from polidiff.report.charts.boxes import Span, telling_pair
 from polidiff.report.charts.frontier import (
     UNITS,
     cost_of,
@@ -21,6 +20,7 @@ from polidiff.report.charts.frontier import (
     plan_spans,
 )
 from polidiff.report.charts.outcomes import READINGS
+from polidiff.report.charts.regions import Span, telling_pair
 from polidiff.report.names import label, shown
 from polidiff.report.view import Card, Table, bounds_text, percent
 

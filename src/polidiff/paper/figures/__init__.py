@@ -8,7 +8,7 @@ from polidiff.paper.figures.graphs import figure_2, figure_4, figure_7
 from polidiff.paper.figures.returns import figure_6
 from polidiff.paper.figures.walks import figure_5, figure_8
 from polidiff.paper.runs import Runs
-from polidiff.report.palette import Palette
+from polidiff.report.charts.theme import Palette
 
 __all__ = ["Figure", "Panel", "all_figures", "figure_chart", "panel_chart"]
 

@@ -9,8 +9,7 @@ import altair as alt
 from polidiff.explanation.words import percent
 from polidiff.paper.figures.figure import Figure, Panel
 from polidiff.paper.runs import LENGTH, SLIP, VISITS, Logged, Runs
-from polidiff.report.charts.theme import Rows, rows_of
-from polidiff.report.palette import Palette
+from polidiff.report.charts.theme import Palette, Rows, rows_of
 from polidiff.report.view import Table
 
 POLICIES = ("current", "proposed")

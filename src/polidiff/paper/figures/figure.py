@@ -7,8 +7,7 @@ from typing import Any
 
 import altair as alt
 
-from polidiff.report.charts.theme import finished
-from polidiff.report.palette import Palette
+from polidiff.report.charts.theme import Palette, finished
 from polidiff.report.view import Table
 
 

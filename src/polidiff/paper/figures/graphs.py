@@ -18,8 +18,7 @@ from polidiff.paper.figures.figure import Figure, Panel
 from polidiff.paper.runs import Runs
 from polidiff.records.arrays import IntArray
 from polidiff.records.plan import Plan
-from polidiff.report.charts.theme import Rows, rows_of
-from polidiff.report.palette import Palette
+from polidiff.report.charts.theme import Palette, Rows, rows_of
 from polidiff.report.view import Table
 
 PLACES = (

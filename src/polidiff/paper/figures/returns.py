@@ -7,12 +7,11 @@ from typing import Any
 import altair as alt
 
 from polidiff.paper.figures.figure import Figure, Panel
-from polidiff.paper.plans import costs, found_costs, points
 from polidiff.paper.runs import Runs
+from polidiff.paper.sentences import costs, found_costs, points
 from polidiff.paper.values import READINGS
 from polidiff.records.plan import Frontier
-from polidiff.report.charts.theme import Rows, rows_of
-from polidiff.report.palette import Palette
+from polidiff.report.charts.theme import Palette, Rows, rows_of
 from polidiff.report.view import Table
 
 SHORT = {

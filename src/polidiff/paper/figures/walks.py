@@ -10,13 +10,11 @@ import numpy as np
 
 from polidiff.domains import navigation
 from polidiff.paper.figures.figure import Figure, Panel
-from polidiff.paper.plans import changed, regions_of
 from polidiff.paper.runs import REWARD, STAY, STEPS, Runs
-from polidiff.paper.sentences import BOXES
+from polidiff.paper.sentences import BOXES, changed, regions_of
 from polidiff.policies import as_policy, top_actions
 from polidiff.records.arrays import IntArray
-from polidiff.report.charts.theme import Rows, rows_of
-from polidiff.report.palette import Palette
+from polidiff.report.charts.theme import Palette, Rows, rows_of
 from polidiff.report.view import Table
 
 STARTS = np.array([[0.018, 0.03], [0.045, 0.078], [0.07, 0.022], [0.088, 0.062]])

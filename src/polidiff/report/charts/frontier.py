@@ -11,11 +11,10 @@ import altair as alt
 from polidiff.records.interval import Interval
 from polidiff.records.plan import AdoptionPoint, Frontier, Plan
 from polidiff.records.rule import Rule
-from polidiff.report.charts.boxes import Span, side, span_over
 from polidiff.report.charts.outcomes import forest
-from polidiff.report.charts.theme import Rows, rows_of
+from polidiff.report.charts.regions import Span, side, span_over
+from polidiff.report.charts.theme import Palette, Rows, rows_of
 from polidiff.report.names import label
-from polidiff.report.palette import Palette
 
 MOST_CHANGES = 20
 UNITS = {

@@ -8,9 +8,8 @@ from typing import Any
 import altair as alt
 
 from polidiff.records.explanation import Explanation, Verdict
-from polidiff.report.charts.theme import Rows, rows_of
+from polidiff.report.charts.theme import Palette, Rows, rows_of
 from polidiff.report.names import label
-from polidiff.report.palette import Palette
 
 MOST_GROUPS = 12
 READINGS = ["better", "worse", "no preference", "same", "unknown"]

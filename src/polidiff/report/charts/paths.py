@@ -11,9 +11,8 @@ import altair as alt
 
 from polidiff.records.explanation import Arrow, Explanation
 from polidiff.report.charts.regions import swap_names, swap_scale
-from polidiff.report.charts.theme import Rows, rows_of
+from polidiff.report.charts.theme import Palette, Rows, rows_of
 from polidiff.report.names import label
-from polidiff.report.palette import Palette
 
 MOST_GROUPS = 12
 NODE_RADIUS = 0.2

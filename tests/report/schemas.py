@@ -1,6 +1,6 @@
 """The published form of results: a JSON schema for each record that stands on its own.
 
-``python -m polidiff.report.schema docs/schema`` writes them.
+``python -m tests.report.schemas docs/schema`` writes them.
 """
 
 from __future__ import annotations
