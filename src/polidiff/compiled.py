@@ -24,10 +24,10 @@ def kernel(function: F) -> F:
 
     >>> @kernel
     ... def total(values):
-    ...     found = 0.0
+    ...     sum_ = 0.0
     ...     for value in values:
-    ...         found += value
-    ...     return found
+    ...         sum_ += value
+    ...     return sum_
     >>> total(np.array([1.0, 2.0]))
     3.0
     """
@@ -72,7 +72,8 @@ def _while_compiling() -> Any:
     """Keeps the compiler to what is needed; as before once it is done, and for kernels of others.
 
     It makes many objects that live on, and looking through them for garbage takes a tenth of its time. Light kernels
-    are optimised once over, without looking for vector instructions.
+    are optimised once over, without looking for vector instructions. numba has no such option per function: its pass
+    manager reads the global settings at every compilation, so they are set for ours and put back.
     """
     from numba.core import config, event
 

@@ -91,17 +91,17 @@ def _while_quick(
 
 def _promised(promise: Promise) -> float:
     """What a task promises to take; no end if trying goes wrong, which is left for the tasks to tell."""
-    found = math.inf
+    seconds = math.inf
     for share in TRIED:
         begin = time.perf_counter()
         try:
             with one_blas_thread():
-                found = promise(share)
+                seconds = promise(share)
         except Exception:
             return math.inf
-        if found <= QUICK_TASK or time.perf_counter() - begin > LONG_TRY:
-            return found
-    return found
+        if seconds <= QUICK_TASK or time.perf_counter() - begin > LONG_TRY:
+            return seconds
+    return seconds
 
 
 def _each(function: Callable[..., T], tasks: Sequence[tuple[Any, ...]]) -> list[T]:

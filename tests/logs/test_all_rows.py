@@ -23,8 +23,8 @@ from polidiff.evaluation.logged.rule_coverage import rule_coverage
 from polidiff.progress import listening
 from polidiff.records.codec import dumps
 from polidiff.records.rule import Condition, Rule
-from polidiff.worlds import log_sample, log_stream
-from polidiff.worlds.log_sample import hashes
+from polidiff.worlds import log_stream
+from polidiff.worlds.log_stream import hashes
 from polidiff.worlds.shards import shard_files
 from polidiff.worlds.shards.transition_counts import CUT, END
 from tests.worlds.by_hand import spoilt, written
@@ -124,11 +124,11 @@ def by_hand(frame, kind, asked):
 def test_all_rows_are_counted_in_the_cells_as_by_hand_wherever_files_are_cut(
     tmp_path, monkeypatch, kind, seed, cuts, group, shard, batch, blocks, table, history
 ):
-    for module in (shard_files, log_sample, log_stream):
+    for module in (shard_files, log_stream):
         monkeypatch.setattr(module, "SHARD_ROWS", shard)
     monkeypatch.setattr(shard_files, "BATCH_ROWS", group)
     monkeypatch.setattr(log_stream, "STREAM_ROWS", batch)
-    monkeypatch.setattr(log_sample, "SLACK", 9.0)
+    monkeypatch.setattr(log_stream, "SLACK", 9.0)
     frame = patients(kind, 70, seed)
     source = frame if table else written(frame, tmp_path / "log", cuts, group)
     log = Log(source, **columns(kind), max_rows=70)
@@ -243,7 +243,7 @@ def test_text_files_tables_and_parquet_give_the_same_answer(tmp_path):
 
 
 def test_two_workers_count_the_bytes_of_a_plain_loop(tmp_path, monkeypatch):
-    for module in (shard_files, log_sample, log_stream):
+    for module in (shard_files, log_stream):
         monkeypatch.setattr(module, "SHARD_ROWS", 1_500)
     written(walks(1_500, seed=5), tmp_path, [100, 2_000, 2_001, 4_000], 400)
     log = Log(tmp_path, **NAMES, max_rows=1_000)
@@ -270,7 +270,7 @@ def test_progress_tells_rows_and_rows_per_second(tmp_path, monkeypatch):
 @pytest.fixture
 def work(tmp_path, monkeypatch):
     """A log in files, a work folder, and a list of the parts that were counted."""
-    for module in (shard_files, log_sample, log_stream):
+    for module in (shard_files, log_stream):
         monkeypatch.setattr(module, "SHARD_ROWS", 500)
     monkeypatch.setattr(shard_files, "BATCH_ROWS", 100)
     files = written(walks(600, seed=9), tmp_path / "log", [700], 100)
@@ -337,7 +337,7 @@ def test_a_changed_file_is_counted_again(work):
 
 
 def test_what_the_first_pass_left_out_is_left_out_of_the_second(tmp_path, monkeypatch):
-    for module in (shard_files, log_sample, log_stream):
+    for module in (shard_files, log_stream):
         monkeypatch.setattr(module, "SHARD_ROWS", 300)
     monkeypatch.setattr(shard_files, "BATCH_ROWS", 100)
     files = written(walks(500, seed=1), tmp_path / "log", [600, 900], 100)
@@ -368,7 +368,7 @@ def test_an_episode_too_long_to_be_carried_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(log_stream, "STREAM_ROWS", 20)
     frame = walks(300).with_columns(pl.when(pl.col("e") < 30).then(0).otherwise(pl.col("e")).alias("e"))
     log = Log(frame.with_columns(pl.col("end") & (pl.col("e") > 0)), **NAMES, max_rows=300)
-    monkeypatch.setattr(log_sample, "SLACK", 9.0)
+    monkeypatch.setattr(log_stream, "SLACK", 9.0)
     with pytest.raises(InvalidLogError, match="episode 0 has more than 50 rows and cannot be held"):
         intervals(log)
 

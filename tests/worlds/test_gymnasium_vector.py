@@ -8,7 +8,7 @@ import pytest
 
 from polidiff.errors import RestoreError
 from polidiff.worlds.gymnasium import EnvSource, GymnasiumStepper, describe
-from polidiff.worlds.gymnasium.vector import VectorStepper
+from polidiff.worlds.gymnasium.stepper import VectorStepper
 
 AUTORESET = getattr(gymnasium.vector, "AutoresetMode", None)
 

@@ -10,8 +10,8 @@ import pytest
 from polidiff import Log, evaluate, explain, improve
 from polidiff.errors import InvalidLogError, InvalidOptionError
 from polidiff.records.codec import dumps
-from polidiff.worlds import log_sample, log_stream
-from polidiff.worlds.log_sample import mixed
+from polidiff.worlds import log_stream
+from polidiff.worlds.log_stream import mixed
 from polidiff.worlds.shards import shard_files
 
 NAMES = {"state": ["x", "y"], "action": "a", "episode": "e", "terminated": "end", "reward": "r"}
@@ -42,7 +42,6 @@ def there(rows):
 @pytest.fixture
 def small(monkeypatch):
     monkeypatch.setattr(shard_files, "SHARD_ROWS", 300)
-    monkeypatch.setattr(log_sample, "SHARD_ROWS", 300)
     monkeypatch.setattr(log_stream, "SHARD_ROWS", 300)
 
 

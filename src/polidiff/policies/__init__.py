@@ -2,12 +2,11 @@
 
 from polidiff.policies.adapters import as_policy
 from polidiff.policies.callables import CallablePolicy
-from polidiff.policies.discretised import Discretised
-from polidiff.policies.greedy import GreedyPolicy
+from polidiff.policies.files import save_policy
 from polidiff.policies.patched import PatchedPolicy, apply_patch, difference, rule_patch
 from polidiff.policies.protocol import Model, Policy, PolicyLike, choose, one_hot, top_actions
-from polidiff.policies.stored import save_policy
 from polidiff.policies.tables import TablePolicy, table_policy
+from polidiff.policies.wrappers import Discretised, GreedyPolicy
 
 __all__ = [
     "CallablePolicy",

@@ -50,7 +50,7 @@ def as_policy(
     policy = _recognised(obj, n_actions, n_states, output, trust)
     if not greedy:
         return policy
-    from polidiff.policies.greedy import GreedyPolicy
+    from polidiff.policies.wrappers import GreedyPolicy
 
     return GreedyPolicy(policy)
 
@@ -91,14 +91,14 @@ def _from_file(path: Path, n_actions: int | None, n_states: int | None, output: 
         return _checked(OnnxPolicy.read(path, output=output, n_actions=n_actions), n_actions)
     from polidiff.policies.files import read_object
 
-    found = read_object(path, trust=trust)
-    if isinstance(found, dict):
-        from polidiff.policies.stored import from_stored
+    stored = read_object(path, trust=trust)
+    if isinstance(stored, dict):
+        from polidiff.policies.files import from_stored
 
-        found = from_stored(found, path, trust=trust)
-    elif isinstance(found, (str, os.PathLike)):
+        stored = from_stored(stored, path, trust=trust)
+    elif isinstance(stored, (str, os.PathLike)):
         raise InvalidPolicyError(f"{path.name} holds a text, not a policy")
-    return _recognised(found, n_actions, n_states, output, trust)
+    return _recognised(stored, n_actions, n_states, output, trust)
 
 
 def _checked(policy: Policy, n_actions: int | None) -> Policy:
@@ -148,7 +148,7 @@ def _torch_module(obj: Any, n_actions: int | None, output: str | None) -> Policy
 
 
 def _classifier(obj: Any, n_actions: int | None, output: str | None) -> Policy:
-    from polidiff.policies.estimators import ClassifierPolicy
+    from polidiff.policies.libraries import ClassifierPolicy
 
     return ClassifierPolicy(obj, n_actions)
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from polidiff.errors import InvalidPolicyError, MissingExtraError
 from polidiff.files import read_limited
-from polidiff.policies.answers import OUTPUTS, as_probabilities
-from polidiff.policies.observations import check_width, rows_of
+from polidiff.policies.model_io import OUTPUTS, as_probabilities, check_width, rows_of
 from polidiff.policies.protocol import top_actions
 from polidiff.records.arrays import AnyArray, FloatArray
 
@@ -147,10 +146,10 @@ def _choice(session: Any, output: str | None, what: str) -> tuple[list[str], str
         return names, output or kinds[names[0]]
     wanted = [output] if output is not None else ["probabilities", "logits", "values", "action"]
     for kind in wanted:
-        found = [name for name in names if kinds[name] == kind]
-        if len(found) == 1:
+        matching = [name for name in names if kinds[name] == kind]
+        if len(matching) == 1:
             labels = [name for name in names if kinds[name] == "action"] if kind == "probabilities" else []
-            return [*found, *labels[:1]], kind
+            return [*matching, *labels[:1]], kind
     raise InvalidPolicyError(f"it is not clear which output of {what} is the policy. Hint: output= one of {names}")
 
 

@@ -142,8 +142,8 @@ def _first_mismatch(base: Policy, edit: Edit, patch: Patch) -> str | None:
     if not off.size:
         return None
     names = patch.actions
-    expected, found = (names[a] if a < len(names) else str(a) for a in (edit.current, int(top[off[0]])))
+    expected, taken = (names[a] if a < len(names) else str(a) for a in (edit.current, int(top[off[0]])))
     return (
-        f"an edit replaces {expected!r} in {len(states)} states; in state {states[off[0]]} the policy takes {found!r} "
+        f"an edit replaces {expected!r} in {len(states)} states; in state {states[off[0]]} the policy takes {taken!r} "
         f"({off.size} of {len(states)} do not match and stay as they are)"
     )

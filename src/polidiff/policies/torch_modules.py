@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from polidiff.errors import InvalidPolicyError
-from polidiff.policies.answers import as_probabilities, check_output
-from polidiff.policies.observations import rows_of
+from polidiff.policies.model_io import as_probabilities, check_output, rows_of
 from polidiff.records.arrays import AnyArray, FloatArray
 
 LARGEST_BATCH = 16_384
@@ -54,12 +53,12 @@ class ActorPolicy:
                 "wrap the policy, Discretised(agent.actor_mean, bins)"
             )
         self.agent = agent
-        found = n_actions if n_actions is not None else last_width(getattr(agent, "actor", None))
-        if found is None:
+        count = n_actions if n_actions is not None else last_width(getattr(agent, "actor", None))
+        if count is None:
             raise InvalidPolicyError(
                 "the agent does not tell how many actions there are. Hint: as_policy(agent, n_actions=)"
             )
-        self.n_actions: int = found
+        self.n_actions: int = count
 
     def probabilities(self, states: Any) -> FloatArray:
         """Probabilities of the agent's distribution."""

@@ -15,14 +15,12 @@ from polidiff.errors import InvalidLogError, InvalidOptionError, InvalidWorldErr
 from polidiff.records.arrays import AnyArray, IntArray
 from polidiff.records.outcome import Outcome, check_outcomes
 from polidiff.worlds.log_check import DataCheck, check_ranges, checked, declared_ranges
-from polidiff.worlds.log_columns import Columns, check_columns
-from polidiff.worlds.log_labels import Labels, find_labels, named_actions
+from polidiff.worlds.log_columns import Columns, Labels, check_columns, find_labels, named_actions
 from polidiff.worlds.log_rows import LoggedRows, check_room, feature_matrix, read_rows
-from polidiff.worlds.log_sample import HASH, rows_that_fit
 from polidiff.worlds.log_source import LogSource, collect
-from polidiff.worlds.log_stream import Reader, count_parts
+from polidiff.worlds.log_stream import HASH, Reader, count_parts, draw_episodes, rows_that_fit
 from polidiff.worlds.memory import free_memory
-from polidiff.worlds.outcomes import with_return
+from polidiff.worlds.protocol import with_return
 from polidiff.worlds.shards.result_cache import ResultCache
 from polidiff.worlds.shards.shard_summary import ShardSummary
 
@@ -178,7 +176,9 @@ class Log:
         """All rows as arrays, or those of the episodes that were drawn (`sampled`); an error if they would not fit."""
         if self.sampled:
             check_room(self._most_rows, self.columns, free_memory())
-            drawn = self._source.draw(self.read, self.columns, most=self._most_rows)
+            drawn = draw_episodes(
+                self._source.table, self.read.pieces, self.columns, rows=self.read.rows, most=self._most_rows
+            )
             check_room(drawn.height, self.columns, free_memory())
             rows = read_rows(drawn.lazy(), self.columns, self.action_labels, None, temporal=self.temporal)
             return replace(rows, hashed=drawn[HASH].to_numpy())

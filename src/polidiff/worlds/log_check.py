@@ -9,8 +9,7 @@ import polars as pl
 
 from polidiff.errors import InvalidOutcomeError
 from polidiff.records.outcome import Outcome
-from polidiff.worlds.log_columns import Columns
-from polidiff.worlds.log_labels import Labels
+from polidiff.worlds.log_columns import Columns, Labels
 from polidiff.worlds.log_rows import boundaries, gain_expressions
 from polidiff.worlds.log_source import collect
 from polidiff.worlds.shards.shard_summary import ShardSummary
@@ -74,8 +73,8 @@ def _problems(read: ShardSummary, lazy: pl.LazyFrame, columns: Columns) -> tuple
     problems = []
     if read.wrong:
         wrong = _wrong(columns)
-        found = collect(lazy.select(rule.sum().alias(name) for name, rule in wrong.items())).row(0, named=True)
-        problems += [_first_place(lazy, columns, name, wrong[name], found[name]) for name in wrong if found[name]]
+        counts = collect(lazy.select(rule.sum().alias(name) for name, rule in wrong.items())).row(0, named=True)
+        problems += [_first_place(lazy, columns, name, wrong[name], counts[name]) for name in wrong if counts[name]]
     if columns.episode is not None and not read.ordered:
         episodes = collect(lazy.select(pl.col(columns.episode).n_unique())).item()
         if episodes != read.runs:
@@ -85,13 +84,13 @@ def _problems(read: ShardSummary, lazy: pl.LazyFrame, columns: Columns) -> tuple
 
 def declared_ranges(outcomes: Sequence[Outcome]) -> tuple[tuple[int, float, float], ...]:
     """Outcomes with a range, and the range with room for rounding."""
-    found = []
+    ranges = []
     for k, outcome in enumerate(outcomes):
         if outcome.range is not None:
             low, high = outcome.range
             slack = 1e-9 * (1 + abs(low) + abs(high))
-            found.append((k, low - slack, high + slack))
-    return tuple(found)
+            ranges.append((k, low - slack, high + slack))
+    return tuple(ranges)
 
 
 def check_ranges(lazy: pl.LazyFrame, columns: Columns, outcomes: Sequence[Outcome]) -> None:
@@ -107,12 +106,12 @@ def check_ranges(lazy: pl.LazyFrame, columns: Columns, outcomes: Sequence[Outcom
     for k, low, high in declared:
         outcome = outcomes[k]
         outside = sums.filter((pl.col(f"gain{k}") < low) | (pl.col(f"gain{k}") > high))
-        found = collect(outside.sort(pl.first()).head(1))
-        if found.height:
+        first = collect(outside.sort(pl.first()).head(1))
+        if first.height:
             what = "row" if columns.episode is None else "episode"
             raise InvalidOutcomeError(
                 f"range {outcome.range} of outcome {outcome.name!r} must hold for every episode; {what} "
-                f"{found.row(0)[0]} has {found[f'gain{k}'][0]:.6g}. Hint: declare what is possible, not what is usual"
+                f"{first.row(0)[0]} has {first[f'gain{k}'][0]:.6g}. Hint: declare what is possible, not what is usual"
             )
 
 
@@ -160,10 +159,10 @@ def _first_place(lazy: pl.LazyFrame, columns: Columns, said: str, rule: pl.Expr,
     """One problem in words: what was expected, where it first fails, how often."""
     shown = [name for name in (columns.episode, columns.step) if name is not None]
     row = collect(lazy.with_columns(rule.alias("!")).with_row_index("row").filter("!").select("row", *shown).head(1))
-    found = row.row(0, named=True)
-    place = ", ".join(f"{name} {found[name]}" for name in shown)
+    values = row.row(0, named=True)
+    place = ", ".join(f"{name} {values[name]}" for name in shown)
     return (
-        f"{said} in row {found['row']}"
+        f"{said} in row {values['row']}"
         + (f" ({place})" if place else "")
         + (f" and {count - 1} more" if count > 1 else "")
     )

@@ -1,14 +1,17 @@
-"""Which column plays which part, checked against the table before any row is read."""
+"""Which column of a log means what, checked at the door, and numbers for the labels of states and actions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from polidiff.errors import InvalidLogError, InvalidOutcomeError
+from polidiff.records.action import Action, as_actions
+from polidiff.records.arrays import IntArray
 from polidiff.records.outcome import Outcome
 
 DONE = ("done", "dones", "is_done", "finished")
@@ -37,6 +40,11 @@ class Columns:
         gains = [gain for gain in self.gains if isinstance(gain, str)]
         names = [*self.state, *(name for name in single if name is not None), *self.features, *gains]
         return tuple(dict.fromkeys(names))
+
+    @property
+    def values_per_row(self) -> int:
+        """Numbers that one row takes as arrays: features, outcomes, action, episode, follower, probability."""
+        return len(self.state) + len(self.gains) + 4
 
 
 def check_columns(
@@ -136,3 +144,86 @@ def _check_types(schema: pl.Schema, columns: Columns) -> None:
             raise InvalidLogError(f"feature {name!r} must hold numbers or text; it holds {schema[name]}")
     if columns.step is not None and not (schema[columns.step].is_numeric() or schema[columns.step].is_temporal()):
         raise InvalidLogError(f"column {columns.step!r} must hold numbers or times; it holds {schema[columns.step]}")
+
+
+OWN_NUMBERS = 100_000
+MOST_LABELS = 10_000_000
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What a column may hold."""
+
+    column: str
+    names: tuple[str, ...]  # one per number
+    own: bool  # the column holds the numbers themselves
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.names)
+
+    def numbers_of(self, labels: Sequence[int | str]) -> IntArray:
+        """The number of each label, as `number` gives it to rows."""
+        if self.own:
+            return np.array(labels, dtype=np.int64)
+        place = {name: number for number, name in enumerate(self.names)}
+        return np.array([place[str(label)] for label in labels], dtype=np.int64)
+
+    def number(self) -> pl.Expr:
+        """The number of each row's label; null where it is not among the names."""
+        column = pl.col(self.column)
+        if self.own:
+            return column.cast(pl.Int64)
+        return column.cast(pl.String).cast(pl.Enum(list(self.names)), strict=False).to_physical().cast(pl.Int64)
+
+
+def find_labels(
+    met: Sequence[int | str], dtype: pl.DataType, column: str, given: int | Sequence[Any] | None, what: str
+) -> Labels:
+    """The labels of a column from those met in it; an error names the first value that is not among those given."""
+    if (dtype.is_integer() or dtype == pl.Boolean) and met:
+        low, high = int(met[0]), int(met[-1])
+        if low >= 0 and (given is not None or high < OWN_NUMBERS):
+            return _own_numbers(column, given, high, what)
+    labels = sorted(str(label) for label in met)
+    if given is None:
+        return Labels(column, tuple(labels), False)
+    if isinstance(given, int):
+        raise InvalidLogError(f"{what}s are text here; list their names instead of {given}")
+    names = tuple(str(name) for name in given)
+    unknown = [label for label in labels if label not in set(names)]
+    if unknown:
+        raise InvalidLogError(
+            f"column {column!r} holds {unknown[0]!r}, which is not among the {len(names)} {what}s given "
+            f"({len(unknown)} values are not)"
+        )
+    return Labels(column, names, False)
+
+
+def named_actions(
+    met: Sequence[int | str], dtype: pl.DataType, column: str, given: Any
+) -> tuple[Labels, tuple[Action, ...]]:
+    """Labels of the action column and the actions as records, with their levels where the user gave any."""
+    if given is None or isinstance(given, int):
+        labels = find_labels(met, dtype, column, given, "action")
+        return labels, as_actions(labels.names if not labels.own else None, labels.count)
+    actions = as_actions(given, len(given))
+    labels = find_labels(met, dtype, column, [action.name for action in actions], "action")
+    return labels, actions
+
+
+def _own_numbers(column: str, given: int | Sequence[Any] | None, high: int, what: str) -> Labels:
+    if given is None:
+        names: tuple[str, ...] = tuple(str(number) for number in range(high + 1))
+    elif isinstance(given, int):
+        if given > MOST_LABELS:
+            raise InvalidLogError(f"there may be at most {MOST_LABELS} {what}s; {given} were given")
+        names = tuple(str(number) for number in range(given))
+    else:
+        names = tuple(str(name) for name in given)
+    if high >= len(names):
+        raise InvalidLogError(
+            f"column {column!r} holds {what} {high}; only {len(names)} {what}s were given (0 to {len(names) - 1})"
+        )
+    return Labels(column, names, True)

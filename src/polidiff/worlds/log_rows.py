@@ -13,9 +13,7 @@ import polars as pl
 
 from polidiff.errors import InvalidLogError
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from polidiff.worlds.log_columns import Columns
-from polidiff.worlds.log_labels import Labels
-from polidiff.worlds.log_sample import values_per_row
+from polidiff.worlds.log_columns import Columns, Labels
 from polidiff.worlds.log_source import collect
 from polidiff.worlds.shards.transition_counts import CUT, END
 
@@ -102,7 +100,7 @@ def read_rows(
 
 def check_room(rows: int, columns: Columns, free: float | None) -> None:
     """An error if all rows as arrays would not fit into memory, told before anything is read."""
-    need = 16.0 * rows * values_per_row(columns)  # once as read, once as arrays
+    need = 16.0 * rows * columns.values_per_row  # once as read, once as arrays
     if free is not None and need > free:
         raise InvalidLogError(
             f"{rows} rows as arrays need about {need / 1e9:.3g} GB; {free / 1e9:.3g} GB are free. Hint: with feature "

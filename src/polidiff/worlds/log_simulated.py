@@ -99,10 +99,10 @@ def _frame(world: TabularMDP, parts: list[tuple[IntArray, ...]], horizon: int) -
     order = np.argsort(episode * (horizon + 1) + step, kind="stable")
     episode, step, state, action, after = (array[order] for array in (episode, step, state, action, after))
     ended = world.absorbing[after]
-    told = {outcome.name: _gains(world, outcome, state, action, after) for outcome in world.outcomes}
+    gains = {outcome.name: _gains(world, outcome, state, action, after) for outcome in world.outcomes}
     cut = (step == horizon - 1) & ~ended
     columns = {"episode": episode, "step": step, "state": state, "action": action, "terminated": ended}
-    return pl.DataFrame({**columns, "truncated": cut, **told})
+    return pl.DataFrame({**columns, "truncated": cut, **gains})
 
 
 def _gains(world: TabularMDP, outcome: Outcome, state: IntArray, action: IntArray, after: IntArray) -> FloatArray:

@@ -18,7 +18,6 @@ import polars as pl
 from polidiff.errors import InvalidLogError, MissingExtraError, SkippedRowsWarning
 from polidiff.parallel import work_folder as current_work_folder
 from polidiff.worlds.log_columns import Columns
-from polidiff.worlds.log_sample import draw_episodes
 from polidiff.worlds.shards.result_cache import summary_cache
 from polidiff.worlds.shards.scan import scan
 from polidiff.worlds.shards.shard_files import (
@@ -80,10 +79,6 @@ class LogSource:
             return pl.concat([scan_file(file).slice(first, rows) for file, first, rows in read.pieces])
         return _scan_files(self._files)
 
-    def draw(self, read: ShardSummary, columns: Columns, *, most: int) -> pl.DataFrame:
-        """About `most` of the rows that were read, as whole episodes."""
-        return draw_episodes(self.table, read.pieces, columns, rows=read.rows, most=most)
-
 
 def _schema(lazy: pl.LazyFrame) -> pl.Schema:
     try:
@@ -138,16 +133,16 @@ def _way_out(error: BaseException) -> str:
 
 def _files(path: str) -> list[str]:
     if glob.has_magic(path):
-        found = sorted(glob.glob(path, recursive=True))
-        if not found:
+        files = sorted(glob.glob(path, recursive=True))
+        if not files:
             raise InvalidLogError(f"expected files that match {path!r}; found none")
-        return found
+        return files
     place = Path(path)
     if place.is_dir():
         for ending in (".parquet", ".pq", ".csv"):
-            found = sorted(str(file) for file in place.rglob(f"*{ending}"))
-            if found:
-                return found
+            files = sorted(str(file) for file in place.rglob(f"*{ending}"))
+            if files:
+                return files
         raise InvalidLogError(f"expected Parquet or CSV files in folder {path!r}; found none")
     if not place.exists():
         raise InvalidLogError(f"expected a CSV or Parquet file, a folder or a glob; {path!r} does not exist")
@@ -158,10 +153,10 @@ def _remote_files(address: str) -> list[str]:
     """Parquet files at an address that fsspec knows."""
     system, path = filesystem()[1].url_to_fs(address)
     try:
-        found = system.glob(path) if glob.has_magic(path) else [path]
-        if len(found) == 1 and system.isdir(found[0]):
-            found = system.find(found[0])
-        files = sorted(str(system.unstrip_protocol(file)) for file in found if str(file).lower().endswith(PARQUET))
+        paths = system.glob(path) if glob.has_magic(path) else [path]
+        if len(paths) == 1 and system.isdir(paths[0]):
+            paths = system.find(paths[0])
+        files = sorted(str(system.unstrip_protocol(file)) for file in paths if str(file).lower().endswith(PARQUET))
         if not files or not system.exists(files[0]):
             raise InvalidLogError(f"expected Parquet files at {address!r}; found none")
     except OSError as error:

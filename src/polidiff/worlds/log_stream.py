@@ -1,6 +1,13 @@
-"""All rows of a log that is too long to be held, some whole episodes at a time.
+r"""A log that is too long to be held: whole episodes drawn from it, and all of its rows, some whole episodes at a time.
 
-A part of a log is a few pieces of its files that hold whole episodes only: where a cut between two parts would fall
+An episode is drawn if the hash of its name is small,
+
+.. math:: h(e) < 2^{64} \cdot \frac{\text{rows that fit}}{\text{rows}},
+
+so that parts of a log can be read apart from each other and put together, and an episode that goes on in the next file
+is drawn there too. The hash has nothing to do with what an episode holds: the sample is as good as a shorter log.
+
+A part of a log is a few ranges of its files that hold whole episodes only: where a cut between two parts would fall
 into an episode, the rest of the episode goes to the part before. Parts are therefore counted apart from each other, by
 the code that counts rows in memory, and what was counted is added up in the order of the log. Where parts end depends
 on the files alone. Within a part, rows are read half a million at a time; an episode that goes on is carried over.
@@ -8,21 +15,160 @@ on the files alone. Within a part, rows are read half a million at a time; an ep
 
 from __future__ import annotations
 
+import hashlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+import numpy as np
 import polars as pl
 
 from polidiff.errors import InvalidLogError
-from polidiff.worlds.log_columns import Columns
-from polidiff.worlds.log_labels import Labels
+from polidiff.parallel import stream_tasks
+from polidiff.progress import report
+from polidiff.records.arrays import AnyArray, IntArray
+from polidiff.worlds.log_columns import Columns, Labels
 from polidiff.worlds.log_rows import LoggedRows, read_rows
-from polidiff.worlds.log_sample import Place, hashes, read_place, values_per_row
 from polidiff.worlds.shards.result_cache import ResultCache, cached_results
 from polidiff.worlds.shards.scan import Pace
-from polidiff.worlds.shards.shard_files import SHARD_ROWS
+from polidiff.worlds.shards.shard_files import BATCH_ROWS, FAULTS, SHARD_ROWS, first_line, scan_file
+
+MOST_VALUES = 100_000_000  # numbers of a log with feature states that are held at once: 0.8 GB
+SLACK = 1.5  # times the rows that were meant to be drawn: beyond that, single episodes are too long
+WHAT = "drawing episodes"
+HASH = "polidiff: hash"  # a column beside those of the log
+
+Place = tuple[str, int, int]  # file, first row, number of rows
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Which episodes are drawn."""
+
+    columns: tuple[str, ...]  # that are read
+    episode: str | None  # None: every row is an episode
+    share: float  # of the episodes that are drawn
+
+
+def rows_that_fit(columns: Columns, asked: int | None) -> int:
+    """How many rows are held: as many as the user says, or as `MOST_VALUES` allows."""
+    return MOST_VALUES // columns.values_per_row if asked is None else asked
+
+
+def draw_episodes(
+    table: pl.LazyFrame | None, pieces: Sequence[Place], columns: Columns, *, rows: int, most: int
+) -> pl.DataFrame:
+    """The rows of about `most` / `rows` of all episodes, in the order of the log, with the hash of each.
+
+    They come from a table, or from files.
+    """
+    drawing = Drawing(tuple(columns.used), columns.episode, most / rows)
+    drawn: list[pl.DataFrame] = []
+    held = done = 0
+    for part, read in _drawn(table, pieces, drawing):
+        held, done = held + part.height, done + read
+        if held > SLACK * most + BATCH_ROWS:
+            raise InvalidLogError(
+                f"about {most} of {rows} rows were to be drawn as whole episodes; {held} were drawn from the first "
+                f"{done}, because some episodes are very long. Hint: cut episodes, or set max_rows"
+            )
+        drawn.append(part)
+        report(WHAT, min(1.0, done / rows))
+    sample = pl.concat(drawn)
+    if not sample.height:
+        raise InvalidLogError(f"no episode is short enough to be held: {rows} rows, max_rows = {most}. Hint: raise it")
+    return sample
+
+
+def _drawn(table: pl.LazyFrame | None, pieces: Sequence[Place], drawing: Drawing) -> Iterator[tuple[pl.DataFrame, int]]:
+    """ResultCache rows, and how many rows they were drawn from."""
+    if table is not None:
+        first = 0
+        for frame in table.select(drawing.columns).collect_batches(chunk_size=BATCH_ROWS, maintain_order=True):
+            yield drawn_rows(frame, drawing, first), frame.height
+            first += frame.height
+        return
+    tasks, first = [], 0
+    for group in _grouped(pieces):
+        tasks.append((group, drawing, first))
+        first += sum(rows for _, _, rows in group)
+    for sample, (group, _, _) in zip(stream_tasks(draw_from_files, tasks), tasks, strict=True):
+        yield sample, sum(rows for _, _, rows in group)
+
+
+def _grouped(pieces: Sequence[Place]) -> Iterator[tuple[Place, ...]]:
+    waiting: list[Place] = []
+    for piece in pieces:
+        waiting.append(piece)
+        if sum(rows for _, _, rows in waiting) >= SHARD_ROWS:
+            yield tuple(waiting)
+            waiting = []
+    if waiting:
+        yield tuple(waiting)
+
+
+def draw_from_files(pieces: Sequence[Place], drawing: Drawing, first: int) -> pl.DataFrame:
+    """What is drawn from some pieces of files; `first` is the number of their first row in the log."""
+    drawn = []
+    for place in pieces:
+        drawn.append(drawn_rows(read_place(place, drawing.columns), drawing, first))
+        first += place[2]
+    return pl.concat(drawn)
+
+
+def read_place(place: Place, columns: Sequence[str]) -> pl.DataFrame:
+    """Some rows of a file that could be read before."""
+    file, begin, rows = place
+    try:
+        return scan_file(file).select(columns).slice(begin, rows).collect()
+    except FAULTS as error:
+        raise InvalidLogError(
+            f"the log cannot be read: {file}, rows {begin} to {begin + rows - 1}: {first_line(error)}"
+        ) from error
+
+
+def drawn_rows(frame: pl.DataFrame, drawing: Drawing, first: int) -> pl.DataFrame:
+    """The rows of episodes with a small hash, and the hash."""
+    hashed = hashes(frame, drawing.episode, first)
+    return frame.with_columns(pl.Series(HASH, hashed)).filter(pl.Series(hashed < limit_of(drawing.share)))
+
+
+def limit_of(share: float) -> np.uint64:
+    """The number below which the hashes of a share of all episodes lie."""
+    return np.uint64(min(int(share * 2.0**64), 2**64 - 1))
+
+
+def hashes(frame: pl.DataFrame, episode: str | None, first: int) -> AnyArray:
+    """(n,) a hash of each row's episode; of its number in the log, from `first` on, if every row is an episode."""
+    if episode is None:
+        return mixed(np.arange(first, first + frame.height))
+    names = frame[episode]
+    if not names.dtype.is_integer():
+        names = names.cast(pl.String)
+    begins = (names != names.shift(1)).fill_null(True).to_numpy()
+    per_row: AnyArray = _of_names(names.filter(pl.Series(begins)))[np.cumsum(begins) - 1]
+    return per_row
+
+
+def _of_names(names: pl.Series) -> AnyArray:
+    if names.dtype.is_integer():
+        return mixed(names.to_numpy())
+    digests = [hashlib.blake2b(str(name).encode(), digest_size=8).digest() for name in names]
+    return np.frombuffer(b"".join(digests), dtype="<u8")
+
+
+def mixed(numbers: IntArray | AnyArray) -> AnyArray:
+    """Whole numbers scattered over 64 bits (SplitMix64).
+
+    >>> mixed(np.array([0, 1])).tolist()
+    [16294208416658607535, 10451216379200822465]
+    """
+    x = np.asarray(numbers).astype(np.int64).view(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
 
 STREAM_ROWS, STREAM_VALUES = 1 << 19, 1 << 23  # rows that are read at a time, and numbers that they and policies make
 LONGEST = 1 << 24  # rows of an episode
@@ -40,7 +186,7 @@ class Reader:
     @property
     def batch(self) -> int:
         """How many rows are read at a time: fewer where policies choose among many actions."""
-        return max(1, min(STREAM_ROWS, STREAM_VALUES // (values_per_row(self.columns) + 4 * self.actions.count)))
+        return max(1, min(STREAM_ROWS, STREAM_VALUES // (self.columns.values_per_row + 4 * self.actions.count)))
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from polidiff.records.action import Action
 from polidiff.records.arrays import AnyArray
-from polidiff.records.outcome import Outcome
+from polidiff.records.outcome import Outcome, OutcomeOf, check_outcomes
 
 Kind = Literal["table", "simulator", "log"]
 
@@ -46,3 +47,12 @@ class World(Protocol):
     def features_of(self, states: Any) -> AnyArray:
         """What rules speak about (n, d), of states as policies see them."""
         ...
+
+
+def with_return(
+    outcomes: Sequence[Outcome], return_name: str, include_return: bool, *, of: OutcomeOf
+) -> tuple[Outcome, tuple[Outcome, ...]]:
+    """The return as an outcome, and all outcomes that are told (the return first, unless left out)."""
+    total = Outcome(return_name, of, prefer="more")
+    every = (total, *outcomes) if include_return else tuple(outcomes)
+    return total, check_outcomes(every)

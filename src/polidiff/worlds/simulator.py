@@ -12,7 +12,7 @@ from polidiff.errors import InvalidOptionError, InvalidWorldError
 from polidiff.records.action import Action, as_actions
 from polidiff.records.arrays import AnyArray
 from polidiff.records.outcome import Outcome
-from polidiff.worlds.outcomes import with_return
+from polidiff.worlds.protocol import with_return
 from polidiff.worlds.steppers import ModelStepper, Stepper
 
 REWARD = "reward"

@@ -134,9 +134,9 @@ def _with_others_kept(moved: AnyArray, before: AnyArray, running: IntArray) -> A
     """Episodes that are over stay where they ended: nothing that happens after the end may overflow or run off."""
     over = np.ones(len(moved), dtype=np.bool_)
     over[running] = False
-    kept = np.array(moved)
-    kept[over] = before[over]
-    return kept
+    states = np.array(moved)
+    states[over] = before[over]
+    return states
 
 
 def joined(parts: Sequence[Any]) -> Stepper:

@@ -16,7 +16,7 @@ from polidiff.records.action import Action, as_actions
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray, read_only
 from polidiff.records.outcome import Outcome
 from polidiff.worlds import checks
-from polidiff.worlds.outcomes import with_return
+from polidiff.worlds.protocol import with_return
 
 
 class TabularMDP:

@@ -11,7 +11,7 @@ import pytest
 from polidiff import Discretised, as_policy
 from polidiff.errors import InvalidPolicyError
 from polidiff.policies import CallablePolicy, GreedyPolicy, TablePolicy
-from polidiff.policies.answers import as_probabilities
+from polidiff.policies.model_io import as_probabilities
 
 
 def test_a_table_policy_brings_in_no_library():

@@ -27,7 +27,7 @@ from polidiff.evaluation.logged.episodes import some_episodes
 from polidiff.evaluation.logged.partition import fit_partition
 from polidiff.evaluation.logged.rule_coverage import rule_coverage
 from polidiff.records.arrays import BoolArray, FloatArray
-from polidiff.worlds.log_sample import limit_of
+from polidiff.worlds.log_stream import limit_of
 
 if TYPE_CHECKING:
     from polidiff.policies import Policy

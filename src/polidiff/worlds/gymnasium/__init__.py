@@ -5,8 +5,7 @@ imported only to make an environment from its id.
 """
 
 from polidiff.worlds.gymnasium.describe import describe
-from polidiff.worlds.gymnasium.levels import with_levels
-from polidiff.worlds.gymnasium.source import EnvSource, as_source
+from polidiff.worlds.gymnasium.source import EnvSource, as_source, with_levels
 from polidiff.worlds.gymnasium.stepper import GymnasiumStepper
 from polidiff.worlds.gymnasium.tables import table_of
 

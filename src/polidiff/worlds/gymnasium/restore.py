@@ -121,11 +121,11 @@ def _first_problem(source: EnvSource, way: Callable[[Running], Any]) -> str | No
 def _first_difference(source: EnvSource, original: Any, twin: Any, moves: list[Any]) -> str | None:
     """Moves the original to its end first, then the copy, so that shared state shows."""
     expected = _trail(source, original, moves)
-    found = _trail(source, twin, moves)
-    for time, (one, other) in enumerate(zip(expected, found, strict=False)):
+    restored = _trail(source, twin, moves)
+    for time, (one, other) in enumerate(zip(expected, restored, strict=False)):
         if not np.array_equal(one, other, equal_nan=True):
             return f"the restored environment differs after {time + 1} steps"
-    return None if len(expected) == len(found) else "the restored environment ends at another time"
+    return None if len(expected) == len(restored) else "the restored environment ends at another time"
 
 
 def _trail(source: EnvSource, env: Any, moves: list[Any]) -> list[Any]:

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from polidiff.errors import InvalidWorldError
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
-from polidiff.worlds.gymnasium.names import ACTIONS, known_names
+from polidiff.worlds.gymnasium.describe import ACTIONS, known_names
 from polidiff.worlds.gymnasium.source import as_source
 
 END = "end"

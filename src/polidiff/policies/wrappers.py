@@ -1,17 +1,34 @@
-"""A policy that chooses real numbers, made to choose among levels."""
+"""Policies made from others: the most probable action, or the level nearest to a real number."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from polidiff.errors import InvalidPolicyError
-from polidiff.policies.observations import observed, rows_of
-from polidiff.policies.protocol import one_hot
+from polidiff.policies.model_io import observed, rows_of
+from polidiff.policies.protocol import Policy, one_hot, top_actions
 from polidiff.policies.torch_modules import called, in_batches
 from polidiff.records.arrays import AnyArray, FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class GreedyPolicy:
+    """The most probable action, ties to the lowest index."""
+
+    base: Policy
+
+    @property
+    def n_actions(self) -> int:
+        """How many actions there are."""
+        return self.base.n_actions
+
+    def probabilities(self, states: Any) -> FloatArray:
+        """Probability 1 for the most probable action."""
+        return one_hot(top_actions(self.base.probabilities(states)), self.n_actions)
 
 
 class Discretised:
