@@ -10,7 +10,7 @@ from scipy import sparse
 
 from polidiff.frontier.milp import best_by_program, mixed_program, rounded
 from polidiff.frontier.problem import FrontierProblem
-from polidiff.frontier.values import max_visits
+from polidiff.frontier.visits import max_visits
 from polidiff.optimize import Limits, solve
 
 STEP = 1e-5  # by which a sweep lowers the budget; a plan nearer than that to the one before is not seen

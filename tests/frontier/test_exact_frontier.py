@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from polidiff.errors import UnboundedReturnError
-from polidiff.frontier import small
+from polidiff.frontier import depth_first
 from polidiff.frontier.branch import sure_visits
-from polidiff.frontier.clock import Clock
+from polidiff.frontier.local_search import changed_states
 from polidiff.frontier.problem import build_problem
 from polidiff.frontier.solve import Effort, solve_budgets, solve_frontier
-from polidiff.frontier.ties import changed_states
-from polidiff.frontier.values import Inverses, always_ends, fundamental
+from polidiff.frontier.visits import Inverses, fundamental
+from polidiff.optimize import Clock
 from polidiff.progress import listening
 
 
@@ -31,9 +31,9 @@ def assert_same_points(solved, expected):
 def proof(request, monkeypatch):
     """Small tables are proven by plain search, by branch and bound, or by the second where the first gives up."""
     if request.param == "in batches":
-        monkeypatch.setattr(small, "MOST_STATES", 0)
+        monkeypatch.setattr(depth_first, "MOST_STATES", 0)
     if request.param == "one after the other":
-        monkeypatch.setattr(small, "WORK", 200)
+        monkeypatch.setattr(depth_first, "WORK", 200)
     return request.param
 
 
@@ -46,7 +46,7 @@ def test_the_frontier_of_500_random_tables_is_that_of_enumeration(tables, proof)
         assert_same_points(solved, expected)
         assert all(solved.proven)
         assert solved.gap == 0
-        looping += not always_ends(problem)
+        looping += not problem.always_ends
     assert looping > 100
 
 
@@ -146,7 +146,7 @@ def test_many_budgets_give_what_each_gives_alone():
 def test_plain_search_and_branch_and_bound_prove_the_same_frontier(size, actions, monkeypatch):
     problem = leaking_problem(size, actions, 4)
     plain = solve_frontier(problem, Effort(expansions=0), Clock())
-    monkeypatch.setattr(small, "MOST_STATES", 0)
+    monkeypatch.setattr(depth_first, "MOST_STATES", 0)
     batched = solve_frontier(problem, Effort(), Clock())
     assert_same_points(plain, np.column_stack([batched.changes, batched.returns]))
     assert plain.gap == batched.gap == 0

@@ -10,10 +10,10 @@ import pytest
 from polidiff.domains import chain
 from polidiff.errors import InfeasibleError
 from polidiff.frontier import improve_table
-from polidiff.frontier.clock import Clock
 from polidiff.frontier.guarded import solve_guarded
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.solve import Effort
+from polidiff.optimize import Clock
 
 
 def assert_same_points(solved, expected):

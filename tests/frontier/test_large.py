@@ -10,12 +10,12 @@ from scipy import sparse
 
 from polidiff.errors import InvalidOptionError, UnboundedReturnError
 from polidiff.frontier import improve_table
-from polidiff.frontier.clock import Clock
 from polidiff.frontier.hull import parametric_hull
 from polidiff.frontier.large import solve_large
 from polidiff.frontier.problem import build_problem
 from polidiff.frontier.solve import Effort
 from polidiff.frontier.sparse_solver import SparseSolver
+from polidiff.optimize import Clock
 from polidiff.worlds.tabular import TabularMDP
 
 

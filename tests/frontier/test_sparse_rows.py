@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from polidiff.frontier import sparse_rows
+from polidiff.frontier import sparse_solver
 from polidiff.frontier.problem import build_problem
-from polidiff.frontier.sparse_rows import Margins, SparseRows
-from polidiff.frontier.sparse_solver import SparseSolver
+from polidiff.frontier.sparse_solver import Margins, SparseRows, SparseSolver
 
 
 def ragged_problem(seed, n_states=60):
@@ -31,10 +30,10 @@ def exact(problem, choice):
     return np.linalg.solve(np.eye(problem.n_states) - problem.dense[choice], problem.reward[choice])
 
 
-@pytest.mark.parametrize("pairs", [sparse_rows.PAIRS_OF_SWEEPS, 0])
+@pytest.mark.parametrize("pairs", [sparse_solver.PAIRS_OF_SWEEPS, 0])
 @pytest.mark.parametrize("seed", range(5))
 def test_values_of_policies_followed_one_after_the_other_are_those_of_a_dense_solve(seed, pairs, monkeypatch):
-    monkeypatch.setattr(sparse_rows, "PAIRS_OF_SWEEPS", pairs)
+    monkeypatch.setattr(sparse_solver, "PAIRS_OF_SWEEPS", pairs)
     problem, rng = ragged_problem(seed), np.random.default_rng(seed)
     rows, values = SparseRows(problem.transitions, problem.first), np.zeros(problem.n_states)
     for _ in range(4):

@@ -12,12 +12,12 @@ from scipy import sparse
 from polidiff.domains import chain
 from polidiff.errors import InfeasibleError
 from polidiff.frontier import improve_table, states
-from polidiff.frontier.clock import Clock
+from polidiff.frontier.kernels import best_pair
 from polidiff.frontier.problem import build_problem
 from polidiff.frontier.solve import Effort
 from polidiff.frontier.states import solve_states
-from polidiff.frontier.states_kernels import best_pair
-from polidiff.frontier.values import fundamental, points_of
+from polidiff.frontier.visits import fundamental, points_of
+from polidiff.optimize import Clock
 
 
 def assert_same_points(solved, expected):

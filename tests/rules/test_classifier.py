@@ -16,9 +16,9 @@ import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
 from polidiff.errors import InvalidOptionError
+from polidiff.optimize import Clock
 from polidiff.records import Condition, Rule
 from polidiff.rules import RuleClassifier, RuleWarning
-from polidiff.rules.generate import Clock
 
 
 def bounds(rule: Rule) -> dict[str, tuple[float, float]]:
@@ -183,10 +183,10 @@ def test_costs_chosen_on_two_workers_are_those_of_a_plain_loop(engine: dict[str,
 
 
 def test_a_clock_is_sent_as_the_seconds_that_are_left() -> None:
-    assert pickle.loads(pickle.dumps(Clock())).left is None
-    sent = pickle.loads(pickle.dumps(Clock.starting_now(50.0)))
-    assert 49.0 < sent.left <= 50.0
-    assert pickle.loads(pickle.dumps(Clock.starting_now(-1.0))).over
+    assert pickle.loads(pickle.dumps(Clock())).limit() is None
+    sent = pickle.loads(pickle.dumps(Clock(50.0)))
+    assert 49.0 < sent.left() <= 50.0
+    assert pickle.loads(pickle.dumps(Clock(-1.0))).over()
 
 
 def test_the_same_seed_gives_the_same_rules_above_the_sample_size() -> None:

@@ -10,15 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polidiff.compiled import loops
-from polidiff.rules.choice import Cover, improve
-from polidiff.rules.exact import enumerate_clauses
-from polidiff.rules.grid import Grid, make_grid
+from polidiff.rules.grid import Grid, make_grid, readable_bound
 from polidiff.rules.kernels import ascend, best_cells, literals, narrow, offer
-from polidiff.rules.master import Master
-from polidiff.rules.polish import clause_values, polish
-from polidiff.rules.pricing import BeamOptions, beam
+from polidiff.rules.master import Cover, Master, improve
+from polidiff.rules.pricing import BeamOptions, beam, clause_values, polish
 from polidiff.rules.problem import Problem, make_problem
-from polidiff.rules.rounding import readable_bound
+from polidiff.rules.proof import enumerate_clauses
 from polidiff.rules.table import as_table
 
 

@@ -12,16 +12,14 @@ import numpy as np
 from polidiff.frontier.hull import Hull
 from polidiff.frontier.local_search import neighbours
 from polidiff.frontier.problem import FrontierProblem
-from polidiff.frontier.values import (
+from polidiff.frontier.visits import (
     STRICT,
-    ending_choice,
-    ends_everywhere,
+    PolicyWalk,
     greedy_switches,
     pair_values,
     points_of,
     solved_values,
 )
-from polidiff.frontier.walk import Walk
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.plan import Baseline
 
@@ -30,7 +28,7 @@ MOST_STEPS = 200
 
 def all_baselines(problem: FrontierProblem, hull: Hull, scale: float) -> tuple[Baseline, ...]:
     """The four baselines, their changes times `scale`."""
-    start = ending_choice(problem, problem.base)
+    start = problem.ending_choice(problem.base)
     found = {
         "policy iteration, all states": _every_state(problem, start),
         "policy iteration, largest advantage": _largest_advantage(problem, start),
@@ -54,7 +52,7 @@ def _every_state(problem: FrontierProblem, choice: IntArray) -> list[FloatArray]
 
 
 def _largest_advantage(problem: FrontierProblem, choice: IntArray) -> list[FloatArray]:
-    walk = Walk(problem, choice)
+    walk = PolicyWalk(problem, choice)
     points = [walk.point()]
     for _ in range(MOST_STEPS):
         gain = walk.advantages()[:, 1]
@@ -94,7 +92,7 @@ def _top_k(problem: FrontierProblem, start: IntArray, best: IntArray) -> list[Fl
 
 def _point(problem: FrontierProblem, choice: IntArray) -> FloatArray:
     """(2,) changes and return; infinite where the policy never ends."""
-    if not ends_everywhere(problem, choice):
+    if not problem.ends(choice):
         return np.full(2, np.inf)
     found = points_of(problem, choice[None])
     return np.array([found.changes[0], found.returns[0]])

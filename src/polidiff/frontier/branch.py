@@ -10,7 +10,7 @@ decisions surely reach, so no behaviour is met twice and unreached states keep t
 :math:`\underline{x}(s)` that the fixed decisions alone guarantee, taking pair (s, a) loses at least
 :math:`\underline{x}(s)\,[V(s) - Q(s,a)]`; pairs that lose more than the slack are ruled out without being solved.
 
-Nodes are handled in batches; every completion starts from the expected visits of its parent's (`values.py`).
+Nodes are handled in batches; every completion starts from the expected visits of its parent's (`visits.py`).
 """
 
 from __future__ import annotations
@@ -20,13 +20,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from polidiff.frontier.archive import Archive
-from polidiff.frontier.bounds import Steps, reprice
-from polidiff.frontier.clock import Clock
-from polidiff.frontier.completion import EXIT, Family, complete, family_of
-from polidiff.frontier.nodes import Nodes, join
+from polidiff.frontier.completion import EXIT, Family, Nodes, complete, family_of, join
 from polidiff.frontier.problem import FrontierProblem
-from polidiff.frontier.values import REFERENCES, UPDATES_FROM, Inverses
+from polidiff.frontier.staircase import Archive, Steps, reprice
+from polidiff.frontier.visits import REFERENCES, UPDATES_FROM, Inverses
+from polidiff.optimize import Clock
 from polidiff.progress import report
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 

@@ -2,7 +2,8 @@
 
 Where some policies never end, every state gets one more pair, *exit*, that ends the episode at a loss. Every set of
 fixed decisions then has a completion that ends, found on the graph; a bound that uses an exit is still a bound, because
-exits only add policies, and a completion that uses one is no plan.
+exits only add policies, and a completion that uses one is no plan. Open nodes of the branch and bound are one per row
+of some arrays.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from polidiff.frontier.problem import FrontierProblem, ending_states
-from polidiff.frontier.values import (
+from polidiff.frontier.absorption import ending_states
+from polidiff.frontier.hull import Hull
+from polidiff.frontier.problem import FrontierProblem
+from polidiff.frontier.visits import (
     Inverses,
     References,
-    ends_everywhere,
     greedy_switches,
     pair_values,
     switched_measures,
@@ -140,7 +142,7 @@ def _pays_for_ever(problem: FrontierProblem, choice: IntArray) -> BoolArray:
     """(b,) where a guard's price makes a loop pay, so that this price gives no bound."""
     if not len(problem.limits) or not has_exits(problem):
         return np.zeros(len(choice), dtype=np.bool_)
-    return np.array([not ends_everywhere(problem, row) for row in choice], dtype=np.bool_)
+    return np.array([not problem.ends(row) for row in choice], dtype=np.bool_)
 
 
 def made_to_end(problem: FrontierProblem, choice: IntArray, fixed: BoolArray) -> tuple[IntArray, BoolArray]:
@@ -184,3 +186,54 @@ def with_exits(problem: FrontierProblem, penalty: float) -> tuple[FrontierProble
         base=np.where(problem.base >= 0, number[np.maximum(problem.base, 0)], -1),
     )
     return wider, number
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """Open nodes, one per row."""
+
+    choice: IntArray  # (b, S) best completion at `price`
+    price: FloatArray  # (b,)
+    tilt: FloatArray  # (b, guards) price of each guarded outcome
+    total: FloatArray  # (b,) its return less price times changes, less what it takes from the guards' limits
+    fixed: BoolArray  # (b, S)
+    active: BoolArray  # (b, pairs)
+    low: FloatArray  # (b,) the node may still beat steps between these numbers of changes
+    high: FloatArray  # (b,)
+    visits: FloatArray  # (b, S) at least so many visits are sure
+
+    def __len__(self) -> int:
+        return len(self.price)
+
+    def take(self, index: IntArray | slice | BoolArray) -> Nodes:
+        """Some of the nodes."""
+        return Nodes(*(getattr(self, name)[index] for name in self.__dataclass_fields__))
+
+
+def join(parts: list[Nodes]) -> Nodes:
+    """All nodes of several groups."""
+    return Nodes(*(np.concatenate([getattr(p, name) for p in parts]) for name in Nodes.__dataclass_fields__))
+
+
+@dataclass(frozen=True, eq=False)
+class Widened:
+    """A problem with exits, and how its pairs are numbered."""
+
+    problem: FrontierProblem
+    narrower: FrontierProblem
+    number: IntArray  # (pairs of the narrower problem,) their number in the wider one
+
+    def narrow(self, choices: IntArray) -> IntArray:
+        """Policies in the numbers of the narrower problem; where no plan goes, an exit becomes any pair."""
+        back = self.narrower.first[self.problem.state]
+        back[self.number] = np.arange(len(self.number))
+        return np.asarray(back[choices])
+
+
+def widen(problem: FrontierProblem, hull: Hull) -> Widened:
+    """The problem with exits if some policy never ends, else as it is."""
+    if problem.always_ends:
+        return Widened(problem, problem, np.arange(problem.n_pairs))
+    scale = float(np.abs(hull.returns).max()) + float(np.abs(problem.reward).max()) * problem.n_states
+    wider, number = with_exits(problem, 10.0 * (1.0 + scale))
+    return Widened(wider, problem, number)

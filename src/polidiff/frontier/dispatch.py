@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from polidiff.errors import InvalidOptionError
-from polidiff.frontier.clock import Clock
 from polidiff.frontier.guarded import solve_guarded
 from polidiff.frontier.large import solve_large
 from polidiff.frontier.milp import best_by_program
 from polidiff.frontier.setting import Setting
 from polidiff.frontier.solve import Effort, Solved, solve_frontier
 from polidiff.frontier.states import solve_states
-from polidiff.frontier.values import always_ends
-from polidiff.optimize import Limits
+from polidiff.optimize import Clock, Limits
 
 LARGE = 1500  # states beyond which nothing is inverted
 PROGRAM_MOST, PROGRAM_NODES = 300, 2_000  # states and nodes up to which the mixed-integer program is asked
@@ -42,9 +40,9 @@ def solve_setting(
 def _second_opinion(setting: Setting, solved: Solved, clock: Clock, budget: float) -> Solved:
     """The mixed-integer program on a guarded budget that branch and bound left open: its plan if better, its bound."""
     problem = setting.problem
-    if problem.n_states > PROGRAM_MOST or clock.over() or not always_ends(problem) or (problem.base < 0).any():
+    if problem.n_states > PROGRAM_MOST or clock.over() or not problem.always_ends or (problem.base < 0).any():
         return solved
-    limits = Limits(time=None if clock.seconds is None else clock.left(), nodes=PROGRAM_NODES)
+    limits = Limits(time=clock.limit(), nodes=PROGRAM_NODES)
     other = best_by_program(problem, budget=budget, start=solved.choices[-1], limits=limits)
     returns, choices, changes = solved.returns.copy(), solved.choices.copy(), solved.changes.copy()
     if other.choice is not None and other.returns > returns[-1]:

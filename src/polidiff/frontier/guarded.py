@@ -16,18 +16,14 @@ import numpy as np
 from scipy import sparse
 
 from polidiff.errors import InfeasibleError
-from polidiff.frontier.archive import Archive, new_archive
 from polidiff.frontier.branch import branch_and_bound
-from polidiff.frontier.clock import Clock
-from polidiff.frontier.completion import GUARD_TOLERANCE, complete, family_of
-from polidiff.frontier.exits import Widened, widen
+from polidiff.frontier.completion import GUARD_TOLERANCE, Nodes, Widened, complete, family_of, widen
 from polidiff.frontier.hull import Hull, parametric_hull
 from polidiff.frontier.local_search import local_search, neighbours
-from polidiff.frontier.nodes import Nodes
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.solve import Effort, Solved, certified
-from polidiff.frontier.values import ending_choice
-from polidiff.optimize import Program, solve
+from polidiff.frontier.staircase import Archive, new_archive
+from polidiff.optimize import Clock, Program, solve
 from polidiff.records.arrays import FloatArray, IntArray
 
 WINDOWS = 12  # numbers of changes at which the linear program is asked for prices
@@ -57,7 +53,7 @@ def solve_guarded(
     )
     if not len(search.archive) and search.open is None:
         raise InfeasibleError(_joint_message(texts))
-    found = wide.narrow(search.archive)
+    found = search.archive.renumbered(wide.narrow(search.archive.choices))
     solved = certified(hull, found, search.open, budget, search.nodes, ends=False)
     if not len(solved.changes):
         raise InfeasibleError(f"{_joint_message(texts)} (none was found before the limit; the search was not finished)")
@@ -79,17 +75,10 @@ def _price_grid(problem: FrontierProblem, texts: tuple[str, ...], budget: float 
     return [*held_all, Prices(np.inf, 0.0, free.tilt)]
 
 
-def flow_rows(problem: FrontierProblem) -> sparse.csr_array:
-    """(states, pairs) visits that leave each state less those that arrive."""
-    count = problem.n_pairs
-    leave = sparse.csr_array((np.ones(count), (problem.state, np.arange(count))), shape=(problem.n_states, count))
-    return sparse.csr_array(leave - problem.transitions.T)
-
-
 def _relaxed(problem: FrontierProblem, changes: float | None) -> Prices | None:
     """Prices at the best mixed policy within a number of changes; None if no mixed policy keeps the guards."""
     most = np.inf if changes is None else changes
-    rows = sparse.vstack([flow_rows(problem), sparse.csr_array(problem.cost[None]), sparse.csr_array(problem.guards)])
+    rows = sparse.vstack([problem.flow, sparse.csr_array(problem.cost[None]), sparse.csr_array(problem.guards)])
     low = np.concatenate([problem.initial, np.full(1 + len(problem.limits), -np.inf)])
     high = np.concatenate([problem.initial, [most], problem.limits])
     answer = solve(Program.of(problem.reward, rows, row_low=low, row_high=high, maximise=True))
@@ -103,7 +92,7 @@ def _relaxed(problem: FrontierProblem, changes: float | None) -> Prices | None:
 def _binding(problem: FrontierProblem, texts: tuple[str, ...]) -> str:
     """Names the first guard that no policy keeps, with the best value there is; all of them if only jointly."""
     for text, gains, limit in zip(texts, problem.guards, problem.limits, strict=True):
-        program = Program.of(gains, flow_rows(problem), row_low=problem.initial, row_high=problem.initial)
+        program = Program.of(gains, problem.flow, row_low=problem.initial, row_high=problem.initial)
         answer = solve(program)
         tight = GUARD_TOLERANCE * (1.0 + abs(limit))
         if answer.status == "optimal" and answer.objective is not None and answer.objective > limit + tight:
@@ -123,7 +112,7 @@ def _roots(wide: Widened, prices: list[Prices], budget: float | None) -> Nodes:
     problem, count = wide.problem, len(prices)
     price = np.array([p.price for p in prices])
     tilt = np.array([p.tilt for p in prices])
-    start = np.repeat(wide.number[ending_choice(wide.narrower, wide.narrower.base)][None], count, axis=0)
+    start = np.repeat(wide.number[wide.narrower.ending_choice(wide.narrower.base)][None], count, axis=0)
     fixed = np.zeros((count, problem.n_states), dtype=np.bool_)
     active = np.ones((count, problem.n_pairs), dtype=np.bool_)
     family = family_of(problem, start, price, tilt)

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from polidiff.frontier.problem import FrontierProblem
-from polidiff.frontier.values import ending_choice
-from polidiff.frontier.walk import Walk
+from polidiff.frontier.visits import PolicyWalk
 from polidiff.records.arrays import FloatArray, IntArray
 
 
@@ -43,7 +42,7 @@ class Hull:
 
 def parametric_hull(problem: FrontierProblem) -> Hull:
     """All vertices of the upper hull."""
-    walk = Walk(problem, ending_choice(problem, problem.base))
+    walk = PolicyWalk(problem, problem.ending_choice(problem.base))
     _cheapest(walk)
     found = [(walk.point(), walk.choice.copy())]
     while (pair := _next_pair(walk)) is not None:
@@ -58,7 +57,7 @@ def parametric_hull(problem: FrontierProblem) -> Hull:
     return Hull(points[:, 0], points[:, 1], choices, walk.switches)
 
 
-def _cheapest(walk: Walk) -> None:
+def _cheapest(walk: PolicyWalk) -> None:
     """Policy iteration for the fewest changes, then for the most return among those."""
     scale = 1e-10 * (1.0 + np.abs(walk.weights).max(axis=0, initial=0.0))
     while True:
@@ -73,7 +72,7 @@ def _cheapest(walk: Walk) -> None:
             return
 
 
-def _next_pair(walk: Walk) -> int | None:
+def _next_pair(walk: PolicyWalk) -> int | None:
     """The pair that pays at the highest price per change; None at the optimum."""
     changes, gain = walk.advantages().T
     pays = gain > 1e-10 * (1.0 + np.abs(walk.values[walk.problem.state, 1]))

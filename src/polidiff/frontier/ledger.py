@@ -6,6 +6,12 @@ With the changes :math:`K` of a plan, :math:`x` the visits and :math:`N` the exp
 .. math:: J(T) = J(\emptyset) + x_T^\top\,(I - D_T N_{\cdot T})^{-1}\, \delta_T
 
 so one factorisation of the current policy prices every subset by a small system, whatever the number of states.
+
+A plan that is followed only in part makes each change with probability θ:
+
+.. math:: P_\theta = (1 - \theta)\, P_{\text{current}} + \theta\, P_{\text{plan}}
+
+Return need not rise with θ: a change that pays only together with another one can cost while the other is not made.
 """
 
 from __future__ import annotations
@@ -16,14 +22,20 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from polidiff.errors import ImproperPolicyError
+from polidiff.evaluation.exact import ExactEvaluator
+from polidiff.frontier.plans import told_outcomes
 from polidiff.frontier.problem import FrontierProblem
-from polidiff.frontier.values import ending_choice, fundamental
+from polidiff.frontier.setting import Setting
+from polidiff.frontier.visits import fundamental
+from polidiff.policies import one_hot
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.interval import Interval
-from polidiff.records.plan import Ledger, LedgerEntry
+from polidiff.records.plan import AdoptionPoint, Ledger, LedgerEntry
 
 EXACT_UP_TO = 12
 ORDERS = 400  # random orders behind a sampled Shapley value
+SHARES = (0.25, 0.5, 0.75, 1.0)
 
 
 @dataclass(eq=False)
@@ -49,7 +61,7 @@ class Worth:
 
 def worth_of(problem: FrontierProblem, pairs: IntArray) -> Worth:
     """Prices subsets of changes, each given by its pair, one per state."""
-    base = ending_choice(problem, problem.base)
+    base = problem.ending_choice(problem.base)
     inverse = fundamental(problem, base[None])[0]
     states = problem.state[pairs]
     values = inverse @ problem.reward[base]
@@ -179,3 +191,35 @@ def _greedy_order(worth: Worth, own: tuple[int, ...]) -> list[int]:
         rest = [i for i in own if i not in order]
         order.append(max(rest, key=lambda i: worth.of(tuple(sorted((*order, i))))))
     return order
+
+
+def adoption_curve(setting: Setting, actions: IntArray) -> tuple[tuple[AdoptionPoint, ...], tuple[str, ...]]:
+    """Return and outcomes at each share, and warnings where less than all is worse than nothing."""
+    world = setting.world
+    gains = {outcome.name: world.outcome_table(outcome) for outcome in told_outcomes(setting)}
+    today = one_hot(setting.base, world.n_actions)
+    plan = one_hot(actions, world.n_actions)
+    points, warnings = [], []
+    for share in (0.0, *SHARES):
+        table = (1.0 - share) * today + share * plan
+        try:
+            taken = ExactEvaluator(world, table).visits()[:, None] * table
+        except ImproperPolicyError:
+            warnings.append(f"followed with probability {share:g}, the plan may never end")
+            continue
+        points.append(
+            AdoptionPoint(
+                share,
+                float((taken * world.rewards).sum()),
+                {name: float((taken * gain).sum()) for name, gain in gains.items()},
+            )
+        )
+    now = points[0].expected_return
+    worse = [p for p in points[1:] if p.expected_return < now - 1e-9 * (1.0 + abs(now))]
+    if worse:
+        low = min(worse, key=lambda p: p.expected_return)
+        warnings.append(
+            f"partial adoption is worse than today: followed with probability {low.share:g} the plan returns "
+            f"{low.expected_return:.6g}, the current policy {now:.6g}"
+        )
+    return tuple(points), tuple(warnings)

@@ -6,6 +6,8 @@ Switching state s to action a changes both objectives in closed form,
 
 so one factorisation prices every neighbour of a plan. On random tables this finds nearly all of the exact frontier;
 branch and bound then supplies the proof.
+
+Of plans with the same changes and return, `fewest_states` takes the one that changes fewest states.
 """
 
 from __future__ import annotations
@@ -14,14 +16,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polidiff.frontier.archive import Archive
-from polidiff.frontier.clock import Clock
 from polidiff.frontier.completion import EXIT, EXITS, keeps_guards
 from polidiff.frontier.problem import FrontierProblem
-from polidiff.frontier.values import Inverses
+from polidiff.frontier.staircase import Archive
+from polidiff.frontier.visits import Inverses, fundamental
+from polidiff.optimize import Clock
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
 BATCH_NUMBERS = 2_000_000  # numbers held at once in the expected visits of a batch
+WORK = 20_000_000_000  # plans times states cubed up to which ties are looked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,3 +108,50 @@ def _promising(
     choices = batch[plan]
     choices[np.arange(len(plan)), problem.state[pair]] = pair
     return changes[better], returns[better], choices
+
+
+def fewest_states(problem: FrontierProblem, archive: Archive) -> Archive:
+    """The archive with every plan replaced while a neighbour ties with it and changes fewer states.
+
+    A change that does nothing, or that is free and gains nothing, is taken back this way.
+    """
+    if len(archive) * problem.n_states**3 > WORK:
+        return archive
+    choices = archive.choices.copy()
+    rows = np.arange(len(archive))
+    if not problem.always_ends:
+        rows = np.array([row for row in rows if problem.ends(choices[row])], dtype=np.int64)
+    size = max(1, BATCH_NUMBERS // max(1, problem.n_states**2 + 4 * problem.n_pairs))
+    for batch in np.split(rows, range(size, len(rows), size)):
+        tied = _tied(problem, archive, batch, choices[batch].astype(np.int64))
+        for row in batch[tied.any(axis=1)]:
+            choices[row] = _fewer(problem, archive, row, choices[row].astype(np.int64))
+    return archive.renumbered(choices)
+
+
+def _tied(problem: FrontierProblem, archive: Archive, rows: IntArray, choices: IntArray) -> BoolArray:
+    """(b, pairs) the neighbours with the changes and the return of a plan."""
+    around, tolerance = neighbours(problem, choices), archive.tolerance
+    tied = around.valid & (np.abs(around.changes - archive.changes[rows, None]) <= tolerance.changes)
+    return np.asarray(tied & (np.abs(around.returns - archive.returns[rows, None]) <= tolerance.returns))
+
+
+def _fewer(problem: FrontierProblem, archive: Archive, row: int, choice: IntArray) -> IntArray:
+    while problem.ends(choice):
+        tied = _tied(problem, archive, np.array([row]), choice[None])[0]
+        best, count = choice, changed_states(problem, choice)
+        for pair in np.flatnonzero(tied):
+            other = choice.copy()
+            other[problem.state[pair]] = pair
+            if (fewer := changed_states(problem, other)) < count:
+                best, count = other, fewer
+        if best is choice:
+            break
+        choice = best
+    return choice
+
+
+def changed_states(problem: FrontierProblem, choice: IntArray) -> int:
+    """How many of the states that a policy reaches it changes."""
+    visits = problem.initial @ fundamental(problem, choice[None])[0]
+    return int(((visits > 1e-12) & (choice != problem.base)).sum())

@@ -16,9 +16,8 @@ import numpy as np
 from scipy import sparse
 
 from polidiff.frontier.completion import keeps_guards
-from polidiff.frontier.guarded import flow_rows
 from polidiff.frontier.problem import FrontierProblem
-from polidiff.frontier.values import ending_choice, fundamental, max_visits, points_of
+from polidiff.frontier.visits import fundamental, max_visits, points_of
 from polidiff.optimize import Limits, Program, Solution, solve
 from polidiff.records.arrays import FloatArray, IntArray
 
@@ -46,7 +45,7 @@ def mixed_program(
     blank = sparse.csr_array((1, count))
     rows = sparse.vstack(
         [
-            sparse.hstack([flow_rows(problem), sparse.csr_array((states, count))]),
+            sparse.hstack([problem.flow, sparse.csr_array((states, count))]),
             sparse.hstack([sparse.csr_array((states, count)), pick]),
             sparse.hstack([sparse.diags_array(1.0 / large), -sparse.eye_array(count)]),
             sparse.hstack([sparse.csr_array(problem.cost[None]), blank]),
@@ -99,7 +98,7 @@ def rounded(problem: FrontierProblem, answer: Solution, budget: float, max_state
     visits, picked = np.split(answer.values, 2)
     visited = np.add.reduceat(visits, problem.first[:-1]) > 1e-9
     best = np.array([first + int(picked[first:end].argmax()) for first, end in _ranges(problem)])
-    choice = np.where(visited, best, ending_choice(problem, problem.base))
+    choice = np.where(visited, best, problem.ending_choice(problem.base))
     point = points_of(problem, choice[None])
     guarded = np.array([(problem.initial @ fundamental(problem, choice[None])[0]) @ g[choice] for g in problem.guards])
     changed = int(((choice != problem.base) & visited).sum())

@@ -17,6 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from polidiff.errors import ImproperPolicyError, InvalidPolicyError
+from polidiff.frontier.absorption import all_end, ending_choice, ending_rows, ending_states
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
 MASS = 1e-15  # probability below which a transition or a start is taken as absent
@@ -72,6 +73,26 @@ class FrontierProblem:
         return self.transitions.T.tocsr()
 
     @cached_property
+    def flow(self) -> sparse.csr_array:
+        """(states, pairs) visits that leave each state less those that arrive."""
+        count = self.n_pairs
+        leave = sparse.csr_array((np.ones(count), (self.state, np.arange(count))), shape=(self.n_states, count))
+        return sparse.csr_array(leave - self.transitions.T)
+
+    @cached_property
+    def always_ends(self) -> bool:
+        """Whether every policy ends for sure."""
+        return all_end(self.links, self.state, self.leaks, self.n_states)
+
+    def ends(self, choice: IntArray) -> bool:
+        """Whether a policy ends for sure from every state."""
+        return bool(ending_states(self.links[choice], self.leaks[choice]).all())
+
+    def ending_choice(self, wished: IntArray) -> IntArray:
+        """A policy that ends from every state and keeps to `wished` (−1: no wish) in the states where that ends."""
+        return ending_choice(self.links, self.state, self.leaks, wished)
+
+    @cached_property
     def links(self) -> Any:
         """csr (pairs, states) of booleans: where a pair may lead."""
         return self.transitions.astype(bool)
@@ -121,7 +142,7 @@ def build_problem(
     names = np.arange(n_states) if names is None else names
     whole = _Pairs(table[rows], state, leaks.ravel()[rows])
     _check_base(whole, base, action, initial, names)
-    usable = ending_pairs(whole.links, whole.state, whole.leaks, n_states)
+    usable = ending_rows(whole.links, state, whole.leaks, np.ones(len(state), dtype=np.bool_), n_states)
     reached = _reached(whole.links, whole.state, usable, initial > MASS)
     keep = usable & reached[state]
     number = np.cumsum(reached) - 1
@@ -168,38 +189,6 @@ def _check_base(whole: _Pairs, base: IntArray, action: IntArray, initial: FloatA
             f"the current policy must end from every start; from state {names[stuck[0]]} it never does "
             f"({stuck.size} states). Hint: use discount < 1, or a horizon"
         )
-
-
-def ending_states(links: Any, leaks: BoolArray) -> BoolArray:
-    """Which states of a policy can end; `links` (S, S) and `leaks` (S,) are those of its pairs."""
-    ends = leaks.copy()
-    while not ends.all():
-        more = ends | (links @ ends.astype(np.int32) > 0)
-        if (more == ends).all():
-            break
-        ends = more
-    return np.asarray(ends, dtype=np.bool_)
-
-
-def ending_pairs(links: Any, state: IntArray, leaks: BoolArray, n_states: int) -> BoolArray:
-    """Pairs that a policy which ends for sure from everywhere may use.
-
-    The largest set of pairs that never lead out of the states that can reach an end through the set.
-    """
-    usable = np.ones(len(state), dtype=np.bool_)
-    while True:
-        ends = np.zeros(n_states, dtype=np.bool_)
-        while True:
-            good = usable & (leaks | (links @ ends.astype(np.int32) > 0))
-            more = ends.copy()
-            more[state[good]] = True
-            if (more == ends).all():
-                break
-            ends = more
-        safe = usable & ends[state] & (links @ (~ends).astype(np.int32) == 0)
-        if (safe == usable).all():
-            return usable
-        usable = safe
 
 
 def _reached(links: Any, state: IntArray, usable: BoolArray, starts: BoolArray) -> BoolArray:

@@ -12,17 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polidiff.frontier.archive import Archive, new_archive
-from polidiff.frontier.bounds import Steps
 from polidiff.frontier.branch import Search, branch_and_bound
-from polidiff.frontier.clock import Clock
-from polidiff.frontier.exits import Widened, widen
+from polidiff.frontier.completion import Nodes, Widened, join, widen
+from polidiff.frontier.depth_first import is_small, prove_small
 from polidiff.frontier.hull import Hull, parametric_hull
-from polidiff.frontier.local_search import local_search
-from polidiff.frontier.nodes import Nodes, join
+from polidiff.frontier.local_search import fewest_states, local_search
 from polidiff.frontier.problem import FrontierProblem
-from polidiff.frontier.small import is_small, prove_small
-from polidiff.frontier.ties import fewest_states
+from polidiff.frontier.staircase import Archive, Steps, new_archive
+from polidiff.optimize import Clock
 from polidiff.parallel import run_tasks
 from polidiff.records.arrays import FloatArray, IntArray
 
@@ -120,8 +117,11 @@ def _prove(
             return archive, None, quick
     roots = _roots(wide, hull, budget)
     roots = roots if left is None else roots.take(left)
-    search = _search(wide.problem, wide.widen(archive), roots, clock, effort, budget, span_of(hull))
-    return wide.narrow(search.archive), search.open, quick + search.nodes
+    search = _search(
+        wide.problem, archive.renumbered(wide.number[archive.choices]), roots, clock, effort, budget, span_of(hull)
+    )
+    found = search.archive.renumbered(wide.narrow(search.archive.choices))
+    return found, search.open, quick + search.nodes
 
 
 def _search(
@@ -145,8 +145,7 @@ def _search(
         return _search_part(problem, archive, roots, clock, most, budget, effort.gap, span)
     every = np.arange(len(roots))
     parts = np.array_split(every, groups) if clock.seconds is None else [every[i::groups] for i in range(groups)]
-    own = None if clock.seconds is None else clock.left()  # clocks of other machines need not agree with ours
-    tasks = [(problem, archive, roots.take(part), own, most, budget, effort.gap, span) for part in parts]
+    tasks = [(problem, archive, roots.take(part), clock, most, budget, effort.gap, span) for part in parts]
     found = run_tasks(_search_part, tasks, what="proof")
     for part in found:
         archive = archive.with_points(part.archive.changes, part.archive.returns, part.archive.choices)
@@ -165,18 +164,18 @@ def _search_part(
     problem: FrontierProblem,
     archive: Archive,
     roots: Nodes,
-    clock: Clock | float | None,
+    clock: Clock,
     most: int,
     budget: float | None,
     gap: float,
     span: float,
 ) -> Search:
-    """First to the gap asked for, then from what that left open to the end; seconds start a clock of their own."""
-    watch, slack = clock if isinstance(clock, Clock) else Clock(clock), gap * span
-    rough = branch_and_bound(problem, archive, roots, watch, most=most, budget=budget, slack=slack, span=span)
-    if rough.open is None or slack == 0.0 or rough.nodes >= most or watch.over():
+    """First to the gap asked for, then from what that left open to the end."""
+    slack = gap * span
+    rough = branch_and_bound(problem, archive, roots, clock, most=most, budget=budget, slack=slack, span=span)
+    if rough.open is None or slack == 0.0 or rough.nodes >= most or clock.over():
         return rough
-    fine = branch_and_bound(problem, rough.archive, rough.open, watch, most=most - rough.nodes, budget=budget)
+    fine = branch_and_bound(problem, rough.archive, rough.open, clock, most=most - rough.nodes, budget=budget)
     return Search(fine.archive, fine.open, rough.nodes + fine.nodes)
 
 

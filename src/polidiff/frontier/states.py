@@ -12,7 +12,7 @@ so the last change of a set never has to be tried.
 
 Where only the return counts and every policy ends, the identity says more: a set that gains has a change with a
 positive advantage, and so has what is left of it after that one. Only such changes are branched on, and the last three
-of a set are tried in closed form (`states_kernels.py`).
+of a set are tried in closed form (`kernels.py`).
 """
 
 from __future__ import annotations
@@ -22,16 +22,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from polidiff.errors import InfeasibleError
-from polidiff.frontier.archive import Archive, new_archive
-from polidiff.frontier.bounds import Steps
-from polidiff.frontier.clock import Clock
-from polidiff.frontier.completion import EXIT, complete, family_of, made_to_end
-from polidiff.frontier.exits import Widened, widen
+from polidiff.frontier.completion import EXIT, Widened, complete, family_of, made_to_end, widen
 from polidiff.frontier.hull import Hull, parametric_hull
 from polidiff.frontier.local_search import Neighbours, neighbours
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.solve import Effort, Solved, span_of
-from polidiff.frontier.values import fundamental, max_visits, points_of
+from polidiff.frontier.staircase import Archive, Steps, new_archive
+from polidiff.frontier.visits import fundamental, max_visits, points_of
+from polidiff.optimize import Clock
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
 BEAM = 24  # sets kept per size and price by the first, heuristic pass
@@ -160,7 +158,7 @@ class StateSearch:
 
     def _close(self, node: _Set) -> None:
         """Add the best set of a node, which may take three more changes."""
-        from polidiff.frontier.states_kernels import best_three
+        from polidiff.frontier.kernels import best_three
 
         problem, choice = self.problem, node.choice
         inverse = fundamental(problem, choice[None])[0]
@@ -290,7 +288,7 @@ def solve_states(
         whole.archive = search.archive
         whole.run()
         search = whole
-    found = wide.narrow(search.archive)
+    found = search.archive.renumbered(wide.narrow(search.archive.choices))
     rows = np.arange(len(found))
     if budget is not None:
         last = int((found.changes <= budget + found.tolerance.changes).sum()) - 1

@@ -14,9 +14,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from polidiff.errors import InvalidOptionError
+from polidiff.optimize import Clock
 from polidiff.records.arrays import AnyArray, FloatArray
 from polidiff.records.rule import Rule
-from polidiff.rules.generate import Clock, GenerationOptions
+from polidiff.rules.generate import GenerationOptions
 from polidiff.rules.lists import DecisionList, predict, shorten
 from polidiff.rules.peeling import PeelingOptions, Stage, peel, stage_objective, stage_rows
 from polidiff.rules.proof import ProofOptions
@@ -123,7 +124,7 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RuleClassifier:
         """Learn rules for every class but the default one."""
-        clock = Clock.starting_now(self.time_limit)
+        clock = Clock(self.time_limit)
         _check_options(self)
         X, y = validate_data(self, X, y, dtype=None, ensure_all_finite="allow-nan")
         check_classification_targets(y)

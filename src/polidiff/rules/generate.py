@@ -9,18 +9,14 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
-from polidiff.optimize import Limits, Solution
+from polidiff.optimize import Clock, Limits, Solution
 from polidiff.records.arrays import BoolArray, FloatArray
-from polidiff.rules.choice import Choice, choose
-from polidiff.rules.master import Master
-from polidiff.rules.polish import polish
-from polidiff.rules.pricing import BeamOptions, Clauses, beam
+from polidiff.rules.master import Choice, Master, choose
+from polidiff.rules.pricing import BeamOptions, Clauses, beam, polish
 from polidiff.rules.problem import Problem
 from polidiff.rules.proof import ProofOptions, prove
 
@@ -43,32 +39,6 @@ class GenerationOptions:
     small: int = 5000  # distinct rows up to which clauses are ranked by value as well
 
 
-@dataclass(frozen=True)
-class Clock:
-    """Seconds left before `end`; no end when None."""
-
-    end: float | None = None
-
-    @classmethod
-    def starting_now(cls, seconds: float | None) -> Clock:
-        """A clock that ends `seconds` from now."""
-        return cls(None if seconds is None else time.monotonic() + seconds)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """As seconds left: another machine counts from elsewhere."""
-        return Clock.starting_now, (self.left,)
-
-    @property
-    def left(self) -> float | None:
-        """Seconds left, at least 0."""
-        return None if self.end is None else max(0.0, self.end - time.monotonic())
-
-    @property
-    def over(self) -> bool:
-        """Whether time is up."""
-        return self.end is not None and time.monotonic() >= self.end
-
-
 @dataclass(frozen=True, eq=False)
 class Generated:
     """Clauses found for one problem and the ones chosen, in the unit of the weights."""
@@ -84,12 +54,12 @@ def generate(problem: Problem, options: GenerationOptions, clock: Clock) -> Gene
     master = Master(problem)
     _seed(problem, master, options, clock)
     _grow(problem, master, options, clock)
-    limits = Limits(time=clock.left, nodes=options.nodes)
+    limits = Limits(time=clock.limit(), nodes=options.nodes)
     choice = choose(master.cover(options.max_rules), master.solve(), limits=limits, columns=options.columns)
     choice = _settle(problem, master, choice, options, limits)
     bound = None
-    if 0 < problem.rows <= options.proof.rows and options.proof.budget and not clock.over:
-        limits = Limits(time=clock.left, nodes=options.proof.nodes)
+    if 0 < problem.rows <= options.proof.rows and options.proof.budget and not clock.over():
+        limits = Limits(time=clock.limit(), nodes=options.proof.nodes)
         choice, bound = prove(problem, master, choice, options.proof, limits=limits, most=options.max_rules)
     return Generated(master.masks, master.masks[choice.chosen], choice.value, bound)
 
@@ -128,7 +98,7 @@ def _seed(problem: Problem, master: Master, options: GenerationOptions, clock: C
         cost -= covers[:, problem.positives :] @ prices[problem.positives :]
         while (value := own @ prices[: problem.positives] - cost).max() > 0:
             prices[: problem.positives][own[value.argmax()]] = 0.0
-        if clock.over:
+        if clock.over():
             return
 
 
@@ -140,7 +110,7 @@ def _grow(problem: Problem, master: Master, options: GenerationOptions, clock: C
         found = (
             search(problem, prices, options) if fresh else _polished(problem, prices, _near(master, relaxed, options))
         )
-        if clock.over or (not master.add(found.masks) and fresh):
+        if clock.over() or (not master.add(found.masks) and fresh):
             return
         before, relaxed = relaxed.objective or 0.0, master.solve()
         gained = before - (relaxed.objective or 0.0) > options.progress * max(before, 1e-12)

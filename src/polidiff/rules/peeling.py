@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from polidiff.optimize import Clock
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.rule import Rule
-from polidiff.rules.generate import Clock, GenerationOptions, generate, search
+from polidiff.rules.generate import GenerationOptions, generate, search
 from polidiff.rules.grid import Grid, make_grid
 from polidiff.rules.lists import first_matches
 from polidiff.rules.problem import Problem, make_problem

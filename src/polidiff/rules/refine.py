@@ -15,8 +15,7 @@ import numpy as np
 
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
 from polidiff.records.rule import Condition, Rule
-from polidiff.rules.grid import Grid
-from polidiff.rules.rounding import readable_bound
+from polidiff.rules.grid import Grid, readable_bound
 from polidiff.rules.table import Table
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from polidiff.optimize import Clock
 from polidiff.parallel import run_tasks
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
-from polidiff.rules.generate import Clock
 from polidiff.rules.peeling import PeelingOptions, list_loss, peel
 from polidiff.rules.table import Table
 

@@ -6,15 +6,14 @@ import numpy as np
 import pytest
 
 from polidiff.evaluation.exact import policy_table
-from polidiff.frontier.clock import Clock
 from polidiff.frontier.rule_plans.cells import make_cells
-from polidiff.frontier.rule_plans.certificate import any_states, branch_and_bound
+from polidiff.frontier.rule_plans.certificate import any_states, branch_and_bound, least_visits, one_rule_bound
 from polidiff.frontier.rule_plans.lists import Problem
 from polidiff.frontier.rule_plans.model import choice_model
 from polidiff.frontier.rule_plans.moves import resolve_moves
-from polidiff.frontier.rule_plans.one_rule import least_visits, one_rule_bound
 from polidiff.frontier.rule_plans.search import landmarks
 from polidiff.frontier.rule_plans.values import point_at
+from polidiff.optimize import Clock
 
 from .conftest import random_grid, some_policy
 

@@ -345,33 +345,3 @@ def test_the_public_door_reaches_rule_plans():
     frontier = improve(world, current, max_rules=1)
     assert frontier.unit == "rules"
     assert frontier.best.explanation.changes == pytest.approx(frontier.best.changes)
-
-
-def test_the_surface_rises_with_rules_and_with_literals():
-    from polidiff.frontier.rule_plans import surface
-
-    world = random_grid(3)
-    frontier = improve_with_rules(world, some_policy(world, 3), max_rules=2, node_limit=0)
-    points = surface(frontier)
-    for one, two in product(points, points):
-        if (one.rules, one.literals) != (two.rules, two.literals) and one.rules <= two.rules:
-            assert one.literals > two.literals or one.expected_return < two.expected_return
-    for plan in frontier:
-        assert plan.expected_return == pytest.approx(
-            max(point.expected_return for point in points if point.rules <= len(plan.rules))
-        )
-
-
-def test_gains_promised_in_the_model_lie_in_their_intervals_over_perturbed_models():
-    from polidiff.frontier.rule_plans import gain_intervals
-    from polidiff.frontier.rule_plans.stability import perturbed
-
-    world = random_grid(3)
-    current = some_policy(world, 3)
-    frontier = improve_with_rules(world, current, max_rules=2, node_limit=0)
-    models = [perturbed(world, np.random.default_rng(seed)) for seed in range(20)]
-    intervals = gain_intervals(frontier, current, models)
-    assert intervals[0].low == intervals[0].high == 0.0
-    gains = [returned(model, frontier.best.policy) - returned(model, current) for model in models]
-    assert intervals[-1].low <= np.median(gains) <= intervals[-1].high
-    assert intervals[-1].estimate == pytest.approx(frontier.best.expected_return - frontier.current_return)

@@ -16,7 +16,7 @@ import numpy as np
 from polidiff.errors import InvalidWorldError
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.rule import Condition, Rule, missing_entries
-from polidiff.rules.rounding import readable_bound
+from polidiff.rules.grid import readable_bound
 from polidiff.worlds.tabular import TabularMDP
 
 Box: TypeAlias = tuple[tuple[int, int, int], ...]  # (column of cells, first cell, last cell), by column

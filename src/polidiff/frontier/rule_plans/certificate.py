@@ -5,8 +5,17 @@ decision process with these moves; the largest over all sets of K moves bounds e
 
 *Boxes.* A node of the branch and bound fixes the move of each rule and a range for every bound of every box. States
 surely inside or outside are decided, the others choose freely among the moves still possible there; the optimum of this
-relaxed process bounds every list of the node. One rule of few conditions has a bound of its own (`one_rule`). Both are
+relaxed process bounds every list of the node. One rule of few conditions has a bound of its own. Both are
 about boxes on the cuts; where a feature has more values than cells they are told apart (`Bound.on_cuts`).
+
+*One rule* of at most two conditions, over all boxes at once: let V be the value of the best plan that may make move m
+or keep in any state, and :math:`\ell(s, \cdot) \ge 0` what a choice loses there in one step. A rule "m in box B"
+returns
+
+.. math:: J_B = J^* - \sum_s d_B(s)\, \ell(s, [s \in B]) \le J^* - \sum_s \underline d(s)\, \ell(s, [s \in B]),
+
+where :math:`\underline d(s)` is the least number of visits to s under any such plan. The right-hand side is a constant
+plus a sum over the states of the box, so that its maximum over all boxes of two features comes from cumulated sums.
 """
 
 from __future__ import annotations
@@ -18,16 +27,16 @@ from itertools import combinations, count, product
 
 import numpy as np
 
-from polidiff.frontier.clock import Clock
 from polidiff.frontier.rule_plans.lists import Problem, RuleList, Scored
-from polidiff.frontier.rule_plans.one_rule import one_rule_bound
 from polidiff.frontier.rule_plans.search import Landmarks
-from polidiff.frontier.rule_plans.values import best_choices, relaxed_optimum
+from polidiff.frontier.rule_plans.values import best_choices, point_at, relaxed_optimum
+from polidiff.optimize import Clock
 from polidiff.progress import report
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
 BRANCHED_COLUMNS = 8  # with more features a box has too many bounds to branch on
 TOLERANCE = 1e-10  # of the range: a node whose bound is within this of the best list is closed
+ROUNDS = 40  # of the iteration for least visits; any number gives a valid bound
 
 
 @dataclass(frozen=True)
@@ -265,3 +274,53 @@ class _Tree:
             weight[rule, 0] = (mass * ((codes >= a) & (codes < b))).sum(axis=0)
             weight[rule, 1] = (mass * ((codes > c) & (codes <= d))).sum(axis=0)
         return np.where(width > 0, weight + 1e-12 * width, 0.0)
+
+
+def one_rule_bound(problem: Problem) -> float:
+    """No rule of at most two conditions returns more; for dense models in which every plan ends."""
+    assert problem.model.dense
+    assert not problem.model.loops
+    return max((_move_bound(problem, move) for move in range(problem.keep)), default=-np.inf)
+
+
+def _move_bound(problem: Problem, move: int) -> float:
+    model = problem.model
+    keep = model.keep
+    made = np.where(problem.row[move] >= 0, problem.row[move], keep)
+    allowed = np.zeros(len(model.state_of), dtype=np.bool_)
+    allowed[keep], allowed[made] = True, True
+    found = best_choices(model, allowed, keep)
+    assert found is not None, "every plan ends"
+    best, rows = found
+    point = point_at(model, rows)
+    visits = least_visits(model.transitions[keep], model.transitions[made], model.initial)
+    outside = visits * (point.ahead[keep] - point.values)
+    inside = visits * (point.ahead[made] - point.values)
+    return min(best, best + float(outside.sum()) + _largest_sum(problem, inside - outside))
+
+
+def least_visits(one: FloatArray, other: FloatArray, initial: FloatArray) -> FloatArray:
+    """(n,) a lower bound on the visits to each state under any plan that chooses between two rows in every state."""
+    least = np.zeros((len(initial), len(initial)))
+    for _ in range(ROUNDS):
+        least = np.minimum(one @ least, other @ least)
+        least[np.diag_indices(len(initial))] += 1.0
+    return np.asarray(initial @ least)
+
+
+def _largest_sum(problem: Problem, weight: FloatArray) -> float:
+    """Largest sum of weights over a box of at most two conditions; 0 for the empty box."""
+    codes, sizes = problem.finder.codes, problem.cells.sizes
+    columns = range(len(sizes))
+    pairs = combinations(columns, 2) if len(sizes) > 1 else [(0, 0)]
+    return max(0.0, *(_largest_of_pair(codes, sizes, weight, a, b) for a, b in pairs))
+
+
+def _largest_of_pair(codes: IntArray, sizes: IntArray, weight: FloatArray, a: int, b: int) -> float:
+    shape = (int(sizes[a]), int(sizes[b]))
+    cells = np.bincount(codes[:, a] * shape[1] + codes[:, b], weights=weight, minlength=shape[0] * shape[1])
+    sums = np.zeros((shape[0] + 1, shape[1] + 1))
+    sums[1:, 1:] = cells.reshape(shape).cumsum(axis=0).cumsum(axis=1)
+    low, high = np.triu_indices(shape[0] + 1, 1)
+    bands = sums[high] - sums[low]  # (intervals of a, cumulated over b)
+    return float((bands - np.minimum.accumulate(bands, axis=1)).max())

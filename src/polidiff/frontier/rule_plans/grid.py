@@ -16,7 +16,7 @@ import numpy as np
 from polidiff.errors import InvalidWorldError
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.rule import Condition, Rule
-from polidiff.rules.rounding import readable_bound
+from polidiff.rules.grid import readable_bound
 
 MOST_CELLS = 250
 LEAVES = 48

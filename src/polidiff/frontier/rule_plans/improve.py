@@ -11,7 +11,6 @@ from polidiff._version import __version__
 from polidiff.errors import InfeasibleError, UnboundedReturnError
 from polidiff.evaluation.exact import ExactEvaluator, policy_table
 from polidiff.evaluation.optimum import best_policy
-from polidiff.frontier.clock import Clock
 from polidiff.frontier.rule_plans.boxes import Support
 from polidiff.frontier.rule_plans.cells import make_cells
 from polidiff.frontier.rule_plans.certificate import Bound, certify
@@ -25,6 +24,7 @@ from polidiff.frontier.rule_plans.seeds import admissible, baselines, imitations
 from polidiff.frontier.rule_plans.stability import overlaps
 from polidiff.frontier.setting import frozen_states, guard_limits
 from polidiff.frontier.table import summary
+from polidiff.optimize import Clock
 from polidiff.parallel import one_blas_thread
 from polidiff.progress import report
 from polidiff.records.arrays import FloatArray

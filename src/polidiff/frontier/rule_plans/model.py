@@ -18,8 +18,8 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import linalg as sparse_linalg
 
+from polidiff.frontier.absorption import Moves, leaking, surely_ends
 from polidiff.frontier.rule_plans.moves import MoveSet
-from polidiff.frontier.rule_plans.staying import ending, leaking
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.worlds.graph import reachable_from
 from polidiff.worlds.tabular import TabularMDP
@@ -77,7 +77,7 @@ class ChoiceModel:
         """Whether the plan surely ends from every start."""
         if not self.loops:
             return True
-        return bool(ending(self.transitions[rows])[self.initial > 0].all())
+        return bool(surely_ends(self.transitions[rows])[self.initial > 0].all())
 
     @cached_property
     def leaks(self) -> BoolArray:
@@ -158,7 +158,7 @@ def _eliminate(
     kept: IntArray,
     others: IntArray,
     n_choices: int,
-) -> tuple[Any, FloatArray, FloatArray, float]:
+) -> tuple[Moves, FloatArray, FloatArray, float]:
     rows = sparse.csr_array(transitions[pairs])
     table, gains = sparse.csr_array(rows[:, kept]), rewards[pairs].copy()
     initial, constant = world.initial[kept].copy(), 0.0
@@ -177,7 +177,7 @@ def _eliminate(
     return (table.toarray() if dense else table), gains, initial, constant
 
 
-def _may_stay(table: Any, state_of: IntArray, size: int) -> bool:
+def _may_stay(table: Moves, state_of: IntArray, size: int) -> bool:
     """Whether some states have choices that never leave them: the largest such set is found by removal."""
     inside = np.ones(size, dtype=np.bool_)
     while inside.any():

@@ -20,7 +20,7 @@ from polidiff.frontier.rule_plans.grid import MOST_CELLS, Grid, make_grid
 from polidiff.policies import one_hot, top_actions
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.records.rule import Condition, Rule, missing_entries
-from polidiff.rules.rounding import readable_bound
+from polidiff.rules.grid import readable_bound
 from polidiff.streams import Stream
 from polidiff.worlds.log import Log
 from polidiff.worlds.log_rows import LoggedRows

@@ -1,7 +1,7 @@
 """How much a plan depends on the table: search again in tables that could as well have been the true one.
 
-The overlap of two plans is the share of the visits changed by either that both change in the same way. A model of a log
-comes with draws of its own (`gain_intervals`); a known table is perturbed by a tenth.
+The overlap of two plans is the share of the visits changed by either that both change in the same way. A known
+table is perturbed by a tenth.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from polidiff.evaluation.exact import ExactEvaluator, policy_table
+from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.frontier.rule_plans.cells import Cells
 from polidiff.frontier.rule_plans.lists import Problem, Scored
 from polidiff.frontier.rule_plans.model import choice_model
@@ -21,8 +21,6 @@ from polidiff.frontier.rule_plans.plan import plan_table
 from polidiff.frontier.rule_plans.search import default_options, landmarks, scaled, search
 from polidiff.parallel import run_tasks
 from polidiff.records.arrays import FloatArray
-from polidiff.records.interval import Interval
-from polidiff.records.plan import Frontier
 from polidiff.worlds.tabular import TabularMDP
 
 STRENGTH = 0.1
@@ -75,31 +73,6 @@ def plans_again(
     )  # fmt: skip
     options = scaled(default_options(problem.model.size, len(cells.sizes)), 0.5)
     return [plan_table(problem, scored.rules) for scored in search(problem, landmarks(problem), most, options=options)]
-
-
-def gain_intervals(
-    frontier: Frontier, current: Any, models: Sequence[TabularMDP], level: float = 0.95
-) -> tuple[Interval, ...]:
-    """Gain of every plan over the current policy, with quantiles over models drawn for the same log.
-
-    Each model must have the states and actions of the world that the plans were made for.
-    """
-    gains = []
-    for model in models:
-        now = _return(model, policy_table(model, current))
-        gains.append([_return(model, policy_table(model, plan.policy)) - now for plan in frontier])
-    drawn = np.array(gains).reshape(len(models), len(frontier))
-    tail = (1 - level) / 2
-    found = []
-    for plan, column in zip(frontier, drawn.T, strict=True):
-        low, high = np.quantile(column, [tail, 1 - tail])
-        estimate = plan.expected_return - frontier.current_return
-        found.append(Interval(estimate, min(float(low), estimate), max(float(high), estimate), level))
-    return tuple(found)
-
-
-def _return(world: TabularMDP, table: FloatArray) -> float:
-    return float(ExactEvaluator(world, table).visits() @ (table * world.rewards).sum(axis=1))
 
 
 def _overlap(current: FloatArray, one: FloatArray, other: FloatArray, visits: FloatArray) -> float | None:

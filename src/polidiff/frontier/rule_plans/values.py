@@ -13,19 +13,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import linalg, sparse
 from scipy.sparse import linalg as sparse_linalg
 
 from polidiff.errors import UnboundedReturnError
+from polidiff.frontier.absorption import Moves, ending_choice, ending_rows, reached_states, surely_ends
 from polidiff.frontier.rule_plans.model import DAMPING, ChoiceModel
-from polidiff.frontier.rule_plans.staying import ending, reached
+from polidiff.frontier.visits import policy_visits, switched_visits
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
 SMALL = 80  # up to so many states neighbours are solved in full, in one batch
 STRICT = 1e-10
+
+Solver: TypeAlias = Callable[[FloatArray, bool], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +38,7 @@ class Point:
     model: ChoiceModel
     rows: IntArray  # (n,)
     damping: float
-    solve: Any  # (right-hand side, transposed) -> solution
+    solve: Solver  # (right-hand side, transposed) -> solution
     values: FloatArray  # (n,)
     visits: FloatArray  # (n,)
     ahead: FloatArray  # (rows of the model,) one-step look-ahead Q
@@ -108,7 +111,10 @@ def best_choices(
 
     Policy iteration from a plan that ends. A state whose every allowed row leads where nothing ends is left out.
     """
-    usable, alive = _usable(model, allowed) if model.loops else (allowed, np.ones(model.size, dtype=np.bool_))
+    usable, alive = allowed, np.ones(model.size, dtype=np.bool_)
+    if model.loops:
+        usable = ending_rows(model.transitions, model.state_of, model.leaks, allowed, model.size)
+        alive = np.isin(np.arange(model.size), model.state_of[usable])
     if not alive[model.initial > 0].all():
         return None
     rows = _ending(model, usable, alive, start)
@@ -149,7 +155,7 @@ def relaxed_optimum(
     return total, best, point_at(model, best).visits
 
 
-def _factorised(model: ChoiceModel, rows: IntArray, damping: float = 0.0) -> Callable[[FloatArray, bool], FloatArray]:
+def _factorised(model: ChoiceModel, rows: IntArray, damping: float = 0.0) -> Solver:
     """A function (right-hand side, transposed) → solution of the plan's system."""
     system = model.system(rows, damping)
     if model.dense:
@@ -157,20 +163,20 @@ def _factorised(model: ChoiceModel, rows: IntArray, damping: float = 0.0) -> Cal
         return lambda g, transposed: np.asarray(
             linalg.lu_solve(factors, g, trans=1 if transposed else 0, check_finite=False)
         )
-    splu: Any = sparse_linalg.splu(system)
+    splu: Any = sparse_linalg.splu(system)  # whose stubs forget the second argument
     return lambda g, transposed: np.asarray(splu.solve(g, "T" if transposed else "N"))
 
 
 def _visits_of_reached(model: ChoiceModel, rows: IntArray) -> FloatArray:
     """Visits of a plan that ends from the starts, solved over the states that it reaches."""
     moves = model.transitions[rows]
-    at = np.flatnonzero(reached(moves, model.initial > 0))
+    at = np.flatnonzero(reached_states(moves, model.initial > 0))
     visits = np.zeros(model.size)
     visits[at] = _inside(moves, at, model.initial[at], transposed=True)
     return visits
 
 
-def _inside(moves: Any, at: IntArray, g: FloatArray, *, transposed: bool) -> FloatArray:
+def _inside(moves: Moves, at: IntArray, g: FloatArray, *, transposed: bool) -> FloatArray:
     """Solution of the system of a plan over some of its states."""
     if isinstance(moves, np.ndarray):
         dense = np.eye(len(at)) - moves[np.ix_(at, at)]
@@ -181,10 +187,7 @@ def _inside(moves: Any, at: IntArray, g: FloatArray, *, transposed: bool) -> Flo
 
 def _in_full(model: ChoiceModel, plans: IntArray) -> tuple[FloatArray, FloatArray]:
     damping = DAMPING if model.loops else 0.0
-    system = -(1 - damping) * np.swapaxes(model.transitions[plans], 1, 2)
-    index = np.arange(model.size)
-    system[:, index, index] += 1
-    visits = np.linalg.solve(system, np.broadcast_to(model.initial[:, None], (len(plans), model.size, 1)))[:, :, 0]
+    visits = policy_visits((1 - damping) * model.transitions[plans], model.initial)
     returns = model.constant + (visits * model.rewards[plans]).sum(axis=1)
     return np.asarray(returns), np.asarray((visits * model.changed[plans]).sum(axis=1))
 
@@ -202,17 +205,12 @@ def _carried(model: ChoiceModel, point: Point, plans: IntArray, visits: FloatArr
 
 def _neighbour(point: Point, rows: IntArray, moved: IntArray) -> tuple[float, float]:
     """Return and changes of a plan that differs in the states `moved`; (-inf, NaN) if that cannot be told."""
-    shift, changed = point.shift(rows[moved]), point.model.changed[rows]
-    system = np.eye(len(moved)) - (shift @ point.inverse[:, moved]).T
     try:
-        visits = np.linalg.solve(system, point.visits[moved])
+        there, everywhere = switched_visits(point.inverse, point.visits, moved, point.shift(rows[moved]))
     except np.linalg.LinAlgError:
         return -np.inf, np.nan
-    total = point.expected_return + float(visits @ (point.ahead[rows[moved]] - point.values[moved]))
-    if not np.isfinite(total):
-        return -np.inf, np.nan
-    everywhere = point.visits + (visits @ shift) @ point.inverse
-    return total, float(everywhere @ changed)
+    total = point.expected_return + float(there @ (point.ahead[rows[moved]] - point.values[moved]))
+    return (total, float(everywhere @ point.model.changed[rows])) if np.isfinite(total) else (-np.inf, np.nan)
 
 
 def _alive_values(model: ChoiceModel, rows: IntArray, alive: BoolArray) -> FloatArray | None:
@@ -220,35 +218,12 @@ def _alive_values(model: ChoiceModel, rows: IntArray, alive: BoolArray) -> Float
     if not model.loops:
         return _factorised(model, rows)(model.rewards[rows], False)
     moves = model.transitions[rows]
-    if not ending(moves)[alive].all():
+    if not surely_ends(moves)[alive].all():
         return None
     at = np.flatnonzero(alive)
     values = np.zeros(model.size)
     values[at] = _inside(moves, at, model.rewards[rows[at]], transposed=False)
     return values
-
-
-def _usable(model: ChoiceModel, allowed: BoolArray) -> tuple[BoolArray, BoolArray]:
-    """Allowed rows after which some plan of allowed rows still ends, and the states where one does."""
-    alive = np.ones(model.size, dtype=np.bool_)
-    while True:
-        usable = allowed & (model.transitions @ (~alive).astype(np.float64) <= 0) & alive[model.state_of]
-        near = _attracted(model, usable)
-        if (near == alive).all():
-            return usable, alive
-        alive = near
-
-
-def _attracted(model: ChoiceModel, usable: BoolArray) -> BoolArray:
-    near = np.zeros(model.size, dtype=np.bool_)
-    towards = usable & model.leaks
-    while True:
-        joined = near.copy()
-        joined[model.state_of[towards]] = True
-        if (joined == near).all():
-            return near
-        near = joined
-        towards = usable & (model.transitions @ near.astype(np.float64) > 0)
 
 
 def _ending(model: ChoiceModel, usable: BoolArray, alive: BoolArray, start: IntArray | None) -> IntArray:
@@ -258,16 +233,11 @@ def _ending(model: ChoiceModel, usable: BoolArray, alive: BoolArray, start: IntA
         at = np.flatnonzero(usable)[::-1]
         first[model.state_of[at]] = at
         return np.where(usable[start] | ~alive, start, np.where(first < 0, start, first))
+    if model.loops:
+        none = np.full(model.size, -1)
+        rows = ending_choice(model.transitions, model.state_of, model.leaks, none, usable)
+        return np.where(rows < 0, model.keep, rows)
     rows = np.array(model.keep)
-    if not model.loops:
-        at = np.flatnonzero(usable)[::-1]
-        rows[model.state_of[at]] = at
-        return rows
-    near, towards = np.zeros(model.size, dtype=np.bool_), usable & model.leaks
-    while True:
-        at = np.flatnonzero(towards & ~near[model.state_of])[::-1]
-        if not at.size:
-            return rows
-        rows[model.state_of[at]] = at
-        near[model.state_of[at]] = True
-        towards = usable & (model.transitions @ near.astype(np.float64) > 0)
+    at = np.flatnonzero(usable)[::-1]
+    rows[model.state_of[at]] = at
+    return rows

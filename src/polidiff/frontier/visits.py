@@ -15,12 +15,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polidiff.frontier.problem import FrontierProblem, ending_states
+from polidiff.errors import UnboundedReturnError
+from polidiff.frontier.problem import FrontierProblem
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
+from polidiff.worlds.graph import closed_loop
 
 UPDATES_FROM = 150  # states from which expected visits are updated rather than factorised
 REFERENCES = 16  # factorisations kept at once; at least as many as policies are asked for at once
 MOST_NUMBERS = 8_000_000  # numbers held at once when decisions are switched
+REFRESH = 100  # single switches between two fresh factorisations
 STRICT = 1e-10  # advantage, relative to the values, above which a switch counts as a gain
 
 
@@ -36,6 +39,30 @@ def fundamental(problem: FrontierProblem, choices: IntArray) -> FloatArray:
     r"""Expected visits :math:`N = (I - P_\pi)^{-1}` between states, (b, S, S), of policies that all end."""
     moves = np.eye(problem.n_states) - problem.dense[choices]
     return np.asarray(np.linalg.inv(moves), dtype=np.float64)
+
+
+def policy_visits(moves: FloatArray, initial: FloatArray) -> FloatArray:
+    r"""Expected visits :math:`p_0^\top (I - P)^{-1}`, (b, n), of policies with moves (b, n, n) that all end."""
+    system = (np.eye(len(initial)) - moves).transpose(0, 2, 1)
+    return np.asarray(np.linalg.solve(system, np.broadcast_to(initial[:, None], (*moves.shape[:2], 1)))[:, :, 0])
+
+
+def switched_inverse(inverse: FloatArray, where: IntArray, step: FloatArray) -> FloatArray:
+    r"""Expected visits after the rows `where` of P changed by `step`.
+
+    .. math:: N' = N + N_{\cdot K}(I - D N_{\cdot K})^{-1} D N
+    """
+    columns = inverse[:, where]
+    amount = np.linalg.solve(np.eye(len(where)) - step @ columns, step @ inverse)
+    return np.asarray(inverse + columns @ amount)
+
+
+def switched_visits(
+    inverse: FloatArray, visits: FloatArray, where: IntArray, step: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Visits (k,) of the switched states themselves and (n,) of all states, as in `switched_inverse`."""
+    there = np.asarray(np.linalg.solve(np.eye(len(where)) - (step @ inverse[:, where]).T, visits[where]), np.float64)
+    return there, visits + (there @ step) @ inverse
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,16 +120,12 @@ class Inverses:
         before, inverse = near.choice[near.row[0]], near.inverse[near.row[0]]
         where = np.flatnonzero(choice != before)
         step = self.problem.dense[choice[where]] - self.problem.dense[before[where]]
-        columns = inverse[:, where]
-        amount = np.linalg.solve(np.eye(len(where)) - step @ columns, step @ inverse)
-        return np.asarray(inverse + columns @ amount)
+        return switched_inverse(inverse, where, step)
 
 
 def points_of(problem: FrontierProblem, choices: IntArray) -> Points:
     """Changes and return of policies (b, S) that all end from everywhere."""
-    system = np.eye(problem.n_states) - problem.dense[choices]
-    visits = np.linalg.solve(system.transpose(0, 2, 1), np.broadcast_to(problem.initial[:, None], (*choices.shape, 1)))
-    visits = visits[:, :, 0]
+    visits = policy_visits(problem.dense[choices], problem.initial)
     return Points((visits * problem.cost[choices]).sum(axis=1), (visits * problem.reward[choices]).sum(axis=1))
 
 
@@ -193,44 +216,58 @@ def max_visits(problem: FrontierProblem) -> FloatArray:
     return most
 
 
-def ends_everywhere(problem: FrontierProblem, choice: IntArray) -> bool:
-    """Whether a policy ends for sure from every state, by its graph."""
-    return bool(ending_states(problem.links[choice], problem.leaks[choice]).all())
+class PolicyWalk:
+    r"""A policy, its expected visits and both values, kept up to date under single switches.
+
+    .. math:: N' = N + \frac{N_{\cdot s}\,(d^\top N)}{1 - d^\top N_{\cdot s}}, \qquad d = P_{s,a} - P_{s,\pi(s)}
+
+    A switch that gains strictly can make a policy stay for ever only in a loop of positive gain, so that is what the
+    error names.
+    """
+
+    def __init__(self, problem: FrontierProblem, choice: IntArray) -> None:
+        self.problem, self.choice, self.switches = problem, choice.copy(), 0
+        self.weights = np.stack([problem.cost, problem.reward], axis=1)
+        self.tiny = 1e-12 * (1.0 + np.abs(self.weights).max(axis=0, initial=0.0))
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Factorise afresh."""
+        self.inverse = fundamental(self.problem, self.choice[None])[0]
+        self.values = self.inverse @ self.weights[self.choice]
+
+    def advantages(self) -> FloatArray:
+        """(pairs, 2) advantage in changes and in return of every pair."""
+        ahead = self.problem.transitions @ self.values
+        return np.asarray(self.weights + ahead - self.values[self.problem.state])
+
+    def switch(self, pair: int) -> None:
+        """Take a pair from now on; an error names the loop if the policy would then never end."""
+        s = int(self.problem.state[pair])
+        row = self.problem.dense[pair] - self.problem.dense[self.choice[s]]
+        gain = self.weights[pair] - self.weights[self.choice[s]] + row @ self.values
+        column = self.inverse[:, s].copy()
+        left = 1.0 - row @ column
+        self.choice[s] = pair
+        self.switches += 1
+        if left < 1e-7 and not self.problem.ends(self.choice):
+            raise UnboundedReturnError(unbounded_message(self.problem, self.choice))
+        if self.switches % REFRESH == 0 or left < 1e-7:
+            self.refresh()
+            return
+        self.inverse += np.multiply.outer(column / left, row @ self.inverse)
+        self.values += np.multiply.outer(column / left, gain)
+
+    def point(self) -> FloatArray:
+        """Expected changes and return, (2,)."""
+        return np.asarray(self.problem.initial @ self.values)
 
 
-def always_ends(problem: FrontierProblem) -> bool:
-    """Whether every policy ends for sure: no set of states can be kept inside."""
-    if problem.leaks.all():
-        return True
-    inside = np.ones(problem.n_states, dtype=np.bool_)
-    while True:
-        stays = ~problem.leaks & (problem.links @ (~inside).astype(np.int32) == 0) & inside[problem.state]
-        kept = np.zeros(problem.n_states, dtype=np.bool_)
-        kept[problem.state[stays]] = True
-        if (kept == inside).all():
-            return not inside.any()
-        inside = kept
-
-
-def ending_choice(problem: FrontierProblem, wished: IntArray) -> IntArray:
-    """A policy that ends from every state and keeps to `wished` (−1: no wish) in the states where that ends."""
-    choice = wished.copy()
-    ends = np.zeros(problem.n_states, dtype=np.bool_)
-    while not ends.all():
-        grown = _grow_by_choice(problem, choice, ends)
-        if (grown == ends).all():
-            towards = ~ends[problem.state] & (problem.leaks | (problem.links @ ends.astype(np.int32) > 0))
-            pairs = np.flatnonzero(towards)
-            states, first = np.unique(problem.state[pairs], return_index=True)
-            choice[states] = pairs[first]
-            grown[states] = True
-        ends = grown
-    return choice
-
-
-def _grow_by_choice(problem: FrontierProblem, choice: IntArray, ends: BoolArray) -> BoolArray:
-    mine = np.flatnonzero(choice >= 0)
-    reaches = problem.leaks[choice[mine]] | (problem.links[choice[mine]] @ ends.astype(np.int32) > 0)
-    grown = ends.copy()
-    grown[mine[reaches]] = True
-    return grown
+def unbounded_message(problem: FrontierProblem, choice: IntArray) -> str:
+    """Names the loop that a policy never leaves."""
+    loop = closed_loop(problem.links[choice], ~problem.leaks[choice])
+    shown = ", ".join(f"state {problem.names[s]} (action {problem.action[choice[s]]})" for s in loop[:5])
+    return (
+        f"the return is unbounded: the loop {shown}{', …' if len(loop) > 5 else ''} pays for ever. Hint: give a "
+        "discount below 1 or a horizon, or forbid the loop with allowed= or candidates="
+    )

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from polidiff.frontier.archive import Archive
 from polidiff.frontier.hull import Hull
 from polidiff.frontier.problem import FrontierProblem
-from polidiff.frontier.values import fundamental
+from polidiff.frontier.staircase import Archive
+from polidiff.frontier.visits import fundamental
 from polidiff.records.arrays import BoolArray
 
 MOST_STATES = 40
@@ -33,7 +33,7 @@ def prove_small(problem: FrontierProblem, hull: Hull, archive: Archive) -> tuple
 
     Every policy of the problem must end.
     """
-    from polidiff.frontier.small_kernels import descend
+    from polidiff.frontier.kernels import descend
 
     n, slack = problem.n_states, archive.tolerance.returns
     choices, inverses = np.empty((n + 1, n), dtype=np.int64), np.empty((n + 1, n, n))

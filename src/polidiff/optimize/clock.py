@@ -14,9 +14,17 @@ class Clock:
     started: float = field(default_factory=time.monotonic)
     stopped: bool = False  # whether time ran out while work was left
 
+    def __reduce__(self) -> tuple[type[Clock], tuple[float | None]]:
+        """As seconds left: another machine counts from elsewhere."""
+        return Clock, (self.limit(),)
+
     def left(self) -> float:
         """Seconds left, infinite without a limit."""
         return float("inf") if self.seconds is None else self.seconds - (time.monotonic() - self.started)
+
+    def limit(self) -> float | None:
+        """Seconds left as a limit for a solver: at least 0, None without one."""
+        return None if self.seconds is None else max(0.0, self.left())
 
     def over(self) -> bool:
         """Whether time is up; remembered in `stopped`."""
