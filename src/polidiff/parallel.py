@@ -29,6 +29,7 @@ from polidiff.errors import WorkersLostError
 from polidiff.progress import report
 
 T = TypeVar("T")
+Task: TypeAlias = tuple[Any, ...]  # arguments of one call
 Promise: TypeAlias = Callable[[float], float]
 WAVE = 16  # tasks per worker that are done again if one of them loses its worker
 QUICK_TASK = 2.0  # seconds; a task that may take longer is not tried in this process
@@ -45,7 +46,7 @@ _folder: ContextVar[Path | None] = ContextVar("polidiff_work_folder", default=No
 
 def run_tasks(
     function: Callable[..., T],
-    tasks: Sequence[tuple[Any, ...]],
+    tasks: Sequence[Task],
     *,
     what: str,
     promise: Promise | None = None,
@@ -64,9 +65,7 @@ def run_tasks(
     return collected
 
 
-def _in_groups(
-    function: Callable[..., T], tasks: Sequence[tuple[Any, ...]], promise: Promise | None
-) -> Iterator[list[T]]:
+def _in_groups(function: Callable[..., T], tasks: Sequence[Task], promise: Promise | None) -> Iterator[list[T]]:
     """The answers of all tasks in order, of some at a time."""
     done, pace = 0, math.inf
     if promise is not None and len(tasks) > 1 and not _alone():
@@ -77,7 +76,7 @@ def _in_groups(
 
 
 def _while_quick(
-    function: Callable[..., T], tasks: Sequence[tuple[Any, ...]], promise: Promise
+    function: Callable[..., T], tasks: Sequence[Task], promise: Promise
 ) -> Generator[list[T], None, tuple[int, float]]:
     """Answers of tasks that are done here until all promise to take long; returns how many, and seconds for each."""
     pace = _promised(promise)
@@ -104,11 +103,11 @@ def _promised(promise: Promise) -> float:
     return seconds
 
 
-def _each(function: Callable[..., T], tasks: Sequence[tuple[Any, ...]]) -> list[T]:
+def _each(function: Callable[..., T], tasks: Sequence[Task]) -> list[T]:
     return [function(*task) for task in tasks]
 
 
-def stream_tasks(function: Callable[..., T], tasks: Sequence[tuple[Any, ...]], *, threads: int = 1) -> Iterator[T]:
+def stream_tasks(function: Callable[..., T], tasks: Sequence[Task], *, threads: int = 1) -> Iterator[T]:
     """The answers of tasks one after the other, for those that are too large to be kept together.
 
     Where one process does it all, tasks that wait for files or run machine code may share it in `threads`.
@@ -136,9 +135,7 @@ def stream_tasks(function: Callable[..., T], tasks: Sequence[tuple[Any, ...]], *
                 ) from fault
 
 
-def _in_this_process(
-    function: Callable[..., T], tasks: Sequence[tuple[Any, ...]], threads: int
-) -> Generator[T, None, None]:
+def _in_this_process(function: Callable[..., T], tasks: Sequence[Task], threads: int) -> Generator[T, None, None]:
     if threads == 1 or len(tasks) < 2:
         for task in tasks:
             yield _single_threaded(function, task)
@@ -174,7 +171,7 @@ def _on_dask() -> bool:
     return type(get_active_backend()[0]).__module__ == "joblib._dask"
 
 
-def _check_sendable(function: Callable[..., T], task: tuple[Any, ...]) -> None:
+def _check_sendable(function: Callable[..., T], task: Task) -> None:
     """An error in one line if a task cannot leave this process, which no second try would mend."""
     try:
         from cloudpickle import dumps
@@ -209,7 +206,7 @@ class Answer(Generic[T]):
         return self.result  # type: ignore[return-value]
 
 
-def _answers(function: Callable[..., T], tasks: Sequence[tuple[Any, ...]]) -> Generator[Answer[T], None, None]:
+def _answers(function: Callable[..., T], tasks: Sequence[Task]) -> Generator[Answer[T], None, None]:
     from joblib.parallel import Parallel, delayed, get_active_backend
 
     calls = [delayed(_answer)(function, task) for task in tasks]
@@ -235,7 +232,7 @@ def _in_waves(calls: list[Any]) -> Iterator[Answer[Any]]:
             yield from pool(calls[first : first + WAVE * workers])
 
 
-def _answer(function: Callable[..., T], task: tuple[Any, ...]) -> Answer[T]:
+def _answer(function: Callable[..., T], task: Task) -> Answer[T]:
     token = _at_work.set(True)
     try:
         return Answer(_single_threaded(function, task))
@@ -272,7 +269,7 @@ def _thread_pools(modules: int) -> Any:
     return ThreadpoolController()
 
 
-def _single_threaded(function: Callable[..., T], task: tuple[Any, ...]) -> T:
+def _single_threaded(function: Callable[..., T], task: Task) -> T:
     with one_blas_thread():
         return function(*task)
 

@@ -147,7 +147,9 @@ def navigation_runs(seed: int) -> NavigationRuns:
 
 def exact_outcomes(table: TabularMDP, policy: Any) -> dict[str, float]:
     """Reward, stay and steps of a policy over positions, in the exact table."""
-    actions = top_actions(as_policy(policy, n_actions=table.n_actions).probabilities(table.features))
+    actions = top_actions(
+        as_policy(policy, n_actions=table.n_actions).probabilities(table.features_of(np.arange(table.n_states)))
+    )
     found = {name: interval.estimate for name, interval in evaluate(table, actions).outcomes.items()}
     found[STEPS] = evaluate(table, actions, outcomes=[Outcome(STEPS, 1.0)]).outcomes[STEPS].estimate
     return found

@@ -15,14 +15,14 @@ import numpy as np
 
 from polidiff.errors import InvalidPolicyError
 from polidiff.policies.callables import CallablePolicy
-from polidiff.policies.protocol import Policy
+from polidiff.policies.protocol import ForeignModel, Policy, PolicyLike
 from polidiff.policies.tables import table_policy
 
-Adapter = Callable[[Any, int | None, str | None], Policy]
+Adapter = Callable[[ForeignModel, int | None, str | None], Policy]
 
 
 def as_policy(
-    obj: Any,
+    obj: PolicyLike,
     *,
     n_actions: int | None = None,
     n_states: int | None = None,
@@ -55,7 +55,9 @@ def as_policy(
     return GreedyPolicy(policy)
 
 
-def _recognised(obj: Any, n_actions: int | None, n_states: int | None, output: str | None, trust: bool) -> Policy:
+def _recognised(
+    obj: ForeignModel, n_actions: int | None, n_states: int | None, output: str | None, trust: bool
+) -> Policy:
     if isinstance(obj, CallablePolicy):
         return CallablePolicy(obj.function, n_actions) if n_actions is not None else obj
     if callable(getattr(obj, "probabilities", None)):
@@ -75,7 +77,7 @@ def _recognised(obj: Any, n_actions: int | None, n_states: int | None, output: s
     raise InvalidPolicyError(_not_recognised(obj))
 
 
-def _as_array(obj: Any) -> Any:
+def _as_array(obj: ForeignModel) -> Any:
     try:
         return np.asarray(obj)
     except ValueError:
@@ -107,65 +109,65 @@ def _checked(policy: Policy, n_actions: int | None) -> Policy:
     return policy
 
 
-def _can(*names: str) -> Callable[[Any], bool]:
+def _can(*names: str) -> Callable[[ForeignModel], bool]:
     return lambda obj: all(callable(getattr(obj, name, None)) for name in names)
 
 
-def _stable_baselines(obj: Any, n_actions: int | None, output: str | None) -> Policy:
+def _stable_baselines(obj: ForeignModel, n_actions: int | None, output: str | None) -> Policy:
     from polidiff.policies.libraries import StableBaselinesPolicy
 
     return StableBaselinesPolicy(obj)
 
 
-def _d3rlpy(obj: Any, n_actions: int | None, output: str | None) -> Policy:
+def _d3rlpy(obj: ForeignModel, n_actions: int | None, output: str | None) -> Policy:
     from polidiff.policies.libraries import D3rlpyPolicy
 
     return D3rlpyPolicy(obj, n_actions)
 
 
-def _rllib(obj: Any, n_actions: int | None, output: str | None) -> Policy:
+def _rllib(obj: ForeignModel, n_actions: int | None, output: str | None) -> Policy:
     from polidiff.policies.libraries import RllibPolicy
 
     return RllibPolicy(obj if _can("forward_inference")(obj) else obj.get_module(), n_actions)
 
 
-def _tianshou(obj: Any, n_actions: int | None, output: str | None) -> Policy:
+def _tianshou(obj: ForeignModel, n_actions: int | None, output: str | None) -> Policy:
     from polidiff.policies.libraries import TianshouPolicy
 
     return TianshouPolicy(obj if _can("compute_action")(obj) else obj.policy, n_actions)
 
 
-def _agent(obj: Any, n_actions: int | None, output: str | None) -> Policy:
+def _agent(obj: ForeignModel, n_actions: int | None, output: str | None) -> Policy:
     from polidiff.policies.torch_modules import ActorPolicy
 
     return ActorPolicy(obj, n_actions=n_actions)
 
 
-def _torch_module(obj: Any, n_actions: int | None, output: str | None) -> Policy:
+def _torch_module(obj: ForeignModel, n_actions: int | None, output: str | None) -> Policy:
     from polidiff.policies.torch_modules import TorchPolicy
 
     return TorchPolicy(obj, output=output, n_actions=n_actions)
 
 
-def _classifier(obj: Any, n_actions: int | None, output: str | None) -> Policy:
+def _classifier(obj: ForeignModel, n_actions: int | None, output: str | None) -> Policy:
     from polidiff.policies.libraries import ClassifierPolicy
 
     return ClassifierPolicy(obj, n_actions)
 
 
-def _onnx_session(obj: Any, n_actions: int | None, output: str | None) -> Policy:
+def _onnx_session(obj: ForeignModel, n_actions: int | None, output: str | None) -> Policy:
     raise InvalidPolicyError("give the path of the .onnx file instead of its session, so that workers can load it too")
 
 
-def _is_classifier(obj: Any) -> bool:
+def _is_classifier(obj: ForeignModel) -> bool:
     return _can("predict")(obj) and (hasattr(obj, "classes_") or _can("predict_proba")(obj))
 
 
-def _is_agent(obj: Any) -> bool:
+def _is_agent(obj: ForeignModel) -> bool:
     return _can("parameters")(obj) and (_can("get_action_and_value")(obj) or _can("actor")(obj))
 
 
-_LIBRARIES: tuple[tuple[Callable[[Any], bool], Adapter], ...] = (
+_LIBRARIES: tuple[tuple[Callable[[ForeignModel], bool], Adapter], ...] = (
     (lambda obj: _can("predict", "policy")(obj) and hasattr(obj, "action_space"), _stable_baselines),
     (_can("predict", "predict_value"), _d3rlpy),
     (lambda obj: _can("forward_inference")(obj) or _can("get_module", "train")(obj), _rllib),
@@ -177,7 +179,7 @@ _LIBRARIES: tuple[tuple[Callable[[Any], bool], Adapter], ...] = (
 )
 
 
-def _not_recognised(obj: Any) -> str:
+def _not_recognised(obj: ForeignModel) -> str:
     name = type(obj).__name__
     if _can("predict")(obj):
         return (

@@ -35,12 +35,12 @@ class CallablePolicy:
             )
         return self._n_actions
 
-    def probabilities(self, states: Any) -> FloatArray:
+    def probabilities(self, states: AnyArray) -> FloatArray:
         """Answers of the function, as probabilities."""
         answer = self.answers(states)
         return answer if answer.ndim == 2 else one_hot(answer, self.n_actions)
 
-    def answers(self, states: Any) -> AnyArray:
+    def answers(self, states: AnyArray) -> AnyArray:
         """Actions (n,) if the function names actions, probabilities (n, A) if it gives those."""
         batch = np.asarray(states)
         if not len(batch):

@@ -18,11 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from polidiff.errors import InvalidPolicyError, MissingExtraError, UntrustedFileError
 from polidiff.files import read_limited, write_whole
 from polidiff.policies.arrays import read_npy, read_npz
 from polidiff.policies.patched import PatchedPolicy
+from polidiff.policies.protocol import ForeignModel, Policy
 from polidiff.policies.tables import TablePolicy
 from polidiff.records.arrays import AnyArray
 from polidiff.records.codec import encode, from_dict
@@ -134,7 +136,7 @@ def _csv(file: Path) -> AnyArray:
     return table[:, 0] if table.shape[1] == 1 else table
 
 
-def _pickle(file: Path) -> Any:
+def _pickle(file: Path) -> ForeignModel:
     import joblib
 
     try:
@@ -143,7 +145,7 @@ def _pickle(file: Path) -> Any:
         raise _unreadable(file, error) from error
 
 
-def _torch(file: Path) -> Any:
+def _torch(file: Path) -> ForeignModel:
     try:
         import torch
     except ImportError:
@@ -160,7 +162,7 @@ def _torch(file: Path) -> Any:
     return module
 
 
-def _zip(file: Path) -> Any:
+def _zip(file: Path) -> ForeignModel:
     try:
         import stable_baselines3
     except ImportError:
@@ -187,7 +189,7 @@ def _algorithm(data: dict[str, Any]) -> str:
     return "A2C"
 
 
-def _d3(file: Path) -> Any:
+def _d3(file: Path) -> ForeignModel:
     try:
         import d3rlpy
     except ImportError:
@@ -213,7 +215,7 @@ def _unreadable(file: Path, error: BaseException) -> InvalidPolicyError:
 SCHEMA = "polidiff/policy"
 
 
-def save_policy(policy: Any, path: str | os.PathLike[str], *, n_states: int | None = None) -> Path:
+def save_policy(policy: Policy, path: str | os.PathLike[str], *, n_states: int | None = None) -> Path:
     """Write a policy over the states of a table, `n_states` of them unless it is a table itself."""
     base = policy
     while isinstance(base, PatchedPolicy):
@@ -269,7 +271,7 @@ def _base(base: Any, path: Path, trust: bool) -> Any:
     return as_policy(place, trust=trust)
 
 
-def _table(rows: Any, path: Path) -> AnyArray:
+def _table(rows: npt.ArrayLike, path: Path) -> AnyArray:
     try:
         return np.asarray(rows, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from importlib import import_module
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from polidiff.policies.model_io import (
     observed,
     rows_of,
 )
-from polidiff.policies.protocol import one_hot
+from polidiff.policies.protocol import ForeignModel, one_hot
 from polidiff.policies.torch_modules import as_array, in_batches
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 
@@ -26,7 +25,7 @@ from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 class ClassifierPolicy:
     """A fitted classifier whose classes are action indices."""
 
-    def __init__(self, classifier: Any, n_actions: int | None = None) -> None:
+    def __init__(self, classifier: ForeignModel, n_actions: int | None = None) -> None:
         self.classifier = classifier
         self.what = f"classifier {type(classifier).__name__}"
         self.classes = _action_indices(classifier, self.what)
@@ -36,7 +35,7 @@ class ClassifierPolicy:
                 f"{self.what} knows action {int(self.classes.max())}; the world has {self.n_actions} actions (from 0)"
             )
 
-    def probabilities(self, states: Any) -> FloatArray:
+    def probabilities(self, states: AnyArray) -> FloatArray:
         """Predicted probabilities, by action."""
         rows = check_width(rows_of(states), getattr(self.classifier, "n_features_in_", None), self.what)
         table = np.zeros((len(rows), self.n_actions))
@@ -50,7 +49,7 @@ class ClassifierPolicy:
         return normalised(table, self.what)
 
 
-def _action_indices(classifier: Any, what: str) -> IntArray:
+def _action_indices(classifier: ForeignModel, what: str) -> IntArray:
     classes = getattr(classifier, "classes_", None)
     if classes is None:
         raise InvalidPolicyError(f"{what} is not fitted: it has no classes_. Hint: call fit(states, actions) first")
@@ -71,14 +70,14 @@ def _action_indices(classifier: Any, what: str) -> IntArray:
 class StableBaselinesPolicy:
     """PPO and A2C by their action distribution, DQN by the largest value of its Q network, others by `predict`."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: ForeignModel) -> None:
         self.model = model
         self.what = f"Stable-Baselines3 {type(model).__name__}"
         self.n_actions: int = action_count(model.action_space, self.what)
         if hasattr(model.policy, "lstm_actor"):
             raise InvalidPolicyError(f"{self.what} remembers past states; a policy here sees the present state only")
 
-    def probabilities(self, states: Any) -> FloatArray:
+    def probabilities(self, states: AnyArray) -> FloatArray:
         """Probabilities of the model's actions."""
         rows = rows_of(states)
         return in_batches(self._batch, rows) if len(rows) else np.zeros((0, self.n_actions))
@@ -104,7 +103,7 @@ class StableBaselinesPolicy:
 class D3rlpyPolicy:
     """A d3rlpy algorithm: the action it predicts."""
 
-    def __init__(self, algorithm: Any, n_actions: int | None = None) -> None:
+    def __init__(self, algorithm: ForeignModel, n_actions: int | None = None) -> None:
         self.algorithm = algorithm
         self.what = f"d3rlpy {type(algorithm).__name__}"
         count = getattr(algorithm, "action_size", None) or n_actions
@@ -114,7 +113,7 @@ class D3rlpyPolicy:
             )
         self.n_actions: int = int(count)
 
-    def probabilities(self, states: Any) -> FloatArray:
+    def probabilities(self, states: AnyArray) -> FloatArray:
         """Probability 1 for the predicted action."""
         rows = rows_of(states)
         if not len(rows):
@@ -129,7 +128,7 @@ class D3rlpyPolicy:
         return as_probabilities(actions, len(rows), output="action", n_actions=self.n_actions, what=self.what)
 
 
-def _declared_actions(model: Any, n_actions: int | None, what: str) -> int:
+def _declared_actions(model: ForeignModel, n_actions: int | None, what: str) -> int:
     """How many actions a model has: by its own action space, else as the caller says."""
     space = getattr(model, "action_space", None)
     count = action_count(space, what) if space is not None else n_actions
@@ -141,12 +140,12 @@ def _declared_actions(model: Any, n_actions: int | None, what: str) -> int:
 class RllibPolicy:
     """An RLlib module (new stack): the inputs of its categorical distribution, or the actions it infers."""
 
-    def __init__(self, module: Any, n_actions: int | None = None) -> None:
+    def __init__(self, module: ForeignModel, n_actions: int | None = None) -> None:
         self.module = module
         self.what = f"RLlib {type(module).__name__}"
         self.n_actions = _declared_actions(module, n_actions, self.what)
 
-    def probabilities(self, states: Any) -> FloatArray:
+    def probabilities(self, states: AnyArray) -> FloatArray:
         """Probabilities of the module's actions."""
         rows = rows_of(states)
         return in_batches(self._batch, rows) if len(rows) else np.zeros((0, self.n_actions))
@@ -170,12 +169,12 @@ class RllibPolicy:
 class TianshouPolicy:
     """A tianshou policy: its distribution, or the action it computes."""
 
-    def __init__(self, policy: Any, n_actions: int | None = None) -> None:
+    def __init__(self, policy: ForeignModel, n_actions: int | None = None) -> None:
         self.policy = policy
         self.what = f"tianshou {type(policy).__name__}"
         self.n_actions = _declared_actions(policy, n_actions, self.what)
 
-    def probabilities(self, states: Any) -> FloatArray:
+    def probabilities(self, states: AnyArray) -> FloatArray:
         """Probabilities of the policy's actions."""
         rows = rows_of(states)
         return in_batches(self._batch, rows) if len(rows) else np.zeros((0, self.n_actions))
@@ -197,7 +196,7 @@ class TianshouPolicy:
         return as_probabilities(actions, len(rows), output="action", n_actions=self.n_actions, what=self.what)
 
 
-def _joint(distribution: Any) -> FloatArray:
+def _joint(distribution: ForeignModel) -> FloatArray:
     """Probabilities (n, A) of one categorical distribution, or of all combinations of several."""
     parts = distribution if isinstance(distribution, list) else [distribution]
     joint: FloatArray | None = None

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from polidiff.errors import InvalidPolicyError
-from polidiff.policies.protocol import check_probabilities, one_hot, top_actions
+from polidiff.policies.protocol import ForeignModel, check_probabilities, one_hot, top_actions
 from polidiff.records.arrays import AnyArray, FloatArray
 
 
-def rows_of(states: Any) -> AnyArray:
+def rows_of(states: AnyArray) -> AnyArray:
     """States as (n, d) rows; indices become one column."""
     batch = np.asarray(states)
     return batch.reshape(len(batch), math.prod(batch.shape[1:]))
@@ -29,7 +30,7 @@ def check_width(rows: AnyArray, expected: int | None, what: str) -> AnyArray:
     return rows
 
 
-def observed(space: Any, states: Any, what: str) -> Any:
+def observed(space: ForeignModel, states: AnyArray, what: str) -> Any:
     """A batch of observations for a Gymnasium space, from state indices or flattened rows."""
     kinds = {cls.__name__ for cls in type(space).__mro__}
     rows = rows_of(states)
@@ -47,18 +48,18 @@ def observed(space: Any, states: Any, what: str) -> Any:
     return check_width(rows, math.prod(shape), what).reshape(len(rows), *shape).astype(space.dtype)
 
 
-def _parts(space: Any) -> list[tuple[Any, Any]]:
+def _parts(space: ForeignModel) -> list[tuple[str | int, ForeignModel]]:
     inner = space.spaces
     return list(inner.items()) if isinstance(inner, Mapping) else list(enumerate(inner))
 
 
-def _width(space: Any) -> int:
+def _width(space: ForeignModel) -> int:
     if hasattr(space, "spaces"):
         return sum(_width(part) for _, part in _parts(space))
     return math.prod(space.shape)
 
 
-def _split(space: Any, rows: AnyArray) -> Any:
+def _split(space: ForeignModel, rows: AnyArray) -> Any:
     if not hasattr(space, "spaces"):
         return rows.reshape(len(rows), *space.shape).astype(space.dtype)
     pieces, first = {}, 0
@@ -68,7 +69,7 @@ def _split(space: Any, rows: AnyArray) -> Any:
     return pieces if isinstance(space.spaces, Mapping) else tuple(pieces.values())
 
 
-def action_count(space: Any, what: str) -> int:
+def action_count(space: ForeignModel, what: str) -> int:
     """How many actions a library's model chooses among; an error if they are real numbers."""
     kinds = {cls.__name__ for cls in type(space).__mro__}
     if "Discrete" in kinds:
@@ -95,7 +96,12 @@ def check_output(output: str | None) -> None:
 
 
 def as_probabilities(
-    answer: Any, count: int, *, output: str | None = None, n_actions: int | None = None, what: str = "the model"
+    answer: npt.ArrayLike,
+    count: int,
+    *,
+    output: str | None = None,
+    n_actions: int | None = None,
+    what: str = "the model",
 ) -> FloatArray:
     """Probabilities (n, A) from a model's answer for `count` states.
 

@@ -10,7 +10,7 @@ import numpy as np
 from polidiff.errors import InvalidPolicyError, MissingExtraError
 from polidiff.files import read_limited
 from polidiff.policies.model_io import OUTPUTS, as_probabilities, check_width, rows_of
-from polidiff.policies.protocol import top_actions
+from polidiff.policies.protocol import ForeignModel, top_actions
 from polidiff.records.arrays import AnyArray, FloatArray
 
 MOST_BYTES = 1_000_000_000  # of a model
@@ -62,7 +62,7 @@ class OnnxPolicy:
             )
         return self._n_actions
 
-    def probabilities(self, states: Any) -> FloatArray:
+    def probabilities(self, states: AnyArray) -> FloatArray:
         """Answers of the model, as probabilities."""
         rows = rows_of(states)
         if not len(rows):
@@ -80,9 +80,9 @@ class OnnxPolicy:
             self._check_labels(table, columns[1])
         return table
 
-    def _run(self, observations: AnyArray) -> list[Any]:
+    def _run(self, observations: AnyArray) -> list[AnyArray]:
         try:
-            answers: list[Any] = self._session.run(self._chosen, {self._input.name: observations})
+            answers: list[AnyArray] = self._session.run(self._chosen, {self._input.name: observations})
         except Exception as error:
             raise InvalidPolicyError(
                 f"{self.what} must take observations of shape {observations.shape}: {str(error).splitlines()[0]}"
@@ -109,7 +109,7 @@ def _rebuilt(model: bytes, output: str | None, n_actions: int | None, name: str)
     return OnnxPolicy(model, output=output, n_actions=n_actions, name=name)
 
 
-def _session(model: bytes, what: str) -> Any:
+def _session(model: bytes, what: str) -> ForeignModel:
     try:
         import onnxruntime
     except ImportError:
@@ -122,7 +122,7 @@ def _session(model: bytes, what: str) -> Any:
         raise InvalidPolicyError(f"{what} cannot be read: {str(error).splitlines()[0]}") from error
 
 
-def _only_input(session: Any, what: str) -> Any:
+def _only_input(session: ForeignModel, what: str) -> ForeignModel:
     inputs = session.get_inputs()
     if len(inputs) != 1:
         raise InvalidPolicyError(
@@ -134,7 +134,7 @@ def _only_input(session: Any, what: str) -> Any:
     return inputs[0]
 
 
-def _choice(session: Any, output: str | None, what: str) -> tuple[list[str], str | None]:
+def _choice(session: ForeignModel, output: str | None, what: str) -> tuple[list[str], str | None]:
     """Names of the outputs to read (the answer, then labels to check it against), and how to read the answer."""
     names = [o.name for o in session.get_outputs()]
     kinds = {name: next((kind for part, kind in KINDS if part in name.lower()), None) for name in names}
@@ -153,7 +153,7 @@ def _choice(session: Any, output: str | None, what: str) -> tuple[list[str], str
     raise InvalidPolicyError(f"it is not clear which output of {what} is the policy. Hint: output= one of {names}")
 
 
-def _stacked(answers: list[Any], n_actions: int) -> AnyArray:
+def _stacked(answers: list[AnyArray], n_actions: int) -> AnyArray:
     """Outputs of one or many calls as one array; maps from class to probability become columns."""
     if not isinstance(answers[0], list):
         return np.concatenate([np.asarray(answer) for answer in answers])

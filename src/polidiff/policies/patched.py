@@ -6,13 +6,13 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from polidiff.errors import PatchMismatchError
 from polidiff.policies.adapters import as_policy
-from polidiff.policies.protocol import Policy, top_actions
+from polidiff.policies.protocol import Policy, PolicyLike, top_actions
 from polidiff.records.action import Shift
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.patch import Edit, Patch
@@ -31,7 +31,7 @@ class PatchedPolicy:
         """How many actions there are."""
         return self.base.n_actions
 
-    def probabilities(self, states: Any) -> FloatArray:
+    def probabilities(self, states: AnyArray) -> FloatArray:
         """Probabilities of the base with the edits made."""
         batch = np.asarray(states)
         table = np.array(self.base.probabilities(batch))
@@ -45,7 +45,7 @@ class PatchedPolicy:
         return table
 
 
-def apply_patch(patch: Patch, policy: Any, *, strict: bool = False) -> Policy:
+def apply_patch(patch: Patch, policy: PolicyLike, *, strict: bool = False) -> Policy:
     """The policy with the edits made; edits that do not find their action are named."""
     base = as_policy(policy, n_actions=len(patch.actions) or None)
     for edit in patch.edits:
@@ -57,14 +57,14 @@ def apply_patch(patch: Patch, policy: Any, *, strict: bool = False) -> Policy:
     return PatchedPolicy(base, patch)
 
 
-def undo_patch(patch: Patch, policy: Any) -> Policy:
+def undo_patch(patch: Patch, policy: PolicyLike) -> Policy:
     """The policy with the edits taken back."""
     if isinstance(policy, PatchedPolicy) and policy.patch == patch:
         return policy.base
     return apply_patch(replace(patch, edits=tuple(_inverse(edit) for edit in reversed(patch.edits))), policy)
 
 
-def difference(current: Any, proposed: Any, n_actions: int | None = None) -> Patch:
+def difference(current: npt.ArrayLike, proposed: npt.ArrayLike, n_actions: int | None = None) -> Patch:
     """The patch that turns one table policy into another, one edit per state.
 
     Without `n_actions` there are as many as the two tables use.
@@ -88,7 +88,7 @@ def rule_patch(
     rules: Sequence[tuple[Rule, int]],
     actions: Sequence[str],
     feature_names: Sequence[str],
-    features: Callable[[Any], AnyArray] | None = None,
+    features: Callable[[AnyArray], AnyArray] | None = None,
 ) -> Patch:
     """ "Where this holds, do that", whatever the policy does there now; the first rule that holds wins.
 

@@ -29,7 +29,7 @@ class Policy(Protocol):
         """How many actions there are."""
         ...
 
-    def probabilities(self, states: Any) -> FloatArray:
+    def probabilities(self, states: AnyArray) -> FloatArray:
         """Probability of each action, shape (n, n_actions)."""
         ...
 
@@ -40,6 +40,7 @@ class Model(Protocol):
     predict: Callable[..., Any]
 
 
+ForeignModel: TypeAlias = Any  # an object of a library that is never imported here; recognised by what it can do
 PolicyLike: TypeAlias = Policy | Model | npt.ArrayLike | str | os.PathLike[str] | Callable[..., Any]  # see `as_policy`
 
 
@@ -65,7 +66,7 @@ def top_actions(probabilities: FloatArray, prefer: IntArray | None = None) -> In
     return top
 
 
-def choose(policy: Policy, states: Any, luck: Callable[[], FloatArray]) -> IntArray:
+def choose(policy: Policy, states: AnyArray, luck: Callable[[], FloatArray]) -> IntArray:
     """One action per state, drawn from the policy by inverting its distribution at `luck()` (n,) in [0, 1).
 
     The policy is called once; `luck` only if the policy is not certain. A policy may have ``answers(states)``, which

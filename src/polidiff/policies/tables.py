@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +25,7 @@ class TablePolicy:
         """How many actions there are."""
         return int(self.table.shape[1])
 
-    def probabilities(self, states: Any) -> FloatArray:
+    def probabilities(self, states: AnyArray) -> FloatArray:
         """Rows of the table."""
         index = np.asarray(states)
         if index.ndim == 2 and index.shape[1] == 1:

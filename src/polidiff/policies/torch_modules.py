@@ -10,6 +10,7 @@ import numpy as np
 
 from polidiff.errors import InvalidPolicyError
 from polidiff.policies.model_io import as_probabilities, check_output, rows_of
+from polidiff.policies.protocol import ForeignModel
 from polidiff.records.arrays import AnyArray, FloatArray
 
 LARGEST_BATCH = 16_384
@@ -18,7 +19,7 @@ LARGEST_BATCH = 16_384
 class TorchPolicy:
     """A module from observations (n, d) to logits, probabilities, values or actions."""
 
-    def __init__(self, module: Any, *, output: str | None = None, n_actions: int | None = None) -> None:
+    def __init__(self, module: ForeignModel, *, output: str | None = None, n_actions: int | None = None) -> None:
         check_output(output)
         self.module = module
         self.output = output
@@ -33,7 +34,7 @@ class TorchPolicy:
             )
         return self._n_actions
 
-    def probabilities(self, states: Any) -> FloatArray:
+    def probabilities(self, states: AnyArray) -> FloatArray:
         """Answers of the module, as probabilities."""
         rows = rows_of(states)
         if not len(rows):
@@ -46,7 +47,7 @@ class TorchPolicy:
 class ActorPolicy:
     """An agent in the style of CleanRL: ``get_action_and_value(x, action)`` gives the log-probability of an action."""
 
-    def __init__(self, agent: Any, *, n_actions: int | None = None) -> None:
+    def __init__(self, agent: ForeignModel, *, n_actions: int | None = None) -> None:
         if hasattr(agent, "actor_mean") or hasattr(agent, "actor_logstd"):
             raise InvalidPolicyError(
                 "actions must be discrete; the agent draws them from a normal distribution. Hint: choose levels and "
@@ -60,7 +61,7 @@ class ActorPolicy:
             )
         self.n_actions: int = count
 
-    def probabilities(self, states: Any) -> FloatArray:
+    def probabilities(self, states: AnyArray) -> FloatArray:
         """Probabilities of the agent's distribution."""
         rows = rows_of(states)
         if not len(rows):
@@ -83,7 +84,7 @@ class ActorPolicy:
         return lambda part: called(self.agent, log_probability, part)
 
 
-def called(owner: Any, function: Callable[[Any], Any], rows: AnyArray) -> AnyArray:
+def called(owner: ForeignModel, function: Callable[[Any], Any], rows: AnyArray) -> AnyArray:
     """The function of a batch of rows as an array, with `owner` in evaluation mode."""
     import torch
 
@@ -101,7 +102,7 @@ def called(owner: Any, function: Callable[[Any], Any], rows: AnyArray) -> AnyArr
     return as_array(answer[0] if isinstance(answer, tuple) else answer)
 
 
-def as_array(tensor: Any) -> AnyArray:
+def as_array(tensor: ForeignModel) -> AnyArray:
     """A tensor as an array, whatever its device and precision."""
     plain = tensor.detach().cpu()
     return np.asarray(
@@ -110,7 +111,7 @@ def as_array(tensor: Any) -> AnyArray:
 
 
 @contextmanager
-def evaluating(module: Any) -> Iterator[None]:
+def evaluating(module: ForeignModel) -> Iterator[None]:
     """Evaluation mode within the block; each part gets its own mode back after it."""
     training = [part for part in module.modules() if part.training]
     for part in training:
@@ -128,7 +129,7 @@ def in_batches(function: Callable[[AnyArray], AnyArray], rows: AnyArray) -> AnyA
     return np.concatenate([function(rows[cut : cut + LARGEST_BATCH]) for cut in cuts])
 
 
-def last_width(module: Any) -> int | None:
+def last_width(module: ForeignModel) -> int | None:
     """Outputs of the last linear layer, if there is one."""
     if module is None or not hasattr(module, "modules"):
         return None

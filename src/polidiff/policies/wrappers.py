@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from polidiff.errors import InvalidPolicyError
 from polidiff.policies.model_io import observed, rows_of
-from polidiff.policies.protocol import Policy, one_hot, top_actions
+from polidiff.policies.protocol import ForeignModel, Policy, one_hot, top_actions
 from polidiff.policies.torch_modules import called, in_batches
 from polidiff.records.arrays import AnyArray, FloatArray
 
@@ -26,7 +25,7 @@ class GreedyPolicy:
         """How many actions there are."""
         return self.base.n_actions
 
-    def probabilities(self, states: Any) -> FloatArray:
+    def probabilities(self, states: AnyArray) -> FloatArray:
         """Probability 1 for the most probable action."""
         return one_hot(top_actions(self.base.probabilities(states)), self.n_actions)
 
@@ -52,7 +51,7 @@ class Discretised:
            [0., 0., 1.]])
     """
 
-    def __init__(self, policy: Any, bins: npt.ArrayLike) -> None:
+    def __init__(self, policy: ForeignModel, bins: npt.ArrayLike) -> None:
         self.policy = policy
         self.bins = _levels(policy, bins)
         span = np.ptp(self.bins, axis=0)
@@ -63,7 +62,7 @@ class Discretised:
         """How many levels there are."""
         return len(self.bins)
 
-    def probabilities(self, states: Any) -> FloatArray:
+    def probabilities(self, states: AnyArray) -> FloatArray:
         """Probability 1 for the nearest level."""
         batch = np.asarray(states)
         if not len(batch):
@@ -79,7 +78,7 @@ class Discretised:
         return one_hot((gap**2).sum(axis=2).argmin(axis=1), self.n_actions)
 
 
-def _levels(policy: Any, bins: npt.ArrayLike) -> FloatArray:
+def _levels(policy: ForeignModel, bins: npt.ArrayLike) -> FloatArray:
     if isinstance(bins, (int, np.integer)) and not isinstance(bins, bool):
         space = getattr(policy, "action_space", None)
         if space is None or not np.isfinite([space.low, space.high]).all():
@@ -98,7 +97,7 @@ def _levels(policy: Any, bins: npt.ArrayLike) -> FloatArray:
     return table.reshape(len(table), -1)
 
 
-def _real_actions(policy: Any, batch: AnyArray) -> AnyArray:
+def _real_actions(policy: ForeignModel, batch: AnyArray) -> AnyArray:
     if callable(getattr(policy, "predict", None)):
         space = getattr(policy, "observation_space", None)
         if space is None:
@@ -111,7 +110,7 @@ def _real_actions(policy: Any, batch: AnyArray) -> AnyArray:
     return _called(policy, batch)
 
 
-def _called(policy: Any, batch: AnyArray) -> AnyArray:
+def _called(policy: ForeignModel, batch: AnyArray) -> AnyArray:
     """A function of a batch or of one state; the last state asked alone tells which."""
     try:
         together = np.asarray(policy(batch))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from polidiff.errors import InvalidWorldError
 
@@ -32,7 +32,10 @@ class Action:
         return cls(str(spec))
 
 
-def as_actions(spec: Sequence[Any] | Mapping[str, Mapping[str, float]] | None, count: int) -> tuple[Action, ...]:
+ActionNames: TypeAlias = Sequence["str | int | Action | Mapping[str, float]"] | Mapping[str, Mapping[str, float]]
+
+
+def as_actions(spec: ActionNames | None, count: int) -> tuple[Action, ...]:
     """`count` actions from names, mappings of levels, or nothing (then "action 0", …).
 
     >>> [a.name for a in as_actions(None, 2)]

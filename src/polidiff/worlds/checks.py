@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +14,11 @@ from polidiff.records.arrays import BoolArray, FloatArray
 
 TOLERANCE = 1e-6
 
+SparseMatrix: TypeAlias = Any  # any of SciPy's, which have no common type with a shape
+Transitions: TypeAlias = npt.ArrayLike | Sequence[SparseMatrix]  # (S, A, S), or A times (S, S)
 
-def stacked_transitions(transitions: Any) -> tuple[sparse.csr_array, int, int]:
+
+def stacked_transitions(transitions: Transitions) -> tuple[sparse.csr_array, int, int]:
     """Rows s·A + a of next-state probabilities, from an (S, A, S) array or A sparse (S, S) matrices."""
     if isinstance(transitions, Sequence) and len(transitions) and sparse.issparse(transitions[0]):
         return _stack_sparse(transitions)
@@ -28,7 +31,7 @@ def stacked_transitions(transitions: Any) -> tuple[sparse.csr_array, int, int]:
     return sparse.csr_array(array.reshape(n_states * n_actions, n_states)), n_states, n_actions
 
 
-def _stack_sparse(matrices: Sequence[Any]) -> tuple[sparse.csr_array, int, int]:
+def _stack_sparse(matrices: Sequence[SparseMatrix]) -> tuple[sparse.csr_array, int, int]:
     n_states, n_actions = matrices[0].shape[0], len(matrices)
     for action, matrix in enumerate(matrices):
         if matrix.shape != (n_states, n_states):

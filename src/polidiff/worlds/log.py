@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -12,12 +12,13 @@ import numpy as np
 import polars as pl
 
 from polidiff.errors import InvalidLogError, InvalidOptionError, InvalidWorldError
+from polidiff.records.action import ActionNames
 from polidiff.records.arrays import AnyArray, IntArray
 from polidiff.records.outcome import Outcome, check_outcomes
 from polidiff.worlds.log_check import DataCheck, check_ranges, checked, declared_ranges
 from polidiff.worlds.log_columns import Columns, Labels, check_columns, find_labels, named_actions
 from polidiff.worlds.log_rows import LoggedRows, check_room, feature_matrix, read_rows
-from polidiff.worlds.log_source import LogSource, collect
+from polidiff.worlds.log_source import LogSource, TableSource, collect
 from polidiff.worlds.log_stream import HASH, Reader, count_parts, draw_episodes, rows_that_fit
 from polidiff.worlds.memory import free_memory
 from polidiff.worlds.protocol import with_return
@@ -81,7 +82,7 @@ class Log:
 
     def __init__(
         self,
-        source: Any,
+        source: TableSource,
         *,
         state: str | Sequence[str],
         action: str,
@@ -92,8 +93,8 @@ class Log:
         truncated: str | bool | None = None,
         probability: str | None = None,
         features: Sequence[str] | None = None,
-        states: int | Sequence[Any] | None = None,
-        actions: int | Sequence[Any] | Mapping[str, Mapping[str, float]] | None = None,
+        states: int | Sequence[str] | None = None,
+        actions: int | ActionNames | None = None,
         discount: float = 1.0,
         outcomes: Sequence[Outcome] = (),
         return_name: str = "return",
@@ -253,7 +254,7 @@ class Log:
         columns = replace(self.columns, features=()) if self.discrete and not self.read.skipped else self.columns
         return self._source.read(columns, blocks=blocks)
 
-    def features_of(self, states: Any) -> AnyArray:
+    def features_of(self, states: AnyArray) -> AnyArray:
         """Feature rows of states (numbers, or feature rows as they are); without features, a column of names."""
         if not self.discrete:
             return np.asarray(states)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from polidiff.errors import InvalidLogError, InvalidOutcomeError
-from polidiff.records.action import Action, as_actions
+from polidiff.records.action import Action, ActionNames, as_actions
 from polidiff.records.arrays import IntArray
 from polidiff.records.outcome import Outcome
 
@@ -179,7 +178,7 @@ class Labels:
 
 
 def find_labels(
-    met: Sequence[int | str], dtype: pl.DataType, column: str, given: int | Sequence[Any] | None, what: str
+    met: Sequence[int | str], dtype: pl.DataType, column: str, given: int | Sequence[str] | None, what: str
 ) -> Labels:
     """The labels of a column from those met in it; an error names the first value that is not among those given."""
     if (dtype.is_integer() or dtype == pl.Boolean) and met:
@@ -202,7 +201,7 @@ def find_labels(
 
 
 def named_actions(
-    met: Sequence[int | str], dtype: pl.DataType, column: str, given: Any
+    met: Sequence[int | str], dtype: pl.DataType, column: str, given: int | ActionNames | None
 ) -> tuple[Labels, tuple[Action, ...]]:
     """Labels of the action column and the actions as records, with their levels where the user gave any."""
     if given is None or isinstance(given, int):
@@ -213,7 +212,7 @@ def named_actions(
     return labels, actions
 
 
-def _own_numbers(column: str, given: int | Sequence[Any] | None, high: int, what: str) -> Labels:
+def _own_numbers(column: str, given: int | Sequence[str] | None, high: int, what: str) -> Labels:
     if given is None:
         names: tuple[str, ...] = tuple(str(number) for number in range(high + 1))
     elif isinstance(given, int):

@@ -10,7 +10,7 @@ import glob
 import os
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -32,14 +32,20 @@ from polidiff.worlds.shards.shard_files import (
 )
 from polidiff.worlds.shards.shard_summary import Reading, ShardSummary
 
+if TYPE_CHECKING:
+    from narwhals.typing import IntoDataFrame
+
+
 PARQUET = (".parquet", ".pq")
 INFER_ROWS = 10_000
+
+TableSource: TypeAlias = "IntoDataFrame | pl.LazyFrame | str | os.PathLike[str]"  # a table, or where its files lie
 
 
 class LogSource:
     """Where a log comes from, ready to be read as often as needed."""
 
-    def __init__(self, source: Any, *, skip_bad: bool, work_folder: str | os.PathLike[str] | None) -> None:
+    def __init__(self, source: TableSource, *, skip_bad: bool, work_folder: str | os.PathLike[str] | None) -> None:
         files = parquet_files(source)
         self.skip_bad, self.folder = skip_bad, work_folder if work_folder is not None else current_work_folder()
         if files is None:
@@ -89,7 +95,7 @@ def _schema(lazy: pl.LazyFrame) -> pl.Schema:
         ) from error
 
 
-def lazy_frame(source: Any) -> pl.LazyFrame:
+def lazy_frame(source: TableSource) -> pl.LazyFrame:
     """A lazy frame over a table in memory, a file, a folder or a glob."""
     files = parquet_files(source)
     if files is not None:
@@ -107,7 +113,7 @@ def _scan_files(files: list[str]) -> pl.LazyFrame:
     return pl.concat([scan_file(file) for file in files]) if is_remote(files[0]) else pl.scan_parquet(files)
 
 
-def parquet_files(source: Any) -> list[str] | None:
+def parquet_files(source: TableSource) -> list[str] | None:
     """The Parquet files that a path, folder, glob or address stands for, in order; None if it is something else."""
     if not isinstance(source, (str, os.PathLike)):
         return None

@@ -44,7 +44,7 @@ class World(Protocol):
         """Whether rules speak about features; else they name states."""
         ...
 
-    def features_of(self, states: Any) -> AnyArray:
+    def features_of(self, states: AnyArray) -> AnyArray:
         """What rules speak about (n, d), of states as policies see them."""
         ...
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from polidiff.errors import InvalidOptionError, InvalidWorldError
-from polidiff.records.action import Action, as_actions
+from polidiff.records.action import Action, ActionNames, as_actions
 from polidiff.records.arrays import AnyArray
 from polidiff.records.outcome import Outcome
 from polidiff.worlds.protocol import with_return
-from polidiff.worlds.steppers import ModelStepper, Stepper
+from polidiff.worlds.steppers import Model, ModelStepper, Stepper
+
+if TYPE_CHECKING:
+    from polidiff.worlds.gymnasium.spaces import EnvLike
+
 
 REWARD = "reward"
 LONGEST = 10_000
@@ -42,11 +46,11 @@ class Simulator:
 
     def __init__(
         self,
-        env: Any,
+        env: EnvLike | Model,
         *,
         horizon: int | None = None,
-        actions: Sequence[Any] | Mapping[str, Mapping[str, float]] | None = None,
-        features: Callable[[Any], Any] | None = None,
+        actions: ActionNames | None = None,
+        features: Callable[[AnyArray], AnyArray] | None = None,
         feature_names: Sequence[str] | None = None,
         outcomes: Sequence[Outcome] = (),
         return_name: str = "return",
@@ -107,7 +111,7 @@ class Simulator:
             self._names = tuple(f"x{j}" for j in range(self._raw_features(states).shape[1]))
         return self._names
 
-    def features_of(self, states: Any) -> AnyArray:
+    def features_of(self, states: AnyArray) -> AnyArray:
         """What rules speak about, (n, d)."""
         rows = self._raw_features(states)
         if self._names is not None and rows.shape[1] != len(self._names):
@@ -116,7 +120,7 @@ class Simulator:
             )
         return rows
 
-    def _raw_features(self, states: Any) -> AnyArray:
+    def _raw_features(self, states: AnyArray) -> AnyArray:
         batch = np.asarray(states)
         if self._features is None:
             if self.categorical:
@@ -132,7 +136,7 @@ class Simulator:
         return rows
 
 
-def _describe_model(model: Any) -> dict[str, Any]:
+def _describe_model(model: Model) -> dict[str, Any]:
     return {
         "n_actions": model.n_actions,
         "actions": getattr(model, "actions", None),
@@ -141,7 +145,7 @@ def _describe_model(model: Any) -> dict[str, Any]:
     }
 
 
-def _describe_environment(env: Any) -> dict[str, Any]:
+def _describe_environment(env: EnvLike) -> dict[str, Any]:
     from polidiff.worlds.gymnasium import describe
 
     described: dict[str, Any] = describe(env)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from polidiff.errors import InvalidOutcomeError, InvalidWorldError
-from polidiff.records.action import Action, as_actions
+from polidiff.records.action import Action, ActionNames, as_actions
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray, read_only
 from polidiff.records.outcome import Outcome
 from polidiff.worlds import checks
 from polidiff.worlds.protocol import with_return
+
+if TYPE_CHECKING:
+    from polidiff.worlds.gymnasium.spaces import EnvLike
 
 
 class TabularMDP:
@@ -54,12 +57,12 @@ class TabularMDP:
 
     def __init__(
         self,
-        transitions: Any,
+        transitions: checks.Transitions,
         rewards: npt.ArrayLike,
         initial: npt.ArrayLike,
         *,
         absorbing: npt.ArrayLike,
-        actions: Sequence[Any] | Mapping[str, Mapping[str, float]] | None = None,
+        actions: ActionNames | None = None,
         states: Sequence[str] | None = None,
         features: npt.ArrayLike | None = None,
         feature_names: Sequence[str] | None = None,
@@ -107,7 +110,7 @@ class TabularMDP:
         """States in which an episode may begin."""
         return np.flatnonzero(self.initial > 0)
 
-    def features_of(self, states: Any) -> AnyArray:
+    def features_of(self, states: AnyArray) -> AnyArray:
         """Feature rows of the given state indices; without features, one column of state names."""
         index = np.asarray(states, dtype=np.int64).ravel()
         if self.features is not None:
@@ -175,7 +178,7 @@ class TabularMDP:
         return np.asarray(expected.reshape(self.n_states, self.n_actions), dtype=np.float64)
 
     @classmethod
-    def from_gymnasium(cls, env: Any, **options: Any) -> TabularMDP:
+    def from_gymnasium(cls, env: EnvLike, **options: Any) -> TabularMDP:
         """The exact table of an environment with a ``P`` attribute (FrozenLake, Taxi, CliffWalking, …)."""
         from polidiff.worlds.gymnasium import table_of
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from polidiff.worlds.gymnasium.source import as_source
+from polidiff.worlds.gymnasium.spaces import Env, EnvLike
 
 _CART = ("position", "velocity", "angle", "angular velocity")
 _LANDER = (
@@ -42,7 +43,7 @@ ACTIONS: dict[str, tuple[str, ...]] = {
 }
 
 
-def known_names(env: Any, names: dict[str, tuple[str, ...]], count: int) -> tuple[str, ...] | None:
+def known_names(env: Env, names: dict[str, tuple[str, ...]], count: int) -> tuple[str, ...] | None:
     """The names for an environment, by its class or a parent of it; None if there are none or their number differs."""
     for cls in type(env.unwrapped).__mro__:
         known = names.get(cls.__name__)
@@ -51,7 +52,7 @@ def known_names(env: Any, names: dict[str, tuple[str, ...]], count: int) -> tupl
     return None
 
 
-def describe(origin: Any) -> dict[str, Any]:
+def describe(origin: EnvLike) -> dict[str, Any]:
     """Number and names of actions, names of features, time limit, and the kind of observation.
 
     Returns

@@ -15,12 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
 from polidiff.errors import RestoreError
+from polidiff.records.arrays import AnyArray
 from polidiff.worlds.gymnasium.source import copied
+from polidiff.worlds.gymnasium.spaces import Env, EnvAction
 
 if TYPE_CHECKING:
     from polidiff.worlds.gymnasium.source import EnvSource
@@ -34,9 +36,9 @@ SEED = 20_260_101
 class Running:
     """An environment in the middle of an episode, with what led there."""
 
-    env: Any
+    env: Env
     seed: int
-    actions: list[Any]  # as the environment took them
+    actions: list[EnvAction]  # as the environment took them
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +46,7 @@ class Restore:
     """How to restore, or why it cannot be done."""
 
     mode: str  # "state", "copy", "replay" or "none"
-    twin: Callable[[Running], Any]
+    twin: Callable[[Running], Env]
     failures: dict[str, str]  # way -> what went wrong
 
     @property
@@ -55,7 +57,7 @@ class Restore:
 
 def find_restore(source: EnvSource) -> Restore:
     """The first way that gives a copy which goes on as the original does."""
-    ways: dict[str, Callable[[Running], Any]] = {
+    ways: dict[str, Callable[[Running], Env]] = {
         "state": lambda running: _by_state(source, running),
         "copy": lambda running: copied(running.env),
         "replay": lambda running: _by_replay(source, running),
@@ -69,7 +71,7 @@ def find_restore(source: EnvSource) -> Restore:
     return Restore("none", lambda running: _refuse(source, failures), failures)
 
 
-def _refuse(source: EnvSource, failures: dict[str, str]) -> Any:
+def _refuse(source: EnvSource, failures: dict[str, str]) -> NoReturn:
     name = type(source.example.unwrapped).__name__
     tried = "; ".join(f"{mode}: {problem}" for mode, problem in failures.items())
     raise RestoreError(
@@ -78,7 +80,7 @@ def _refuse(source: EnvSource, failures: dict[str, str]) -> Any:
     )
 
 
-def _by_state(source: EnvSource, running: Running) -> Any:
+def _by_state(source: EnvSource, running: Running) -> Env:
     env = running.env
     if env is not env.unwrapped:
         raise RestoreError("wrappers have state of their own")
@@ -92,7 +94,7 @@ def _by_state(source: EnvSource, running: Running) -> Any:
     return other
 
 
-def _by_replay(source: EnvSource, running: Running) -> Any:
+def _by_replay(source: EnvSource, running: Running) -> Env:
     other = source.take()
     other.reset(seed=running.seed)
     for action in running.actions:
@@ -100,13 +102,13 @@ def _by_replay(source: EnvSource, running: Running) -> Any:
     return other
 
 
-def _first_problem(source: EnvSource, way: Callable[[Running], Any]) -> str | None:
+def _first_problem(source: EnvSource, way: Callable[[Running], Env]) -> str | None:
     original = source.take()
     rng = np.random.default_rng(SEED)
     try:
         original.reset(seed=SEED)
         moves = source.actions.decode(rng.integers(source.actions.count, size=MOVES_BEFORE + MOVES_AFTER))
-        made: list[Any] = []
+        made: list[EnvAction] = []
         for action in moves[:MOVES_BEFORE]:
             made.append(action)
             if any(original.step(action)[2:4]):
@@ -118,7 +120,7 @@ def _first_problem(source: EnvSource, way: Callable[[Running], Any]) -> str | No
         return " ".join(str(error).split()) or type(error).__name__
 
 
-def _first_difference(source: EnvSource, original: Any, twin: Any, moves: list[Any]) -> str | None:
+def _first_difference(source: EnvSource, original: Env, twin: Env, moves: list[EnvAction]) -> str | None:
     """Moves the original to its end first, then the copy, so that shared state shows."""
     expected = _trail(source, original, moves)
     restored = _trail(source, twin, moves)
@@ -128,7 +130,7 @@ def _first_difference(source: EnvSource, original: Any, twin: Any, moves: list[A
     return None if len(expected) == len(restored) else "the restored environment ends at another time"
 
 
-def _trail(source: EnvSource, env: Any, moves: list[Any]) -> list[Any]:
+def _trail(source: EnvSource, env: Env, moves: list[EnvAction]) -> list[AnyArray]:
     trail = []
     for action in moves:
         observation, reward, terminated, truncated, _ = env.step(action)

@@ -12,13 +12,25 @@ from collections.abc import Callable
 from copy import deepcopy
 from functools import cached_property
 from importlib.metadata import entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from polidiff.errors import InvalidWorldError, MissingExtraError
-from polidiff.worlds.gymnasium.spaces import ActionCodec, ObservationCodec, action_codec, observation_codec, space_kind
+from polidiff.worlds.gymnasium.spaces import (
+    ActionCodec,
+    Env,
+    EnvLike,
+    ObservationCodec,
+    action_codec,
+    observation_codec,
+    space_kind,
+)
+
+if TYPE_CHECKING:
+    from polidiff.worlds.gymnasium.restore import Restore
+
 
 CHECKING_WRAPPERS = {"TimeLimit", "OrderEnforcing", "PassiveEnvChecker"}
 OF_THE_VECTOR = {"num_envs", "vectorization_mode", "vector_kwargs", "wrappers"}
@@ -34,19 +46,19 @@ class EnvSource:
         An id, an instance (never stepped itself, only copied), or a function that makes one.
     """
 
-    def __init__(self, origin: Any) -> None:
+    def __init__(self, origin: EnvLike) -> None:
         self.origin = origin
-        self._free: list[Any] = []
+        self._free: list[Env] = []
 
     def __reduce__(self) -> tuple[Any, ...]:
         return EnvSource, (self.origin,)
 
     @cached_property
-    def _make(self) -> Callable[[], Any]:
+    def _make(self) -> Callable[[], Env]:
         return _maker(self.origin)
 
     @cached_property
-    def example(self) -> Any:
+    def example(self) -> Env:
         """An environment with all its wrappers, to look at."""
         return self._make()
 
@@ -73,32 +85,32 @@ class EnvSource:
         return action_codec(env.single_action_space if self.is_vector else env.action_space)
 
     @cached_property
-    def restore(self) -> Any:
+    def restore(self) -> Restore:
         """How the state of a running environment is restored, found out once."""
         from polidiff.worlds.gymnasium.restore import find_restore
 
         return find_restore(self)
 
-    def take(self) -> Any:
+    def take(self) -> Env:
         """A copy without checking wrappers, used before or new."""
         return self._free.pop() if self._free else peeled(self._make())[0]
 
-    def give_back(self, envs: list[Any]) -> None:
+    def give_back(self, envs: list[Env]) -> None:
         """Keep copies that are no longer needed."""
         self._free.extend(envs)
 
 
-def as_source(origin: Any) -> EnvSource:
+def as_source(origin: EnvLike) -> EnvSource:
     """The source of an id, factory or instance; a source is returned as it is."""
     return origin if isinstance(origin, EnvSource) else EnvSource(origin)
 
 
-def is_vector(env: Any) -> bool:
+def is_vector(env: Env) -> bool:
     """Whether an environment steps many episodes at once."""
     return hasattr(env, "single_action_space") and hasattr(env, "num_envs")
 
 
-def peeled(env: Any) -> tuple[Any, int | None]:
+def peeled(env: Env) -> tuple[Env, int | None]:
     """The environment without outer checking wrappers, and the time limit that they carried."""
     limit: int | None = None
     while type(env).__name__ in CHECKING_WRAPPERS and hasattr(env, "env"):
@@ -108,7 +120,7 @@ def peeled(env: Any) -> tuple[Any, int | None]:
     return env, limit
 
 
-def copied(env: Any) -> Any:
+def copied(env: Env) -> Env:
     """A copy with its own state and luck; tables and spaces, which never change, are shared."""
     core = env.unwrapped
     memo = {id(part): part for part in (getattr(core, name, None) for name in STATIC) if part is not None}
@@ -125,7 +137,7 @@ def _same_luck(generator: np.random.Generator) -> np.random.Generator:
     return np.random.Generator(bits)
 
 
-def made(env_id: str, **options: Any) -> Any:
+def made(env_id: str, **options: Any) -> Env:
     """The environment registered under an id; an unknown id is answered with its nearest neighbours."""
     try:
         import gymnasium
@@ -169,7 +181,7 @@ def near_misses(env_id: str, known: list[str]) -> list[str]:
     return [lower[match] for match in difflib.get_close_matches(env_id.lower(), list(lower), n=3, cutoff=0.6)]
 
 
-def _maker(origin: Any) -> Callable[[], Any]:
+def _maker(origin: EnvLike) -> Callable[[], Env]:
     if isinstance(origin, str):
         return lambda: made(origin)
     if isinstance(origin, type):
@@ -186,7 +198,7 @@ def _maker(origin: Any) -> Callable[[], Any]:
     )
 
 
-def _part_maker(vector: Any) -> Callable[[], Any]:
+def _part_maker(vector: Env) -> Callable[[], Env]:
     """How one environment of a vector is made; where the vector does not tell, how the vector is copied."""
     functions = getattr(vector, "env_fns", None)
     if isinstance(functions, (list, tuple)) and functions:
@@ -195,7 +207,7 @@ def _part_maker(vector: Any) -> Callable[[], Any]:
     return _copier(parts[0]) if isinstance(parts, (list, tuple)) and parts else lambda: deepcopy(vector)
 
 
-def _made_by(function: Callable[[], Any], vector: Any) -> Any:
+def _made_by(function: Callable[[], Env], vector: Env) -> Env:
     try:
         return function()
     except TypeError:  # in Gymnasium 1.0 `make_vec` adds its own options to those that the function has kept
@@ -208,7 +220,7 @@ def _made_by(function: Callable[[], Any], vector: Any) -> Any:
         return env
 
 
-def _copier(env: Any) -> Callable[[], Any]:
+def _copier(env: Env) -> Callable[[], Env]:
     if not hasattr(env, "action_space") or not hasattr(env, "observation_space"):
         raise InvalidWorldError(
             f"an environment needs action_space and observation_space; {type(env).__name__} has not both. Hint: a "
@@ -227,7 +239,7 @@ def _copier(env: Any) -> Callable[[], Any]:
     return lambda: copied(template)
 
 
-def _checked(env: Any) -> Any:
+def _checked(env: Env) -> Env:
     if not (hasattr(env, "step") and hasattr(env, "reset")):
         raise InvalidWorldError(f"the factory must return an environment; it returned {type(env).__name__}")
     return env
@@ -237,7 +249,7 @@ def _line(error: BaseException) -> str:
     return " ".join(str(error).split())
 
 
-def with_levels(env: Any, bins: npt.ArrayLike) -> Any:
+def with_levels(env: EnvLike, bins: npt.ArrayLike) -> Env:
     """The environment with one discrete action per row of `bins` (A, d), or per entry if it takes a single number.
 
     The same `bins` given to ``Discretised(policy, bins)`` make a policy of real numbers choose among them.

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from polidiff.errors import InvalidWorldError
 from polidiff.records.arrays import AnyArray, IntArray
 
 MOST_COMBINATIONS = 1000
+
+# What Gymnasium gives and takes; the library itself is not imported here.
+Env: TypeAlias = Any  # an environment, of one episode or a vector
+EnvLike: TypeAlias = Any  # an environment, its id, or a function that makes one
+Space: TypeAlias = Any
+Observation: TypeAlias = Any
+EnvAction: TypeAlias = Any  # what an environment takes
+Info: TypeAlias = Mapping[str, Any]  # what a step says beside its reward
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,11 +30,11 @@ class ObservationCodec:
 
     kind: str  # "index", "box" or "mixed"
     names: tuple[str, ...]  # of the columns; ("state",) for an index
-    row: Callable[[Any], Any] | None  # one observation to one row; None if numpy stacks it as it is
-    dtype: Any
+    row: Callable[[Observation], AnyArray] | None  # one observation to one row; None if numpy stacks it as it is
+    dtype: npt.DTypeLike
     width: int
 
-    def rows(self, observations: Any) -> AnyArray:
+    def rows(self, observations: Sequence[Observation] | AnyArray) -> AnyArray:
         """Observations, one per episode, as (n,) indices or (n, width) rows."""
         if self.row is not None:
             observations = [self.row(observation) for observation in observations]
@@ -38,23 +47,23 @@ class ActionCodec:
     """How an action index becomes what the environment takes."""
 
     count: int
-    names: tuple[Any, ...] | None  # mappings of levels for composed actions, None for plain ones
-    taken: tuple[Any, ...] | None  # what the environment takes per index; None if the index itself
+    names: tuple[dict[str, int], ...] | None  # mappings of levels for composed actions, None for plain ones
+    taken: tuple[EnvAction, ...] | None  # what the environment takes per index; None if the index itself
 
-    def decode(self, actions: IntArray) -> list[Any]:
+    def decode(self, actions: IntArray) -> list[EnvAction]:
         """Actions of the environment for action indices."""
         if self.taken is None:
             return list(actions)  # numpy integers, as vector environments pass them; spaces check those faster
         return [self.taken[action] for action in actions.tolist()]
 
 
-def space_kind(space: Any) -> str:
+def space_kind(space: Space) -> str:
     """The name of the space's class, looking through subclasses."""
     known = {"Box", "Discrete", "MultiDiscrete", "MultiBinary", "Dict", "Tuple"}
     return next((cls.__name__ for cls in type(space).__mro__ if cls.__name__ in known), type(space).__name__)
 
 
-def observation_codec(space: Any) -> ObservationCodec:
+def observation_codec(space: Space) -> ObservationCodec:
     """The codec of an observation space."""
     kind = space_kind(space)
     if kind == "Discrete":
@@ -67,7 +76,7 @@ def observation_codec(space: Any) -> ObservationCodec:
     return ObservationCodec("mixed", names, lambda value: flat(space, value), np.float64, len(names))
 
 
-def column_names(space: Any, prefix: str) -> list[str]:
+def column_names(space: Space, prefix: str) -> list[str]:
     """Names of the numbers in an observation, in the order of `flat`."""
     kind = space_kind(space)
     if kind in ("Dict", "Tuple"):
@@ -87,20 +96,20 @@ def column_names(space: Any, prefix: str) -> list[str]:
     )
 
 
-def flat(space: Any, value: Any) -> AnyArray:
+def flat(space: Space, value: Observation) -> AnyArray:
     """One observation as a row of numbers."""
     if space_kind(space) in ("Dict", "Tuple"):
         return np.concatenate([flat(part, value[key]) for key, part in parts_of(space)])
     return np.asarray(value, dtype=np.float64).ravel()
 
 
-def parts_of(space: Any) -> list[tuple[Any, Any]]:
+def parts_of(space: Space) -> list[tuple[str | int, Space]]:
     """Keys and spaces of a Dict or Tuple space."""
     inner = space.spaces
     return list(inner.items()) if isinstance(inner, Mapping) else list(enumerate(inner))
 
 
-def action_codec(space: Any) -> ActionCodec:
+def action_codec(space: Space) -> ActionCodec:
     """The codec of a discrete action space; others are refused."""
     kind = space_kind(space)
     if kind == "Discrete":
@@ -118,7 +127,7 @@ def action_codec(space: Any) -> ActionCodec:
     raise InvalidWorldError(f"actions must be discrete (Discrete, MultiDiscrete or MultiBinary); got {kind}")
 
 
-def _combinations(space: Any, kind: str) -> ActionCodec:
+def _combinations(space: Space, kind: str) -> ActionCodec:
     sizes = np.full(space.shape, 2).ravel() if kind == "MultiBinary" else np.asarray(space.nvec).ravel()
     count = int(np.prod(sizes))
     if count > MOST_COMBINATIONS:

@@ -8,8 +8,7 @@ vector that resets at once puts it.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from polidiff.errors import InvalidOutcomeError, RestoreError
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.worlds.gymnasium.restore import Running
 from polidiff.worlds.gymnasium.source import EnvSource, as_source
+from polidiff.worlds.gymnasium.spaces import Env, EnvAction, EnvLike, Info, Observation
 from polidiff.worlds.steppers import Step, Stepper
 
 REWARD_PART = "reward:"
@@ -39,7 +39,7 @@ def reward_part(key: str, rewards: FloatArray) -> FloatArray:
     return rewards[:, int(number)] if rewards.ndim == 2 else rewards
 
 
-def check_came(missing: set[str], offered: Sequence[Mapping[str, Any]]) -> None:
+def check_came(missing: set[str], offered: Sequence[Info]) -> None:
     """An error if some key has not come by the end of an episode."""
     if missing:
         keys = sorted({str(key) for info in offered for key in info})
@@ -94,7 +94,7 @@ class VectorStepper:
             "factory of the single environment instead of the vector"
         )
 
-    def _first(self, vector: Any, seeds: IntArray) -> AnyArray:
+    def _first(self, vector: Env, seeds: IntArray) -> AnyArray:
         padded = np.resize(seeds[: self._width], self._width)
         try:
             observations, _ = vector.reset(seed=[int(seed) for seed in padded])
@@ -102,12 +102,12 @@ class VectorStepper:
             observations, _ = vector.reset(seed=int(padded[0]))
         return self._rows(observations)
 
-    def _rows(self, observations: Any) -> AnyArray:
+    def _rows(self, observations: Observation) -> AnyArray:
         if self.source.observations.row is not None:
             observations = [_slot(observations, slot) for slot in range(self._width)]
         return self.source.observations.rows(observations)
 
-    def _moved(self, which: int, moves: IntArray) -> tuple[AnyArray, FloatArray, AnyArray, AnyArray, dict[str, Any]]:
+    def _moved(self, which: int, moves: IntArray) -> tuple[AnyArray, FloatArray, AnyArray, AnyArray, Info]:
         taken = np.asarray(self.source.actions.decode(moves))
         observations, rewards, ended, cut, info = self._vectors[which].step(taken)
         states, paid = self._rows(observations), np.asarray(rewards, dtype=np.float64)
@@ -118,7 +118,7 @@ class VectorStepper:
         columns = {key: self._column(key, paid, info) for key in self.info_keys}
         return states, paid, np.asarray(ended, dtype=np.bool_), np.asarray(cut, dtype=np.bool_), columns
 
-    def _column(self, key: str, rewards: FloatArray, info: dict[str, Any]) -> FloatArray:
+    def _column(self, key: str, rewards: FloatArray, info: Info) -> FloatArray:
         if key.startswith(REWARD_PART):
             return reward_part(key, rewards)
         final = info.get("final_info") or {}
@@ -130,7 +130,7 @@ class VectorStepper:
         return column
 
 
-def _slot(observations: Any, slot: int) -> Any:
+def _slot(observations: Observation, slot: int) -> Observation:
     if isinstance(observations, dict):
         return {key: _slot(part, slot) for key, part in observations.items()}
     if isinstance(observations, tuple):
@@ -145,7 +145,7 @@ class GymnasiumStepper:
     that `info` does not carry at some step adds nothing there; it must have come by the end of an episode.
     """
 
-    def __init__(self, source: EnvSource, envs: list[Any], seeds: list[int], info_keys: Sequence[str]) -> None:
+    def __init__(self, source: EnvSource, envs: list[Env], seeds: list[int], info_keys: Sequence[str]) -> None:
         self.source = source
         self.info_keys = tuple(info_keys)
         self._missing = {key for key in info_keys if not key.startswith(REWARD_PART)}
@@ -153,13 +153,13 @@ class GymnasiumStepper:
         self._envs = envs
         self._seeds = seeds
         self._elapsed = np.zeros(len(envs), dtype=np.int64)
-        self._actions: list[list[Any]] = [[] for _ in envs]
+        self._actions: list[list[EnvAction]] = [[] for _ in envs]
         self._states: AnyArray = np.zeros(0)
         self._owners: tuple[GymnasiumStepper, ...] = ()
         weakref.finalize(self, source.give_back, envs)
 
     @classmethod
-    def start(cls, origin: Any, seeds: IntArray, *, info_keys: Sequence[str] = ()) -> Stepper:
+    def start(cls, origin: EnvLike, seeds: IntArray, *, info_keys: Sequence[str] = ()) -> Stepper:
         """One episode per seed, at its start."""
         source = as_source(origin)
         if source.is_vector:
@@ -218,7 +218,7 @@ class GymnasiumStepper:
     def reseed(self, draw: int) -> None:
         """Luck of another draw, the same for all clones that ask for it; environments without luck stay as they are."""
         for env in self._envs:
-            inner = getattr(env, "unwrapped", env)
+            inner: Env = getattr(env, "unwrapped", env)
             if hasattr(inner, "np_random"):
                 inner.np_random = np.random.default_rng(draw)
 
@@ -237,7 +237,7 @@ class GymnasiumStepper:
         whole._owners = tuple(parts)
         return whole
 
-    def _column(self, key: str, rewards: FloatArray, infos: Sequence[dict[str, Any]]) -> FloatArray:
+    def _column(self, key: str, rewards: FloatArray, infos: Sequence[Info]) -> FloatArray:
         if key.startswith(REWARD_PART):
             return reward_part(key, rewards)
         if key in self._missing and any(key in info for info in infos):

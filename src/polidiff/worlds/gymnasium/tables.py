@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -13,11 +13,15 @@ from polidiff.errors import InvalidWorldError
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
 from polidiff.worlds.gymnasium.describe import ACTIONS, known_names
 from polidiff.worlds.gymnasium.source import as_source
+from polidiff.worlds.gymnasium.spaces import Env, EnvLike
 
 END = "end"
 
 
-def table_of(origin: Any) -> dict[str, Any]:
+MoveTable: TypeAlias = Mapping[int, Mapping[int, Sequence[tuple[Any, ...]]]]  # state, action → (p, next, reward, end)
+
+
+def table_of(origin: EnvLike) -> dict[str, Any]:
     """Keyword arguments for `TabularMDP` from an environment, id or factory.
 
     An episode ends on arrival at a state that is entered with ``done``. A state that can also be entered, or started
@@ -49,7 +53,7 @@ def table_of(origin: Any) -> dict[str, Any]:
     }
 
 
-def _checked_table(env: Any) -> Any:
+def _checked_table(env: Env) -> MoveTable:
     name = type(env).__name__
     table = getattr(env, "P", None)
     if table is None:
@@ -63,7 +67,7 @@ def _checked_table(env: Any) -> Any:
     return table
 
 
-def _initial(env: Any, n_states: int) -> FloatArray:
+def _initial(env: Env, n_states: int) -> FloatArray:
     given = getattr(env, "initial_state_distrib", None)
     if given is None:
         raise InvalidWorldError(
@@ -76,7 +80,7 @@ def _initial(env: Any, n_states: int) -> FloatArray:
     return initial
 
 
-def _entries(table: Any) -> Iterator[tuple[int, int, float, int, float, bool]]:
+def _entries(table: MoveTable) -> Iterator[tuple[int, int, float, int, float, bool]]:
     for state in range(len(table)):
         for action in range(len(table[0])):
             for probability, next_state, reward, done in table[state][action]:
@@ -84,7 +88,7 @@ def _entries(table: Any) -> Iterator[tuple[int, int, float, int, float, bool]]:
                     yield state, action, float(probability), int(next_state), float(reward), bool(done)
 
 
-def _passed_through(table: Any, initial: FloatArray) -> BoolArray:
+def _passed_through(table: MoveTable, initial: FloatArray) -> BoolArray:
     """States in which an episode that began at a start may go on."""
     passed = initial > 0
     waiting = np.flatnonzero(passed).tolist()
@@ -103,7 +107,7 @@ def _matrix(entries: dict[tuple[int, int], float], size: int) -> sparse.csr_arra
     return sparse.csr_array((list(entries.values()), (places[:, 0], places[:, 1])), shape=(size, size))
 
 
-def _descriptions(env: Any, n_states: int, size: int) -> dict[str, Any]:
+def _descriptions(env: Env, n_states: int, size: int) -> dict[str, Any]:
     """Names and features of the states, where the environment has natural ones."""
     features = _features(env, n_states)
     if features is None:
@@ -116,7 +120,7 @@ def _descriptions(env: Any, n_states: int, size: int) -> dict[str, Any]:
     return {"states": states, "features": rows, "feature_names": names}
 
 
-def _features(env: Any, n_states: int) -> tuple[tuple[str, ...], AnyArray] | None:
+def _features(env: Env, n_states: int) -> tuple[tuple[str, ...], AnyArray] | None:
     kinds = {cls.__name__ for cls in type(env).__mro__}
     index = np.arange(n_states)
     if "FrozenLakeEnv" in kinds:

@@ -24,7 +24,7 @@ import polars as pl
 from polidiff._version import __version__
 from polidiff.errors import ChangedInputWarning, InvalidInputError
 from polidiff.files import write_whole
-from polidiff.parallel import stream_tasks
+from polidiff.parallel import Task, stream_tasks
 from polidiff.records.arrays import AnyArray
 from polidiff.worlds.shards.shard_files import filesystem, is_remote, open_file
 from polidiff.worlds.shards.shard_summary import Border, Reading, ShardSummary
@@ -98,7 +98,7 @@ class ResultCache(Generic[T]):
 
 def cached_results(
     function: Callable[..., T],
-    parts: Sequence[tuple[Ranges, tuple[Any, ...]]],
+    parts: Sequence[tuple[Ranges, Task]],
     cache: ResultCache[T] | None,
     *,
     threads: int = 1,
@@ -111,7 +111,7 @@ def cached_results(
     missing = [task for (_, task), known in zip(parts, held, strict=True) if not known]
     fresh = iter(stream_tasks(function, missing, threads=threads))
 
-    def result_of(ranges: Ranges, task: tuple[Any, ...], known: bool) -> T:
+    def result_of(ranges: Ranges, task: Task, known: bool) -> T:
         result = cache.load(ranges) if known else None
         if result is None:
             result = function(*task) if known else next(fresh)
