@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -27,7 +26,7 @@ MASS = 1e-15  # probability below which a transition or a start is taken as abse
 class FrontierProblem:
     """Pairs (state, action) of the states that a start can reach and that can still end, and what they bring."""
 
-    transitions: Any  # csr (pairs, states), discounted; what a row lacks to 1 ends the episode
+    transitions: sparse.csr_matrix  #  (pairs, states), discounted; what a row lacks to 1 ends the episode
     reward: FloatArray  # (pairs,)
     cost: FloatArray  # (pairs,) >= 0, 0 for the current action
     state: IntArray  # (pairs,) non-decreasing
@@ -68,7 +67,7 @@ class FrontierProblem:
         return np.asarray(self.transitions.toarray(), dtype=np.float64)
 
     @cached_property
-    def arrivals(self) -> Any:
+    def arrivals(self) -> sparse.csr_matrix:
         """csr (states, pairs) the transitions, by where they lead."""
         return self.transitions.T.tocsr()
 
@@ -93,13 +92,13 @@ class FrontierProblem:
         return ending_choice(self.links, self.state, self.leaks, wished)
 
     @cached_property
-    def links(self) -> Any:
+    def links(self) -> sparse.csr_matrix:
         """csr (pairs, states) of booleans: where a pair may lead."""
         return self.transitions.astype(bool)
 
 
 def build_problem(
-    transitions: Any,
+    transitions: sparse.csr_array | sparse.csr_matrix,
     rewards: FloatArray,
     cost: FloatArray,
     initial: FloatArray,
@@ -167,7 +166,7 @@ def build_problem(
 class _Pairs:
     """The graph of all allowed pairs."""
 
-    def __init__(self, transitions: Any, state: IntArray, leaks: BoolArray) -> None:
+    def __init__(self, transitions: sparse.csr_matrix, state: IntArray, leaks: BoolArray) -> None:
         self.links = (transitions > MASS).tocsr()
         self.state = state
         self.leaks = leaks
@@ -191,7 +190,7 @@ def _check_base(whole: _Pairs, base: IntArray, action: IntArray, initial: FloatA
         )
 
 
-def _reached(links: Any, state: IntArray, usable: BoolArray, starts: BoolArray) -> BoolArray:
+def _reached(links: sparse.csr_matrix, state: IntArray, usable: BoolArray, starts: BoolArray) -> BoolArray:
     """States that some policy over the usable pairs reaches from a start."""
     back = links[usable].T.tocsr()
     reached = starts.copy()

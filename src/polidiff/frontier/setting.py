@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
@@ -16,13 +16,15 @@ from scipy import sparse
 from polidiff.errors import InvalidOptionError
 from polidiff.evaluation.exact import ExactEvaluator, policy_table
 from polidiff.frontier.problem import FrontierProblem, build_problem
-from polidiff.policies import one_hot, top_actions
+from polidiff.options import Unit
+from polidiff.policies import PolicyLike, one_hot, top_actions
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.parse import Guard, parse_guard, parse_rules
 from polidiff.records.rule import Rule, covers_any
 from polidiff.worlds.tabular import TabularMDP
 
-Unit = Literal["expected", "total"]
+if TYPE_CHECKING:
+    from polidiff.options import ChangeCost, Freeze
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,11 +65,11 @@ class Setting:
 
 def prepare(
     world: TabularMDP,
-    current: Any,
-    candidates: Sequence[Any] | None,
+    current: PolicyLike,
+    candidates: Sequence[PolicyLike] | None,
     *,
-    freeze: Any = (),
-    change_cost: Any = None,
+    freeze: Freeze = (),
+    change_cost: ChangeCost | None = None,
     keep: Iterable[str | Guard] = (),
     unit: Unit = "expected",
 ) -> Setting:
@@ -93,7 +95,7 @@ def prepare(
     )
 
 
-def _offered(world: TabularMDP, base: IntArray, candidates: Sequence[Any] | None) -> BoolArray:
+def _offered(world: TabularMDP, base: IntArray, candidates: Sequence[PolicyLike] | None) -> BoolArray:
     """Actions a plan may take: all that the world allows, or those of the candidates beside the current one."""
     if candidates is None:
         return np.array(world.allowed & ~world.absorbing[:, None])
@@ -104,7 +106,7 @@ def _offered(world: TabularMDP, base: IntArray, candidates: Sequence[Any] | None
     return offered & world.allowed & ~world.absorbing[:, None]
 
 
-def frozen_states(world: TabularMDP, freeze: Any) -> BoolArray:
+def frozen_states(world: TabularMDP, freeze: Freeze) -> BoolArray:
     """(S,) states where nothing may change: from conditions as text or rules, or a mask."""
     if isinstance(freeze, np.ndarray):
         mask = np.asarray(freeze, dtype=np.bool_)
@@ -120,7 +122,7 @@ def frozen_states(world: TabularMDP, freeze: Any) -> BoolArray:
     return covers_any(rules, world.features_of(np.arange(world.n_states)))
 
 
-def _costs(world: TabularMDP, base: IntArray, change_cost: Any) -> FloatArray:
+def _costs(world: TabularMDP, base: IntArray, change_cost: ChangeCost | None) -> FloatArray:
     shape = (world.n_states, world.n_actions)
     differs = np.arange(world.n_actions)[None, :] != base[:, None]
     if change_cost is None:

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -31,7 +30,7 @@ from scipy.sparse import linalg
 from polidiff.errors import UnboundedReturnError
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.visits import unbounded_message
-from polidiff.records.arrays import BoolArray, FloatArray, IntArray
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 
 TIGHT = 1e-11  # largest move, relative to what one decision weighs, of an evaluation that is believed
 LOOSE = 0.05  # share of the largest gain to which a policy is evaluated that only finds the next switches
@@ -166,7 +165,7 @@ class SparseSolver:
 class SparseRows:
     """All pairs of a table, and the rows of the policy that is followed now."""
 
-    def __init__(self, transitions: Any, first: Any) -> None:
+    def __init__(self, transitions: sparse.csr_matrix, first: IntArray) -> None:
         self.starts, self.index = transitions.indptr.astype(np.uint32), transitions.indices.view(np.uint32)
         self.chance, self.first = transitions.data, first.astype(np.uint32)
         lengths = np.diff(transitions.indptr)
@@ -183,7 +182,7 @@ class SparseRows:
         self.space = np.zeros((8, count))
         self.back = False  # whether every second sweep goes back
 
-    def follow(self, choice: Any) -> None:
+    def follow(self, choice: AnyArray) -> None:
         """Make a policy the one that is followed; only rows that differ are copied."""
         from polidiff.frontier.kernels import copy_rows
 
@@ -229,7 +228,7 @@ class SparseRows:
 
     def improve(
         self, weight: FloatArray, values: FloatArray, margins: Margins, strict: float, sweeping: bool
-    ) -> tuple[Any, float]:
+    ) -> tuple[AnyArray | None, float]:
         """A policy with better pairs where a margin has expired, None if there are none; and the largest gain.
 
         `sweeping` values are updated on the way, and later states see it; else all are judged by the values given.

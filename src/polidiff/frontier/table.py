@@ -15,9 +15,10 @@ from polidiff.frontier.baselines import all_baselines
 from polidiff.frontier.dispatch import solve_setting
 from polidiff.frontier.ledger import Naming, adoption_curve, make_ledger, worth_of
 from polidiff.frontier.plans import Evaluated, check_agreement, evaluate_plans, told_outcomes
-from polidiff.frontier.setting import Setting, Unit, prepare
+from polidiff.frontier.setting import Setting, prepare
 from polidiff.frontier.solve import Effort, Solved
 from polidiff.optimize import Clock
+from polidiff.options import Unit
 from polidiff.policies import TablePolicy, one_hot
 from polidiff.records.arrays import IntArray, read_only
 from polidiff.records.explanation import Explanation, Feature, Methods, WorldSummary

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
 from polidiff.errors import UnboundedReturnError
 from polidiff.frontier.problem import FrontierProblem
@@ -265,7 +266,7 @@ class PolicyWalk:
 
 def unbounded_message(problem: FrontierProblem, choice: IntArray) -> str:
     """Names the loop that a policy never leaves."""
-    loop = closed_loop(problem.links[choice], ~problem.leaks[choice])
+    loop = closed_loop(sparse.csr_array(problem.links[choice]), ~problem.leaks[choice])
     shown = ", ".join(f"state {problem.names[s]} (action {problem.action[choice[s]]})" for s in loop[:5])
     return (
         f"the return is unbounded: the loop {shown}{', …' if len(loop) > 5 else ''} pays for ever. Hint: give a "

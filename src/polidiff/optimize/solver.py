@@ -5,15 +5,18 @@ One thread and no clock unless asked for, so that the same program gives the sam
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import highspy
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from polidiff.optimize.program import Limits, Program, Solution, Status
 from polidiff.records.arrays import AnyArray, FloatArray
 
+Numbers: TypeAlias = npt.ArrayLike  # one number, or one per row or column
+Matrix: TypeAlias = Any  # whatever scipy makes a sparse matrix from
 _STATUS: dict[Any, Status] = {
     highspy.HighsModelStatus.kOptimal: "optimal",
     highspy.HighsModelStatus.kInfeasible: "infeasible",
@@ -76,7 +79,7 @@ class GrowingProgram:
         sense = highspy.ObjSense.kMaximize if maximise else highspy.ObjSense.kMinimize
         self._highs.changeObjectiveSense(sense)
 
-    def add_columns(self, objective: Any, *, low: Any, high: Any, matrix: Any = None) -> None:
+    def add_columns(self, objective: Numbers, *, low: Numbers, high: Numbers, matrix: Matrix | None = None) -> None:
         """New variables with their coefficients in the present rows: `matrix` of shape (rows, new variables)."""
         costs = np.asarray(objective, dtype=np.float64)
         size = len(costs)
@@ -86,19 +89,19 @@ class GrowingProgram:
             entries = _entries(sparse.csc_array(shape if matrix is None else matrix, dtype=np.float64))
         self._highs.addCols(size, costs, _full(low, size), _full(high, size), *entries)
 
-    def add_rows(self, matrix: Any, *, row_low: Any = -np.inf, row_high: Any = np.inf) -> None:
+    def add_rows(self, matrix: Matrix, *, row_low: Numbers = -np.inf, row_high: Numbers = np.inf) -> None:
         """New rows over the present variables: `matrix` of shape (new rows, variables)."""
         rows = matrix if isinstance(matrix, np.ndarray) else sparse.csr_array(matrix, dtype=np.float64)
         entries = _dense(rows) if isinstance(rows, np.ndarray) else _entries(rows)
         size = rows.shape[0]
         self._highs.addRows(size, _full(row_low, size), _full(row_high, size), *entries)
 
-    def set_bounds(self, columns: AnyArray, *, low: Any, high: Any) -> None:
+    def set_bounds(self, columns: AnyArray, *, low: Numbers, high: Numbers) -> None:
         """Other bounds for the named variables."""
         index = np.asarray(columns, dtype=np.int32)
         self._highs.changeColsBounds(len(index), index, _full(low, len(index)), _full(high, len(index)))
 
-    def set_objective(self, columns: AnyArray, objective: Any) -> None:
+    def set_objective(self, columns: AnyArray, objective: Numbers) -> None:
         """Other costs for the named variables."""
         index = np.asarray(columns, dtype=np.int32)
         self._highs.changeColsCost(len(index), index, _full(objective, len(index)))
@@ -109,7 +112,7 @@ class GrowingProgram:
         return _linear_solution(self._highs, self._maximise)
 
 
-def _quiet(limits: Limits, whole: bool) -> Any:
+def _quiet(limits: Limits, whole: bool) -> highspy.Highs:
     highs = highspy.Highs()
     highs.setOptionValue("output_flag", False)
     highs.setOptionValue("threads", 1)
@@ -126,7 +129,7 @@ def _quiet(limits: Limits, whole: bool) -> Any:
     return highs
 
 
-def _model(program: Program) -> Any:
+def _model(program: Program) -> highspy.HighsLp:
     lp = highspy.HighsLp()
     lp.num_col_, lp.num_row_ = len(program.objective), program.matrix.shape[0]
     lp.col_cost_, lp.offset_ = program.objective, program.offset
@@ -143,13 +146,13 @@ def _model(program: Program) -> Any:
     return lp
 
 
-def _start(program: Program, start: AnyArray) -> Any:
+def _start(program: Program, start: AnyArray) -> highspy.HighsSolution:
     point = highspy.HighsSolution()
     point.col_value = [highspy.kHighsInf if np.isnan(value) else float(value) for value in start]
     return point
 
 
-def _integer_solution(highs: Any, program: Program) -> Solution:
+def _integer_solution(highs: highspy.Highs, program: Program) -> Solution:
     status = _STATUS.get(highs.getModelStatus())
     info = highs.getInfo()
     nodes = max(int(info.mip_node_count), 0)
@@ -164,7 +167,7 @@ def _integer_solution(highs: Any, program: Program) -> Solution:
     return Solution(status or "feasible", values, program.value(values), proven, nodes=nodes)
 
 
-def _linear_solution(highs: Any, maximise: bool) -> Solution:
+def _linear_solution(highs: highspy.Highs, maximise: bool) -> Solution:
     status = _STATUS.get(highs.getModelStatus(), "unsolved")
     if status != "optimal":
         return Solution(status)
@@ -189,7 +192,7 @@ def _loses_to(answer: Solution, program: Program, start: AnyArray) -> bool:
     return (better if program.maximise else -better) > 1e-9 * max(1.0, abs(answer.objective))
 
 
-def _entries(matrix: Any) -> tuple[int, AnyArray, AnyArray, AnyArray]:
+def _entries(matrix: Matrix) -> tuple[int, AnyArray, AnyArray, AnyArray]:
     return matrix.nnz, matrix.indptr[:-1].astype(np.int32), matrix.indices.astype(np.int32), matrix.data
 
 
@@ -200,5 +203,5 @@ def _dense(matrix: AnyArray) -> tuple[int, AnyArray, AnyArray, AnyArray]:
     return len(row), starts, column.astype(np.int32), matrix[row, column].astype(np.float64)
 
 
-def _full(value: Any, size: int) -> FloatArray:
+def _full(value: Numbers, size: int) -> FloatArray:
     return np.ascontiguousarray(np.broadcast_to(np.asarray(value, dtype=np.float64), (size,)))

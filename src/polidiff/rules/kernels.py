@@ -17,15 +17,18 @@ that depends on a literal 0 twice.
 from __future__ import annotations
 
 from math import log
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
 from polidiff.compiled import branches, inner
+from polidiff.records.arrays import AnyArray
+
+Arrays: TypeAlias = tuple[AnyArray, ...]
 
 
 @inner
-def best_cells(gains: Any, j: int, axes: Any, cost: float, cells: Any) -> float:
+def best_cells(gains: AnyArray, j: int, axes: AnyArray, cost: float, cells: AnyArray) -> float:
     """Write the best cells of feature j into `cells` (d, width); what they earn less the cost of their literals."""
     values, absent = axes[j, 0], axes[j, 1]
     best, prefix, lowest = -cost, 0.0, 0.0
@@ -67,7 +70,7 @@ def best_cells(gains: Any, j: int, axes: Any, cost: float, cells: Any) -> float:
 
 
 @inner
-def literals(cells: Any, j: int, axes: Any) -> int:
+def literals(cells: AnyArray, j: int, axes: AnyArray) -> int:
     """Comparisons that a reader makes for feature j when only some of its cells are allowed."""
     values = axes[j, 0]
     inside = values - values
@@ -82,7 +85,16 @@ def literals(cells: Any, j: int, axes: Any) -> int:
 
 
 @branches
-def narrow(rows: Any, size: Any, told: Any, picked: Any, priced: Any, below: Any, left: Any, hist: Any) -> None:
+def narrow(
+    rows: AnyArray,
+    size: AnyArray,
+    told: AnyArray,
+    picked: AnyArray,
+    priced: Arrays,
+    below: AnyArray,
+    left: AnyArray,
+    hist: AnyArray,
+) -> None:
     """Rows of each child, those of its parent whose cell of the child's feature is picked; how many there are.
 
     Adds up what they are worth, per child, side (0 positives, 1 negatives), feature and cell.
@@ -102,7 +114,9 @@ def narrow(rows: Any, size: Any, told: Any, picked: Any, priced: Any, below: Any
 
 
 @branches
-def offer(hist: Any, nodes: Any, asked: Any, room: Any, scores: Any, order: Any, slots: Any) -> None:
+def offer(
+    hist: AnyArray, nodes: Arrays, asked: Arrays, room: Arrays, scores: AnyArray, order: AnyArray, slots: Arrays
+) -> None:
     """Rank the children of the nodes of one level: every feature with its best cells, for each weight of negatives.
 
     Lists, best first and of different keys, as places in `order` (2, slots): by enrichment, and by the mean of value
@@ -160,7 +174,9 @@ def offer(hist: Any, nodes: Any, asked: Any, room: Any, scores: Any, order: Any,
 
 
 @inner
-def moves(codes: Any, price: Any, masks: Any, known: Any, k: int, gains: Any, used: Any) -> float:
+def moves(
+    codes: AnyArray, price: AnyArray, masks: AnyArray, known: AnyArray, k: int, gains: AnyArray, used: AnyArray
+) -> float:
     """Prices per cell of each feature over the rows that satisfy the conditions of clause k on all other features.
 
     Returns the summed prices of the rows that the clause covers.
@@ -193,7 +209,7 @@ def moves(codes: Any, price: Any, masks: Any, known: Any, k: int, gains: Any, us
 
 
 @branches
-def ascend(asked: Any, masks: Any, known: Any, room: Any, totals: Any, limit: int) -> None:
+def ascend(asked: Arrays, masks: AnyArray, known: AnyArray, room: Arrays, totals: AnyArray, limit: int) -> None:
     """Move, in place, one feature's cells of each clause (K, d, width) at a time, the best feature first.
 
     The best cells of a feature replace the present ones when that gains enough: adding, moving and dropping a

@@ -17,6 +17,7 @@ from polidiff.records.arrays import BoolArray, IntArray
 
 ListedRule: TypeAlias = tuple[int, Box]  # (move, box)
 RuleList: TypeAlias = tuple[ListedRule, ...]
+Feasible: TypeAlias = "Callable[[Problem, RuleList], bool]"  # whether a list keeps what must be kept
 REMEMBERED = 6
 
 
@@ -41,7 +42,7 @@ class Problem:
     row: IntArray  # (moves, n) row of each move in the free states, -1 where impossible
     max_conditions: int
     max_literals: int | None
-    feasible: Callable[[Problem, RuleList], bool] | None = None  # whether a list keeps what must be kept
+    feasible: Feasible | None = None
     _covers: dict[Box, BoolArray] = field(default_factory=dict, repr=False)
     _values: dict[RuleList, Scored] = field(default_factory=dict, repr=False)
     _plans: dict[bytes, tuple[float, float]] = field(default_factory=dict, repr=False)
@@ -55,7 +56,7 @@ class Problem:
         model: ChoiceModel,
         max_conditions: int,
         max_literals: int | None,
-        feasible: Callable[[Problem, RuleList], bool] | None = None,
+        feasible: Feasible | None = None,
         support: Support | None = None,
     ) -> Problem:
         """The problem for given parts."""

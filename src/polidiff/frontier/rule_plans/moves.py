@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from polidiff.errors import InvalidOptionError
 from polidiff.policies import top_actions
-from polidiff.records.arrays import BoolArray, FloatArray, IntArray
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.worlds.tabular import TabularMDP
 
 Fallback: TypeAlias = Literal["keep", "nearest"]
@@ -35,7 +35,7 @@ class Move:
     name: str
     action_name: str | None = None
     component: str | None = None
-    wanted: npt.ArrayLike | Callable[[Any], npt.ArrayLike] | None = (
+    wanted: npt.ArrayLike | Callable[[AnyArray], npt.ArrayLike] | None = (
         None  # level, one per state, or function of features
     )
     direction: int = 0  # +1 next offered level up, -1 down
@@ -58,7 +58,7 @@ class Move:
         return cls(f"next {component} {'up' if direction > 0 else 'down'}", component=component, direction=direction)
 
     @classmethod
-    def aim(cls, name: str, component: str, wanted: npt.ArrayLike | Callable[[Any], npt.ArrayLike]) -> Move:
+    def aim(cls, name: str, component: str, wanted: npt.ArrayLike | Callable[[AnyArray], npt.ArrayLike]) -> Move:
         """A level that depends on the state: one number per state, or a function of the features (S, d)."""
         return cls(name, component=component, wanted=wanted)
 
@@ -201,7 +201,7 @@ def _component(world: TabularMDP, component: str, top: IntArray) -> tuple[FloatA
 
 
 def _wanted_levels(world: TabularMDP, move: Move) -> FloatArray:
-    wanted = move.wanted(world.features) if callable(move.wanted) else move.wanted
+    wanted = move.wanted(np.asarray(world.features)) if callable(move.wanted) else move.wanted
     levels = np.asarray(wanted, dtype=np.float64)
     try:
         return np.broadcast_to(levels, (world.n_states,))

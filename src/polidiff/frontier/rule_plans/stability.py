@@ -7,14 +7,14 @@ table is perturbed by a tenth.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from polidiff.evaluation.exact import ExactEvaluator
+from polidiff.frontier.rule_plans.boxes import Support
 from polidiff.frontier.rule_plans.cells import Cells
-from polidiff.frontier.rule_plans.lists import Problem, Scored
+from polidiff.frontier.rule_plans.lists import Feasible, Problem, Scored
 from polidiff.frontier.rule_plans.model import choice_model
 from polidiff.frontier.rule_plans.moves import MoveSet
 from polidiff.frontier.rule_plans.plan import plan_table
@@ -63,8 +63,8 @@ def plans_again(
     cells: Cells,
     max_conditions: int,
     max_literals: int | None,
-    feasible: Any,
-    support: Any,
+    feasible: Feasible | None,
+    support: Support | None,
     most: int,
 ) -> list[FloatArray]:
     """Policies (S, A) of the plans of 0 to `most` rules that a shorter search finds in a table."""
