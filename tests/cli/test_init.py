@@ -41,7 +41,7 @@ def test_columns_are_guessed_by_their_names(polidiff, stays, name):
         "action": "dose",
         "reward": "survived",
         "terminated": "died_or_left",
-        "state": ["map", "lactate"],
+        "state": ["map", "lactate", "ward"],
     }
 
 
@@ -57,13 +57,13 @@ def test_the_written_study_is_a_study_and_its_comments_are_keys(polidiff, stays)
 
 
 def test_what_a_decision_causes_is_no_state_and_what_is_left_out_is_named(polidiff, stays):
-    frame = pl.read_csv(stays / "stays.csv").with_columns(cost=pl.lit(5.0))
+    frame = pl.read_csv(stays / "stays.csv").with_columns(cost_after=pl.col("map") * 2, cost=pl.lit(5.0))
     frame.write_csv(stays / "costs.csv")
     polidiff("init", stays / "costs.csv", "-o", stays / "s.toml")
     text = (stays / "s.toml").read_text()
-    assert tomllib.loads(text)["world"]["log"]["state"] == ["map", "lactate"]
-    assert "# not used: ward, cost;" in text
-    assert '# column = "cost"' in text
+    assert tomllib.loads(text)["world"]["log"]["state"] == ["map", "lactate", "ward"]
+    assert "# not used: cost, which has one value" in text
+    assert "# not used: cost_after, which looks as if it came after the decision" in text
 
 
 def test_flags_win_over_guesses(polidiff, stays):
@@ -99,3 +99,55 @@ def test_without_an_action_the_question_is_asked(polidiff, tmp_path):
     ran = polidiff("init", tmp_path / "d.csv", "-o", tmp_path / "s.toml")
     assert ran.code == 2
     assert "which column is the action? None of u, v looks like it. Hint: --action COLUMN" in ran.err
+
+
+def trial(rows: int = 200) -> pl.DataFrame:
+    """A trial as people have it: one row per person, an identifier, a copy of the arm, an outcome in words."""
+    numbers = range(rows)
+    return pl.DataFrame(
+        {
+            "rownames": list(numbers),
+            "patient": [f"p{k:04d}" for k in numbers],
+            "age": [20 + 7 * k % 50 for k in numbers],
+            "sex": ["f" if k % 3 else "m" for k in numbers],
+            "rx": ["placebo" if k % 2 else "drug" for k in numbers],
+            "arm_code": [k % 2 for k in numbers],
+            "mg": [0.0 if k % 2 else 10.0 + k % 5 for k in numbers],
+            "died": [int(k % 11 == 0) for k in numbers],
+        }
+    )
+
+
+def test_a_trial_is_a_log_of_single_decisions_and_says_what_it_leaves_out(polidiff, tmp_path):
+    trial().write_csv(tmp_path / "trial.csv")
+    assert polidiff("init", tmp_path / "trial.csv", "-o", tmp_path / "s.toml", "--yes").code == 0
+    text = (tmp_path / "s.toml").read_text()
+    study = tomllib.loads(text)
+    assert study["world"]["log"] == {"path": "trial.csv", "action": "rx", "state": ["age", "sex"]}
+    assert study["outcomes"] == [{"name": "died", "column": "died", "prefer": "less", "range": [0.0, 1.0]}]
+    assert study["policies"] == {"current": "log", "proposed": "always:drug"}
+    for name, why in (("rownames", "names the row"), ("arm_code", "follows from the action"), ("mg", "follows from")):
+        assert f"# not used: {name}, which {why}" in text
+
+
+def test_the_direction_of_an_outcome_is_asked_for_where_its_name_does_not_tell(polidiff, tmp_path):
+    trial().rename({"died": "outcome"}).write_csv(tmp_path / "trial.csv")
+    ran = polidiff("init", tmp_path / "trial.csv", "-o", tmp_path / "s.toml", "--yes")
+    assert "Is more or less outcome better?" in ran.err
+    assert "prefer" not in tomllib.loads((tmp_path / "s.toml").read_text())["outcomes"][0]
+
+
+def test_a_column_by_which_the_policy_decided_is_a_state_though_it_tells_the_action(polidiff, tmp_path):
+    frame = trial().with_columns(rx=pl.when(pl.col("age") > 40).then(pl.lit("drug")).otherwise(pl.lit("placebo")))
+    frame.write_csv(tmp_path / "trial.csv")
+    polidiff("init", tmp_path / "trial.csv", "-o", tmp_path / "s.toml", "--yes")
+    assert "age" in tomllib.loads((tmp_path / "s.toml").read_text())["world"]["log"]["state"]
+
+
+def test_the_summary_shows_ranges_missing_values_and_how_often_each_action_was_taken(polidiff, tmp_path):
+    frame = trial().with_columns(age=pl.when(pl.col("rownames") % 4 == 0).then(None).otherwise(pl.col("age")))
+    frame.write_csv(tmp_path / "trial.csv")
+    err = polidiff("init", tmp_path / "trial.csv", "-o", tmp_path / "s.toml", "--yes").err
+    assert "200 rows, 8 columns" in err
+    assert "25% empty" in err
+    assert "drug 50%, placebo 50%" in err
