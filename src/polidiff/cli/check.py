@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +11,10 @@ from polidiff.cli.explain import explained, explaining
 from polidiff.cli.options import FILE, as_study, flags_of, from_study, settings, together, writing
 from polidiff.cli.output import save, say
 from polidiff.options import CheckOptions
+
+if TYPE_CHECKING:
+    from polidiff.records.explanation import Explanation
+    from polidiff.records.plan import CheckResult
 
 checking = together(
     flags_of(CheckOptions),
@@ -67,7 +71,7 @@ def command(
     return 0 if result.passed else 1
 
 
-def loaded_explanation(path: Path) -> Any:
+def loaded_explanation(path: Path) -> Explanation:
     """The explanation in a result file."""
     from polidiff.api import load
     from polidiff.errors import InvalidResultError
@@ -82,7 +86,7 @@ def loaded_explanation(path: Path) -> Any:
     return record
 
 
-def card(result: Any) -> str:
+def card(result: CheckResult) -> str:
     """The verdict as text."""
     lines = ["PASSED" if result.passed else "FAILED"]
     lines += [f"• {reason}" for reason in result.reasons]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from polidiff.cli.options import writing
 from polidiff.cli.output import deliver, progress
+
+if TYPE_CHECKING:
+    from polidiff.records.explanation import Explanation
+    from polidiff.records.plan import Frontier
 
 EXAMPLES = ("navigation", "chain", "icu-sepsis")
 
@@ -29,12 +33,12 @@ def command(
     """
     with progress(quiet):
         explanation, frontier = results(example, seed)
-        text = None if as_json else told(example, explanation, frontier)
+        text = None if as_json else spoken(example, explanation, frontier)
     page = (explanation, frontier)
     deliver(explanation, as_json=as_json, output=output, report=report, page=page, text=text, quiet=quiet)
 
 
-def told(example: str, explanation: Any, frontier: Any) -> str:
+def spoken(example: str, explanation: Explanation, frontier: Frontier) -> str:
     """What the terminal says: the difference and the plans; for sepsis, sentences to read aloud."""
     if example != "icu-sepsis":
         return f"{explanation}\n\n{frontier}"
@@ -43,7 +47,7 @@ def told(example: str, explanation: Any, frontier: Any) -> str:
     return summary(explanation, frontier)
 
 
-def results(example: str, seed: int) -> tuple[Any, Any]:
+def results(example: str, seed: int) -> tuple[Explanation, Frontier]:
     """The example explained, and improved."""
     from polidiff.api import explain, improve
 
@@ -62,7 +66,7 @@ def results(example: str, seed: int) -> tuple[Any, Any]:
     return _sepsis(seed)
 
 
-def _sepsis(seed: int) -> tuple[Any, Any]:
+def _sepsis(seed: int) -> tuple[Explanation, Frontier]:
     """What clinicians did against the best policy, and at most two rules on the way there."""
     from dataclasses import replace
 

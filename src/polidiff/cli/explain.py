@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from polidiff.cli.options import as_study, flags_of, from_study, proposing, settings, together, writing
 from polidiff.cli.output import deliver, progress, remark
 from polidiff.options import ExplainOptions, ReportOptions
+
+if TYPE_CHECKING:
+    from polidiff.records.explanation import Explanation
 
 explaining = together(proposing, flags_of(ExplainOptions), flags_of(ReportOptions))
 
@@ -46,7 +49,7 @@ def command(
     deliver(explanation, as_json=as_json, output=output, report=report, min_group=min_group, quiet=quiet)
 
 
-def explained(study: Path | None, trust: bool, quiet: bool, verbose: bool, given: dict[str, Any]) -> Any:
+def explained(study: Path | None, trust: bool, quiet: bool, verbose: bool, given: dict[str, Any]) -> Explanation:
     """The explanation of a study with flags laid over it."""
     from polidiff.cli.loading import load_policies, load_world, with_origin
     from polidiff.cli.study import read_study

@@ -8,16 +8,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from polidiff.cli.main import near_miss
 from polidiff.cli.study import Study
 from polidiff.errors import InvalidStudyError, InvalidWorldError, PolidiffError, UntrustedFileError
 
+if TYPE_CHECKING:
+    from polidiff.policies import Policy, PolicyLike
+    from polidiff.records.arrays import AnyArray
+    from polidiff.records.codec import Json
+    from polidiff.records.explanation import Explanation
+    from polidiff.records.outcome import Outcome, OutcomeOf
+    from polidiff.records.plan import Frontier
+    from polidiff.worlds.protocol import World
+
+    Result = TypeVar("Result", Explanation, Frontier)
+Named: TypeAlias = Any  # what a user's module holds under a name, and what that returns
 OWN = "polidiff.domains."
 
 
-def load_world(study: Study, *, trust: bool = False) -> Any:
+def load_world(study: Study, *, trust: bool = False) -> World:
     """The world that a study names, telling about its outcomes."""
     outcomes = [_outcome(entry, study, trust) for entry in study.values.get("outcomes", [])]
     if study.world.get("include_return") is False and not outcomes:
@@ -33,7 +44,7 @@ def load_world(study: Study, *, trust: bool = False) -> Any:
     return makers[study.world_kind](study, outcomes, trust)
 
 
-def _log(study: Study, outcomes: list[Any], trust: bool) -> Any:
+def _log(study: Study, outcomes: list[Outcome], trust: bool) -> World:
     from polidiff.worlds import Log
 
     settings = {key: value for key, value in study.world.items() if key != "path"}
@@ -42,7 +53,7 @@ def _log(study: Study, outcomes: list[Any], trust: bool) -> Any:
     return Log(str(study.file(study.world["path"])), outcomes=outcomes, **settings)
 
 
-def _gymnasium(study: Study, outcomes: list[Any], trust: bool) -> Any:
+def _gymnasium(study: Study, outcomes: list[Outcome], trust: bool) -> World:
     settings = {key: value for key, value in study.world.items() if key not in ("id", "exact", "options")}
     env_id = study.world["id"]
     if ":" in env_id and not trust:
@@ -62,7 +73,7 @@ def _gymnasium(study: Study, outcomes: list[Any], trust: bool) -> Any:
     return Simulator(lambda: _environment(env_id, options), outcomes=outcomes, **settings)
 
 
-def _environment(env_id: str, options: Mapping[str, Any]) -> Any:
+def _environment(env_id: str, options: Mapping[str, Json]) -> Named:
     """An environment made with options; what it cannot take is told in one line, however it fails."""
     from polidiff.worlds.gymnasium.source import made
 
@@ -74,7 +85,7 @@ def _environment(env_id: str, options: Mapping[str, Any]) -> Any:
         raise InvalidWorldError(f"environment {env_id!r} cannot be made with these options: {error}") from error
 
 
-def _table(study: Study, outcomes: list[Any], trust: bool) -> Any:
+def _table(study: Study, outcomes: list[Outcome], trust: bool) -> World:
     """A table from the arrays of an .npz file: transitions, rewards, initial, absorbing; more if they are there."""
     from polidiff.worlds import TabularMDP
 
@@ -86,23 +97,23 @@ def _table(study: Study, outcomes: list[Any], trust: bool) -> Any:
     for name in known:
         if name in arrays:
             _check_numbers(name, arrays[name])
-    settings: dict[str, Any] = {name: arrays[name] for name in known if name in arrays}
+    settings: dict[str, Json] = {name: arrays[name] for name in known if name in arrays}
     settings |= {key: value for key, value in study.world.items() if key != "path"}
     return TabularMDP(outcomes=outcomes, **settings)
 
 
-def _arrays(path: Path) -> dict[str, Any]:
+def _arrays(path: Path) -> dict[str, AnyArray]:
     from polidiff.policies.arrays import read_npz
 
     return read_npz(path, InvalidWorldError)
 
 
-def _check_numbers(name: str, array: Any) -> None:
+def _check_numbers(name: str, array: AnyArray) -> None:
     if array.dtype.kind not in "biuf":
         raise InvalidWorldError(f"array {name!r} must hold numbers; it holds {array.dtype}")
 
 
-def _outcome(entry: Mapping[str, Any], study: Study, trust: bool) -> Any:
+def _outcome(entry: Mapping[str, Json], study: Study, trust: bool) -> Outcome:
     from polidiff.records.outcome import Outcome
 
     words = {key: entry[key] for key in ("prefer", "margin", "more", "less", "unit") if key in entry}
@@ -111,7 +122,7 @@ def _outcome(entry: Mapping[str, Any], study: Study, trust: bool) -> Any:
     return Outcome(entry["name"], _measured(entry, study, trust), **words)
 
 
-def _measured(entry: Mapping[str, Any], study: Study, trust: bool) -> Any:
+def _measured(entry: Mapping[str, Json], study: Study, trust: bool) -> OutcomeOf:
     if "column" in entry:
         return entry["column"]
     if "info" in entry:
@@ -131,7 +142,7 @@ def _measured(entry: Mapping[str, Any], study: Study, trust: bool) -> Any:
     return arrays[entry["array"]]
 
 
-def load_policy(study: Study, role: str, world: Any, *, trust: bool = False) -> Any:
+def load_policy(study: Study, role: str, world: World, *, trust: bool = False) -> Policy:
     """The policy in a role: "current" or "proposed"."""
     policies = study.section("policies")
     if role not in policies:
@@ -141,25 +152,26 @@ def load_policy(study: Study, role: str, world: Any, *, trust: bool = False) -> 
     return policy_named(policies[role], study, world, trust=trust)
 
 
-def policy_named(name: str, study: Study, world: Any, *, trust: bool = False) -> Any:
+def policy_named(name: str, study: Study, world: World, *, trust: bool = False) -> Policy:
     """A policy from "log", "module:function" or a file."""
     from polidiff.policies import as_policy
+    from polidiff.worlds import Log, TabularMDP
 
     greedy = bool(study.section("policies").get("greedy", False))
     if name == "log":
-        if world.kind != "log":
+        if not isinstance(world, Log):
             raise InvalidStudyError("the policy 'log' is estimated from [world.log]; this study has another world")
         from polidiff.evaluation.logged.counted_log import logged_policy
 
         return logged_policy(world, seed=study.section("options").get("seed", 0))
-    n_states = world.n_states if world.kind == "table" else None
+    n_states = world.n_states if isinstance(world, TabularMDP) else None
     shape: dict[str, Any] = {"n_actions": len(world.actions), "n_states": n_states, "greedy": greedy}
     if _names_code(name):
         return as_policy(_made(name, named(name, trust=trust)), **shape)
     return as_policy(str(study.file(name)), trust=trust, **shape)
 
 
-def _made(name: str, found: Any) -> Any:
+def _made(name: str, found: Named) -> PolicyLike:
     """A policy function takes states; a function without arguments makes a policy."""
     import inspect
 
@@ -174,7 +186,7 @@ def _names_code(name: str) -> bool:
     return bool(colon) and function.isidentifier() and all(part.isidentifier() for part in module.split("."))
 
 
-def called(name: str, options: Mapping[str, Any], *, trust: bool) -> Any:
+def called(name: str, options: Mapping[str, Json], *, trust: bool) -> Named:
     """What a named function returns."""
     function = named(name, trust=trust)
     if not callable(function):
@@ -182,7 +194,7 @@ def called(name: str, options: Mapping[str, Any], *, trust: bool) -> Any:
     return _result(name, function, options)
 
 
-def _result(name: str, function: Any, options: Mapping[str, Any]) -> Any:
+def _result(name: str, function: Named, options: Mapping[str, Json]) -> Named:
     """What a function returns; what it cannot take, and how else it fails, is told in one line."""
     try:
         return function(**options)
@@ -192,7 +204,7 @@ def _result(name: str, function: Any, options: Mapping[str, Any]) -> Any:
         raise InvalidStudyError(f"{name!r} failed with these options: {type(error).__name__}: {error}") from error
 
 
-def named(name: str, *, trust: bool) -> Any:
+def named(name: str, *, trust: bool) -> Named:
     """What "module:function" names. Importing runs the module's code, so it takes trust, but for our own domains."""
     if not _names_code(name):
         raise InvalidStudyError(f"expected module:function; got {name!r}")
@@ -217,7 +229,7 @@ def named(name: str, *, trust: bool) -> Any:
     return found
 
 
-def with_origin(record: Any, study: Study) -> Any:
+def with_origin(record: Result, study: Study) -> Result:
     """The result with the study it came from and the hashes of its inputs."""
     methods = replace(record.methods, study=dict(study.values), inputs=dict(_hashes(study)))
     return replace(record, methods=methods)
@@ -253,7 +265,7 @@ def digest(path: Path) -> str:
         return f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()}"
 
 
-def load_policies(study: Study, world: Any, *, trust: bool = False) -> tuple[Any, Any]:
+def load_policies(study: Study, world: World, *, trust: bool = False) -> tuple[Policy, Policy]:
     """Current and proposed."""
     current = load_policy(study, "current", world, trust=trust)
     policies = study.section("policies")
@@ -267,7 +279,7 @@ def load_policies(study: Study, world: Any, *, trust: bool = False) -> tuple[Any
     return current, load_policy(study, "proposed", world, trust=trust)
 
 
-def ruled_by(texts: Sequence[str], current: Any, world: Any) -> Any:
+def ruled_by(texts: Sequence[str], current: Policy, world: World) -> Policy:
     """The current policy, except where rules such as "age < 35: coupon" say what to do; the first that holds wins."""
     from polidiff.policies import PatchedPolicy, rule_patch
     from polidiff.records.parse import parse_rules
@@ -284,7 +296,7 @@ def ruled_by(texts: Sequence[str], current: Any, world: Any) -> Any:
     return PatchedPolicy(current, rule_patch(rules, names, world.feature_names, world.features_of))
 
 
-def patched_by(path: Path, current: Any, world: Any) -> Any:
+def patched_by(path: Path, current: Policy, world: World) -> Policy:
     """The current policy with the edits of a patch that was saved before."""
     from polidiff.api import load
     from polidiff.policies import apply_patch

@@ -7,9 +7,16 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from polidiff.records.codec import Record
+    from polidiff.records.explanation import Explanation
+    from polidiff.records.plan import Frontier
 
 SILENT_SECONDS = 2.0
 
@@ -44,30 +51,32 @@ class Bars:
 
     def __init__(self) -> None:
         self.began = time.monotonic()
-        self.drawn: Any = None
-        self.tasks: dict[str, Any] = {}
+        self.drawn: Progress | None = None
+        self.tasks: dict[str, TaskID] = {}
 
     def report(self, what: str, share: float, remark: str = "") -> None:
         """What is done, and how much of it."""
         if self.drawn is None:
             if time.monotonic() - self.began < SILENT_SECONDS:
                 return
-            self._start()
+            self.drawn = _started()
         if what not in self.tasks:
             self.tasks[what] = self.drawn.add_task(what, total=1.0)
         self.drawn.update(self.tasks[what], completed=share, description=f"{what} {remark}".strip())
-
-    def _start(self) -> None:
-        from rich.console import Console
-        from rich.progress import Progress
-
-        self.drawn = Progress(console=Console(stderr=True), transient=True)
-        self.drawn.start()
 
     def close(self) -> None:
         """Take the bars away."""
         if self.drawn is not None:
             self.drawn.stop()
+
+
+def _started() -> Progress:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    bars = Progress(console=Console(stderr=True), transient=True)
+    bars.start()
+    return bars
 
 
 def say(text: str) -> None:
@@ -78,12 +87,12 @@ def say(text: str) -> None:
 
 
 def deliver(
-    record: Any,
+    record: Explanation | Frontier,
     *,
     as_json: bool,
     output: Path | None = None,
     report: Path | None = None,
-    page: tuple[Any, ...] = (),
+    page: tuple[Explanation | Frontier, ...] = (),
     text: str | None = None,
     min_group: int | None = None,
     quiet: bool = False,
@@ -106,7 +115,7 @@ def deliver(
             click.echo(f"wrote {path}", err=True)
 
 
-def save(record: Any, path: Path, min_group: int | None = None) -> Path:
+def save(record: Record | tuple[Record, ...], path: Path, min_group: int | None = None) -> Path:
     """Write a result, or several as one page, in the form that the file's ending names."""
     from polidiff.errors import InvalidOptionError
     from polidiff.records.codec import save_json

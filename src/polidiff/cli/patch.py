@@ -6,11 +6,15 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from polidiff.cli.options import FILE, speaking, together
+
+if TYPE_CHECKING:
+    from polidiff.policies import Policy
+    from polidiff.records.patch import Patch
 
 applying = together(
     click.argument("patch", type=FILE),
@@ -81,7 +85,7 @@ def remarks(quiet: bool) -> Iterator[None]:
         click.echo(f"polidiff: {shown(str(remark.message))}", err=True)
 
 
-def load_patch(path: Path) -> Any:
+def load_patch(path: Path) -> Patch:
     """The patch in a file; that of an explanation or of the best plan will do."""
     from polidiff.api import load
     from polidiff.errors import InvalidResultError
@@ -99,7 +103,7 @@ def load_patch(path: Path) -> Any:
     return record
 
 
-def lines(patch: Any, form: str) -> list[str]:
+def lines(patch: Patch, form: str) -> list[str]:
     """One line per edit: a name that holds a line end must not become a line of Python or SQL."""
     from polidiff.explanation.words import rule_python, rule_sql
     from polidiff.report.names import shown
@@ -117,13 +121,13 @@ def lines(patch: Any, form: str) -> list[str]:
     ]
 
 
-def _policy(path: Path, patch: Any, trust: bool) -> Any:
+def _policy(path: Path, patch: Patch, trust: bool) -> Policy:
     from polidiff.policies import as_policy
 
     return as_policy(str(path), n_actions=len(patch.actions) or None, trust=trust)
 
 
-def _write(policy: Any, output: Path, quiet: bool) -> None:
+def _write(policy: Policy, output: Path, quiet: bool) -> None:
     from polidiff.policies import save_policy
 
     written = save_policy(policy, output)

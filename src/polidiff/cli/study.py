@@ -10,7 +10,6 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from polidiff.cli.main import near_miss
 from polidiff.errors import InvalidStudyError
@@ -29,7 +28,7 @@ from polidiff.options import (
     ReportOptions,
     study_section,
 )
-from polidiff.records.codec import shortly
+from polidiff.records.codec import Json, shortly
 
 MOST_BYTES = 1_000_000  # of a study
 MOST_NAME = 255  # bytes of one part of a path, as file systems have it
@@ -111,7 +110,7 @@ TOP = ("title", "world", "policies", "outcomes", *SECTIONS)
 class Study:
     """A study file, checked; or flags that stand for one."""
 
-    values: Mapping[str, Any]
+    values: Mapping[str, Json]
     folder: Path = field(default_factory=Path)  # what relative paths start from
     source: str = "the command line"
 
@@ -121,12 +120,12 @@ class Study:
         return next(iter(self.values["world"]))
 
     @property
-    def world(self) -> Mapping[str, Any]:
+    def world(self) -> Mapping[str, Json]:
         """The settings of the world."""
-        settings: Mapping[str, Any] = self.values["world"][self.world_kind]
+        settings: Mapping[str, Json] = self.values["world"][self.world_kind]
         return settings
 
-    def section(self, name: str) -> dict[str, Any]:
+    def section(self, name: str) -> dict[str, Json]:
         """The keys of a section; empty if it is not there."""
         return dict(self.values.get(name, {}))
 
@@ -140,7 +139,7 @@ class Study:
             raise InvalidStudyError(f"{self.source}: {path!r:.80} is no path: {error}") from error
 
 
-def read_study(path: Path | None, flags: Mapping[str, Any]) -> Study:
+def read_study(path: Path | None, flags: Mapping[str, Json]) -> Study:
     """The study of a file with flags laid over it, or of flags alone."""
     text = _read(path) if path is not None else ""
     try:
@@ -165,7 +164,7 @@ def _read(path: Path) -> str:
         ) from error
 
 
-def _laid_over(values: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:
+def _laid_over(values: Mapping[str, Json], flags: Mapping[str, Json]) -> dict[str, Json]:
     """Flags given as {"section": {key: value}} win over the file; a world given by flag replaces the file's."""
     merged = {key: dict(value) if isinstance(value, Mapping) else value for key, value in values.items()}
     for section, given in flags.items():
@@ -226,7 +225,7 @@ def _parts(dotted: str) -> tuple[str, ...]:
     return tuple(part.strip().strip("\"'") for part in dotted.split("."))
 
 
-def check_study(values: Mapping[str, Any], place: Place, *, complete: bool = False) -> None:
+def check_study(values: Mapping[str, Json], place: Place, *, complete: bool = False) -> None:
     """Raise for the first key that is unknown or has a value of another kind; if `complete`, for what is missing."""
     for key in values:
         if key not in TOP:
@@ -241,7 +240,7 @@ def check_study(values: Mapping[str, Any], place: Place, *, complete: bool = Fal
         _check_world(values.get("world", {}), place, complete)
 
 
-def _check_world(world: Any, place: Place, complete: bool) -> None:
+def _check_world(world: Json, place: Place, complete: bool) -> None:
     _check_value("world", world, TABLE, ("world",), place)
     for kind in world:
         if kind not in WORLDS:
@@ -256,7 +255,7 @@ def _check_world(world: Any, place: Place, complete: bool) -> None:
             raise place.error(("world", kind), f"[world.{kind}] needs {key!r}, {WORLDS[kind][key].words}")
 
 
-def _check_table(values: Any, known: Mapping[str, Kind], path: tuple[str | int, ...], place: Place) -> None:
+def _check_table(values: Json, known: Mapping[str, Kind], path: tuple[str | int, ...], place: Place) -> None:
     name = ".".join(str(part) for part in path)
     _check_value(name, values, TABLE, path, place)
     for key, value in values.items():
@@ -265,12 +264,12 @@ def _check_table(values: Any, known: Mapping[str, Kind], path: tuple[str | int, 
         _check_value(f"{name}.{key}", value, known[key], (*path, key), place)
 
 
-def _check_value(name: str, value: Any, kind: Kind, path: tuple[str | int, ...], place: Place) -> None:
+def _check_value(name: str, value: Json, kind: Kind, path: tuple[str | int, ...], place: Place) -> None:
     if not kind.accepts(value):
         raise place.error(path, f"{name} must be {kind.words}; got {shortly(value)}")
 
 
-def _check_outcomes(outcomes: Any, place: Place) -> None:
+def _check_outcomes(outcomes: Json, place: Place) -> None:
     if not isinstance(outcomes, list) or not all(isinstance(item, dict) for item in outcomes):
         raise place.error(("outcomes",), "outcomes must be written as [[outcomes]], once for each")
     for index, outcome in enumerate(outcomes):

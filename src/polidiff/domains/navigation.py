@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.outcome import Outcome
@@ -24,18 +25,20 @@ GOAL_X, GOAL_REWARD, STEP_REWARD = 0.95, 10.0, -0.001
 HORIZON = 200
 
 
-def tenths(states: Any) -> tuple[IntArray, IntArray]:
+def tenths(states: npt.ArrayLike) -> tuple[IntArray, IntArray]:
     """Which tenth of x and of y each position lies in; positions within 1e-9 of a border count as on it."""
     cells = np.floor(np.asarray(states) * 10 + 1e-9).astype(np.int64)
     return cells[..., 0], cells[..., 1]
 
 
-def in_desired_region(states: Any, actions: Any = None, next_states: Any = None) -> FloatArray:
+def in_desired_region(
+    states: npt.ArrayLike, actions: IntArray | None = None, next_states: AnyArray | None = None
+) -> FloatArray:
     """1 for each decision made in 0.2 ≤ y < 0.3."""
     return (tenths(states)[1] == 2).astype(np.float64)
 
 
-def rewards_on_arrival(states: Any) -> FloatArray:
+def rewards_on_arrival(states: npt.ArrayLike) -> FloatArray:
     """What arriving at each position pays."""
     x, y = tenths(states)
     pay = np.full(len(x), STEP_REWARD)
@@ -45,7 +48,7 @@ def rewards_on_arrival(states: Any) -> FloatArray:
     return pay
 
 
-def arrived(states: Any) -> BoolArray:
+def arrived(states: npt.ArrayLike) -> BoolArray:
     """Whether a position is past the goal line."""
     return np.asarray(np.asarray(states)[..., 0] > GOAL_X)
 
@@ -97,21 +100,21 @@ def world(env: Any = None) -> Simulator:
     )
 
 
-def current(states: Any) -> IntArray:
+def current(states: npt.ArrayLike) -> IntArray:
     """North up to y = 0.2, then east; down again where x is in the second or sixth tenth above y = 0.3."""
     x, y = tenths(states)
     back = np.isin(x, (1, 5)) & (y >= 3)
     return np.where(back, SOUTH, np.where(y < 2, NORTH, EAST))
 
 
-def proposed_1(states: Any) -> IntArray:
+def proposed_1(states: npt.ArrayLike) -> IntArray:
     """East at once from the start, and again in the second tenths: the way through two bonus boxes."""
     x, y = tenths(states)
     early = ((x == 0) & (y == 0)) | ((x == 1) & (y == 1))
     return np.where(early, EAST, current(states))
 
 
-def proposed_2(states: Any) -> IntArray:
+def proposed_2(states: npt.ArrayLike) -> IntArray:
     """North to y = 0.3 in the first tenth of x, then straight east: the optimum."""
     x, y = tenths(states)
     return np.where(((x == 0) & (y == 2)) | (y < 2), NORTH, EAST)

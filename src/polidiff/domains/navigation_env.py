@@ -6,18 +6,17 @@ Gymnasium 1.0 and later look into no installed package by themselves: import thi
 
 from __future__ import annotations
 
-from typing import Any
-
 import gymnasium
 import numpy as np
 
 from polidiff.domains.navigation import HORIZON, NavigationModel
+from polidiff.records.arrays import FloatArray
 
 ID = "polidiff/Navigation-v0"
 FARTHEST = 0.1 * (HORIZON + 1)  # a walker that never turns
 
 
-class NavigationEnv(gymnasium.Env[Any, Any]):
+class NavigationEnv(gymnasium.Env[FloatArray, np.int64]):
     """One walker; the same numbers as the vectorised model."""
 
     def __init__(self) -> None:
@@ -26,13 +25,15 @@ class NavigationEnv(gymnasium.Env[Any, Any]):
         self.action_space = gymnasium.spaces.Discrete(NavigationModel.n_actions)
         self._position = np.zeros((1, 2))
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, object] | None = None
+    ) -> tuple[FloatArray, dict[str, object]]:
         """Back to the lower left tenth."""
         super().reset(seed=seed)
         self._position = self._model.reset(1, self.np_random)
         return np.array(self._position[0]), {}
 
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+    def step(self, action: np.int64) -> tuple[FloatArray, float, bool, bool, dict[str, object]]:
         """A tenth east, north or south."""
         self._position, rewards, ended = self._model.step(self._position, np.array([int(action)]), self.np_random)
         return np.array(self._position[0]), float(rewards[0]), bool(ended[0]), False, {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from polidiff.paper.runs import Runs
 
@@ -21,7 +20,7 @@ class Expected:
     quantity: str
     value: Number
     got: Callable[..., Number]  # of the runs and the arguments
-    arguments: tuple[Any, ...]
+    arguments: tuple[object, ...]
     tolerance: float
     at_least: bool  # a bar to pass, not a number to meet
 
@@ -46,7 +45,7 @@ def expect(
     quantity: str,
     value: Number,
     got: Callable[..., Number],
-    *arguments: Any,
+    *arguments: object,
     tolerance: float = EXACT,
     at_least: bool = False,
 ) -> Expected:

@@ -9,7 +9,6 @@ from dataclasses import asdict
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import jinja2
 from markupsafe import Markup
@@ -26,7 +25,7 @@ from polidiff.paper.runs import Runs
 from polidiff.paper.sentences import deviations
 from polidiff.records.explanation import Explanation
 from polidiff.report.charts import rendered
-from polidiff.report.charts.theme import PAGE, PAPER
+from polidiff.report.charts.theme import PAGE, PAPER, Chart
 from polidiff.report.view import Table, percent
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'"
@@ -68,7 +67,7 @@ def drawn_panels(figure: Figure) -> list[tuple[str, Markup]]:
     return [(panel.caption, Markup(_unspoken(panel_chart(figure, panel, PAGE)))) for panel in figure.panels]
 
 
-def _unspoken(chart: Any) -> str:
+def _unspoken(chart: Chart) -> str:
     return rendered(chart, ".svg").decode().replace("<svg ", '<svg aria-hidden="true" ', 1)
 
 
@@ -175,5 +174,5 @@ def values_json(runs: Runs, values: Sequence[Checked]) -> str:
     return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
-def _plain(part: Any) -> Any:
+def _plain(part: object) -> object:
     return str(part) if isinstance(part, float) and not math.isfinite(part) else part

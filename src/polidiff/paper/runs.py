@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from polidiff.evaluation.exact import policy_table
 from polidiff.evaluation.logged.evaluate import evaluate_log
 from polidiff.explanation.stability import region_stability
 from polidiff.explanation.words import percent
-from polidiff.policies import as_policy, top_actions
+from polidiff.policies import PolicyLike, as_policy, top_actions
 from polidiff.records.evaluation import Evaluation
 from polidiff.records.explanation import Explanation
 from polidiff.records.outcome import Outcome
@@ -123,7 +122,7 @@ def navigation_runs(seed: int) -> NavigationRuns:
     frontier = improve(world, navigation.current, candidates, seed=seed)
     second = [explain(world, navigation.current, navigation.proposed_2, style="paper", seed=seed + i)
               for i in range(RESAMPLED)]  # fmt: skip
-    policies: dict[str, Any] = {
+    policies: dict[str, PolicyLike] = {
         "current": navigation.current,
         "proposed 1": navigation.proposed_1,
         "proposed 2": navigation.proposed_2,
@@ -145,7 +144,7 @@ def navigation_runs(seed: int) -> NavigationRuns:
     )
 
 
-def exact_outcomes(table: TabularMDP, policy: Any) -> dict[str, float]:
+def exact_outcomes(table: TabularMDP, policy: PolicyLike) -> dict[str, float]:
     """Reward, stay and steps of a policy over positions, in the exact table."""
     actions = top_actions(
         as_policy(policy, n_actions=table.n_actions).probabilities(table.features_of(np.arange(table.n_states)))
@@ -158,13 +157,13 @@ def exact_outcomes(table: TabularMDP, policy: Any) -> dict[str, float]:
 def has_finite_optimum(table: TabularMDP) -> bool:
     """Whether the best return is finite when every action is offered everywhere."""
     try:
-        improve(table, navigation.current(table.features))
+        improve(table, navigation.current(table.features_of(np.arange(table.n_states))))
     except UnboundedReturnError:
         return False
     return True
 
 
-def worst_subset(world: TabularMDP, current: Any, patch: Patch) -> float:
+def worst_subset(world: TabularMDP, current: PolicyLike, patch: Patch) -> float:
     """Least gain in return when only a part of a plan's changes is made."""
     told = [Outcome("return", world.rewards)]
     policies = [current, *(part.apply(current) for part in parts_of(patch))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from polidiff.errors import InvalidWorldError
 
@@ -22,7 +22,7 @@ class Action:
     levels: Mapping[str, float] = field(default_factory=dict)  # component -> level, empty for plain actions
 
     @classmethod
-    def of(cls, spec: Any) -> Action:
+    def of(cls, spec: object) -> Action:
         """An action from a name, a mapping of levels, or an action."""
         if isinstance(spec, Action):
             return spec

@@ -16,16 +16,20 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Union, get_args, get_origin
+from typing import Any, TypeAlias, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 
 from polidiff.errors import InvalidResultError
 from polidiff.files import read_limited, write_whole
 
+T = TypeVar("T")
+Json: TypeAlias = Any  # dictionaries, lists, texts, finite numbers, true, false and null
+TypeForm: TypeAlias = Any  # a class, or an annotation such as tuple[float, ...] | None
+Record: TypeAlias = Any  # a frozen dataclass with a schema
 SCHEMAS: dict[str, tuple[type, int]] = {}
 MOST_BYTES = 256_000_000  # of a result file; its records take some ten times as much memory
 MOST_WHOLE = 2**128  # a seed may be that long
@@ -35,10 +39,10 @@ _HALF = re.compile(r"\\u[dD][89a-fA-F]")  # how JSON writes halves of a characte
 _UNSEEN = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")  # would act on a terminal
 
 
-def schema(name: str, version: int) -> Any:
+def schema(name: str, version: int) -> Callable[[type[T]], type[T]]:
     """Class decorator: the record stands on its own in a file, under this name and version."""
 
-    def register(cls: type) -> type:
+    def register(cls: type[T]) -> type[T]:
         SCHEMAS[name] = (cls, version)
         cls.__schema__ = (name, version)  # type: ignore[attr-defined]
         return cls
@@ -46,13 +50,13 @@ def schema(name: str, version: int) -> Any:
     return register
 
 
-def to_dict(record: Any) -> dict[str, Any]:
+def to_dict(record: Record) -> dict[str, Json]:
     """The JSON form of a record, with its schema."""
     name, version = type(record).__schema__
     return {"schema": f"polidiff/{name}", "version": version, **encode(record)}
 
 
-def from_dict(data: Mapping[str, Any]) -> Any:
+def from_dict(data: Mapping[str, Json]) -> Record:
     """The record whose JSON form is `data`."""
     if not isinstance(data, Mapping) or not isinstance(data.get("schema"), str):
         raise InvalidResultError(
@@ -82,18 +86,18 @@ def from_dict(data: Mapping[str, Any]) -> Any:
     return record
 
 
-def dumps(record: Any) -> str:
+def dumps(record: Record) -> str:
     """The JSON text of a record."""
     text = json.dumps(to_dict(record), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
     return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def save_json(record: Any, path: str | os.PathLike[str]) -> Path:
+def save_json(record: Record, path: str | os.PathLike[str]) -> Path:
     """Write a record as JSON."""
     return write_whole(path, dumps(record))
 
 
-def load_json(path: str | os.PathLike[str]) -> Any:
+def load_json(path: str | os.PathLike[str]) -> Record:
     """Read a record back."""
     try:
         text = read_limited(path, MOST_BYTES, InvalidResultError).decode("utf-8-sig")
@@ -110,7 +114,7 @@ def load_json(path: str | os.PathLike[str]) -> Any:
     return from_dict(data)
 
 
-def _check_texts(data: Any, path: str | os.PathLike[str]) -> None:
+def _check_texts(data: Json, path: str | os.PathLike[str]) -> None:
     """An error if a text holds half a character, which no file and no terminal takes."""
     waiting = [data]
     while waiting:
@@ -123,7 +127,7 @@ def _check_texts(data: Any, path: str | os.PathLike[str]) -> None:
             raise InvalidResultError(f"{path} must hold text; {value!r:.80} is none (half of a surrogate pair)")
 
 
-def encode(value: Any) -> Any:
+def encode(value: object) -> Json:
     """A value made of dictionaries, lists, strings and finite numbers."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: encode(getattr(value, f.name)) for f in json_fields(type(value))}
@@ -148,15 +152,15 @@ def json_fields(cls: type) -> list[dataclasses.Field[Any]]:
 
 
 @cache
-def _hints(cls: type) -> dict[str, Any]:
+def _hints(cls: type) -> dict[str, TypeForm]:
     return typing.get_type_hints(cls)
 
 
-def decode(kind: Any, data: Any, *, where: str) -> Any:
+def decode(kind: TypeForm, data: Json, *, where: str) -> Record:
     """A value of type `kind` from its JSON form; `where` names the place for messages."""
     if dataclasses.is_dataclass(kind):
         return _decode_record(kind, data, where)
-    origin = get_origin(kind)
+    origin: TypeForm = get_origin(kind)
     if origin in (Union, types.UnionType):
         return _decode_union(kind, data, where)
     if origin is np.ndarray:
@@ -178,7 +182,7 @@ def decode(kind: Any, data: Any, *, where: str) -> Any:
     return _checked_tree(data, where)
 
 
-def _decode_plain(kind: Any, data: Any, where: str) -> Any:
+def _decode_plain(kind: TypeForm, data: Json, where: str) -> Json:
     if type(data) is not kind:
         raise InvalidResultError(f"{where} must be {kind.__name__}; got {shortly(data)}")
     if kind is int and abs(data) > MOST_WHOLE:
@@ -186,7 +190,7 @@ def _decode_plain(kind: Any, data: Any, where: str) -> Any:
     return data
 
 
-def _checked_tree(data: Any, where: str, depth: int = 0) -> Any:
+def _checked_tree(data: Json, where: str, depth: int = 0) -> Json:
     """What a record keeps as it is: not nested so deeply that nothing can write it again."""
     if depth > DEEPEST:
         raise InvalidResultError(f"{where} must not be nested more than {DEEPEST} deep")
@@ -198,7 +202,7 @@ def _checked_tree(data: Any, where: str, depth: int = 0) -> Any:
     return data
 
 
-def shortly(data: Any) -> str:
+def shortly(data: object) -> str:
     """A value for a message: its beginning, or only its kind where even that takes long.
 
     >>> shortly([1, 2])
@@ -212,7 +216,7 @@ def shortly(data: Any) -> str:
         return f"a {type(data).__name__}"
 
 
-def _decode_record(kind: Any, data: Any, where: str) -> Any:
+def _decode_record(kind: TypeForm, data: Json, where: str) -> Record:
     hints = _hints(kind)
     values = _mapping(data, where)
     given = {}
@@ -224,7 +228,7 @@ def _decode_record(kind: Any, data: Any, where: str) -> Any:
     return kind(**given)
 
 
-def _decode_union(kind: Any, data: Any, where: str) -> Any:
+def _decode_union(kind: TypeForm, data: Json, where: str) -> Record:
     options = get_args(kind)
     if data is None and type(None) in options:
         return None
@@ -240,7 +244,7 @@ def _decode_union(kind: Any, data: Any, where: str) -> Any:
     return decode(others[0], data, where=where)
 
 
-def _decode_tuple(kind: Any, data: Any, where: str) -> tuple[Any, ...]:
+def _decode_tuple(kind: TypeForm, data: Json, where: str) -> tuple[Record, ...]:
     if not isinstance(data, list):
         raise InvalidResultError(f"{where} must be a list; got {shortly(data)}")
     inner = get_args(kind)
@@ -251,7 +255,7 @@ def _decode_tuple(kind: Any, data: Any, where: str) -> tuple[Any, ...]:
     return tuple(decode(k, item, where=f"{where}[{i}]") for i, (k, item) in enumerate(zip(inner, data, strict=True)))
 
 
-def _decode_float(data: Any, where: str) -> float:
+def _decode_float(data: Json, where: str) -> float:
     if isinstance(data, str) and data in _SPECIAL:
         return _SPECIAL[data]
     if isinstance(data, bool) or not isinstance(data, (int, float)):
@@ -261,13 +265,13 @@ def _decode_float(data: Any, where: str) -> float:
     return data  # a whole number stays one, so that it is written as it was read
 
 
-def _numbers(data: Any) -> Any:
+def _numbers(data: Json) -> Json:
     if isinstance(data, list):
         return [_numbers(item) for item in data]
     return _SPECIAL.get(data, data) if isinstance(data, str) else data
 
 
-def _mapping(data: Any, where: str) -> Mapping[str, Any]:
+def _mapping(data: Json, where: str) -> Mapping[str, Json]:
     if not isinstance(data, Mapping):
         raise InvalidResultError(f"{where} must be an object; got {shortly(data)}")
     return data

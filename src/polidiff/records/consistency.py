@@ -8,22 +8,23 @@ is read, with its place, so that nothing later has to doubt a record.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from polidiff.errors import InvalidResultError
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.rule import Rule
 
 if TYPE_CHECKING:
+    from polidiff.records.codec import Record
     from polidiff.records.explanation import Explanation
     from polidiff.records.plan import Frontier
 
 MOST_INDEX = 2**31 - 1  # of states, actions and columns
 
 
-def check_record(record: Any, name: str) -> None:
+def check_record(record: Record, name: str) -> None:
     """An error that names the first thing which refers to something that is not there."""
-    checks: dict[str, Callable[[Any, str], None]] = {
+    checks: dict[str, Callable[[Record, str], None]] = {
         "explanation": _check_explanation,
         "frontier": _check_frontier,
         "patch": _check_patch,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from polidiff.records.codec import schema, to_dict
+from polidiff.records.codec import Json, schema, to_dict
 from polidiff.records.interval import Interval
 
 
@@ -21,6 +20,6 @@ class Evaluation:
     truncated: float  # share of episodes cut at the horizon
     details: Mapping[str, float] = field(default_factory=dict)  # episodes, length, …
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """The JSON form."""
         return to_dict(self)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from polidiff.records.action import Action, Direction, Shift
-from polidiff.records.codec import schema, to_dict
+from polidiff.records.codec import Json, schema, to_dict
 from polidiff.records.interval import Interval
 from polidiff.records.outcome import Outcome
 from polidiff.records.patch import Patch
@@ -260,7 +260,7 @@ class Methods:
     evaluation: str  # "exact", "10000 paired episodes", …
     versions: Mapping[str, str] = field(default_factory=dict)
     inputs: Mapping[str, str] = field(default_factory=dict)  # file -> hash
-    study: Mapping[str, Any] = field(default_factory=dict)  # the study file, if there was one
+    study: Mapping[str, Json] = field(default_factory=dict)  # the study file, if there was one
 
 
 @schema("explanation", 1)
@@ -292,11 +292,12 @@ class Explanation:
         text: str = renderer("text")(self)
         return text
 
-    def case(self, state: Any) -> Any:
+    def case(self, state: object) -> Case:
         """What changes for one case: same or other action, by which rule, what to expect."""
-        return renderer("case")(self, state)
+        answer: Case = renderer("case")(self, state)
+        return answer
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """The JSON form."""
         return to_dict(self)
 
@@ -308,8 +309,9 @@ class Explanation:
         """A chart object for a notebook: "regions", "outcomes" or "paths"."""
         return renderer("chart")(self, which)
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
-        return renderer("notebook")(self)
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        shown: dict[str, str] = renderer("notebook")(self)
+        return shown
 
 
 @schema("case", 1)
@@ -328,7 +330,7 @@ class Case:
         return self.text
 
 
-def save_by_suffix(record: Any, path: str | os.PathLike[str]) -> Path:
+def save_by_suffix(record: object, path: str | os.PathLike[str]) -> Path:
     """Write a result in the form that the file's ending names."""
     from polidiff.errors import InvalidOptionError
     from polidiff.records.rendering import RENDERERS

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from polidiff.records.action import Shift
-from polidiff.records.codec import from_dict, save_json, schema, to_dict
+from polidiff.records.codec import Json, from_dict, save_json, schema, to_dict
 from polidiff.records.rendering import renderer
 from polidiff.records.rule import Rule
 
@@ -60,12 +60,12 @@ class Patch:
         """The policy with the edits taken back."""
         return renderer("undo_patch")(self, policy)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """The JSON form."""
         return to_dict(self)
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Patch:
+    def from_dict(cls, data: Mapping[str, Json]) -> Patch:
         """The patch whose JSON form is `data`."""
         patch: Patch = from_dict(data)
         return patch

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, overload
 
 from polidiff.errors import InvalidOptionError
-from polidiff.records.codec import schema, to_dict
+from polidiff.records.codec import Json, schema, to_dict
 from polidiff.records.explanation import Explanation, Methods, WorldSummary, save_by_suffix
 from polidiff.records.interval import Interval
 from polidiff.records.outcome import Outcome
@@ -202,7 +202,7 @@ class Frontier(Sequence[Plan]):
         text: str = renderer("frontier_text")(self)
         return text
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """The JSON form."""
         return to_dict(self)
 
@@ -214,8 +214,9 @@ class Frontier(Sequence[Plan]):
         """A chart object for a notebook: "frontier", "ledger" or "adoption"."""
         return renderer("chart")(self, which)
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
-        return renderer("notebook")(self)
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        shown: dict[str, str] = renderer("notebook")(self)
+        return shown
 
 
 def _shown_gain(plan: Plan, nothing: Plan) -> float:
@@ -234,6 +235,6 @@ class CheckResult:
     reasons: tuple[str, ...]  # empty when passed
     checked: tuple[str, ...] = ()  # what was looked at, in words
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """The JSON form."""
         return to_dict(self)

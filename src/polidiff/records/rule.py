@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
 from polidiff.errors import InvalidInputError
-from polidiff.records.arrays import AnyArray, BoolArray
+from polidiff.records.arrays import AnyArray, BoolArray, IntArray
+
+Matrix: TypeAlias = AnyArray | Mapping[str, AnyArray | Sequence[object]]  # (n, d) in the world's order, or columns
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Rule:
 
     conditions: tuple[Condition, ...] = ()
 
-    def covers(self, X: AnyArray | Mapping[str, Any]) -> BoolArray:
+    def covers(self, X: Matrix) -> BoolArray:
         """Which rows satisfy every condition.
 
         `X` is a matrix (n, d) in the world's order of features, or columns by name.
@@ -85,7 +87,7 @@ class Rule:
         return tuple(dict.fromkeys(condition.feature for condition in self.conditions))
 
 
-def covers_any(rules: Sequence[Rule], X: AnyArray | Mapping[str, Any]) -> BoolArray:
+def covers_any(rules: Sequence[Rule], X: Matrix) -> BoolArray:
     """Which rows satisfy at least one of the rules."""
     inside = np.zeros(_rows(X), dtype=np.bool_)
     for rule in rules:
@@ -93,7 +95,7 @@ def covers_any(rules: Sequence[Rule], X: AnyArray | Mapping[str, Any]) -> BoolAr
     return inside
 
 
-def first_match(rules: Sequence[Rule], X: AnyArray | Mapping[str, Any]) -> Any:
+def first_match(rules: Sequence[Rule], X: Matrix) -> IntArray:
     """Index of the first rule that covers each row, -1 where none does.
 
     >>> first_match([Rule((Condition("x", 0, high=0.1),)), Rule()], np.array([[0.05], [0.2]]))
@@ -136,13 +138,13 @@ def _among(column: AnyArray, values: tuple[str | float | int | bool, ...]) -> Bo
     return np.isin(column, comparable) if comparable else np.zeros(len(column), dtype=np.bool_)
 
 
-def _rows(X: AnyArray | Mapping[str, Any]) -> int:
+def _rows(X: Matrix) -> int:
     if isinstance(X, Mapping):
         return len(next(iter(X.values()))) if X else 0
     return len(X)
 
 
-def _column(X: AnyArray | Mapping[str, Any], condition: Condition) -> AnyArray:
+def _column(X: Matrix, condition: Condition) -> AnyArray:
     if isinstance(X, Mapping):
         if condition.feature not in X:
             raise InvalidInputError(f"a rule needs the feature {condition.feature!r}; got {sorted(X)}")

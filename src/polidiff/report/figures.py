@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
 
 from polidiff.explanation.words import number
 from polidiff.records.explanation import Explanation, Picture
@@ -14,7 +13,7 @@ from polidiff.report import plans as told
 from polidiff.report import view
 from polidiff.report.charts import frontier as frontier_charts
 from polidiff.report.charts import outcomes, paths, regions
-from polidiff.report.charts.theme import PAGE, finished
+from polidiff.report.charts.theme import PAGE, Chart, Spec, finished
 from polidiff.report.names import label, shown
 
 MOST_PICTURES = 4
@@ -29,7 +28,7 @@ class Figure:
     id: str
     title: str
     summary: str  # read out instead of the picture
-    specs: tuple[tuple[str, dict[str, Any]], ...]  # (name in the list of choices, chart); the first is drawn
+    specs: tuple[tuple[str, Spec], ...]  # (name in the list of choices, chart); the first is drawn
     table: view.Table
     note: str = field(default="")
 
@@ -44,18 +43,18 @@ def explanation_figures(explanation: Explanation) -> dict[str, list[Figure]]:
     }
 
 
-def _spec(chart: Any, summary: str) -> dict[str, Any]:
-    spec: dict[str, Any] = finished(chart, PAGE, description=shown(summary), width="container").to_dict()
+def _spec(chart: Chart, summary: str) -> Spec:
+    spec: Spec = finished(chart, PAGE, description=shown(summary), width="container").to_dict()
     return spec
 
 
 @cache
-def page_config() -> dict[str, Any]:
+def page_config() -> Spec:
     """The settings that all charts of a page share, sent once."""
     import altair as alt
 
-    spec: dict[str, Any] = finished(alt.Chart(alt.InlineData(values=[])).mark_point(), PAGE, description="").to_dict()
-    config: dict[str, Any] = spec["config"]
+    spec: Spec = finished(alt.Chart(alt.InlineData(values=[])).mark_point(), PAGE, description="").to_dict()
+    config: Spec = spec["config"]
     return config
 
 

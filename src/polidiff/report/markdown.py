@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from polidiff.errors import InvalidInputError, InvalidOptionError
 from polidiff.files import write_whole
@@ -23,7 +22,7 @@ MOST_PICTURES = 3
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$&!])")
 
 
-def save_markdown(record: Any, path: str | os.PathLike[str], *, min_group: int = MIN_GROUP) -> Path:
+def save_markdown(record: Explanation | Frontier, path: str | os.PathLike[str], *, min_group: int = MIN_GROUP) -> Path:
     """Write a result as Markdown; its pictures go to a folder beside it, named like the file."""
     if not isinstance(record, (Explanation, Frontier)):
         raise InvalidOptionError(f"Markdown shows an explanation or a frontier; got {type(record).__name__}")

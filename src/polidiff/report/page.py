@@ -14,12 +14,13 @@ import html
 import json
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import jinja2
 from markupsafe import Markup
@@ -31,23 +32,29 @@ from polidiff.records.plan import Frontier
 from polidiff.report import view
 from polidiff.report.figures import Figure, explanation_figures, frontier_figures, page_config
 from polidiff.report.names import shown
-from polidiff.report.plans import change_texts, plan_cards, plans_view, size_of
+from polidiff.report.plans import PlansView, change_texts, plan_cards, plans_view, size_of
 from polidiff.report.privacy import MIN_GROUP, suppressed
 from polidiff.report.view import methods_table, methods_text
 
+Result: TypeAlias = Explanation | Frontier
+Content: TypeAlias = dict[str, Any]  # what the template and the page's script read, by name
 SHOWN_AT_ONCE = 12
 MOST_DATA = 270_000  # bytes of charts and plans; the limit of the page is 300 KB with the ledger and settings
 
 
 def save_page(
-    record: Any, path: str | os.PathLike[str], *, title: str | None = None, min_group: int = MIN_GROUP
+    record: Result | Sequence[Result],
+    path: str | os.PathLike[str],
+    *,
+    title: str | None = None,
+    min_group: int = MIN_GROUP,
 ) -> Path:
     """Write a result, or several, as one HTML file."""
     records = record if isinstance(record, (list, tuple)) else (record,)
     return write_whole(path, page_html(*records, title=title, min_group=min_group))
 
 
-def page_html(*records: Explanation | Frontier, title: str | None = None, min_group: int = MIN_GROUP) -> str:
+def page_html(*records: Result, title: str | None = None, min_group: int = MIN_GROUP) -> str:
     """A result, or an explanation and a frontier, as the text of one HTML file.
 
     Parameters
@@ -75,7 +82,7 @@ def page_html(*records: Explanation | Frontier, title: str | None = None, min_gr
     return text.strip() + "\n"
 
 
-def _by_kind(records: tuple[Any, ...]) -> tuple[Explanation | None, Frontier | None]:
+def _by_kind(records: tuple[Result, ...]) -> tuple[Explanation | None, Frontier | None]:
     explanations = [record for record in records if isinstance(record, Explanation)]
     frontiers = [record for record in records if isinstance(record, Frontier)]
     other = next((record for record in records if not isinstance(record, (Explanation, Frontier))), None)
@@ -88,10 +95,10 @@ def _by_kind(records: tuple[Any, ...]) -> tuple[Explanation | None, Frontier | N
 
 def _content(
     explanation: Explanation | None, frontier: Frontier | None, min_group: int
-) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any] | None]:
+) -> tuple[Content, Content, Content | None]:
     """What the template shows, the charts by figure, and what the slider reads."""
-    content: dict[str, Any] = {"explanation": None, "frontier": None, "at_once": SHOWN_AT_ONCE}
-    charts: dict[str, Any] = {}
+    content: Content = {"explanation": None, "frontier": None, "at_once": SHOWN_AT_ONCE}
+    charts: Content = {}
     plans = None
     if explanation is not None:
         explanation = suppressed(explanation, min_group)
@@ -121,7 +128,7 @@ def _same_ranges(frontier: Frontier, explanation: Explanation) -> Frontier:
     return replace(frontier, world=replace(frontier.world, features=seen))
 
 
-def _explanation_content(explanation: Explanation, figures: dict[str, list[Figure]]) -> dict[str, Any]:
+def _explanation_content(explanation: Explanation, figures: dict[str, list[Figure]]) -> Content:
     return {
         "headline": view.headline(explanation),
         "outcome_cards": view.outcome_cards(explanation),
@@ -138,7 +145,7 @@ def _explanation_content(explanation: Explanation, figures: dict[str, list[Figur
     }
 
 
-def _frontier_content(frontier: Frontier, offered: Any, figures: dict[str, list[Figure]]) -> dict[str, Any]:
+def _frontier_content(frontier: Frontier, offered: PlansView, figures: dict[str, list[Figure]]) -> Content:
     plan = offered.plans[offered.start]
     return {
         "cards": plan_cards(plan, frontier),
@@ -156,7 +163,7 @@ def _all_warnings(explanation: Explanation | None, frontier: Frontier | None) ->
     return tuple(dict.fromkeys(said))
 
 
-def _charts(figures: dict[str, list[Figure]]) -> dict[str, Any]:
+def _charts(figures: dict[str, list[Figure]]) -> Content:
     return {
         figure.id: [{key: part for key, part in spec.items() if key != "config"} for _, spec in figure.specs]
         for group in figures.values()
@@ -171,7 +178,7 @@ def _title(explanation: Explanation | None, frontier: Frontier | None) -> str:
     return "What the proposed policy changes" if explanation is not None else "Which changes pay most"
 
 
-def _embedded(data: Any) -> str:
+def _embedded(data: Content) -> str:
     """JSON that is safe inside a script element."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
@@ -193,7 +200,7 @@ def _asset(name: str) -> str:
 
 @cache
 def _environment() -> jinja2.Environment:
-    def safe(value: Any) -> Any:
+    def safe(value: object) -> object:
         return shown(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
     environment = jinja2.Environment(
@@ -211,7 +218,7 @@ def _environment() -> jinja2.Environment:
 HEIGHT = 720
 
 
-def mimebundle(record: Any) -> dict[str, str]:
+def mimebundle(record: Result) -> dict[str, str]:
     """Text for terminals, and the page in a frame that may run its scripts and nothing else."""
     page = html.escape(page_html(record), quote=True)
     frame = (

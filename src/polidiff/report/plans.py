@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 from polidiff.explanation.words import number, rule_text, signed
 from polidiff.records.patch import Edit, Patch
@@ -21,9 +21,11 @@ from polidiff.report.charts.frontier import (
 )
 from polidiff.report.charts.outcomes import READINGS
 from polidiff.report.charts.regions import Span, telling_pair
+from polidiff.report.charts.theme import Row
 from polidiff.report.names import label, shown
 from polidiff.report.view import Card, Table, bounds_text, percent
 
+Figures: TypeAlias = list[str | float]  # of one outcome: texts, then numbers of its bar
 MOST_BYTES = 150_000
 DOT_BYTES = 130  # of one plan in the chart of all plans
 
@@ -35,7 +37,7 @@ class PlansView:
     plans: tuple[Plan, ...]  # those that fit, in order
     pair: tuple[str, str] | None  # features of the picture of changes
     spans: tuple[Span, Span] | None  # and their ranges
-    payload: dict[str, Any]  # what the page's script reads
+    payload: Row  # what the page's script reads
     start: int  # the plan shown first
     left_out: int
 
@@ -84,7 +86,7 @@ def plans_view(frontier: Frontier, room: int = MOST_BYTES) -> PlansView:
     return PlansView(shown_plans, pair, spans, payload, chosen, len(plans) - len(keep))
 
 
-def _fitting(payload: dict[str, Any], room: int) -> list[int]:
+def _fitting(payload: Row, room: int) -> list[int]:
     """Which plans fit, thinned evenly; the first and the last always stay."""
     entries = payload["plans"]
     left = room - size_of({**payload, "plans": []})
@@ -95,7 +97,7 @@ def _fitting(payload: dict[str, Any], room: int) -> list[int]:
     return keep
 
 
-def _stepwise(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _stepwise(entries: list[Row]) -> list[Row]:
     """Each plan's changes as what leaves and what joins those of the plan before, where that gives the same order."""
     before: list[int] = []
     told = []
@@ -108,15 +110,15 @@ def _stepwise(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return told
 
 
-def size_of(data: Any) -> int:
+def size_of(data: object) -> int:
     """Bytes of some data on the page."""
     return len(json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode()) + 1
 
 
-def _payload(frontier: Frontier, pair: tuple[str, str] | None, spans: tuple[Span, Span] | None) -> dict[str, Any]:
+def _payload(frontier: Frontier, pair: tuple[str, str] | None, spans: tuple[Span, Span] | None) -> Row:
     told: dict[str, int] = {}  # sentence -> number
     details: dict[str, int] = {}
-    boxes: dict[int, dict[str, Any]] = {}
+    boxes: dict[int, Row] = {}
     plans = []
     largest = largest_differences(frontier) if frontier.plans else {}
     for plan in frontier.plans:
@@ -138,7 +140,7 @@ def _payload(frontier: Frontier, pair: tuple[str, str] | None, spans: tuple[Span
     }
 
 
-def _outcome_entries(plan: Plan, frontier: Frontier, largest: dict[str, float]) -> list[list[Any]]:
+def _outcome_entries(plan: Plan, frontier: Frontier, largest: dict[str, float]) -> list[Figures]:
     nothing = frontier.plans[0]
     rows = plan_difference_rows(plan, frontier, largest)
     return [
@@ -148,8 +150,8 @@ def _outcome_entries(plan: Plan, frontier: Frontier, largest: dict[str, float]) 
 
 
 def _plan_entry(
-    plan: Plan, frontier: Frontier, numbers: list[int], details: dict[str, int], outcomes: list[list[Any]]
-) -> dict[str, Any]:
+    plan: Plan, frontier: Frontier, numbers: list[int], details: dict[str, int], outcomes: list[Figures]
+) -> Row:
     cards = plan_cards(plan, frontier)
     entry = {
         "k": [card.value for card in cards],
@@ -161,7 +163,7 @@ def _plan_entry(
     return {**entry, "w": [shown(line) for line in plan.warnings]} if plan.warnings else entry
 
 
-def _bar(row: dict[str, Any]) -> list[Any]:
+def _bar(row: Row) -> Figures:
     """Number of the reading, the difference, and its bounds unless it is exact."""
     numbers = [_short(row["d"])] if row["l"] == row["h"] else [_short(row["d"]), _short(row["l"]), _short(row["h"])]
     return [READINGS.index(row["v"]), *numbers]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import altair as alt
 
 from polidiff.explanation.words import percent
 from polidiff.paper.figures.figure import Figure, Panel
 from polidiff.paper.runs import LENGTH, SLIP, VISITS, Logged, Runs
-from polidiff.report.charts.theme import Palette, Rows, rows_of
+from polidiff.report.charts.theme import Chart, Palette, Rows, rows_of
 from polidiff.report.view import Table
 
 POLICIES = ("current", "proposed")
@@ -39,7 +37,7 @@ def figure_3(runs: Runs, palette: Palette) -> Figure:
     )
 
 
-def _chart(logged: Logged, outcome: str, palette: Palette) -> Any:
+def _chart(logged: Logged, outcome: str, palette: Palette) -> Chart:
     rows = outcome_rows(logged, outcome)
     x = alt.X("s:N", sort=list(STARTS), title="start", axis=alt.Axis(labelAngle=0))
     aside = alt.XOffset("p:N", sort=list(POLICIES), scale=alt.Scale(paddingOuter=0.3))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import altair as alt
 
-from polidiff.report.charts.theme import Palette, finished
+from polidiff.report.charts.theme import Chart, Palette, finished
 from polidiff.report.view import Table
 
 
@@ -16,7 +15,7 @@ class Panel:
     """One part of a figure."""
 
     caption: str
-    chart: Any
+    chart: Chart
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,12 +36,12 @@ class Figure:
         return f"figure-{self.number}"
 
 
-def panel_chart(figure: Figure, panel: Panel, palette: Palette) -> Any:
+def panel_chart(figure: Figure, panel: Panel, palette: Palette) -> Chart:
     """One panel alone, for a page that arranges panels by its width."""
     return finished(panel.chart, palette, description=f"{figure.title}. {panel.caption}", width=None)
 
 
-def figure_chart(figure: Figure, palette: Palette) -> Any:
+def figure_chart(figure: Figure, palette: Palette) -> Chart:
     """All panels as one picture, with title and note."""
     titled = [panel.chart.properties(title=panel.caption) for panel in figure.panels]
     joined = alt.concat(*titled, columns=figure.columns).properties(

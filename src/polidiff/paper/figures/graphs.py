@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import altair as alt
 
@@ -18,7 +17,7 @@ from polidiff.paper.figures.figure import Figure, Panel
 from polidiff.paper.runs import Runs
 from polidiff.records.arrays import IntArray
 from polidiff.records.plan import Plan
-from polidiff.report.charts.theme import Palette, Rows, rows_of
+from polidiff.report.charts.theme import Chart, Palette, Row, Rows, rows_of
 from polidiff.report.view import Table
 
 PLACES = (
@@ -128,7 +127,7 @@ def _reward(state: int, action: int) -> str:
     return paid.get((state, action), "−0.001")
 
 
-def _definition(palette: Palette, *, names: bool = False) -> Any:
+def _definition(palette: Palette, *, names: bool = False) -> Chart:
     moves = {(s, t) for after in (AFTER_0, AFTER_1) for s, t in enumerate(after)}
     rows = [_arrow(s, t, palette.soft) for s, t in sorted(moves)]
     labels = [_label(s, t, _move_name(s, t) if names else REWARDS.get((s, t), "")) for s, t in sorted(moves)]
@@ -143,7 +142,7 @@ def _move_name(state: int, target: int) -> str:
     return f"{action}: {reward}" if reward else action
 
 
-def _policy_graph(actions: IntArray, palette: Palette) -> Any:
+def _policy_graph(actions: IntArray, palette: Palette) -> Chart:
     made, left = [], []
     for state in range(END):
         taken, other = (AFTER_1[state], AFTER_0[state]) if actions[state] else (AFTER_0[state], AFTER_1[state])
@@ -152,7 +151,7 @@ def _policy_graph(actions: IntArray, palette: Palette) -> Any:
     return _graph(made, left, [_label(s, t, text) for (s, t), text in REWARDS.items()], palette)
 
 
-def _arrow(state: int, target: int, color: str) -> dict[str, Any]:
+def _arrow(state: int, target: int, color: str) -> Row:
     (x, y), (x2, y2) = PLACES[state], PLACES[target]
     length = math.hypot(x2 - x, y2 - y)
     along, up = (x2 - x) / length, (y2 - y) / length
@@ -166,7 +165,7 @@ def _arrow(state: int, target: int, color: str) -> dict[str, Any]:
     }
 
 
-def _label(state: int, target: int, text: str) -> dict[str, Any]:
+def _label(state: int, target: int, text: str) -> Row:
     """Text beside the middle of a move: left of the detours, above a level move, outside the last four."""
     (x, y), (x2, y2) = PLACES[state], PLACES[target]
     if target in DESIRED:
@@ -179,7 +178,7 @@ def _label(state: int, target: int, text: str) -> dict[str, Any]:
     return {"x": (x + x2) / 2 + aside, "y": (y + y2) / 2 + lift, "t": text, "al": align}
 
 
-def _graph(made: Rows, left: Rows, labels: Rows, palette: Palette) -> Any:
+def _graph(made: Rows, left: Rows, labels: Rows, palette: Palette) -> Chart:
     x = alt.X("x:Q", scale=alt.Scale(domain=X_RANGE, nice=False), axis=None)
     y = alt.Y("y:Q", scale=alt.Scale(domain=Y_RANGE, nice=False), axis=None)
     color = alt.Color("c:N", scale=None)
@@ -203,7 +202,7 @@ def _graph(made: Rows, left: Rows, labels: Rows, palette: Palette) -> Any:
     return alt.layer(*layers).properties(width=wide, height=tall)
 
 
-def _nodes(x: alt.X, y: alt.Y, palette: Palette) -> list[Any]:
+def _nodes(x: alt.X, y: alt.Y, palette: Palette) -> list[Chart]:
     rows = [{"x": at[0], "y": at[1], "n": f"s{s}"} for s, at in enumerate(PLACES)]
     size = math.pi * (RADIUS * UNIT) ** 2
     line = {"stroke": palette.soft, "strokeWidth": 1.4, "opacity": 1}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import altair as alt
 
 from polidiff.paper.figures.figure import Figure, Panel
@@ -11,7 +9,7 @@ from polidiff.paper.runs import Runs
 from polidiff.paper.sentences import costs, found_costs, points
 from polidiff.paper.values import READINGS
 from polidiff.records.plan import Frontier
-from polidiff.report.charts.theme import Palette, Rows, rows_of
+from polidiff.report.charts.theme import Chart, Palette, Rows, rows_of
 from polidiff.report.view import Table
 
 SHORT = {
@@ -60,7 +58,7 @@ def _found(frontier: Frontier, name: str) -> tuple[str, str]:
     return found_costs(frontier, name), ", ".join(missed) or "none"
 
 
-def _chart(frontier: Frontier, title: str, palette: Palette) -> Any:
+def _chart(frontier: Frontier, title: str, palette: Palette) -> Chart:
     ticks = sorted({round(plan.changes) for plan in frontier})
     x = alt.X("c:Q", title=title, axis=alt.Axis(values=ticks, format="d", grid=False))
     y = alt.Y("r:Q", title="expected return", scale=alt.Scale(zero=False, padding=14))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import altair as alt
 import numpy as np
@@ -13,8 +12,9 @@ from polidiff.paper.figures.figure import Figure, Panel
 from polidiff.paper.runs import REWARD, STAY, STEPS, Runs
 from polidiff.paper.sentences import BOXES, changed, regions_of
 from polidiff.policies import as_policy, top_actions
-from polidiff.records.arrays import IntArray
-from polidiff.report.charts.theme import Palette, Rows, rows_of
+from polidiff.records.arrays import FloatArray, IntArray
+from polidiff.records.explanation import Explanation
+from polidiff.report.charts.theme import Chart, Palette, Row, Rows, rows_of
 from polidiff.report.view import Table
 
 STARTS = np.array([[0.018, 0.03], [0.045, 0.078], [0.07, 0.022], [0.088, 0.062]])
@@ -86,7 +86,7 @@ def figure_8(runs: Runs, palette: Palette) -> Figure:
     )
 
 
-def _regions(explanation: Any) -> list[str]:
+def _regions(explanation: Explanation) -> list[str]:
     return regions_of(explanation).split(", ")
 
 
@@ -95,7 +95,7 @@ def _told(runs: Runs, policy: str) -> tuple[str, str, str]:
     return f"{exact[REWARD]:.4f}", f"{exact[STAY]:g}", f"{exact[STEPS]:g}"
 
 
-def walk(policy: Any) -> Rows:
+def walk(policy: Callable[[FloatArray], IntArray]) -> Rows:
     """Steps of a few walks: from, to, and whether the decision is the current policy's."""
     model, acting = navigation.NavigationModel(), as_policy(policy, n_actions=len(navigation.ACTIONS))
     states, rows = STARTS, []
@@ -111,13 +111,13 @@ def walk(policy: Any) -> Rows:
     return rows
 
 
-def _step(place: Any, after: Any, action: int, same: bool) -> dict[str, Any]:
+def _step(place: FloatArray, after: FloatArray, action: int, same: bool) -> Row:
     x, y, x2, y2 = (round(float(value), 4) for value in (*place, *after))
     middle = {"mx": (x + x2) / 2, "my": (y + y2) / 2, "a": ANGLES[action]}
     return {"x": x, "y": y, "x2": x2, "y2": y2, **middle, "k": "as now" if same else "changed"}
 
 
-def _walk_chart(policy: Any, regions: Sequence[str], palette: Palette) -> Any:
+def _walk_chart(policy: Callable[[FloatArray], IntArray], regions: Sequence[str], palette: Palette) -> Chart:
     x = alt.X("x:Q", title="x", scale=alt.Scale(domain=X_RANGE, nice=False), axis=_axis([0, 0.2, 0.4, 0.6, 0.8, 1.0]))
     y = alt.Y("y:Q", title="y", scale=alt.Scale(domain=Y_RANGE, nice=False), axis=_axis([0, 0.1, 0.2, 0.3, 0.4]))
     steps = walk(policy)
@@ -140,7 +140,7 @@ def _axis(values: list[float]) -> alt.Axis:
     return alt.Axis(values=values, grid=False)
 
 
-def _ground(x: alt.X, y: alt.Y, palette: Palette) -> list[Any]:
+def _ground(x: alt.X, y: alt.Y, palette: Palette) -> list[Chart]:
     band = rows_of([{"x": 0.0, "x2": navigation.GOAL_X, "y": 0.2, "y2": 0.3}])
     goal = rows_of([{"x": navigation.GOAL_X, "x2": X_RANGE[1], "y": 0.0, "y2": Y_RANGE[1]}])
     star = rows_of([{"x": 1.015, "y": 0.03, "t": "★"}])
@@ -158,7 +158,7 @@ def _ground(x: alt.X, y: alt.Y, palette: Palette) -> list[Any]:
     ]
 
 
-def _region_layers(names: Sequence[str], x: alt.X, y: alt.Y, palette: Palette) -> list[Any]:
+def _region_layers(names: Sequence[str], x: alt.X, y: alt.Y, palette: Palette) -> list[Chart]:
     if not names:
         return []
     rows = [dict(zip(("x", "x2", "y", "y2"), BOXES[name], strict=True), t=name) for name in names]
@@ -166,7 +166,7 @@ def _region_layers(names: Sequence[str], x: alt.X, y: alt.Y, palette: Palette) -
     return [outlines.encode(x=x, x2="x2", y=y, y2="y2"), *_tag_layers(names, x, y, palette.ink)]
 
 
-def _tag_layers(names: Sequence[str], x: alt.X, y: alt.Y, color: str) -> list[Any]:
+def _tag_layers(names: Sequence[str], x: alt.X, y: alt.Y, color: str) -> list[Chart]:
     return [
         alt.Chart(rows_of([{"x": TAGS[name][0], "y": TAGS[name][1], "t": name}]))
         .mark_text(align=TAGS[name][2], baseline="middle", fontSize=11, fontWeight=600, color=color)

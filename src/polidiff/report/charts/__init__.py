@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 from polidiff.errors import InvalidOptionError
 from polidiff.files import write_whole
 from polidiff.records.explanation import Explanation
 from polidiff.records.plan import Frontier
-from polidiff.report.charts.theme import PAPER, Palette
+from polidiff.report.charts.theme import PAPER, Chart, Palette
+
+Drawer: TypeAlias = Callable[..., Chart]
 
 
-def chart(record: Any, which: str, palette: Palette = PAPER) -> Any:
+def chart(record: Explanation | Frontier, which: str, palette: Palette = PAPER) -> Chart:
     """A chart object of one aspect of a result.
 
     Parameters
@@ -48,7 +51,7 @@ DESCRIPTIONS = {
 }
 
 
-def charts_of(record: Any) -> dict[str, Any]:
+def charts_of(record: Explanation | Frontier) -> dict[str, Drawer]:
     """The charts that a result has enough to draw, by name, the most telling first."""
     if isinstance(record, Explanation):
         return _explanation_charts(record)
@@ -57,10 +60,10 @@ def charts_of(record: Any) -> dict[str, Any]:
     raise InvalidOptionError(f"charts are drawn of an explanation or a frontier; got {type(record).__name__}")
 
 
-def _explanation_charts(record: Explanation) -> dict[str, Any]:
+def _explanation_charts(record: Explanation) -> dict[str, Drawer]:
     from polidiff.report.charts import outcomes, paths, regions
 
-    offered = {
+    offered: dict[str, tuple[Drawer, bool]] = {
         "regions": (regions.regions_chart, bool(record.pictures)),
         "graph": (paths.graph_chart, bool(record.graph)),
         "outcomes": (outcomes.outcomes_chart, bool(record.verdicts)),
@@ -71,10 +74,10 @@ def _explanation_charts(record: Explanation) -> dict[str, Any]:
     return {name: draw for name, (draw, possible) in offered.items() if possible}
 
 
-def _frontier_charts(record: Frontier) -> dict[str, Any]:
+def _frontier_charts(record: Frontier) -> dict[str, Drawer]:
     from polidiff.report.charts import frontier
 
-    offered = {
+    offered: dict[str, tuple[Drawer, bool]] = {
         "frontier": (frontier.frontier_chart, bool(record.plans)),
         "plan": (frontier.plan_outcomes_chart, bool(record.plans)),
         "ledger": (frontier.ledger_chart, record.ledger is not None and bool(record.ledger.entries)),
@@ -87,12 +90,12 @@ def _frontier_charts(record: Frontier) -> dict[str, Any]:
 SCALE = 2.0  # dots per unit of a PNG
 
 
-def save_picture(record: Any, path: str | os.PathLike[str], which: str | None = None) -> Path:
+def save_picture(record: Explanation | Frontier, path: str | os.PathLike[str], which: str | None = None) -> Path:
     """Write one chart of a result; by default its most telling one."""
     return write_whole(path, picture(record, which, Path(path).suffix.lower()))
 
 
-def picture(record: Any, which: str | None = None, suffix: str = ".png") -> bytes:
+def picture(record: Explanation | Frontier, which: str | None = None, suffix: str = ".png") -> bytes:
     """One chart of a result as the bytes of a PNG or SVG file."""
     name = which if which is not None else next(iter(charts_of(record)), None)
     if name is None:
@@ -100,7 +103,7 @@ def picture(record: Any, which: str | None = None, suffix: str = ".png") -> byte
     return rendered(chart(record, name), suffix)
 
 
-def rendered(drawn: Any, suffix: str) -> bytes:
+def rendered(drawn: Chart, suffix: str) -> bytes:
     """A chart object as the bytes of a PNG or SVG file."""
     import vl_convert
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import altair as alt
 
@@ -13,7 +12,7 @@ from polidiff.records.plan import AdoptionPoint, Frontier, Plan
 from polidiff.records.rule import Rule
 from polidiff.report.charts.outcomes import forest
 from polidiff.report.charts.regions import Span, side, span_over
-from polidiff.report.charts.theme import Palette, Rows, rows_of
+from polidiff.report.charts.theme import Chart, Palette, Rows, rows_of
 from polidiff.report.names import label
 
 MOST_CHANGES = 20
@@ -29,7 +28,7 @@ _SPARSE = alt.Axis(tickCount=5)
 
 def frontier_chart(
     frontier: Frontier, palette: Palette, *, plans: Sequence[Plan] | None = None, picked: int = -1
-) -> Any:
+) -> Chart:
     """Plans as dots (hollow where not proven best), the bound above them, simpler methods beside them."""
     shown_plans = list(frontier.plans if plans is None else plans)
     x = alt.X("c:Q", title=UNITS[frontier.unit], axis=alt.Axis(tickCount=6))
@@ -86,7 +85,7 @@ def _plan_tooltip(frontier: Frontier) -> list[alt.Tooltip]:
     ]
 
 
-def _hull_layer(frontier: Frontier, palette: Palette, x: alt.X, y: alt.Y) -> Any:
+def _hull_layer(frontier: Frontier, palette: Palette, x: alt.X, y: alt.Y) -> Chart:
     rows = [{"c": point.changes, "r": point.expected_return, "k": "bound (mixed policies)"} for point in frontier.hull]
     return (
         alt.Chart(rows_of(rows))
@@ -95,7 +94,7 @@ def _hull_layer(frontier: Frontier, palette: Palette, x: alt.X, y: alt.Y) -> Any
     )
 
 
-def _baseline_layers(frontier: Frontier, palette: Palette, x: alt.X, y: alt.Y) -> list[Any]:
+def _baseline_layers(frontier: Frontier, palette: Palette, x: alt.X, y: alt.Y) -> list[Chart]:
     names = [label(baseline.name) for baseline in frontier.baselines]
     rows = [
         {"c": changes, "r": value, "k": label(baseline.name)}
@@ -120,7 +119,7 @@ def _shapes(count: int) -> list[str]:
     return [shapes[index % len(shapes)] for index in range(count)]
 
 
-def ledger_chart(frontier: Frontier, palette: Palette) -> Any:
+def ledger_chart(frontier: Frontier, palette: Palette) -> Chart:
     """What each change is worth: fair share of the gain as a bar, alone and when taken out as marks."""
     rows = ledger_rows(frontier)
     y = alt.Y("n:N", sort=alt.EncodingSortField("o", op="min"), title=None)
@@ -170,7 +169,7 @@ def ledger_rows(frontier: Frontier) -> Rows:
     ]
 
 
-def order_chart(frontier: Frontier, palette: Palette) -> Any:
+def order_chart(frontier: Frontier, palette: Palette) -> Chart:
     """Expected return after each step of the best order to adopt."""
     rows = order_rows(frontier)
     steps = len(rows) - 1
@@ -199,7 +198,7 @@ def order_rows(frontier: Frontier) -> Rows:
     return [first, *({"i": i, "r": value, "n": label(name)} for i, (name, value) in enumerate(steps, start=1))]
 
 
-def adoption_chart(frontier: Frontier, palette: Palette, *, points: Sequence[AdoptionPoint] | None = None) -> Any:
+def adoption_chart(frontier: Frontier, palette: Palette, *, points: Sequence[AdoptionPoint] | None = None) -> Chart:
     """Expected return when each change is followed only some of the time."""
     drawn = frontier.best.adoption if points is None else points
     x = alt.X("s:Q", title="share of times the changes are followed", axis=alt.Axis(format="%", tickCount=5))
@@ -227,7 +226,7 @@ def plan_boxes(plan: Plan) -> list[Rule]:
     return [entry.rule for entry in plan.rules] or [edit.rule for edit in plan.patch.changing]
 
 
-def plan_boxes_chart(palette: Palette, pair: tuple[str, str], spans: tuple[Span, Span], rows: Rows) -> Any:
+def plan_boxes_chart(palette: Palette, pair: tuple[str, str], spans: tuple[Span, Span], rows: Rows) -> Chart:
     """Where a plan acts differently, over two features."""
     x = alt.X("x:Q", title=label(pair[0]), scale=alt.Scale(domain=list(spans[0]), nice=False), axis=_SPARSE)
     y = alt.Y("y:Q", title=label(pair[1]), scale=alt.Scale(domain=list(spans[1]), nice=False), axis=_SPARSE)
@@ -283,7 +282,7 @@ def reading(frontier: Frontier, name: str, difference: Interval) -> str:
     return "same" if difference.low == difference.high == 0 else "unknown"
 
 
-def plan_outcomes_chart(frontier: Frontier, palette: Palette, *, plan: Plan | None = None) -> Any:
+def plan_outcomes_chart(frontier: Frontier, palette: Palette, *, plan: Plan | None = None) -> Chart:
     """What one plan does to every outcome, against doing nothing."""
     rows = plan_difference_rows(plan or frontier.best, frontier, largest_differences(frontier))
     return forest(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import altair as alt
 
 from polidiff.records.explanation import Explanation, Verdict
-from polidiff.report.charts.theme import Palette, Rows, rows_of
+from polidiff.report.charts.theme import Chart, Palette, Row, Rows, rows_of
 from polidiff.report.names import label
 
 MOST_GROUPS = 12
@@ -28,7 +27,7 @@ def difference_rows(explanation: Explanation, outcome: str) -> Rows:
     return rows
 
 
-def difference_row(verdict: Verdict) -> dict[str, Any]:
+def difference_row(verdict: Verdict) -> Row:
     """The difference of one verdict; bounds that are not finite are left out, so that the axis stays readable."""
     difference = verdict.difference
     reading = verdict.valence or ("no preference" if verdict.direction in ("more", "less") else verdict.direction)
@@ -48,14 +47,14 @@ def verdict_scale(palette: Palette) -> alt.Scale:
     )
 
 
-def outcome_chart(explanation: Explanation, palette: Palette, *, outcome: str) -> Any:
+def outcome_chart(explanation: Explanation, palette: Palette, *, outcome: str) -> Chart:
     """Forest plot of one outcome: difference proposed − current, for all starts and for each group."""
     of = next((o for o in explanation.outcomes if o.name == outcome), None)
     unit = f" ({label(of.unit, 20)})" if of is not None and of.unit else ""
     return forest(difference_rows(explanation, outcome), palette, title=f"proposed − current{unit}")
 
 
-def forest(rows: Rows, palette: Palette, *, title: str, name: str | None = None, step: int = 26) -> Any:
+def forest(rows: Rows, palette: Palette, *, title: str, name: str | None = None, step: int = 26) -> Chart:
     """Estimates as dots, intervals as lines, zero as a rule."""
     data = rows_of(rows, name)
     y = alt.Y("g:N", sort=alt.EncodingSortField("n", op="min"), title=None, axis=alt.Axis(ticks=False, domain=False))
@@ -84,7 +83,7 @@ def _tooltip() -> list[alt.Tooltip]:
     ]
 
 
-def outcomes_chart(explanation: Explanation, palette: Palette) -> Any:
+def outcomes_chart(explanation: Explanation, palette: Palette) -> Chart:
     """All outcomes below each other, each on its own scale."""
     charts = [
         outcome_chart(explanation, palette, outcome=verdict.outcome).properties(width=480, title=label(verdict.outcome))
@@ -93,7 +92,7 @@ def outcomes_chart(explanation: Explanation, palette: Palette) -> Any:
     return alt.vconcat(*charts).resolve_scale(x="independent", y="independent")
 
 
-def tradeoff_chart(explanation: Explanation, palette: Palette) -> Any:
+def tradeoff_chart(explanation: Explanation, palette: Palette) -> Chart:
     """How well k rules describe the difference, the chosen number marked."""
     rows = [{"k": p.rules, "f": p.f1, "c": "chosen" if p.chosen else "other"} for p in explanation.tradeoff]
     x = alt.X("k:Q", title="rules", axis=alt.Axis(tickMinStep=1, format="d"))

@@ -5,20 +5,19 @@ from __future__ import annotations
 import math
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import altair as alt
 
 from polidiff.records.explanation import Arrow, Explanation
 from polidiff.report.charts.regions import swap_names, swap_scale
-from polidiff.report.charts.theme import Palette, Rows, rows_of
+from polidiff.report.charts.theme import Chart, Palette, Rows, rows_of
 from polidiff.report.names import label
 
 MOST_GROUPS = 12
 NODE_RADIUS = 0.2
 
 
-def paths_chart(explanation: Explanation, palette: Palette) -> Any:
+def paths_chart(explanation: Explanation, palette: Palette) -> Chart:
     """One row per group of starts: the regions its episodes meet, in order."""
     scale = swap_scale(explanation.regions, palette)
     names = swap_names(explanation.regions, scale)
@@ -41,7 +40,7 @@ def path_rows(explanation: Explanation, names: dict[str, str]) -> Rows:
     ]
 
 
-def graph_chart(explanation: Explanation, palette: Palette) -> Any:
+def graph_chart(explanation: Explanation, palette: Palette) -> Chart:
     """States as dots in the order they are reached; moves of the current policy, of the proposed one, of both."""
     places = layout(explanation.graph)
     policies = ["both", "current", "proposed"]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import altair as alt
 
 from polidiff.explanation.words import swap_text
 from polidiff.records.explanation import Cell, Explanation, Feature, Picture, Region
 from polidiff.records.rule import Rule
-from polidiff.report.charts.theme import Palette, Rows, rows_of
+from polidiff.report.charts.theme import Chart, Palette, Rows, rows_of
 from polidiff.report.names import label
 
 Span: TypeAlias = tuple[float, float]
@@ -133,7 +133,7 @@ def swap_names(regions: Sequence[Region], scale: alt.Scale) -> dict[str, str]:
     return {key: name if name in known else OTHER for key, name in names.items()}
 
 
-def regions_chart(explanation: Explanation, palette: Palette, *, picture: int = 0, most: int = MOST_CELLS) -> Any:
+def regions_chart(explanation: Explanation, palette: Palette, *, picture: int = 0, most: int = MOST_CELLS) -> Chart:
     """Visits (grey where the policies agree, coloured by swap where they do not) under the outlines of the regions."""
     drawn = coarser(explanation.pictures[picture], most)
     scale = swap_scale(explanation.regions, palette)
@@ -155,7 +155,7 @@ def regions_chart(explanation: Explanation, palette: Palette, *, picture: int = 
     return alt.layer(*layers).properties(height=340)
 
 
-def trajectories_chart(explanation: Explanation, palette: Palette, *, picture: int = 0) -> Any:
+def trajectories_chart(explanation: Explanation, palette: Palette, *, picture: int = 0) -> Chart:
     """A few episodes of both policies over the regions."""
     drawn = explanation.pictures[picture]
     x, y = _axes(drawn, explanation)

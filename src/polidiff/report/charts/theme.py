@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import altair as alt
 
@@ -58,7 +58,10 @@ PAGE = Palette(
 
 
 WIDTH = 560
-Rows = Sequence[dict[str, Any]]
+Row: TypeAlias = dict[str, Any]  # short keys of ours -> numbers and texts
+Rows: TypeAlias = Sequence[Row]
+Chart: TypeAlias = alt.Chart | alt.LayerChart | alt.ConcatChart | alt.VConcatChart
+Spec: TypeAlias = dict[str, Any]  # a chart, or settings of one, as Vega-Lite reads it
 
 
 def rows_of(rows: Rows, name: str | None = None) -> alt.InlineData:
@@ -66,14 +69,14 @@ def rows_of(rows: Rows, name: str | None = None) -> alt.InlineData:
     return alt.InlineData(values=list(rows), name=name) if name else alt.InlineData(values=list(rows))
 
 
-def finished(chart: Any, palette: Palette, *, description: str, width: int | str | None = WIDTH) -> Any:
+def finished(chart: Chart, palette: Palette, *, description: str, width: int | str | None = WIDTH) -> Chart:
     """The chart with type, axes and legends set, ready to show or to save."""
     if width is not None:
         chart = chart.properties(width=width)
     return chart.properties(description=description, background=palette.surface).configure(**_config(palette))
 
 
-def _config(palette: Palette) -> dict[str, Any]:
+def _config(palette: Palette) -> Spec:
     labels = {"labelColor": palette.soft, "titleColor": palette.soft, "labelFontSize": 12, "titleFontSize": 12}
     return {
         "font": palette.font,
