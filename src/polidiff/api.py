@@ -96,7 +96,7 @@ def _policy_for(world: Any, policy: Any) -> Any:
 
     if world.kind == "table":
         return table_policy(policy_table(world, policy))
-    return as_policy(policy, n_actions=world.n_actions)
+    return as_policy(policy, actions=world.actions)
 
 
 def _evidence(world: Any, current: Any, proposed: Any, options: Any) -> Any:

@@ -153,8 +153,9 @@ def load_policy(study: Study, role: str, world: World, *, trust: bool = False) -
 
 
 def policy_named(name: str, study: Study, world: World, *, trust: bool = False) -> Policy:
-    """A policy from "log", "module:function" or a file."""
+    """A policy from "log", "column:NAME", "always:ACTION", "module:function" or a file."""
     from polidiff.policies import as_policy
+    from polidiff.policies.action_names import ALWAYS
     from polidiff.worlds import Log, TabularMDP
 
     greedy = bool(study.section("policies").get("greedy", False))
@@ -164,8 +165,16 @@ def policy_named(name: str, study: Study, world: World, *, trust: bool = False) 
         from polidiff.evaluation.logged.counted_log import logged_policy
 
         return logged_policy(world, seed=study.section("options").get("seed", 0))
+    if name.startswith("column:"):
+        if not isinstance(world, Log):
+            raise InvalidStudyError(f"the policy {name!r} is a column of [world.log]; this study has another world")
+        from polidiff.evaluation.logged.counted_log import as_log_policy
+
+        return as_log_policy(world, name)
     n_states = world.n_states if isinstance(world, TabularMDP) else None
-    shape: dict[str, Any] = {"n_actions": len(world.actions), "n_states": n_states, "greedy": greedy}
+    shape: dict[str, Any] = {"actions": world.actions, "n_states": n_states, "greedy": greedy}
+    if name.startswith(ALWAYS):
+        return as_policy(name, **shape)
     if _names_code(name):
         return as_policy(_made(name, named(name, trust=trust)), **shape)
     return as_policy(str(study.file(name)), trust=trust, **shape)

@@ -46,7 +46,7 @@ def evaluate_simulator(
     count = episodes if episodes is not None else default_episodes(world)
     played = roll_out(
         world,
-        as_policy(policy, n_actions=world.n_actions),
+        as_policy(policy, actions=world.actions),
         episodes=count,
         seed=(seed,),
         horizon=horizon,

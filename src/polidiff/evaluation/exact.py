@@ -95,7 +95,7 @@ def exact_evaluator(world: TabularMDP, policy: Any) -> ExactEvaluator:
 
 def policy_table(world: TabularMDP, policy: Any) -> FloatArray:
     """Probabilities (S, A) of a policy; an error names the first state where it takes an action not allowed."""
-    chosen = as_policy(policy, n_actions=world.n_actions, n_states=world.n_states)
+    chosen = as_policy(policy, actions=world.actions, n_states=world.n_states)
     table = np.array(chosen.probabilities(np.arange(world.n_states)))
     if table.shape != (world.n_states, world.n_actions):
         raise InvalidPolicyError(

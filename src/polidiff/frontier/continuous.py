@@ -64,7 +64,7 @@ def improve_simulator(
 ) -> Frontier:
     """Plans over the regions in which candidates differ from the current policy."""
     told = with_return_told(world)
-    base = as_policy(current, n_actions=world.n_actions)
+    base = as_policy(current, actions=world.actions)
     others = _candidates(world, candidates)
     cells = find_cells(world, base, others, options)
     if not cells.cells:
@@ -104,7 +104,7 @@ def _candidates(world: Simulator, candidates: Sequence[Any] | None) -> list[Poli
             "improve(world, current, [proposed_1, proposed_2])"
         )
     listed = [candidates] if callable(candidates) else list(candidates)
-    return [as_policy(candidate, n_actions=world.n_actions) for candidate in listed]
+    return [as_policy(candidate, actions=world.actions) for candidate in listed]
 
 
 def find_cells(world: Simulator, current: Policy, candidates: Sequence[Policy], options: CellOptions) -> Cells:

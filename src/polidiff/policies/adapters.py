@@ -7,16 +7,18 @@ the library already.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from polidiff.errors import InvalidPolicyError
+from polidiff.policies.action_names import ALWAYS, action_numbers, always, is_text, names_of
 from polidiff.policies.callables import CallablePolicy
 from polidiff.policies.protocol import ForeignModel, Policy, PolicyLike
 from polidiff.policies.tables import table_policy
+from polidiff.records.action import Action
 
 Adapter = Callable[[ForeignModel, int | None, str | None], Policy]
 
@@ -26,6 +28,7 @@ def as_policy(
     *,
     n_actions: int | None = None,
     n_states: int | None = None,
+    actions: Sequence[Action | str] | None = None,
     output: str | None = None,
     greedy: bool = False,
     trust: bool = False,
@@ -38,8 +41,11 @@ def as_policy(
         Recognised in this order: a policy; (S,) action indices or (S, A) probabilities; Stable-Baselines3; d3rlpy;
         RLlib; tianshou; an agent in the style of CleanRL; a torch module; a scikit-learn classifier; an ONNX file
         or session; a function of a batch of states or of one state. A path is read first (see `read_object`).
+        The text "always:ACTION" is the policy that takes one action everywhere.
     n_actions, n_states : int, optional
         What the world has; checked where the object tells, needed where it does not.
+    actions : sequence of names, optional
+        The world's actions, for policies that answer with names; there are then as many as these.
     output : {"logits", "probabilities", "values", "action"}, optional
         How to read the numbers of a torch module or ONNX model, where they do not tell themselves.
     greedy : bool
@@ -47,7 +53,10 @@ def as_policy(
     trust : bool
         Whether a file may run code while it is loaded.
     """
-    policy = _recognised(obj, n_actions, n_states, output, trust)
+    names = names_of(actions)
+    if names is not None:
+        n_actions = len(names)
+    policy = _recognised(obj, n_actions, n_states, names, output, trust)
     if not greedy:
         return policy
     from polidiff.policies.wrappers import GreedyPolicy
@@ -56,24 +65,37 @@ def as_policy(
 
 
 def _recognised(
-    obj: ForeignModel, n_actions: int | None, n_states: int | None, output: str | None, trust: bool
+    obj: ForeignModel,
+    n_actions: int | None,
+    n_states: int | None,
+    names: tuple[str, ...] | None,
+    output: str | None,
+    trust: bool,
 ) -> Policy:
     if isinstance(obj, CallablePolicy):
-        return CallablePolicy(obj.function, n_actions) if n_actions is not None else obj
+        return CallablePolicy(obj.function, n_actions, names) if n_actions is not None else obj
     if callable(getattr(obj, "probabilities", None)):
         return _checked(obj, n_actions)
     if isinstance(obj, (np.ndarray, list, tuple)):
         array = _as_array(obj)
+        if names is not None and array.ndim == 1 and is_text(array):
+            array = action_numbers(array, names, "the policy table")
         if array.dtype.kind not in "iuf":
             raise InvalidPolicyError(f"a policy table must hold numbers; got {array.dtype} of shape {array.shape}")
         return table_policy(array, n_actions, n_states)
+    if isinstance(obj, str) and obj.startswith(ALWAYS):
+        return always(obj, names, n_actions)
     if isinstance(obj, (str, os.PathLike)):
-        return _from_file(Path(obj), n_actions, n_states, output, trust)
+        return _from_file(Path(obj), n_actions, n_states, names, output, trust)
     for recognises, adapter in _LIBRARIES:
         if recognises(obj):
             return _checked(adapter(obj, n_actions, output), n_actions)
+    if _is_classifier(obj):
+        from polidiff.policies.libraries import ClassifierPolicy
+
+        return _checked(ClassifierPolicy(obj, n_actions, names), n_actions)
     if callable(obj):
-        return CallablePolicy(obj, n_actions)
+        return CallablePolicy(obj, n_actions, names)
     raise InvalidPolicyError(_not_recognised(obj))
 
 
@@ -84,7 +106,14 @@ def _as_array(obj: ForeignModel) -> Any:
         raise InvalidPolicyError("a policy table must hold rows of numbers of the same length") from None
 
 
-def _from_file(path: Path, n_actions: int | None, n_states: int | None, output: str | None, trust: bool) -> Policy:
+def _from_file(
+    path: Path,
+    n_actions: int | None,
+    n_states: int | None,
+    names: tuple[str, ...] | None,
+    output: str | None,
+    trust: bool,
+) -> Policy:
     if path.suffix.lower() == ".onnx":
         from polidiff.policies.onnx_models import OnnxPolicy
 
@@ -100,7 +129,7 @@ def _from_file(path: Path, n_actions: int | None, n_states: int | None, output: 
         stored = from_stored(stored, path, trust=trust)
     elif isinstance(stored, (str, os.PathLike)):
         raise InvalidPolicyError(f"{path.name} holds a text, not a policy")
-    return _recognised(stored, n_actions, n_states, output, trust)
+    return _recognised(stored, n_actions, n_states, names, output, trust)
 
 
 def _checked(policy: Policy, n_actions: int | None) -> Policy:
@@ -149,12 +178,6 @@ def _torch_module(obj: ForeignModel, n_actions: int | None, output: str | None) 
     return TorchPolicy(obj, output=output, n_actions=n_actions)
 
 
-def _classifier(obj: ForeignModel, n_actions: int | None, output: str | None) -> Policy:
-    from polidiff.policies.libraries import ClassifierPolicy
-
-    return ClassifierPolicy(obj, n_actions)
-
-
 def _onnx_session(obj: ForeignModel, n_actions: int | None, output: str | None) -> Policy:
     raise InvalidPolicyError("give the path of the .onnx file instead of its session, so that workers can load it too")
 
@@ -174,7 +197,6 @@ _LIBRARIES: tuple[tuple[Callable[[ForeignModel], bool], Adapter], ...] = (
     (lambda obj: _can("compute_action")(obj) or _can("compute_action")(getattr(obj, "policy", None)), _tianshou),
     (_is_agent, _agent),
     (_can("forward", "parameters"), _torch_module),
-    (_is_classifier, _classifier),
     (_can("run", "get_inputs", "get_outputs"), _onnx_session),
 )
 

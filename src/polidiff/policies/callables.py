@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from polidiff.errors import InvalidPolicyError
+from polidiff.policies.action_names import action_numbers, is_text
 from polidiff.policies.protocol import check_probabilities, one_hot
 from polidiff.records.arrays import AnyArray, FloatArray
 
@@ -15,14 +16,17 @@ PROBE = 3
 
 
 class CallablePolicy:
-    """A function from states to actions or probabilities.
+    """A function from states to actions (numbers or names) or probabilities.
 
     Whether the function takes a batch or one state is found out once, on the first call: a batch answer must have one
     entry per state and, where single calls work too, agree with them.
     """
 
-    def __init__(self, function: Callable[[Any], Any], n_actions: int | None = None) -> None:
+    def __init__(
+        self, function: Callable[[Any], Any], n_actions: int | None = None, names: tuple[str, ...] | None = None
+    ) -> None:
         self.function = function
+        self.names = names
         self._n_actions = n_actions
         self._batched: bool | None = None
 
@@ -62,7 +66,11 @@ class CallablePolicy:
             apart = np.asarray([np.asarray(self.function(state)) for state in probe])
         except Exception:
             return True
-        return apart.shape != together.shape or bool(np.allclose(apart.astype(float), together.astype(float)))
+        if apart.shape != together.shape:
+            return True
+        if is_text(together):
+            return bool((apart == together).all())
+        return bool(np.allclose(apart.astype(float), together.astype(float)))
 
     def _checked(self, answer: AnyArray, count: int) -> AnyArray:
         if len(answer) != count or answer.ndim not in (1, 2):
@@ -76,6 +84,8 @@ class CallablePolicy:
                     f"a policy must return {self._n_actions} probabilities per state; got {answer.shape[1]}"
                 )
             return check_probabilities(answer)
+        if is_text(answer):
+            return action_numbers(answer, self.names, "the policy")
         actions = answer.astype(np.int64, copy=False)
         if actions is answer and answer.min() >= 0 and answer.max() < self.n_actions:
             return actions

@@ -8,6 +8,7 @@ from importlib import import_module
 import numpy as np
 
 from polidiff.errors import InvalidPolicyError
+from polidiff.policies.action_names import action_numbers, is_text
 from polidiff.policies.model_io import (
     CONTINUOUS,
     action_count,
@@ -23,12 +24,14 @@ from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 
 
 class ClassifierPolicy:
-    """A fitted classifier whose classes are action indices."""
+    """A fitted classifier whose classes are actions: their numbers, or their names where the world tells them."""
 
-    def __init__(self, classifier: ForeignModel, n_actions: int | None = None) -> None:
+    def __init__(
+        self, classifier: ForeignModel, n_actions: int | None = None, names: tuple[str, ...] | None = None
+    ) -> None:
         self.classifier = classifier
         self.what = f"classifier {type(classifier).__name__}"
-        self.classes = _action_indices(classifier, self.what)
+        self.classes = _action_indices(classifier, names, self.what)
         self.n_actions: int = n_actions if n_actions is not None else int(self.classes.max()) + 1
         if self.classes.max() >= self.n_actions:
             raise InvalidPolicyError(
@@ -44,12 +47,14 @@ class ClassifierPolicy:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="X does not have valid feature names")
             if not hasattr(self.classifier, "predict_proba"):
-                return one_hot(np.asarray(self.classifier.predict(rows)).astype(np.int64), self.n_actions)
+                chosen = np.asarray(self.classifier.predict(rows))
+                known = np.asarray(self.classifier.classes_)
+                return one_hot(self.classes[np.searchsorted(known, chosen)], self.n_actions)
             table[:, self.classes] = self.classifier.predict_proba(rows)
         return normalised(table, self.what)
 
 
-def _action_indices(classifier: ForeignModel, what: str) -> IntArray:
+def _action_indices(classifier: ForeignModel, names: tuple[str, ...] | None, what: str) -> IntArray:
     classes = getattr(classifier, "classes_", None)
     if classes is None:
         raise InvalidPolicyError(f"{what} is not fitted: it has no classes_. Hint: call fit(states, actions) first")
@@ -58,6 +63,8 @@ def _action_indices(classifier: ForeignModel, what: str) -> IntArray:
             f"{what} predicts {len(classes)} labels per state. Hint: fit one label, the action index"
         )
     labels = np.asarray(classes)
+    if is_text(labels) and names is not None:
+        return action_numbers(labels, names, what)
     whole = np.issubdtype(labels.dtype, np.number) and np.array_equal(labels, labels.astype(np.int64))
     if not whole or labels.min() < 0:
         raise InvalidPolicyError(

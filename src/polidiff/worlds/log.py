@@ -110,8 +110,8 @@ class Log:
             raise InvalidWorldError(f"discount must be above 0 and at most 1; got {discount!r}")
         self.discount = float(discount)
         self.return_outcome, self.outcomes = _all_outcomes(outcomes, reward, return_name, include_return, return_range)
-        self._source = LogSource(source, skip_bad=skip_bad, work_folder=work_folder)
-        schema = self._source.schema
+        self.source = LogSource(source, skip_bad=skip_bad, work_folder=work_folder)
+        schema = self.source.schema
         self.columns: Columns = check_columns(
             schema,
             state=state,
@@ -126,8 +126,8 @@ class Log:
             outcomes=self.outcomes,
         )
         ranges = declared_ranges(self.outcomes) if self.discount == 1.0 else ()
-        self.read: ShardSummary = self._source.read(self.columns, blocks=HALVES, ranges=ranges)
-        self.frame = self._source.frame(self.read).select(self.columns.used)
+        self.read: ShardSummary = self.source.read(self.columns, blocks=HALVES, ranges=ranges)
+        self.frame = self.source.frame(self.read).select(self.columns.used)
         self.action_labels, self.actions = named_actions(self.read.actions, schema[action], action, actions)
         self.check: DataCheck = checked(self.read, self.frame, self.columns, self.action_labels)
         if self.check.problems:
@@ -140,6 +140,7 @@ class Log:
         )
         self.feature_names: tuple[str, ...] = self.columns.features or ("state",)
         self._most_rows = rows_that_fit(self.columns, max_rows)
+        self._remembered: dict[str, Any] = {}
 
     @property
     def discrete(self) -> bool:
@@ -170,21 +171,32 @@ class Log:
     def temporal(self) -> bool:
         """Whether steps are times, in which gaps cannot be told."""
         step = self.columns.step
-        return step is not None and self._source.schema[step].is_temporal()
+        return step is not None and self.source.schema[step].is_temporal()
 
     @cached_property
     def rows(self) -> LoggedRows:
         """All rows as arrays, or those of the episodes that were drawn (`sampled`); an error if they would not fit."""
         if self.sampled:
             check_room(self._most_rows, self.columns, free_memory())
-            drawn = draw_episodes(
-                self._source.table, self.read.pieces, self.columns, rows=self.read.rows, most=self._most_rows
-            )
+            drawn = self.drawn()
             check_room(drawn.height, self.columns, free_memory())
             rows = read_rows(drawn.lazy(), self.columns, self.action_labels, None, temporal=self.temporal)
             return replace(rows, hashed=drawn[HASH].to_numpy())
         check_room(self.check.rows, self.columns, free_memory())
         return read_rows(self.frame, self.columns, self.action_labels, self.state_labels, temporal=self.temporal)
+
+    def drawn(self, *more: str) -> pl.DataFrame:
+        """The rows that are held of a log that is too long, with further columns."""
+        return draw_episodes(
+            self.source.table, self.read.pieces, self.columns, rows=self.read.rows, most=self._most_rows, more=more
+        )
+
+    def remembered(self, key: str, make: Callable[[], T]) -> T:
+        """What was made of the log before, or is made now."""
+        if key not in self._remembered:
+            self._remembered[key] = make()
+        made: T = self._remembered[key]
+        return made
 
     def count_parts(
         self, count: Callable[..., T], asked: Any, cache: ResultCache[T] | None = None, *, what: str
@@ -192,13 +204,13 @@ class Log:
         """``count(rows of whole episodes, a million or so at a time, asked)`` of every part of the log, in order."""
         reader = Reader(self.columns, self.action_labels, self.temporal)
         return count_parts(
-            self._source.table, self.read.pieces, reader, count, asked, rows=self.check.rows, what=what, cache=cache
+            self.source.table, self.read.pieces, reader, count, asked, rows=self.check.rows, what=what, cache=cache
         )
 
     @property
     def work_folder(self) -> str | os.PathLike[str] | None:
         """Where what was counted of parts of the log may be kept."""
-        return self._source.folder if self._source.table is None else None
+        return self.source.folder if self.source.table is None else None
 
     @property
     def share_held(self) -> float:
@@ -252,7 +264,7 @@ class Log:
         if blocks == HALVES:
             return self.read
         columns = replace(self.columns, features=()) if self.discrete and not self.read.skipped else self.columns
-        return self._source.read(columns, blocks=blocks)
+        return self.source.read(columns, blocks=blocks)
 
     def features_of(self, states: AnyArray) -> AnyArray:
         """Feature rows of states (numbers, or feature rows as they are); without features, a column of names."""

@@ -57,13 +57,19 @@ def rows_that_fit(columns: Columns, asked: int | None) -> int:
 
 
 def draw_episodes(
-    table: pl.LazyFrame | None, pieces: Sequence[Place], columns: Columns, *, rows: int, most: int
+    table: pl.LazyFrame | None,
+    pieces: Sequence[Place],
+    columns: Columns,
+    *,
+    rows: int,
+    most: int,
+    more: Sequence[str] = (),
 ) -> pl.DataFrame:
     """The rows of about `most` / `rows` of all episodes, in the order of the log, with the hash of each.
 
-    They come from a table, or from files.
+    They come from a table, or from files; `more` are columns to read beside those of the log.
     """
-    drawing = Drawing(tuple(columns.used), columns.episode, most / rows)
+    drawing = Drawing(tuple(dict.fromkeys((*columns.used, *more))), columns.episode, most / rows)
     drawn: list[pl.DataFrame] = []
     held = done = 0
     for part, read in _drawn(table, pieces, drawing):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from polidiff.errors import InvalidPolicyError
+from polidiff.evaluation.logged.advice import COLUMN, advice_policy
 from polidiff.evaluation.logged.behaviour import estimate_behaviour, logged_shares
 from polidiff.evaluation.logged.counts import HALVES, Counts, count_log
 from polidiff.evaluation.logged.rule_coverage import RuleCoverage
@@ -91,14 +92,16 @@ def state_table(log: Log, policy: Any) -> FloatArray:
 
 def as_log_policy(log: Log, policy: Any) -> Any:
     """A policy over the log's actions; one with more actions than the log knows is told how to declare them."""
+    if isinstance(policy, str) and policy.startswith(COLUMN):
+        return advice_policy(log, policy.removeprefix(COLUMN))
     width = getattr(policy, "n_actions", None) if not isinstance(policy, np.ndarray) else None
     if isinstance(policy, np.ndarray) and policy.ndim == 2:
         width = policy.shape[1]
-    elif isinstance(policy, np.ndarray) and policy.ndim == 1 and policy.size:
+    elif isinstance(policy, np.ndarray) and policy.ndim == 1 and policy.size and policy.dtype.kind in "iuf":
         width = max(int(policy.max()) + 1, log.n_actions)
     if width is not None and not callable(policy) and width > log.n_actions:
         raise InvalidPolicyError(
             f"the policy takes action {log.n_actions}, the log knows {log.n_actions} actions (0 to "
             f"{log.n_actions - 1}). Hint: Log(..., actions={width}) declares actions that nobody has tried"
         )
-    return as_policy(policy, n_actions=log.n_actions)
+    return as_policy(policy, actions=log.actions)

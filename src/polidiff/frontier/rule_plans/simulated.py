@@ -78,7 +78,7 @@ def improve_simulator_with_rules(
         Of the interval of each plan.
     """
     share, least = split_support(min_support, ENOUGH)
-    told, base = with_return_told(world), as_policy(current, n_actions=world.n_actions)
+    told, base = with_return_told(world), as_policy(current, actions=world.actions)
     ground = _ground(told, base, frozen_rules(freeze, world.feature_names), seed)
     wanted = {
         "max_rules": max_rules, "moves": actions_only(moves, world.actions, "a simulator"), "min_support": share,
