@@ -171,83 +171,28 @@ def improve(
     share of visits behind a rule. With `pessimism` a log's decisions are chosen by their estimate less so many standard
     errors.
     """
-    ImproveOptions(
+    from polidiff.frontier.improve import improve as improved
+
+    options = ImproveOptions(
         budget=budget,
         unit=unit,
         max_states=max_states,
         max_rules=max_rules,
+        max_conditions=max_conditions,
+        max_literals=max_literals,
+        moves=moves,
+        fallback=fallback,
+        min_support=min_support,
+        keep=(keep,) if isinstance(keep, str) else tuple(keep),
+        freeze=(freeze,) if isinstance(freeze, str) else freeze,
+        change_cost=change_cost,
+        gap=gap,
+        time_limit=time_limit,
         level=level,
         seed=seed,
         pessimism=pessimism,
     )
-    if pessimism and getattr(world, "kind", None) != "log":
-        raise InvalidOptionError(f"pessimism must be 0 unless the world is a log; got {pessimism!r}")
-    place: Any = with_outcomes(world, None)
-    keep = (keep,) if isinstance(keep, str) else tuple(keep)
-    freeze = (freeze,) if isinstance(freeze, str) else freeze
-    common: dict[str, Any] = {
-        "keep": keep,
-        "freeze": freeze,
-        "gap": gap,
-        "time_limit": time_limit,
-        "level": level,
-        "seed": seed,
-    }
-    rule_options: dict[str, Any] = {
-        "max_conditions": max_conditions,
-        "max_literals": max_literals,
-        "moves": moves,
-        "fallback": fallback,
-        "min_support": min_support,
-    }
-    if place.kind == "simulator":
-        if unit != "expected":
-            raise InvalidOptionError("unit='total' needs a table with equally likely starts; a simulator has none")
-        cells = {"budget": budget, "max_cells": max_states if max_states is not None else max_rules}
-        rules = None if max_rules is None else {"max_rules": max_rules, **rule_options}
-        return _improve_simulator(place, current, candidates, cells, rules, common)
-    if place.kind == "log":
-        from polidiff.frontier.from_log import improve_log
-
-        limits = {"budget": budget, "unit": unit, "max_states": max_states, "change_cost": change_cost}
-        options: dict[str, Any] = {**common, **limits, **rule_options, "pessimism": pessimism}
-        return improve_log(place, current, candidates, max_rules=max_rules, explain=explain, **options)
-    if max_rules is not None and place.has_features:
-        from polidiff.frontier.rule_plans import improve_with_rules
-
-        return improve_with_rules(place, current, max_rules=max_rules, explain=explain, **rule_options, **common)
-    from polidiff.frontier import improve_table
-
-    return improve_table(
-        place,
-        current,
-        candidates,
-        budget=budget,
-        unit=unit,
-        max_states=max_states if max_states is not None else max_rules,
-        change_cost=change_cost,
-        explain=explain,
-        **common,
-    )
-
-
-def _improve_simulator(
-    world: Any,
-    current: Any,
-    candidates: Any,
-    cells: dict[str, Any],
-    rules: dict[str, Any] | None,
-    common: dict[str, Any],
-) -> Frontier:
-    """Rules over features, or, with candidates, plans over the regions in which these act otherwise."""
-    if rules is not None and candidates is None and world.has_features:
-        from polidiff.frontier.rule_plans.simulated import improve_simulator_with_rules
-
-        return improve_simulator_with_rules(world, current, explain=explain, **rules, **common)
-    from polidiff.frontier.continuous import CellOptions, improve_simulator
-
-    options = CellOptions(**cells, **{**common, "freeze": tuple(common["freeze"])})
-    return improve_simulator(world, current, candidates, options, explain)
+    return improved(with_outcomes(world, None), current, candidates, options, explain)
 
 
 def check(

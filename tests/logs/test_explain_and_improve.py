@@ -203,7 +203,7 @@ def test_a_lower_bound_promises_less_than_it_keeps():
         log, chance = thin_world(seed)
         for pessimism in gaps:
             best = improve(log, np.zeros(12, dtype=int), budget=1.0, pessimism=pessimism)[-1]
-            truth = float((np.asarray(best.policy) * chance).sum(axis=1) @ log.start_counts / log.start_counts.sum())
+            truth = float((best.policy.table * chance).sum(axis=1) @ log.start_counts / log.start_counts.sum())
             promised = best.expected_return + best.model_gap
             gaps[pessimism].append(promised - truth)
             chosen[pessimism].append(truth)

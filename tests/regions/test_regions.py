@@ -13,11 +13,13 @@ from polidiff.policies import as_policy
 from polidiff.records.action import Swap, as_actions
 from polidiff.records.rule import Condition, Rule
 from polidiff.regions import describe
-from polidiff.regions.cells import intersection, make_cells
 from polidiff.regions.describe import knee
 from polidiff.regions.fidelity import fidelity
-from polidiff.regions.model import cell_model, count_cells
 from polidiff.regions.told import as_directions
+from polidiff.rules.box_algebra import intersection
+from polidiff.surrogates.region_cells import make_cells
+from polidiff.surrogates.simulated.played_table import played_table
+from polidiff.surrogates.simulated.region_table import count_cells
 
 
 def divergence(features, label, swaps):
@@ -150,10 +152,11 @@ def test_single_place_cells_give_the_true_table_back():
     cells = make_cells(regions, X, ("stay", "right"))
     assert len(cells.cells) == 4
     current = as_policy(lambda s: np.ones(len(s), dtype=int), n_actions=2)
-    model = cell_model(world, cells, count_cells(world, current, cells, episodes=4000, seed=0))
-    stays = [model.table.transitions[[k * 2]].toarray()[0] for k in range(4)]
+    counts = count_cells(world, current, cells, episodes=4000, seed=0)
+    table = played_table(world, counts, np.ones((6, 2), dtype=bool), world.actions, [c.name for c in cells.cells])
+    stays = [table.transitions[[k * 2]].toarray()[0] for k in range(4)]
     for k, row in enumerate(stays):
         assert row[k] == pytest.approx(0.5, abs=0.05)
         assert row[5] == pytest.approx(0.5, abs=0.05)
-    assert model.table.rewards[0, 0] == pytest.approx(1.0)
-    assert model.table.initial[0] == 1.0
+    assert table.rewards[0, 0] == pytest.approx(1.0)
+    assert table.initial[0] == 1.0

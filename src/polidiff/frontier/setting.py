@@ -19,8 +19,8 @@ from polidiff.frontier.problem import FrontierProblem, build_problem
 from polidiff.options import Unit
 from polidiff.policies import PolicyLike, one_hot, top_actions
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
-from polidiff.records.parse import Guard, parse_guard, parse_rules
-from polidiff.records.rule import Rule, covers_any
+from polidiff.records.parse import Guard, parse_guard
+from polidiff.surrogates.frozen import frozen_states
 from polidiff.worlds.tabular import TabularMDP
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def prepare(
     base = np.where(world.absorbing, 0, top_actions(table))
     ExactEvaluator(world, one_hot(base, world.n_actions)).check_ends(world.initial)
     allowed = _offered(world, base, candidates)
-    frozen = frozen_states(world, freeze)
+    frozen = frozen_states(freeze, world.feature_names, world.features_of(np.arange(world.n_states)))
     allowed[frozen] = False
     allowed[np.arange(world.n_states), base] = True
     cost = _costs(world, base, change_cost)
@@ -104,22 +104,6 @@ def _offered(world: TabularMDP, base: IntArray, candidates: Sequence[PolicyLike]
         top = top_actions(policy_table(world, candidate), base)
         offered[np.arange(world.n_states), top] = True
     return offered & world.allowed & ~world.absorbing[:, None]
-
-
-def frozen_states(world: TabularMDP, freeze: Freeze) -> BoolArray:
-    """(S,) states where nothing may change: from conditions as text or rules, or a mask."""
-    if isinstance(freeze, np.ndarray):
-        mask = np.asarray(freeze, dtype=np.bool_)
-        if mask.shape != (world.n_states,):
-            raise InvalidOptionError(f"freeze as a mask must have shape ({world.n_states},); got {mask.shape}")
-        return mask
-    conditions = [freeze] if isinstance(freeze, (str, Rule)) else list(freeze)
-    rules: list[Rule] = []
-    for condition in conditions:
-        rules += [condition] if isinstance(condition, Rule) else parse_rules(condition, world.feature_names)
-    if not rules:
-        return np.zeros(world.n_states, dtype=np.bool_)
-    return covers_any(rules, world.features_of(np.arange(world.n_states)))
 
 
 def _costs(world: TabularMDP, base: IntArray, change_cost: ChangeCost | None) -> FloatArray:

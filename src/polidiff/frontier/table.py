@@ -21,12 +21,13 @@ from polidiff.optimize import Clock
 from polidiff.options import Unit
 from polidiff.policies import TablePolicy, one_hot
 from polidiff.records.arrays import IntArray, read_only
-from polidiff.records.explanation import Explanation, Feature, Methods, WorldSummary
+from polidiff.records.explanation import Explanation, Methods, WorldSummary
 from polidiff.records.interval import Interval
 from polidiff.records.parse import Guard
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.plan import Frontier, HullPoint, Ledger, Plan
 from polidiff.records.rule import Condition, Rule
+from polidiff.worlds.summary import features_seen
 from polidiff.worlds.tabular import TabularMDP
 
 LEDGER_MOST = 40  # changes a ledger speaks about
@@ -213,20 +214,14 @@ def _ledger(setting: Setting, again: Evaluated, offered: bool, options: TableOpt
 
 def summary(world: TabularMDP) -> WorldSummary:
     """What a reader needs to know about a table."""
-    features = []
-    for j, name in enumerate(world.feature_names if world.features is not None else ()):
-        column = np.asarray(world.features)[:, j]
-        if np.issubdtype(column.dtype, np.number):
-            features.append(Feature(name, "number", float(np.nanmin(column)), float(np.nanmax(column))))
-        else:
-            features.append(Feature(name, "category", values=tuple(sorted({str(v) for v in column}))[:50]))
     facts = {
         "states": world.n_states,
         "absorbing states": int(world.absorbing.sum()),
         "starts": len(world.starts),
         "discount": world.discount,
     }
-    return WorldSummary("table", world.actions, tuple(features), facts)
+    features = features_seen(world.features, world.feature_names) if world.features is not None else ()
+    return WorldSummary("table", world.actions, features, facts)
 
 
 def _methods(options: TableOptions) -> Methods:

@@ -56,3 +56,12 @@ def with_return(
     total = Outcome(return_name, of, prefer="more")
     every = (total, *outcomes) if include_return else tuple(outcomes)
     return total, check_outcomes(every)
+
+
+def aim(world: World) -> tuple[int, float]:
+    """Which outcome plans improve, and its sign: the return if it is told, else the first, as it is preferred."""
+    names = [outcome.name for outcome in world.outcomes]
+    total = world.return_outcome
+    if total is not None and total.name in names:
+        return names.index(total.name), 1.0
+    return 0, -1.0 if world.outcomes[0].prefer == "less" else 1.0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from polidiff.frontier.rule_plans.boxes import BoxFinder, BoxOptions, best_boxes
-from polidiff.frontier.rule_plans.cells import make_cells
+from polidiff.rules.cell_grid import grid_of_states
 from polidiff.worlds.tabular import TabularMDP
 
 
@@ -21,7 +21,7 @@ def cells_of(features, names=None):
         transitions, np.zeros((n + 1, 1)), np.append(np.full(n, 1 / n), 0), absorbing=[n], features=padded,
         feature_names=names,
     )  # fmt: skip
-    return world, make_cells(world, np.ones(n + 1))
+    return world, grid_of_states(world.features, world.feature_names, ~world.absorbing, np.ones(n + 1))
 
 
 def all_boxes(sizes, conditions):

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from polidiff.evaluation.exact import policy_table
-from polidiff.frontier.rule_plans.cells import make_cells
 from polidiff.frontier.rule_plans.certificate import any_states, branch_and_bound, least_visits, one_rule_bound
 from polidiff.frontier.rule_plans.lists import Problem
 from polidiff.frontier.rule_plans.model import choice_model
@@ -14,6 +13,7 @@ from polidiff.frontier.rule_plans.moves import resolve_moves
 from polidiff.frontier.rule_plans.search import landmarks
 from polidiff.frontier.rule_plans.values import point_at
 from polidiff.optimize import Clock
+from polidiff.rules.cell_grid import grid_of_states
 
 from .conftest import random_grid, some_policy
 
@@ -21,7 +21,7 @@ from .conftest import random_grid, some_policy
 def problem_of(seed, side=4, **options):
     world = random_grid(seed, side=side, allow=0.8)
     moves = resolve_moves(world, policy_table(world, some_policy(world, seed)), "actions")
-    cells = make_cells(world, np.ones(world.n_states))
+    cells = grid_of_states(world.features, world.feature_names, ~world.absorbing, np.ones(world.n_states))
     return Problem.of(moves, cells, choice_model(world, moves), options.get("conditions", 2), None)
 
 

@@ -10,11 +10,11 @@ from polidiff import Log, Outcome, evaluate, improve
 from polidiff.domains import navigation
 from polidiff.errors import InvalidLogError, InvalidOptionError
 from polidiff.frontier.rule_plans import Move
-from polidiff.frontier.rule_plans.exceptions import Kinds, without, without_any
 from polidiff.policies import as_policy
 from polidiff.progress import listening
 from polidiff.records.parse import parse_rules
 from polidiff.records.rule import Condition, Rule, covers_any
+from polidiff.rules.box_algebra import Kinds, without, without_any
 
 from ...logs.test_explain_and_improve import navigation_log
 

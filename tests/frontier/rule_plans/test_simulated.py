@@ -8,8 +8,7 @@ import pytest
 from polidiff import Simulator, evaluate, improve
 from polidiff.errors import InvalidOptionError, InvalidWorldError
 from polidiff.frontier.rule_plans import Move
-from polidiff.frontier.rule_plans.grid import make_grid
-from polidiff.records.rule import Condition, Rule
+from polidiff.rules.cell_grid import grid_of_rows
 
 
 class Slope:
@@ -89,17 +88,17 @@ def test_rules_prescribe_actions_only():
 def test_a_grid_has_readable_cuts_and_boxes_of_its_cells_are_boxes_of_features():
     rng = np.random.default_rng(2)
     features = rng.normal(size=(3000, 2))
-    grid = make_grid(features, (features[:, :1] > 0.3).astype(float), ("a", "b"))
-    assert any(abs(cut - 0.3) < 0.05 for cut in grid.cuts[0]), "a cut where the signal turns"
+    grid = grid_of_rows(features, (features[:, :1] > 0.3).astype(float), ("a", "b"))
+    assert any(abs(cut - 0.3) < 0.05 for cut in grid.axes[0].cuts), "a cut where the signal turns"
     assert grid.size <= 250
     codes = grid.codes[grid.of(features)]
-    over_codes = Rule((Condition("a", 0, low=1.0), Condition("b", 1, high=2.0)))
-    np.testing.assert_array_equal(grid.rule(over_codes).covers(features), (codes[:, 0] >= 1) & (codes[:, 1] < 2))
+    box = ((0, 1, int(grid.sizes[0]) - 1), (1, 0, 1))
+    np.testing.assert_array_equal(grid.rule(box).covers(features), (codes[:, 0] >= 1) & (codes[:, 1] < 2))
     assert (grid.of(features) >= 0).all()
 
 
 def test_features_that_are_constant_or_no_numbers_are_named():
     with pytest.raises(InvalidWorldError, match="a, b are constant"):
-        make_grid(np.ones((50, 2)), np.zeros((50, 1)), ("a", "b"))
+        grid_of_rows(np.ones((50, 2)), np.zeros((50, 1)), ("a", "b"))
     with pytest.raises(InvalidWorldError, match="'b' is nan in sampled state 3"):
-        make_grid(np.where(np.arange(8).reshape(-1, 2) == 7, np.nan, 1.0), np.zeros((4, 1)), ("a", "b"))
+        grid_of_rows(np.where(np.arange(8).reshape(-1, 2) == 7, np.nan, 1.0), np.zeros((4, 1)), ("a", "b"))

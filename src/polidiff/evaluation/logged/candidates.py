@@ -10,10 +10,11 @@ import numpy as np
 from polidiff.evaluation.logged.behaviour import behaviour_policy
 from polidiff.evaluation.logged.episodes import some_episodes
 from polidiff.evaluation.logged.fitted_q import FittedQ, fitted_q_iteration
-from polidiff.evaluation.logged.plan import MIN_SUPPORT, aim, choose_and_judge, supported_world
+from polidiff.evaluation.logged.plan import MIN_SUPPORT, choose_and_judge, supported_world
 from polidiff.evaluation.optimum import best_policy
 from polidiff.policies import Policy, TablePolicy, one_hot
 from polidiff.records.arrays import FloatArray, IntArray
+from polidiff.worlds.protocol import aim
 
 if TYPE_CHECKING:
     from polidiff.worlds.log import Log

@@ -14,6 +14,7 @@ from polidiff.evaluation.logged.counts import BLOCKS, Counts, Edges
 from polidiff.evaluation.logged.model import build_model, split_policy
 from polidiff.evaluation.logged.noise import spread
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
+from polidiff.worlds.protocol import aim
 from polidiff.worlds.tabular import TabularMDP
 
 if TYPE_CHECKING:
@@ -30,15 +31,6 @@ class Halves:
 
     choosing: CountedLog
     judging: CountedLog
-
-
-def aim(log: Log) -> tuple[int, float]:
-    """Which outcome plans improve, and its sign: the return if the log tells it, else the first, as it is preferred."""
-    names = [outcome.name for outcome in log.outcomes]
-    total = log.return_outcome
-    if total is not None and total.name in names:
-        return names.index(total.name), 1.0
-    return 0, -1.0 if log.outcomes[0].prefer == "less" else 1.0
 
 
 def choose_and_judge(log: Log, policies: Any = (), *, counted: CountedLog | None = None, seed: int = 0) -> Halves:

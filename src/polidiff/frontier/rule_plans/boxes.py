@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polidiff.frontier.rule_plans.cells import Box, Cells
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.rules.cell_grid import Box, Grid
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class BoxFinder:
     support: Support | None = None
 
     @classmethod
-    def of(cls, cells: Cells, states: IntArray, support: Support | None = None) -> BoxFinder:
+    def of(cls, cells: Grid, states: IntArray, support: Support | None = None) -> BoxFinder:
         """A finder over some of the states."""
         codes, width = cells.codes[states], int(cells.sizes.max())
         n, d = codes.shape

@@ -12,7 +12,6 @@ from polidiff.errors import InfeasibleError, UnboundedReturnError
 from polidiff.evaluation.exact import ExactEvaluator, policy_table
 from polidiff.evaluation.optimum import best_policy
 from polidiff.frontier.rule_plans.boxes import Support
-from polidiff.frontier.rule_plans.cells import make_cells
 from polidiff.frontier.rule_plans.certificate import Bound, certify
 from polidiff.frontier.rule_plans.lists import Problem, RuleList, Scored
 from polidiff.frontier.rule_plans.model import choice_model
@@ -22,7 +21,7 @@ from polidiff.frontier.rule_plans.request import Request
 from polidiff.frontier.rule_plans.search import Landmarks, landmarks, search
 from polidiff.frontier.rule_plans.seeds import admissible, baselines, imitations
 from polidiff.frontier.rule_plans.stability import overlaps
-from polidiff.frontier.setting import frozen_states, guard_limits
+from polidiff.frontier.setting import guard_limits
 from polidiff.frontier.table import summary
 from polidiff.optimize import Clock
 from polidiff.parallel import one_blas_thread
@@ -30,6 +29,8 @@ from polidiff.progress import report
 from polidiff.records.arrays import FloatArray
 from polidiff.records.explanation import Methods
 from polidiff.records.plan import Frontier, Plan
+from polidiff.rules.cell_grid import grid_of_states
+from polidiff.surrogates.frozen import frozen_states
 from polidiff.worlds.tabular import TabularMDP
 
 STOPPED = "stopped by the time limit"
@@ -65,6 +66,10 @@ def improve_with_rules(world: TabularMDP, current: Any, *, max_rules: int, **opt
         Where nothing may change.
     offered : array (S, A) of bool, optional
         Which actions rules may prescribe where, besides what the world allows; the current policy may do others.
+    grid : Grid, optional
+        Cells that rules speak about, for the states of the world; by default made from its features.
+    budget : float, optional
+        Most changed decisions per episode; bounds hold with or without it.
     cuts : int
         Cells of a many-valued feature; features of few values are cut everywhere.
     gap : float
@@ -104,12 +109,14 @@ def improve_with_rules(world: TabularMDP, current: Any, *, max_rules: int, **opt
 def _problem(world: TabularMDP, current: Any, request: Request) -> Problem:
     table = policy_table(world, current)
     visits = ExactEvaluator(world, table).visits()
-    cells = make_cells(world, visits, cuts=request.cuts)
-    frozen = frozen_states(world, request.freeze)
+    cells = request.grid
+    if cells is None:
+        cells = grid_of_states(world.features, world.feature_names, ~world.absorbing, visits, cuts=request.cuts)
+    frozen = frozen_states(request.freeze, world.feature_names, world.features_of(np.arange(world.n_states)))
     moves = resolve_moves(
         world, table, request.moves, fallback=request.fallback, frozen=frozen, offered=request.offered
     )
-    keeps = keeping(world, guard_limits(world, table, request.keep))
+    keeps = keeping(world, guard_limits(world, table, request.keep), request.budget)
     model = choice_model(world, moves)
     support = _support(request.min_support, visits)
     kept = None if support is None else Support(support.weight[model.states], support.least)

@@ -9,11 +9,11 @@ from typing import TypeAlias
 import numpy as np
 
 from polidiff.frontier.rule_plans.boxes import BoxFinder, Support
-from polidiff.frontier.rule_plans.cells import Box, Cells
 from polidiff.frontier.rule_plans.model import ChoiceModel
 from polidiff.frontier.rule_plans.moves import MoveSet
 from polidiff.frontier.rule_plans.values import Point, point_at, value_of
 from polidiff.records.arrays import BoolArray, IntArray
+from polidiff.rules.cell_grid import Box, Grid
 
 ListedRule: TypeAlias = tuple[int, Box]  # (move, box)
 RuleList: TypeAlias = tuple[ListedRule, ...]
@@ -36,7 +36,7 @@ class Problem:
     """Moves, cells and the process of choices: what rule lists are valued in."""
 
     moves: MoveSet
-    cells: Cells
+    cells: Grid
     model: ChoiceModel
     finder: BoxFinder
     row: IntArray  # (moves, n) row of each move in the free states, -1 where impossible
@@ -52,7 +52,7 @@ class Problem:
     def of(
         cls,
         moves: MoveSet,
-        cells: Cells,
+        cells: Grid,
         model: ChoiceModel,
         max_conditions: int,
         max_literals: int | None,

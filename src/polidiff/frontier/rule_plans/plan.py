@@ -35,14 +35,21 @@ class Frame:
     explain: Callable[..., Any] | None = None  # (world, current, proposed) -> Explanation
 
 
-def keeping(world: TabularMDP, limits: Sequence[Limit]) -> Callable[[Problem, RuleList], bool] | None:
-    """A test whether a list keeps the guarded outcomes within their limits; None without guards."""
-    if not limits:
+def keeping(
+    world: TabularMDP, limits: Sequence[Limit], budget: float | None = None
+) -> Callable[[Problem, RuleList], bool] | None:
+    """A test whether a list keeps the guarded outcomes within their limits and its changes within the budget.
+
+    None without either.
+    """
+    if not limits and budget is None:
         return None
 
     def keeps(problem: Problem, rules: RuleList) -> bool:
         table = plan_table(problem, rules)
         visits = ExactEvaluator(world, table).visits()
+        if budget is not None and _changes(problem, table, visits) > budget + 1e-9 * (1 + budget):
+            return False
         sums = [float(visits @ (table * limit.gains).sum(axis=1)) for limit in limits]
         return all(
             total <= limit.most + 1e-9 * (1 + abs(limit.most)) for total, limit in zip(sums, limits, strict=True)
@@ -51,11 +58,15 @@ def keeping(world: TabularMDP, limits: Sequence[Limit]) -> Callable[[Problem, Ru
     return keeps
 
 
+def _changes(problem: Problem, table: FloatArray, visits: FloatArray) -> float:
+    return float(visits @ (0.5 * np.abs(table - problem.moves.current).sum(axis=1)))
+
+
 def make_plan(
     frame: Frame, scored: Scored, bound: float, *, stability: float | None = None, warnings: Sequence[str] = ()
 ) -> Plan:
     """The plan of a rule list, evaluated exactly in the world."""
-    world, moves, explain = frame.world, frame.problem.moves, frame.explain
+    world, explain = frame.world, frame.explain
     acts = acting(frame.problem, scored.rules)
     table = plan_table(frame.problem, scored.rules)
     evaluator = ExactEvaluator(world, table)
@@ -70,7 +81,7 @@ def make_plan(
     outcomes = {o.name: float(visits @ (table * world.outcome_table(o)).sum(axis=1)) for o in world.outcomes}
     outcomes.setdefault(world.return_outcome.name, total)
     return Plan(
-        changes=float(visits @ (0.5 * np.abs(table - moves.current).sum(axis=1))),
+        changes=_changes(frame.problem, table, visits),
         expected_return=total,
         outcomes={name: Interval.exactly(value) for name, value in outcomes.items()},
         patch=patch,

@@ -13,8 +13,8 @@ from polidiff.frontier.rule_plans.moves import KEEP, Fallback, Move
 from polidiff.frontier.rule_plans.search import SearchOptions
 from polidiff.records.action import Action
 from polidiff.records.arrays import BoolArray
-from polidiff.records.parse import parse_rules
-from polidiff.records.rule import Rule
+from polidiff.rules.cell_grid import Grid
+from polidiff.surrogates.support import check_support
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,8 @@ class Request:
     keep: Any = ()
     freeze: Any = ()
     offered: BoolArray | None = None  # (S, A) actions that rules may prescribe, besides what the world allows
+    grid: Grid | None = None  # cells that rules speak about; by default made from the features of the states
+    budget: float | None = None  # most changed decisions per episode
     cuts: int = 63
     gap: float = 1e-3
     time_limit: float | None = None
@@ -56,35 +58,6 @@ class Request:
         check_support(self.min_support)
 
 
-def check_support(value: Any) -> None:
-    """A share below 1, or a count of at least 1, or nothing.
-
-    >>> check_support(0.05), check_support(20), check_support(None)
-    (None, None, None)
-    """
-    if value is None:
-        return
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not (number and (0 < value < 1 or (value >= 1 and value % 1 == 0))):
-        raise InvalidOptionError(
-            f"min_support must be a whole number of at least 1 (a count) or a share below 1; got {value!r}"
-        )
-
-
-def frozen_rules(freeze: Any, names: Sequence[str]) -> tuple[Rule, ...]:
-    """Where nothing may change, as rules over features.
-
-    >>> [rule.features for rule in frozen_rules("x < 1 or y >= 2", ("x", "y"))]
-    [('x',), ('y',)]
-    """
-    if isinstance(freeze, np.ndarray):
-        raise InvalidOptionError("freeze must be conditions on features here, such as 'age < 18'; got a mask of states")
-    rules: list[Rule] = []
-    for entry in (freeze,) if isinstance(freeze, (str, Rule)) else freeze:
-        rules += parse_rules(entry, tuple(names)) if isinstance(entry, str) else [entry]
-    return tuple(rules)
-
-
 def actions_only(moves: Any, actions: Sequence[Action], where: str) -> list[Move]:
     """Moves to actions; doing as now is always possible. Levels and aims need a current action, which no cell has."""
     if isinstance(moves, str) and moves == "actions":
@@ -95,15 +68,3 @@ def actions_only(moves: Any, actions: Sequence[Action], where: str) -> list[Move
             f"rules in {where} prescribe actions; got moves={moves!r}. Hint: moves='actions', or Move.action(name)"
         )
     return listed
-
-
-def split_support(value: float | None, default: int) -> tuple[float | None, int]:
-    """`min_support` where it has two meanings: a share of what rules speak about, and a count of what they rest on.
-
-    >>> split_support(0.05, 10), split_support(20, 10), split_support(None, 10)
-    ((0.05, 10), (None, 20), (None, 10))
-    """
-    check_support(value)
-    if value is not None and value < 1:
-        return value, default
-    return None, default if value is None else int(value)

@@ -13,7 +13,6 @@ from scipy import sparse
 
 from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.frontier.rule_plans.boxes import Support
-from polidiff.frontier.rule_plans.cells import Cells
 from polidiff.frontier.rule_plans.lists import Feasible, Problem, Scored
 from polidiff.frontier.rule_plans.model import choice_model
 from polidiff.frontier.rule_plans.moves import MoveSet
@@ -21,6 +20,7 @@ from polidiff.frontier.rule_plans.plan import plan_table
 from polidiff.frontier.rule_plans.search import default_options, landmarks, scaled, search
 from polidiff.parallel import run_tasks
 from polidiff.records.arrays import FloatArray
+from polidiff.rules.cell_grid import Grid
 from polidiff.worlds.tabular import TabularMDP
 
 STRENGTH = 0.1
@@ -60,7 +60,7 @@ def overlaps(
 def plans_again(
     world: TabularMDP,
     moves: MoveSet,
-    cells: Cells,
+    cells: Grid,
     max_conditions: int,
     max_literals: int | None,
     feasible: Feasible | None,

@@ -48,8 +48,8 @@ class Assigned:
     world: Simulator
     current: Policy
     cell_of: Callable[[Any], IntArray]  # cell of each state, −1 outside
-    draw: Callable[[int, np.random.Generator], IntArray]  # (episodes, K) choices; one past the last action is "as now"
-    n_cells: int
+    draw: Callable[[int, np.random.Generator], IntArray]  # (episodes, K) choices
+    as_now: IntArray  # (K,) the choice of each cell that leaves the current policy as it is; others are actions
     n_choices: int
     cut_is_end: bool  # whether an episode that was cut counts as ended
 
@@ -113,7 +113,7 @@ def _count_chunk(game: Assigned, count: int, seed: tuple[int, ...]) -> CellCount
         inside = np.flatnonzero(cell >= 0)
         choice = assigned[running[inside], cell[inside]]
         tally.begin(running[inside], cell[inside], choice)
-        actions[inside] = np.where(choice < world.n_actions, choice, actions[inside])
+        actions[inside] = np.where(choice == game.as_now[cell[inside]], actions[inside], choice)
         step = stepper.step(actions, running)
         counter.add(states, actions, step, running)
         over = step.terminated | step.truncated
@@ -127,11 +127,12 @@ def _count_chunk(game: Assigned, count: int, seed: tuple[int, ...]) -> CellCount
 
 
 def _nothing_yet(game: Assigned, episodes: int, outcomes: int) -> CellCounts:
-    shape = (game.n_cells, game.n_choices)
+    n_cells = len(game.as_now)
+    shape = (n_cells, game.n_choices)
     return CellCounts(
-        np.zeros((*shape, game.n_cells + 1)),
+        np.zeros((*shape, n_cells + 1)),
         np.zeros((*shape, outcomes)),
-        np.zeros(game.n_cells + 1),
+        np.zeros(n_cells + 1),
         np.zeros(outcomes),
         episodes,
     )

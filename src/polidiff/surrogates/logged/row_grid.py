@@ -14,74 +14,48 @@ import numpy as np
 
 from polidiff.errors import InvalidLogError
 from polidiff.evaluation.logged.episodes import outcomes_to_come
-from polidiff.evaluation.logged.plan import aim
-from polidiff.frontier.rule_plans.exceptions import Kinds
-from polidiff.frontier.rule_plans.grid import MOST_CELLS, Grid, make_grid
 from polidiff.policies import one_hot, top_actions
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.records.rule import Condition, Rule, missing_entries
+from polidiff.rules.box_algebra import Kinds
+from polidiff.rules.cell_grid import MOST_CELLS, Axis, Grid, grid_of_rows, met_grid
 from polidiff.rules.grid import readable_bound
 from polidiff.streams import Stream
 from polidiff.worlds.log import Log
 from polidiff.worlds.log_rows import LoggedRows
+from polidiff.worlds.protocol import aim
 
 MOST_WORDS = 12
 ROWS_PER_PAIR = 30  # of the choosing half, on average over cells and actions
 FEWEST_CELLS = 12
 MOST_SAMPLED = 50_000
-ABSENT = "\0"  # stands for a missing word
 
 
 @dataclass(frozen=True, eq=False)
 class RowCells:
-    """A grid over rows as numbers, and the cell of each row."""
+    """A grid over rows, the cell of each row, and where nothing may change."""
 
     grid: Grid
     cell: IntArray  # (n,)
     kinds: Kinds
     frozen: tuple[Rule, ...]  # over the features, with bounds that are cuts
 
-    @property
-    def features(self) -> AnyArray:
-        """(K, d) of each cell: between which cuts it lies, or its word."""
-        codes = self.grid.codes
-        if not self.kinds.words:
-            return codes.astype(np.float64)
-        table: AnyArray = codes.astype(object)
-        for column, words in self.kinds.words.items():
-            table[:, column] = [(*words, ABSENT)[code] for code in codes[:, column]]
-        return table
-
-    def rule(self, over_cells: Rule) -> Rule:
-        """A rule about cells as a rule about the log's features."""
-        return Rule(tuple(self._condition(condition) for condition in over_cells.conditions))
-
-    def _condition(self, condition: Condition) -> Condition:
-        if condition.values is not None:
-            values = tuple(value for value in condition.values if value != ABSENT)
-            return replace(condition, values=values, missing=len(values) < len(condition.values))
-        real = self.grid.rule(Rule((condition,))).conditions[0]
-        if condition.column not in self.kinds.gaps:
-            return real
-        first = float(self.grid.cuts[condition.column][0])  # missing values lie below it
-        if real.high == first:
-            return Condition(real.feature, real.column, values=(), missing=True)
-        return replace(real, low=-math.inf if real.low == first else real.low, missing=math.isinf(real.low))
-
 
 def cells_of(log: Log, rows: LoggedRows, current: Any, frozen: tuple[Rule, ...], *, seed: int) -> RowCells:
     """Cells for rows; `current` is a policy, or None for the one that wrote the log."""
     values, kinds = _as_numbers(rows.states, log.feature_names)
     plain = tuple(part for rule in frozen for part in _with_bounds(rule, values, kinds))
-    given = _given_cuts(values, kinds, plain)
+    given = _given_axes(values, kinds, plain, log.feature_names)
     some = np.random.default_rng((seed, Stream.SAMPLED_ROWS)).permutation(len(values))[:MOST_SAMPLED]
-    begun = math.prod(len(cuts) + 1 for cuts in given)
+    begun = math.prod(axis.cells for axis in given)
     learnable = max(FEWEST_CELLS, 4 * begun, len(values) // (ROWS_PER_PAIR * log.n_actions))
     signals = _signals(log, rows, current)[some]
-    grid = make_grid(values[some], signals, log.feature_names, given=given, most=min(MOST_CELLS, learnable), seed=seed)
+    grid = grid_of_rows(
+        values[some], signals, log.feature_names, axes=given, most=min(MOST_CELLS, learnable), seed=seed
+    )
     if len(some) < len(values):
-        grid = replace(grid, keys=grid.met(values))
-    return RowCells(grid, grid.of(values), kinds, plain)
+        grid = met_grid(values, grid.axes)
+    return RowCells(grid, grid.of(rows.states), kinds, plain)
 
 
 def _as_numbers(states: AnyArray, names: tuple[str, ...]) -> tuple[FloatArray, Kinds]:
@@ -145,19 +119,20 @@ def _just(condition: Condition, value: float, column: FloatArray) -> Condition:
     return replace(condition, values=None, low=value, high=high)
 
 
-def _given_cuts(values: FloatArray, kinds: Kinds, frozen: tuple[Rule, ...]) -> tuple[FloatArray, ...]:
-    """Cuts that must be: between words, below the least number where some are missing, and at frozen bounds."""
+def _given_axes(values: FloatArray, kinds: Kinds, frozen: tuple[Rule, ...], names: tuple[str, ...]) -> tuple[Axis, ...]:
+    """Words, and cuts that must be: below the least number where some are missing, and at frozen bounds."""
     cuts: list[list[float]] = [[] for _ in values.T]
     least = [-math.inf] * len(cuts)
     for column in kinds.gaps - kinds.words.keys():
         least[column] = float(np.unique(values[:, column])[1])
         cuts[column].append(least[column])
-    for column in kinds.words:
-        cuts[column] = [k + 0.5 for k in range(int(values[:, column].max()))]
     for condition in (c for rule in frozen for c in rule.conditions if c.values is None):
         ends = (condition.low, condition.high)
         cuts[condition.column] += [end for end in ends if math.isfinite(end) and end > least[condition.column]]
-    return tuple(np.unique(part) for part in cuts)
+    return tuple(
+        Axis(name, k, np.unique(part) if k not in kinds.words else np.empty(0), kinds.words.get(k, ()), k in kinds.gaps)
+        for k, (name, part) in enumerate(zip(names, cuts, strict=True))
+    )
 
 
 def _signals(log: Log, rows: LoggedRows, current: Any) -> FloatArray:

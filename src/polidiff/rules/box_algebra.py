@@ -1,9 +1,8 @@
-r"""Rules with exceptions taken out, as disjoint rules.
+r"""Rules met with rules, and rules with exceptions taken out.
 
 .. math:: b \setminus (c_1 \cap \dots \cap c_m) = \bigcup_k b \cap c_1 \cap \dots \cap c_{k-1} \cap \bar c_k
 
-An edit always changes something, so places that must stay as they are cannot stand in front of it in a patch; they are
-cut out of its rule.
+What is left of a rule is a set of disjoint rules.
 """
 
 from __future__ import annotations
@@ -21,6 +20,22 @@ class Kinds:
 
     words: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # of columns of text
     gaps: frozenset[int] = frozenset()  # columns in which values are missing
+
+
+def intersection(one: Rule, other: Rule) -> Rule | None:
+    """The rule that holds where both do; None if they never do.
+
+    >>> both = intersection(Rule((Condition("x", 0, low=0.1),)), Rule((Condition("x", 0, high=0.2),)))
+    >>> both.conditions[0].low, both.conditions[0].high
+    (0.1, 0.2)
+    """
+    joint = one
+    for condition in other.conditions:
+        both = _both(joint, condition)
+        if both is None:
+            return None
+        joint = both
+    return joint
 
 
 def without_any(rule: Rule, others: Sequence[Rule], kinds: Kinds) -> list[Rule]:

@@ -1,0 +1,324 @@
+r"""Features cut into cells, and boxes of cells.
+
+A number is cut at :math:`t_1 < \dots < t_m` and falls in cell :math:`\#\{k : t_k \le x\}`; every word has a cell, and
+missing values have one of their own. A grid holds the cells of every feature for some places: the states of a table, or
+the combinations that were met in a simulator or a log. A box is an interval of cells for some columns, where a feature
+of words has a column per word with the cells "other" and "this one"; it is exactly a rule about the features.
+
+Cuts are placed where they tell most. A regression tree on sampled states says where signals differ (the current action,
+the steps to go, the episode's return); its thresholds come first, quantiles after them. Cuts are added as long as the
+cells that are met stay few enough to learn each of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+
+from polidiff.errors import InvalidWorldError
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.records.rule import Condition, Rule, missing_entries
+from polidiff.rules.grid import readable_bound
+
+Box: TypeAlias = tuple[tuple[int, int, int], ...]  # (column, first cell, last cell), by column
+Value: TypeAlias = str | float | int | bool
+WHOLE = 64  # features with at most so many values get a cell for each
+MOST_CELLS = 250
+LEAVES = 48
+LEAST_SHARE = 0.03  # of the sampled states, between two cuts of a feature
+QUANTILES = (1 / 2, 1 / 4, 3 / 4, 1 / 8, 7 / 8, 3 / 8, 5 / 8)
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """How one feature is cut."""
+
+    name: str
+    column: int  # of the feature matrix
+    cuts: FloatArray  # ascending; empty for words
+    words: tuple[Value, ...] = ()  # cell k holds the k-th word
+    gaps: bool = False  # whether missing values have a cell: below the first cut, or after the last word
+
+    @property
+    def cells(self) -> int:
+        """How many cells there are."""
+        return len(self.words) + int(self.gaps) if self.words else len(self.cuts) + 1
+
+    @property
+    def bounds(self) -> FloatArray:
+        """Between which numbers cells lie, where words are numbered."""
+        return np.arange(0.5, self.cells - 1, dtype=np.float64) if self.words else self.cuts
+
+    def codes(self, column: AnyArray) -> IntArray:
+        """Cell of each entry; a word that is not known lies behind all others."""
+        if self.words:
+            place = {word: k for k, word in enumerate(self.words)}
+            return np.array([place.get(value, len(place)) for value in column.tolist()], dtype=np.int64)
+        if not self.gaps:
+            return np.asarray(np.searchsorted(self.cuts, column.astype(np.float64), side="right"), dtype=np.int64)
+        absent = missing_entries(column)
+        numbers = np.where(absent, 0.0, column).astype(np.float64)
+        return np.where(absent, 0, np.maximum(1, np.searchsorted(self.cuts, numbers, side="right"))).astype(np.int64)
+
+    def interval(self, first: int, last: int) -> Condition:
+        """The condition on numbers that holds in cells first … last."""
+        high = float(self.cuts[last]) if last < len(self.cuts) else math.inf
+        if self.gaps and last == 0:
+            return Condition(self.name, self.column, values=(), missing=True)
+        lowest = int(self.gaps)  # the first cell of numbers
+        low = float(self.cuts[first - 1]) if first > lowest else -math.inf
+        return Condition(self.name, self.column, low=low, high=high, missing=self.gaps and first == 0)
+
+    def among(self, cells: Sequence[int]) -> Condition:
+        """The condition on words that holds in these cells."""
+        values = tuple(self.words[k] for k in cells if k < len(self.words))
+        return Condition(self.name, self.column, values=values, missing=len(values) < len(cells))
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Axes, and in which cell of each of them every place lies."""
+
+    axes: tuple[Axis, ...]
+    places: IntArray  # (K, axes)
+    complete: bool = True  # whether every box over the features has an equal over the cells
+    counting: BoolArray | None = None  # (K,) places that matter; None: all
+
+    @property
+    def size(self) -> int:
+        """How many places there are."""
+        return len(self.places)
+
+    @cached_property
+    def columns(self) -> tuple[tuple[int, int | None], ...]:
+        """What boxes speak about: an axis of numbers, or an axis and one of its words, in the order they are met."""
+        found: list[tuple[int, int | None]] = []
+        for index, axis in enumerate(self.axes):
+            if not axis.words:
+                found += [(index, None)] if axis.cells > 1 else []
+                continue
+            places = self.places if self.counting is None else self.places[self.counting]
+            met = list(dict.fromkeys(places[:, index].tolist()))
+            found += [(index, k) for k in met] if len(met) > 1 else []
+        return tuple(found)
+
+    @cached_property
+    def codes(self) -> IntArray:
+        """(K, columns) cell of every place in each column."""
+        columns = [
+            self.places[:, axis] if word is None else (self.places[:, axis] == word).astype(np.int64)
+            for axis, word in self.columns
+        ]
+        return np.stack(columns, axis=1).astype(np.int64)
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        """(columns,) cells of each column."""
+        return np.array([self.axes[axis].cells if word is None else 2 for axis, word in self.columns])
+
+    def covers(self, box: Box) -> BoolArray:
+        """(K,) which places lie in the box."""
+        inside = np.ones(self.size, dtype=np.bool_)
+        for column, first, last in box:
+            inside &= (self.codes[:, column] >= first) & (self.codes[:, column] <= last)
+        return inside
+
+    def rule(self, box: Box) -> Rule:
+        """The box in terms of the features."""
+        return Rule(tuple(self._condition(*side) for side in box))
+
+    def _condition(self, column: int, first: int, last: int) -> Condition:
+        index, word = self.columns[column]
+        if word is None:
+            return self.axes[index].interval(first, last)
+        rest = [k for axis, k in self.columns if axis == index and k is not None and k != word]
+        return self.axes[index].among([word] if first else rest)
+
+    def literals(self, box: Box) -> int:
+        """Comparisons that a reader makes."""
+        return sum(int(first > 0) + int(last < self.sizes[column] - 1) for column, first, last in box)
+
+    def box(self, rule: Rule) -> Box | None:
+        """The box that covers the same places as a rule over codes; None if it covers none."""
+        found = []
+        for condition in rule.conditions:
+            first = max(0, math.ceil(condition.low)) if math.isfinite(condition.low) else 0
+            top = int(self.sizes[condition.column]) - 1
+            last = min(top, math.ceil(condition.high) - 1) if math.isfinite(condition.high) else top
+            if first > last:
+                return None
+            if (first, last) != (0, top):
+                found.append((condition.column, first, last))
+        return tuple(sorted(found))
+
+    @cached_property
+    def _keys(self) -> IntArray:
+        return _key(self.places, self.axes)
+
+    def of(self, features: AnyArray) -> IntArray:
+        """Place of each row (n, d), −1 where none was met; places of such a grid are distinct and in order."""
+        key = _key(_codes(features, self.axes), self.axes)
+        at = np.minimum(np.searchsorted(self._keys, key), self.size - 1)
+        return np.where(self._keys[at] == key, at, -1)
+
+    def padded(self, more: int) -> Grid:
+        """The grid with a few places behind the others, like the first."""
+        lent = np.repeat(self.places[:1], more, axis=0)
+        return Grid(self.axes, np.vstack([self.places, lent]), self.complete)
+
+    @property
+    def points(self) -> FloatArray:
+        """(K, axes) a point of each place, for axes of numbers: its lower cuts, or just below the first one."""
+        columns = []
+        for code, axis in zip(self.places.T, self.axes, strict=True):
+            below = axis.cuts[0] - 1.0 if len(axis.cuts) else 0.0
+            columns.append(np.concatenate([[below], axis.cuts])[code])
+        return np.stack(columns, axis=1)
+
+
+def grid_of_states(
+    features: AnyArray | None, names: Sequence[str], alive: BoolArray, weight: FloatArray, *, cuts: int = 24
+) -> Grid:
+    """Cells of the states (S, d) of a table; many-valued numbers are cut where `weight` (S,) has its quantiles."""
+    if features is None:
+        raise InvalidWorldError(
+            "rules need states with features; this table has none. Hint: TabularMDP(…, features=, feature_names=)"
+        )
+    axes: list[Axis] = []
+    complete = True
+    for index, name in enumerate(names):
+        column = features[:, index]
+        if column.dtype == object and not _numbers(column):
+            values = tuple(dict.fromkeys(column[alive].tolist()))
+            axes.append(Axis(name, index, np.empty(0), values))
+        else:
+            axis, whole = _number_axis(name, index, column.astype(np.float64), weight * alive, alive, cuts)
+            axes.append(axis)
+            complete &= whole
+    return _checked(Grid(tuple(axes), _codes(features, axes), complete, alive))
+
+
+def grid_of_rows(values: FloatArray, signals: FloatArray, names: Sequence[str], *, axes: Sequence[Axis] | None = None,
+                 most: int = MOST_CELLS, seed: int = 0) -> Grid:  # fmt: skip
+    """Cells of sampled rows (n, d) that are all numbers, cut as `axes` are already and where signals (n, k) differ.
+
+    Words and missing values of `axes` are numbered in `values`: a word by its place, a missing number below all others.
+    """
+    if not np.isfinite(values).all():
+        row, column = np.argwhere(~np.isfinite(values))[0]
+        raise InvalidWorldError(
+            f"rules in a simulator need features that are finite numbers; {names[column]!r} is "
+            f"{values[row, column]} in sampled state {row}. Hint: Simulator(…, features=…) can map it to a number"
+        )
+    begun = tuple(Axis(name, k, np.empty(0)) for k, name in enumerate(names)) if axes is None else tuple(axes)
+    cuts = tuple(axis.bounds for axis in begun)
+    order = np.sort(values, axis=0)
+    for column, wanted in _wanted(values, signals, order, seed):
+        more = None if begun[column].words else _with_cut(order[:, column], cuts[column], wanted)
+        if more is None:
+            continue
+        tried = (*cuts[:column], more, *cuts[column + 1 :])
+        if len(np.unique(_cell_numbers(values, tried))) <= most:
+            cuts = tried
+    cut = tuple(
+        axis if axis.words else Axis(axis.name, axis.column, part, gaps=axis.gaps)
+        for axis, part in zip(begun, cuts, strict=True)
+    )
+    return _checked(met_grid(values, cut))
+
+
+def met_grid(values: FloatArray, axes: tuple[Axis, ...]) -> Grid:
+    """The grid of the cells that rows (n, d) of numbers lie in."""
+    cuts = tuple(axis.bounds for axis in axes)
+    keys = np.unique(_cell_numbers(values, cuts))
+    shape = tuple(len(part) + 1 for part in cuts)
+    return Grid(axes, np.stack(np.unravel_index(keys, shape), axis=1).astype(np.int64))
+
+
+def _checked(grid: Grid) -> Grid:
+    if not grid.columns:
+        names = ", ".join(axis.name for axis in grid.axes[:8])
+        raise InvalidWorldError(f"rules need a feature that differs between states; {names} are constant")
+    return grid
+
+
+def _codes(features: AnyArray, axes: Sequence[Axis]) -> IntArray:
+    return np.stack([axis.codes(features[:, axis.column]) for axis in axes], axis=1)
+
+
+def _key(codes: IntArray, axes: Sequence[Axis]) -> IntArray:
+    """One number per row for the cell it lies in; an unknown word has a number of its own."""
+    shape = tuple(axis.cells + int(bool(axis.words)) for axis in axes)
+    return np.asarray(np.ravel_multi_index(tuple(codes.T), shape), dtype=np.int64)
+
+
+def _cell_numbers(values: FloatArray, cuts: Sequence[FloatArray]) -> IntArray:
+    codes = tuple(np.searchsorted(part, values[:, j], side="right") for j, part in enumerate(cuts))
+    return np.asarray(np.ravel_multi_index(codes, tuple(len(part) + 1 for part in cuts)), dtype=np.int64)
+
+
+def _numbers(column: AnyArray) -> bool:
+    return all(isinstance(value, (int, float, np.integer, np.floating)) for value in column)
+
+
+def _number_axis(
+    name: str, index: int, column: FloatArray, weight: FloatArray, alive: BoolArray, cuts: int
+) -> tuple[Axis, bool]:
+    absent = np.flatnonzero(missing_entries(column) & alive)
+    if absent.size:
+        raise InvalidWorldError(
+            f"features of states must be numbers or categories; {name!r} is missing in state {absent[0]} "
+            f"({absent.size} states). Hint: fill it, or give a category such as 'not measured'"
+        )
+    values = np.unique(column[alive])
+    if len(values) <= max(cuts + 1, WHOLE if (values == np.round(values)).all() else 0):
+        upper, whole = np.arange(1, len(values)), True
+    else:
+        order = np.argsort(column[alive], kind="stable")
+        mass = np.cumsum(weight[alive][order] + 1e-12 + weight.sum() / len(column))  # half by visits, half by states
+        at = np.searchsorted(mass, mass[-1] * np.arange(1, cuts + 1) / (cuts + 1))
+        upper, whole = np.unique(np.searchsorted(values, column[alive][order][at])), False
+        upper = upper[upper > 0]
+    bounds = [readable_bound(float(values[u - 1]), float(values[u])) for u in upper]
+    return Axis(name, index, np.array(bounds, dtype=np.float64)), whole
+
+
+def _wanted(features: FloatArray, signals: FloatArray, order: FloatArray, seed: int) -> Iterable[tuple[int, float]]:
+    """(feature, threshold), the most telling first."""
+    from sklearn.tree import DecisionTreeRegressor
+
+    scale = signals.std(axis=0)
+    target = signals[:, scale > 0] / scale[scale > 0]
+    if target.shape[1]:
+        tree = DecisionTreeRegressor(max_leaf_nodes=LEAVES, random_state=seed).fit(features, target).tree_
+        inner = np.flatnonzero(tree.children_left >= 0)
+        loss = tree.impurity * tree.weighted_n_node_samples
+        gain = loss[inner] - loss[tree.children_left[inner]] - loss[tree.children_right[inner]]
+        for node in inner[np.lexsort((inner, -gain))]:
+            yield int(tree.feature[node]), float(tree.threshold[node])
+    for quantile in QUANTILES:
+        for column in range(features.shape[1]):
+            yield column, float(order[int(quantile * (len(order) - 1)), column])
+
+
+def _with_cut(ordered: FloatArray, cuts: FloatArray, wanted: float) -> FloatArray | None:
+    """The cuts with a readable one near `wanted`; None if that leaves too little between two cuts."""
+    count, slack = len(ordered), max(1, len(ordered) // 100)
+    at = int(np.searchsorted(ordered, wanted, side="right"))
+    low = ordered[max(0, min(at, count - 1) - slack)]
+    high = ordered[min(count - 1, at + slack)]
+    if not low < high:
+        above = ordered[ordered > low]
+        if not above.size:
+            return None
+        high = above[0]
+    cut = readable_bound(float(low), float(high))
+    more = np.unique(np.append(cuts, cut))
+    between = np.diff(np.concatenate([[0], np.searchsorted(ordered, more), [count]]))
+    beside = between[np.searchsorted(more, cut) :][:2]
+    return more if len(more) > len(cuts) and beside.min() >= LEAST_SHARE * count else None

@@ -1,0 +1,253 @@
+r"""A log of feature rows as edits of the regions in which candidates differ: every cell of a region changes together.
+
+The regions of all candidates make disjoint cells, as in a simulator; finer cells under them carry the model. With
+:math:`\bar\pi(c)` the current policy's average in cell c and :math:`\Delta_e(c)` what the rows of c that edit e acts on
+would do otherwise, a plan E is the policy
+
+.. math:: \pi_E(a \mid c) = \bar\pi(a \mid c) + \sum_{e \in E} \Delta_e(a, c), \qquad
+          C(E) = \sum_c x_E(c) \sum_{e \in E} \lambda_e(c),
+
+with :math:`\lambda_e(c)` the share of those rows and :math:`x_E` the plan's visits. Regions are disjoint, so effects of
+edits on the policy add up, and a plan costs one small linear solve. This is no table; `solve` works out every plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from polidiff.divergence import DivergenceOptions
+from polidiff.divergence.log import compare_rows
+from polidiff.errors import InvalidOptionError
+from polidiff.evaluation.logged.behaviour import estimate_behaviour
+from polidiff.evaluation.logged.candidates import learn_candidates
+from polidiff.evaluation.logged.counted_log import LOG, CountedLog, as_log_policy, counted_log
+from polidiff.evaluation.logged.model import build_model, split_policy
+from polidiff.evaluation.logged.plan import MIN_GROUP, MIN_SUPPORT, Halves, choose_and_judge
+from polidiff.options import ImproveOptions
+from polidiff.policies import PatchedPolicy, Policy, one_hot, top_actions
+from polidiff.records.arrays import FloatArray, IntArray
+from polidiff.records.explanation import WorldSummary
+from polidiff.records.plan import Frontier, Plan
+from polidiff.records.rule import Rule
+from polidiff.regions.describe import describe
+from polidiff.surrogates.frozen import frozen_rules
+from polidiff.surrogates.logged.judging_half import JudgingHalf
+from polidiff.surrogates.record import Explain, Note, Reduction, RuleNote
+from polidiff.surrogates.region_cells import RegionCells, make_cells
+from polidiff.worlds.log import Log
+from polidiff.worlds.protocol import aim
+from polidiff.worlds.summary import features_seen
+
+MOST_UNTRIED = 0.05  # share of a region's rows in cells where nobody took an action, beyond which it is not offered
+
+
+@dataclass(frozen=True, eq=False)
+class RegionEdit:
+    """One action in one region, in place of the current one."""
+
+    region: int
+    current: int
+    proposed: int
+    acts: FloatArray  # (S,) share of each cell's rows on which it acts
+    shift: FloatArray  # (S, A) what it adds to the policy's averages
+    tried: int  # rows of the region in which its action was taken
+    episodes: int  # blocks of episodes among which these are spread: at least as many people
+    untried: float  # share of its rows in cells where nobody took its action
+
+
+@dataclass(frozen=True)
+class RegionValue:
+    """What a plan is worth in the model of the half that chooses."""
+
+    outcomes: FloatArray  # (K,)
+    changes: float
+
+
+def _region_edit(
+    half: CountedLog, region: int, where: IntArray, top: IntArray, chances: FloatArray, proposed: int, current: int
+) -> RegionEdit:
+    """The edit of rows in a region (`where` (n,) is the region of each row) whose current top action is `current`.
+
+    `chances` (n, A) is the current policy on the logged rows, `top` its most probable actions.
+    """
+    cell, edges = half.row_state(), half.counts.edges
+    size = np.maximum(np.bincount(cell, minlength=edges.n_states), 1)
+    acting = (where == region) & (top == current)
+    new = one_hot(np.full(int(acting.sum()), proposed), chances.shape[1]) - chances[acting]
+    shift = np.column_stack([np.bincount(cell[acting], column, edges.n_states) for column in new.T]) / size[:, None]
+    acts = np.bincount(cell[acting], minlength=edges.n_states) / size
+    there = acts > 0
+    weight = acts * edges.state_visits
+    entries = there[half.counts.state] & (half.counts.action == proposed)
+    return RegionEdit(
+        region,
+        current,
+        proposed,
+        acts,
+        shift,
+        tried=int(edges.visits[there, proposed].sum()),
+        episodes=len(np.unique(half.counts.block[entries])),
+        untried=float(weight[edges.visits[:, proposed] == 0].sum() / max(weight.sum(), 1e-300)),
+    )
+
+
+def _region_value(
+    half: CountedLog, base: FloatArray, edits: Sequence[RegionEdit], ends: FloatArray, *, discount: float
+) -> RegionValue:
+    """Outcomes and changes of a plan from the logged starts; decisions nobody took count as their cell's average."""
+    edges = half.counts.edges
+    table = base + sum((edit.shift for edit in edits), start=np.zeros(base.shape))
+    acts = sum((edit.acts for edit in edits), start=np.zeros(len(base)))
+    model = build_model(edges, split_policy(np.clip(table, 0.0, 1.0), None), discount=discount, lend=True)
+    starts = edges.starts / edges.starts.sum()
+    outcomes = np.array([starts @ model.values(k, float(end)) for k, end in enumerate(ends)])
+    return RegionValue(outcomes, float(model.visits(starts[None])[0] @ acts))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RegionEdits(Reduction):
+    """A model over cells, the current policy in it, the edits that plans may make, and the half that judges."""
+
+    current: Any  # as the user gave it
+    policy: Policy  # what it does, estimated if it wrote the log
+    base: FloatArray  # (S, A) its averages in the cells of the model
+    halves: Halves
+    cells: RegionCells
+    offered: tuple[RegionEdit, ...]
+    refused: tuple[RegionEdit, ...]  # that candidates make and the log has not tried often enough
+    least: int
+    options: ImproveOptions
+    _known: dict[tuple[int, ...], RegionValue] = field(default_factory=dict)
+
+    def value(self, plan: tuple[int, ...]) -> RegionValue:
+        """Outcomes and changes of the plan that makes these edits."""
+        if plan not in self._known:
+            log, half = self.world, self.halves.choosing
+            ends = np.array([sum(o.range) / 2 if o.range is not None else 0.0 for o in log.outcomes])
+            chosen = [self.offered[i] for i in plan]
+            self._known[plan] = _region_value(half, self.base, chosen, ends, discount=log.discount)
+        return self._known[plan]
+
+    def returns(self, plan: tuple[int, ...]) -> float:
+        """What is improved."""
+        k, sign = aim(self.world)
+        return sign * float(self.value(plan).outcomes[k])
+
+    def lift(self, plan: Plan) -> Plan:
+        """Edits of cells as edits of feature rows."""
+        log = self.world
+        chosen = {state: edit.proposed for edit in plan.patch.edits for state in edit.states or ()}
+        patch = self.cells.patch(chosen, [action.name for action in log.actions], log.feature_names)
+        return replace(plan, patch=patch, policy=PatchedPolicy(self.policy, patch))
+
+    def judge(self, plans: Sequence[Plan], explain: Explain | None) -> tuple[Plan, ...]:
+        """Plans as the other half sees them."""
+        judging = JudgingHalf(self.world, self.current, self.options.level, lambda _: self.halves.judging)
+        return judging.judge(plans, explain)
+
+    def conclude(self, solved: Frontier, plans: tuple[Plan, ...]) -> Frontier:
+        """The log in place of its regions."""
+        log = self.world
+        facts = {"rows": log.check.rows, "episodes": log.check.episodes}
+        method = f"plans over regions from one half of {log.check.episodes} logged episodes, judged by the other half"
+        return replace(
+            solved,
+            plans=plans,
+            current_return=plans[0].expected_return,
+            world=WorldSummary(
+                "log", log.actions, features_seen(np.asarray(log.rows.states), log.feature_names), facts
+            ),
+            methods=replace(solved.methods, evaluation=method, family=max(1, len(plans) - 1) * len(log.outcomes)),
+        )
+
+    def notes(self, plans: Sequence[Plan]) -> tuple[Note, ...]:
+        """What plans rest on, and what the log cannot know."""
+        note = (
+            f"Plans use only decisions seen at least {self.least} times in one half of the log; the other half judges "
+            "them."
+        )
+        refused = [
+            RuleNote(
+                self.world.actions[edit.proposed].name,
+                self.cells.cells[edit.region].rule,
+                f"is not offered: {self._why(edit)}. What it would do is not known.",
+            )
+            for edit in self.refused
+        ]
+        return (*self.world.notes, note, *refused)
+
+    def _why(self, edit: RegionEdit) -> str:
+        if edit.tried == 0:
+            return "nobody has tried it in the half of the log that chooses"
+        if edit.tried < self.least or edit.episodes < MIN_GROUP:
+            return (
+                f"the half of the log that chooses has {edit.tried} such decisions, spread over {edit.episodes} groups "
+                f"of episodes; {self.least} and {MIN_GROUP} are needed"
+            )
+        return f"nobody has tried it in {edit.untried:.0%} of that region"
+
+
+def reduce_to_edits(log: Log, current: Any, candidates: Any, options: ImproveOptions) -> RegionEdits:
+    """Edits of the regions in which candidates differ; without candidates, one is learned from the choosing half."""
+    least = MIN_SUPPORT if options.min_support is None else int(options.min_support)
+    frozen = frozen_rules(options.freeze, log.feature_names)
+    logged = isinstance(current, str) and current == LOG
+    base = estimate_behaviour(log, seed=options.seed).policy if logged else as_log_policy(log, current)
+    others = _candidates(log, candidates, least, options.seed)
+    cells = _cells(log, base, others, frozen, options.seed)
+    rules = [cell.rule for cell in sorted(cells.cells, key=lambda cell: -sum(k >= 0 for k in cell.signature[:-1]))]
+    counted = counted_log(log, (current, *others), rules, seed=options.seed, blocks=4 * MIN_GROUP)
+    halves = choose_and_judge(log, counted=counted)
+    edits = _edits(log, halves.choosing, base, cells)
+    enough = [e.tried >= least and e.episodes >= MIN_GROUP and e.untried <= MOST_UNTRIED for e in edits]
+    return RegionEdits(
+        world=log,
+        current=current,
+        policy=base,
+        base=halves.choosing.table(current),
+        halves=halves,
+        cells=cells,
+        offered=tuple(edit for edit, tried in zip(edits, enough, strict=True) if tried),
+        refused=tuple(edit for edit, tried in zip(edits, enough, strict=True) if not tried),
+        least=least,
+        options=options,
+    )
+
+
+def _candidates(log: Log, candidates: Any, least: int, seed: int) -> list[Policy]:
+    if candidates is None:
+        return learn_candidates(log, min_support=least, seed=seed)
+    listed = [candidates] if callable(candidates) else list(candidates)
+    if not listed:
+        raise InvalidOptionError("candidates must hold at least one policy, or be left out: then one is learned")
+    return [as_log_policy(log, candidate) for candidate in listed]
+
+
+def _cells(log: Log, base: Policy, candidates: Sequence[Policy], frozen: tuple[Rule, ...], seed: int) -> RegionCells:
+    """Disjoint cells in which a candidate differs."""
+    parted = [compare_rows(log, base, candidate, DivergenceOptions(), seed=seed) for candidate in candidates]
+    described = [describe(one, log.actions, log.feature_names, has_features=True, seed=seed) for one in parted]
+    cells = make_cells(described, np.asarray(log.rows.states), tuple(a.name for a in log.actions), frozen)
+    if not cells.cells:
+        raise InvalidOptionError(
+            "the candidates act like the current policy in every logged row. Hint: give candidates that differ from it"
+        )
+    return cells
+
+
+def _edits(log: Log, choosing: CountedLog, base: Policy, cells: RegionCells) -> list[RegionEdit]:
+    """Every action that a candidate takes in a cell, with what the choosing half has tried of it."""
+    states = log.rows.states
+    chances = np.asarray(base.probabilities(states), dtype=np.float64)
+    top = top_actions(chances)
+    where = cells.of(np.asarray(states), top)
+    order = sorted(range(len(cells.cells)), key=lambda k: -sum(r >= 0 for r in cells.cells[k].signature[:-1]))
+    return [
+        _region_edit(choosing, k, where, top, chances, action, cells.cells[k].current)
+        for k in order
+        for action in cells.cells[k].offered
+    ]

@@ -1,0 +1,174 @@
+"""A log with discrete states as a table: plans over decisions that were tried often enough.
+
+One half of the episodes chooses: its model offers only pairs seen at least `min_support` times. The other half judges
+every plan with the careful interval, so that the winner is not judged by the rows that made it win; `model_gap` is what
+the choosing half promised beyond what the judging half sees. With `pessimism` z the choosing half maximises a lower
+bound: every decision's reward less z standard errors of what follows it. Rules are searched in a model whose rows are
+shrunk (`choosing_half`) instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from polidiff.evaluation.exact import ExactEvaluator
+from polidiff.evaluation.logged.plan import MIN_SUPPORT, Halves, choose_and_judge, supported_world
+from polidiff.options import ImproveOptions
+from polidiff.policies import TablePolicy, top_actions
+from polidiff.records.arrays import BoolArray, IntArray
+from polidiff.records.plan import Frontier, Plan
+from polidiff.surrogates.logged.choosing_half import ChoosingHalf, choosing_half, with_edits
+from polidiff.surrogates.logged.judging_half import JudgingHalf
+from polidiff.surrogates.record import Explain, Note
+from polidiff.surrogates.support import split_support
+from polidiff.surrogates.table import Surrogate
+from polidiff.worlds.log import Log
+from polidiff.worlds.tabular import TabularMDP
+
+MOST_JUDGED = 60
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LoggedStates(Surrogate):
+    """The model of the choosing half, and the half that judges."""
+
+    current: Any  # as the user gave it
+    halves: Halves
+    least: int
+    level: float
+    plain: TabularMDP | None = None  # the model as it was counted, where the table's rewards are lowered
+
+    def lift(self, plan: Plan) -> Plan:
+        """The policy over the log's states; what a lowered reward chose, with what it returns as counted."""
+        if self.plain is not None:
+            table = plan.policy.table
+            promised = float(ExactEvaluator(self.plain, table).visits() @ (table * self.plain.rewards).sum(axis=1))
+            plan = replace(plan, expected_return=promised, bound=max(plan.bound, promised))
+        return replace(plan, policy=TablePolicy(with_edits(self.halves.judging.table(self.current), plan)))
+
+    def judge(self, plans: Sequence[Plan], explain: Explain | None) -> tuple[Plan, ...]:
+        """The smaller plans as the other half sees them."""
+        judging = JudgingHalf(self.world, self.current, self.level, lambda _: self.halves.judging)
+        return judging.judge(plans[:MOST_JUDGED], explain)
+
+    def conclude(self, solved: Frontier, plans: tuple[Plan, ...]) -> Frontier:
+        """The log in place of its model."""
+        facts = {"rows": self.world.check.rows, "episodes": self.world.check.episodes}
+        world = replace(solved.world, kind="log", facts=facts)
+        return replace(solved, plans=plans, outcomes=self.world.outcomes, world=world)
+
+    def notes(self, plans: Sequence[Plan]) -> tuple[Note, ...]:
+        """What plans rest on."""
+        return (f"Plans use only decisions seen at least {self.least} times in one half of the log; the other half "
+                "judges them.",)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LoggedStateRules(LoggedStates):
+    """The shrunk model of the choosing half, for rules about the features of states."""
+
+    chosen: ChoosingHalf
+
+    def judge(self, plans: Sequence[Plan], explain: Explain | None) -> tuple[Plan, ...]:
+        """All plans as the other half sees them."""
+        judging = JudgingHalf(self.world, self.current, self.level, lambda _: self.halves.judging)
+        return judging.judge(plans, explain)
+
+    def conclude(self, solved: Frontier, plans: tuple[Plan, ...]) -> Frontier:
+        """The log in place of its model, with what the choosing half promised."""
+        promises = self.chosen.promises(solved)
+        frontier = super().conclude(solved, plans)
+        return replace(
+            frontier,
+            current_return=plans[0].expected_return,
+            warnings=(*_curse(plans[-1], promises), *solved.warnings),
+            stats={**solved.stats, "strength of shrinking": self.chosen.strength, **promises},
+        )
+
+    def notes(self, plans: Sequence[Plan]) -> tuple[Note, ...]:
+        """What rules rest on."""
+        behind = (
+            "" if self.min_support is None else f", rules only about {self.min_support:.3g} of the decisions or more"
+        )
+        return (
+            f"Rules use only decisions seen at least {self.least} times in one half of the log{behind}; its rows are "
+            f"shrunk by {self.chosen.strength:g} decisions. The other half judges; a bound is its estimate plus what "
+            "the model leaves open.",
+        )
+
+
+def _curse(plan: Plan, promises: dict[str, float]) -> tuple[str, ...]:
+    """How much the half that chose a plan flatters it."""
+    if plan.gain is None:
+        return ()
+    said = [
+        f"{promises[key]:+.3g} with its rows {'as counted' if way == 'raw' else way}"
+        for way in ("raw", "shrunk")
+        if (key := f"gain said by the choosing half with {len(plan.rules)} rules, {way}") in promises
+    ]
+    return (
+        f"The half that chose the plan of {len(plan.rules)} rules says that it gains {', '.join(said)}; the other half "
+        f"says {plan.gain.estimate:+.3g}.",
+    )
+
+
+def reduce_states(log: Log, current: Any, candidates: Sequence[Any] | None, options: ImproveOptions) -> LoggedStates:
+    """The model of the choosing half, offering what it has tried often enough."""
+    least = MIN_SUPPORT if options.min_support is None else int(options.min_support)
+    halves = choose_and_judge(log, (current,), seed=options.seed)
+    model = supported_world(log, min_support=least, counted=halves.choosing, pessimism=options.pessimism)
+    plain = supported_world(log, min_support=least, counted=halves.choosing) if options.pessimism else None
+    return LoggedStates(
+        world=log,
+        table=model,
+        base=_supported_policy(model, halves, current),
+        candidates=None if candidates is None else [_supported_policy(model, halves, c) for c in candidates],
+        frozen=options.freeze,
+        current=current,
+        halves=halves,
+        least=least,
+        level=options.level,
+        plain=plain,
+    )
+
+
+def reduce_state_rules(
+    log: Log, current: Any, candidates: Sequence[Any] | None, options: ImproveOptions
+) -> LoggedStateRules:
+    """The shrunk model of the choosing half."""
+    share, least = split_support(options.min_support, MIN_SUPPORT)
+    halves = choose_and_judge(log, (current,), seed=options.seed)
+    chosen = choosing_half(log, halves.choosing, current, least, options.freeze)
+    return LoggedStateRules(
+        world=log,
+        table=chosen.model,
+        base=chosen.current,
+        by_rules=True,
+        offered=chosen.offered & _taken(chosen, halves, candidates),
+        frozen=chosen.frozen,
+        min_support=share,
+        current=current,
+        halves=halves,
+        least=least,
+        level=options.level,
+        chosen=chosen,
+    )
+
+
+def _taken(chosen: ChoosingHalf, halves: Halves, candidates: Sequence[Any] | None) -> BoolArray:
+    """(S + 2, A) actions that some candidate takes; all without candidates."""
+    taken = np.full(chosen.offered.shape, candidates is None)
+    for candidate in candidates or ():
+        top = top_actions(halves.choosing.table(candidate))
+        taken[np.arange(len(top)), top] = True
+    return taken
+
+
+def _supported_policy(model: TabularMDP, halves: Halves, policy: Any) -> IntArray:
+    """Most probable supported action of each state; where the policy's own is not supported, the most frequent one."""
+    table = np.vstack([halves.choosing.table(policy), np.ones((2, model.n_actions)) / model.n_actions])
+    return top_actions(np.where(model.allowed, table + 1.0, 0.0))

@@ -1,0 +1,147 @@
+"""Disjoint cells from the regions of several candidates, and plans over cells as edits of a policy.
+
+Regions of different candidates may overlap. Two states belong to the same cell when every candidate's rules put them in
+the same region, when guards freeze both or neither, and when the current policy acts there as the cell says. A cell is
+written as the conditions of all its regions together. These hold in more places than the cell: where an earlier region
+of a candidate holds, where a region holds of a candidate that has none in this cell, and where nothing may change. A
+plan's edits leave those places out, so that the policy it makes is the one that was priced.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polidiff.records.arrays import AnyArray, IntArray
+from polidiff.records.patch import Edit, Patch
+from polidiff.records.rule import Rule, covers_any, missing_entries
+from polidiff.regions.describe import Described
+from polidiff.rules.box_algebra import Kinds, intersection, without_any
+
+SMALLEST = 5  # sampled states below which a sliver between regions is no cell
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """A set of states, the current action there and the actions that candidates would take."""
+
+    name: str
+    signature: tuple[int, ...]  # region of each candidate, −1 outside; then 1 if frozen
+    rule: Rule
+    current: int
+    offered: tuple[int, ...]  # actions besides the current one, sorted
+
+
+@dataclass(frozen=True, eq=False)
+class RegionCells:
+    """All cells, how to find the cell of a state, and how to change it."""
+
+    cells: tuple[Cell, ...]
+    described: tuple[Described, ...]
+    frozen: tuple[Rule, ...]
+    kinds: Kinds
+
+    def of(self, features: AnyArray, top: IntArray) -> IntArray:
+        """Index of the cell of each row, −1 outside, and where the current policy's action `top` is another one."""
+        keys = _signatures(features, self.described, self.frozen)
+        index = {cell.signature: k for k, cell in enumerate(self.cells)}
+        unique, inverse = np.unique(keys, axis=0, return_inverse=True)
+        found = np.array([index.get(tuple(int(v) for v in row), -1) for row in unique], dtype=np.int64)
+        cell = found[inverse.ravel()]
+        expected = np.array([*(one.current for one in self.cells), -1])
+        return np.where(top == expected[cell], cell, -1)
+
+    def patch(
+        self,
+        chosen: Mapping[int, int],
+        actions: Sequence[str],
+        names: Sequence[str],
+        features: Callable[[Any], Any] | None = None,
+    ) -> Patch:
+        """Edits that take these actions in these cells, and change nothing anywhere else.
+
+        An exception to one cell's edit may hold in other cells, all of which lie in earlier regions: where there are
+        exceptions, cells come in the order of their regions.
+        """
+        by_cell = {k: self._edits(self.cells[k], action) for k, action in chosen.items()}
+        held = any(edit.holds_back for edits in by_cell.values() for edit in edits)
+        order = sorted(chosen, key=self._order if held else lambda k: -sum(r >= 0 for r in self._regions(k)))
+        edits = tuple(edit for k in order for edit in by_cell[k])
+        return Patch(edits, tuple(actions), tuple(names), features)
+
+    def _regions(self, k: int) -> tuple[int, ...]:
+        return self.cells[k].signature[:-1]
+
+    def _order(self, k: int) -> list[int]:
+        """Region of each candidate; none comes after all others."""
+        return [
+            len(described.regions) if region < 0 else region
+            for described, region in zip(self.described, self._regions(k), strict=True)
+        ]
+
+    def _edits(self, cell: Cell, action: int) -> list[Edit]:
+        """One edit if what the cell leaves out can be written into its rule; else exceptions in front of it."""
+        others = [
+            region.rule
+            for described, own in zip(self.described, cell.signature[:-1], strict=True)
+            for region in described.regions[: own if own >= 0 else None]
+        ]
+        left_out = [both for rule in (*self.frozen, *others) if (both := intersection(cell.rule, rule)) is not None]
+        pieces = without_any(cell.rule, left_out, self.kinds) if len(left_out) <= 3 else []
+        if len(pieces) == 1:
+            return [Edit(pieces[0], cell.current, action)]
+        held = [Edit(rule, cell.current, cell.current) for rule in dict.fromkeys(left_out)]
+        return [*held, Edit(cell.rule, cell.current, action)]
+
+
+def make_cells(
+    described: Sequence[Described], features: AnyArray, names: tuple[str, ...], frozen: Sequence[Rule] = ()
+) -> RegionCells:
+    """Cells of the sampled states `features`, named S0, S1 … in the order of their lower bounds."""
+    keys = _signatures(features, tuple(described), tuple(frozen))
+    inside = (keys[:, :-1] >= 0).any(axis=1)
+    unique, counts = np.unique(keys[inside], axis=0, return_counts=True)
+    found = []
+    for row in unique[counts >= min(SMALLEST, counts.max(initial=0))]:
+        signature = tuple(int(v) for v in row)
+        regions = [d.regions[k] for d, k in zip(described, signature[:-1], strict=True) if k >= 0]
+        rule: Rule | None = regions[0].rule
+        for other in regions[1:]:
+            assert rule is not None, "a state lies in all of them"
+            rule = intersection(rule, other.rule)
+        assert rule is not None
+        current = names.index(regions[0].swap.current)
+        offered = () if signature[-1] else tuple(sorted({names.index(r.swap.proposed) for r in regions} - {current}))
+        found.append(Cell("", signature, rule, current, offered))
+    found.sort(key=lambda cell: _lows(cell.rule, features.shape[1]))
+    cells = tuple(Cell(f"S{k}", cell.signature, cell.rule, cell.current, cell.offered) for k, cell in enumerate(found))
+    return RegionCells(cells, tuple(described), tuple(frozen), kinds_of(features))
+
+
+def kinds_of(features: AnyArray) -> Kinds:
+    """The words of each column of rows (n, d), and which columns miss values."""
+    words, gaps = {}, set()
+    for index, column in enumerate(features.T):
+        absent = missing_entries(column)
+        if absent.any():
+            gaps.add(index)
+        if column.dtype.kind in "OUS" and any(isinstance(value, str) for value in column):
+            words[index] = tuple(sorted({value for value in column[~absent] if isinstance(value, str)}))
+    return Kinds(words, frozenset(gaps))
+
+
+def _signatures(features: AnyArray, described: tuple[Described, ...], frozen: tuple[Rule, ...]) -> IntArray:
+    columns = [one.region_of(features) for one in described]
+    held = covers_any(frozen, features) if frozen else np.zeros(len(features), dtype=np.bool_)
+    return np.stack([*columns, held.astype(np.int64)], axis=1)
+
+
+def _lows(rule: Rule, columns: int) -> tuple[float, ...]:
+    lows = [-math.inf] * columns
+    for condition in rule.conditions:
+        lows[condition.column] = condition.low
+    return tuple(lows)

@@ -1,0 +1,1 @@
+"""A simulator as a table: cells that were played."""

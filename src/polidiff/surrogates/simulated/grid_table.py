@@ -1,0 +1,272 @@
+"""A simulator as a table over the cells of a grid, for rules about features.
+
+In every cell one may do as now or take one action throughout. Each episode follows a plan over cells, except that it
+draws another choice for a few of them, so that choices are seen near where the plan leads. The table is wrong where a
+cell is not a state; so it is estimated again near the best plan, a few times, every plan that was ever found is played,
+and the best for each number of rules is kept and judged by other episodes. An episode that is cut at the horizon H has
+not ended; the table is discounted by 1 − 1/H instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from polidiff.evaluation.evaluate import default_episodes
+from polidiff.options import ImproveOptions
+from polidiff.policies import PatchedPolicy, Policy, one_hot, top_actions
+from polidiff.progress import track
+from polidiff.records.arrays import AnyArray, FloatArray, IntArray
+from polidiff.records.patch import Edit, Patch
+from polidiff.records.plan import Frontier, Plan, PlanRule
+from polidiff.records.rule import Rule, covers_any
+from polidiff.rules.cell_grid import Grid, grid_of_rows
+from polidiff.streams import Stream
+from polidiff.surrogates.frozen import frozen_rules
+from polidiff.surrogates.record import Explain, Note
+from polidiff.surrogates.simulated.cell_games import Assigned, CellCounts, count_assigned
+from polidiff.surrogates.simulated.paired_episodes import PairedEpisodes
+from polidiff.surrogates.simulated.played_table import played_table
+from polidiff.surrogates.support import split_support
+from polidiff.surrogates.table import Surrogate
+from polidiff.worlds.protocol import aim
+from polidiff.worlds.rollouts import roll_out
+from polidiff.worlds.simulator import Simulator
+from polidiff.worlds.summary import world_summary
+
+ROUNDS = 3
+ENOUGH = 30  # visits of a choice in a cell below which it is not offered
+EXPLORING = 0.1  # of the decisions, in the episodes that place the cuts
+RATES = (0.02, 0.1, 0.3)  # share of cells in which an episode draws another choice
+AS_NOW, KEEP = "as now", "keep"
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """Where plans over cells are played."""
+
+    world: Simulator
+    current: Policy
+    cells: Grid
+    frozen: tuple[Rule, ...]
+    least: int  # visits from which a choice is offered
+
+    def of(self, states: AnyArray) -> IntArray:
+        """Cell of each state, −1 where nothing may change."""
+        features = self.world.features_of(states)
+        cell = self.cells.of(np.asarray(features, dtype=np.float64))
+        return np.where(covers_any(self.frozen, features), -1, cell) if self.frozen else cell
+
+
+@dataclass(frozen=True)
+class Played:
+    """A lifted plan, what it returned when it was played to choose, and how much it changed."""
+
+    plan: Plan
+    mean: float
+    changes: float
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PlayedGrid(Surrogate):
+    """A table over cells, learned near the best plan so far."""
+
+    ground: Ground
+    counts: CellCounts
+    options: ImproveOptions
+    pool: dict[Patch, Played] = field(default_factory=dict)  # every plan that was found, played
+    round: int = 0
+
+    def lift(self, plan: Plan) -> Plan:
+        """The rules as edits of the current policy, with the return of the whole episode."""
+        before = float(self.counts.offset[aim(self.world)[0]]) / self.counts.episodes
+        patch = rules_patch(self.ground, plan.rules)
+        return replace(
+            plan,
+            patch=patch,
+            policy=PatchedPolicy(self.ground.current, patch),
+            expected_return=plan.expected_return + before,
+            bound=plan.bound + before,
+        )
+
+    def nearer(self, plans: Sequence[Plan]) -> PlayedGrid | None:
+        """Plans are played; in all rounds but the last the table is learned again near the best so far."""
+        for plan in track("plans played to choose", list(plans)):
+            if plan.patch not in self.pool:
+                self.pool[plan.patch] = self._played(plan)
+        if self.round + 1 == ROUNDS:
+            return None
+        best = max(self.pool.values(), key=lambda played: played.mean)
+        number = self.round + 1
+        near = choices_of(self.ground, best.plan.rules)
+        more = count_near(self.ground, near, episodes=default_episodes(self.world),
+                          seed=(self.options.seed, Stream.CELL_GAMES, number))  # fmt: skip
+        counts = self.counts + more
+        return replace(self, table=cell_table(self.ground, counts), counts=counts, round=number)
+
+    def _played(self, plan: Plan) -> Played:
+        episodes = PairedEpisodes(
+            self.world, self.ground.current, default_episodes(self.world),
+            (self.options.seed, Stream.CHOOSING_PLANS), self.options.level,
+        )  # fmt: skip
+        totals, visits = episodes.play(plan.policy)
+        return Played(plan, float(totals[:, aim(self.world)[0]].mean()), episodes.changes(visits))
+
+    @property
+    def judging(self) -> PairedEpisodes:
+        """Episodes that neither made the table nor chose a plan."""
+        seed = (self.options.seed, Stream.JUDGING_PLANS)
+        return PairedEpisodes(
+            self.world, self.ground.current, 2 * default_episodes(self.world), seed, self.options.level
+        )
+
+    def judge(self, plans: Sequence[Plan], explain: Explain | None) -> tuple[Plan, ...]:
+        """For each number of rules the plan that returned most, if that is more than with fewer."""
+        judging = self.judging
+        return tuple(judging.judge(p.plan, explain) for p in track("plans played in the world", self._best_of_each()))
+
+    def _best_of_each(self) -> list[Played]:
+        budget = self.options.budget
+        within = [p for p in self.pool.values() if budget is None or not p.plan.rules or p.changes <= budget]
+        chosen: list[Played] = []
+        for size in sorted({len(played.plan.rules) for played in within}):
+            best = max((p for p in within if len(p.plan.rules) == size), key=lambda played: played.mean)
+            if not chosen or best.mean > chosen[-1].mean:
+                chosen.append(best)
+        return chosen
+
+    def conclude(self, solved: Frontier, plans: tuple[Plan, ...]) -> Frontier:
+        """Returns of played episodes."""
+        return replace(
+            solved,
+            plans=plans,
+            baselines=(),
+            outcomes=self.world.outcomes,
+            current_return=plans[0].expected_return,
+            gap=max(plan.gap for plan in plans),
+            optimum=plans[-1].expected_return + solved.optimum - solved.best.expected_return,
+            world=world_summary(self.world),
+            methods=replace(solved.methods, evaluation=f"{self.judging.episodes} paired episodes of each plan"),
+            context=self,
+        )
+
+    def notes(self, plans: Sequence[Plan]) -> tuple[Note, ...]:
+        """What the table is, and which actions no cell has seen often enough."""
+        met = np.asarray(self.table.allowed)[: self.ground.cells.size, : self.world.n_actions].sum(axis=0)
+        lost = [action.name for action, count in zip(self.world.actions, met, strict=True) if not count]
+        which = "No action" if len(lost) == len(met) else f"Not {', '.join(lost[:7])}: no such action"
+        rare = f"{which} was played at least {self.ground.least} times in any cell; rules cannot prescribe it."
+        return (
+            f"Plans were searched in a table over {self.ground.cells.size} cells: a bound is the plan's return plus "
+            "what that table leaves open. Returns and gains are of episodes that neither made the table nor chose a "
+            "plan.",
+            *((rare,) if lost else ()),
+        )
+
+
+def reduce_to_grid(world: Simulator, current: Policy, options: ImproveOptions) -> PlayedGrid:
+    """The table over cells where sampled episodes get."""
+    share, least = split_support(options.min_support, ENOUGH)
+    frozen = frozen_rules(options.freeze, world.feature_names)
+    ground = Ground(world, current, _sampled_grid(world, current, options.seed), frozen, least)
+    as_now = np.full(ground.cells.size, world.n_actions)
+    counts = count_near(ground, as_now, episodes=default_episodes(world), seed=(options.seed, Stream.CELL_GAMES, 0))
+    return PlayedGrid(
+        world=world,
+        table=cell_table(ground, counts),
+        base=np.append(as_now, [as_now[0]] * 2),
+        by_rules=True,
+        grid=ground.cells.padded(2),
+        where="a simulator",
+        min_support=share,
+        node_limit=0,
+        ground=ground,
+        counts=counts,
+        options=options,
+    )
+
+
+def _sampled_grid(world: Simulator, current: Policy, seed: int) -> Grid:
+    """Cells where sampled episodes of the current policy, which now and then try something else, get."""
+    episodes = max(100, default_episodes(world) // 4)
+    played = roll_out(
+        world, _Exploring(current), episodes=episodes, seed=(seed, Stream.EXPLORED_STATES), record=True,
+        what="sampled states",
+    )  # fmt: skip
+    visits = played.visits
+    assert visits is not None
+    some = np.random.default_rng((seed, Stream.SAMPLED_STATES)).permutation(len(visits.actions))[:20_000]
+    states, episode = visits.states[some], visits.episode[some]
+    features = np.asarray(world.features_of(states), dtype=np.float64)
+    action = one_hot(top_actions(current.probabilities(states)), world.n_actions)
+    togo = (played.lengths[episode] - visits.step[some])[:, None]
+    signals = np.hstack([action, togo, played.totals[episode]])
+    return grid_of_rows(features, signals, world.feature_names, seed=seed)
+
+
+@dataclass(frozen=True, eq=False)
+class _Exploring:
+    """The policy in use, with a small chance of any other action."""
+
+    base: Policy
+
+    @property
+    def n_actions(self) -> int:
+        return self.base.n_actions
+
+    def probabilities(self, states: Any) -> FloatArray:
+        return (1 - EXPLORING) * self.base.probabilities(states) + EXPLORING / self.n_actions
+
+
+def count_near(ground: Ground, plan: IntArray, *, episodes: int, seed: tuple[int, ...]) -> CellCounts:
+    """Play near a plan (K,) of choices (an action, or one past the last for "as now"), and count."""
+    as_now = np.full(len(plan), ground.world.n_actions)
+    draw = partial(_drawn, plan, ground.world.n_actions)
+    game = Assigned(ground.world, ground.current, ground.of, draw, as_now, ground.world.n_actions + 1, cut_is_end=False)
+    return count_assigned(game, episodes=episodes, seed=seed, what="roll-outs over cells")
+
+
+def _drawn(plan: IntArray, as_now: int, count: int, rng: np.random.Generator) -> IntArray:
+    """(count, K) choice of each episode in each cell."""
+    rate = rng.choice(np.array(RATES), size=(count, 1))
+    other = rng.integers(0, as_now + 1, size=(count, len(plan)))
+    return np.where(rng.random((count, len(plan))) < rate, other, plan[None, :])
+
+
+def cell_table(ground: Ground, counts: CellCounts) -> Any:
+    """The estimated table; choices seen too rarely are not offered."""
+    world, cells = ground.world, ground.cells.size
+    allowed = np.zeros((cells + 2, world.n_actions + 1), dtype=np.bool_)
+    allowed[:cells] = counts.moves.sum(axis=2) >= ground.least
+    allowed[:, -1] = True
+    actions = [*(action.name for action in world.actions), AS_NOW]
+    names = [f"cell {k}" for k in range(cells)]
+    return played_table(world, counts, allowed, actions, names, discount=1 - 1 / world.horizon)
+
+
+def choices_of(ground: Ground, rules: Sequence[PlanRule]) -> IntArray:
+    """Choices (K,) of a plan in the cells: the first rule that covers the cell."""
+    names = [action.name for action in ground.world.actions]
+    points = ground.cells.points
+    choice = np.full(ground.cells.size, ground.world.n_actions)
+    for entry in reversed(rules):
+        choice[entry.rule.covers(points)] = names.index(entry.move) if entry.move != KEEP else ground.world.n_actions
+    return choice
+
+
+def rules_patch(ground: Ground, rules: Sequence[PlanRule]) -> Patch:
+    """Edits that follow the rules, first match wins: a rule also holds back later ones where it changes nothing."""
+    world = ground.world
+    names = [action.name for action in world.actions]
+    edits = [Edit(rule, action, action) for rule in ground.frozen for action in range(world.n_actions)]
+    for index, entry in enumerate(rules):
+        last = index == len(rules) - 1
+        for action in range(world.n_actions):
+            proposed = action if entry.move == KEEP else names.index(entry.move)
+            if proposed != action or not last:
+                edits.append(Edit(entry.rule, action, proposed))
+    return Patch(tuple(edits) if rules else (), tuple(names), world.feature_names, world.features_of)

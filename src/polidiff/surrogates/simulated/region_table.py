@@ -1,0 +1,223 @@
+"""A simulator as a table over the regions in which candidates differ (section 5.2 of the paper).
+
+Candidates are compared with the current policy; their regions make disjoint cells; played episodes estimate a table
+over cells. A plan of the table is lifted to edits of the current policy that act in its cells and nowhere else, and is
+played with the same luck as the current policy: `model_gap` is the distance between table and world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from polidiff.divergence import DivergenceOptions, divergence_in_simulator
+from polidiff.errors import InvalidOptionError
+from polidiff.evaluation.evaluate import default_episodes
+from polidiff.options import ImproveOptions
+from polidiff.policies import PatchedPolicy, Policy, top_actions
+from polidiff.progress import track
+from polidiff.records.arrays import AnyArray, FloatArray, IntArray
+from polidiff.records.interval import Interval
+from polidiff.records.plan import Baseline, Frontier, HullPoint, Plan
+from polidiff.records.rule import Rule
+from polidiff.regions.describe import Described, describe
+from polidiff.streams import Stream
+from polidiff.surrogates.frozen import frozen_rules
+from polidiff.surrogates.record import Explain, Note
+from polidiff.surrogates.region_cells import RegionCells, make_cells
+from polidiff.surrogates.simulated.cell_games import Assigned, CellCounts, count_assigned
+from polidiff.surrogates.simulated.paired_episodes import PairedEpisodes
+from polidiff.surrogates.simulated.played_table import played_table
+from polidiff.surrogates.table import Surrogate
+from polidiff.worlds.protocol import aim
+from polidiff.worlds.simulator import Simulator
+from polidiff.worlds.summary import world_summary
+
+ENOUGH = 30  # visits of a pair below which it is not offered
+MOST_PLAYED = 60
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PlayedRegions(Surrogate):
+    """A table over regions, what it leaves out, and what comes before the first region."""
+
+    current: Policy
+    cells: RegionCells
+    offset: FloatArray  # (M,) expected outcomes before the first region
+    unseen: tuple[tuple[int, int], ...]  # (cell, action) offered by a candidate but hardly ever met
+    options: ImproveOptions
+
+    @property
+    def judging(self) -> PairedEpisodes:
+        """Episodes that judge plans."""
+        seed = (self.options.seed, Stream.JUDGING)
+        return PairedEpisodes(self.world, self.current, default_episodes(self.world), seed, self.options.level)
+
+    @property
+    def before(self) -> float:
+        """What episodes return before the first region."""
+        return float(self.offset[aim(self.world)[0]])
+
+    def lift(self, plan: Plan) -> Plan:
+        """Edits of cells as edits of states, with returns of the whole episode."""
+        world, before = self.world, self.before
+        chosen = {state: edit.proposed for edit in plan.patch.edits for state in edit.states or ()}
+        names = [action.name for action in world.actions]
+        patch = self.cells.patch(chosen, names, world.feature_names, world.features_of)
+        main = world.outcomes[aim(world)[0]].name
+        return replace(
+            plan,
+            patch=patch,
+            policy=PatchedPolicy(self.current, patch),
+            expected_return=plan.expected_return + before,
+            outcomes={k: _moved(v, before if k == main else 0.0) for k, v in plan.outcomes.items()},
+            bound=plan.bound + before,
+            proven=False,
+            adoption=tuple(replace(p, expected_return=p.expected_return + before) for p in plan.adoption),
+        )
+
+    def judge(self, plans: Sequence[Plan], explain: Explain | None) -> tuple[Plan, ...]:
+        """Plans with what their episodes bring; of very many, the first and the best."""
+        judging, few = self.judging, len(plans) <= MOST_PLAYED
+        best = max(plans, key=lambda plan: plan.expected_return)
+        return tuple(
+            judging.judge(plan, explain) if few or plan is plans[0] or plan is best else plan
+            for plan in track("plans played in the world", list(plans))
+        )
+
+    def conclude(self, solved: Frontier, plans: tuple[Plan, ...]) -> Frontier:
+        """Returns of the whole episode."""
+        before, ledger = self.before, solved.ledger
+        return replace(
+            solved,
+            plans=plans,
+            hull=tuple(HullPoint(point.changes, point.expected_return + before) for point in solved.hull),
+            baselines=tuple(
+                Baseline(b.name, tuple((c, value + before) for c, value in b.points)) for b in solved.baselines
+            ),
+            ledger=None if ledger is None else replace(ledger, running=tuple(v + before for v in ledger.running)),
+            outcomes=self.world.outcomes,
+            current_return=plans[0].expected_return,
+            optimum=solved.optimum + before,
+            world=world_summary(self.world),
+            methods=replace(
+                solved.methods,
+                evaluation=f"table over {len(self.cells.cells)} regions, plans played in the world "
+                f"({self.judging.episodes} episodes)",
+            ),
+            context=self,
+        )
+
+    def notes(self, plans: Sequence[Plan]) -> tuple[Note, ...]:
+        """What was hardly ever met, and plans that change more than was wanted."""
+        names, budget = [action.name for action in self.world.actions], self.options.budget
+        unseen = [
+            f"{self.cells.cells[k].name} with {names[a]} was hardly ever met and is not offered."
+            for k, a in self.unseen
+        ]
+        over = [plan.changes for plan in plans if budget is not None and plan.changes > 1.05 * budget]
+        more = [
+            f"Played, a plan changes {changes:.4g} decisions per episode; {budget:g} were allowed." for changes in over
+        ]
+        return (*unseen, *more)
+
+    def places(self) -> dict[str, Rule]:
+        """Each cell's conditions."""
+        return {cell.name: cell.rule for cell in self.cells.cells}
+
+
+def reduce_to_regions(
+    world: Simulator, current: Policy, candidates: Sequence[Policy], options: ImproveOptions
+) -> PlayedRegions:
+    """The table over regions of the candidates."""
+    cells = _cells(world, current, candidates, options)
+    if not cells.cells:
+        raise InvalidOptionError(
+            "the candidates act like the current policy wherever they get. Hint: give candidates that differ from it"
+        )
+    counts = count_cells(world, current, cells, episodes=4 * default_episodes(world), seed=options.seed)
+    allowed, unseen = _offered(world, cells, counts)
+    table = played_table(world, counts, allowed, world.actions, [cell.name for cell in cells.cells])
+    base = np.array([*(cell.current for cell in cells.cells), 0, 0], dtype=np.int64)
+    return PlayedRegions(
+        world=world,
+        table=table,
+        base=base,
+        candidates=_over_cells(world, cells, base, allowed),
+        current=current,
+        cells=cells,
+        offset=counts.offset / counts.episodes,
+        unseen=unseen,
+        options=options,
+    )
+
+
+def _cells(world: Simulator, current: Policy, candidates: Sequence[Policy], options: ImproveOptions) -> RegionCells:
+    """Disjoint cells from the regions of all candidates."""
+    frozen = frozen_rules(options.freeze, world.feature_names)
+    described: list[Described] = []
+    features: list[AnyArray] = []
+    for candidate in candidates:
+        parted = divergence_in_simulator(world, current, candidate, DivergenceOptions(), seed=options.seed)
+        described.append(
+            describe(parted, world.actions, world.feature_names, has_features=world.has_features, seed=options.seed)
+        )
+        features.append(parted.features)
+    names = tuple(action.name for action in world.actions)
+    return make_cells(described, np.concatenate(features), names, frozen)
+
+
+def count_cells(world: Simulator, current: Policy, cells: RegionCells, *, episodes: int, seed: int) -> CellCounts:
+    """Play episodes with random assignments of actions to cells, and count; an episode that is cut has ended."""
+    as_now = np.array([cell.current for cell in cells.cells])
+    game = Assigned(
+        world, current, partial(_cell_of, world, current, cells), partial(_assignments, cells), as_now,
+        world.n_actions, cut_is_end=True,
+    )  # fmt: skip
+    return count_assigned(game, episodes=episodes, seed=(seed, Stream.REGION_GAMES), what="roll-outs over regions")
+
+
+def _cell_of(world: Simulator, current: Policy, cells: RegionCells, states: AnyArray) -> IntArray:
+    return cells.of(world.features_of(states), top_actions(current.probabilities(states)))
+
+
+def _assignments(cells: RegionCells, count: int, rng: np.random.Generator) -> IntArray:
+    """One offered action for each cell of each episode, (count, K)."""
+    table = np.zeros((count, len(cells.cells)), dtype=np.int64)
+    for k, cell in enumerate(cells.cells):
+        table[:, k] = rng.choice(np.array([cell.current, *cell.offered]), size=count)
+    return table
+
+
+def _offered(world: Simulator, cells: RegionCells, counts: CellCounts) -> tuple[AnyArray, tuple[tuple[int, int], ...]]:
+    """(K + 2, A) actions that were met often enough, and the pairs that were not."""
+    kinds, visits = len(cells.cells), counts.moves.sum(axis=2)
+    allowed = np.zeros((kinds + 2, world.n_actions), dtype=np.bool_)
+    unseen = []
+    for k, cell in enumerate(cells.cells):
+        for action in (cell.current, *cell.offered):
+            if visits[k, action] >= ENOUGH or action == cell.current:
+                allowed[k, action] = True
+            else:
+                unseen.append((k, action))
+    allowed[kinds, 0] = True
+    return allowed, tuple(unseen)
+
+
+def _over_cells(world: Simulator, cells: RegionCells, base: IntArray, allowed: AnyArray) -> list[IntArray]:
+    """Each candidate as a policy over cells."""
+    names = [action.name for action in world.actions]
+    tables = [np.array(base) for _ in cells.described]
+    for k, cell in enumerate(cells.cells):
+        for table, described, region in zip(tables, cells.described, cell.signature[:-1], strict=True):
+            action = names.index(described.regions[region].swap.proposed) if region >= 0 else cell.current
+            if allowed[k, action]:
+                table[k] = action
+    return tables
+
+
+def _moved(interval: Interval, by: float) -> Interval:
+    return Interval(interval.estimate + by, interval.low + by, interval.high + by, interval.level)
