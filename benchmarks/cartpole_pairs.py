@@ -82,9 +82,9 @@ def _checkpoints(fewer: int | None) -> list[Any]:
 
 def _compared(world: Any, policies: list[Any], episodes: int) -> Any:
     """The interval of the difference in return."""
-    from polidiff.explanation.judge import judge_simulator
+    from polidiff.evaluation.simulator import paired_outcomes
 
-    judged = judge_simulator(world, *policies, episodes=episodes, seed=(0,))
+    judged = paired_outcomes(world, *policies, episodes=episodes, seed=(0,))
     return judged.interval(judged.difference[:, 0], np.ones(episodes, dtype=np.bool_), 0.95)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from polidiff import Log
-from polidiff.evaluation.logged.evaluate import evaluate_log
+from polidiff.evaluation.log import evaluate_log
 from polidiff.records.arrays import FloatArray
 
 WRITERS = ("random", "bts")

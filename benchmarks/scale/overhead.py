@@ -137,7 +137,7 @@ def _own_time(number: int) -> tuple[int, float]:
 def _jobs(folder: Path, small: bool) -> dict[str, Callable[[], Any]]:
     from benchmarks.scale.scaling import SlowWalk, _acting
     from polidiff import Simulator, as_policy
-    from polidiff.divergence import DivergenceOptions, divergence_in_simulator
+    from polidiff.divergence import DivergenceOptions, find_divergence
     from polidiff.domains import navigation
     from polidiff.worlds.rollouts import roll_out
 
@@ -147,7 +147,7 @@ def _jobs(folder: Path, small: bool) -> dict[str, Callable[[], Any]]:
 
     def split(starts: int) -> Any:
         options = DivergenceOptions(starts=starts, max_steps=10_000 if small else 1_000 * starts)
-        return divergence_in_simulator(world, *policies, options, seed=0)
+        return find_divergence(world, *policies, options, seed=0)
 
     slow = Simulator(partial(SlowWalk, 2 if small else 8), horizon=8)
     acts = [as_policy(partial(_acting, from_=k), n_actions=2) for k in (0.0, 0.5)]
@@ -156,7 +156,7 @@ def _jobs(folder: Path, small: bool) -> dict[str, Callable[[], Any]]:
         "roll-outs of an environment, 1 ms a step": lambda: roll_out(
             slow, acts[0], episodes=600 if small else 1024, seed=(0,)
         ),
-        "splitting roll-outs of an environment, 1 ms a step": lambda: divergence_in_simulator(slow, *acts, few, seed=0),
+        "splitting roll-outs of an environment, 1 ms a step": lambda: find_divergence(slow, *acts, few, seed=0),
         "roll-outs of a model": lambda: roll_out(world, policies[0], episodes=episodes, seed=(3,)),
         "roll-outs of a model, ten times as many": lambda: roll_out(
             world, policies[0], episodes=10 * episodes, seed=(3,)
@@ -174,7 +174,7 @@ def _logs(folder: Path, small: bool) -> dict[str, Callable[[], Any]]:
 
     from benchmarks.scale.features import COLUMNS, write_features
     from polidiff import Log
-    from polidiff.evaluation.logged.evaluate import evaluate_log
+    from polidiff.evaluation.log import evaluate_log
     from polidiff.evaluation.logged.fitted_q import fitted_q_interval
 
     size, states = (2_000, 20) if small else (400_000, 700)

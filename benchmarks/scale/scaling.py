@@ -45,7 +45,7 @@ class SlowWalk(gymnasium.Env[Any, Any]):
 def strong_scaling(episodes: int, length: int, starts: int) -> dict[str, Any]:
     """Roll-outs and the splitting roll-outs that look for divergence, with steps that are busy and steps that sleep."""
     from polidiff import Simulator, as_policy
-    from polidiff.divergence import DivergenceOptions, divergence_in_simulator
+    from polidiff.divergence import DivergenceOptions, find_divergence
     from polidiff.worlds.rollouts import roll_out
 
     found = {}
@@ -58,7 +58,7 @@ def strong_scaling(episodes: int, length: int, starts: int) -> dict[str, Any]:
             return roll_out(world, policies[0], episodes=episodes, seed=(0,)).totals.tobytes()
 
         def split(world: Any = world, policies: Any = policies, options: Any = options) -> bytes:
-            return divergence_in_simulator(world, *policies, options, seed=0).states.tobytes()
+            return find_divergence(world, *policies, options, seed=0).states.tobytes()
 
         kind = "busy" if busy else "asleep"
         found[f"roll-outs, {kind}"] = {

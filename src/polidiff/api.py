@@ -7,14 +7,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from polidiff.errors import InvalidOptionError, InvalidWorldError
 from polidiff.options import CheckOptions, EvaluateOptions, ExplainOptions, ImproveOptions
-from polidiff.policies import as_policy, top_actions
 from polidiff.records.evaluation import Evaluation
 from polidiff.records.outcome import Outcome, check_outcomes
-from polidiff.streams import Stream
 
 if TYPE_CHECKING:
     from polidiff.options import ChangeCost, Freeze, Keep, Moves, Style, Unit
@@ -22,8 +18,6 @@ if TYPE_CHECKING:
     from polidiff.records.explanation import Explanation, FormScore
     from polidiff.records.plan import CheckResult, Frontier
     from polidiff.worlds.protocol import World
-
-FEWEST_EPISODES = 100  # that judge outcomes, however few steps are allowed
 
 
 def evaluate(
@@ -37,17 +31,10 @@ def evaluate(
     episodes: int | None = None,
 ) -> Evaluation:
     """What a policy achieves: exact in a table, with intervals in a simulator or from a log."""
-    from polidiff.evaluation.evaluate import evaluate_simulator, evaluate_table
+    from polidiff.evaluation import evaluate as evaluate_in
 
-    EvaluateOptions(horizon, level, seed, episodes)
-    place: Any = with_outcomes(world, outcomes)
-    if place.kind == "table":
-        return evaluate_table(place, policy, horizon=horizon)
-    if place.kind == "log":
-        from polidiff.evaluation.logged.evaluate import evaluate_log
-
-        return evaluate_log(place, policy, level=level, seed=seed)
-    return evaluate_simulator(place, policy, horizon=horizon, level=level, seed=seed, episodes=episodes)
+    options = EvaluateOptions(horizon, level, seed, episodes)
+    return evaluate_in(with_outcomes(world, outcomes), policy, options)
 
 
 def explain(
@@ -80,64 +67,7 @@ def explain(
         seed=seed,
         style=style,
     )
-    place: Any = with_outcomes(world, outcomes)
-    if place.kind == "log":
-        from polidiff.explanation.from_log import explain_log
-        from polidiff.explanation.from_rows import explain_rows
-
-        return (explain_log if place.discrete else explain_rows)(place, current, proposed, options)
-    old, new = (_policy_for(place, policy) for policy in (current, proposed))
-    return compose(place, old, new, _evidence(place, old, new, options), options)
-
-
-def _policy_for(world: Any, policy: Any) -> Any:
-    from polidiff.evaluation.exact import policy_table
-    from polidiff.policies import table_policy
-
-    if world.kind == "table":
-        return table_policy(policy_table(world, policy))
-    return as_policy(policy, actions=world.actions)
-
-
-def _evidence(world: Any, current: Any, proposed: Any, options: Any) -> Any:
-    from polidiff.divergence import divergence_in_simulator, divergence_in_table
-    from polidiff.evaluation.exact import ExactEvaluator
-    from polidiff.explanation.compose import Evidence
-    from polidiff.explanation.judge import judge_simulator, judge_table
-
-    if world.kind == "table":
-        old, new = current.table, proposed.table
-        judged = judge_table(world, old, new)
-        top = top_actions(old)
-        changed = 1.0 - new[np.arange(world.n_states), top]
-        changes = float(ExactEvaluator(world, new).visits() @ np.where(world.absorbing, 0.0, changed))
-        return Evidence(divergence_in_table(world, old, new, options.divergence), judged, judged, changes)
-    divergence = divergence_in_simulator(world, current, proposed, options.divergence, seed=options.seed)
-    count = _affordable_episodes(world, divergence, options.divergence.max_steps)
-    few = min(count, max(500, count // 4))
-    forming = judge_simulator(world, current, proposed, episodes=few, seed=(options.seed, Stream.FORMING))
-    judged = judge_simulator(world, current, proposed, episodes=count, seed=(options.seed, Stream.JUDGING))
-    return Evidence(divergence, forming, judged, _changes_met(world, current, proposed, min(count, 500), options.seed))
-
-
-def _affordable_episodes(world: Any, divergence: Any, max_steps: int) -> int:
-    """How many paired episodes judge outcomes: in environments stepped one by one, what `max_steps` pays for."""
-    from polidiff.evaluation.evaluate import default_episodes
-
-    most = default_episodes(world)
-    length = np.count_nonzero(divergence.judged) / divergence.facts["episodes"]
-    return most if world.is_model else int(np.clip(max_steps / (2 * length), FEWEST_EPISODES, most))
-
-
-def _changes_met(world: Any, current: Any, proposed: Any, episodes: int, seed: int) -> float:
-    from polidiff.worlds.rollouts import roll_out
-
-    played = roll_out(
-        world, proposed, episodes=episodes, seed=(seed, Stream.CHANGED_DECISIONS), record=True, what="changed decisions"
-    )
-    assert played.visits is not None
-    top = top_actions(current.probabilities(played.visits.states))
-    return float((top != played.visits.actions).sum() / len(played.lengths))
+    return compose(with_outcomes(world, outcomes), current, proposed, options)
 
 
 def improve(

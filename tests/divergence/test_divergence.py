@@ -9,21 +9,21 @@ import numpy as np
 import pytest
 
 from polidiff import Outcome, Simulator, TabularMDP, parallel
-from polidiff.divergence import DivergenceOptions, divergence_in_simulator, divergence_in_table, rollouts
-from polidiff.divergence.apart import MOST_REPLAYED
+from polidiff.divergence import DivergenceOptions, find_divergence, simulator
+from polidiff.divergence.next_state_test import MOST_REPLAYED
 from polidiff.domains import chain, navigation
 from polidiff.policies import as_policy, one_hot
 
 
 def in_table(world, current, proposed, **options):
-    return divergence_in_table(
+    return find_divergence(
         world, one_hot(current, world.n_actions), one_hot(proposed, world.n_actions), DivergenceOptions(**options)
     )
 
 
 def in_navigation(proposed, **options):
     policies = [as_policy(p, n_actions=3) for p in (navigation.current, proposed)]
-    return divergence_in_simulator(navigation.world(), *policies, DivergenceOptions(**options), seed=0)
+    return find_divergence(navigation.world(), *policies, DivergenceOptions(**options), seed=0)
 
 
 def fork(**outcomes):
@@ -64,7 +64,7 @@ def test_the_papers_rule_is_blind_where_next_states_are_equally_likely():
 def test_ties_go_to_the_current_action():
     world = chain.world()
     tied = np.full((12, 2), 0.5)
-    found = divergence_in_table(world, one_hot(chain.proposed(), 2), tied, DivergenceOptions(policy_tolerance=0.6))
+    found = find_divergence(world, one_hot(chain.proposed(), 2), tied, DivergenceOptions(policy_tolerance=0.6))
     assert (found.current == found.proposed).all()
 
 
@@ -110,7 +110,7 @@ def test_the_work_is_bounded_and_the_sampled_share_is_told():
     world = Simulator(Endless())
     policies = [as_policy(lambda s, a=a: np.full(len(s), a), n_actions=2) for a in (0, 1)]
     limit = 200_000
-    found = divergence_in_simulator(world, *policies, DivergenceOptions(max_steps=limit, starts=50), seed=0)
+    found = find_divergence(world, *policies, DivergenceOptions(max_steps=limit, starts=50), seed=0)
     assert 0 < found.facts["share of splits followed"] < 1
     assert len(found.states) <= 2 * limit
 
@@ -146,9 +146,7 @@ def test_playing_episodes_again_is_bounded_and_the_share_of_comparisons_is_told(
             return np.array([self.x]), 0.0, False, False, {}
 
     policies = [as_policy(lambda rows, a=a: np.full(len(rows), a), n_actions=2) for a in (0, 1)]
-    found = divergence_in_simulator(
-        Simulator(Long, horizon=400), *policies, DivergenceOptions(starts=4, max_splits=0), seed=0
-    )
+    found = find_divergence(Simulator(Long, horizon=400), *policies, DivergenceOptions(starts=4, max_splits=0), seed=0)
     assert found.facts["restore mode"] == "replay"
     assert 0 < found.facts["share of comparisons made"] < 0.5
     assert found.diverging.all()
@@ -172,9 +170,9 @@ def test_groups_of_starts_are_tasks_that_give_the_bytes_of_a_plain_loop(monkeypa
     world = Simulator(Stroll(), horizon=40)
     policies = [as_policy(lambda s, k=k: (s[:, 0] > k).astype(int), n_actions=2) for k in (1.0, 2.0)]
     options = DivergenceOptions(starts=2500, max_splits=2)
-    alone = divergence_in_simulator(world, *policies, options, seed=5)
+    alone = find_divergence(world, *policies, options, seed=5)
     with joblib.parallel_config(backend="loky", n_jobs=2):
-        apart = divergence_in_simulator(world, *policies, options, seed=5)
+        apart = find_divergence(world, *policies, options, seed=5)
     assert alone.facts == apart.facts
     for name in ("states", "label", "episode", "first", "weight", "judged", "current", "proposed"):
         assert getattr(alone, name).tobytes() == getattr(apart, name).tobytes()
@@ -196,13 +194,13 @@ def test_a_group_takes_no_more_rows_than_its_first_steps_promise(monkeypatch, ne
 
         return as_policy(policy, n_actions=2)
 
-    monkeypatch.setattr(rollouts, "perf_counter", lambda: float(asked[0]))
+    monkeypatch.setattr(simulator, "perf_counter", lambda: float(asked[0]))
     world, policies = Simulator(Stroll(), horizon=200), (counting(0), counting(1))
     for steps in (50_000, 20_000_000):
         task = (world, policies, DivergenceOptions(starts=800, max_splits=2, max_steps=steps), 400, 0.5, (1,), (2,))
-        promised = rollouts.seconds_of_group(task, 1 / 8)
+        promised = simulator.seconds_of_group(task, 1 / 8)
         asked[0] = 0
-        rollouts.play_group(*task)
+        simulator.play_group(*task)
         assert asked[0] <= 1.5 * promised
 
 
@@ -211,7 +209,7 @@ def test_groups_share_the_steps_that_are_allowed(monkeypatch):
     policies = [as_policy(lambda s, a=a: np.full(len(s), a), n_actions=2) for a in (0, 1)]
     limit = 120_000
     options = DivergenceOptions(max_steps=limit, starts=30)
-    found = divergence_in_simulator(Simulator(Endless()), *policies, options, seed=0)
+    found = find_divergence(Simulator(Endless()), *policies, options, seed=0)
     met = np.bincount(found.episode // 20)
     assert 0 < found.facts["share of splits followed"] < 1
     assert met.sum() <= 2 * limit

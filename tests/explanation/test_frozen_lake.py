@@ -8,7 +8,8 @@ import pytest
 from polidiff import Simulator, TabularMDP, explain
 from polidiff.evaluation.exact import exact_evaluator, finite_horizon_values
 from polidiff.evaluation.optimum import best_policy
-from polidiff.explanation.judge import judge_groups, judge_simulator
+from polidiff.evaluation.simulator import paired_outcomes
+from polidiff.evaluation.start_outcomes import judge_groups
 from polidiff.policies import as_policy
 from polidiff.worlds.steppers import TableStepper
 
@@ -82,7 +83,7 @@ def test_paired_intervals_cover_as_often_as_they_claim_and_the_family_holds(lake
     repetitions, groups = 1000, 5
     pointwise, family = 0, 0
     for seed in range(repetitions):
-        judged = judge_simulator(world, *policies, episodes=500, seed=(seed, 33))
+        judged = paired_outcomes(world, *policies, episodes=500, seed=(seed, 33))
         members = [np.arange(500) % groups == g for g in range(groups)]
         shown = judge_groups(judged, members, [False] * groups, world.outcomes, 0.95, groups)
         pointwise += sum(v[0].pointwise.contains(truth) for v in shown)

@@ -10,11 +10,11 @@ import pytest
 
 from polidiff import Log, Outcome, improve
 from polidiff.evaluation.exact import exact_evaluator, outcome_tensor
+from polidiff.evaluation.log import evaluate_log
 from polidiff.evaluation.logged.behaviour import estimate_behaviour
 from polidiff.evaluation.logged.candidates import learn_candidates
 from polidiff.evaluation.logged.compare import compare_log
 from polidiff.evaluation.logged.counted_log import counted_log
-from polidiff.evaluation.logged.evaluate import evaluate_log
 from polidiff.evaluation.logged.fitted_q import fitted_q_interval
 from polidiff.evaluation.logged.plan import choose_and_judge
 from polidiff.records.rule import Condition, Rule

@@ -9,10 +9,10 @@ import pytest
 from polidiff import Log, explain
 from polidiff.errors import InvalidOptionError, InvalidPolicyError
 from polidiff.evaluation.exact import exact_evaluator, outcome_tensor
+from polidiff.evaluation.log import evaluate_log
 from polidiff.evaluation.logged.behaviour import estimate_behaviour, wrote_the_log
 from polidiff.evaluation.logged.compare import compare_log
 from polidiff.evaluation.logged.cross_check import cross_check
-from polidiff.evaluation.logged.evaluate import evaluate_log
 from polidiff.worlds.log_simulated import simulated_log, simulated_rows
 
 

@@ -15,7 +15,7 @@ from polidiff.records.rule import Condition, Rule
 from polidiff.regions import describe
 from polidiff.regions.describe import knee
 from polidiff.regions.fidelity import fidelity
-from polidiff.regions.told import as_directions
+from polidiff.regions.swap_labels import as_directions
 from polidiff.rules.box_algebra import intersection
 from polidiff.surrogates.region_cells import make_cells
 from polidiff.surrogates.simulated.played_table import played_table

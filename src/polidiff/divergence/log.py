@@ -1,4 +1,4 @@
-"""Diverging rows of a log whose states are features."""
+"""Diverging states of a log: in the model that it supports, or among its rows where states are features."""
 
 from __future__ import annotations
 
@@ -7,17 +7,31 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from polidiff.divergence.record import Divergence, label_swaps
+from polidiff.divergence.table import compare_tables
+from polidiff.evaluation.log import EstimatedComparison, row_policy
 from polidiff.options import DivergenceOptions
-from polidiff.policies import Policy, top_actions
+from polidiff.policies import PolicyLike, top_actions
 
 if TYPE_CHECKING:
     from polidiff.worlds.log import Log
 
 
-def compare_rows(log: Log, current: Policy, proposed: Policy, options: DivergenceOptions, *, seed: int) -> Divergence:
+def find_divergence(
+    log: Log, current: PolicyLike, proposed: PolicyLike, options: DivergenceOptions, *, seed: int = 0
+) -> Divergence:
+    """Where the policies part; "log" as a policy stands for the one that wrote the log."""
+    if log.discrete:
+        followed = EstimatedComparison(log, current, proposed, seed=seed)
+        return compare_tables(followed.place, followed.current.table, followed.proposed.table, options)
+    return compare_rows(log, current, proposed, options, seed=seed)
+
+
+def compare_rows(
+    log: Log, current: PolicyLike, proposed: PolicyLike, options: DivergenceOptions, *, seed: int
+) -> Divergence:
     """Where the policies part among the logged rows that are held."""
     rows = log.rows
-    old, new = (np.asarray(policy.probabilities(rows.states)) for policy in (current, proposed))
+    old, new = (np.asarray(row_policy(log, p, seed=seed).probabilities(rows.states)) for p in (current, proposed))
     a_b = top_actions(old)
     a_e = top_actions(new, prefer=a_b)
     index = np.arange(len(a_b))

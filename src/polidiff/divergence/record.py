@@ -32,6 +32,11 @@ class Divergence:
         """(n,) whether the state diverges."""
         return self.label > 0
 
+    @property
+    def mean_length(self) -> float:
+        """Decisions per episode among the visits that judge; NaN where no episode was played."""
+        return float(np.count_nonzero(self.judged) / self.facts.get("episodes", np.nan))  # type: ignore[operator]
+
 
 def label_swaps(
     differs: BoolArray,

@@ -15,19 +15,26 @@ import numpy as np
 from scipy import sparse
 
 from polidiff.divergence.record import Divergence, label_swaps
-from polidiff.evaluation.exact import ExactEvaluator, outcome_tensor
+from polidiff.evaluation.exact import ExactEvaluator, outcome_tensor, policy_table
 from polidiff.options import DivergenceOptions
-from polidiff.policies import top_actions
+from polidiff.policies import PolicyLike, top_actions
 from polidiff.records.arrays import BoolArray, FloatArray
 from polidiff.worlds.tabular import TabularMDP
 
 IMMEDIATE = 1e-9
 
 
-def divergence_in_table(
+def find_divergence(
+    world: TabularMDP, current: PolicyLike, proposed: PolicyLike, options: DivergenceOptions, *, seed: int = 0
+) -> Divergence:
+    """Compare two policies in every state that either can reach, alone or taking turns; no luck is needed."""
+    return compare_tables(world, policy_table(world, current), policy_table(world, proposed), options)
+
+
+def compare_tables(
     world: TabularMDP, current: FloatArray, proposed: FloatArray, options: DivergenceOptions
 ) -> Divergence:
-    """Compare two policies (S, A) in every state that either can reach, alone or taking turns."""
+    """The divergence of two policies as tables (S, A)."""
     a_b = top_actions(current)
     a_e = top_actions(proposed, prefer=a_b)
     rows = np.arange(world.n_states)

@@ -13,8 +13,8 @@ import numpy as np
 
 from polidiff.domains.icu_sepsis import ACTIONS, CAVEATS, SOURCE, current, proposed, world
 from polidiff.domains.icu_sepsis_data import SHARES, sepsis_data
-from polidiff.evaluation.evaluate import evaluate_table
 from polidiff.evaluation.exact import ExactEvaluator
+from polidiff.evaluation.table import evaluate
 from polidiff.explanation.words import listing, number, percent
 from polidiff.frontier.rule_plans.stability import perturbed
 from polidiff.parallel import one_blas_thread
@@ -24,7 +24,7 @@ from polidiff.records.arrays import IntArray
 from polidiff.records.explanation import Explanation
 from polidiff.records.plan import Frontier, Plan, PlanRule
 from polidiff.records.rule import Condition, Rule
-from polidiff.regions.told import main_direction
+from polidiff.regions.swap_labels import main_direction
 
 SPOKEN = {"fluid": "fluid", "pressor": "vasopressor"}
 COUNTS = ("No", "One", "Two", "Three", "Four", "Five", "Six")
@@ -191,7 +191,7 @@ def gain_if_off(plan: Plan, draws: int = DRAWS) -> tuple[float, float]:
     gains = []
     for _ in range(draws):
         other = perturbed(world(), rng)
-        values = [evaluate_table(other, policy).outcomes["return"].estimate for policy in (current(), _actions(plan))]
+        values = [evaluate(other, policy).outcomes["return"].estimate for policy in (current(), _actions(plan))]
         gains.append(values[1] - values[0])
     return min(gains), max(gains)
 

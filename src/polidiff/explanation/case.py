@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from polidiff.errors import InvalidInputError
-from polidiff.evaluation.exact import ExactEvaluator, outcome_tensor
+from polidiff.evaluation import compare
+from polidiff.evaluation.comparison import Comparison
 from polidiff.evaluation.verdicts import verdict
 from polidiff.explanation.words import number, rule_text, verdicts_text
 from polidiff.policies import top_actions
@@ -16,7 +17,6 @@ from polidiff.records.arrays import AnyArray
 from polidiff.records.explanation import Case, Explanation, Verdict
 from polidiff.records.interval import Interval
 from polidiff.records.rule import Rule
-from polidiff.worlds.tabular import TabularMDP
 
 
 def answer_case(explanation: Explanation, state: Any) -> Case:
@@ -50,20 +50,22 @@ def _resolve(explanation: Explanation, state: Any) -> tuple[AnyArray | None, Any
             said = f"{unknown[0]!r} is not a feature" if unknown else f"{missing[0]!r} is needed and was not given"
             raise InvalidInputError(f"{said}. Hint: the features are {', '.join(map(repr, names))}")
         columns = {name: np.array([value]) for name, value in state.items()}
-        raw = np.array([[state[name] for name in names]]) if _can_rebuild(explanation, state, names) else None
+        asked = _asked(explanation)
+        known = asked is not None and all(name in state for name in names)
+        raw = asked.observation([state[name] for name in names]) if asked is not None and known else None
         return raw, columns, ", ".join(f"{k} = {_shown(v)}" for k, v in state.items())
-    world = explanation.context[0] if explanation.context is not None else None
-    if isinstance(state, str) and (world is None or world.kind == "table"):
-        if world is None:
+    asked = _asked(explanation)
+    if asked is None:
+        if isinstance(state, str):
             return None, {"state": np.array([state], dtype=object)}, state
-        if state not in world.states:
-            raise InvalidInputError(f"there is no state {state!r}. Hint: states are {world.states[0]!r}, …")
-        state = world.states.index(state)
-    if world is None:
         raise InvalidInputError("a result read from a file answers for features by name, such as {'x': 0.05}")
-    raw = np.array([state]) if world.kind == "table" else np.asarray(state)[None]
-    shown = world.states[int(raw[0])] if world.kind == "table" else str(np.asarray(state))
-    return raw, world.features_of(raw), shown
+    raw, shown = asked.find_state(state)
+    return raw, asked.place.features_of(raw), shown
+
+
+def _asked(explanation: Explanation) -> Comparison | None:
+    """The two policies in their world, where the result still has them."""
+    return None if explanation.context is None else compare(*explanation.context)
 
 
 def _needed(explanation: Explanation) -> list[str]:
@@ -71,22 +73,12 @@ def _needed(explanation: Explanation) -> list[str]:
     return list(dict.fromkeys(name for rule in told for name in rule.features if name != "state"))
 
 
-def _can_rebuild(explanation: Explanation, state: Mapping[str, Any], names: list[str]) -> bool:
-    """Whether an observation can be made from features: only where features are the observation."""
-    if explanation.context is None or any(name not in state for name in names):
-        return False
-    world = explanation.context[0]
-    return world.kind == "simulator" and world.sees_features
-
-
 def _expected(explanation: Explanation, raw: AnyArray | None, features: Any) -> tuple[Verdict, ...]:
     """Exact from this state on in a table; else what the sentence for such starts says."""
-    if explanation.context is not None and raw is not None and isinstance(explanation.context[0], TabularMDP):
-        world, current, proposed = explanation.context
-        state = int(raw[0])
-        gains = outcome_tensor(world)
-        values = [ExactEvaluator(world, policy.table).values(gains)[state] for policy in (current, proposed)]
-        return tuple(_exact_verdict(o, values[0][m], values[1][m]) for m, o in enumerate(world.outcomes))
+    asked = _asked(explanation)
+    known = asked.expected_from(raw) if asked is not None and raw is not None else None
+    if asked is not None and known is not None:
+        return tuple(_exact_verdict(outcome, *both) for outcome, both in zip(asked.place.outcomes, known, strict=True))
     for sentence in explanation.sentences:
         rules: list[Rule] = [] if sentence.start is None else [sentence.start, *sentence.also]
         if not rules or any(rule.covers(features)[0] for rule in rules):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from polidiff.explanation.journeys import Journeys, Path
+from polidiff.journeys.record import Journeys, Path
 from polidiff.records.arrays import AnyArray, BoolArray, IntArray
 from polidiff.records.rule import Condition, Rule, covers_any
 

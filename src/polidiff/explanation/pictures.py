@@ -1,4 +1,4 @@
-"""What charts are drawn from: visits over two features, aggregated; the moves of a small table."""
+"""What charts are drawn from: visits over two features, aggregated; some visited states."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ import math
 from itertools import combinations
 
 import numpy as np
-from scipy import sparse
 
 from polidiff.divergence.record import Divergence
-from polidiff.records.arrays import AnyArray, FloatArray, IntArray
-from polidiff.records.explanation import Arrow, Cell, Picture, SampledState
+from polidiff.records.arrays import AnyArray, IntArray
+from polidiff.records.explanation import Cell, Picture, SampledState
 from polidiff.streams import Stream
-from polidiff.worlds.tabular import TabularMDP
 
 GRID = 24
 MOST_PICTURES = 3
-SMALL_TABLE = 40
 MOST_SAMPLED = 400
 
 
@@ -107,17 +104,3 @@ def sample_of(divergence: Divergence, actions: tuple[str, ...], seed: int) -> tu
 
 def _plain(value: object) -> float | str:
     return value if isinstance(value, str) else float(value)  # type: ignore[arg-type]
-
-
-def graph_of(world: TabularMDP, current: FloatArray, proposed: FloatArray) -> tuple[Arrow, ...]:
-    """Moves of both policies in a small table."""
-    if world.n_states > SMALL_TABLE:
-        return ()
-    moves = [sparse.coo_array(world.policy_moves(table)) for table in (current, proposed)]
-    edges = [{(int(a), int(b)): float(p) for a, b, p in zip(m.row, m.col, m.data, strict=True)} for m in moves]
-    arrows = []
-    for a, b in sorted(set(edges[0]) | set(edges[1])):
-        who = "both" if (a, b) in edges[0] and (a, b) in edges[1] else "current" if (a, b) in edges[0] else "proposed"
-        chance = max(edges[0].get((a, b), 0.0), edges[1].get((a, b), 0.0))
-        arrows.append(Arrow(world.states[a], world.states[b], who, chance))  # type: ignore[arg-type]
-    return tuple(arrows)

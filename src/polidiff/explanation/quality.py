@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from polidiff.divergence.record import Divergence
-from polidiff.explanation.forms import Form
 from polidiff.explanation.groups import StartGroup
-from polidiff.explanation.journeys import Journeys, Path
-from polidiff.explanation.reader import Exam, Reading, score
+from polidiff.explanation.reader import Exam, Reading
+from polidiff.journeys.record import Journeys, Path
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.explanation import Length, Quality, Region, Sentence, Verdict
 from polidiff.records.outcome import Outcome
@@ -18,36 +17,26 @@ from polidiff.regions.describe import Described
 from polidiff.regions.fidelity import fidelity
 
 
-def measure(
-    divergence: Divergence,
-    described: Described,
-    sentences: Sequence[Sentence],
-    told_paths: Sequence[Path | None],
-    groups: Sequence[StartGroup],
-    journeys: Journeys,
-    completeness: Mapping[str, float | None],
-    forms: Sequence[Form],
-    exam: Exam,
-    length: Length,
+def rule_quality(
+    divergence: Divergence, described: Described, regions: Sequence[Region], sentences: Sequence[Sentence]
 ) -> Quality:
-    """All figures of one explanation."""
+    """How true the rules are, on visits that did not make them; what else is measured joins later."""
     rows = described.held_out if described.held_out.any() else np.ones(len(divergence.label), dtype=np.bool_)
     where = described.region_of(divergence.features)
-    told = np.array([*(region.label for region in described.regions), 0])[where]
-    found = fidelity(told[rows], described.telling.label[rows], divergence.judged[rows])
-    fidelity_of_paths, distance = path_scores(told_paths, groups, journeys)
-    verdicts = [v for sentence in sentences for v in sentence.verdicts]
+    said = np.array([*(region.label for region in described.regions), 0])[where]
+    truth = described.labels.label
+    rules = fidelity(said[rows], truth[rows], divergence.judged[rows])
+    verdicts = [verdict for sentence in sentences for verdict in sentence.verdicts]
     return Quality(
-        precision=found.precision,
-        recall=found.recall,
-        f1=found.f1,
-        swap_accuracy=swap_accuracy(told[rows], described.telling.label[rows], divergence.judged[rows]),
-        completeness=completeness,
-        path_fidelity=fidelity_of_paths,
-        path_distance=distance,
-        length=length,
+        precision=rules.precision,
+        recall=rules.recall,
+        f1=rules.f1,
+        swap_accuracy=swap_accuracy(said[rows], truth[rows], divergence.judged[rows]),
+        completeness={},
+        path_fidelity=None,
+        path_distance=None,
+        length=length_of(regions, sentences),
         abstained=sum(v.direction == "unknown" for v in verdicts) / len(verdicts) if verdicts else 0.0,
-        forms=tuple(score(form.name, form.reading, exam, form.length) for form in forms),
     )
 
 

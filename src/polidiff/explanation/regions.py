@@ -2,34 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
-
 import numpy as np
 
 from polidiff.divergence.record import Divergence
-from polidiff.evaluation.exact import ExactEvaluator, outcome_tensor
-from polidiff.explanation.journeys import Journeys
-from polidiff.policies import Policy
+from polidiff.evaluation.comparison import Comparison
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Region, Support, SwapShare
-from polidiff.regions.describe import Described, ToldRegion
-from polidiff.streams import Stream
-from polidiff.worlds.rollouts import play_from
-from polidiff.worlds.simulator import Simulator
-from polidiff.worlds.tabular import TabularMDP
+from polidiff.regions.describe import Described
 
 MOST_LISTED = 50
-PLAYED = 50  # states of a region from which every action is tried
-
-
-def meeting_order(described: Described, journeys: Journeys) -> IntArray:
-    """Regions in order of typical first meeting; those never met last."""
-    with np.errstate(all="ignore"):
-        met = journeys.weight[:, None] * journeys.meets
-        mean = np.nansum(met * np.nan_to_num(journeys.first_met), axis=0) / met.sum(axis=0)
-    return np.argsort(np.where(np.isnan(mean), np.inf, mean), kind="stable")
 
 
 def region_ids(described: Described, order: IntArray) -> tuple[str, ...]:
@@ -43,51 +24,57 @@ def region_ids(described: Described, order: IntArray) -> tuple[str, ...]:
 
 
 def region_records(
-    world: Any, described: Described, divergence: Divergence, ids: tuple[str, ...], proposed: FloatArray | None
+    comparison: Comparison, described: Described, divergence: Divergence, ids: tuple[str, ...], *, seed: int
 ) -> tuple[Region, ...]:
     """Records of all regions, in the order they are matched."""
     where = described.region_of(divergence.features)
-    judge = described.held_out if described.held_out.any() else np.ones(len(where), dtype=np.bool_)
-    values = _action_values(world, proposed) if isinstance(world, TabularMDP) and proposed is not None else None
+    supports = comparison.support(described.rules) or tuple(
+        _support(divergence, where == k) for k in range(len(described.regions))
+    )
     return tuple(
-        _record(world, told, divergence, described, where == k, judge, ids[k], values)
-        for k, told in enumerate(described.regions)
+        _record(comparison, described, divergence, where, k, ids[k], supports[k], seed)
+        for k in range(len(described.regions))
     )
 
 
+def _support(divergence: Divergence, inside: BoolArray) -> Support:
+    """Visited states in a region, and the episodes they belong to; the states of a table are visited by none."""
+    played = (divergence.episode >= 0).any()
+    episodes = int(np.unique(divergence.episode[inside]).size) if played else int(inside.sum())
+    return Support(int(inside.sum()), episodes, float(divergence.judged[inside].sum()))
+
+
 def _record(
-    world: Any,
-    told: ToldRegion,
-    divergence: Divergence,
+    comparison: Comparison,
     described: Described,
-    inside: BoolArray,
-    judge: BoolArray,
+    divergence: Divergence,
+    where: IntArray,
+    k: int,
     name: str,
-    values: FloatArray | None,
+    support: Support,
+    seed: int,
 ) -> Region:
-    label = described.telling.label
+    region, label, inside = described.regions[k], described.labels.label, where == k
+    judge = described.held_out if described.held_out.any() else np.ones(len(where), dtype=np.bool_)
     weight = divergence.judged if divergence.judged[inside & judge].sum() > 0 else divergence.weight
-    right = inside & judge & (label == told.label)
+    right = inside & judge & (label == region.label)
     covered = float(weight[inside & judge].sum())
-    such = float(weight[judge & (label == told.label)].sum())
-    states: tuple[str, ...] = ()
-    if isinstance(world, TabularMDP):
-        states = tuple(world.states[s] for s in divergence.states[inside][:MOST_LISTED])
-    episodes = int(np.unique(divergence.episode[inside]).size) if (divergence.episode >= 0).any() else int(inside.sum())
+    such = float(weight[judge & (label == region.label)].sum())
+    states = divergence.states[inside]
     return Region(
         id=name,
-        rule=told.rule,
-        current=told.swap.current,
-        proposed=told.swap.proposed,
-        support=Support(int(inside.sum()), episodes, float(divergence.judged[inside].sum())),
+        rule=region.rule,
+        current=region.swap.current,
+        proposed=region.swap.proposed,
+        support=support,
         precision=float(weight[right].sum()) / covered if covered > 0 else 1.0,
         recall=float(weight[right].sum()) / such if such > 0 else 1.0,
-        shift=told.swap.shift,
-        direction=told.swap.direction,
+        shift=region.swap.shift,
+        direction=region.swap.direction,
         swaps=_pairs(divergence, inside, weight),
-        states=states,
-        action_values=_values_inside(world, divergence, inside, weight, values),
-        merged=told.merged,
+        states=comparison.names(states[:MOST_LISTED]),
+        action_values=comparison.action_values(states, weight[inside], k, seed=seed),
+        merged=region.merged,
     )
 
 
@@ -99,56 +86,3 @@ def _pairs(divergence: Divergence, inside: BoolArray, weight: FloatArray) -> tup
         SwapShare(divergence.swaps[k - 1].current, divergence.swaps[k - 1].proposed, float(mass[k] / total))
         for k in order[:10]
     )
-
-
-def with_played_values(
-    world: Simulator,
-    proposed: Policy,
-    described: Described,
-    divergence: Divergence,
-    regions: tuple[Region, ...],
-    *,
-    seed: int,
-) -> tuple[Region, ...]:
-    """Regions with what each action is worth there, played from some of their states in a vectorised model."""
-    where = described.region_of(divergence.features)
-    names = [action.name for action in world.actions]
-    valued = []
-    for k, region in enumerate(regions):
-        rows = np.flatnonzero(where == k)[:PLAYED]
-        states = np.repeat(divergence.states[rows], world.n_actions, axis=0)
-        first = np.tile(np.arange(world.n_actions), len(rows))
-        totals = play_from(world, proposed, states, first, seed=(seed, Stream.REGION_VALUES, k))
-        means = totals.reshape(len(rows), world.n_actions, -1).mean(axis=0) if len(rows) else totals
-        values = {
-            outcome.name: {name: float(means[a, m]) for a, name in enumerate(names)}
-            for m, outcome in enumerate(world.outcomes)
-            if len(rows)
-        }
-        valued.append(replace(region, action_values=values))
-    return tuple(valued)
-
-
-def _action_values(world: TabularMDP, proposed: FloatArray) -> FloatArray:
-    """Expected outcomes (S, A, M) of taking an action and following the proposed policy from then on."""
-    gains = outcome_tensor(world)
-    values = np.nan_to_num(ExactEvaluator(world, proposed).values(gains))
-    ahead = (world.transitions @ values).reshape(gains.shape)
-    return np.where(world.allowed[:, :, None], gains + world.discount * ahead, np.nan)
-
-
-def _values_inside(
-    world: Any, divergence: Divergence, inside: BoolArray, weight: FloatArray, values: FloatArray | None
-) -> Mapping[str, Mapping[str, float]]:
-    if values is None or not inside.any():
-        return {}
-    states, share = divergence.states[inside], weight[inside]
-    share = share / share.sum() if share.sum() > 0 else np.full(len(states), 1 / len(states))
-    result: dict[str, dict[str, float]] = {}
-    for m, outcome in enumerate(world.outcomes):
-        here = values[states, :, m]
-        offered = ~np.isnan(here)
-        mass = share @ offered
-        means = np.divide(share @ np.nan_to_num(here), mass, out=np.full(len(mass), np.nan), where=mass > 0)
-        result[outcome.name] = {world.actions[a].name: float(v) for a, v in enumerate(means) if not np.isnan(v)}
-    return result

@@ -12,7 +12,7 @@ from polidiff.api import evaluate, explain, improve
 from polidiff.domains import chain, navigation
 from polidiff.errors import UnboundedReturnError
 from polidiff.evaluation.exact import policy_table
-from polidiff.evaluation.logged.evaluate import evaluate_log
+from polidiff.evaluation.log import evaluate_log
 from polidiff.explanation.stability import region_stability
 from polidiff.explanation.words import percent
 from polidiff.policies import PolicyLike, as_policy, top_actions

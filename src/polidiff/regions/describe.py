@@ -19,7 +19,7 @@ from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import TradeoffPoint
 from polidiff.records.rule import Condition, Rule, first_match
 from polidiff.regions.fidelity import fidelity
-from polidiff.regions.told import Telling, as_directions, as_pairs
+from polidiff.regions.swap_labels import SwapLabels, as_directions, as_pairs
 from polidiff.streams import Stream
 
 WORTH = 0.01  # what one more rule must add to F1
@@ -36,7 +36,7 @@ class ToldRegion:
 
     rule: Rule
     swap: Swap
-    label: int  # index into the telling's swaps, plus 1
+    label: int  # index into the swaps of the labels, plus 1
     merged: bool = False
 
 
@@ -45,14 +45,19 @@ class Described:
     """Regions in the order they are matched, and how well fewer or more would do."""
 
     regions: tuple[ToldRegion, ...]
-    telling: Telling
+    labels: SwapLabels  # of the visits that the regions tell
     held_out: BoolArray  # (n,) visits that did not make the rules
     tradeoff: tuple[TradeoffPoint, ...]
     messages: tuple[str, ...] = ()
 
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """Where the regions are, in the order they are matched."""
+        return tuple(region.rule for region in self.regions)
+
     def region_of(self, features: AnyArray) -> IntArray:
         """Index of the region of each row, −1 outside."""
-        return np.asarray(first_match([region.rule for region in self.regions], features))
+        return np.asarray(first_match(list(self.rules), features))
 
 
 def describe(
@@ -70,12 +75,12 @@ def describe(
         return Described((), as_pairs(divergence), none, ())
     if not has_features:
         return _name_states(divergence, max_rules)
-    tellings = [as_pairs(divergence)] if len(divergence.swaps) <= MOST_PAIRS else []
+    ways = [as_pairs(divergence)] if len(divergence.swaps) <= MOST_PAIRS else []
     directions = as_directions(divergence, actions)
     if directions is not None and len(directions.swaps) < len(divergence.swaps):
-        tellings.append(directions)
-    tellings = tellings or [as_pairs(divergence)]
-    found = [_learn_short(divergence, telling, feature_names, max_rules, seed) for telling in tellings]
+        ways.append(directions)
+    ways = ways or [as_pairs(divergence)]
+    found = [_learn_short(divergence, labels, feature_names, max_rules, seed) for labels in ways]
     return max(found, key=worth)
 
 
@@ -86,12 +91,12 @@ def worth(described: Described) -> float:
 
 
 def _learn_short(
-    divergence: Divergence, telling: Telling, names: tuple[str, ...], max_rules: int | None, seed: int
+    divergence: Divergence, labels: SwapLabels, names: tuple[str, ...], max_rules: int | None, seed: int
 ) -> Described:
     """Rules at several prices of reading, dear first; finer ones are tried while they are needed and gain."""
     found: list[Described] = []
     for clause_cost, literal_cost in COSTS:
-        found.append(_learn(divergence, telling, names, max_rules, seed, clause_cost, literal_cost))
+        found.append(_learn(divergence, labels, names, max_rules, seed, clause_cost, literal_cost))
         if found[-1].tradeoff[-1].f1 >= WELL_TOLD or worth(found[-1]) < max(map(worth, found)):
             break
     best = max(found, key=worth)
@@ -111,7 +116,7 @@ def _beyond(last: TradeoffPoint, found: Sequence[Described]) -> tuple[TradeoffPo
 
 def _learn(
     divergence: Divergence,
-    telling: Telling,
+    labels: SwapLabels,
     names: tuple[str, ...],
     max_rules: int | None,
     seed: int,
@@ -122,7 +127,7 @@ def _learn(
 
     held_out = _held_out(divergence.episode, seed)
     fit = ~held_out if held_out.any() else ~held_out | True
-    features, label, weight = divergence.features, telling.label, divergence.weight
+    features, label, weight = divergence.features, labels.label, divergence.weight
     model = RuleClassifier(
         default_class=0, random_state=seed, clause_cost=clause_cost, literal_cost=literal_cost, proof_budget=0
     )
@@ -135,10 +140,10 @@ def _learn(
     limit = min(len(path) - 1, MOST_RULES if max_rules is None else max_rules)
     chosen = knee([point.f1 for point in points[: limit + 1]]) if max_rules is None else limit
     regions = tuple(
-        ToldRegion(_named(rule, names), telling.swaps[int(told) - 1], int(told)) for rule, told in path[chosen].rules
+        ToldRegion(_named(rule, names), labels.swaps[int(told) - 1], int(told)) for rule, told in path[chosen].rules
     )
     tradeoff = tuple(replace(point, chosen=k == chosen) for k, point in enumerate(points))
-    return Described(regions, telling, held_out, tradeoff, tuple(model.messages_))
+    return Described(regions, labels, held_out, tradeoff, tuple(model.messages_))
 
 
 def knee(scores: list[float]) -> int:
@@ -178,25 +183,25 @@ def _name_states(divergence: Divergence, max_rules: int | None) -> Described:
     where = np.flatnonzero(divergence.diverging)
     where = where[np.argsort(divergence.states[where], kind="stable")] if divergence.states.ndim == 1 else where
     names = divergence.features[:, 0]
-    telling = as_pairs(divergence)
+    labels = as_pairs(divergence)
     groups: dict[tuple[int, str], list[str]] = {}
     merge = max_rules is not None and len({names[s] for s in where}) > max_rules
     for s in where:
-        k = int(telling.label[s])
+        k = int(labels.label[s])
         members = groups.setdefault((k, "" if merge else names[s]), [])
         if names[s] not in members:
             members.append(names[s])
     regions = [
         ToldRegion(
-            Rule((Condition("state", 0, values=tuple(members)),)), telling.swaps[k - 1], k, merged=len(members) > 1
+            Rule((Condition("state", 0, values=tuple(members)),)), labels.swaps[k - 1], k, merged=len(members) > 1
         )
         for (k, _), members in groups.items()
     ]
     regions = _most_visited(regions, divergence, max_rules)
     chosen = tuple((region.rule, region.label) for region in regions)
-    point = replace(_point(chosen, divergence.features, telling.label, divergence.judged), chosen=True)
+    point = replace(_point(chosen, divergence.features, labels.label, divergence.judged), chosen=True)
     none = np.zeros(len(divergence.label), dtype=np.bool_)
-    return Described(tuple(regions), telling, none, (point,))
+    return Described(tuple(regions), labels, none, (point,))
 
 
 def _most_visited(regions: list[ToldRegion], divergence: Divergence, limit: int | None) -> list[ToldRegion]:

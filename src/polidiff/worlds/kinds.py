@@ -23,8 +23,8 @@ def by_kind(question: Question[P, T]) -> Question[P, T]:
     folder, name = question.__module__, question.__name__
 
     @wraps(question)
-    def answered(world: World, *args: P.args, **kwargs: P.kwargs) -> T:
+    def answered(world: World, /, *args: P.args, **kwargs: P.kwargs) -> T:
         answer: Question[P, T] = getattr(import_module(f"{folder}.{world.kind}"), name)
         return answer(world, *args, **kwargs)
 
-    return answered  # type: ignore[return-value]  # the first argument has a name of its own
+    return answered

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from polidiff.evaluation.comparison import GroupVerdicts
 from polidiff.evaluation.logged.behaviour import wrote_the_log
 from polidiff.evaluation.logged.borrowed_bounds import borrowed_bounds, borrowed_difference
 from polidiff.evaluation.logged.counted_log import LOG, CountedLog, counted_log
@@ -26,20 +26,6 @@ if TYPE_CHECKING:
 AUTO = "auto"
 
 
-@dataclass(frozen=True, eq=False)
-class LogComparison:
-    """Proposed against current, from a log."""
-
-    verdicts: tuple[tuple[Verdict, ...], ...]  # per group, per outcome
-    borrowed: tuple[tuple[Interval, ...], ...]  # the same differences under the assumption `ASSUMPTION`, in words
-    unsupported: FloatArray  # (groups,) chance that an episode of the proposed policy meets what nobody has tried
-    episodes: FloatArray  # (groups,) logged episodes that begin in the group
-    family: int  # comparisons over which the level holds (Bonferroni)
-    logged_by_current: bool  # whether the current policy was taken as the one that wrote the log
-    loops: tuple[str, ...]  # states that cannot leave an estimated loop under the proposed policy
-    warnings: tuple[str, ...]
-
-
 def compare_log(
     log: Log,
     current: Any,
@@ -51,7 +37,7 @@ def compare_log(
     logged_by: Any = AUTO,
     counted: CountedLog | None = None,
     seed: int = 0,
-) -> LogComparison:
+) -> GroupVerdicts:
     """Differences proposed − current for all outcomes of the log and every group of starts.
 
     Parameters
@@ -76,7 +62,7 @@ def compare_log(
     told = [_told(log, counted, (pair[0], pair[1]), (lent[0], lent[1]), k, level, size) for k in range(len(ranges))]
     groups_range = range(len(starts.episodes))
     loops = np.flatnonzero(pair[0].model.loops & (edges.state_visits > 0))
-    return LogComparison(
+    return GroupVerdicts(
         verdicts=tuple(tuple(verdicts[g] for verdicts, _ in told) for g in groups_range),
         borrowed=tuple(tuple(intervals[g] for _, intervals in told) for g in groups_range),
         unsupported=pair[0].unsupported,

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from polidiff.evaluation.evaluate import default_episodes
+from polidiff.evaluation.simulator import default_episodes
 from polidiff.options import ImproveOptions
 from polidiff.policies import PatchedPolicy, Policy, one_hot, top_actions
 from polidiff.progress import track

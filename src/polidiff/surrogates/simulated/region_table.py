@@ -13,9 +13,9 @@ from functools import partial
 
 import numpy as np
 
-from polidiff.divergence import DivergenceOptions, divergence_in_simulator
+from polidiff.divergence import DivergenceOptions, find_divergence
 from polidiff.errors import InvalidOptionError
-from polidiff.evaluation.evaluate import default_episodes
+from polidiff.evaluation.simulator import default_episodes
 from polidiff.options import ImproveOptions
 from polidiff.policies import PatchedPolicy, Policy, top_actions
 from polidiff.progress import track
@@ -161,7 +161,7 @@ def _cells(world: Simulator, current: Policy, candidates: Sequence[Policy], opti
     described: list[Described] = []
     features: list[AnyArray] = []
     for candidate in candidates:
-        parted = divergence_in_simulator(world, current, candidate, DivergenceOptions(), seed=options.seed)
+        parted = find_divergence(world, current, candidate, DivergenceOptions(), seed=options.seed)
         described.append(
             describe(parted, world.actions, world.feature_names, has_features=world.has_features, seed=options.seed)
         )

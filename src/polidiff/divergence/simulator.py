@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from polidiff.divergence.apart import ApartTest
+from polidiff.divergence.next_state_test import NextStateTest
 from polidiff.divergence.record import Divergence, label_swaps
 from polidiff.options import DivergenceOptions
 from polidiff.parallel import run_tasks
-from polidiff.policies import Policy, choose, top_actions
+from polidiff.policies import Policy, PolicyLike, as_policy, choose, top_actions
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.streams import Stream
 from polidiff.worlds.rollouts import TRIED_STEPS, is_stepped, start_stepper, times_tried
@@ -106,8 +106,8 @@ class _Splitter:
         share: float,
     ) -> None:
         self.world, self.policies, self.options, self.seed, self.share = world, policies, options, seed, share
-        use_outcomes = not options.most_probable_only
-        self.apart = ApartTest(world, options.transition_tolerance, use_outcomes=use_outcomes, share=share)
+        outcomes = () if options.most_probable_only else world.outcomes
+        self.apart = NextStateTest(outcomes, options.transition_tolerance, side_by_side=world.is_model, share=share)
         self.visits = _Visits()
         self.offered = 0
         self.taken = 0
@@ -192,10 +192,11 @@ def _joined(branches: list[_Branch]) -> list[_Branch]:
     ]
 
 
-def divergence_in_simulator(
-    world: Simulator, current: Policy, proposed: Policy, options: DivergenceOptions, *, seed: int
+def find_divergence(
+    world: Simulator, current: PolicyLike, proposed: PolicyLike, options: DivergenceOptions, *, seed: int = 0
 ) -> Divergence:
     """Compare two policies on the states that either reaches, alone or taking turns."""
+    policies = (as_policy(current, actions=world.actions), as_policy(proposed, actions=world.actions))
     count = options.starts or (1000 if world.is_model else 100)
     cuts = range(0, count, world.split_chunk)
     sizes = [min(world.split_chunk, count - cut) for cut in cuts]
@@ -204,10 +205,7 @@ def divergence_in_simulator(
     ]
     if len(cuts) == 1:
         seeds = [((seed, Stream.SPLITS), (seed, Stream.SPLIT_STARTS))]
-    tasks = [
-        (world, (current, proposed), options, size, size / count, *pair)
-        for size, pair in zip(sizes, seeds, strict=True)
-    ]
+    tasks = [(world, policies, options, size, size / count, *pair) for size, pair in zip(sizes, seeds, strict=True)]
     promise = None if is_stepped(world) else partial(seconds_of_group, tasks[0])
     groups = run_tasks(play_group, tasks, what="splitting roll-outs", promise=promise)
     numbered = [replace(group, episode=group.episode + cut) for group, cut in zip(groups, cuts, strict=True)]
@@ -308,7 +306,7 @@ def _assemble(world: Simulator, groups: list[Group], count: int) -> Divergence:
         "episodes": 2 * count,
         "splits": taken,
         "share of splits followed": taken / offered if offered else 1.0,
-        "draws per comparison of next states": ApartTest.draws,
+        "draws per comparison of next states": NextStateTest.draws,
         "share of comparisons made": made / asked if asked else 1.0,
         "restore mode": groups[0].restore_mode,
         "branches cut at the horizon": cut,

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from polidiff.records.arrays import AnyArray, BoolArray, IntArray
+from polidiff.records.outcome import Outcome
 from polidiff.worlds.rollouts import gain_of
-from polidiff.worlds.simulator import Simulator
 from polidiff.worlds.steppers import Step, Stepper
 
 SAME = 1e-9
@@ -20,20 +20,23 @@ MOST_COMPARISONS = 4_000  # in environments that are copied one by one
 MOST_REPLAYED = 40_000  # steps made again to come back to a state, where environments cannot be copied
 
 
-class ApartTest:
+class NextStateTest:
     """Compares next states of two actions; remembers how much was looked at."""
 
     draws = 8
 
-    def __init__(self, world: Simulator, tolerance: float, *, use_outcomes: bool, share: float = 1.0) -> None:
-        self.world = world
+    def __init__(
+        self, outcomes: tuple[Outcome, ...], tolerance: float, *, side_by_side: bool, share: float = 1.0
+    ) -> None:
+        """Compare next states and what `outcomes` gain at once; `side_by_side` copies of all states cost little."""
+        self.outcomes = outcomes
         self.tolerance = tolerance
-        self.use_outcomes = use_outcomes
+        self.side_by_side = side_by_side
         self.most_comparisons, self.most_replayed = int(MOST_COMPARISONS * share), int(MOST_REPLAYED * share)
         self.asked = 0
         self.made = 0
         self.replayed = 0
-        self.restore_mode = "model" if world.is_model else "none"
+        self.restore_mode = "model" if side_by_side else "none"
         self._known: dict[tuple[int, int, int], bool] = {}
 
     def test(
@@ -45,7 +48,7 @@ class ApartTest:
         """
         self.asked += len(running)
         self.restore_mode = stepper.restore_mode
-        if self.world.is_model:
+        if self.side_by_side:
             self.made += len(running)
             return self._compare(stepper, running, states, a, b)
         if np.issubdtype(states.dtype, np.integer) and states.size == len(states):
@@ -97,8 +100,7 @@ class ApartTest:
         one, two = (np.asarray(step.next_states).reshape(len(states), -1).astype(np.float64) for step in steps)
         scale = SAME * (1 + np.maximum(np.abs(one), np.abs(two)))
         apart = (np.abs(one - two) > scale).any(axis=1) | (steps[0].terminated != steps[1].terminated)
-        if self.use_outcomes:
-            for outcome in self.world.outcomes:
-                gains = [gain_of(outcome, states, act, step) for act, step in zip(actions, steps, strict=True)]
-                apart |= np.abs(np.asarray(gains[0]) - np.asarray(gains[1])) > SAME
+        for outcome in self.outcomes:
+            gains = [gain_of(outcome, states, act, step) for act, step in zip(actions, steps, strict=True)]
+            apart |= np.abs(np.asarray(gains[0]) - np.asarray(gains[1])) > SAME
         return np.asarray(apart)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from polidiff.explanation.judge import Judged
+from polidiff.evaluation.start_outcomes import StartOutcomes
 from polidiff.records.arrays import AnyArray, FloatArray
 from polidiff.records.explanation import Tail, WorseOff
 from polidiff.records.outcome import Outcome
@@ -16,7 +16,7 @@ MOST_LISTED = 50
 TAIL = 0.1
 
 
-def tails(judged: Judged, outcomes: tuple[Outcome, ...]) -> tuple[Tail, ...]:
+def tails(judged: StartOutcomes, outcomes: tuple[Outcome, ...]) -> tuple[Tail, ...]:
     """Mean, worst tenth and share worse of the differences, for outcomes with a preference."""
     result = []
     for m, outcome in enumerate(outcomes):
@@ -44,8 +44,8 @@ def worst_mean(harm: FloatArray, weight: FloatArray, share: float) -> float:
 
 
 def worse_off(
-    judged: Judged,
-    forming: Judged,
+    judged: StartOutcomes,
+    forming: StartOutcomes,
     outcomes: tuple[Outcome, ...],
     names: tuple[str, ...],
     *,

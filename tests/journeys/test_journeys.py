@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polidiff import TabularMDP, explain
-from polidiff.explanation import journeys
+from polidiff.journeys import table
+from polidiff.journeys.record import journeys_of
 from polidiff.worlds.rollouts import Visits
 
 
@@ -25,11 +26,7 @@ def test_paths_and_first_meetings_are_those_of_a_plain_loop(episodes, starts):
     visits = Visits(episode, none, none, none)
     played = SimpleNamespace(visits=visits, lengths=np.bincount(episode), starts=np.arange(len(episodes)))
     world = SimpleNamespace(features_of=lambda states: np.asarray(states)[:, None])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(journeys, "region_of_visits", lambda *_: region)
-        found = journeys._journeys(
-            world, played, owner, np.full(count, 1 / count), SimpleNamespace(regions=(0, 1, 2)), ()
-        )
+    found = journeys_of(world, played, region, owner, np.full(count, 1 / count), regions=3)
     for k in range(count):
         mine = [part for part, start in zip(episodes, owner, strict=True) if start == k]
         paths = Counter(tuple(r for i, r in enumerate(met) if i == 0 or met[i - 1] != r)
@@ -47,16 +44,16 @@ def test_episodes_that_never_end_are_followed_for_a_while(monkeypatch):
     world = TabularMDP(
         moves, np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 0.5]]), np.ones(3) / 3, absorbing=[], discount=0.9
     )
-    steps, roll_out = [], journeys.roll_out
+    steps, roll_out = [], table.roll_out
 
     def watched(*args, **options):
         played = roll_out(*args, **options)
         steps.append(int(played.lengths.sum()))
         return played
 
-    monkeypatch.setattr(journeys, "roll_out", watched)
+    monkeypatch.setattr(table, "roll_out", watched)
     told = explain(world, [0, 0, 0], [1, 0, 0])
     assert steps, "paths were played"
-    assert max(steps) <= journeys.ENDLESS_STEPS
+    assert max(steps) <= table.ENDLESS_STEPS
     assert {sentence.path for sentence in told.sentences} == {("s0",)}, "the region that is the state s0"
     assert told.verdicts[0].direction == "more"

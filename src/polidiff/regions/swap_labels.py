@@ -17,19 +17,19 @@ from polidiff.records.arrays import IntArray
 
 
 @dataclass(frozen=True, eq=False)
-class Telling:
+class SwapLabels:
     """A label for every visited state, and what each label means."""
 
     label: IntArray  # (n,) 0 where the policies agree, else 1 + index into `swaps`
     swaps: tuple[Swap, ...]
 
 
-def as_pairs(divergence: Divergence) -> Telling:
+def as_pairs(divergence: Divergence) -> SwapLabels:
     """Every pair of actions on its own."""
-    return Telling(divergence.label, divergence.swaps)
+    return SwapLabels(divergence.label, divergence.swaps)
 
 
-def as_directions(divergence: Divergence, actions: tuple[Action, ...]) -> Telling | None:
+def as_directions(divergence: Divergence, actions: tuple[Action, ...]) -> SwapLabels | None:
     """Pairs joined by the component that moves most and its direction; None if actions have no components."""
     components = list(actions[0].levels) if actions else []
     if not components:
@@ -54,7 +54,7 @@ def as_directions(divergence: Divergence, actions: tuple[Action, ...]) -> Tellin
         ][0]
         pair = divergence.swaps[most]
         swaps.append(Swap(pair.current, pair.proposed, direction=key))
-    return Telling(label, tuple(swaps))
+    return SwapLabels(label, tuple(swaps))
 
 
 def main_direction(current: Action, proposed: Action) -> Direction:

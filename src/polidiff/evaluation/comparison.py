@@ -1,0 +1,119 @@
+"""Two policies in one world: what every later stage may ask, whatever the kind of world.
+
+Each kind answers in a module of its own (`table`, `simulator`, `log`). Where a kind cannot know something it says so
+with an absent answer, and the stages leave that part out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polidiff.evaluation.start_outcomes import StartOutcomes
+from polidiff.policies import Policy
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.records.explanation import Arrow, Support, Verdict, WorldSummary
+from polidiff.records.interval import Interval
+from polidiff.records.rule import Rule
+
+Values = Mapping[str, float]  # outcome or action -> number
+
+
+@dataclass(frozen=True, eq=False)
+class GroupVerdicts:
+    """What the proposed policy does to each outcome for each group of starts, and what is not known."""
+
+    verdicts: tuple[tuple[Verdict, ...], ...]  # per group, per outcome
+    unsupported: FloatArray  # (groups,) chance that an episode of the proposed policy meets what nobody has tried
+    episodes: FloatArray  # (groups,) logged episodes that begin in the group
+    family: int  # comparisons over which the level holds (Bonferroni)
+    borrowed: tuple[tuple[Interval, ...], ...] = ()  # the same differences under the assumption `ASSUMPTION`, in words
+    logged_by_current: bool = False  # whether the current policy was taken as the one that wrote the log
+    loops: tuple[str, ...] = ()  # states that cannot leave an estimated loop under the proposed policy
+    warnings: tuple[str, ...] = ()
+    method: str = ""
+    assumptions: tuple[Any, ...] = ()  # on which the verdicts rest, each with how it was tested
+
+
+@dataclass(frozen=True, eq=False)
+class Achieved:
+    """What both policies achieve, start by start; nothing where a world shows no start by itself."""
+
+    forming: StartOutcomes | None  # forms groups of starts
+    judged: StartOutcomes | None  # judges them; the same where it is exact
+    changes: float  # expected changed decisions per episode
+
+
+class Comparison:
+    """Two policies in a world. What is not overridden is not known."""
+
+    world: Any  # what was asked about
+    place: Any  # where the policies are followed: the world, or the model that a log supports
+    current: Any  # policies in that place
+    proposed: Any
+    shows_episodes: bool = True  # whether single states and episodes may be shown; never those of a log
+
+    def achieved(self, diverging: BoolArray, *, length: float, max_steps: int, seed: int) -> Achieved:
+        """Outcomes from every start; `diverging` visits were found in episodes of a mean `length`."""
+        raise NotImplementedError
+
+    def summary(self, seen: AnyArray, facts: Mapping[str, str | float | int]) -> WorldSummary:
+        """What a result says about the world, given feature rows that were visited."""
+        raise NotImplementedError
+
+    def judge(self, groups: Sequence[Sequence[Rule]], *, level: float, seed: int) -> GroupVerdicts | None:
+        """Verdicts for groups of starts (no rules: everyone) where a model of the world told the story.
+
+        None where the start outcomes judge themselves.
+        """
+        return None
+
+    def support(self, rules: Sequence[Rule]) -> tuple[Support, ...] | None:
+        """What stands behind each rule, the first that covers a state; None where the visits themselves say so."""
+        return None
+
+    def names(self, states: AnyArray) -> tuple[str, ...]:
+        """Names of states; none where states have no names."""
+        return ()
+
+    def edited_states(self, states: AnyArray, action: int) -> tuple[int, ...] | None:
+        """Those of the states in which an edit may put an action; None where rules alone say where it acts."""
+        return None
+
+    @property
+    def patch_features(self) -> Callable[[Any], AnyArray] | None:
+        """How a patch reads features of states; None where it lists states."""
+        return self.place.features_of
+
+    def action_values(self, states: AnyArray, weight: FloatArray, region: int, *, seed: int) -> Mapping[str, Values]:
+        """Outcome -> action -> expected sum from the states of a region on, if the proposed policy follows."""
+        return {}
+
+    def immediate_effects(
+        self, states: AnyArray, current: IntArray, proposed: IntArray, diverging: BoolArray
+    ) -> Values:
+        """What the swaps of some states add to each outcome at once; 0 where no state can be set."""
+        return {outcome.name: 0.0 for outcome in self.place.outcomes}
+
+    def mean_outcomes(self, policy: Policy, judged: StartOutcomes, *, seed: int) -> FloatArray | None:
+        """(M,) what another policy achieves from the judged starts; None where it never ends."""
+        return None
+
+    def moves(self) -> tuple[Arrow, ...]:
+        """Moves of both policies, if there are few."""
+        return ()
+
+    def find_state(self, given: Any) -> tuple[AnyArray, str]:
+        """A state as the policies see it (1, …), and what it is called."""
+        return np.asarray(given)[None], str(np.asarray(given))
+
+    def observation(self, values: Sequence[Any]) -> AnyArray | None:
+        """A state (1, d) made of feature values; None where features are not what policies see."""
+        return None
+
+    def expected_from(self, state: AnyArray) -> tuple[tuple[float, float], ...] | None:
+        """Per outcome what both policies bring from a state on; None where that is not known."""
+        return None

@@ -1,0 +1,338 @@
+"""What policies achieve, from a log of past decisions.
+
+Where states are labels, the story is told in the model that the log supports (Algorithm 3 of the paper): where the
+policies part and which regions follow each other. What that does to outcomes is never read in the model: each verdict
+is the log's careful interval, with the share of the proposed policy's episodes that meet decisions nobody has tried.
+Where states are features there are no moves to follow a policy in, and only the log itself speaks.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from polidiff.evaluation.comparison import Achieved, Comparison, GroupVerdicts
+from polidiff.evaluation.exact import ExactEvaluator
+from polidiff.evaluation.logged.behaviour import estimate_behaviour, wrote_the_log
+from polidiff.evaluation.logged.bootstrap import RESAMPLES, bootstrap_values
+from polidiff.evaluation.logged.borrowed_bounds import borrowed_bounds, borrowed_values
+from polidiff.evaluation.logged.compare import AUTO, as_interval, compare_log
+from polidiff.evaluation.logged.counted_log import LOG, CountedLog, as_log_policy, counted_log
+from polidiff.evaluation.logged.counts import BLOCKS, count_log, count_rows
+from polidiff.evaluation.logged.cross_check import cross_check
+from polidiff.evaluation.logged.model import SplitPolicy, same_rows, split_policy
+from polidiff.evaluation.logged.plan import estimated_world
+from polidiff.evaluation.logged.starts import Starts, group_starts
+from polidiff.evaluation.logged.worst_case_bounds import PolicyBounds, bound_policy, value_bounds
+from polidiff.evaluation.table import TableComparison
+from polidiff.options import EvaluateOptions
+from polidiff.policies import Policy, TablePolicy
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
+from polidiff.records.evaluation import Evaluation
+from polidiff.records.explanation import Arrow, Support, WorldSummary
+from polidiff.records.interval import Interval
+from polidiff.records.rule import Rule, covers_any, first_match
+from polidiff.worlds.log_coverage import label_coverage
+from polidiff.worlds.summary import features_seen, within
+from polidiff.worlds.tabular import TabularMDP
+
+if TYPE_CHECKING:
+    from polidiff.worlds.log import Log
+
+ALMOST_ONE = 0.999  # discount that keeps estimated loops without exit finite while regions are looked for
+READ_OFF = "Shares of episodes are those of the logged episodes, in which the current policy acted."
+CELLS = "States are judged in cells of similar ones; what a cell hides can make an interval of a small log too narrow."
+
+
+def evaluate(log: Log, policy: Any, options: EvaluateOptions) -> Evaluation:
+    """Expected outcomes with careful intervals, and the other estimators beside them."""
+    return evaluate_log(log, policy, level=options.level, seed=options.seed)
+
+
+def evaluate_log(
+    log: Log,
+    policy: Any,
+    *,
+    level: float = 0.95,
+    logged_by: Any = AUTO,
+    checks: bool = True,
+    resamples: int = RESAMPLES,
+    counted: CountedLog | None = None,
+    seed: int = 0,
+) -> Evaluation:
+    """Expected outcomes of a policy over the logged starts and from each of them, under the careful rule.
+
+    Parameters
+    ----------
+    policy : policy, or "log"
+        "log" is the policy that wrote the log.
+    logged_by : policy, "auto" or None
+        Who wrote the log. "auto": this policy, if the logged actions look like it. None: not known.
+    checks : bool
+        Also give the weighted estimates, the effective sample size and the bootstrap, in ``details``.
+    """
+    counted = counted if counted is not None else counted_log(log, (policy,), seed=seed, history=True)
+    target = single_target(counted, policy, logged_by, np.random.default_rng(seed))
+    edges, ranges = counted.counts.edges, [outcome.range for outcome in log.outcomes]
+    starts = group_starts(None, counted.start_state, counted.start_episodes, edges.n_states)
+    judged = bound_policy(edges, target, starts, ranges, discount=log.discount)
+    bounds = [value_bounds(judged, k, 1 - level) for k in range(len(ranges))]
+    outcomes = {o.name: as_interval(bounds[k], 0, level) for k, o in enumerate(log.outcomes)}
+    details = {
+        "rows": float(log.check.rows),
+        "episodes": float(log.check.episodes),
+        **({"episodes drawn": float(log.rows.n_episodes)} if log.sampled else {}),
+        "unsupported": float(judged.unsupported[0]),
+        "states in loops": float((judged.model.loops & (edges.state_visits > 0)).sum()),
+        **_borrow_details(log, judged, level),
+    }
+    if checks:
+        details |= _check_details(log, counted, policy, target, outcomes, level, resamples, seed)
+    return Evaluation(
+        outcomes=outcomes,
+        per_start=_per_start(log, counted, target, level) if log.discrete else {},
+        method=f"careful model of {log.check.episodes} logged episodes",
+        truncated=log.check.cut / max(log.check.episodes, 1),
+        details=details,
+    )
+
+
+def single_target(counted: CountedLog, policy: Any, logged_by: Any, rng: np.random.Generator) -> SplitPolicy:
+    """A policy split against the one that wrote the log."""
+    table, visits = counted.table(policy), counted.counts.edges.visits
+    if isinstance(logged_by, str) and logged_by == AUTO:
+        known = table if not isinstance(policy, str) and wrote_the_log(visits, table, rng) else None
+    else:
+        known = None if logged_by is None else counted.table(logged_by)
+    if known is not None:
+        return split_policy(table, known)
+    return split_policy(table, None, same=same_rows(table, counted.table(LOG)) & (visits.sum(axis=1) > 0))
+
+
+def _per_start(log: Log, counted: CountedLog, target: SplitPolicy, level: float) -> dict[str, dict[str, Interval]]:
+    """Outcome -> start -> interval; each start on its own."""
+    edges = counted.counts.edges
+    single = np.zeros((len(counted.start_state), edges.n_states))
+    single[np.arange(len(single)), counted.start_state] = 1.0
+    starts = Starts(single, np.full(len(single), np.inf))
+    judged = bound_policy(edges, target, starts, [outcome.range for outcome in log.outcomes], discount=log.discount)
+    found: dict[str, dict[str, Interval]] = {}
+    for k, outcome in enumerate(log.outcomes):
+        bounds = value_bounds(judged, k, 1 - level)
+        found[outcome.name] = {
+            counted.names[state]: as_interval(bounds, index, level) for index, state in enumerate(counted.start_state)
+        }
+    return found
+
+
+def _borrow_details(log: Log, judged: PolicyBounds, level: float) -> dict[str, float]:
+    lent = borrowed_bounds(judged, level=level)
+    details: dict[str, float] = {}
+    for k, outcome in enumerate(log.outcomes):
+        low, high = borrowed_values(judged, lent, k, 1 - level)
+        details |= {f"{outcome.name}: borrow low": float(low[0]), f"{outcome.name}: borrow high": float(high[0])}
+    return details
+
+
+def _check_details(
+    log: Log,
+    counted: CountedLog,
+    policy: Any,
+    target: SplitPolicy,
+    outcomes: dict[str, Interval],
+    level: float,
+    resamples: int,
+    seed: int,
+) -> dict[str, float]:
+    checked = cross_check(log, policy, model=outcomes, level=level, counted=counted, seed=seed)
+    details = {"effective episodes": checked.effective, "disagreements": float(len(checked.warnings))}
+    for name, methods in checked.estimates.items():
+        for method, interval in methods.items():
+            details[f"{name}: {method}"] = interval.estimate
+            details |= {f"{name}: {method} low": interval.low, f"{name}: {method} high": interval.high}
+    drawn = _bootstrapped(log, counted, target, resamples, seed)
+    for k, outcome in enumerate(log.outcomes):
+        low, high = np.quantile(drawn[:, k], [(1 - level) / 2, (1 + level) / 2])
+        details |= {f"{outcome.name}: bootstrap low": float(low), f"{outcome.name}: bootstrap high": float(high)}
+    return details
+
+
+def _bootstrapped(log: Log, counted: CountedLog, target: SplitPolicy, resamples: int, seed: int) -> FloatArray:
+    """(B, K) outcomes over the logged starts; what is unknown in the middle of its range (0 without one)."""
+    starts = group_starts(None, counted.start_state, counted.start_episodes, counted.counts.n_states)
+    middle = np.array([0.0 if o.range is None else sum(o.range) / 2 for o in log.outcomes])
+    counts = counted.counts
+    if log.discrete:
+        counts = count_log(log, blocks=BLOCKS)
+    elif log.sampled:
+        counts = count_rows(log.rows, counted.row_state(), counts.n_states, log.n_actions, blocks=BLOCKS)
+    drawn = bootstrap_values(counts, target, starts, middle, discount=log.discount, resamples=resamples, seed=seed)
+    values: FloatArray = drawn[:, 0, :]
+    return values
+
+
+def compare(log: Log, current: Any, proposed: Any, *, seed: int = 0) -> EstimatedComparison | RowsComparison:
+    """Two policies over what a log holds; "log" is the one that wrote it."""
+    return (EstimatedComparison if log.discrete else RowsComparison)(log, current, proposed, seed=seed)
+
+
+class EstimatedComparison(TableComparison):
+    """Two policies followed in the model that a log with labelled states supports, judged by the log alone."""
+
+    shows_episodes = False
+
+    def __init__(self, log: Log, current: Any, proposed: Any, *, seed: int) -> None:
+        self.counted, self.given = counted_log(log, (current, proposed), seed=seed), (current, proposed)
+        old, new = (_padded(self.counted.table(policy)) for policy in self.given)
+        model = _finite(estimated_world(log, counted=self.counted), (old, new))
+        super().__init__(model, TablePolicy(old), TablePolicy(new))
+        self.world = log
+
+    def judge(self, groups: Sequence[Sequence[Rule]], *, level: float, seed: int) -> GroupVerdicts:
+        """Careful intervals for groups of logged starts."""
+        features = self.world.features_of(self.world.starts)
+        masks = [covers_any(rules, features) if rules else np.ones(len(features), dtype=np.bool_) for rules in groups]
+        found = compare_log(self.world, *self.given, masks, level=level, counted=self.counted, seed=seed)
+        return replace(found, method=_method(self.world), warnings=(*found.warnings, *_loop_warning(found)))
+
+    def support(self, rules: Sequence[Rule]) -> tuple[Support, ...]:
+        """Logged decisions in each region, and the distinct episodes that they belong to."""
+        visits = self.counted.counts.edges.visits
+        region = first_match(list(rules), self.world.features_of(np.arange(len(visits))))
+        rows, episodes = label_coverage(self.world, region, len(rules))
+        untried = (self.counted.table(self.given[1]) * (visits == 0)).sum(axis=1)
+        found = []
+        for k in range(len(rules)):
+            weight = np.where(region == k, visits.sum(axis=1), 0.0)
+            beyond = float(weight @ untried / weight.sum()) if weight.any() else 1.0
+            states = int(np.count_nonzero(weight))
+            found.append(Support(states, int(episodes[k]), float(rows[k] / self.world.check.rows), beyond))
+        return tuple(found)
+
+    def summary(self, seen: AnyArray, facts: Mapping[str, str | float | int]) -> WorldSummary:
+        """The model's summary, with the rows and episodes behind it."""
+        told = super().summary(seen, facts)
+        return replace(told, kind="log", facts={**_sizes(self.world), **told.facts})
+
+    def moves(self) -> tuple[Arrow, ...]:
+        """None: estimated moves may be those of a single person."""
+        return ()
+
+
+class RowsComparison(Comparison):
+    """Two policies over the rows of a log whose states are features."""
+
+    shows_episodes = False
+
+    def __init__(self, log: Log, current: Any, proposed: Any, *, seed: int) -> None:
+        self.world: Log = log
+        self.place: Log = log
+        self.current, self.proposed, self.seed = current, proposed, seed
+        self._rules: tuple[Rule, ...] = ()
+        self._counted: CountedLog | None = None
+
+    @property
+    def one_step(self) -> bool:
+        """Whether every episode is a single decision."""
+        return self.world.check.rows == self.world.check.episodes
+
+    def counted(self, rules: Sequence[Rule]) -> CountedLog:
+        """The log counted over cells, and how often rules are met; cells of single decisions end where regions do."""
+        if self._counted is None or tuple(rules) != self._rules:
+            self._rules = tuple(rules)
+            self._counted = counted_log(
+                self.world,
+                (self.current, self.proposed),
+                self._rules if self.one_step else (),
+                seed=self.seed,
+                history=True,
+                rules=self._rules,
+            )
+        return self._counted
+
+    def achieved(self, diverging: BoolArray, *, length: float, max_steps: int, seed: int) -> Achieved:
+        """Only how often the policies part: no start is known by itself."""
+        return Achieved(None, None, float(diverging.sum() / max(1, self.world.rows.n_episodes)))
+
+    def judge(self, groups: Sequence[Sequence[Rule]], *, level: float, seed: int) -> GroupVerdicts:
+        """Careful intervals for everyone, and for the episodes that begin in a region."""
+        log, counted = self.world, self.counted(self._rules)
+        masks = [self._starts_in(counted, rules) for rules in groups]
+        found = compare_log(log, self.current, self.proposed, masks, level=level, counted=counted, seed=seed)
+        said = (*log.notes, *found.warnings)
+        if not self.one_step:
+            said = (*log.notes, READ_OFF, CELLS, *found.warnings, *self._doubts(found, counted))
+        return replace(found, method=_method(log), warnings=said)
+
+    def _starts_in(self, counted: CountedLog, rules: Sequence[Rule]) -> BoolArray:
+        if not rules or counted.start_region is None:
+            return np.ones(len(counted.start_state), dtype=np.bool_)
+        return np.asarray(counted.start_region == self._rules.index(rules[0]) + 1)
+
+    def _doubts(self, found: GroupVerdicts, counted: CountedLog) -> tuple[str, ...]:
+        """Outcomes for which the doubly robust estimate of the proposed policy lies apart from the model's interval.
+
+        Episodes of one decision need no such check: weighted by the shares of its cells, a cell's mean is the same
+        mean.
+        """
+        told = {verdict.outcome: verdict.proposed for verdict in found.verdicts[0] if verdict.proposed is not None}
+        checked = cross_check(self.world, self.proposed, model=told, counted=counted, by_cells=True)
+        return tuple(f"Proposed policy, {text}" for text in checked.warnings) if checked.shown else ()
+
+    def support(self, rules: Sequence[Rule]) -> tuple[Support, ...]:
+        """Rows and episodes of the whole log in each region."""
+        coverage = self.counted(rules).coverage
+        assert coverage is not None
+        return tuple(
+            Support(int(rows), int(met), float(rows / self.world.check.rows))
+            for rows, met in zip(coverage.rows, coverage.episodes, strict=True)
+        )
+
+    def summary(self, seen: AnyArray, facts: Mapping[str, str | float | int]) -> WorldSummary:
+        """Rows and episodes, and the ranges of features over all rows."""
+        coverage = self.counted(self._rules).coverage
+        assert coverage is not None
+        features = within(features_seen(seen, self.world.feature_names), coverage.low, coverage.high)
+        return WorldSummary("log", self.world.actions, features, _sizes(self.world))
+
+
+def row_policy(log: Log, policy: Any, *, seed: int) -> Policy:
+    """A policy over feature rows; "log" is estimated from the rows that are held."""
+    if isinstance(policy, str) and policy == LOG:
+        return estimate_behaviour(log, seed=seed).policy
+    chosen: Policy = as_log_policy(log, policy)
+    return chosen
+
+
+def _method(log: Log) -> str:
+    return f"careful intervals from {log.check.episodes} logged episodes"
+
+
+def _sizes(log: Log) -> dict[str, str | float | int]:
+    return {"rows": log.check.rows, "episodes": log.check.episodes}
+
+
+def _padded(table: FloatArray) -> FloatArray:
+    """The policy with rows for the states "end" and "unknown", where nothing is decided."""
+    rest = np.zeros((2, table.shape[1]))
+    rest[:, 0] = 1.0
+    return np.vstack([table, rest])
+
+
+def _finite(model: TabularMDP, tables: tuple[FloatArray, FloatArray]) -> TabularMDP:
+    """The model as it is, or slightly discounted where a policy would stay in an estimated loop for ever."""
+    if all(ExactEvaluator(model, table).ends[model.starts].all() for table in tables):
+        return model
+    softer = copy.copy(model)
+    softer.discount = min(model.discount, ALMOST_ONE)
+    return softer
+
+
+def _loop_warning(found: GroupVerdicts) -> tuple[str, ...]:
+    if not found.loops:
+        return ()
+    return (f"in the estimated moves {len(found.loops)} states cannot leave a loop, {found.loops[0]} first.",)

@@ -1,0 +1,155 @@
+"""What policies achieve in a simulator: means over played episodes, paired by common random numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from polidiff.evaluation.comparison import Achieved, Comparison, Values
+from polidiff.evaluation.monte_carlo import mean_interval
+from polidiff.evaluation.start_outcomes import StartOutcomes
+from polidiff.options import EvaluateOptions
+from polidiff.policies import Policy, PolicyLike, as_policy, top_actions
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.records.evaluation import Evaluation
+from polidiff.records.explanation import WorldSummary
+from polidiff.streams import Stream
+from polidiff.worlds.rollouts import gain_of, play_from, roll_out
+from polidiff.worlds.simulator import Simulator
+from polidiff.worlds.steppers import ModelStepper
+from polidiff.worlds.summary import world_summary
+
+FEWEST_EPISODES = 100  # that judge outcomes, however few steps are allowed
+FORMING = 500  # episodes that form groups of starts, at least, if so many are played
+COUNTED = 500  # episodes of the proposed policy in which changed decisions are counted, at most
+PLAYED = 50  # states of a region from which every action is tried
+STEPPED = 100  # states of a region from which both actions are tried once
+
+
+def evaluate(world: Simulator, policy: PolicyLike, options: EvaluateOptions) -> Evaluation:
+    """Expected outcomes with intervals from played episodes."""
+    count = options.episodes if options.episodes is not None else default_episodes(world)
+    played = roll_out(
+        world,
+        as_policy(policy, actions=world.actions),
+        episodes=count,
+        seed=(options.seed,),
+        horizon=options.horizon,
+        what="episodes",
+    )
+    outcomes = {o.name: mean_interval(played.totals[:, m], options.level) for m, o in enumerate(world.outcomes)}
+    details = {"episodes": float(count), "mean length": float(np.mean(played.lengths))}
+    return Evaluation(outcomes, {}, f"{count} simulated episodes", played.truncated_share, details)
+
+
+def default_episodes(world: Simulator) -> int:
+    """10,000 in a vectorised model, 1,000 in an environment that is stepped one by one."""
+    return 10_000 if world.is_model else 1_000
+
+
+def compare(world: Simulator, current: PolicyLike, proposed: PolicyLike, *, seed: int = 0) -> SimulatorComparison:
+    """Two policies in a simulator; nothing is played yet."""
+    old, new = (as_policy(policy, actions=world.actions) for policy in (current, proposed))
+    return SimulatorComparison(world, old, new)
+
+
+class SimulatorComparison(Comparison):
+    """Two policies in a simulator. A vectorised model can also be set to any state."""
+
+    def __init__(self, world: Simulator, current: Policy, proposed: Policy) -> None:
+        self.world: Simulator = world
+        self.place: Simulator = world
+        self.current: Policy = current
+        self.proposed: Policy = proposed
+
+    def achieved(self, diverging: BoolArray, *, length: float, max_steps: int, seed: int) -> Achieved:
+        """Paired episodes; some of them form groups, others judge, others count changes."""
+        count = self._affordable(length, max_steps)
+        few = min(count, max(FORMING, count // 4))
+        forming, judged = (
+            paired_outcomes(self.world, self.current, self.proposed, episodes=episodes, seed=(seed, stream))
+            for episodes, stream in ((few, Stream.FORMING), (count, Stream.JUDGING))
+        )
+        return Achieved(forming, judged, self._changes(min(count, COUNTED), seed))
+
+    def _affordable(self, length: float, max_steps: int) -> int:
+        """How many paired episodes: in environments stepped one by one, what `max_steps` pays for."""
+        most = default_episodes(self.world)
+        return most if self.world.is_model else int(np.clip(max_steps / (2 * length), FEWEST_EPISODES, most))
+
+    def _changes(self, episodes: int, seed: int) -> float:
+        played = roll_out(
+            self.world,
+            self.proposed,
+            episodes=episodes,
+            seed=(seed, Stream.CHANGED_DECISIONS),
+            record=True,
+            what="changed decisions",
+        )
+        assert played.visits is not None
+        top = top_actions(self.current.probabilities(played.visits.states))
+        return float((top != played.visits.actions).sum() / len(played.lengths))
+
+    def summary(self, seen: AnyArray, facts: Mapping[str, str | float | int]) -> WorldSummary:
+        """The horizon, and the ranges of features over visited states."""
+        return world_summary(self.world, seen, facts)
+
+    def action_values(self, states: AnyArray, weight: FloatArray, region: int, *, seed: int) -> Mapping[str, Values]:
+        """Played from some states of the region, in a vectorised model."""
+        if not self.world.is_model or not len(states):
+            return {}
+        world, few = self.world, states[:PLAYED]
+        first = np.tile(np.arange(world.n_actions), len(few))
+        begin = np.repeat(few, world.n_actions, axis=0)
+        totals = play_from(world, self.proposed, begin, first, seed=(seed, Stream.REGION_VALUES, region))
+        means = totals.reshape(len(few), world.n_actions, -1).mean(axis=0)
+        return {
+            outcome.name: {action.name: float(means[a, m]) for a, action in enumerate(world.actions)}
+            for m, outcome in enumerate(world.outcomes)
+        }
+
+    def immediate_effects(
+        self, states: AnyArray, current: IntArray, proposed: IntArray, diverging: BoolArray
+    ) -> Values:
+        """One step of both actions from some diverging states, in a vectorised model."""
+        rows = np.flatnonzero(diverging)[:STEPPED]
+        if not self.world.is_model or not rows.size:
+            return super().immediate_effects(states, current, proposed, diverging)
+        begin, everyone = states[rows], np.arange(len(rows))
+        gains = []
+        for taken in (current[rows], proposed[rows]):
+            step = ModelStepper(self.world.env, np.array(begin), (0,)).step(taken, everyone)
+            gains.append([np.mean(gain_of(outcome, begin, taken, step)) for outcome in self.world.outcomes])
+        return {o.name: float(gains[1][m] - gains[0][m]) for m, o in enumerate(self.world.outcomes)}
+
+    def mean_outcomes(self, policy: Policy, judged: StartOutcomes, *, seed: int) -> FloatArray | None:
+        """Means over as many episodes as judged, with their luck."""
+        played = roll_out(
+            self.world, policy, episodes=len(judged.weight), seed=(seed, Stream.JUDGING), what="patched policy"
+        )
+        return np.asarray(played.totals.mean(axis=0))
+
+    def observation(self, values: Sequence[Any]) -> AnyArray | None:
+        """The features themselves, where they are what policies see."""
+        return np.array([values]) if self.world.sees_features else None
+
+
+def paired_outcomes(
+    world: Simulator, current: Policy, proposed: Policy, *, episodes: int, seed: tuple[int, ...]
+) -> StartOutcomes:
+    """Paired episodes: the same starts and the same luck under both policies."""
+    played = [
+        roll_out(world, policy, episodes=episodes, seed=seed, what=f"paired episodes, {name}")
+        for policy, name in ((current, "current"), (proposed, "proposed"))
+    ]
+    return StartOutcomes(
+        world.features_of(played[0].starts),
+        np.full(episodes, 1 / episodes),
+        played[0].totals,
+        played[1].totals,
+        False,
+        f"{episodes} paired episodes",
+        max(part.truncated_share for part in played),
+    )

@@ -1,0 +1,181 @@
+"""What policies achieve in a known table: exactly, from every start and from any state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from polidiff.errors import InvalidInputError
+from polidiff.evaluation.comparison import Achieved, Comparison, Values
+from polidiff.evaluation.exact import (
+    ExactEvaluator,
+    exact_evaluator,
+    finite_horizon_values,
+    outcome_tensor,
+    policy_table,
+)
+from polidiff.evaluation.start_outcomes import StartOutcomes
+from polidiff.options import EvaluateOptions
+from polidiff.policies import Policy, PolicyLike, TablePolicy, table_policy, top_actions
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.records.evaluation import Evaluation
+from polidiff.records.explanation import Arrow, WorldSummary
+from polidiff.records.interval import Interval
+from polidiff.worlds.summary import world_summary
+from polidiff.worlds.tabular import TabularMDP
+
+MOST_STARTS = 10_000
+SMALL_TABLE = 40  # states up to which the moves are shown
+
+
+def evaluate(world: TabularMDP, policy: PolicyLike, options: EvaluateOptions | None = None) -> Evaluation:
+    """Exact expected outcomes, overall and from every start; over the first `horizon` decisions if given."""
+    evaluator, horizon = exact_evaluator(world, policy), None if options is None else options.horizon
+    gains = outcome_tensor(world)
+    if horizon is None:
+        evaluator.check_ends(world.initial)
+        values = evaluator.values(gains)
+        method = "exact"
+    else:
+        values = finite_horizon_values(evaluator, gains, horizon)
+        method = f"exact, horizon {horizon}"
+    starts = world.starts
+    overall = world.initial[starts] @ values[starts]
+    per_start = {
+        outcome.name: {world.states[s]: Interval.exactly(values[s, m]) for s in starts[:MOST_STARTS]}
+        for m, outcome in enumerate(world.outcomes)
+    }
+    outcomes = {outcome.name: Interval.exactly(overall[m]) for m, outcome in enumerate(world.outcomes)}
+    return Evaluation(outcomes, per_start, method, truncated=0.0, details={"states": world.n_states})
+
+
+def compare(world: TabularMDP, current: PolicyLike, proposed: PolicyLike, *, seed: int = 0) -> TableComparison:
+    """Two policies in a table; no luck is needed."""
+    old, new = (table_policy(policy_table(world, policy)) for policy in (current, proposed))
+    return TableComparison(world, old, new)
+
+
+class TableComparison(Comparison):
+    """Two policies (S, A) in a table: everything is known."""
+
+    def __init__(self, place: TabularMDP, current: TablePolicy, proposed: TablePolicy) -> None:
+        self.world: Any = place
+        self.place: TabularMDP = place
+        self.current: TablePolicy = current
+        self.proposed: TablePolicy = proposed
+
+    def achieved(self, diverging: BoolArray, *, length: float, max_steps: int, seed: int) -> Achieved:
+        """Exact outcomes from every start, which form groups and judge them."""
+        known = start_outcomes(self.place, self.current.table, self.proposed.table)
+        top = top_actions(self.current.table)
+        changed = 1.0 - self.proposed.table[np.arange(self.place.n_states), top]
+        visits = ExactEvaluator(self.place, self.proposed.table).visits()
+        return Achieved(known, known, float(visits @ np.where(self.place.absorbing, 0.0, changed)))
+
+    def summary(self, seen: AnyArray, facts: Mapping[str, str | float | int]) -> WorldSummary:
+        """States, starts, and the ranges of features over all states."""
+        return world_summary(self.place, seen, facts)
+
+    def names(self, states: AnyArray) -> tuple[str, ...]:
+        """Names of the states."""
+        return tuple(self.place.states[s] for s in states)
+
+    def edited_states(self, states: AnyArray, action: int) -> tuple[int, ...] | None:
+        """States that allow the action."""
+        return tuple(int(s) for s in states if self.place.allowed[s, action])
+
+    @property
+    def patch_features(self) -> Callable[[Any], AnyArray] | None:
+        """A patch of a table lists its states."""
+        return None
+
+    def action_values(self, states: AnyArray, weight: FloatArray, region: int, *, seed: int) -> Mapping[str, Values]:
+        """Means over the states of a region, weighted by visits."""
+        if not len(states):
+            return {}
+        share = weight / weight.sum() if weight.sum() > 0 else np.full(len(states), 1 / len(states))
+        result: dict[str, dict[str, float]] = {}
+        for m, outcome in enumerate(self.place.outcomes):
+            here = self._action_values[states, :, m]
+            mass = share @ ~np.isnan(here)
+            means = np.divide(share @ np.nan_to_num(here), mass, out=np.full(len(mass), np.nan), where=mass > 0)
+            actions = self.place.actions
+            result[outcome.name] = {actions[a].name: float(v) for a, v in enumerate(means) if not np.isnan(v)}
+        return result
+
+    @cached_property
+    def _action_values(self) -> FloatArray:
+        """Expected outcomes (S, A, M) of taking an action and following the proposed policy from then on."""
+        world, gains = self.place, outcome_tensor(self.place)
+        values = np.nan_to_num(ExactEvaluator(world, self.proposed.table).values(gains))
+        ahead = (world.transitions @ values).reshape(gains.shape)
+        return np.where(world.allowed[:, :, None], gains + world.discount * ahead, np.nan)
+
+    def immediate_effects(
+        self, states: AnyArray, current: IntArray, proposed: IntArray, diverging: BoolArray
+    ) -> Values:
+        """What the swaps add at once, the most of it that the next state may add counted in."""
+        world, gains = self.place, outcome_tensor(self.place)
+        moves, arrive = world.transitions, gains.max(axis=1)
+        old, new = (
+            gains[states, taken] + moves[states * world.n_actions + taken] @ arrive for taken in (current, proposed)
+        )
+        effect = new - old
+        return {outcome.name: float(effect[:, m].mean()) for m, outcome in enumerate(world.outcomes)}
+
+    def mean_outcomes(self, policy: Policy, judged: StartOutcomes, *, seed: int) -> FloatArray | None:
+        """Exact means over the starts."""
+        world = self.place
+        evaluator = ExactEvaluator(world, policy.probabilities(np.arange(world.n_states)))
+        if not evaluator.ends[world.starts].all():
+            return None
+        values = evaluator.values(outcome_tensor(world))
+        return np.asarray(world.initial[world.starts] @ values[world.starts])
+
+    def moves(self) -> tuple[Arrow, ...]:
+        """Moves of both policies in a small table."""
+        world = self.place
+        if world.n_states > SMALL_TABLE:
+            return ()
+        both = [sparse.coo_array(world.policy_moves(policy.table)) for policy in (self.current, self.proposed)]
+        edges = [{(int(a), int(b)): float(p) for a, b, p in zip(m.row, m.col, m.data, strict=True)} for m in both]
+        arrows = []
+        for a, b in sorted(set(edges[0]) | set(edges[1])):
+            who = (
+                "both" if (a, b) in edges[0] and (a, b) in edges[1] else "current" if (a, b) in edges[0] else "proposed"
+            )
+            chance = max(edges[0].get((a, b), 0.0), edges[1].get((a, b), 0.0))
+            arrows.append(Arrow(world.states[a], world.states[b], who, chance))  # type: ignore[arg-type]
+        return tuple(arrows)
+
+    def find_state(self, given: Any) -> tuple[AnyArray, str]:
+        """A state by its name or its number."""
+        if isinstance(given, str):
+            if given not in self.place.states:
+                raise InvalidInputError(f"there is no state {given!r}. Hint: states are {self.place.states[0]!r}, …")
+            given = self.place.states.index(given)
+        raw = np.array([given])
+        return raw, self.place.states[int(raw[0])]
+
+    def expected_from(self, state: AnyArray) -> tuple[tuple[float, float], ...] | None:
+        """Exact outcomes of both policies from the state on."""
+        gains, place = outcome_tensor(self.place), int(state[0])
+        old, new = (
+            ExactEvaluator(self.place, policy.table).values(gains)[place] for policy in (self.current, self.proposed)
+        )
+        return tuple((float(before), float(after)) for before, after in zip(old, new, strict=True))
+
+
+def start_outcomes(world: TabularMDP, current: FloatArray, proposed: FloatArray) -> StartOutcomes:
+    """Exact expected outcomes from every start under both policies (S, A)."""
+    gains, starts = outcome_tensor(world), world.starts
+    values = []
+    for table in (current, proposed):
+        evaluator = ExactEvaluator(world, table)
+        evaluator.check_ends(world.initial)
+        values.append(evaluator.values(gains)[starts])
+    return StartOutcomes(world.features_of(starts), world.initial[starts], values[0], values[1], True, "exact")

@@ -1,0 +1,199 @@
+"""How the explanation does beside other forms of telling the difference, from the same material."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from polidiff.divergence.record import Divergence
+from polidiff.evaluation.comparison import Comparison
+from polidiff.evaluation.start_outcomes import StartOutcomes
+from polidiff.evaluation.verdicts import direction_of
+from polidiff.explanation.forms import (
+    ChangedStep,
+    Form,
+    complete_policy,
+    immediate_effects,
+    nothing,
+    outcomes_only,
+    reach_of,
+)
+from polidiff.explanation.groups import StartGroup
+from polidiff.explanation.quality import completeness_of, own_reading, path_scores, rule_quality
+from polidiff.explanation.reader import Exam, score
+from polidiff.journeys.record import Journeys, Path
+from polidiff.policies import PatchedPolicy
+from polidiff.records.arrays import IntArray
+from polidiff.records.explanation import Quality, Region, Sentence, Verdict
+from polidiff.records.patch import Patch
+from polidiff.regions.describe import Described
+from polidiff.streams import Stream
+
+MOST_ASKED = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """Everything an explanation was made from."""
+
+    comparison: Comparison
+    divergence: Divergence
+    described: Described
+    journeys: Journeys
+    groups: tuple[StartGroup, ...]
+    paths: list[Path | None]
+    verdicts: list[tuple[Verdict, ...]]
+    forming: StartOutcomes
+    judged: StartOutcomes
+    seed: int
+
+
+def quality_and_forms(
+    material: Material,
+    overall: tuple[Verdict, ...],
+    sentences: Sequence[Sentence],
+    regions: Sequence[Region],
+    patch: Patch,
+) -> tuple[Quality, Mapping[str, str]]:
+    """Figures for this explanation and for the other forms, and the texts of these."""
+    rows = _asked(material)
+    exam = make_exam(material, rows)
+    quality = rule_quality(material.divergence, material.described, regions, sentences)
+    reading = own_reading(
+        material.divergence,
+        material.described,
+        targets_of(patch, material.described),
+        rows,
+        material.groups,
+        material.verdicts,
+        exam,
+    )
+    forms = [Form("polidiff", "", quality.length, reading), *_other_forms(material, exam, overall, len(regions))]
+    fidelity, distance = path_scores(material.paths, material.groups, material.journeys)
+    quality = replace(
+        quality,
+        completeness=_completeness(material, patch),
+        path_fidelity=fidelity,
+        path_distance=distance,
+        forms=tuple(score(form.name, form.reading, exam, form.length) for form in forms),
+    )
+    return quality, {form.name: form.text for form in forms if form.text}
+
+
+def make_exam(material: Material, rows: IntArray) -> Exam:
+    """Held-out visits and starts, with the right answers."""
+    divergence, forming = material.divergence, material.forming
+    weight = divergence.judged[rows]
+    return Exam(
+        divergence.features[rows],
+        divergence.current[rows],
+        divergence.proposed[rows],
+        weight if weight.sum() > 0 else np.full(len(rows), 1 / len(rows)),
+        forming.features,
+        forming.weight,
+        true_directions(material),
+        material.comparison.place.outcomes,
+    )
+
+
+def true_directions(material: Material) -> tuple[Mapping[str, str], ...]:
+    """Direction of each outcome from each start: exact, or that of the starts with the same path."""
+    outcomes, forming = material.comparison.place.outcomes, material.forming
+    if forming.exact:
+        keys: list[object] = list(range(len(forming.weight)))
+    else:
+        keys = [material.journeys.modal(k) for k in range(len(forming.weight))]
+    members: dict[object, list[int]] = {}
+    for k, key in enumerate(keys):
+        members.setdefault(key, []).append(k)
+    answers: list[Mapping[str, str]] = [{} for _ in keys]
+    for inside in members.values():
+        mask = np.zeros(len(keys), dtype=np.bool_)
+        mask[inside] = True
+        directions = {
+            o.name: direction_of(forming.interval(forming.difference[:, m], mask, 0.95), o.margin)
+            if forming.difference[mask, m].any()
+            else "same"
+            for m, o in enumerate(outcomes)
+        }
+        for k in inside:
+            answers[k] = directions
+    return tuple(answers)
+
+
+def targets_of(patch: Patch, described: Described) -> dict[tuple[int, int], int]:
+    """(region, current action) → action, as the rules tell it."""
+    position = {region.rule: k for k, region in enumerate(described.regions)}
+    return {(position[edit.rule], edit.current): edit.proposed for edit in reversed(patch.edits)}
+
+
+def _asked(material: Material) -> IntArray:
+    held = material.described.held_out
+    rows = np.flatnonzero((held if held.any() else ~held) & (material.divergence.judged > 0))
+    if len(rows) > MOST_ASKED:
+        rows = np.sort(np.random.default_rng((material.seed, Stream.EXAM)).choice(rows, MOST_ASKED, replace=False))
+    return rows
+
+
+def _other_forms(material: Material, exam: Exam, overall: tuple[Verdict, ...], rules: int) -> list[Form]:
+    world = material.comparison.place
+    names = tuple(action.name for action in world.actions)
+    steps, start = _typical_steps(material)
+    return [
+        immediate_effects(exam, steps, start, reach_of(exam.features)),
+        outcomes_only(exam, overall),
+        complete_policy(exam, world.feature_names, names, rules + 1, material.seed),
+        nothing(exam),
+    ]
+
+
+def _typical_steps(material: Material) -> tuple[tuple[ChangedStep, ...], str]:
+    """The changed decisions of one trajectory of the proposed policy, from the first start that meets a difference."""
+    journeys = material.journeys
+    candidates = [k for k in range(len(journeys.paths)) if journeys.modal(k)]
+    shown = range(len(journeys.trajectories))
+    k = next((c for c in candidates if c in shown), None)
+    if k is None:
+        return (), "the first start"
+    start = journeys.names[k] if journeys.names else "a typical start"
+    return tuple(_changed_steps(material, k)), start
+
+
+def _changed_steps(material: Material, k: int) -> list[ChangedStep]:
+    world = material.comparison.place
+    trajectory = material.journeys.trajectories[k]
+    where = material.described.region_of(trajectory)
+    steps = []
+    for row, region in zip(trajectory, where, strict=True):
+        if region < 0:
+            continue
+        swap = material.described.regions[region].swap
+        place = (
+            str(row[0])
+            if not world.has_features
+            else ", ".join(f"{name} {float(value):.3g}" for name, value in zip(world.feature_names, row, strict=True))
+        )
+        index = [action.name for action in world.actions].index(swap.proposed)
+        steps.append(ChangedStep(row, place, swap.proposed, index, _immediate(material, int(region))))
+    return steps
+
+
+def _immediate(material: Material, region: int) -> Mapping[str, float]:
+    """What the swap of a region adds to each outcome at once."""
+    divergence = material.divergence
+    inside = material.described.region_of(divergence.features) == region
+    parts = (divergence.states, divergence.current, divergence.proposed, divergence.diverging)
+    return material.comparison.immediate_effects(*(part[inside] for part in parts))
+
+
+def _completeness(material: Material, patch: Patch) -> dict[str, float | None]:
+    comparison, judged = material.comparison, material.judged
+    patched = PatchedPolicy(comparison.current, patch)
+    before, after = (judged.weight @ values for values in (judged.current, judged.proposed))
+    reached = comparison.mean_outcomes(patched, judged, seed=material.seed)
+    outcomes = comparison.place.outcomes
+    if reached is None:
+        return {outcome.name: None for outcome in outcomes}
+    return completeness_of(outcomes, before, after, reached)

@@ -1,0 +1,34 @@
+"""How a result was made."""
+
+from __future__ import annotations
+
+import platform
+from importlib import metadata
+
+from polidiff._version import __version__
+from polidiff.options import ExplainOptions
+from polidiff.records.explanation import Methods
+
+
+def methods_record(options: ExplainOptions, method: str, family: int) -> Methods:
+    """How the result was made."""
+    return Methods(
+        style=options.style,
+        level=options.level,
+        policy_tolerance=options.divergence.policy_tolerance,
+        transition_tolerance=options.divergence.transition_tolerance,
+        seed=options.seed,
+        family=family,
+        evaluation=method,
+        versions=versions(),
+    )
+
+
+def versions() -> dict[str, str]:
+    """Versions of what computed the result."""
+    libraries = ("numpy", "scipy", "highspy", "scikit-learn")
+    return {
+        "polidiff": __version__,
+        "python": platform.python_version(),
+        **{name: metadata.version(name) for name in libraries},
+    }

@@ -1,0 +1,236 @@
+"""Sentences: for these starts, which regions are met, in which order, and what that does.
+
+Where single starts are known they are grouped by path and verdicts. Where only logged episodes are known, one sentence
+tells how many of them meet each region; where every episode is one decision nothing is met in order, and each region is
+a segment with verdicts of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from polidiff.evaluation.comparison import Achieved, Comparison, GroupVerdicts
+from polidiff.evaluation.start_outcomes import StartOutcomes, judge_groups
+from polidiff.explanation.groups import StartGroup, form_groups, typical_path
+from polidiff.journeys.record import Journeys, Meetings, Path
+from polidiff.options import ExplainOptions
+from polidiff.records.arrays import BoolArray, IntArray
+from polidiff.records.explanation import Meeting, PathShare, Region, Sentence, Support, Verdict, WorseOff
+from polidiff.records.outcome import Outcome
+from polidiff.records.rule import Rule, covers_any
+
+MOST_LISTED = 50
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedStarts:
+    """Groups of starts with the path and the verdicts of each."""
+
+    groups: tuple[StartGroup, ...]
+    members: list[BoolArray]  # which judged starts belong to each group
+    paths: list[Path | None]
+    verdicts: list[tuple[Verdict, ...]]
+    overall: tuple[Verdict, ...]
+    family: int
+
+
+def group_starts(
+    comparison: Comparison, journeys: Journeys, achieved: Achieved, options: ExplainOptions
+) -> GroupedStarts:
+    """Starts that share a path and the directions of outcomes, judged on other episodes than those that formed them."""
+    forming, judged = achieved.forming, achieved.judged
+    assert forming is not None
+    assert judged is not None
+    world = comparison.place
+    formed = form_groups(
+        journeys,
+        _signs(forming, world.outcomes) if forming.exact else None,
+        world.feature_names,
+        has_features=world.has_features,
+        max_rules=options.max_rules,
+        seed=options.seed,
+        apart=options.style == "paper" and not world.has_features,
+    )
+    groups, members = _met(formed, judged)
+    paths = [_typical(journeys, group, forming) for group in groups]
+    single = len(groups) == 1 and not groups[0].rules
+    family = len(world.outcomes) * (1 if single else len(groups) + 1)
+    unchanged = [path == () for path in paths]
+    everyone = np.ones(len(judged.weight), dtype=np.bool_)
+    verdicts = judge_groups(
+        judged,
+        [*members, everyone],
+        [*unchanged, all(unchanged)],
+        world.outcomes,
+        options.level,
+        family,
+        papers_rule=options.style == "paper",
+    )
+    return GroupedStarts(groups, members, paths, verdicts[:-1], verdicts[-1], family)
+
+
+def _signs(outcomes: StartOutcomes, declared: tuple[Outcome, ...]) -> IntArray:
+    margin = np.array([max(o.margin, 1e-9) for o in declared])
+    difference = outcomes.difference
+    return (np.sign(difference) * (np.abs(difference) > margin)).astype(np.int64)
+
+
+def _met(groups: tuple[StartGroup, ...], judged: StartOutcomes) -> tuple[tuple[StartGroup, ...], list[BoolArray]]:
+    """Groups that some judged start belongs to, the first that covers it, and which ones those are."""
+    left = np.ones(len(judged.weight), dtype=np.bool_)
+    met, members = [], []
+    for group in groups:
+        inside = group.covers(judged.features) & left
+        left &= ~inside
+        if inside.any():
+            met.append(group)
+            members.append(inside)
+    return tuple(met), members
+
+
+def _typical(journeys: Journeys, group: StartGroup, forming: StartOutcomes) -> Path | None:
+    """The typical path; "no region at all" only where nothing differs from these starts."""
+    path = typical_path(journeys.shares(group.members))
+    if path == () and forming.difference[group.members].any():
+        return None
+    return path
+
+
+def sentences_by_start(
+    grouped: GroupedStarts,
+    journeys: Journeys,
+    judged: StartOutcomes,
+    ids: tuple[str, ...],
+    regions: Sequence[Region],
+    *,
+    worst_first: bool,
+) -> tuple[Sentence, ...]:
+    """A sentence per group, those for whom something gets worse first if asked for."""
+    told = tuple(_sentence(grouped, k, journeys, judged, ids) for k in range(len(grouped.groups)))
+    told = tuple(sorted(told, key=_rank)) if worst_first else told
+    return tuple(_with_fidelity(sentence, journeys, ids, regions) for sentence in told)
+
+
+def _sentence(
+    grouped: GroupedStarts, k: int, journeys: Journeys, judged: StartOutcomes, ids: tuple[str, ...]
+) -> Sentence:
+    group, path, inside = grouped.groups[k], grouped.paths[k], grouped.members[k]
+    shares = journeys.shares(group.members)
+    told = path if path is not None else ()
+    others = tuple(PathShare(tuple(ids[r] for r in p), s) for p, s in list(shares.items())[:6] if p != told)
+    names = tuple(journeys.names[s] for s in group.members[:MOST_LISTED]) if journeys.names else ()
+    share = float(judged.weight[inside].sum())
+    return Sentence(
+        start=group.rules[0] if group.rules else None,
+        share=share,
+        path=tuple(ids[r] for r in told),
+        path_share=shares.get(told, 0.0) if path is not None else 0.0,
+        verdicts=grouped.verdicts[k],
+        support=Support(len(group.members), int(inside.sum()), share),
+        also=group.rules[1:],
+        others=others,
+        meetings=_meetings(journeys, group, ids) if path is None else (),
+        starts=names,
+    )
+
+
+def _meetings(journeys: Journeys, group: StartGroup, ids: tuple[str, ...]) -> tuple[Meeting, ...]:
+    weight = journeys.weight[group.members]
+    weight = weight / weight.sum()
+    share = weight @ journeys.meets[group.members]
+    first = journeys.first_met[group.members]
+    met = [k for k in range(len(ids)) if share[k] > 0]
+    result = [Meeting(ids[k], float(share[k]), float(np.nanmedian(first[:, k]))) for k in met]
+    return tuple(sorted(result, key=lambda meeting: meeting.first))
+
+
+def _rank(sentence: Sentence) -> int:
+    """Groups for which something gets worse come first, those without a difference last."""
+    if not sentence.path and not sentence.meetings:
+        return 2
+    return 0 if any(v.valence == "worse" for v in sentence.verdicts) else 1
+
+
+def _with_fidelity(sentence: Sentence, journeys: Journeys, ids: tuple[str, ...], regions: Sequence[Region]) -> Sentence:
+    """How true one sentence is: its path among its own starts, its swaps among its own visits."""
+    told = sentence.path or tuple(meeting.region for meeting in sentence.meetings)
+    inside = [region for region in regions if region.id in told]
+    mass = sum(region.support.share for region in inside)
+    precision = sum(r.support.share * r.precision for r in inside) / mass if mass > 0 else None
+    if sentence.meetings:
+        return replace(sentence, precision=precision)
+    rules = start_rules(sentence)
+    members = np.flatnonzero(covers_any(rules, journeys.features)) if rules else np.arange(len(journeys.weight))
+    right = [tuple(ids[k] for k in journeys.modal(int(m))) == sentence.path for m in members]
+    weight = journeys.weight[members]
+    fidelity = float(weight @ np.array(right, dtype=float) / weight.sum()) if len(members) else None
+    return replace(sentence, path_fidelity=fidelity, precision=precision)
+
+
+def start_rules(sentence: Sentence) -> list[Rule]:
+    """The rules over starts that a sentence speaks about; none: all starts."""
+    return [] if sentence.start is None else [sentence.start, *sentence.also]
+
+
+def sentences_by_log(
+    meetings: Meetings, regions: Sequence[Region], judged: GroupVerdicts, whole: Support
+) -> tuple[Sentence, ...]:
+    """One sentence over all logged episodes; a sentence per region where every episode is one decision.
+
+    Group 0 of the verdicts is everyone, group k + 1 the episodes that begin in region k; `regions` are in the order of
+    first meeting, and `whole` is what the log holds.
+    """
+    if meetings.one_step and regions:
+        return tuple(_segment(region, judged, k + 1) for k, region in enumerate(regions))
+    met = tuple(
+        Meeting(region.id, float(meetings.shares[k]), float(meetings.first[k]))
+        for region, k in zip(regions, meetings.order, strict=True)
+    )
+    support = replace(whole, unsupported=float(judged.unsupported[0]))
+    return (Sentence(None, 1.0, (), 0.0, judged.verdicts[0], support, meetings=met),)
+
+
+def _segment(region: Region, judged: GroupVerdicts, group: int) -> Sentence:
+    episodes = judged.episodes[group]
+    share = float(episodes / judged.episodes[0])
+    return Sentence(
+        start=region.rule,
+        share=share,
+        path=(region.id,),
+        path_share=1.0,
+        verdicts=judged.verdicts[group],
+        support=Support(int(episodes), int(episodes), share, float(judged.unsupported[group])),
+        precision=region.precision,
+    )
+
+
+def rejudged(sentence: Sentence, judged: GroupVerdicts, group: int, episodes: int) -> Sentence:
+    """A sentence with the verdicts of the log in place of those of the model that told it."""
+    behind = float(judged.episodes[group])
+    support = replace(sentence.support, episodes=round(behind), unsupported=float(judged.unsupported[group]))
+    return replace(sentence, verdicts=judged.verdicts[group], support=support, share=behind / max(1, episodes))
+
+
+def losing_segments(sentences: Sequence[Sentence]) -> tuple[WorseOff, ...]:
+    """Segments for which an outcome gets worse beyond doubt, the most people first."""
+    losing = [
+        WorseOff(verdict.outcome, sentence.start, sentence.share, verdict.difference)
+        for sentence in sentences
+        if sentence.start is not None
+        for verdict in sentence.verdicts
+        if verdict.valence == "worse"
+    ]
+    return tuple(sorted(losing, key=lambda entry: -entry.share))
+
+
+def confirmed(entries: Sequence[WorseOff], judged: GroupVerdicts, first: int) -> tuple[WorseOff, ...]:
+    """Groups that a model calls worse off and the log's own interval confirms; the first is group `first`."""
+    kept = []
+    for group, entry in enumerate(entries, start=first):
+        verdict = next(v for v in judged.verdicts[group] if v.outcome == entry.outcome)
+        if verdict.valence == "worse":
+            kept.append(replace(entry, difference=verdict.difference))
+    return tuple(kept)

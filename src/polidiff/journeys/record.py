@@ -1,0 +1,126 @@
+"""Starts and the regions that episodes meet from there, as data.
+
+A path is the sequence of regions met, consecutive repeats merged. A start of a table has a modal path with its share;
+an episode of a simulator has one path.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+
+from polidiff.records.arrays import AnyArray, FloatArray, IntArray
+from polidiff.worlds.protocol import World
+from polidiff.worlds.rollouts import Rollouts
+
+Path: TypeAlias = tuple[int, ...]  # region indices
+SHOWN = 12  # episodes whose trajectories are kept
+
+
+@dataclass(frozen=True, eq=False)
+class Journeys:
+    """Starts, and the paths that begin there."""
+
+    features: AnyArray  # (n, d) of the starts
+    weight: FloatArray  # (n,) share of the start distribution
+    paths: tuple[Counter[Path], ...]  # (n,) how often each path followed
+    first_met: FloatArray  # (n, R) mean decisions before a region is first met, NaN if never
+    meets: FloatArray  # (n, R) share of episodes that meet the region
+    names: tuple[str, ...]  # of the starts, if the world names states
+    trajectories: tuple[AnyArray, ...]  # feature rows of the first few episodes
+
+    def modal(self, k: int) -> Path:
+        """The most frequent path of one start; among equals the shortest."""
+        counts = self.paths[k]
+        return min(counts, key=lambda path: (-counts[path], len(path), path))
+
+    def shares(self, members: Sequence[int] | IntArray) -> dict[Path, float]:
+        """Share of each path among some starts, weighted."""
+        total: dict[Path, float] = {}
+        for k in members:
+            counts = self.paths[k]
+            each = self.weight[k] / counts.total()
+            for path, count in counts.items():
+                total[path] = total.get(path, 0.0) + each * count
+        mass = sum(total.values()) or 1.0
+        return {path: share / mass for path, share in sorted(total.items(), key=lambda item: (-item[1], item[0]))}
+
+    @cached_property
+    def order(self) -> IntArray:
+        """Regions in order of typical first meeting; those never met last."""
+        with np.errstate(all="ignore"):
+            met = self.weight[:, None] * self.meets
+            mean = np.nansum(met * np.nan_to_num(self.first_met), axis=0) / met.sum(axis=0)
+        return np.argsort(np.where(np.isnan(mean), np.inf, mean), kind="stable")
+
+
+@dataclass(frozen=True, eq=False)
+class Meetings:
+    """How many logged episodes meet each region, and when: all that a log of features tells of order."""
+
+    shares: FloatArray  # (R,) of all episodes
+    first: FloatArray  # (R,) median decisions before the first meeting, endless if there is none
+    one_step: bool  # every episode is one decision, so that nothing is met in order
+
+    @cached_property
+    def order(self) -> IntArray:
+        """Regions in order of first meeting; those that are met at the same time follow each other by size."""
+        return np.lexsort((-self.shares, self.first))
+
+
+def journeys_of(
+    world: World,
+    played: Rollouts,
+    region: IntArray,
+    owner: IntArray,
+    weight: FloatArray,
+    *,
+    regions: int,
+    names: tuple[str, ...] = (),
+) -> Journeys:
+    """The paths of played episodes; visits lie in `region` (N,), episodes belong to the starts `owner` (episodes,)."""
+    assert played.visits is not None
+    count, episodes = len(weight), len(played.lengths)
+    bounds = np.searchsorted(played.visits.episode, np.arange(episodes + 1))
+    met = np.flatnonzero(region >= 0)
+    episode, sequence = played.visits.episode[met], region[met]
+    first = np.full((episodes, regions), np.nan)
+    meeting, at = np.unique(episode * regions + sequence, return_index=True)
+    first.flat[meeting] = met[at] - bounds[episode[at]]
+    first_met, meets = np.full((count, regions), np.nan), np.zeros((count, regions))
+    for k in range(regions):
+        came = ~np.isnan(first[:, k])
+        hits = np.bincount(owner[came], minlength=count)
+        sums = np.bincount(owner[came], weights=first[came, k], minlength=count)
+        first_met[:, k] = np.divide(sums, hits, out=np.full(count, np.nan), where=hits > 0)
+        meets[:, k] = hits / np.maximum(1, np.bincount(owner, minlength=count))
+    starts = played.starts[np.searchsorted(owner, np.arange(count))]
+    shown = tuple(
+        world.features_of(played.visits.states[bounds[e] : bounds[e + 1]]) for e in range(min(episodes, SHOWN))
+    )
+    paths = _paths(episode, sequence, owner, count)
+    return Journeys(world.features_of(starts), weight, paths, first_met, meets, names, shown)
+
+
+def _paths(episode: IntArray, sequence: IntArray, owner: IntArray, count: int) -> tuple[Counter[Path], ...]:
+    """How often each path followed from each start: meetings in order, repeats merged."""
+    paths: tuple[Counter[Path], ...] = tuple(Counter() for _ in range(count))
+    entered = np.ones(len(episode), dtype=np.bool_)
+    entered[1:] = (episode[1:] != episode[:-1]) | (sequence[1:] != sequence[:-1])
+    ends = np.searchsorted(episode[entered], np.arange(len(owner) + 1)).tolist()
+    passed = sequence[entered].tolist()
+    for e, start in enumerate(owner.tolist()):
+        paths[start][tuple(passed[ends[e] : ends[e + 1]])] += 1
+    return paths
+
+
+def trajectories_of(world: World, played: Rollouts) -> tuple[AnyArray, ...]:
+    """Feature rows of played episodes, one by one."""
+    assert played.visits is not None
+    cuts = np.searchsorted(played.visits.episode, np.arange(1, len(played.lengths)))
+    return tuple(world.features_of(part) for part in np.split(played.visits.states, cuts))

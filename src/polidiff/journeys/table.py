@@ -1,0 +1,73 @@
+"""Paths from every start of a table, played often enough to know the typical one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from polidiff.evaluation.table import TableComparison
+from polidiff.journeys.record import SHOWN, Journeys, journeys_of, trajectories_of
+from polidiff.policies import Policy
+from polidiff.records.arrays import AnyArray, IntArray
+from polidiff.records.rule import Rule, first_match
+from polidiff.streams import Stream
+from polidiff.worlds.graph import surely_ending
+from polidiff.worlds.rollouts import Visits, roll_out
+from polidiff.worlds.tabular import TabularMDP
+
+ROLLOUTS = 20_000
+ENDLESS = 100, 1_000  # fewest and most steps of an episode that may never end
+ENDLESS_STEPS = 2_000_000  # of all such episodes
+
+
+def follow(
+    world: TabularMDP, comparison: TableComparison, rules: Sequence[Rule], *, seed: int, episodes: int
+) -> Journeys:
+    """Play the proposed policy from every start and note the regions met."""
+    starts, proposed = world.starts, comparison.proposed
+    repeats = 1 if _is_deterministic(world, proposed) else int(np.clip(ROLLOUTS // len(starts), 20, 5000))
+    begin, horizon = np.repeat(starts, repeats), _horizon(world, proposed, repeats * len(starts))
+    played = roll_out(
+        world,
+        proposed,
+        episodes=0,
+        seed=(seed, Stream.TABLE_PATHS),
+        record=True,
+        horizon=horizon,
+        starts=begin,
+        what="paths",
+    )
+    assert played.visits is not None
+    region = _region_of_visits(world, played.visits, rules)
+    owner, names = np.repeat(np.arange(len(starts)), repeats), tuple(world.states[s] for s in starts)
+    return journeys_of(world, played, region, owner, world.initial[starts], regions=len(rules), names=names)
+
+
+def sample_trajectories(world: TabularMDP, policy: Policy, *, seed: int) -> tuple[AnyArray, ...]:
+    """Feature rows of a few episodes."""
+    horizon = _horizon(world, policy, SHOWN)
+    seeds = (seed, Stream.SHOWN_EPISODES)
+    played = roll_out(world, policy, episodes=SHOWN, seed=seeds, record=True, horizon=horizon, what="trajectories")
+    return trajectories_of(world, played)
+
+
+def _horizon(world: TabularMDP, policy: Policy, episodes: int) -> int | None:
+    """Steps after which episodes are left if some may never end; None: all end by themselves."""
+    moves = world.policy_moves(policy.probabilities(np.arange(world.n_states)))
+    if surely_ending(moves, world.absorbing)[world.starts].all():
+        return None
+    return int(np.clip(ENDLESS_STEPS // episodes, *ENDLESS))
+
+
+def _is_deterministic(world: TabularMDP, policy: Policy) -> bool:
+    table = policy.probabilities(np.arange(world.n_states))
+    return bool((world.transitions.data == 1).all() and (table.max(axis=1) == 1).all())
+
+
+def _region_of_visits(world: TabularMDP, visits: Visits, rules: Sequence[Rule]) -> IntArray:
+    """Region index of every visit, −1 outside; each state is looked up once."""
+    if world.n_states > len(visits.states):
+        return first_match(list(rules), world.features_of(visits.states))
+    found: IntArray = first_match(list(rules), world.features_of(np.arange(world.n_states)))[visits.states]
+    return found
