@@ -22,7 +22,11 @@ def suppressed(record: Explanation, min_group: int = MIN_GROUP) -> Explanation:
         return record
     regions = tuple(region for region in record.regions if region.support.episodes >= min_group)
     known = {region.id for region in regions}
-    sentences = tuple(s for s in record.sentences if s.support.episodes >= min_group and set(s.path) <= known)
+    sentences = tuple(
+        _of_known_regions(sentence, known)
+        for sentence in record.sentences
+        if sentence.support.episodes >= min_group and _speaks_of(sentence, known)
+    )
     worse = tuple(group for group in record.worse_off if _episodes(group, record) >= min_group)
     pictures = tuple(
         _without_small_cells(picture, min_group / _all_episodes(record), known) for picture in record.pictures
@@ -35,6 +39,20 @@ def suppressed(record: Explanation, min_group: int = MIN_GROUP) -> Explanation:
         worse_off=tuple(replace(group, starts=()) for group in worse),
         pictures=pictures,
         warnings=(*record.warnings, line) if line else record.warnings,
+    )
+
+
+def _speaks_of(sentence: Sentence, known: set[str]) -> bool:
+    """Whether the regions shown suffice for what a sentence says: all of its path, some of its meetings."""
+    met = {meeting.region for meeting in sentence.meetings}
+    return set(sentence.path) <= known and (not met or bool(met & known))
+
+
+def _of_known_regions(sentence: Sentence, known: set[str]) -> Sentence:
+    return replace(
+        sentence,
+        meetings=tuple(meeting for meeting in sentence.meetings if meeting.region in known),
+        others=tuple(other for other in sentence.others if set(other.path) <= known),
     )
 
 

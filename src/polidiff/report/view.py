@@ -182,6 +182,8 @@ def summary_cards(explanation: Explanation) -> tuple[Card, ...]:
 
 def headline(explanation: Explanation) -> str:
     """The result in one line."""
+    if not explanation.regions and len(explanation.patch):
+        return f"{changes_text(explanation)} change, in groups too small to be shown."
     if not explanation.regions:
         return "The two policies act the same wherever it matters."
     rules = len(explanation.regions)
