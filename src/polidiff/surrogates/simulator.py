@@ -39,7 +39,13 @@ def _candidates(world: Simulator, candidates: Any) -> Sequence[Policy]:
     if candidates is None or (not callable(candidates) and len(candidates) == 0):
         raise InvalidOptionError(
             "improve in a simulator needs candidates: policies whose changes may be taken. Hint: "
-            "improve(world, current, [proposed_1, proposed_2])"
+            f"improve(world, current, [proposed_1, proposed_2]){_other_ways(world)}"
         )
     listed = [candidates] if callable(candidates) else list(candidates)
     return [as_policy(candidate, actions=world.actions) for candidate in listed]
+
+
+def _other_ways(world: Simulator) -> str:
+    if world.has_features:
+        return ", or max_rules=2 for rules over features"
+    return ", Simulator(…, features=…) with max_rules, or TabularMDP.from_gymnasium(env) if it has a table"

@@ -24,7 +24,7 @@ from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.plan import Frontier, Plan, PlanRule
 from polidiff.records.rule import Rule, covers_any
-from polidiff.rules.cell_grid import Grid, grid_of_rows
+from polidiff.rules.cell_grid import MOST_CELLS, Grid, grid_of_rows
 from polidiff.streams import Stream
 from polidiff.surrogates.frozen import frozen_rules
 from polidiff.surrogates.record import Explain, Note
@@ -40,6 +40,7 @@ from polidiff.worlds.summary import world_summary
 
 ROUNDS = 3
 ENOUGH = 30  # visits of a choice in a cell below which it is not offered
+FEW_CELLS, MORE = 24, 10  # cells, and episodes for one, where ordinary ones teach nothing
 EXPLORING = 0.1  # of the decisions, in the episodes that place the cuts
 RATES = (0.02, 0.1, 0.3)  # share of cells in which an episode draws another choice
 AS_NOW, KEEP = "as now", "keep"
@@ -54,6 +55,7 @@ class Ground:
     cells: Grid
     frozen: tuple[Rule, ...]
     least: int  # visits from which a choice is offered
+    episodes: int  # played each time the table is learned
 
     def of(self, states: AnyArray) -> IntArray:
         """Cell of each state, −1 where nothing may change."""
@@ -98,13 +100,12 @@ class PlayedGrid(Surrogate):
         for plan in track("plans played to choose", list(plans)):
             if plan.patch not in self.pool:
                 self.pool[plan.patch] = self._played(plan)
-        if self.round + 1 == ROUNDS:
+        if self.round + 1 == ROUNDS or not _learned(self.counts, self.ground.least):
             return None
         best = max(self.pool.values(), key=lambda played: played.mean)
         number = self.round + 1
         near = choices_of(self.ground, best.plan.rules)
-        more = count_near(self.ground, near, episodes=default_episodes(self.world),
-                          seed=(self.options.seed, Stream.CELL_GAMES, number))  # fmt: skip
+        more = count_near(self.ground, near, seed=(self.options.seed, Stream.CELL_GAMES, number))
         counts = self.counts + more
         return replace(self, table=cell_table(self.ground, counts), counts=counts, round=number)
 
@@ -172,9 +173,14 @@ def reduce_to_grid(world: Simulator, current: Policy, options: ImproveOptions) -
     """The table over cells where sampled episodes get."""
     share, least = split_support(options.min_support, ENOUGH)
     frozen = frozen_rules(options.freeze, world.feature_names)
-    ground = Ground(world, current, _sampled_grid(world, current, options.seed), frozen, least)
+    cells = _sampled_grid(world, current, options.seed)
+    ground = Ground(world, current, cells, frozen, least, default_episodes(world))
+    counts = _first_counts(ground, options.seed)
+    if not _learned(counts, least) and MORE * counts.moves[:, :-1].sum() >= least:  # short episodes: play more of them
+        cells = _sampled_grid(world, current, options.seed, most=FEW_CELLS)
+        ground = replace(ground, cells=cells, episodes=MORE * ground.episodes)
+        counts = _first_counts(ground, options.seed)
     as_now = np.full(ground.cells.size, world.n_actions)
-    counts = count_near(ground, as_now, episodes=default_episodes(world), seed=(options.seed, Stream.CELL_GAMES, 0))
     return PlayedGrid(
         world=world,
         table=cell_table(ground, counts),
@@ -190,7 +196,18 @@ def reduce_to_grid(world: Simulator, current: Policy, options: ImproveOptions) -
     )
 
 
-def _sampled_grid(world: Simulator, current: Policy, seed: int) -> Grid:
+def _first_counts(ground: Ground, seed: int) -> CellCounts:
+    """What is seen near the current policy."""
+    as_now = np.full(ground.cells.size, ground.world.n_actions)
+    return count_near(ground, as_now, seed=(seed, Stream.CELL_GAMES, 0))
+
+
+def _learned(counts: CellCounts, least: int) -> bool:
+    """Whether some action was seen often enough in some cell."""
+    return bool((counts.moves.sum(axis=2)[:, :-1] >= least).any())
+
+
+def _sampled_grid(world: Simulator, current: Policy, seed: int, most: int = MOST_CELLS) -> Grid:
     """Cells where sampled episodes of the current policy, which now and then try something else, get."""
     episodes = max(100, default_episodes(world) // 4)
     played = roll_out(
@@ -205,7 +222,7 @@ def _sampled_grid(world: Simulator, current: Policy, seed: int) -> Grid:
     action = one_hot(top_actions(current.probabilities(states)), world.n_actions)
     togo = (played.lengths[episode] - visits.step[some])[:, None]
     signals = np.hstack([action, togo, played.totals[episode]])
-    return grid_of_rows(features, signals, world.feature_names, seed=seed)
+    return grid_of_rows(features, signals, world.feature_names, most=most, seed=seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,12 +239,12 @@ class _Exploring:
         return (1 - EXPLORING) * self.base.probabilities(states) + EXPLORING / self.n_actions
 
 
-def count_near(ground: Ground, plan: IntArray, *, episodes: int, seed: tuple[int, ...]) -> CellCounts:
+def count_near(ground: Ground, plan: IntArray, *, seed: tuple[int, ...]) -> CellCounts:
     """Play near a plan (K,) of choices (an action, or one past the last for "as now"), and count."""
     as_now = np.full(len(plan), ground.world.n_actions)
     draw = partial(_drawn, plan, ground.world.n_actions)
     game = Assigned(ground.world, ground.current, ground.of, draw, as_now, ground.world.n_actions + 1, cut_is_end=False)
-    return count_assigned(game, episodes=episodes, seed=seed, what="roll-outs over cells")
+    return count_assigned(game, episodes=ground.episodes, seed=seed, what="roll-outs over cells")
 
 
 def _drawn(plan: IntArray, as_now: int, count: int, rng: np.random.Generator) -> IntArray:
