@@ -12,14 +12,7 @@ from polidiff.cli import check, explain, improve
 from polidiff.cli.options import POLICIES, WORLD_FLAGS
 from polidiff.cli.study import SECTIONS, WORLDS
 from polidiff.errors import InvalidOptionError
-from polidiff.options import (
-    CheckOptions,
-    EvaluateOptions,
-    ExplainOptions,
-    ImproveOptions,
-    ReportOptions,
-    declarations,
-)
+from polidiff.options import CheckOptions, EvaluateOptions, ExplainOptions, ImproveOptions, declarations
 
 VERBS = {
     api.explain: ExplainOptions,
@@ -28,9 +21,9 @@ VERBS = {
     api.check: CheckOptions,
 }
 COMMANDS = {
-    explain.command: (ExplainOptions, ReportOptions),
+    explain.command: (ExplainOptions,),
     improve.command: (ImproveOptions,),
-    check.command: (ExplainOptions, ReportOptions, CheckOptions),
+    check.command: (ExplainOptions, CheckOptions),
 }
 SHARED = {"outcomes"}  # [[outcomes]] of a study
 
@@ -76,7 +69,7 @@ def test_a_flag_tells_the_declared_default_and_gives_nothing_unless_it_is_given(
         name: default for record in COMMANDS[command] for name, default, option in declarations(record)
         if option.only != "python"
     }  # fmt: skip
-    given = command.make_context("polidiff", []).params
+    given = command.make_context("polidiff", [], help_option_names=["-h", "--help"]).params
     for parameter in command.params:
         if parameter.name in declared:
             assert not given[parameter.name]

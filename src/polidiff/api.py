@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +53,7 @@ def explain(
     starts: int | None = None,
     seed: int = 0,
     style: Style = "plain",
+    min_group: int = 10,
 ) -> Explanation:
     """Where two policies act differently, in which order that is met, and what it does to outcomes."""
     from polidiff.explanation.compose import compose
@@ -66,6 +68,7 @@ def explain(
         starts=starts,
         seed=seed,
         style=style,
+        min_group=min_group,
     )
     return compose(with_outcomes(world, outcomes), current, proposed, options)
 
@@ -92,6 +95,7 @@ def improve(
     level: float = 0.95,
     seed: int = 0,
     pessimism: float = 0.0,
+    min_group: int = 10,
 ) -> Frontier:
     """The few changes that pay most, for every budget of changes, proven.
 
@@ -121,8 +125,10 @@ def improve(
         level=level,
         seed=seed,
         pessimism=pessimism,
+        min_group=min_group,
     )
-    return improved(with_outcomes(world, None), current, candidates, options, explain)
+    frontier = improved(with_outcomes(world, None), current, candidates, options, explain)
+    return replace(frontier, methods=replace(frontier.methods, min_group=min_group))
 
 
 def check(

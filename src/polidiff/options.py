@@ -75,6 +75,7 @@ def _one_of(*choices: str) -> Limit:
     return " or ".join(repr(choice) for choice in choices), lambda value: value in choices
 
 
+MIN_GROUP = "Smallest group of a log that any output shows."
 LEVEL: Limit = ("between 0 and 1, such as 0.95", lambda value: is_number(value) and 0 < value < 1)
 SHARE: Limit = ("at least 0 and below 1", lambda value: is_number(value) and 0 <= value < 1)
 AT_LEAST_0: Limit = ("at least 0", lambda value: is_number(value) and value >= 0)
@@ -155,6 +156,8 @@ class ExplainOptions(Options):
         "plain", TEXT, "Words of the text.", choices=("plain", "paper"), limit=_one_of("plain", "paper")
     )
 
+    min_group: int = option(10, COUNT, MIN_GROUP, limit=_count(1))
+
     @property
     def divergence(self) -> DivergenceOptions:
         """The part of them that finds where the policies part."""
@@ -203,6 +206,7 @@ class ImproveOptions(Options):
     pessimism: float = option(
         0.0, NUMBER, "Choose in a log by the estimate less so many standard errors.", limit=AT_LEAST_0
     )
+    min_group: int = option(10, COUNT, MIN_GROUP, limit=_count(1), section="options")
 
 
 @dataclass(frozen=True)
@@ -224,12 +228,3 @@ class CheckOptions(Options):
     max_changes: float | None = option(None, NUMBER, "Most changed decisions per episode.", limit=CHANGES)
     keep: Keep = option((), TEXT_OR_TEXTS, 'Such as "mortality<=current+0.01"; repeat.', metavar="GUARD")
     allow_unknown: bool = option(False, FLAG, "Do not fail where an effect is unknown.")
-
-
-@dataclass(frozen=True)
-class ReportOptions(Options):
-    """What a report may show; the verbs of Python return the whole record."""
-
-    section = "options"
-
-    min_group: int = option(10, COUNT, "Smallest group of a log that a report shows.", only="study")

@@ -32,7 +32,7 @@ def enter_study(content: bytes, folder: Path) -> None:
     study = Study(read.values, seeds.folder(), read.source)
     world = load_world(study)
     policies = [load_policy(study, role, world) for role in ("current", "proposed")]
-    options = {key: value for key, value in study.section("options").items() if key != "min_group"}
+    options = study.section("options")
     if world.kind == "table" and len(content) % 3 == 0:
         str(explain(world, *policies, **options))
 

@@ -203,7 +203,7 @@ def test_groups_of_a_log_smaller_than_the_limit_are_left_out_and_counted():
     page = page_html(samples.from_log(episodes=4))
     text = html.unescape(page)
     assert rule_text(samples.regions()[2].rule) not in text
-    assert "fewer than 10 episodes stand behind them: 1 × region, 1 × group of starts" in text
+    assert "fewer than 10 episodes stand behind them: 1 region, 1 group of starts" in text
     assert rule_text(samples.regions()[2].rule) in html.unescape(page_html(samples.from_log(episodes=10)))
 
 

@@ -9,12 +9,12 @@ import click
 
 from polidiff.cli.options import as_study, flags_of, from_study, proposing, settings, together, writing
 from polidiff.cli.output import deliver, progress, remark
-from polidiff.options import ExplainOptions, ReportOptions
+from polidiff.options import ExplainOptions
 
 if TYPE_CHECKING:
     from polidiff.records.explanation import Explanation
 
-explaining = together(proposing, flags_of(ExplainOptions), flags_of(ReportOptions))
+explaining = together(proposing, flags_of(ExplainOptions))
 
 
 @click.command()
@@ -45,8 +45,7 @@ def command(
       polidiff explain study.toml --rule "map < 55: pressor" --rule "lactate > 4: fluid"
     """
     explanation = explained(study, trust, quiet, verbose, given)
-    min_group = explanation.methods.study.get("options", {}).get("min_group")
-    deliver(explanation, as_json=as_json, output=output, report=report, min_group=min_group, quiet=quiet)
+    deliver(explanation, as_json=as_json, output=output, report=report, quiet=quiet)
 
 
 def explained(study: Path | None, trust: bool, quiet: bool, verbose: bool, given: dict[str, Any]) -> Explanation:
@@ -54,7 +53,7 @@ def explained(study: Path | None, trust: bool, quiet: bool, verbose: bool, given
     from polidiff.cli.loading import load_policies, load_world, with_origin
     from polidiff.cli.study import read_study
 
-    read = read_study(study, as_study(given, ExplainOptions, ReportOptions))
+    read = read_study(study, as_study(given, ExplainOptions))
     with progress(quiet):
         from polidiff.api import explain
 

@@ -94,7 +94,6 @@ def deliver(
     report: Path | None = None,
     page: tuple[Explanation | Frontier, ...] = (),
     text: str | None = None,
-    min_group: int | None = None,
     quiet: bool = False,
 ) -> None:
     """Files first, so that nothing is said to be done that is not; then the result on stdout.
@@ -103,9 +102,9 @@ def deliver(
     """
     from polidiff.records.codec import dumps
 
-    written = [save(record, output, min_group)] if output is not None else []
+    written = [save(record, output)] if output is not None else []
     if report is not None:
-        written.append(save(page or (record,), report, min_group))
+        written.append(save(page or (record,), report))
     if as_json:
         click.echo(dumps(record), nl=False)
     else:
@@ -115,18 +114,16 @@ def deliver(
             click.echo(f"wrote {path}", err=True)
 
 
-def save(record: Record | tuple[Record, ...], path: Path, min_group: int | None = None) -> Path:
+def save(record: Record | tuple[Record, ...], path: Path) -> Path:
     """Write a result, or several as one page, in the form that the file's ending names."""
     from polidiff.errors import InvalidOptionError
     from polidiff.records.codec import save_json
-    from polidiff.report.privacy import MIN_GROUP
 
     suffix = path.suffix.lower()
-    limit = MIN_GROUP if min_group is None else min_group
     if suffix in (".html", ".htm"):
         from polidiff.report.page import save_page
 
-        return save_page(record, path, min_group=limit)
+        return save_page(record, path)
     if isinstance(record, tuple):
         if len(record) != 1:
             raise InvalidOptionError(f"several results fit only into one page; {path.name!r} must end in .html")
@@ -138,10 +135,6 @@ def save(record: Record | tuple[Record, ...], path: Path, min_group: int | None 
                 f"only explanations and frontiers are drawn; this is a {kind}. Hint: save as .json"
             )
         return save_json(record, path)
-    if suffix == ".md":
-        from polidiff.report.markdown import save_markdown
-
-        return save_markdown(record, path, min_group=limit)
     saved: Path = record.save(path)
     return saved
 

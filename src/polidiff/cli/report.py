@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from polidiff.cli.options import FILE, speaking
 from polidiff.cli.output import save
+
+if TYPE_CHECKING:
+    from polidiff.records.codec import Record
 
 
 @click.command()
@@ -31,7 +35,7 @@ def command(
     """
     from polidiff.api import load
 
-    records = tuple(load(path) for path in results)
+    records = tuple(_shown(load(path), min_group) for path in results)
     if chart is not None:
         from polidiff.errors import InvalidOptionError
         from polidiff.report.charts import save_picture
@@ -40,6 +44,13 @@ def command(
             raise InvalidOptionError("--chart draws one result as .png or .svg")
         written = save_picture(records[0], output, chart)
     else:
-        written = save(records, output, min_group)
+        written = save(records, output)
     if not quiet:
         click.echo(f"wrote {written}", err=True)
+
+
+def _shown(record: Record, min_group: int | None) -> Record:
+    """The result, made again with a larger smallest group; what an earlier one left out does not come back."""
+    from polidiff.records.suppression import suppressed
+
+    return record if min_group is None or not hasattr(record, "world") else suppressed(record, min_group)

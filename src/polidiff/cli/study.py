@@ -25,7 +25,6 @@ from polidiff.options import (
     ExplainOptions,
     ImproveOptions,
     Kind,
-    ReportOptions,
     study_section,
 )
 from polidiff.records.codec import Json, shortly
@@ -83,7 +82,7 @@ WORLDS: dict[str, dict[str, Kind]] = {
 NEEDED = {"log": ("path", "state", "action"), "gymnasium": ("id",), "table": ("path",), "function": ("name",)}
 SECTIONS: dict[str, dict[str, Kind]] = {
     "policies": {"current": TEXT, "proposed": TEXT, "rules": TEXTS, "candidates": TEXTS, "greedy": FLAG},
-    "options": study_section(ExplainOptions) | study_section(ReportOptions),
+    "options": study_section(ExplainOptions),
     "improve": study_section(ImproveOptions),
     "check": study_section(CheckOptions),
 }

@@ -11,12 +11,13 @@ from polidiff.errors import InvalidInputError
 from polidiff.evaluation import compare
 from polidiff.evaluation.comparison import Comparison
 from polidiff.evaluation.verdicts import verdict
-from polidiff.explanation.words import number, rule_text, verdicts_text
+from polidiff.explanation.words import number, rule_text, verdicts_text, withheld_text
 from polidiff.policies import top_actions
 from polidiff.records.arrays import AnyArray
 from polidiff.records.explanation import Case, Explanation, Verdict
 from polidiff.records.interval import Interval
 from polidiff.records.rule import Rule
+from polidiff.records.suppression import suppressed
 
 
 def answer_case(explanation: Explanation, state: Any) -> Case:
@@ -25,6 +26,7 @@ def answer_case(explanation: Explanation, state: Any) -> Case:
     `state` is a state's name or index (table), an observation (simulator), or a mapping of features to values. A
     result read from a file has no policies, so it answers from its rules alone.
     """
+    explanation = suppressed(explanation)
     raw, features, name = _resolve(explanation, state)
     region = next((r for r in explanation.regions if r.rule.covers(features)[0]), None)
     if explanation.context is not None and raw is not None:
@@ -95,7 +97,8 @@ def _text(
     explanation: Explanation, name: str, actions: tuple[str, str], rule: Rule | None, expected: tuple[Verdict, ...]
 ) -> str:
     if actions[0] == actions[1]:
-        first = f"For {name}: {actions[0]}, as now."
+        unshown = withheld_text(explanation) if explanation.context is None else ""
+        first = f"For {name}: {actions[0]}, as now{f', {unshown}' if unshown else ''}."
     else:
         by = f" (because {rule_text(rule)})" if rule is not None and rule.features != ("state",) else ""
         first = f"For {name}: {actions[1]} instead of {actions[0]}{by}."

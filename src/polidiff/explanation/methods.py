@@ -21,6 +21,7 @@ def methods_record(options: ExplainOptions, method: str, family: int) -> Methods
         family=family,
         evaluation=method,
         versions=versions(),
+        min_group=options.min_group,
     )
 
 

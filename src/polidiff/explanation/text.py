@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from polidiff.explanation.words import (
     interval_text,
     listing,
@@ -15,6 +17,8 @@ from polidiff.explanation.words import (
 )
 from polidiff.records.explanation import Explanation, Region, Sentence, WorseOff
 from polidiff.records.plan import Frontier, LedgerEntry, Plan
+from polidiff.records.rule import Rule
+from polidiff.records.suppression import suppressed
 
 MOST_IN_A_ROW = 4  # regions of a path told one by one; a longer one is folded where it repeats itself
 MOST_READ_ALOUD = 12  # conditions in one sentence; beyond, its regions are called by their names
@@ -22,6 +26,7 @@ MOST_READ_ALOUD = 12  # conditions in one sentence; beyond, its regions are call
 
 def render(explanation: Explanation) -> str:
     """The whole explanation, as printed."""
+    explanation = suppressed(explanation)
     parts = [*_headline(explanation), ""]
     if explanation.lead == "complete":
         parts += ["The policies differ nearly everywhere, so the proposed policy is told whole:"]
@@ -39,13 +44,15 @@ def render(explanation: Explanation) -> str:
 
 
 def _headline(explanation: Explanation) -> list[str]:
-    if not explanation.regions:
-        return ["The two policies act the same wherever either of them gets."]
     count = len(explanation.regions)
-    regions = "one region" if count == 1 else f"{count} regions"
-    lines = [f"They differ in {regions}, in {changes_text(explanation)}."]
     overall = verdicts_text(explanation.verdicts, explanation.outcomes)
-    return [*lines, f"Over all starts: {overall}."] if overall else lines
+    effect = [f"Over all starts: {overall}."] if overall else []
+    if not count and explanation.withheld:
+        return [f"{changes_text(explanation)} change, in groups too small to be shown.", *effect]
+    if not count:
+        return ["The two policies act the same wherever either of them gets."]
+    regions = "one region" if count == 1 else f"{count} regions"
+    return [f"They differ in {regions}, in {changes_text(explanation)}.", *effect]
 
 
 def changes_text(explanation: Explanation) -> str:
@@ -61,6 +68,12 @@ def sentence_text(explanation: Explanation, sentence: Sentence, *, figures: bool
     paper = explanation.methods.style == "paper"
     start = start_text(sentence, paper=paper)
     if not sentence.path and not sentence.meetings:
+        if sentence.left_out:
+            effect = verdicts_text(sentence.verdicts, explanation.outcomes, figures=figures)
+            least = explanation.methods.min_group
+            return (
+                f"{start}, only changes behind which fewer than {least} episodes stand are met. They lead to {effect}."
+            )
         if all(v.direction == "same" for v in sentence.verdicts):
             return f"{start}, the two policies act the same." if not paper else f"{start}, two policies act the same;"
         effect = verdicts_text(sentence.verdicts, explanation.outcomes)
@@ -113,13 +126,17 @@ def start_text(sentence: Sentence, *, paper: bool = False) -> str:
         return "Starting from the initial region" if paper else "From any start"
     rules = [sentence.start, *sentence.also]
     if rules[0].features == ("state",):
-        names = list(sentence.starts)
-        shown = _run_of_names(names)
+        shown = _run_of_names(_state_names(sentence.starts, rules))
         if paper:
             return f"Starting from initial region {shown}"
         return f"From {shown}"
     words = " or ".join(rule_text(rule) for rule in rules)
     return f"Starting where {words}" if paper else f"From a start where {words} ({percent(sentence.share)} of starts)"
+
+
+def _state_names(starts: tuple[str, ...], rules: Sequence[Rule]) -> list[str]:
+    """Names of the starts of a group: as listed, else those that its rules name."""
+    return list(starts) or [str(value) for rule in rules for value in rule.conditions[0].values or ()]
 
 
 def _run_of_names(names: list[str]) -> str:
@@ -168,7 +185,7 @@ def worse_off_text(explanation: Explanation, entry: WorseOff) -> str:
     outcome = next(o for o in explanation.outcomes if o.name == entry.outcome)
     who = "all starts" if entry.start is None else f"starts where {rule_text(entry.start)}"
     if entry.start is not None and entry.start.features == ("state",):
-        who = f"starts in {_run_of_names(list(entry.starts))}"
+        who = f"starts in {_run_of_names(_state_names(entry.starts, [entry.start]))}"
     return f"{who} ({percent(entry.share)}): {outcome.name} {interval_text(entry.difference, unit=outcome.unit)}"
 
 
@@ -186,6 +203,7 @@ def quality_text(explanation: Explanation) -> str:
 
 def render_frontier(frontier: Frontier) -> str:
     """The frontier as a table, the bound and the ledger."""
+    frontier = suppressed(frontier)
     told = [*_plan_rows(frontier), *_gain_rows(frontier), *_ledger_rows(frontier), *_notes(frontier)]
     return "\n".join([*_frontier_head(frontier), "", *told])
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from polidiff.records.action import Direction, Shift
-from polidiff.records.explanation import Region, Verdict
+from polidiff.records.explanation import Explanation, Region, Verdict
 from polidiff.records.interval import Interval
 from polidiff.records.outcome import Outcome
 from polidiff.records.rule import Condition, Rule
@@ -63,6 +63,24 @@ def listing(items: Sequence[str], last: str = "and") -> str:
     'a, b and c'
     """
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} {last} {items[-1]}" if items else ""
+
+
+def withheld_text(explanation: Explanation) -> str:
+    """What must be said where nothing is told: that small groups are left out; nothing where none is."""
+    count, least = explanation.withheld, explanation.methods.min_group
+    if not count:
+        return ""
+    are = "is" if count == 1 else "are"
+    return f"except in {counted(count, 'region')} with fewer than {least} episodes, which {are} not shown"
+
+
+def counted(count: int, noun: str) -> str:
+    """A number with its noun, in the singular where it is one.
+
+    >>> counted(1, "rule"), counted(2, "rule"), counted(12000, "episode")
+    ('1 rule', '2 rules', '12\u202f000 episodes')
+    """
+    return f"{count:,}".replace(",", "\u202f") + f" {noun}{'s' * (count != 1)}"
 
 
 def rule_text(rule: Rule) -> str:

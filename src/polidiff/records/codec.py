@@ -51,9 +51,11 @@ def schema(name: str, version: int) -> Callable[[type[T]], type[T]]:
 
 
 def to_dict(record: Record) -> dict[str, Json]:
-    """The JSON form of a record, with its schema."""
+    """The JSON form of a record, with its schema; without groups of a log that are too small to show."""
+    from polidiff.records.suppression import released
+
     name, version = type(record).__schema__
-    return {"schema": f"polidiff/{name}", "version": version, **encode(record)}
+    return {"schema": f"polidiff/{name}", "version": version, **encode(released(record))}
 
 
 def from_dict(data: Mapping[str, Json]) -> Record:

@@ -41,7 +41,8 @@ def _check_explanation(record: Explanation, where: str) -> None:
     for place, sentence in enumerate(record.sentences):
         here = f"{where}.sentences[{place}]"
         _among((v.outcome for v in sentence.verdicts), outcomes, f"{here}.verdicts", "an outcome")
-        _among((*sentence.path, *(m.region for m in sentence.meetings)), regions, here, "a region")
+        others = (region for other in sentence.others for region in other.path)
+        _among((*sentence.path, *(m.region for m in sentence.meetings), *others), regions, here, "a region")
     if record.lead == "complete" and "complete policy" not in record.forms:
         raise InvalidResultError(f'{where}.forms must hold "complete policy" where it leads; it holds none')
     width = len(record.world.features)

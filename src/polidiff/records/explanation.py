@@ -105,6 +105,7 @@ class Sentence:
     starts: tuple[str, ...] = ()  # names of the starts of a table, at most 50
     path_fidelity: float | None = None  # share of these starts whose own modal path is the one told; None without one
     precision: float | None = None  # share of the visits in its regions that have the swap told; None without regions
+    left_out: int = 0  # regions that it meets and that are not shown, because too few people stand behind them
 
 
 @dataclass(frozen=True)
@@ -197,11 +198,17 @@ class WorldSummary:
     actions: tuple[Action, ...]
     features: tuple[Feature, ...]
     facts: Mapping[str, str | float | int]  # states, starts, horizon, restore mode, rows, episodes, …
+    people: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # of a log: feature -> category -> episodes
+
+    @property
+    def recorded(self) -> bool:
+        """Whether it is a log, so that somebody stands behind every number."""
+        return self.kind == "log"
 
     @property
     def one_step(self) -> bool:
         """Whether every logged episode is a single decision."""
-        return self.kind == "log" and self.facts.get("rows") == self.facts.get("episodes")
+        return self.recorded and self.facts.get("rows") == self.facts.get("episodes")
 
 
 @dataclass(frozen=True)
@@ -261,6 +268,7 @@ class Methods:
     versions: Mapping[str, str] = field(default_factory=dict)
     inputs: Mapping[str, str] = field(default_factory=dict)  # file -> hash
     study: Mapping[str, Json] = field(default_factory=dict)  # the study file, if there was one
+    min_group: int = 10  # groups of a log with fewer episodes are left out of every output
 
 
 @schema("explanation", 1)
@@ -286,6 +294,7 @@ class Explanation:
     pictures: tuple[Picture, ...] = ()
     graph: tuple[Arrow, ...] = ()
     sample: tuple[SampledState, ...] = ()  # at most 400
+    withheld: int = 0  # regions that are not shown, because too few people stand behind them
     context: Any = field(default=None, repr=False, metadata={"json": False})  # world and policies, for .case()
 
     def __str__(self) -> str:

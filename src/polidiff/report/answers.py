@@ -8,14 +8,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from polidiff.errors import InvalidInputError
-from polidiff.explanation.words import listing, number, percent, rule_text, swap_text
+from polidiff.explanation.words import listing, number, percent, rule_text, swap_text, withheld_text
 from polidiff.records.explanation import Explanation, Picture, Region
 from polidiff.records.parse import name_like, parse_rule
 from polidiff.records.rule import Condition, Rule
+from polidiff.records.suppression import suppressed
 
 
 def why_not(explanation: Explanation, action: str, where: str) -> str:
     """What another action would be worth in a region, beside the two that the policies take."""
+    explanation = suppressed(explanation)
     action = known_name(action, [a.name for a in explanation.world.actions], "an action")
     region = region_named(explanation, where)
     if action == region.proposed:
@@ -42,6 +44,7 @@ def _roles(region: Region, action: str) -> list[tuple[str, str]]:
 
 def when(explanation: Explanation, action: str) -> str:
     """Where the proposed policy newly takes an action, and where it no longer does."""
+    explanation = suppressed(explanation)
     action = known_name(action, [a.name for a in explanation.world.actions], "an action")
     gained = [r for r in explanation.regions if r.proposed == action and r.current != action]
     lost = [r for r in explanation.regions if r.current == action and r.proposed != action]
@@ -49,9 +52,10 @@ def when(explanation: Explanation, action: str) -> str:
     lines = [f"• newly in {_line(region)}" for region in gained]
     lines += [f"• no longer in {_line(region)}" for region in lost]
     lines += [f"• {swap_text(region)} in {region.id}: {rule_text(region.rule)}" for region in shifted]
+    unshown = withheld_text(explanation)
     if not lines:
-        return f"The proposed policy takes {action} where the current one does."
-    return "\n".join([f"{action}:", *lines, "Elsewhere as now."])
+        return f"The proposed policy takes {action} where the current one does{f', {unshown}' if unshown else ''}."
+    return "\n".join([f"{action}:", *lines, f"Elsewhere as now{f', {unshown}' if unshown else ''}."])
 
 
 def _line(region: Region) -> str:
@@ -61,6 +65,7 @@ def _line(region: Region) -> str:
 
 def what_if(explanation: Explanation, text: str) -> str:
     """What changes inside a box written by hand."""
+    explanation = suppressed(explanation)
     rule = parse_rule(text, [feature.name for feature in explanation.world.features])
     met = [(region, _within(region.rule, rule)) for region in explanation.regions if overlap(region.rule, rule)]
     lines = [f"Where {rule_text(rule)}:"]
@@ -73,7 +78,8 @@ def what_if(explanation: Explanation, text: str) -> str:
         f"• {region.id}, {'all of it' if inside else 'part of it'}: {swap_text(region)}" for region, inside in met
     ]
     if not met:
-        lines.append("• the two policies act the same")
+        unshown = withheld_text(explanation)
+        lines.append(f"• the two policies act the same{f', {unshown}' if unshown else ''}")
     return "\n".join(lines)
 
 

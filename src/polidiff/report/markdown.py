@@ -11,10 +11,10 @@ from polidiff.errors import InvalidInputError, InvalidOptionError
 from polidiff.files import write_whole
 from polidiff.records.explanation import Explanation
 from polidiff.records.plan import Frontier
+from polidiff.records.suppression import suppressed
 from polidiff.report import plans, view
 from polidiff.report.charts import DESCRIPTIONS, charts_of, picture
 from polidiff.report.names import shown
-from polidiff.report.privacy import MIN_GROUP, suppressed
 from polidiff.report.view import methods_text
 
 MOST_ROWS = 30
@@ -22,12 +22,12 @@ MOST_PICTURES = 3
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$&!])")
 
 
-def save_markdown(record: Explanation | Frontier, path: str | os.PathLike[str], *, min_group: int = MIN_GROUP) -> Path:
+def save_markdown(record: Explanation | Frontier, path: str | os.PathLike[str]) -> Path:
     """Write a result as Markdown; its pictures go to a folder beside it, named like the file."""
     if not isinstance(record, (Explanation, Frontier)):
         raise InvalidOptionError(f"Markdown shows an explanation or a frontier; got {type(record).__name__}")
     target = Path(path)
-    safe = suppressed(record, min_group) if isinstance(record, Explanation) else record
+    safe = suppressed(record)
     folder = target.with_name(f"{target.stem}_pictures")
     names = list(charts_of(safe))[:MOST_PICTURES]
     drawn = {name: picture(safe, name) for name in names}
@@ -48,6 +48,7 @@ def _make(folder: Path) -> None:
 
 def markdown(record: Explanation | Frontier, pictures: dict[str, str] | None = None) -> str:
     """The result as Markdown text; `pictures` maps charts to addresses."""
+    record = suppressed(record)
     lines = _explanation_lines(record) if isinstance(record, Explanation) else _frontier_lines(record)
     parts = [*lines]
     for name, address in (pictures or {}).items():

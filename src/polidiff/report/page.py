@@ -29,11 +29,11 @@ from polidiff.errors import InvalidOptionError, PolidiffError
 from polidiff.files import write_whole
 from polidiff.records.explanation import Explanation
 from polidiff.records.plan import Frontier
+from polidiff.records.suppression import released
 from polidiff.report import view
 from polidiff.report.figures import Figure, explanation_figures, frontier_figures, page_config
 from polidiff.report.names import shown
 from polidiff.report.plans import PlansView, change_texts, plan_cards, plans_view, size_of
-from polidiff.report.privacy import MIN_GROUP, suppressed
 from polidiff.report.view import methods_table, methods_text
 
 Result: TypeAlias = Explanation | Frontier
@@ -47,14 +47,13 @@ def save_page(
     path: str | os.PathLike[str],
     *,
     title: str | None = None,
-    min_group: int = MIN_GROUP,
 ) -> Path:
     """Write a result, or several, as one HTML file."""
     records = record if isinstance(record, (list, tuple)) else (record,)
-    return write_whole(path, page_html(*records, title=title, min_group=min_group))
+    return write_whole(path, page_html(*records, title=title))
 
 
-def page_html(*records: Result, title: str | None = None, min_group: int = MIN_GROUP) -> str:
+def page_html(*records: Result, title: str | None = None) -> str:
     """A result, or an explanation and a frontier, as the text of one HTML file.
 
     Parameters
@@ -63,12 +62,10 @@ def page_html(*records: Result, title: str | None = None, min_group: int = MIN_G
         At most one of each.
     title : str, optional
         Of the page; by default the study's title, else what the page shows.
-    min_group : int
-        Groups of a log with fewer episodes are left out.
     """
-    explanation, frontier = _by_kind(records)
+    explanation, frontier = _by_kind(tuple(released(record) for record in records))
     script, library = _asset("page.js"), chart_script()
-    content, charts, plans = _content(explanation, frontier, min_group)
+    content, charts, plans = _content(explanation, frontier)
     page = _environment().get_template("page.html")
     text = page.render(
         title=title or _title(explanation, frontier),
@@ -93,15 +90,12 @@ def _by_kind(records: tuple[Result, ...]) -> tuple[Explanation | None, Frontier 
     return explanations[0] if explanations else None, frontiers[0] if frontiers else None
 
 
-def _content(
-    explanation: Explanation | None, frontier: Frontier | None, min_group: int
-) -> tuple[Content, Content, Content | None]:
+def _content(explanation: Explanation | None, frontier: Frontier | None) -> tuple[Content, Content, Content | None]:
     """What the template shows, the charts by figure, and what the slider reads."""
     content: Content = {"explanation": None, "frontier": None, "at_once": SHOWN_AT_ONCE}
     charts: Content = {}
     plans = None
     if explanation is not None:
-        explanation = suppressed(explanation, min_group)
         figures = explanation_figures(explanation)
         content["explanation"] = _explanation_content(explanation, figures)
         charts.update(_charts(figures))

@@ -21,11 +21,11 @@ from polidiff.report.charts.frontier import (
 )
 from polidiff.report.charts.outcomes import READINGS
 from polidiff.report.charts.regions import Span, telling_pair
-from polidiff.report.charts.theme import Row
+from polidiff.report.charts.theme import Row, drawable
 from polidiff.report.names import label, shown
 from polidiff.report.view import Card, Table, bounds_text, percent
 
-Figures: TypeAlias = list[str | float]  # of one outcome: texts, then numbers of its bar
+Figures: TypeAlias = list[str | float | None]  # of one outcome: texts, then numbers of its bar
 MOST_BYTES = 150_000
 DOT_BYTES = 130  # of one plan in the chart of all plans
 
@@ -169,8 +169,8 @@ def _bar(row: Row) -> Figures:
     return [READINGS.index(row["v"]), *numbers]
 
 
-def _short(value: float) -> float:
-    return float(f"{value:.5g}")
+def _short(value: float) -> float | None:
+    return drawable(float(f"{value:.5g}"))
 
 
 def plan_cards(plan: Plan, frontier: Frontier) -> tuple[Card, ...]:

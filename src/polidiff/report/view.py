@@ -182,7 +182,7 @@ def summary_cards(explanation: Explanation) -> tuple[Card, ...]:
 
 def headline(explanation: Explanation) -> str:
     """The result in one line."""
-    if not explanation.regions and len(explanation.patch):
+    if not explanation.regions and explanation.withheld:
         return f"{changes_text(explanation)} change, in groups too small to be shown."
     if not explanation.regions:
         return "The two policies act the same wherever it matters."

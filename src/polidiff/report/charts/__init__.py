@@ -11,6 +11,7 @@ from polidiff.errors import InvalidOptionError
 from polidiff.files import write_whole
 from polidiff.records.explanation import Explanation
 from polidiff.records.plan import Frontier
+from polidiff.records.suppression import released
 from polidiff.report.charts.theme import PAPER, Chart, Palette
 
 Drawer: TypeAlias = Callable[..., Chart]
@@ -28,6 +29,7 @@ def chart(record: Explanation | Frontier, which: str, palette: Palette = PAPER) 
     """
     from polidiff.report.charts.theme import WIDTH, finished
 
+    record = released(record)
     drawers = charts_of(record)
     if which not in drawers:
         offered = ", ".join(drawers) or "none"

@@ -6,9 +6,10 @@ page a colour is a CSS variable, so charts follow dark mode and print without be
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import altair as alt
 
@@ -60,13 +61,23 @@ PAGE = Palette(
 WIDTH = 560
 Row: TypeAlias = dict[str, Any]  # short keys of ours -> numbers and texts
 Rows: TypeAlias = Sequence[Row]
+Plain = TypeVar("Plain")
 Chart: TypeAlias = alt.Chart | alt.LayerChart | alt.ConcatChart | alt.VConcatChart
 Spec: TypeAlias = dict[str, Any]  # a chart, or settings of one, as Vega-Lite reads it
 
 
 def rows_of(rows: Rows, name: str | None = None) -> alt.InlineData:
-    """Rows as data of a chart. Keys are ours, never names from the user: dots and brackets in a key plot nothing."""
-    return alt.InlineData(values=list(rows), name=name) if name else alt.InlineData(values=list(rows))
+    """Rows as data of a chart. Keys are ours, never names from the user: dots and brackets in a key plot nothing.
+
+    Numbers that are not finite are left out: JSON has none, and an axis with one cannot be read.
+    """
+    values = [{key: drawable(value) for key, value in row.items()} for row in rows]
+    return alt.InlineData(values=values, name=name) if name else alt.InlineData(values=values)
+
+
+def drawable(value: Plain) -> Plain | None:
+    """The value, or nothing where it is a number that is not finite."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def finished(chart: Chart, palette: Palette, *, description: str, width: int | str | None = WIDTH) -> Chart:

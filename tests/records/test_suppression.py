@@ -1,0 +1,113 @@
+"""No output made from a log shows a group smaller than `min_group`, and what is left refers to nothing that is gone."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from polidiff.errors import InvalidOptionError
+from polidiff.records.codec import dumps, encode, from_dict, to_dict
+from polidiff.records.consistency import check_record
+from polidiff.records.explanation import Explanation
+from polidiff.records.suppression import suppressed
+from polidiff.report import answers
+from polidiff.report.markdown import markdown
+from tests.results import ACTIONS, EPISODES, RARE, explanation, frontier, results
+
+LEAST = 10
+
+
+def texts(record: Explanation) -> list[str]:
+    """Everything that a result says without drawing."""
+    said = [str(record), dumps(record), markdown(record)]
+    if isinstance(record, Explanation):
+        said += [answers.when(record, action) for action in ACTIONS]
+        said.append(answers.what_if(record, "age < 0.6") if record.world.features[0].name == "age" else "")
+        said += [answers.why_not(record, "treat", region.id) for region in suppressed(record).regions]
+        case = {"age": 0.3, "town": "place 1"} if record.world.features[0].name == "age" else "place 1"
+        said.append(str(record.case(case)))
+    return said
+
+
+@settings(max_examples=200, deadline=None)
+@given(results())
+def test_what_is_left_refers_to_nothing_that_is_gone(record):
+    shown = suppressed(record)
+    check_record(shown, type(shown).__schema__[0])
+    assert from_dict(to_dict(record)).to_dict() == to_dict(record)
+
+
+@settings(max_examples=200, deadline=None)
+@given(results())
+def test_suppressing_twice_is_suppressing_once(record):
+    assert encode(suppressed(suppressed(record))) == encode(suppressed(record))
+
+
+@settings(max_examples=100, deadline=None)
+@given(results())
+def test_a_larger_group_may_be_asked_for_later(record):
+    def shown(result):
+        parts = ("regions", "worse_off", "verdicts", "patch", "plans", "ledger")
+        return {key: part for key, part in encode(result).items() if key in parts}
+
+    assert shown(suppressed(suppressed(record, LEAST), 250)) == shown(suppressed(record, 250))
+
+
+@settings(max_examples=200, deadline=None)
+@given(results())
+def test_no_text_names_somebody_rare(record):
+    for text in texts(record):
+        assert not any(name in text for name in RARE), text
+        assert "93.25" not in text  # the largest age is one person's
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.booleans())
+def test_every_group_shown_is_large_enough(seed, named):
+    record = suppressed(explanation(seed, named=named))
+    assert all(region.support.episodes >= LEAST for region in record.regions)
+    assert all(sentence.support.episodes >= LEAST for sentence in record.sentences)
+    assert all(group.share * EPISODES >= LEAST - 1e-9 for group in record.worse_off)
+    for region in record.regions:
+        assert all(swap.share * region.support.episodes >= LEAST for swap in region.swaps)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.booleans())
+def test_how_much_is_left_out_is_said(seed, named):
+    record = explanation(seed, named=named)
+    shown = suppressed(record)
+    gone = len(record.regions) - len(shown.regions)
+    assert shown.withheld == gone
+    assert any(f"{gone} region" in line for line in shown.warnings) == bool(gone)
+    if gone and not shown.regions:
+        assert "act the same wherever" not in str(record)
+
+
+@given(results(kinds=("table", "simulator")))
+def test_a_table_or_a_simulator_is_nobodys_record(record):
+    assert encode(suppressed(record, 500)) | {"methods": None} == encode(record) | {"methods": None}
+
+
+@given(results())
+def test_the_explicit_way_out_shows_everything(record):
+    assert encode(suppressed(record, 1)) | {"methods": None} == encode(record) | {"methods": None}
+
+
+@pytest.mark.parametrize("wrong", [0, -3, 2.5, True])
+def test_the_smallest_group_is_a_count(wrong):
+    with pytest.raises(InvalidOptionError, match="min_group must be a whole number of at least 1"):
+        suppressed(frontier(0), wrong)
+
+
+def test_ranges_shrink_to_what_is_shown():
+    record = next(r for r in map(suppressed, map(explanation, range(99))) if r.regions and not r.pictures)
+    rules = [region.rule for region in record.regions]
+    rules += [rule for s in record.sentences if s.start is not None for rule in (s.start, *s.also)]
+    rules += [group.start for group in record.worse_off]
+    bounds = [b for rule in rules for c in rule.conditions if c.feature == "age" for b in (c.low, c.high)]
+    age = record.world.features[0]
+    assert (age.low, age.high) == (min(b for b in bounds if math.isfinite(b)), max(bounds))

@@ -1,0 +1,29 @@
+"""Laws of every rendering, over random results: nothing breaks, nothing hidden is shown."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+
+from polidiff.records.suppression import suppressed
+from polidiff.report.charts import chart, charts_of
+from polidiff.report.page import page_html
+from tests.results import RARE, results
+
+
+@settings(max_examples=15, deadline=None)
+@given(results(kinds=("log", "table", "simulator")))
+def test_every_result_has_a_page_and_charts(record):
+    page = page_html(record)
+    assert page.startswith("<!doctype html>")
+    shown = suppressed(record)
+    for name in charts_of(shown):
+        chart(record, name).to_dict()
+
+
+@settings(max_examples=15, deadline=None)
+@given(results())
+def test_a_page_of_a_log_names_nobody_rare(record):
+    page = page_html(record)
+    assert not any(name in page for name in RARE)
+    for name in charts_of(suppressed(record)):
+        assert not any(rare in str(chart(record, name).to_dict()) for rare in RARE)
