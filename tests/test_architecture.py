@@ -58,7 +58,6 @@ STILL_NAMED = {
     "api.py",
     "evaluation/exact.py",
     "evaluation/optimum.py",
-    "explanation/text.py",
     "frontier/rule_plans/improve.py",
     "frontier/rule_plans/model.py",
     "frontier/rule_plans/moves.py",

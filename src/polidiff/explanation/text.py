@@ -192,7 +192,7 @@ def worse_off_text(explanation: Explanation, entry: WorseOff) -> str:
 def quality_text(explanation: Explanation) -> str:
     """How true the text is."""
     quality = explanation.quality
-    base = "over all visits" if explanation.world.kind == "table" else "on visits that did not make the rules"
+    base = "over all visits" if explanation.world.enumerated else "on visits that did not make the rules"
     parts = [f"F1 {quality.f1:.2f} {base}"]
     told = [f"{share:.0%} of {name}" for name, share in quality.completeness.items() if share is not None]
     if told:

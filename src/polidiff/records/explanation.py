@@ -206,6 +206,11 @@ class WorldSummary:
         return self.kind == "log"
 
     @property
+    def enumerated(self) -> bool:
+        """Whether all states are known, so that rules are made from and judged on all of them."""
+        return self.kind == "table"
+
+    @property
     def one_step(self) -> bool:
         """Whether every logged episode is a single decision."""
         return self.recorded and self.facts.get("rows") == self.facts.get("episodes")
