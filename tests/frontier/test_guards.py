@@ -9,6 +9,7 @@ import pytest
 
 from polidiff.domains import chain
 from polidiff.errors import InfeasibleError
+from polidiff.frontier import guarded as guarded_plans
 from polidiff.frontier import improve_table
 from polidiff.frontier.guarded import solve_guarded
 from polidiff.frontier.problem import FrontierProblem
@@ -33,6 +34,15 @@ def guarded(table, found, seed) -> tuple[FrontierProblem, np.ndarray]:
     return replace(problem, guards=pairs[None], limits=np.array([limit])), sums <= limit
 
 
+@pytest.fixture(params=["every policy", "branch and bound"])
+def method(request, monkeypatch):
+    """Small tables are enumerated; others go to branch and bound, which must find the same."""
+    if request.param == "branch and bound":
+        monkeypatch.setattr(guarded_plans, "EVERY_POLICY", 0)
+    return request.param
+
+
+@pytest.mark.usefixtures("method")
 def test_guarded_frontiers_of_random_tables_are_those_of_enumeration(tables):
     for seed, (table, found) in enumerate(tables[:80]):
         problem, keeps = guarded(table, found, seed)
@@ -42,6 +52,7 @@ def test_guarded_frontiers_of_random_tables_are_those_of_enumeration(tables):
         assert all(solved.proven)
 
 
+@pytest.mark.usefixtures("method")
 def test_guarded_budgets_of_random_tables_are_those_of_enumeration(tables):
     for seed, (table, found) in enumerate(tables[120:180]):
         problem, keeps = guarded(table, found, seed)

@@ -44,12 +44,12 @@ def best_policy(world: TabularMDP, gains: FloatArray | None = None, start: IntAr
     usable, can_end = usable_actions(world)
     check_starts_can_end(world, can_end)
     actions = ending_policy(world, usable, can_end) if start is None else np.array(start)
-    scale = STRICT * max(1.0, float(np.abs(rewards).max(initial=0.0)))
+    unit = float(np.abs(rewards).max(initial=0.0)) or 1.0
     for iteration in range(1, 10_000):
         values = ExactEvaluator(world, one_hot(actions, world.n_actions)).values(rewards)
         advantage = action_values(world, rewards, values, usable) - np.where(can_end, values, 0.0)[:, None]
         best = advantage.argmax(axis=1)
-        better = can_end & ~world.absorbing & (advantage.max(axis=1) > scale * (1 + np.abs(np.nan_to_num(values))))
+        better = can_end & ~world.absorbing & (advantage.max(axis=1) > STRICT * (unit + np.abs(np.nan_to_num(values))))
         if not better.any():
             total = float(world.initial @ np.where(world.initial > 0, values, 0.0))
             return Optimum(actions, values, total, iteration)

@@ -14,6 +14,7 @@ from polidiff.explanation.words import (
     swap_text,
     verdict_text,
     verdicts_text,
+    worth_text,
 )
 from polidiff.records.explanation import Explanation, Region, Sentence, WorseOff
 from polidiff.records.plan import Frontier, LedgerEntry, Plan
@@ -287,7 +288,7 @@ def _ledger_rows(frontier: Frontier, limit: int = 10) -> list[str]:
         links = [f"needs {listing(list(entry.needs), 'or')}"] * bool(entry.needs)
         links += [f"conflicts with {listing(list(entry.conflicts))}"] * bool(entry.conflicts)
         rows.append(
-            f"• {entry.change}{_place_of(entry)}: {signed(entry.alone)}; {signed(entry.removed)}; "
+            f"• {entry.change}{_place_of(entry)}: {worth_text(entry.alone)}; {worth_text(entry.removed)}; "
             f"{signed(entry.shapley.estimate)}" + (f"; {'; '.join(links)}" if links else "")
         )
     return rows

@@ -31,6 +31,15 @@ def number(value: float, digits: int = 4) -> str:
     return ("0" if text in ("-0", "0", "") else text).replace("-", "−")
 
 
+def worth_text(gain: float | None) -> str:
+    """What a change gains, or that episodes would never end.
+
+    >>> worth_text(2.0), worth_text(None)
+    ('+2', 'never ends')
+    """
+    return "never ends" if gain is None else signed(gain)
+
+
 def signed(value: float) -> str:
     """A number with its sign, for differences.
 

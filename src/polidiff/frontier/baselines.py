@@ -7,10 +7,13 @@ in order of what each brings alone. None of them lies above the frontier, and ea
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from polidiff.frontier.completion import keeps_guards
 from polidiff.frontier.hull import Hull
-from polidiff.frontier.local_search import neighbours
+from polidiff.frontier.local_search import returns_to_self
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.visits import (
     STRICT,
@@ -20,73 +23,89 @@ from polidiff.frontier.visits import (
     points_of,
     solved_values,
 )
+from polidiff.optimize import Clock
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.plan import Baseline
 
 MOST_STEPS = 200
 
 
-def all_baselines(problem: FrontierProblem, hull: Hull, scale: float) -> tuple[Baseline, ...]:
-    """The four baselines, their changes times `scale`."""
+def all_baselines(problem: FrontierProblem, hull: Hull, scale: float, clock: Clock) -> tuple[Baseline, ...]:
+    """The four baselines, their changes times `scale`; each as far as it comes before time is up."""
     start = problem.ending_choice(problem.base)
     found = {
-        "policy iteration, all states": _every_state(problem, start),
-        "policy iteration, largest advantage": _largest_advantage(problem, start),
-        "policy iteration, largest gain": _largest_gain(problem, start),
-        "greedy top-k of the optimum": _top_k(problem, start, hull.choices[-1].astype(np.int64)),
+        "policy iteration, all states": _every_state(problem, start, clock),
+        "policy iteration, largest advantage": _one_by_one(problem, start, _advantage, clock),
+        "policy iteration, largest gain": _one_by_one(problem, start, _gain, clock),
+        "greedy top-k of the optimum": _top_k(problem, start, hull.choices[-1].astype(np.int64), clock),
     }
     return tuple(Baseline(name, _distinct(points, scale)) for name, points in found.items())
 
 
-def _every_state(problem: FrontierProblem, choice: IntArray) -> list[FloatArray]:
+def _every_state(problem: FrontierProblem, choice: IntArray, clock: Clock) -> list[FloatArray]:
     weights = problem.reward[None]
     points = [_point(problem, choice)]
     for _ in range(MOST_STEPS):
         values = solved_values(problem, choice[None], weights)
         best, better = greedy_switches(problem, pair_values(problem, weights, values), values, choice[None], None)
-        if not better.any():
+        if not better.any() or clock.left() <= 0:
             break
         choice = np.where(better[0], best[0], choice)
         points.append(_point(problem, choice))
     return points
 
 
-def _largest_advantage(problem: FrontierProblem, choice: IntArray) -> list[FloatArray]:
+def _one_by_one(
+    problem: FrontierProblem, choice: IntArray, worth: Callable[[PolicyWalk], FloatArray], clock: Clock
+) -> list[FloatArray]:
+    """One switch at a time, that of the pair worth most."""
     walk = PolicyWalk(problem, choice)
     points = [walk.point()]
     for _ in range(MOST_STEPS):
-        gain = walk.advantages()[:, 1]
-        pair = int(gain.argmax())
-        if gain[pair] <= STRICT * (1.0 + abs(walk.values[problem.state[pair], 1])):
+        value = worth(walk)
+        pair = int(value.argmax())
+        if value[pair] <= STRICT * (1.0 + abs(points[-1][1])) or clock.left() <= 0:
             break
         walk.switch(pair)
         points.append(walk.point())
     return points
 
 
-def _largest_gain(problem: FrontierProblem, choice: IntArray) -> list[FloatArray]:
-    choice = choice.copy()
-    points = [_point(problem, choice)]
-    for _ in range(MOST_STEPS):
-        around = neighbours(problem, choice[None])
-        returns = np.where(around.valid[0], around.returns[0], -np.inf)
-        pair = int(returns.argmax())
-        if returns[pair] <= points[-1][1] + STRICT * (1.0 + abs(points[-1][1])):
-            break
-        choice[problem.state[pair]] = pair
-        points.append(_point(problem, choice))
-    return points
+def _advantage(walk: PolicyWalk) -> FloatArray:
+    return np.asarray(walk.advantages()[:, 1])
 
 
-def _top_k(problem: FrontierProblem, start: IntArray, best: IntArray) -> list[FloatArray]:
-    around = neighbours(problem, start[None])
+def _gain(walk: PolicyWalk) -> FloatArray:
+    """(pairs,) what the return gains by each switch alone, in closed form (`local_search.py`)."""
+    problem = walk.problem
+    left = 1.0 - returns_to_self(problem, walk.inverse[None])[0]
+    left += (1.0 - left)[walk.choice][problem.state]
+    reached = (problem.initial @ walk.inverse)[problem.state]
+    valid = (left > 1e-9) & (reached > 1e-12) & (walk.choice[problem.state] != np.arange(problem.n_pairs))
+    factor = np.where(valid, reached / np.where(valid, left, 1.0), 0.0)
+    values = problem.guards[:, walk.choice] @ walk.inverse.T
+    ahead = problem.guards + (problem.transitions @ values.T).T - values[:, problem.state]
+    valid &= keeps_guards(problem, (values @ problem.initial)[:, None] + factor * ahead)
+    return np.where(valid, factor * _advantage(walk), -np.inf)
+
+
+def _top_k(problem: FrontierProblem, start: IntArray, best: IntArray, clock: Clock) -> list[FloatArray]:
+    walk = PolicyWalk(problem, start)
     changed = np.flatnonzero(start != best)
-    alone = np.where(around.valid[0, best[changed]], around.returns[0, best[changed]], -np.inf)
-    choice, points = start.copy(), [_point(problem, start)]
-    for s in changed[np.argsort(-alone, kind="stable")][:MOST_STEPS]:
+    points, behind = [walk.point()], False  # behind: with what was switched the policy did not end
+    for s in changed[np.argsort(-_gain(walk)[best[changed]], kind="stable")][:MOST_STEPS]:
+        choice = walk.choice.copy()
         choice[s] = best[s]
-        if np.isfinite(found := _point(problem, choice)).all():
-            points.append(found)
+        if clock.left() <= 0:
+            break
+        if not problem.ends(choice):
+            walk.choice, behind = choice, True
+            continue
+        if behind:
+            walk, behind = PolicyWalk(problem, choice), False
+        else:
+            walk.switch(int(best[s]))
+        points.append(walk.point())
     return points
 
 

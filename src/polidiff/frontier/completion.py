@@ -17,6 +17,7 @@ from polidiff.frontier.absorption import ending_states
 from polidiff.frontier.hull import Hull
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.visits import (
+    MOST_ROUNDS,
     Inverses,
     References,
     greedy_switches,
@@ -116,19 +117,21 @@ def complete(
     before, start = family.near.choice[near], family.measures[near]
     measures = np.zeros_like(start)
     endless = np.zeros(len(choice), dtype=np.bool_)
-    going = np.flatnonzero(feasible)
+    going, rounds = np.flatnonzero(feasible), 0
     while going.size:
+        rounds += 1
         now = switched_measures(
             problem, family.near.inverse, near[going], start[going], before[going], choice[going], weights
         )
         measures[going] = now
         values = (shares[going, None, :] @ now)[:, 0]
         quality = pair_values(problem, priced[going], values)
-        best, better = greedy_switches(problem, quality, values, choice[going], active[going])
+        size = (np.abs(shares[going, None, :]) @ np.abs(now))[:, 0]
+        best, better = greedy_switches(problem, quality, values, choice[going], active[going], size)
         better &= ~fixed[going]
         choice[going] = np.where(better, best, choice[going])
         going = going[better.any(axis=1)]
-        endless[going] = _pays_for_ever(problem, choice[going])
+        endless[going] = _pays_for_ever(problem, choice[going]) | (rounds >= MOST_ROUNDS)
         going = going[~endless[going]]
     sums = measures @ problem.initial
     total = (shares * sums).sum(axis=1) + tilt @ problem.limits

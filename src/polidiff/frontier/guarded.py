@@ -10,22 +10,25 @@ prices are the dual values of the linear program over mixed policies at a few nu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
 
 from polidiff.errors import InfeasibleError
 from polidiff.frontier.branch import branch_and_bound
-from polidiff.frontier.completion import GUARD_TOLERANCE, Nodes, Widened, complete, family_of, widen
+from polidiff.frontier.completion import GUARD_TOLERANCE, Nodes, Widened, complete, family_of, keeps_guards, widen
 from polidiff.frontier.hull import Hull, parametric_hull
 from polidiff.frontier.local_search import local_search, neighbours
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.solve import Effort, Solved, certified
 from polidiff.frontier.staircase import Archive, new_archive
+from polidiff.frontier.visits import policy_visits
 from polidiff.optimize import Clock, Program, solve
 from polidiff.records.arrays import FloatArray, IntArray
 
+EVERY_POLICY = 3e8  # policies times states cubed up to which all are evaluated
+EVERY_LOOP = 3_000  # policies up to which that is done where some never end
 WINDOWS = 12  # numbers of changes at which the linear program is asked for prices
 
 
@@ -39,11 +42,25 @@ class Prices:
 
 
 def solve_guarded(
-    problem: FrontierProblem, texts: tuple[str, ...], effort: Effort, clock: Clock, budget: float | None
+    problem: FrontierProblem,
+    texts: tuple[str, ...],
+    effort: Effort,
+    clock: Clock,
+    budget: float | None,
+    given: FrontierProblem | None = None,
 ) -> Solved:
-    """Every non-dominated plan that keeps the guards, or the best one within a budget."""
+    """Every non-dominated plan that keeps the guards, or the best one within a budget.
+
+    `given` is the problem in the units of the user, for what an error says.
+    """
     hull = parametric_hull(problem)
-    prices = _price_grid(problem, texts, budget)
+    prices = _price_grid(problem, texts, budget, given or problem)
+    if can_enumerate(problem):
+        archive = enumerated(problem, hull)
+        solved = certified(hull, archive, None, budget, int(np.diff(problem.first).prod()), ends=False)
+        if not len(solved.changes):
+            raise InfeasibleError(_joint_message(texts))
+        return replace(solved, method="every policy")
     wide = widen(problem, hull)
     roots = _roots(wide, prices, budget)
     archive = _first_plans(wide, hull, roots, budget)
@@ -60,11 +77,43 @@ def solve_guarded(
     return solved
 
 
-def _price_grid(problem: FrontierProblem, texts: tuple[str, ...], budget: float | None) -> list[Prices]:
+def can_enumerate(problem: FrontierProblem) -> bool:
+    """Whether every policy can be evaluated in about a second; each must be looked at alone where some never end."""
+    policies = float(np.diff(problem.first).astype(np.float64).prod())
+    return policies * problem.n_states**3 <= EVERY_POLICY and (problem.always_ends or policies <= EVERY_LOOP)
+
+
+def enumerated(problem: FrontierProblem, hull: Hull) -> Archive:
+    """The non-dominated among all policies that end and keep the guards; of equals the one that changes fewest states.
+
+    Where a guard is nearly the return itself, prices bound nothing, and on a small table this is the shorter way.
+    """
+    counts = np.diff(problem.first)
+    ranks = np.stack(np.unravel_index(np.arange(int(counts.prod())), counts), axis=1)
+    every = problem.first[:-1] + ranks
+    every = every[np.argsort((every != problem.base).sum(axis=1), kind="stable")]
+    if not problem.always_ends:
+        every = np.array([choice for choice in every if problem.ends(choice)])
+    archive = new_archive(hull.changes, hull.returns, hull.choices)
+    archive = Archive(archive.changes[:0], archive.returns[:0], every[:0], archive.tolerance)
+    size = max(1, 2_000_000 // problem.n_states**2)
+    for start in range(0, len(every), size):
+        batch = every[start : start + size]
+        visits = policy_visits(problem.dense[batch], problem.initial)
+        kept = keeps_guards(problem, np.stack([(visits * gains[batch]).sum(axis=1) for gains in problem.guards]))
+        visits, batch = visits[kept], batch[kept]
+        changes, returns = ((visits * weight[batch]).sum(axis=1) for weight in (problem.cost, problem.reward))
+        archive = archive.with_points(changes, returns, batch)
+    return archive
+
+
+def _price_grid(
+    problem: FrontierProblem, texts: tuple[str, ...], budget: float | None, given: FrontierProblem
+) -> list[Prices]:
     """Dual prices at a few numbers of changes; without a budget the last ones have no limit on changes."""
     free = _relaxed(problem, None)
     if free is None:
-        raise InfeasibleError(_binding(problem, texts))
+        raise InfeasibleError(_binding(given, texts))
     if budget is not None:
         held = _relaxed(problem, budget)
         if held is None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from polidiff.frontier.problem import FrontierProblem
-from polidiff.frontier.visits import PolicyWalk
+from polidiff.frontier.visits import PolicyWalk, check_settled
 from polidiff.records.arrays import FloatArray, IntArray
 
 
@@ -47,6 +47,7 @@ def parametric_hull(problem: FrontierProblem) -> Hull:
     found = [(walk.point(), walk.choice.copy())]
     while (pair := _next_pair(walk)) is not None:
         walk.switch(pair)
+        check_settled(walk.switches < _most_switches(problem))
         point = walk.point()
         scale = 1e-12 * (1.0 + np.abs(point))
         if (point > found[-1][0] + scale).all():
@@ -70,6 +71,12 @@ def _cheapest(walk: PolicyWalk) -> None:
             walk.switch(int(np.argmax(np.where(richer, gain, -1.0))))
         else:
             return
+        check_settled(walk.switches < _most_switches(walk.problem))
+
+
+def _most_switches(problem: FrontierProblem) -> int:
+    """Far more switches than a walk along the hull makes: about one per vertex and pair that joins or leaves."""
+    return 10_000 + 200 * problem.n_pairs
 
 
 def _next_pair(walk: PolicyWalk) -> int | None:

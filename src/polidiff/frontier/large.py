@@ -112,7 +112,7 @@ def _result(
     gap = max(0.0, float(np.max(hidden, initial=0.0))) / span
     stopped = bool(gap > (effort.gap if budget is None else PROVEN))
     method = "prices by bisection, sparse policy iteration"
-    return Solved(changes[rows], returns[rows], choices[rows], bounds[rows], gap, hull, 0, stopped, method)
+    return Solved(changes[rows], returns[rows], choices[rows], bounds[rows], gap, hull, 0, stopped, span, method)
 
 
 def _columns(solver: SparseSolver, plans: list[Vertex]) -> tuple[FloatArray, FloatArray, IntArray]:

@@ -5,7 +5,8 @@ With the changes :math:`K` of a plan, :math:`x` the visits and :math:`N` the exp
 
 .. math:: J(T) = J(\emptyset) + x_T^\top\,(I - D_T N_{\cdot T})^{-1}\, \delta_T
 
-so one factorisation of the current policy prices every subset by a small system, whatever the number of states.
+so one factorisation of the current policy prices every subset by a small system, whatever the number of states. A
+subset with which episodes may never end is told from the graph (`absorption.py`), and has no worth.
 
 A plan that is followed only in part makes each change with probability θ:
 
@@ -16,18 +17,22 @@ Return need not rise with θ: a change that pays only together with another one 
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
+import operator
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 
-from polidiff.errors import ImproperPolicyError
 from polidiff.evaluation.exact import ExactEvaluator
+from polidiff.evaluation.linear import DENSE_UP_TO
+from polidiff.frontier.absorption import leads_to
 from polidiff.frontier.plans import told_outcomes
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.setting import Setting
-from polidiff.frontier.visits import fundamental
+from polidiff.frontier.visits import fundamental, switched_visits
 from polidiff.policies import one_hot
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.interval import Interval
@@ -38,6 +43,9 @@ ORDERS = 400  # random orders behind a sampled Shapley value
 SHARES = (0.25, 0.5, 0.75, 1.0)
 
 
+Curve: TypeAlias = tuple[tuple[AdoptionPoint, ...], tuple[str, ...]]  # points and warnings
+
+
 @dataclass(eq=False)
 class Worth:
     """Return of the current policy with any subset of some changes."""
@@ -46,17 +54,70 @@ class Worth:
     again: FloatArray  # (k, k) expected later visits of each changed state, as the change alters them
     gains: FloatArray  # (k,)
     start: float  # return without changes
+    meetings: Meetings | None = None  # which subsets end; None where all do
     _known: dict[tuple[int, ...], float] = field(default_factory=dict)
 
     def of(self, subset: tuple[int, ...]) -> float:
-        """Return with a subset; −∞ if it never ends."""
+        """Return with a subset; −∞ if it may never end."""
         if subset not in self._known:
-            index = list(subset)
-            system = np.eye(len(index)) - self.again[np.ix_(index, index)]
-            ends = not index or abs(np.linalg.det(system)) > 1e-12
-            gain = float(self.visits[index] @ np.linalg.solve(system, self.gains[index])) if ends else -math.inf
-            self._known[subset] = self.start + gain
+            index = list(subset) if self.meetings is None else self.meetings.reached(subset)
+            self._known[subset] = -math.inf if index is None else self._return(index)
         return self._known[subset]
+
+    def _return(self, index: list[int]) -> float:
+        system = np.eye(len(index)) - self.again[np.ix_(index, index)]
+        return self.start + float(self.visits[index] @ np.linalg.solve(system, self.gains[index]))
+
+
+@dataclass(frozen=True, eq=False)
+class Meetings:
+    """Which changed states follow on which, with nothing but unchanged states between them; sets are bits."""
+
+    first: int  # met from the starts
+    place: tuple[tuple[int, int], ...]  # of each change: its state, and which of the state's decisions it is
+    after: tuple[tuple[int, ...], ...]  # of each state: met next, after its current decision (the first) and each other
+    ends: tuple[tuple[bool, ...], ...]  # whether the episode may end before another of these states is met
+
+    def reached(self, subset: tuple[int, ...]) -> list[int] | None:
+        """Those of a subset that are met at all, None if episodes may never end."""
+        made = dict(self.place[i] for i in subset)
+        met, new = 0, self.first
+        while new:
+            met |= new
+            new = functools.reduce(operator.or_, (self.after[s][made.get(s, 0)] for s in _members(new)), 0) & ~met
+        ending, more = -1, 0
+        while more != ending:
+            ending, more = more, 0
+            for s in _members(met):
+                more |= (self.ends[s][made.get(s, 0)] or self.after[s][made.get(s, 0)] & ending != 0) << s
+        return [i for i in subset if met >> self.place[i][0] & 1] if ending == met else None
+
+
+def _members(bits: int) -> list[int]:
+    return [s for s in range(bits.bit_length()) if bits >> s & 1]
+
+
+def meetings_of(problem: FrontierProblem, base: IntArray, pairs: IntArray) -> Meetings:
+    """What is met after what under the current policy, which ends from everywhere, with some changes to it."""
+    states, number = np.unique(problem.state[pairs], return_inverse=True)
+    changed = np.isin(np.arange(problem.n_states), states)
+    own = np.eye(problem.n_states, dtype=np.bool_)[:, states]
+    moves, leaks = problem.links[base], problem.leaks[base]
+    met, ends = own, leaks & ~changed
+    for _ in range(problem.n_states):
+        met = np.where(changed[:, None], own, leads_to(moves, met))
+        ends = ~changed & (leaks | leads_to(moves, ends))
+    rows = [[int(base[s]), *(int(p) for p in pairs[problem.state[pairs] == s])] for s in states]
+    return Meetings(
+        _bits(problem.initial @ met),
+        tuple((int(s), rows[s].index(int(pair))) for s, pair in zip(number, pairs, strict=True)),
+        tuple(tuple(_bits(problem.links[row] @ met.astype(np.float64)) for row in own_rows) for own_rows in rows),
+        tuple(tuple(bool(problem.leaks[row] | leads_to(problem.links[row], ends)[0]) for row in r) for r in rows),
+    )
+
+
+def _bits(weights: FloatArray) -> int:
+    return sum(1 << int(i) for i in np.flatnonzero(np.ravel(weights) > 0))
 
 
 def worth_of(problem: FrontierProblem, pairs: IntArray) -> Worth:
@@ -71,6 +132,7 @@ def worth_of(problem: FrontierProblem, pairs: IntArray) -> Worth:
         again=step @ inverse[:, states],
         gains=problem.reward[pairs] - problem.reward[base[states]] + step @ values,
         start=float(problem.initial @ values),
+        meetings=None if problem.always_ends else meetings_of(problem, base, pairs),
     )
 
 
@@ -94,7 +156,7 @@ def make_ledger(worth: Worth, players: IntArray, naming: Naming, *, level: float
     shares = _shapley_exact(worth, own) if exact else _shapley_sampled(worth, own, level, rng)
     entries = [_entry(worth, own, i, naming, shares.get(i)) for i in range(len(naming.states))]
     order = _best_order(worth, own) if exact else _greedy_order(worth, own)
-    running = tuple(worth.of(tuple(sorted(order[: n + 1]))) for n in range(len(order)))
+    running = tuple(_finite(worth.of(tuple(sorted(order[: n + 1])))) for n in range(len(order)))
     return Ledger(tuple(entries), tuple(naming.change(i) for i in order), running, exact)
 
 
@@ -118,12 +180,17 @@ def _entry(worth: Worth, own: tuple[int, ...], i: int, naming: Naming, share: In
         state=naming.states[i],
         current=naming.current[i],
         proposed=naming.proposed[i],
-        alone=alone,
-        removed=worth.of(with_it) - worth.of(without),
+        alone=_finite(alone),
+        removed=_finite(worth.of(with_it) - worth.of(without)),
         shapley=share if share is not None else Interval.exactly(0.0),
         needs=tuple(needs),
         conflicts=tuple(conflicts),
     )
+
+
+def _finite(worth: float) -> float | None:
+    """The worth of what ends, None for what never does."""
+    return worth if math.isfinite(worth) else None
 
 
 def _shapley_exact(worth: Worth, own: tuple[int, ...]) -> dict[int, Interval]:
@@ -168,20 +235,25 @@ def _shapley_sampled(worth: Worth, own: tuple[int, ...], level: float, rng: np.r
 
 
 def _best_order(worth: Worth, own: tuple[int, ...]) -> list[int]:
-    """The order with the largest sum of returns on the way, over all orders (Held and Karp)."""
-    best: dict[tuple[int, ...], tuple[float, tuple[int, ...]]] = {(): (0.0, ())}
+    """The order with the largest sum of returns on the way, over all orders (Held and Karp).
+
+    Orders in which episodes never end for a while come last.
+    """
+    best: dict[tuple[int, ...], tuple[int, float, tuple[int, ...]]] = {(): (0, 0.0, ())}
     for _ in own:
-        longer: dict[tuple[int, ...], tuple[float, tuple[int, ...]]] = {}
-        for subset, (total, order) in best.items():
+        longer: dict[tuple[int, ...], tuple[int, float, tuple[int, ...]]] = {}
+        for subset, (sound, total, order) in best.items():
             for i in own:
                 if i in subset:
                     continue
                 bigger = tuple(sorted((*subset, i)))
-                reached = total + worth.of(bigger)
-                if bigger not in longer or reached > longer[bigger][0]:
-                    longer[bigger] = (reached, (*order, i))
+                value = worth.of(bigger)
+                ends = math.isfinite(value)
+                reached = (sound + ends, total + (value if ends else 0.0))
+                if bigger not in longer or reached > longer[bigger][:2]:
+                    longer[bigger] = (*reached, (*order, i))
         best = longer
-    return list(best[tuple(sorted(own))][1]) if own else []
+    return list(best[tuple(sorted(own))][2]) if own else []
 
 
 def _greedy_order(worth: Worth, own: tuple[int, ...]) -> list[int]:
@@ -193,33 +265,62 @@ def _greedy_order(worth: Worth, own: tuple[int, ...]) -> list[int]:
     return order
 
 
-def adoption_curve(setting: Setting, actions: IntArray) -> tuple[tuple[AdoptionPoint, ...], tuple[str, ...]]:
-    """Return and outcomes at each share, and warnings where less than all is worse than nothing."""
-    world = setting.world
-    gains = {outcome.name: world.outcome_table(outcome) for outcome in told_outcomes(setting)}
-    today = one_hot(setting.base, world.n_actions)
-    plan = one_hot(actions, world.n_actions)
-    points, warnings = [], []
-    for share in (0.0, *SHARES):
-        table = (1.0 - share) * today + share * plan
-        try:
-            taken = ExactEvaluator(world, table).visits()[:, None] * table
-        except ImproperPolicyError:
-            warnings.append(f"followed with probability {share:g}, the plan may never end")
-            continue
-        points.append(
-            AdoptionPoint(
-                share,
-                float((taken * world.rewards).sum()),
-                {name: float((taken * gain).sum()) for name, gain in gains.items()},
-            )
-        )
+class Adoption:
+    """What plans return when they are followed only in part; one inverse of the current policy serves all."""
+
+    def __init__(self, setting: Setting) -> None:
+        problem, world = setting.problem, setting.world
+        self.setting, self.problem = setting, problem
+        self.base = problem.ending_choice(problem.base)
+        self.names = [outcome.name for outcome in told_outcomes(setting)]
+        tables = [world.rewards, *(world.outcome_table(outcome) for outcome in told_outcomes(setting))]
+        self.tables = np.stack(tables)
+        self.weights = self.tables[:, problem.names[problem.state], problem.action]
+        if problem.n_states <= DENSE_UP_TO:
+            self.inverse = fundamental(problem, self.base[None])[0]
+            self.values = self.weights[:, self.base] @ self.inverse.T
+
+    def curve(self, actions: IntArray) -> Curve:
+        """Return and outcomes of a plan (S,) at each share, and warnings where less than all is worse than nothing."""
+        problem, points, warnings = self.problem, [], []
+        made = problem.action == actions[problem.names[problem.state]]
+        pairs = np.flatnonzero(made & (np.arange(problem.n_pairs) != self.base[problem.state]))
+        for share in (0.0, *SHARES):
+            if 0 < share < 1 and (problem.base[problem.state[pairs]] < 0).any():
+                warnings.append(f"followed with probability {share:g}, the plan may never end")
+            else:
+                now, *others = (float(total) for total in self._totals(pairs, share))
+                points.append(AdoptionPoint(share, now, dict(zip(self.names, others, strict=True))))
+        return tuple(points), (*warnings, *_loss_on_the_way(points))
+
+    def _totals(self, pairs: IntArray, share: float) -> FloatArray:
+        """(m,) return and outcomes when each pair is taken with a probability where its state is met."""
+        problem, states = self.problem, self.problem.state[pairs]
+        if problem.n_states > DENSE_UP_TO:
+            return self._solved_totals(pairs, share)
+        old = self.base[states]
+        step = share * (problem.dense[pairs] - problem.dense[old])
+        there, _ = switched_visits(self.inverse, problem.initial @ self.inverse, states, step)
+        gains = share * (self.weights[:, pairs] - self.weights[:, old]) + self.values @ step.T
+        return np.asarray(self.values @ problem.initial + gains @ there)
+
+    def _solved_totals(self, pairs: IntArray, share: float) -> FloatArray:
+        """As `_totals`, on tables too large to invert."""
+        world, where = self.setting.world, self.problem.names[self.problem.state[pairs]]
+        table = one_hot(self.setting.base, world.n_actions)
+        table[where] *= 1.0 - share
+        table[where, self.problem.action[pairs]] += share
+        taken = ExactEvaluator(world, table).visits()[:, None] * table
+        return np.asarray((self.tables * taken).sum(axis=(1, 2)))
+
+
+def _loss_on_the_way(points: list[AdoptionPoint]) -> list[str]:
     now = points[0].expected_return
     worse = [p for p in points[1:] if p.expected_return < now - 1e-9 * (1.0 + abs(now))]
-    if worse:
-        low = min(worse, key=lambda p: p.expected_return)
-        warnings.append(
-            f"partial adoption is worse than today: followed with probability {low.share:g} the plan returns "
-            f"{low.expected_return:.6g}, the current policy {now:.6g}"
-        )
-    return tuple(points), tuple(warnings)
+    if not worse:
+        return []
+    low = min(worse, key=lambda p: p.expected_return)
+    return [
+        f"partial adoption is worse than today: followed with probability {low.share:g} the plan returns "
+        f"{low.expected_return:.6g}, the current policy {now:.6g}"
+    ]

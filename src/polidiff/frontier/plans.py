@@ -15,13 +15,15 @@ from scipy import sparse
 from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.evaluation.linear import DENSE_UP_TO
 from polidiff.frontier.setting import Setting
+from polidiff.frontier.visits import inverse_of, switched_visits
 from polidiff.policies import one_hot
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.outcome import Outcome
 from polidiff.worlds.graph import reachable_from
 
 DISAGREEMENT = 1e-6
-BATCH_NUMBERS = 4_000_000
+FAR = 8  # a plan that differs from the inverse at hand in more than one of so many states is factorised
+RESIDUAL = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +31,6 @@ class Evaluated:
     """What plans do and bring."""
 
     actions: IntArray  # (n, S) the current action where the plan does not go
-    visits: FloatArray  # (n, S)
     changes: FloatArray  # (n,) expected, in costs of change
     returns: FloatArray  # (n,)
     outcomes: dict[str, FloatArray]  # name -> (n,), the return among them
@@ -42,37 +43,61 @@ def told_outcomes(setting: Setting) -> tuple[Outcome, ...]:
 
 
 def evaluate_plans(setting: Setting, actions: IntArray) -> Evaluated:
-    """Exact visits, changes, return and outcomes of deterministic plans (n, S)."""
+    """Exact changes, return and outcomes of deterministic plans (n, S), neighbours in the list differing little."""
     world, states = setting.world, np.arange(setting.world.n_states)
-    visits = np.zeros(actions.shape)
-    kept = actions.copy()
-    size = max(1, BATCH_NUMBERS // max(1, world.n_states**2))
-    for start in range(0, len(actions), size):
-        rows = slice(start, start + size)
-        visits[rows], kept[rows] = _visits(setting, actions[rows])
     gains = {outcome.name: world.outcome_table(outcome) for outcome in told_outcomes(setting)}
-    return Evaluated(
-        actions=kept,
-        visits=visits,
-        changes=(visits * setting.cost[states, kept]).sum(axis=1),
-        returns=(visits * world.rewards[states, kept]).sum(axis=1),
-        outcomes={name: (visits * gain[states, kept]).sum(axis=1) for name, gain in gains.items()},
-    )
+    measured = np.stack([setting.cost, world.rewards, *gains.values()])
+    kept, sums = actions.copy(), np.zeros((len(measured), len(actions)))
+    visited = _Visits(setting)
+    for i, plan in enumerate(actions):
+        kept[i] = np.where(_reached(setting, plan), plan, setting.base)
+        sums[:, i] = measured[:, states, kept[i]] @ visited.of(kept[i])
+    changes, returns, *others = sums
+    return Evaluated(kept, changes, returns, dict(zip(gains, others, strict=True)))
 
 
-def _visits(setting: Setting, actions: IntArray) -> tuple[FloatArray, IntArray]:
-    world = setting.world
-    reached = np.array([_reached(setting, plan) for plan in actions])
-    kept = np.where(reached, actions, setting.base)
-    if world.n_states > DENSE_UP_TO:
-        return np.array([ExactEvaluator(world, one_hot(a, world.n_actions)).visits() for a in kept]), kept
-    moves = np.zeros((len(kept), world.n_states, world.n_states))
-    for moved, plan, there in zip(moves, kept, reached, strict=True):
-        moved[there] = world.transitions[np.flatnonzero(there) * world.n_actions + plan[there]].toarray()
-    system = np.eye(world.n_states) - world.discount * moves.transpose(0, 2, 1)
-    start = np.broadcast_to(world.initial[:, None], (*kept.shape, 1))
-    visits = np.linalg.solve(system, start)[:, :, 0]
-    return np.where(reached & ~world.absorbing, visits, 0.0), kept
+class _Visits:
+    """Expected visits of plans that are evaluated one after the other.
+
+    One inverse serves plans that differ from its own in few states (Sherman, Morrison and Woodbury); what that gives
+    is believed only where it solves the plan's own system in the world, else the plan is factorised.
+    """
+
+    def __init__(self, setting: Setting) -> None:
+        self.world = setting.world
+        self.inside = np.flatnonzero(~self.world.absorbing)
+        self.start = self.world.initial[self.inside]
+        self.plan: IntArray | None = None
+        self.inverse = np.zeros((0, 0))
+        self.visits = np.zeros(0)
+
+    def of(self, plan: IntArray) -> FloatArray:
+        """(S,) expected visits, 0 in absorbing states."""
+        world, visits = self.world, np.zeros(self.world.n_states)
+        if world.n_states > DENSE_UP_TO:
+            return ExactEvaluator(world, one_hot(plan, world.n_actions)).visits()
+        visits[self.inside] = self._near(plan)
+        return np.maximum(visits, 0.0)
+
+    def _near(self, plan: IntArray) -> FloatArray:
+        if self.plan is not None:
+            where = np.flatnonzero(plan[self.inside] != self.plan[self.inside])
+            if len(where) <= len(self.inside) // FAR:
+                step = self._moves(plan, where).toarray() - self._moves(self.plan, where).toarray()
+                found = switched_visits(self.inverse, self.visits, where, step)[1]
+                moves = self._moves(plan, np.arange(len(self.inside)))
+                if np.abs(self.start + moves.T @ found - found).max() <= RESIDUAL * max(1.0, np.abs(found).max()):
+                    return found
+        self.plan = plan
+        self.inverse = inverse_of(self._moves(plan, np.arange(len(self.inside))).toarray()[None])[0]
+        self.visits = self.start @ self.inverse
+        return self.visits
+
+    def _moves(self, plan: IntArray, where: IntArray) -> sparse.csr_array:
+        """(k, n) discounted moves of a plan from some of the states inside."""
+        states = self.inside[where]
+        rows = sparse.csr_array(self.world.transitions[states * self.world.n_actions + plan[states]])
+        return sparse.csr_array(self.world.discount * rows[:, self.inside])
 
 
 def _reached(setting: Setting, plan: IntArray) -> FloatArray:

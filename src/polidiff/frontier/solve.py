@@ -52,12 +52,8 @@ class Solved:
     hull: Hull
     nodes: int
     stopped: bool  # a limit was met with work left
+    span: float  # return of the optimum less that of the first plan, at least a rounding error
     method: str = "hull, local search, branch and bound"
-
-    @property
-    def span(self) -> float:
-        """Return of the optimum less that of the first plan, at least a rounding error."""
-        return span_of(self.hull)
 
     @property
     def gaps(self) -> FloatArray:
@@ -228,6 +224,7 @@ def certified(
         hull=hull,
         nodes=nodes,
         stopped=left is not None,
+        span=span_of(hull),
     )
 
 

@@ -29,7 +29,7 @@ from scipy.sparse import linalg
 
 from polidiff.errors import UnboundedReturnError
 from polidiff.frontier.problem import FrontierProblem
-from polidiff.frontier.visits import unbounded_message
+from polidiff.frontier.visits import MOST_ROUNDS, check_settled, unbounded_message
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 
 TIGHT = 1e-11  # largest move, relative to what one decision weighs, of an evaluation that is believed
@@ -116,6 +116,7 @@ class SparseSolver:
             rows.settle(weight[rows.choice], values, tight)
         while True:
             self.rounds += 1
+            check_settled(self.rounds < began + MOST_ROUNDS)
             before = values.copy()
             better, gain = rows.improve(weight, values, margins, STRICT, sweeping=not self.loops)
             if better is None and target <= tight:

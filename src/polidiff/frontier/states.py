@@ -307,5 +307,6 @@ def solve_states(
         hull=hull,
         nodes=search.nodes,
         stopped=bool(np.isfinite(search.open_bound)),
+        span=span_of(hull),
         method="search over sets of states",
     )

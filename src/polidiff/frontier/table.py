@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from polidiff._version import __version__
 from polidiff.errors import InvalidOptionError
 from polidiff.frontier.baselines import all_baselines
 from polidiff.frontier.dispatch import solve_setting
-from polidiff.frontier.ledger import Naming, adoption_curve, make_ledger, worth_of
+from polidiff.frontier.ledger import Adoption, Curve, Naming, make_ledger, worth_of
 from polidiff.frontier.plans import Evaluated, check_agreement, evaluate_plans, told_outcomes
 from polidiff.frontier.setting import Setting, prepare
 from polidiff.frontier.solve import Effort, Solved
@@ -32,6 +32,7 @@ from polidiff.worlds.tabular import TabularMDP
 
 LEDGER_MOST = 40  # changes a ledger speaks about
 ADOPTION_MOST = 60  # plans whose adoption curve is worked out; beyond, only the best plan's
+SOLVING = 0.8  # of a time limit that goes to the plans; the rest is for what is told about them
 DENSE_MOST = 1500  # states up to which baselines and ledger are worked out
 
 
@@ -100,18 +101,21 @@ def improve_table(
     setting = prepare(world, current, candidates, freeze=freeze, change_cost=change_cost, keep=keep, unit=unit)
     clock, began = Clock(time_limit), time.monotonic()
     within = None if budget is None else budget / setting.scale
-    solved = solve_setting(setting, Effort(gap=gap), clock, within, max_states)
+    solving = clock.share(SOLVING) if extras else clock
+    solved = solve_setting(setting, Effort(gap=gap), solving, within, max_states)
+    clock.stopped |= solving.stopped
     again = evaluate_plans(setting, np.array([setting.actions_of(choice) for choice in solved.choices]))
     check_agreement(solved.changes, solved.returns, again)
-    plans = tuple(_plan(setting, solved, again, i, options, explain) for i in range(len(solved.changes)))
     small = options.extras and setting.problem.n_states <= DENSE_MOST
+    curves = _curves(setting, again, clock) if options.extras else {}
+    plans = tuple(_plan(setting, solved, again, i, curves, explain) for i in range(len(solved.changes)))
     return Frontier(
         plans=plans,
         hull=tuple(
             HullPoint(float(c) * setting.scale, float(v))
             for c, v in zip(solved.hull.changes, solved.hull.returns, strict=True)
         ),
-        baselines=all_baselines(setting.problem, solved.hull, setting.scale) if small else (),
+        baselines=all_baselines(setting.problem, solved.hull, setting.scale, clock) if small else (),
         ledger=_ledger(setting, again, candidates is not None, options) if small else None,
         gap=solved.gap,
         unit=unit,
@@ -144,14 +148,12 @@ def _plan(
     solved: Solved,
     again: Evaluated,
     i: int,
-    options: TableOptions,
+    curves: Mapping[int, Curve],
     explain: Callable[[Any, Any, Any], Explanation] | None,
 ) -> Plan:
     world, actions = setting.world, again.actions[i]
     policy = TablePolicy(read_only(one_hot(actions, world.n_actions)))
-    last = i == len(solved.changes) - 1
-    wanted = options.extras and (last or len(solved.changes) <= ADOPTION_MOST)
-    adoption, warnings = adoption_curve(setting, actions) if wanted else ((), ())
+    adoption, warnings = curves.get(i, ((), ()))
     value = float(again.returns[i])
     share = (value - float(solved.hull.returns[0])) / solved.span
     return Plan(
@@ -168,6 +170,17 @@ def _plan(
         policy=policy,
         _explain=None if explain is None else lambda: explain(world, setting.current, policy),
     )
+
+
+def _curves(setting: Setting, again: Evaluated, clock: Clock) -> dict[int, Curve]:
+    """Adoption of each plan, the last first; of the last alone where there are many, or where time is up."""
+    count, adoption = len(again.actions), Adoption(setting)
+    curves = {count - 1: adoption.curve(again.actions[-1])}
+    for i in range(count - 1 if count <= ADOPTION_MOST else 0):
+        if clock.left() <= 0:
+            return {count - 1: curves[count - 1]}
+        curves[i] = adoption.curve(again.actions[i])
+    return curves
 
 
 def patch_of(world: TabularMDP, base: IntArray, actions: IntArray) -> Patch:

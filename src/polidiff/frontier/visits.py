@@ -25,6 +25,7 @@ UPDATES_FROM = 150  # states from which expected visits are updated rather than 
 REFERENCES = 16  # factorisations kept at once; at least as many as policies are asked for at once
 MOST_NUMBERS = 8_000_000  # numbers held at once when decisions are switched
 REFRESH = 100  # single switches between two fresh factorisations
+MOST_ROUNDS = 2_000  # of policy iteration, which takes a few dozen where numbers are sound
 STRICT = 1e-10  # advantage, relative to the values, above which a switch counts as a gain
 
 
@@ -38,8 +39,12 @@ class Points:
 
 def fundamental(problem: FrontierProblem, choices: IntArray) -> FloatArray:
     r"""Expected visits :math:`N = (I - P_\pi)^{-1}` between states, (b, S, S), of policies that all end."""
-    moves = np.eye(problem.n_states) - problem.dense[choices]
-    return np.asarray(np.linalg.inv(moves), dtype=np.float64)
+    return inverse_of(problem.dense[choices])
+
+
+def inverse_of(moves: FloatArray) -> FloatArray:
+    r"""Expected visits :math:`(I - P)^{-1}` between states, (b, n, n), of moves (b, n, n) that all end."""
+    return np.asarray(np.linalg.inv(np.eye(moves.shape[-1]) - moves), dtype=np.float64)
 
 
 def policy_visits(moves: FloatArray, initial: FloatArray) -> FloatArray:
@@ -138,9 +143,17 @@ def pair_values(problem: FrontierProblem, weights: FloatArray, values: FloatArra
 
 
 def greedy_switches(
-    problem: FrontierProblem, quality: FloatArray, values: FloatArray, choices: IntArray, active: BoolArray | None
+    problem: FrontierProblem,
+    quality: FloatArray,
+    values: FloatArray,
+    choices: IntArray,
+    active: BoolArray | None,
+    size: FloatArray | None = None,
 ) -> tuple[IntArray, BoolArray]:
-    """The best pair of every state (b, S), and where it strictly beats the chosen one."""
+    """The best pair of every state (b, S), and where it strictly beats the chosen one.
+
+    `size` (b, S) is what the values are a sum of: where large parts cancel, so does what is strict of a gain.
+    """
     masked = quality if active is None else np.where(active, quality, -np.inf)
     if problem.padded.size > 2 * problem.n_pairs:  # few states have many pairs
         top = np.maximum.reduceat(masked, problem.first[:-1], axis=1)
@@ -151,7 +164,7 @@ def greedy_switches(
         rank = table.argmax(axis=2)
         best = problem.padded[np.arange(problem.n_states), rank]
         top = np.take_along_axis(table, rank[:, :, None], axis=2)[:, :, 0]
-    better = (best != choices) & (top > values + STRICT * (1.0 + np.abs(values)))
+    better = (best != choices) & (top > values + STRICT * (1.0 + (np.abs(values) if size is None else size)))
     return best, better
 
 
@@ -196,6 +209,15 @@ def solved_values(problem: FrontierProblem, choices: IntArray, weights: FloatArr
     return np.asarray(np.linalg.solve(system, chosen[:, :, None])[:, :, 0])
 
 
+def check_settled(settled: bool) -> None:
+    """An error where policy iteration goes round in circles on rounding."""
+    if not settled:
+        raise RuntimeError(
+            "policy iteration does not settle: the table is too badly conditioned for floating-point proofs. "
+            "Hint: a discount below 1, or episodes that end sooner"
+        )
+
+
 def max_visits(problem: FrontierProblem) -> FloatArray:
     """(S,) the most expected visits of each state under any policy, where every policy ends: one optimum per state."""
     count = problem.n_states
@@ -207,12 +229,15 @@ def max_visits(problem: FrontierProblem) -> FloatArray:
         choice = np.repeat(problem.first[:-1][None], len(targets), axis=0)
         going = np.arange(len(targets))
         values = np.zeros((len(targets), count))
-        while going.size:
+        for _ in range(MOST_ROUNDS):
+            if not going.size:
+                break
             values[going] = solved_values(problem, choice[going], weights[going])
             quality = pair_values(problem, weights[going], values[going])
             best, better = greedy_switches(problem, quality, values[going], choice[going], None)
             choice[going] = np.where(better, best, choice[going])
             going = going[better.any(axis=1)]
+        check_settled(not going.size)
         most[targets] = values @ problem.initial
     return most
 

@@ -61,8 +61,8 @@ def _check_frontier(record: Frontier, where: str) -> None:
         here = f"{where}.plans[{place}]"
         if list(plan.outcomes) != names:
             raise InvalidResultError(f"{here}.outcomes must be those of the first plan, {names}; got others")
-        if len(plan.adoption) != len(record.plans[-1].adoption):
-            raise InvalidResultError(f"{here}.adoption must have as many points as that of the last plan")
+        if plan.adoption and len(plan.adoption) > len(record.plans[-1].adoption):
+            raise InvalidResultError(f"{here}.adoption must have no more points than that of the last plan")
         _check_patch(plan.patch, f"{here}.patch")
     if record.ledger is not None and len(record.ledger.order) != len(record.ledger.running):
         raise InvalidResultError(f"{where}.ledger.running must hold one return for each of {where}.ledger.order")

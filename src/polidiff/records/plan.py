@@ -105,8 +105,8 @@ class LedgerEntry:
     state: str
     current: str
     proposed: str
-    alone: float  # gain in return when made alone
-    removed: float  # loss when taken out of the full plan
+    alone: float | None  # gain in return when made alone; None: episodes would then never end
+    removed: float | None  # loss when taken out of the full plan; None: what is left would never end
     shapley: Interval
     needs: tuple[str, ...] = ()  # worth ≤ 0 alone, > 0 with one of these
     conflicts: tuple[str, ...] = ()  # with one of these the pair is worth less than the better one
@@ -118,7 +118,7 @@ class Ledger:
 
     entries: tuple[LedgerEntry, ...]
     order: tuple[str, ...]  # best order to adopt
-    running: tuple[float, ...]  # expected return after each step of that order
+    running: tuple[float | None, ...]  # expected return after each step of that order; None: it never ends there
     exact: bool  # Shapley values computed over all subsets, not sampled
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from polidiff.explanation.words import number, rule_text, signed
+from polidiff.explanation.words import number, rule_text, signed, worth_text
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.plan import Frontier, Plan, PlanRule
 from polidiff.report.charts.frontier import (
@@ -224,8 +224,8 @@ def ledger_table(frontier: Frontier) -> Table:
         (
             entry.change,
             bounds_text(entry.shapley, difference=True),
-            signed(entry.alone),
-            signed(entry.removed),
+            worth_text(entry.alone),
+            worth_text(entry.removed),
             "; ".join(entry.needs),
             "; ".join(entry.conflicts),
         )

@@ -82,7 +82,7 @@ class _Nodes:
 def best_boxes(finder: BoxFinder, weights: FloatArray, options: BoxOptions, top: int) -> list[Found]:
     """The `top` boxes over all moves, for weights (moves, n)."""
     most = np.maximum(weights, 0).sum(axis=1)
-    moves = np.flatnonzero(most > 1e-12 * max(1.0, float(np.abs(weights).sum())))
+    moves = np.flatnonzero(most > 1e-12 * float(np.abs(weights).sum()))
     if not moves.size:
         return []
     d = finder.codes.shape[1]

@@ -80,6 +80,12 @@ class ChoiceModel:
         return bool(surely_ends(self.transitions[rows])[self.initial > 0].all())
 
     @cached_property
+    def unit(self) -> float:
+        """The most by which a choice pays at once more or less than "keep": what differences are measured against."""
+        most = float(np.abs(self.rewards - self.rewards[self.keep][self.state_of]).max(initial=0.0))
+        return most or float(np.abs(self.rewards).max(initial=0.0)) or 1.0
+
+    @cached_property
     def leaks(self) -> BoolArray:
         """(rows,) which rows may end the episode."""
         return leaking(self.transitions)

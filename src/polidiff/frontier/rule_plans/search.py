@@ -57,7 +57,7 @@ class Landmarks:
     @property
     def tolerance(self) -> float:
         """Returns closer than this are equal."""
-        return 1e-9 * max(self.span, 1e-3 * max(1.0, abs(self.ceiling)))
+        return 1e-9 * max(self.span, 1e-3 * self.star.model.unit)
 
 
 def landmarks(problem: Problem) -> Landmarks:

@@ -39,7 +39,7 @@ def target_of(problem: Problem, marks: Landmarks) -> Target:
     mass[problem.keep] = np.inf
     move = np.where(matches, mass[:, None], -1.0).argmax(axis=0)
     loss = np.maximum(star.ahead[star.rows] - star.ahead[keep], 0.0)
-    worth = marks.weight * (loss + 0.02 * loss.max(initial=1e-12))
+    worth = marks.weight * (loss / (loss.max(initial=0.0) or 1.0) + 0.02)
     return Target(problem.finder.codes.astype(np.float64), move, (star.visits, marks.weight, worth))
 
 

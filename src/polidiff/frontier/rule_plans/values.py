@@ -118,7 +118,6 @@ def best_choices(
     if not alive[model.initial > 0].all():
         return None
     rows = _ending(model, usable, alive, start)
-    scale = STRICT * max(1.0, float(np.abs(model.rewards).max(initial=0.0)))
     for _ in range(1000):
         values = _alive_values(model, rows, alive)
         if values is None and start is not None:  # the given start stays for ever somewhere
@@ -133,7 +132,7 @@ def best_choices(
         ahead = np.where(usable, model.rewards + model.transitions @ values, -np.inf)
         best = np.full(model.size, -np.inf)
         np.maximum.at(best, model.state_of, ahead)
-        better = alive & (best > values + scale * (1 + np.abs(values)))
+        better = alive & (best > values + STRICT * (model.unit + np.abs(values)))
         if not better.any():
             return model.constant + float(model.initial @ values), rows
         pick = np.flatnonzero(ahead == best[model.state_of])[::-1]

@@ -98,7 +98,9 @@ class PlayedRegions(Surrogate):
             baselines=tuple(
                 Baseline(b.name, tuple((c, value + before) for c, value in b.points)) for b in solved.baselines
             ),
-            ledger=None if ledger is None else replace(ledger, running=tuple(v + before for v in ledger.running)),
+            ledger=None
+            if ledger is None
+            else replace(ledger, running=tuple(v if v is None else v + before for v in ledger.running)),
             outcomes=self.world.outcomes,
             current_return=plans[0].expected_return,
             optimum=solved.optimum + before,

@@ -1,0 +1,102 @@
+"""What changes are worth, alone and together, against the evaluation of every subset."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from polidiff import TabularMDP, improve, load
+from polidiff.errors import ImproperPolicyError
+from polidiff.evaluation.exact import ExactEvaluator
+from polidiff.frontier.ledger import worth_of
+from polidiff.frontier.setting import prepare
+from polidiff.policies import one_hot
+
+
+def looping_table(seed):
+    """Seven states, three actions of which the first leads on to the end; the others may go round for ever."""
+    rng = np.random.default_rng(seed)
+    moves = np.zeros((8, 3, 8))
+    for s in range(7):
+        moves[s, 0, s + 1] = 1.0
+        for a in (1, 2):
+            targets = rng.choice(8, 2, replace=False)
+            moves[s, a, targets] = (0.5, 0.5) if rng.random() < 0.4 else (1.0, 0.0)
+    moves[7, :, 7] = 1.0
+    rewards = -rng.random((8, 3))
+    rewards[7] = 0.0
+    return TabularMDP(moves, rewards, np.eye(8)[int(rng.integers(0, 3))], absorbing=np.arange(8) == 7)
+
+
+def evaluated(world, actions):
+    try:
+        table = one_hot(actions, world.n_actions)
+        return float(ExactEvaluator(world, table).visits() @ (table * world.rewards).sum(axis=1))
+    except ImproperPolicyError:
+        return -math.inf
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_every_subset_is_worth_what_its_policy_returns_and_nothing_where_that_never_ends(seed):
+    world = looping_table(seed)
+    problem = prepare(world, np.zeros(8, dtype=int), None).problem
+    rng = np.random.default_rng(seed)
+    offered = np.flatnonzero(problem.action > 0)
+    pairs = np.sort(rng.choice(offered, min(6, len(offered)), replace=False))
+    worth = worth_of(problem, pairs)
+    endless = 0
+    for size in range(len(pairs) + 1):
+        for subset in itertools.combinations(range(len(pairs)), size):
+            chosen = pairs[list(subset)]
+            if len(set(problem.state[chosen])) < size:
+                continue
+            actions = np.zeros(8, dtype=int)
+            actions[problem.names[problem.state[chosen]]] = problem.action[chosen]
+            expected = evaluated(world, actions)
+            endless += math.isinf(expected)
+            assert worth.of(subset) == pytest.approx(expected, abs=1e-9)
+    assert endless or problem.always_ends or seed > 3
+
+
+def two_way_street():
+    """Going right in s0 pays with right in s1 only; alone it comes back for ever."""
+    moves = np.zeros((3, 2, 3))
+    moves[0, 0, 2] = moves[0, 1, 1] = 1.0  # left ends, right leads to s1
+    moves[1, 0, 0] = moves[1, 1, 2] = 1.0  # left leads back, right ends
+    moves[2, :, 2] = 1.0
+    rewards = np.array([[0.0, -1.0], [0.0, 5.0], [0.0, 0.0]])
+    return TabularMDP(moves, rewards, np.eye(3)[0], absorbing=[False, False, True], actions=["left", "right"])
+
+
+def test_a_change_that_alone_goes_round_for_ever_is_named_and_comes_after_what_it_needs(tmp_path):
+    frontier = improve(two_way_street(), np.array([0, 0, 0]))
+    first, second = frontier.ledger.entries
+    assert (first.alone, second.alone) == (None, 0.0)
+    assert first.needs == (second.change,)
+    assert frontier.ledger.order == (second.change, first.change)
+    assert frontier.ledger.running == pytest.approx((0.0, 4.0))
+    assert second.removed is None
+    text = str(frontier)
+    assert "never ends" in text
+    assert "∞" not in text
+    assert load(frontier.save(tmp_path / "plans.json")).ledger == frontier.ledger
+    frontier.save(tmp_path / "plans.html")
+
+
+def test_a_frontier_of_many_plans_is_read_back(tmp_path):
+    rng = np.random.default_rng(5)
+    moves = np.zeros((31, 3, 31))
+    for s, a in itertools.product(range(30), range(3)):
+        moves[s, a, rng.choice(30, 3, replace=False)] = 0.9 * rng.dirichlet(np.ones(3))
+        moves[s, a, 30] = 0.1
+    moves[30, :, 30] = 1.0
+    rewards = rng.normal(size=(31, 3))
+    rewards[30] = 0.0
+    world = TabularMDP(moves, rewards, np.append(np.full(30, 1 / 30), 0.0), absorbing=np.arange(31) == 30)
+    frontier = improve(world, np.zeros(31, dtype=int))
+    assert len(frontier) > 60
+    again = load(frontier.save(tmp_path / "plans.json"))
+    assert [plan.patch for plan in again] == [plan.patch for plan in frontier]
