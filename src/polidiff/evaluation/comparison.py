@@ -15,6 +15,7 @@ import numpy as np
 from polidiff.evaluation.start_outcomes import StartOutcomes
 from polidiff.policies import Policy
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.records.assumption import Assumption
 from polidiff.records.explanation import Arrow, Support, Verdict, WorldSummary
 from polidiff.records.interval import Interval
 from polidiff.records.rule import Rule
@@ -35,7 +36,7 @@ class GroupVerdicts:
     loops: tuple[str, ...] = ()  # states that cannot leave an estimated loop under the proposed policy
     warnings: tuple[str, ...] = ()
     method: str = ""
-    assumptions: tuple[Any, ...] = ()  # on which the verdicts rest, each with how it was tested
+    assumptions: tuple[Assumption, ...] = ()  # on which the verdicts rest, each with how it was tested
 
 
 @dataclass(frozen=True, eq=False)

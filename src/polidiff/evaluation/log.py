@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from polidiff.evaluation.assumptions.log_checks import overlap_check
 from polidiff.evaluation.comparison import Achieved, Comparison, GroupVerdicts
 from polidiff.evaluation.exact import ExactEvaluator
+from polidiff.evaluation.logged.assessment import assess, deeper_counts, numbered_rows
 from polidiff.evaluation.logged.behaviour import estimate_behaviour, wrote_the_log
 from polidiff.evaluation.logged.bootstrap import RESAMPLES, bootstrap_values
 from polidiff.evaluation.logged.borrowed_bounds import borrowed_bounds, borrowed_values
@@ -27,6 +29,7 @@ from polidiff.evaluation.logged.cross_check import cross_check
 from polidiff.evaluation.logged.model import SplitPolicy, same_rows, split_policy
 from polidiff.evaluation.logged.plan import estimated_world
 from polidiff.evaluation.logged.starts import Starts, group_starts
+from polidiff.evaluation.logged.verdict_support import by_units
 from polidiff.evaluation.logged.worst_case_bounds import PolicyBounds, bound_policy, value_bounds
 from polidiff.evaluation.table import TableComparison
 from polidiff.options import EvaluateOptions
@@ -76,12 +79,17 @@ def evaluate_log(
         Also give the weighted estimates, the effective sample size and the bootstrap, in ``details``.
     """
     counted = counted if counted is not None else counted_log(log, (policy,), seed=seed, history=True)
+    assessment = assess(log)
+    if assessment.deepened is not None:
+        counted = deeper_counts(log, assessment.deepened, counted)
     target = single_target(counted, policy, logged_by, np.random.default_rng(seed))
     edges, ranges = counted.counts.edges, [outcome.range for outcome in log.outcomes]
     starts = group_starts(None, counted.start_state, counted.start_episodes, edges.n_states)
     judged = bound_policy(edges, target, starts, ranges, discount=log.discount)
     bounds = [value_bounds(judged, k, 1 - level) for k in range(len(ranges))]
     outcomes = {o.name: as_interval(bounds[k], 0, level) for k, o in enumerate(log.outcomes)}
+    outcomes = by_units(log, assessment, numbered_rows(log, assessment, counted), judged, outcomes)
+    overlap = overlap_check(float(judged.unsupported[0]), float(log.check.episodes))
     details = {
         "rows": float(log.check.rows),
         "episodes": float(log.check.episodes),
@@ -98,6 +106,7 @@ def evaluate_log(
         method=f"careful model of {log.check.episodes} logged episodes",
         truncated=log.check.cut / max(log.check.episodes, 1),
         details=details,
+        assumptions=(*assessment.assumptions, overlap),
     )
 
 
@@ -166,9 +175,9 @@ def _bootstrapped(log: Log, counted: CountedLog, target: SplitPolicy, resamples:
     starts = group_starts(None, counted.start_state, counted.start_episodes, counted.counts.n_states)
     middle = np.array([0.0 if o.range is None else sum(o.range) / 2 for o in log.outcomes])
     counts = counted.counts
-    if log.discrete:
+    if log.discrete and counts.n_states == log.n_states:
         counts = count_log(log, blocks=BLOCKS)
-    elif log.sampled:
+    elif log.discrete or log.sampled:
         counts = count_rows(log.rows, counted.row_state(), counts.n_states, log.n_actions, blocks=BLOCKS)
     drawn = bootstrap_values(counts, target, starts, middle, discount=log.discount, resamples=resamples, seed=seed)
     values: FloatArray = drawn[:, 0, :]

@@ -31,6 +31,7 @@ from polidiff.journeys import Journeys, Meetings, follow, sample_trajectories
 from polidiff.options import ExplainOptions
 from polidiff.policies import PolicyLike
 from polidiff.records.arrays import AnyArray
+from polidiff.records.assumption import Assumption
 from polidiff.records.explanation import (
     Explanation,
     Picture,
@@ -75,6 +76,7 @@ class Story:
     quality: Quality
     tails: tuple[Tail, ...] = ()
     warnings: tuple[str, ...] = ()
+    assumptions: tuple[Assumption, ...] = ()  # what the verdicts rest on
     forms: Mapping[str, str] = field(default_factory=dict)
     pictures: tuple[Picture, ...] = ()
     leads: bool = True  # whether the difference is the best way to tell it
@@ -195,6 +197,7 @@ def _of_log(judged: GroupVerdicts, everyone: int, warnings: tuple[str, ...]) -> 
         "family": judged.family,
         "method": judged.method,
         "warnings": (*warnings, *judged.warnings),
+        "assumptions": judged.assumptions,
     }
 
 
@@ -221,6 +224,7 @@ def _explanation(found: Difference, regions: tuple[Region, ...], story: Story) -
         world=comparison.summary(divergence.features, divergence.facts),
         methods=methods_record(options, story.method, story.family),
         warnings=story.warnings,
+        assumptions=story.assumptions,
         forms=story.forms,
         lead="difference" if story.leads else "complete",
         pictures=story.pictures,

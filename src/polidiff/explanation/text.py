@@ -39,6 +39,7 @@ def render(explanation: Explanation) -> str:
     if explanation.regions and explanation.methods.style != "paper":
         parts += ["", "Where they differ:", *(f"• {region_text(region)}" for region in explanation.regions)]
     parts += ["", quality_text(explanation)]
+    parts += _resting(explanation)
     if explanation.warnings:
         parts += ["", "Note:", *(f"• {warning}" for warning in explanation.warnings)]
     return "\n".join(parts)
@@ -202,11 +203,28 @@ def quality_text(explanation: Explanation) -> str:
     return "How true this is: " + "; ".join(parts) + "."
 
 
+def rests_on_lines(record: Explanation | Frontier) -> list[str]:
+    """What verdicts from a log rest on: what all share once, then each outcome, then what speaks against them."""
+    told = [(v.outcome, v.rests_on) for v in record.verdicts] if isinstance(record, Explanation) else []
+    if isinstance(record, Frontier):
+        told = [("this plan", record.best.rests_on)]
+    lines = [(name, *line.split(". ", 1)) for name, line in told if line is not None]
+    shared = list(dict.fromkeys(f"{first.rstrip('.')}." for _, first, *_ in lines))
+    own = [f"{name}: {rest[0]}" for name, _, *rest in lines if rest]
+    against = [f"{a.name}: {a.detail}. {a.consequence}".rstrip() for a in record.assumptions if a.alarming]
+    return [*shared, *own, *against]
+
+
+def _resting(record: Explanation | Frontier) -> list[str]:
+    lines = rests_on_lines(record)
+    return ["", "What this rests on:", *(f"• {line}" for line in lines)] if lines else []
+
+
 def render_frontier(frontier: Frontier) -> str:
     """The frontier as a table, the bound and the ledger."""
     frontier = suppressed(frontier)
-    told = [*_plan_rows(frontier), *_gain_rows(frontier), *_ledger_rows(frontier), *_notes(frontier)]
-    return "\n".join([*_frontier_head(frontier), "", *told])
+    told = [*_plan_rows(frontier), *_gain_rows(frontier), *_ledger_rows(frontier), *_resting(frontier)]
+    return "\n".join([*_frontier_head(frontier), "", *told, *_notes(frontier)])
 
 
 def _frontier_head(frontier: Frontier) -> list[str]:
@@ -310,6 +328,7 @@ __all__ = [
     "region_text",
     "render",
     "render_frontier",
+    "rests_on_lines",
     "rule_text",
     "sentence_text",
     "start_text",

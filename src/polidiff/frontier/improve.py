@@ -56,6 +56,7 @@ def _concluded(reduction: Reduction, solved: Frontier, frontier: Frontier) -> Fr
         ledger=_with_rules(frontier.ledger, reduction.places()),
         methods=replace(frontier.methods, versions=versions()),
         warnings=(*notes, *more, *frontier.warnings),
+        assumptions=reduction.assumptions(),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from polidiff.records.assumption import Assumption
 from polidiff.records.codec import Json, schema, to_dict
 from polidiff.records.interval import Interval
 
@@ -19,6 +20,7 @@ class Evaluation:
     method: str  # "exact", "exact, horizon 100", "10000 simulated episodes", …
     truncated: float  # share of episodes cut at the horizon
     details: Mapping[str, float] = field(default_factory=dict)  # episodes, length, …
+    assumptions: tuple[Assumption, ...] = ()  # what is said of a log rests on
 
     def to_dict(self) -> dict[str, Json]:
         """The JSON form."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from polidiff.records.action import Action, Direction, Shift
+from polidiff.records.assumption import Assumption
 from polidiff.records.codec import Json, schema, to_dict
 from polidiff.records.interval import Interval
 from polidiff.records.outcome import Outcome
@@ -70,6 +71,8 @@ class Verdict:
     proposed: Interval | None = None
     unsupported: float | None = None  # share of the proposed policy's visits that the log cannot speak about
     note: str | None = None  # why unknown, in words
+    holds_up_to: float | None = None  # strength Γ of unrecorded reasons at which the interval meets 0; logs only
+    rests_on: str | None = None  # how many people, what was tested, what cannot be, what would change it; logs only
 
 
 @dataclass(frozen=True)
@@ -294,6 +297,7 @@ class Explanation:
     world: WorldSummary
     methods: Methods
     warnings: tuple[str, ...] = ()
+    assumptions: tuple[Assumption, ...] = ()  # what verdicts from a log rest on
     forms: Mapping[str, str] = field(default_factory=dict)  # the earlier forms and the complete one, as text
     lead: Literal["difference", "complete"] = "difference"  # "complete" where the policies differ nearly everywhere
     pictures: tuple[Picture, ...] = ()

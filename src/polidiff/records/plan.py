@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, overload
 
 from polidiff.errors import InvalidOptionError
+from polidiff.records.assumption import Assumption
 from polidiff.records.codec import Json, schema, to_dict
 from polidiff.records.explanation import Explanation, Methods, WorldSummary, save_by_suffix
 from polidiff.records.interval import Interval
@@ -59,6 +60,8 @@ class Plan:
     adoption: tuple[AdoptionPoint, ...] = ()
     gain: Interval | None = None  # return minus the current policy's, judged on other data; None where it is exact
     warnings: tuple[str, ...] = ()
+    holds_up_to: float | None = None  # strength Γ of unrecorded reasons at which the gain's interval meets 0; logs only
+    rests_on: str | None = None  # how many people, what was tested, what cannot be, what would change it; logs only
     policy: Any = field(default=None, repr=False, metadata={"json": False})
     _explain: Callable[[], Explanation] | None = field(default=None, repr=False, metadata={"json": False})
 
@@ -139,6 +142,7 @@ class Frontier(Sequence[Plan]):
     world: WorldSummary
     methods: Methods
     warnings: tuple[str, ...] = ()
+    assumptions: tuple[Assumption, ...] = ()  # what gains judged on a log rest on
     stats: Mapping[str, float | int | str] = field(default_factory=dict)  # nodes, pivots, seconds, limits met
     context: Any = field(default=None, repr=False, metadata={"json": False})
 

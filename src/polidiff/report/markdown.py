@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from polidiff.errors import InvalidInputError, InvalidOptionError
+from polidiff.explanation.text import rests_on_lines
 from polidiff.files import write_whole
 from polidiff.records.explanation import Explanation
 from polidiff.records.plan import Frontier
@@ -53,6 +54,10 @@ def markdown(record: Explanation | Frontier, pictures: dict[str, str] | None = N
     parts = [*lines]
     for name, address in (pictures or {}).items():
         parts += [f"![{DESCRIPTIONS[name]}]({address.replace(' ', '%20')})", ""]
+    resting = rests_on_lines(record)
+    if resting:
+        parts += ["## What this rests on", "", *(f"- {escaped(line)}" for line in resting), ""]
+        parts += table_lines(view.assumptions_table(record.assumptions))
     if record.warnings:
         parts += ["## Caveats", "", *(f"- {escaped(line)}" for line in record.warnings), ""]
     parts += ["## Method", "", escaped(methods_text(record.methods, record.world)), ""]

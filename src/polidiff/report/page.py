@@ -26,6 +26,7 @@ import jinja2
 from markupsafe import Markup
 
 from polidiff.errors import InvalidOptionError, PolidiffError
+from polidiff.explanation.text import rests_on_lines
 from polidiff.files import write_whole
 from polidiff.records.explanation import Explanation
 from polidiff.records.plan import Frontier
@@ -109,6 +110,8 @@ def _content(explanation: Explanation | None, frontier: Frontier | None) -> tupl
     result = explanation if explanation is not None else frontier
     assert result is not None
     content["warnings"] = _all_warnings(explanation, frontier)
+    content["resting"] = rests_on_lines(result)
+    content["assumptions"] = view.assumptions_table(result.assumptions)
     content["methods"] = methods_text(result.methods, result.world)
     content["facts"] = methods_table(result.methods, result.world)
     return content, charts, plans

@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 from polidiff.explanation.text import changes_text, sentence_text
 from polidiff.explanation.words import number, rule_text, signed, swap_text
 from polidiff.explanation.words import percent as percent_text
+from polidiff.records.assumption import Assumption
 from polidiff.records.explanation import (
     Explanation,
     Methods,
@@ -323,6 +324,12 @@ def group_table(explanation: Explanation, outcome: str) -> Table:
         if v.outcome == outcome
     )
     return Table(("starts", "difference", "verdict", "reading"), rows, f"{outcome}: proposed − current")
+
+
+def assumptions_table(assumptions: tuple[Assumption, ...]) -> Table:
+    """What verdicts from a log rest on, and how each was tested."""
+    rows = tuple((a.name, a.status, a.detail, a.consequence, a.tested) for a in assumptions)
+    return Table(("assumption", "status", "what was seen", "what follows", "how it was tested"), rows)
 
 
 def quality_table(explanation: Explanation) -> Table:

@@ -12,6 +12,7 @@ from typing import Any
 
 from polidiff.errors import InvalidOptionError
 from polidiff.options import ImproveOptions
+from polidiff.records.assumption import Assumption
 from polidiff.records.explanation import Explanation
 from polidiff.records.plan import Frontier, Plan
 from polidiff.records.rule import Rule
@@ -55,6 +56,10 @@ class Reduction:
 
     def notes(self, plans: Sequence[Plan]) -> tuple[Note, ...]:
         """What a reader must know about the way there and back."""
+        return ()
+
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """What the judged gains rest on."""
         return ()
 
     def places(self) -> dict[str, Rule]:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from polidiff.evaluation.comparison import GroupVerdicts
+from polidiff.evaluation.logged.assessment import assess, deeper_counts, numbered_rows
 from polidiff.evaluation.logged.behaviour import wrote_the_log
 from polidiff.evaluation.logged.borrowed_bounds import borrowed_bounds, borrowed_difference
 from polidiff.evaluation.logged.counted_log import LOG, CountedLog, counted_log
 from polidiff.evaluation.logged.model import SplitPolicy, same_rows, split_policy
 from polidiff.evaluation.logged.starts import group_starts
+from polidiff.evaluation.logged.verdict_support import Judgement, supported
 from polidiff.evaluation.logged.worst_case_bounds import NO_MASS, PolicyBounds, bound_policy, difference, value_bounds
 from polidiff.evaluation.verdicts import direction_of, verdict
 from polidiff.records.arrays import FloatArray
@@ -53,6 +55,9 @@ def compare_log(
         Who wrote the log. "auto": the current policy, if the logged actions look like it. None: not known.
     """
     counted = counted if counted is not None else counted_log(log, (current, proposed), seed=seed, history=True)
+    assessment = assess(log)
+    if assessment.deepened is not None:
+        counted = deeper_counts(log, assessment.deepened, counted)
     new, old, by_current, warnings = targets(counted, current, proposed, logged_by, np.random.default_rng(seed))
     edges, ranges = counted.counts.edges, [outcome.range for outcome in log.outcomes]
     starts = group_starts(groups, counted.start_state, counted.start_episodes, edges.n_states)
@@ -61,9 +66,12 @@ def compare_log(
     size = family if family is not None else len(starts.episodes) * len(log.outcomes)
     told = [_told(log, counted, (pair[0], pair[1]), (lent[0], lent[1]), k, level, size) for k in range(len(ranges))]
     groups_range = range(len(starts.episodes))
+    judgement = Judgement(log, assessment, numbered_rows(log, assessment, counted), (pair[0], pair[1]), level, size)
+    plain = tuple(tuple(verdicts[g] for verdicts, _ in told) for g in groups_range)
+    verdicts, assumptions = supported(judgement, plain)
     loops = np.flatnonzero(pair[0].model.loops & (edges.state_visits > 0))
     return GroupVerdicts(
-        verdicts=tuple(tuple(verdicts[g] for verdicts, _ in told) for g in groups_range),
+        verdicts=verdicts,
         borrowed=tuple(tuple(intervals[g] for _, intervals in told) for g in groups_range),
         unsupported=pair[0].unsupported,
         episodes=starts.episodes,
@@ -71,6 +79,7 @@ def compare_log(
         logged_by_current=by_current,
         loops=tuple(counted.names[s] for s in loops),
         warnings=warnings,
+        assumptions=assumptions,
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from polidiff.errors import InvalidOptionError
+from polidiff.evaluation.logged.assessment import assess
 from polidiff.evaluation.logged.behaviour import behaviour_policy, logged_shares
 from polidiff.evaluation.logged.counted_log import LOG, CountedLog, as_log_policy, counted_log
 from polidiff.evaluation.logged.counts import BLOCKS, count_rows
@@ -24,6 +25,7 @@ from polidiff.options import ImproveOptions
 from polidiff.policies import PatchedPolicy, Policy
 from polidiff.policies.patched import rule_patch
 from polidiff.records.arrays import FloatArray
+from polidiff.records.assumption import Assumption
 from polidiff.records.explanation import WorldSummary
 from polidiff.records.plan import Frontier, Plan, PlanRule
 from polidiff.records.rule import Rule, covers_any
@@ -129,6 +131,10 @@ class LoggedGrid(Surrogate):
             stats={**solved.stats, "cells": self.cells.grid.size, "strength of shrinking": self.chosen.strength},
             context=self,
         )
+
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """What was found out about the log."""
+        return assess(self.world).assumptions
 
     def notes(self, plans: Sequence[Plan]) -> tuple[Note, ...]:
         """What rules rest on."""

@@ -56,6 +56,8 @@ class JudgingHalf:
             proven=False,
             model_gap=plan.expected_return - value if known else None,
             warnings=(*plan.warnings, *(unknown if changing else ())),
+            holds_up_to=verdicts[k].holds_up_to if changing else None,
+            rests_on=verdicts[k].rests_on if changing else None,
             _explain=None if explain is None else (lambda: explain(log, current, policy)),
         )
 

@@ -22,6 +22,7 @@ import numpy as np
 from polidiff.divergence import DivergenceOptions
 from polidiff.divergence.log import compare_rows
 from polidiff.errors import InvalidOptionError
+from polidiff.evaluation.logged.assessment import assess
 from polidiff.evaluation.logged.behaviour import estimate_behaviour
 from polidiff.evaluation.logged.candidates import learn_candidates
 from polidiff.evaluation.logged.counted_log import LOG, CountedLog, as_log_policy, counted_log
@@ -30,6 +31,7 @@ from polidiff.evaluation.logged.plan import MIN_GROUP, MIN_SUPPORT, Halves, choo
 from polidiff.options import ImproveOptions
 from polidiff.policies import PatchedPolicy, Policy, one_hot, top_actions
 from polidiff.records.arrays import FloatArray, IntArray
+from polidiff.records.assumption import Assumption
 from polidiff.records.explanation import WorldSummary
 from polidiff.records.plan import Frontier, Plan
 from polidiff.records.rule import Rule
@@ -163,6 +165,10 @@ class RegionEdits(Reduction):
             ),
             methods=replace(solved.methods, evaluation=method, family=max(1, len(plans) - 1) * len(log.outcomes)),
         )
+
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """What was found out about the log."""
+        return assess(self.world).assumptions
 
     def notes(self, plans: Sequence[Plan]) -> tuple[Note, ...]:
         """What plans rest on, and what the log cannot know."""

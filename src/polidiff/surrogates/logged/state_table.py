@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 
 from polidiff.evaluation.exact import ExactEvaluator
+from polidiff.evaluation.logged.assessment import assess
 from polidiff.evaluation.logged.plan import MIN_SUPPORT, Halves, choose_and_judge, supported_world
 from polidiff.options import ImproveOptions
 from polidiff.policies import TablePolicy, top_actions
 from polidiff.records.arrays import BoolArray, IntArray
+from polidiff.records.assumption import Assumption
 from polidiff.records.plan import Frontier, Plan
 from polidiff.surrogates.logged.choosing_half import ChoosingHalf, choosing_half, with_edits
 from polidiff.surrogates.logged.judging_half import JudgingHalf
@@ -60,6 +62,10 @@ class LoggedStates(Surrogate):
         facts = {"rows": self.world.check.rows, "episodes": self.world.check.episodes}
         world = replace(solved.world, kind="log", facts=facts)
         return replace(solved, plans=plans, outcomes=self.world.outcomes, world=world)
+
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """What was found out about the log."""
+        return assess(self.world).assumptions
 
     def notes(self, plans: Sequence[Plan]) -> tuple[Note, ...]:
         """What plans rest on."""

@@ -1,0 +1,231 @@
+"""Checks of one log, each giving an `Assumption`: history, drift, propensities, independence, cut episodes."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import stats
+
+from polidiff.evaluation.assumptions.markov import DOUBTED, REJECTED, Deepened, depends_on
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.records.assumption import Assumption, Status
+from polidiff.worlds.log_rows import LoggedRows
+from polidiff.worlds.shards.transition_counts import CUT
+
+MANY_CUT = 0.05  # share of episodes
+FEWEST_EPISODES = 20  # below this neither drift nor neighbours can be told
+MOST_STRETCHES = 32  # of the log, between which people who come back show
+FEWEST_NAMED = 10  # cut episodes behind a state that is named
+THIRDS = 3  # of each feature, in which recorded probabilities are compared with what was done
+
+
+def status_of(p_value: float) -> Status:
+    """The word for a p-value; levels are such that all tests together alarm in at most 2 % of clean logs."""
+    return "failed" if p_value < REJECTED else "doubtful" if p_value < DOUBTED else "held"
+
+
+def shown(p_value: float, what: str) -> str:
+    """What a test says, with its p-value.
+
+    >>> shown(0.24, "early and late differ"), shown(1e-9, "early and late differ")
+    ('no sign that early and late differ (p = 0.24)', 'early and late differ (p < 0.001)')
+    """
+    chance = "p < 0.001" if p_value < REJECTED else f"p = {p_value:.2g}"
+    return f"{what} ({chance})" if p_value < DOUBTED else f"no sign that {what} ({chance})"
+
+
+def history_check(deepened: Deepened) -> Assumption:
+    """Whether what follows a decision depends on the decision before it, and whether a deeper state mends that."""
+    first = deepened.p_values[0]
+    if deepened.depth == 0:
+        mended = "Verdicts may be too sure if the past still matters." if first < DOUBTED else ""
+    elif deepened.quiet:
+        past = "the decision" if deepened.depth == 1 else f"the {deepened.depth} decisions"
+        mended = (
+            f"Verdicts are judged with {past} before as part of the state. If the reason is one that was never "
+            "recorded, this does not cure it."
+        )
+    else:
+        mended = f"Even {deepened.depth} decisions before as part of the state do not mend it: verdicts are unknown."
+    detail = shown(first, "what comes next depends on the decision before")
+    return Assumption("history", _HISTORY, status_of(first), detail, mended, first)
+
+
+_HISTORY = "next state and outcomes against the decision before, given state and action (pooled chi-square)"
+
+
+def drift_check(rows: LoggedRows) -> Assumption:
+    """Whether early and late episodes follow the same world; states are numbers."""
+    how = "early against late episodes in the order of the log, given state and action (pooled chi-square)"
+    if rows.n_episodes < FEWEST_EPISODES:
+        return Assumption("drift", "", "not testable", f"only {rows.n_episodes} episodes", "")
+    late = (2 * rows.episode >= rows.n_episodes).astype(np.int64)
+    p_value = depends_on(rows, late)
+    status = status_of(p_value)
+    said = "" if status == "held" else "Verdicts speak of the log's whole time, not of its end."
+    detail = shown(p_value, "early and late episodes follow different worlds")
+    return Assumption("drift", how, status, detail, said, p_value)
+
+
+def cut_check(rows: LoggedRows, names: tuple[str, ...] = ()) -> Assumption:
+    """How many episodes stop before their end, and where that is most frequent."""
+    last = np.append(np.diff(rows.episode) > 0, True)
+    cut = last & (rows.follow == CUT)
+    share = float(cut.sum() / max(last.sum(), 1))
+    how = "episodes whose last row says no end"
+    if share == 0.0:
+        return Assumption("cut episodes", how, "held", "every record runs to its end", "")
+    where = "" if rows.states.ndim > 1 else _most_cut(rows.states, cut, names)
+    said = "What would have followed is estimated from rows that went on; verdicts are off if cuts had a reason."
+    status: Status = "doubtful" if share > MANY_CUT else "held"
+    return Assumption("cut episodes", how, status, f"{share:.1%} of the episodes are cut{where}", said)
+
+
+def _most_cut(states: IntArray, cut: BoolArray, names: tuple[str, ...]) -> str:
+    """The state that stands out most, if one does."""
+    visits, cuts = np.bincount(states), np.bincount(states, cut)
+    typical = cuts.sum() / visits.sum()
+    excess = (cuts - visits * typical) / np.sqrt(np.maximum(visits * typical * (1 - typical), 1e-12))
+    worst = int(excess.argmax())
+    if cuts[worst] < FEWEST_NAMED or excess[worst] < stats.norm.isf(REJECTED / len(visits)):
+        return ", no state more than others"
+    name = names[worst] if names else str(worst)
+    rest = (cuts.sum() - cuts[worst]) / max(visits.sum() - visits[worst], 1)
+    return f", most in {name!r}: after {cuts[worst] / visits[worst]:.1%} of its decisions, elsewhere {rest:.1%}"
+
+
+def independence_check(rows: LoggedRows, group: AnyArray | None = None) -> Assumption:
+    """Whether episodes can be counted as people: those of one unit alike, or without units, neighbours in the log.
+
+    Parameters
+    ----------
+    group : array (episodes,), optional
+        The person that each episode belongs to.
+    """
+    gains = np.column_stack([np.bincount(rows.episode, g, rows.n_episodes) for g in rows.gains.T])
+    if rows.n_episodes < FEWEST_EPISODES:
+        return Assumption("independence", "", "not testable", f"only {rows.n_episodes} episodes", "")
+    if group is None:
+        alike = min(1.0, gains.shape[1] * min(neighbours_alike(column) for column in gains.T))
+        discrete = rows.states.ndim == 1
+        p_value = min(1.0, 2 * min(alike, depends_on(rows, stretches(rows)))) if discrete else alike
+        status = status_of(p_value)
+        said = "" if status == "held" else "Intervals count stretches of the log as people. Hint: group="
+        detail = shown(p_value, "episodes that stand together are alike")
+        how = "neighbouring episodes (rank correlation) and stretches of the log (pooled chi-square)"
+        return Assumption("independence", how, status, detail, said, p_value)
+    unit, sizes = np.unique(group, return_inverse=True, return_counts=True)[1:]
+    alike = [correlation_within(unit, column) for column in gains.T]
+    worst = max(found[0] for found in alike)
+    p_value = min(1.0, len(alike) * min(found[1] for found in alike))
+    detail = f"{len(sizes)} units with {sizes.mean():.3g} episodes each; correlation within a unit {worst:.2f}"
+    said = "Intervals count units, not episodes." if sizes.max() > 1 else ""
+    return Assumption("independence", "outcomes within and between units", "held", detail, said, p_value)
+
+
+def stretches(rows: LoggedRows) -> IntArray:
+    """(n,) number of the stretch of the log that a row's episode lies in: of as many as leave ten episodes in each."""
+    stretches = min(MOST_STRETCHES, max(2, rows.n_episodes // 10))
+    return np.asarray(rows.episode * stretches // rows.n_episodes)
+
+
+def neighbours_alike(values: FloatArray) -> float:
+    """One-sided p-value of the rank correlation of each value with the next."""
+    rank = stats.rankdata(values)
+    centred = rank - rank.mean()
+    scatter = float(centred @ centred)
+    if scatter == 0.0:
+        return 1.0
+    n = len(values)
+    return float(stats.norm.sf((float(centred[1:] @ centred[:-1]) / scatter + 1 / n) * np.sqrt(n)))
+
+
+def correlation_within(unit: IntArray, values: FloatArray) -> tuple[float, float]:
+    """Correlation of two values of one unit (analysis of variance), and the p-value that it is 0."""
+    size = np.bincount(unit)
+    groups, n = len(size), len(values)
+    if groups < 2 or n == groups:
+        return 0.0, 1.0
+    means = np.bincount(unit, values) / size
+    between = float((size * (means - values.mean()) ** 2).sum() / (groups - 1))
+    within = float(((values - means[unit]) ** 2).sum() / (n - groups))
+    if between == 0.0 and within == 0.0:
+        return 0.0, 1.0
+    typical = (n - (size**2).sum() / n) / (groups - 1)
+    p_value = float(stats.f.sf(between / max(within, 1e-300), groups - 1, n - groups))
+    return max(0.0, (between - within) / (between + (typical - 1) * within)), p_value
+
+
+def propensity_check(rows: LoggedRows) -> Assumption:
+    """Whether the recorded probabilities are those with which actions were taken."""
+    if rows.probability is None:
+        return Assumption("propensities", "", "not testable", "the log records no probabilities", "")
+    strata = [np.zeros(len(rows.actions), dtype=np.int64), *_strata(rows.states)]
+    p_values = np.concatenate([_as_recorded(stratum, rows.actions, rows.probability) for stratum in strata])
+    p_value = float(min(1.0, len(p_values) * p_values.min())) if len(p_values) else 1.0
+    how = "times an action was taken against its recorded probability, within states (exact binomial, Bonferroni)"
+    status = status_of(p_value)
+    said = "" if status == "held" else "What is weighted by recorded probabilities is off; they are estimated instead."
+    return Assumption("propensities", how, status, shown(p_value, "recorded probabilities are wrong"), said, p_value)
+
+
+def _strata(states: AnyArray) -> list[IntArray]:
+    """Groups of rows in which actions are counted: the states, or thirds of each feature that is a number."""
+    if states.ndim == 1:
+        return [states.astype(np.int64)]
+    if states.dtype == object:
+        return []
+    place = [stats.rankdata(column, nan_policy="omit") / len(column) for column in states.T]
+    return [np.where(np.isnan(p), THIRDS, np.minimum(THIRDS * np.nan_to_num(p), THIRDS - 1)).astype(int) for p in place]
+
+
+def _as_recorded(stratum: IntArray, action: IntArray, probability: FloatArray) -> FloatArray:
+    r"""P-values of :math:`\sum_{i: a_i = a} 1 / p_i = n` for each (stratum, action).
+
+    Where probabilities vary within a stratum, its count is scaled to as many rows as their weights are worth.
+    """
+    width = int(action.max()) + 1
+    key = stratum * width + action
+    size = (int(stratum.max()) + 1) * width
+    weight = 1 / np.maximum(probability, 1e-9)
+    taken, first, second = (np.bincount(key, part, size) for part in (np.ones(len(key)), weight, weight**2))
+    met = np.flatnonzero(taken)
+    total = np.bincount(stratum)[met // width]
+    worth = first[met] ** 2 / second[met]  # rows, as the weights count them
+    chance = np.minimum(taken[met] / first[met], 1.0)
+    draws = np.maximum(np.round(worth / first[met] * total / chance), np.round(worth))
+    below, above = stats.binom.cdf(np.round(worth), draws, chance), stats.binom.sf(np.round(worth) - 1, draws, chance)
+    return np.asarray(np.minimum(2 * np.minimum(below, above), 1.0))
+
+
+def overlap_check(unsupported: float, episodes: float) -> Assumption:
+    """Whether the log has what the proposed policy does: the chance that an episode meets what nobody has tried."""
+    status: Status = "held" if unsupported <= 1e-9 else "doubtful" if unsupported < 0.5 else "failed"
+    said = "" if status == "held" else "What was never tried is taken as anything within the declared range."
+    detail = f"{unsupported:.1%} of the proposed policy's episodes meet a decision that none of {episodes:.0f} shows"
+    return Assumption("overlap", "decisions of the proposed policy against those in the log", status, detail, said)
+
+
+def rare_event_check(edge: float, episodes: float, declared: tuple[float, float] | None, largest: float) -> Assumption:
+    """What an event too rare to be in the log would have to cost to turn a verdict.
+
+    Parameters
+    ----------
+    edge : float
+        Distance of the interval from 0.
+    episodes : float
+        Episodes that show what the proposed policy does; an event with a chance below 3 / episodes may be missing.
+    largest : float
+        The largest outcome of an episode in the log, as a distance from the mean.
+    """
+    loss = abs(edge) * episodes / 3
+    span = np.inf if declared is None else declared[1] - declared[0]
+    seen = f", {loss / largest:.3g} times the largest in the log" if 0 < largest < np.inf else ""
+    detail = (
+        f"an event with a chance below 3 in {episodes:.0f} episodes may be missing from the log; one that costs more "
+        f"than {loss:.3g}{seen} would turn the verdict"
+    )
+    if loss > span:
+        return Assumption("rare events", "rule of three", "held", detail, "The declared range rules such an event out.")
+    said = "Ask whether such an event is possible; the declared range does not rule it out."
+    status: Status = "not testable" if declared is None else "doubtful"
+    return Assumption("rare events", "rule of three", status, detail, said)

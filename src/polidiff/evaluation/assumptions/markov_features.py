@@ -1,0 +1,163 @@
+r"""Does the past matter where states are measured features? A test that does not mistake a poor fit for a memory.
+
+What comes next is predicted, on episodes that the fit has not seen, from state, action and the decision before; and
+again with the decision before taken from another episode that stood in nearly the same state and took the same action.
+Under
+
+.. math:: (s_{t+1}, g_t) \perp (s_{t-1}, a_{t-1}) \mid (s_t, a_t)
+
+the stranger's past is as good as one's own, and so it is for telling the state itself more finely than the fit can: a
+past helps either way only if it says something that the present does not. The gain is compared over whole episodes.
+As a check on the check, the past of a neighbour further away takes the place of the nearer one: where that alone makes
+a difference, neighbours are too far apart, and nothing is claimed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import stats
+from scipy.spatial import cKDTree
+
+from polidiff.evaluation.assumptions.log_checks import shown
+from polidiff.evaluation.assumptions.markov import REJECTED, previous_row
+from polidiff.records.arrays import FloatArray, IntArray
+from polidiff.records.assumption import Assumption, Status
+from polidiff.worlds.log_rows import LoggedRows
+
+MOST_ROWS = 6000
+FEWEST_EPISODES = 50
+FOLDS = 4
+WAVES = 80  # random Fourier features of each width
+WIDTHS = (0.5, 1.5)
+PENALTIES = (1e-2, 0.1, 1.0, 10.0, 100.0)
+NEIGHBOURS = 8
+NEARER, FURTHER = 0, 3  # places among the neighbours from other episodes
+TOO_FAR = 0.01
+
+
+def feature_history_check(rows: LoggedRows, x: FloatArray, *, seed: int = 0) -> Assumption:
+    """Whether the decision before matters where states are features `x` (n, d), as numbers without gaps."""
+    how = "what comes next predicted with the decision before, and with that of a neighbour, on episodes not seen"
+    before = previous_row(rows)
+    use = np.flatnonzero((before >= 0) & (rows.follow >= 0))
+    episodes = len(np.unique(rows.episode[use]))
+    if episodes < FEWEST_EPISODES:
+        reason = f"only {episodes} episodes go on" if episodes else "every episode is one decision"
+        return Assumption("history", "", "not testable", reason, "")
+    use = _thinned(rows, use)
+    state, action = _scaled(x), np.eye(int(rows.actions.max()) + 1)[rows.actions]
+    response = np.column_stack([state[rows.follow[use]] - state[use], rows.gains[use]])
+    past = np.column_stack([state[before[use]], action[before[use]]])
+    p_values = own_against_strangers(rows, state, use, response, past, np.random.default_rng(seed))
+    return _found("history", how, p_values, "what comes next depends on the decision before",
+                  "Verdicts take the record as complete; here the past matters beyond it.")  # fmt: skip
+
+
+def drift_feature_check(rows: LoggedRows, x: FloatArray, *, seed: int = 0) -> Assumption:
+    """Whether early and late episodes follow the same world where states are features `x` (n, d)."""
+    how = "outcomes predicted with early or late in the log, and with that of a neighbour, on episodes not seen"
+    if rows.n_episodes < FEWEST_EPISODES:
+        return Assumption("drift", "", "not testable", f"only {rows.n_episodes} episodes", "")
+    use = _thinned(rows, np.flatnonzero(rows.follow >= -1))
+    late = (2 * rows.episode[use] >= rows.n_episodes).astype(np.float64)[:, None]
+    p_values = own_against_strangers(rows, _scaled(x), use, rows.gains[use], late, np.random.default_rng(seed))
+    return _found("drift", how, p_values, "early and late episodes follow different worlds",
+                  "Verdicts speak of the log's whole time, not of its end.")  # fmt: skip
+
+
+def _found(name: str, how: str, p_values: tuple[float, float], what: str, consequence: str) -> Assumption:
+    p_value, placebo = p_values
+    if placebo < TOO_FAR:
+        reason = "neighbouring states are too far apart to tell it from a poor fit"
+        return Assumption(name, how, "not testable", reason, "")
+    status: Status = "failed" if p_value < REJECTED else "held"  # no "doubtful": the null is only nearly exact
+    return Assumption(name, how, status, shown(p_value, what), "" if status == "held" else consequence, p_value)
+
+
+def _thinned(rows: LoggedRows, use: IntArray) -> IntArray:
+    """Some rows, of every so manieth of their episodes."""
+    every = max(1, int(np.ceil(len(use) / MOST_ROWS)))
+    return use[np.unique(rows.episode[use], return_inverse=True)[1] % every == 0]
+
+
+def own_against_strangers(
+    rows: LoggedRows,
+    state: FloatArray,
+    use: IntArray,
+    response: FloatArray,
+    own: FloatArray,
+    rng: np.random.Generator,
+) -> tuple[float, float]:
+    """P-values of "one's `own` (m, p) predicts better than a neighbour's", and of the same for two neighbours.
+
+    Parameters
+    ----------
+    state : array (n, d), scaled
+    use : array (m,)
+        Rows that are looked at, with responses (m, K).
+    """
+    action = np.eye(int(rows.actions.max()) + 1)[rows.actions[use]]
+    response, own = _scaled(response), _scaled(own)
+    _, episode = np.unique(rows.episode[use], return_inverse=True)
+    nearer, further = _neighbours(state[use], rows.actions[use], episode)
+    both, present = _present(state[use], action, rng)
+    waves = WIDTHS[0] * rng.normal(size=(both.shape[1] + own.shape[1], WAVES)), 2 * np.pi * rng.random(WAVES)
+    lost = []
+    for told in (own, own[nearer], own[further]):
+        joint = np.cos(np.column_stack([both, told]) @ waves[0] + waves[1])
+        design = np.column_stack([present, told, told**2, joint])
+        lost.append((response - _predicted(design, response, episode % FOLDS)) ** 2)
+    return _gain(lost[1] - lost[0], episode), _gain(lost[2] - lost[1], episode)
+
+
+def _scaled(x: FloatArray) -> FloatArray:
+    return np.asarray(np.clip((x - x.mean(axis=0)) / np.maximum(x.std(axis=0), 1e-9), -5.0, 5.0))
+
+
+def _present(state: FloatArray, action: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """State and action side by side, and all that a prediction may make of them."""
+    both = np.column_stack([state, 2.0 * action])
+    crossed = [state * column[:, None] for column in action.T] if state.shape[1] * action.shape[1] <= 100 else []
+    drawn = [(w * rng.normal(size=(both.shape[1], WAVES)), 2 * np.pi * rng.random(WAVES)) for w in WIDTHS]
+    waves = [np.cos(both @ slope + shift) for slope, shift in drawn]
+    return both, np.column_stack([np.ones(len(state)), state, state**2, action, *crossed, *waves])
+
+
+def _neighbours(state: FloatArray, actions: IntArray, episode: IntArray) -> tuple[IntArray, IntArray]:
+    """(n,) a nearer and a further row of another episode with the same action."""
+    nearer, further = np.arange(len(actions)), np.arange(len(actions))
+    for action in np.unique(actions):
+        own = np.flatnonzero(actions == action)
+        if len(own) <= NEIGHBOURS:
+            continue
+        _, near = cKDTree(state[own]).query(state[own], k=NEIGHBOURS)
+        same = episode[own][near] == episode[own][:, None]
+        strangers = np.take_along_axis(near, np.argsort(same, axis=1, kind="stable"), axis=1)
+        nearer[own], further[own] = own[strangers[:, NEARER]], own[strangers[:, FURTHER]]
+    return nearer, further
+
+
+def _predicted(design: FloatArray, response: FloatArray, fold: IntArray) -> FloatArray:
+    """(n, K) ridge predictions on folds that the fit has not seen, each response with the penalty that suits it."""
+    tried = np.zeros((len(PENALTIES), *response.shape))
+    for number in range(FOLDS):
+        held = fold == number
+        seen, told = design[~held], response[~held]
+        size, axes = np.linalg.eigh(seen.T @ seen)
+        turned, ahead = axes.T @ (seen.T @ told), design[held] @ axes
+        for k, penalty in enumerate(PENALTIES):
+            tried[k, held] = ahead @ (turned / (np.maximum(size, 0.0) + penalty)[:, None])
+    best = ((tried - response) ** 2).sum(axis=1).argmin(axis=0)
+    return np.asarray(np.take_along_axis(tried, best[None, None, :], axis=0)[0])
+
+
+def _gain(saved: FloatArray, episode: IntArray) -> float:
+    """P-value that no response is predicted better: one-sided, over episodes, times the number of responses."""
+    p_values: Sequence[float] = [
+        float(stats.ttest_1samp(np.bincount(episode, column), 0.0, alternative="greater").pvalue)
+        if np.ptp(column) > 0 else 1.0
+        for column in saved.T
+    ]  # fmt: skip
+    return min(1.0, len(p_values) * min(p_values))

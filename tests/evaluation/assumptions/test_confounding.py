@@ -1,0 +1,153 @@
+"""Bounds under unrecorded reasons, against closed forms and linear programs."""
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+from polidiff.evaluation.assumptions.confounding import (
+    Acting,
+    Comparison,
+    crossing,
+    draws_of,
+    holds_up_to,
+    lower_bound,
+    lower_bound_once,
+    lower_differences,
+)
+from polidiff.evaluation.assumptions.confounding_one_step import OneDecision, lower_scores, one_step_holds_up_to
+from polidiff.worlds.log_rows import LoggedRows
+
+
+def one_decision(n=400, seed=0, values=5):
+    rng = np.random.default_rng(seed)
+    state, action = rng.integers(0, 2, n), rng.integers(0, 2, n)
+    gains = rng.integers(0, values, n).astype(float) + action
+    return LoggedRows(state, action, np.arange(n), np.full(n, -1), gains[:, None], None)
+
+
+def walked(episodes=300, seed=0, length=5):
+    rng = np.random.default_rng(seed)
+    n = episodes * length
+    follow = np.arange(n) + 1
+    follow[length - 1 :: length] = -1
+    state, action = rng.integers(0, 3, n), rng.integers(0, 2, n)
+    gains = rng.integers(0, 3, n) + 0.5 * action
+    return LoggedRows(state, action, np.repeat(np.arange(episodes), length), follow, gains[:, None], None)
+
+
+def always(action, n_states, n_actions=2):
+    return Acting(np.tile(np.eye(n_actions)[action], (n_states, 1)), np.zeros(n_states, dtype=bool))
+
+
+def worst_by_program(y, share, gamma):
+    """Least mean of y under weights in [α, β] / n that sum to 1: the linear program that defines the bound."""
+    low, high = share + (1 - share) / gamma, share + (1 - share) * gamma
+    n = len(y)
+    found = optimize.linprog(y / n, A_eq=np.ones((1, n)) / n, b_eq=[1.0], bounds=[(low, high)] * n)
+    return found.fun
+
+
+@pytest.mark.parametrize("gamma", [1.0, 1.3, 2.5])
+def test_one_decision_gives_the_linear_programs_bound(gamma):
+    rows = one_decision()
+    draws = draws_of(rows, 2, 2, 0)
+    values = lower_bound(draws, always(1, 2), gamma, 0.0).values
+    for state in (0, 1):
+        here = rows.states == state
+        taken = here & (rows.actions == 1)
+        expected = worst_by_program(rows.gains[taken, 0], taken.sum() / here.sum(), gamma)
+        assert values[state] == pytest.approx(expected, abs=1e-7)
+
+
+def test_several_decisions_are_a_fixed_point_of_the_worst_step():
+    rows = walked()
+    draws = draws_of(rows, 3, 2, 0)
+    values = lower_bound(draws, always(0, 3), 1.5, 0.0).values
+    after = np.where(rows.follow >= 0, np.append(values[rows.states], 0)[rows.follow], 0.0)
+    for state in range(3):
+        taken = (rows.states == state) & (rows.actions == 0)
+        share = taken.sum() / (rows.states == state).sum()
+        assert values[state] == pytest.approx(worst_by_program((rows.gains[:, 0] + after)[taken], share, 1.5), abs=1e-6)
+
+
+def test_one_decision_per_episode_lies_between_none_and_every():
+    draws = draws_of(walked(), 3, 2, 0)
+    none = lower_bound(draws, always(0, 3), 1.0, 0.0).values
+    every = lower_bound(draws, always(0, 3), 2.0, 0.0).values
+    once = lower_bound_once(draws, always(0, 3), 2.0, 0.0)
+    assert (every < once).all()
+    assert (once < none).all()
+
+
+def test_bounds_fall_as_reasons_grow_stronger_and_meet_the_estimate_at_one():
+    draws, starts = draws_of(walked(), 3, 2, 0), np.full((1, 3), 1 / 3)
+    compared = Comparison(draws, always(1, 3), always(0, 3), starts)
+    low = [lower_differences(compared, gamma)[0][0] for gamma in (1.0, 1.2, 2.0, 4.0)]
+    high = [-lower_differences(compared.negated(), gamma)[0][0] for gamma in (1.0, 1.2, 2.0, 4.0)]
+    assert low[0] == pytest.approx(high[0])
+    assert (np.diff(low) < 0).all()
+    assert (np.diff(high) > 0).all()
+
+
+def test_whoever_wrote_the_log_needs_no_bound():
+    draws = draws_of(walked(), 3, 2, 0)
+    log = Acting(draws.shares, np.ones(3, dtype=bool))
+    compared = Comparison(draws, log, log, np.full((1, 3), 1 / 3))
+    assert lower_differences(compared, 5.0)[0][0] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_what_nobody_tried_and_loops_without_end_are_worth_the_end_of_the_range():
+    follow = np.array([1, 2, -2, -1])
+    rows = LoggedRows(np.array([0, 1, 0, 2]), np.zeros(4, dtype=int), np.array([0, 0, 0, 1]), follow, np.ones((4, 1)),
+                      None)  # fmt: skip
+    draws = draws_of(rows, 4, 2, 0)
+    values = lower_bound(draws, always(0, 4), 1.5, -7.0).values
+    assert values.tolist() == [-7.0, -7.0, 1.0, -7.0]
+    assert lower_bound(draws, always(1, 4), 1.5, -7.0).values.tolist() == [-7.0] * 4
+
+
+def test_the_interval_meets_zero_where_it_is_said_to():
+    draws, starts = draws_of(walked(2000), 3, 2, 0), np.full((1, 3), 1 / 3)
+    compared = Comparison(draws, always(1, 3), always(0, 3), starts)
+    bound, error = lower_differences(compared, 1.0)
+    edge = bound - 1.96 * error
+    gamma = holds_up_to(compared, edge, 1.96)[0]
+    low, off = lower_differences(compared, gamma)
+    assert 1 < gamma < 3
+    assert low[0] - 1.96 * off[0] == pytest.approx(0.0, abs=0.02 * edge[0])
+    assert holds_up_to(compared, edge, 1.96, "one")[0] > gamma
+    assert holds_up_to(compared, np.array([-1.0]), 1.96)[0] == 1.0
+    assert crossing(lambda gamma: np.array([1.0]), np.array([1.0]))[0] == np.inf
+
+
+def confounded(n, seed):
+    """The treated do worse for a reason that is not recorded; the treatment itself does nothing."""
+    rng = np.random.default_rng(seed)
+    x, hidden = rng.normal(size=n), rng.random(n) < 0.5
+    chance = 1 / (1 + np.exp(-0.4 * (2 * hidden - 1.0)))
+    action = (rng.random(n) < chance).astype(int)
+    outcome = x - 1.0 * hidden + rng.normal(0, 0.5, n)
+    expected = np.column_stack([x - 0.4, x - 0.6])
+    treat, leave = np.tile([0.0, 1.0], (n, 1)), np.tile([1.0, 0.0], (n, 1))
+    return OneDecision(outcome, action, expected, np.full((n, 2), 0.5), treat, leave)
+
+
+def test_with_features_the_truth_is_inside_at_the_true_strength_and_outside_at_none():
+    true, inside, sure = np.exp(0.4), [], []
+    for seed in range(20):
+        rows = confounded(2000, seed)
+        for gamma, kept in ((1.0, sure), (true, inside)):
+            low, high = lower_scores(rows, gamma), -lower_scores(rows.negated(), gamma)
+            off = 1.96 / np.sqrt(len(low))
+            kept.append(low.mean() - off * low.std() <= 0.0 <= high.mean() + off * high.std())
+    assert np.mean(inside) == 1.0
+    assert np.mean(sure) < 0.2
+
+
+def test_a_false_verdict_holds_up_to_less_than_the_true_strength():
+    rows = confounded(2000, 0).negated()  # "worse" is the verdict: its mirror is above 0
+    scores = lower_scores(rows, 1.0)
+    edge = np.array([scores.mean() - 1.96 * scores.std() / np.sqrt(2000)])
+    gamma = one_step_holds_up_to(rows, np.ones((1, 2000)), edge, 1.96)[0]
+    assert edge[0] > 0
+    assert 1.0 < gamma < np.exp(0.4)

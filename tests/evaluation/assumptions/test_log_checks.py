@@ -1,0 +1,115 @@
+import numpy as np
+import pytest
+
+from polidiff.evaluation.assumptions.log_checks import (
+    correlation_within,
+    cut_check,
+    drift_check,
+    history_check,
+    independence_check,
+    overlap_check,
+    propensity_check,
+    rare_event_check,
+    status_of,
+)
+from polidiff.evaluation.assumptions.markov import Deepened
+from polidiff.records.assumption import Assumption
+from polidiff.records.codec import decode, encode
+from polidiff.worlds.log_rows import LoggedRows
+
+
+def bandit(n=400, seed=0, *, late=0.0, people=None, stated=0.5, taken=0.5):
+    rng = np.random.default_rng(seed)
+    state, action = rng.integers(0, 3, n), (rng.random(n) < taken).astype(int)
+    gains = rng.normal(size=n) + late * action * (np.arange(n) >= n // 2)
+    if people is not None:
+        gains += rng.normal(0, 1.0, n // people + 1)[np.arange(n) // people]
+    return LoggedRows(state, action, np.arange(n), np.full(n, -1), gains[:, None],
+                      np.where(action == 1, stated, 1 - stated))  # fmt: skip
+
+
+def alarms(check, **options):
+    return np.mean([check(bandit(seed=seed, **options)).alarming for seed in range(60)])
+
+
+@pytest.mark.parametrize("check", [drift_check, independence_check, propensity_check, cut_check])
+def test_clean_logs_alarm_in_at_most_one_of_sixty(check):
+    assert alarms(check) <= 1 / 60
+
+
+def test_what_is_broken_is_seen():
+    assert alarms(drift_check, late=1.5) > 0.95
+    assert alarms(independence_check, people=20) > 0.95
+    assert alarms(propensity_check, taken=0.7) > 0.95
+
+
+def test_probabilities_that_vary_within_a_state_are_held_against_what_was_done():
+    rng = np.random.default_rng(3)
+    chance = rng.choice([0.1, 0.5, 0.9], 3000)
+    action = (rng.random(3000) < chance).astype(int)
+    taken = np.where(action == 1, chance, 1 - chance)
+    rows = LoggedRows(np.zeros(3000, dtype=int), action, np.arange(3000), np.full(3000, -1), np.zeros((3000, 1)), taken)
+    assert propensity_check(rows).status == "held"
+    wrong = LoggedRows(rows.states, action, rows.episode, rows.follow, rows.gains, np.full(3000, 0.4))
+    assert propensity_check(wrong).status == "failed"
+
+
+def test_recorded_probabilities_are_checked_in_thirds_of_features():
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(2000, 2))
+    chance = np.where(x[:, 0] > 0, 0.7, 0.3)
+    action = (rng.random(2000) < chance).astype(int)
+    right = np.where(action == 1, chance, 1 - chance)
+    follow, gains = np.full(2000, -1), np.zeros((2000, 1))
+    assert propensity_check(LoggedRows(x, action, np.arange(2000), follow, gains, right)).status == "held"
+    assert propensity_check(LoggedRows(x, action, np.arange(2000), follow, gains, right * 0 + 0.5)).status == "failed"
+
+
+def test_units_have_a_correlation_of_their_own():
+    rng = np.random.default_rng(5)
+    unit = np.repeat(np.arange(200), 10)
+    values = rng.normal(size=200)[unit] + rng.normal(size=2000)  # half of the variance lies between units
+    correlation, p_value = correlation_within(unit, values)
+    assert correlation == pytest.approx(0.5, abs=0.08)
+    assert p_value < 1e-9
+    assert correlation_within(np.arange(50), rng.normal(size=50)) == (0.0, 1.0)
+    found = independence_check(bandit(people=20), np.arange(400) // 20)
+    assert "20 units with 20 episodes each" in found.detail
+
+
+def test_cut_episodes_are_counted_and_placed():
+    state = np.tile([0, 1], 200)
+    follow = np.where(np.arange(400) % 2 == 0, np.arange(400) + 1, -1)
+    follow[np.flatnonzero(state == 1)[:60]] = -2
+    rows = LoggedRows(state, np.zeros(400, dtype=int), np.arange(400) // 2, follow, np.zeros((400, 1)), None)
+    found = cut_check(rows, ("well", "ill"))
+    assert found.status == "doubtful"
+    assert found.detail == "30.0% of the episodes are cut, most in 'ill': after 30.0% of its decisions, elsewhere 0.0%"
+
+
+def test_a_rejected_history_says_what_was_done_about_it():
+    rows = bandit()
+    assert history_check(Deepened(rows, np.arange(3), (0.3,))).status == "held"
+    mended = history_check(Deepened(rows, np.arange(3), (1e-6, 0.3)))
+    assert (mended.status, mended.p_value) == ("failed", 1e-6)
+    assert "the decision before as part of the state" in mended.consequence
+    assert "verdicts are unknown" in history_check(Deepened(rows, np.arange(3), (1e-6,) * 4)).consequence
+
+
+def test_a_loss_too_rare_to_be_seen_is_named():
+    found = rare_event_check(0.1, 600, (-100.0, 0.0), 30.0)
+    assert found.status == "doubtful"
+    assert "3 in 600 episodes" in found.detail
+    assert "costs more than 20, 0.667 times the largest in the log" in found.detail
+    assert rare_event_check(0.1, 6000, (-100.0, 0.0), 30.0).status == "held"
+    assert rare_event_check(0.1, 600, None, 30.0).status == "not testable"
+
+
+def test_overlap_has_three_words():
+    assert [overlap_check(share, 100).status for share in (0.0, 0.2, 0.8)] == ["held", "doubtful", "failed"]
+
+
+def test_the_record_comes_back_from_json():
+    found = drift_check(bandit())
+    assert decode(Assumption, encode(found), where="assumption") == found
+    assert [status_of(p) for p in (0.0005, 0.002, 0.5)] == ["failed", "doubtful", "held"]

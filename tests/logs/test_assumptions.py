@@ -1,0 +1,164 @@
+"""Verdicts from a log with what they rest on: the past, time, people who come back, unrecorded reasons."""
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from benchmarks.logs.believe import as_log
+from benchmarks.logs.believe_worlds import (
+    cut_by_state,
+    drifting,
+    machine,
+    rare_loss,
+    repeated_action,
+    repeated_people,
+    severity,
+    tolerance,
+    wrong_propensities,
+)
+from polidiff import Log, evaluate, explain, improve, load
+from polidiff.evaluation.logged.assessment import assess
+from polidiff.evaluation.logged.compare import compare_log
+from polidiff.evaluation.logged.verdict_support import jackknife
+
+
+def judged(world, episodes=1000, seed=1, **options):
+    log = as_log(world, world.rows(episodes, np.random.default_rng(seed)), **options)
+    found = compare_log(log, "log", world.proposed)
+    return found.verdicts[0][0], {a.name: a for a in found.assumptions}
+
+
+def test_a_clean_log_is_decided_and_every_test_holds():
+    verdict, found = judged(machine())
+    assert verdict.direction == "more"
+    assert [found[name].status for name in ("history", "drift", "independence", "overlap")] == ["held"] * 4
+    assert found["unrecorded reasons"].status == "not testable"
+    assert 1.2 < verdict.holds_up_to < 3
+    assert verdict.rests_on.startswith("Rests on 1000 episodes; tested and held: history")
+
+
+def test_a_past_that_matters_becomes_part_of_the_state_and_turns_the_sign_round():
+    world = repeated_action()
+    assert world.truth < 0
+    verdict, found = judged(world)
+    assert verdict.direction == "less"
+    assert verdict.pointwise.contains(world.truth)
+    assert found["history"].status == "failed"
+    assert "history (failed)" in verdict.rests_on
+
+
+def test_a_past_that_no_deeper_state_mends_leaves_the_verdict_unknown():
+    verdict, found = judged(tolerance())
+    assert verdict.direction == "unknown"
+    assert verdict.note.startswith("what follows a decision depends on what came before it")
+    assert verdict.difference.low <= 0 <= verdict.difference.high
+    assert verdict.holds_up_to is None
+    assert "do not mend it" in found["history"].consequence
+
+
+def test_a_world_that_changed_keeps_only_what_both_halves_say():
+    agreed, found = judged(drifting())
+    assert (found["drift"].status, agreed.direction) == ("failed", "more")
+    turned = replace(machine(), pay=machine().pay[:, ::-1])
+    world = replace(machine(), late=replace(turned, pay=3 * turned.pay))
+    split, _ = judged(world)
+    assert split.direction == "unknown"
+    assert split.note == "early and late episodes of the log do not say the same"
+
+
+def test_people_who_come_back_widen_the_interval():
+    world = repeated_people()
+    alone, _ = judged(machine())
+    verdict, found = judged(world)
+    assert found["independence"].status == "failed"
+    assert verdict.difference.width > 1.5 * alone.difference.width
+    assert "counted as 32 stretches of the log" in verdict.rests_on
+
+
+def test_the_jackknife_of_a_mean_is_its_standard_error():
+    values = np.random.default_rng(0).normal(size=40)
+    left_out = (values.sum() - values) / 39
+    assert jackknife(left_out[:, None])[0] == pytest.approx(values.std(ddof=1) / np.sqrt(40))
+
+
+def test_a_false_verdict_from_confounding_holds_up_to_less_than_the_true_strength():
+    world = severity(2.5, one_decision=True)
+    assert world.truth > 0
+    verdict, _ = judged(world)
+    assert verdict.direction == "less"
+    assert 1.0 < verdict.holds_up_to < world.strength
+    assert "This is fragile: it would no longer hold if" in verdict.rests_on
+
+
+def test_recorded_probabilities_stand_in_for_strength_if_they_are_right():
+    world = replace(machine(), stated=1e-12)
+    verdict, found = judged(world)
+    assert found["propensities"].status == "held"
+    assert found["unrecorded reasons"].status == "held"
+    assert verdict.holds_up_to is None
+    assert "Actions were drawn with recorded probabilities" in verdict.rests_on
+    wrong, found = judged(wrong_propensities())
+    assert found["propensities"].status == "failed"
+    assert wrong.holds_up_to > 1
+
+
+def test_a_rare_loss_that_the_range_allows_is_named():
+    verdict, found = judged(rare_loss(), seed=3)
+    assert verdict.direction == "more"  # wrong: the loss is not in this log
+    assert found["rare events"].status == "doubtful"
+
+
+def test_results_carry_their_assumptions_into_text_files_and_plans(tmp_path):
+    world = cut_by_state()
+    log = as_log(world, world.rows(600, np.random.default_rng(2)))
+    told = explain(log, "log", world.proposed)
+    assert {a.name for a in told.assumptions} >= {"history", "drift", "independence", "overlap", "cut episodes"}
+    text = str(told)
+    assert "What this rests on:\n• Rests on 600 episodes" in text
+    assert "• cut episodes: " in text
+    told.save(tmp_path / "told.json")
+    assert load(tmp_path / "told.json").assumptions == told.assumptions
+    told.save(tmp_path / "told.html")
+    assert "What this rests on" in (tmp_path / "told.html").read_text(encoding="utf-8")
+    told.save(tmp_path / "told.md")
+    assert "| cut episodes | doubtful |" in (tmp_path / "told.md").read_text(encoding="utf-8")
+    plans = improve(log, "log")
+    assert plans.assumptions
+    assert plans.best.holds_up_to > 1
+    assert "this plan: This would no longer hold" in str(plans)
+    assert {a.name for a in evaluate(log, world.proposed).assumptions} >= {"history", "overlap"}
+
+
+def test_evaluate_knows_the_past_too():
+    world = repeated_action()
+    log = as_log(world, world.rows(2000, np.random.default_rng(4)))
+    found = evaluate(log, world.proposed).outcomes["return"]
+    assert found.contains(world.value(world.proposed[world.seen]))
+
+
+def test_a_log_is_checked_once():
+    world = machine()
+    log = as_log(world, world.rows(100, np.random.default_rng(5)))
+    assert assess(log) is assess(log)
+
+
+def test_features_are_tested_for_a_past_and_for_drift():
+    rng = np.random.default_rng(6)
+    episodes, length = 300, 6
+    x, pushed, columns = rng.normal(size=episodes), np.zeros(episodes), []
+    for step in range(length):
+        action = rng.integers(0, 2, episodes)
+        after = 0.7 * x + 0.3 * action - 1.2 * pushed + rng.normal(0, 0.3, episodes)
+        columns.append(np.column_stack([np.arange(episodes), np.full(episodes, step), x, action, after]))
+        x, pushed = after, action
+    rows = np.stack(columns, axis=1).reshape(-1, 5)
+    frame = pl.DataFrame({"e": rows[:, 0].astype(int), "t": rows[:, 1].astype(int), "x": rows[:, 2],
+                          "a": rows[:, 3].astype(int), "r": rows[:, 4], "end": rows[:, 1] == length - 1})  # fmt: skip
+    log = Log(frame, state=["x"], action="a", episode="e", step="t", reward="r", terminated="end",
+              return_range=(-50, 50))  # fmt: skip
+    found = {a.name: a for a in assess(log).assumptions}
+    assert found["history"].status == "failed"
+    assert found["drift"].status == "held"
+    assert "beyond the recorded features" in assess(log).reason
