@@ -17,6 +17,7 @@ class Stream(IntEnum):
     SPLIT_STARTS = 12  # where the splitting roll-outs start
     SPLITS_OF_GROUP = 13  # the same two for one of several groups of starts, whose number follows
     STARTS_OF_GROUP = 14
+    FOLDS = 15  # people or episodes of a log that estimates of who wrote it leave out in turn
     HELD_OUT = 21  # half of the episodes judge rules learned from the other half
     FORMING = 31  # episodes that form groups of starts; the paths are those of the same episodes
     TABLE_PATHS = 32  # paths from every start of a table

@@ -117,10 +117,14 @@ def test_outcomes_are_columns_or_numbers():
 
 REFUSED = {
     "missing column": (table().drop("a"), {}, "must have column 'a'"),
-    "steps out of order": (table(hour=[0, 2, 1, 0, 1]), {}, r"they fall in row 2 \(stay 1, hour 1\)"),
+    "steps out of order": (table(hour=[0, 2, 1, 0, 1]), {"sort": False}, r"they fall in row 2 \(stay 1, hour 1\)"),
     "steps repeated": (table(hour=[0, 1, 1, 0, 1]), {}, r"they repeat in row 2"),
     "two ends": (table(over=[True, False, True, False, False]), {}, r"goes on in row 0 \(stay 1, hour 0\)"),
-    "scattered": (table(stay=[1, 2, 1, 2, 2], hour=[0, 0, 1, 1, 2], over=[False] * 5), {}, "1 is interrupted by other"),
+    "scattered": (
+        table(stay=[1, 2, 1, 2, 2], hour=[0, 0, 1, 1, 2], over=[False] * 5),
+        {"sort": False},
+        "1 is interrupted by other",
+    ),
     "probability 0": (
         table(p=[0.5, 0.0, 0.5, 1.0, 1.0]),
         {"probability": "p"},

@@ -112,7 +112,7 @@ def _column(series: pl.Series) -> Column:
     counts = present.value_counts(sort=True).head(MOST_ACTIONS) if distinct <= MOST_ACTIONS else None
     values = () if counts is None else tuple(str(value) for value in counts[series.name].to_list())
     shares = () if counts is None else tuple((counts["count"] / max(len(present), 1)).to_list())
-    ends = (None, None)
+    ends: tuple[float | None, float | None] = (None, None)
     if kind in ("number", "whole") and len(present):
         ends = float(present.min()), float(present.max())  # type: ignore[arg-type]
     missing = 1 - len(present) / max(len(series), 1)

@@ -37,6 +37,8 @@ PAIR = Kind("two numbers [low, high]", lambda v: isinstance(v, list) and len(v) 
 TABLE = Kind("a table", lambda v: isinstance(v, dict))
 NAMES = Kind("a number of them or a list of names", lambda v: COUNT.accepts(v) or TEXTS.accepts(v))
 NAMES_OR_LEVELS = Kind("a list of names, or a table of levels", lambda v: NAMES.accepts(v) or isinstance(v, dict))
+TEXT_OR_NUMBER = Kind("a text or a number", lambda v: TEXT.accepts(v) or NUMBER.accepts(v))
+MISSING = Kind("'refuse' or 'drop'", lambda v: v in ("refuse", "drop"))
 TEXT_OR_FALSE = Kind("a text or false", lambda v: TEXT.accepts(v) or v is False)
 
 RETURN = {"return_name": TEXT, "include_return": FLAG}
@@ -50,8 +52,11 @@ WORLDS: dict[str, dict[str, Kind]] = {
         "reward": TEXT,
         "terminated": TEXT,
         "truncated": TEXT_OR_FALSE,
-        "probability": TEXT,
+        "probability": TEXT_OR_NUMBER,
         "features": TEXTS,
+        "group": TEXT,
+        "missing": MISSING,
+        "sort": FLAG,
         "states": NAMES,
         "actions": NAMES_OR_LEVELS,
         "discount": NUMBER,

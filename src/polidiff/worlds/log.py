@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import polars as pl
@@ -16,7 +16,8 @@ from polidiff.records.action import ActionNames
 from polidiff.records.arrays import AnyArray, IntArray
 from polidiff.records.outcome import Outcome, check_outcomes
 from polidiff.worlds.log_check import DataCheck, check_ranges, checked, declared_ranges
-from polidiff.worlds.log_columns import Columns, Labels, check_columns, find_labels, named_actions
+from polidiff.worlds.log_columns import Columns, Labels, check_types, find_labels, name_columns, named_actions
+from polidiff.worlds.log_repair import Repaired, repair, with_types
 from polidiff.worlds.log_rows import LoggedRows, check_room, feature_matrix, read_rows
 from polidiff.worlds.log_source import LogSource, TableSource, collect
 from polidiff.worlds.log_stream import HASH, Reader, count_parts, draw_episodes, rows_that_fit
@@ -36,7 +37,8 @@ class Log:
     ----------
     source : table, path, folder or glob
         pandas, polars or Arrow table; CSV or Parquet; Parquet also at any address that fsspec knows. Files are read a
-        million rows at a time, not loaded. Rows of an episode stand together, in order, and may go on in the next file.
+        million rows at a time, not loaded. An episode may go on in the next file. Of text files, separator, decimal
+        comma and encoding are found out, and ``.gz`` is unpacked.
     state : str, or list of str
         One column of labels (discrete states), or the columns of measurements that make up the state.
     action : str
@@ -49,10 +51,17 @@ class Log:
         Where the process ended. An episode whose last row does not say so was cut: a cut is censoring, not an end.
     truncated : str or False
         Where the record was cut; False says that none was.
-    probability : str, optional
-        Probability of the logged action under the policy that wrote the log.
+    probability : str or float, optional
+        Probability of the logged action under the policy that wrote the log: a column, or one number for all rows.
     features : list of str, optional
         What rules speak about where states are discrete; constant within a state.
+    group : str, optional
+        Who is one unit, such as a patient with many episodes; people are dealt to folds and blocks as a whole.
+    missing : {"refuse", "drop"}
+        Whether rows without an action or outcome are refused, or left out and counted. An episode is then used up to
+        the first such row, and counts as cut there.
+    sort : bool
+        Whether rows that are not in order are put in order, by episode and step.
     states, actions : int or sequence, optional
         How many there are or what they are called, where the log may not show all of them. Actions may be mappings of
         ordered components to levels.
@@ -91,8 +100,11 @@ class Log:
         reward: str | None = None,
         terminated: str | None = None,
         truncated: str | bool | None = None,
-        probability: str | None = None,
+        probability: str | float | None = None,
         features: Sequence[str] | None = None,
+        group: str | None = None,
+        missing: Literal["refuse", "drop"] = "refuse",
+        sort: bool = True,
         states: int | Sequence[str] | None = None,
         actions: int | ActionNames | None = None,
         discount: float = 1.0,
@@ -111,9 +123,8 @@ class Log:
         self.discount = float(discount)
         self.return_outcome, self.outcomes = _all_outcomes(outcomes, reward, return_name, include_return, return_range)
         self.source = LogSource(source, skip_bad=skip_bad, work_folder=work_folder)
-        schema = self.source.schema
-        self.columns: Columns = check_columns(
-            schema,
+        self.columns: Columns = name_columns(
+            self.source.schema,
             state=state,
             action=action,
             episode=episode,
@@ -122,14 +133,18 @@ class Log:
             terminated=terminated,
             truncated=truncated,
             probability=probability,
+            group=group,
             features=features,
             outcomes=self.outcomes,
         )
-        ranges = declared_ranges(self.outcomes) if self.discount == 1.0 else ()
-        self.read: ShardSummary = self.source.read(self.columns, blocks=HALVES, ranges=ranges)
+        if missing not in ("refuse", "drop"):
+            raise InvalidOptionError(f"missing must be 'refuse' or 'drop'; got {missing!r}")
+        repaired = self._read(sort=sort, drop=missing == "drop")
+        schema = self.source.schema
         self.frame = self.source.frame(self.read).select(self.columns.used)
         self.action_labels, self.actions = named_actions(self.read.actions, schema[action], action, actions)
-        self.check: DataCheck = checked(self.read, self.frame, self.columns, self.action_labels)
+        check = checked(self.read, self.source.frame(self.read), self.columns, self.action_labels)
+        self.check: DataCheck = replace(check, dropped=repaired.dropped, sorted=repaired.sorted) if repaired else check
         if self.check.problems:
             raise InvalidLogError(self.check.problems[0])
         if self.read.outside:
@@ -141,6 +156,22 @@ class Log:
         self.feature_names: tuple[str, ...] = self.columns.features or ("state",)
         self._most_rows = rows_that_fit(self.columns, max_rows)
         self._remembered: dict[str, Any] = {}
+
+    def _read(self, *, sort: bool, drop: bool) -> Repaired | None:
+        """Read all rows once; if they cannot be used as they are, but can be repaired, a second time."""
+        source, columns = self.source, self.columns
+        typed = with_types(source.frame, source.schema, columns, text=source.is_text)
+        self.source = source if typed is None else source.with_table(typed)
+        check_types(self.source.schema, columns)
+        ranges = declared_ranges(self.outcomes) if self.discount == 1.0 else ()
+        self.read: ShardSummary = self.source.read(columns, blocks=HALVES, ranges=ranges)
+        if not self.read.wrong and (self.read.ordered or columns.episode is None):
+            return None
+        repaired = repair(self.source.frame(self.read), columns, sort=sort, drop=drop)
+        if repaired is not None:
+            self.source = self.source.with_table(repaired.table)
+            self.read = self.source.read(columns, blocks=HALVES, ranges=ranges)
+        return repaired
 
     @property
     def discrete(self) -> bool:
@@ -225,10 +256,15 @@ class Log:
     @property
     def notes(self) -> tuple[str, ...]:
         """What must be said of every result: what comes from the episodes that are held, if they are not all."""
+        lacking: tuple[str, ...] = ()
+        if self.check.dropped:
+            what = "they have no action or outcome, or come after such a row in their episode"
+            lacking = (f"{self.check.dropped} rows were left out: {what}.",)
         if not self.sampled:
-            return ()
+            return lacking
         held = self.rows.n_episodes
         return (
+            *lacking,
             f"The log is too long to be held: rules and cells were chosen on {held} of {self.check.episodes} episodes "
             f"({len(self.rows.actions)} of {self.check.rows} rows), drawn by a hash of their names. Counts and "
             "intervals come from all episodes but those that drew the cells; changes per episode, how well rules fit, "

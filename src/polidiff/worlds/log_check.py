@@ -9,7 +9,7 @@ import polars as pl
 
 from polidiff.errors import InvalidOutcomeError
 from polidiff.records.outcome import Outcome
-from polidiff.worlds.log_columns import Columns, Labels
+from polidiff.worlds.log_columns import ROW, Columns, Labels
 from polidiff.worlds.log_rows import boundaries, gain_expressions
 from polidiff.worlds.log_source import collect
 from polidiff.worlds.shards.shard_summary import ShardSummary
@@ -30,9 +30,13 @@ class DataCheck:
     never_taken: tuple[str, ...]  # actions that no row takes
     problems: tuple[str, ...]
     skipped: tuple[str, ...] = ()  # parts of files that could not be read and were left out
+    people: int | None = None  # distinct people, where a column tells who they are
+    dropped: int = 0  # rows left out for want of an action or outcome, and those after them in their episodes
+    sorted: bool = False  # whether rows were put in order by episode and step
 
     def __str__(self) -> str:
-        lines = [f"{self.rows} rows, {self.episodes} episodes ({self.terminated} ended, {self.cut} cut)"]
+        of = "" if self.people is None else f" of {self.people} people"
+        lines = [f"{self.rows} rows, {self.episodes} episodes{of} ({self.terminated} ended, {self.cut} cut)"]
         if self.gaps:
             lines.append(f"{self.gaps} gaps in the steps: what follows the row before a gap is unknown")
         if self.missing:
@@ -41,6 +45,10 @@ class DataCheck:
             lines.append("never vary: " + ", ".join(self.constant))
         if self.never_taken:
             lines.append("actions never taken: " + ", ".join(self.never_taken))
+        if self.dropped:
+            lines.append(f"left out: {self.dropped} rows without an action or outcome, or after one in their episode")
+        if self.sorted:
+            lines.append("rows were put in order by episode and step")
         if self.skipped:
             lines.append("left out: " + "; ".join(self.skipped))
         return "\n".join([*lines, *self.problems])
@@ -65,6 +73,7 @@ def checked(read: ShardSummary, lazy: pl.LazyFrame, columns: Columns, actions: L
         never_taken=tuple(name for a, name in enumerate(actions.names) if a not in taken),
         problems=_problems(read, lazy, columns),
         skipped=read.skipped,
+        people=None if columns.group is None else collect(lazy.select(pl.col(columns.group).n_unique())).item(),
     )
 
 
@@ -75,11 +84,26 @@ def _problems(read: ShardSummary, lazy: pl.LazyFrame, columns: Columns) -> tuple
         wrong = _wrong(columns)
         counts = collect(lazy.select(rule.sum().alias(name) for name, rule in wrong.items())).row(0, named=True)
         problems += [_first_place(lazy, columns, name, wrong[name], counts[name]) for name in wrong if counts[name]]
+    if columns.group is not None and columns.episode is not None:
+        problems += _shared_episodes(lazy, columns)
     if columns.episode is not None and not read.ordered:
         episodes = collect(lazy.select(pl.col(columns.episode).n_unique())).item()
         if episodes != read.runs:
             problems.append(_scattered(lazy, columns, read.runs - episodes))
     return tuple(problems)
+
+
+def _shared_episodes(lazy: pl.LazyFrame, columns: Columns) -> list[str]:
+    """Episodes that are said to be of more than one person."""
+    people = pl.col(str(columns.group))
+    counts = lazy.group_by(str(columns.episode), maintain_order=True).agg(people.n_unique().alias("people"))
+    shared = collect(counts.filter(pl.col("people") > 1))
+    if not shared.height:
+        return []
+    return [
+        f"an episode belongs to one {columns.group!r}; {columns.episode} {shared[str(columns.episode)][0]!r} has "
+        f"{shared['people'][0]}" + (f", and {shared.height - 1} more have several" if shared.height > 1 else "")
+    ]
 
 
 def declared_ranges(outcomes: Sequence[Outcome]) -> tuple[tuple[int, float, float], ...]:
@@ -118,12 +142,9 @@ def check_ranges(lazy: pl.LazyFrame, columns: Columns, outcomes: Sequence[Outcom
 def _wrong(columns: Columns) -> dict[str, pl.Expr]:
     """Per kind of problem, which rows have it."""
     wrong: dict[str, pl.Expr] = {}
-    needed = [columns.action, columns.episode, columns.step, columns.terminated, columns.truncated, columns.probability]
-    for name in [*needed, *(columns.state if columns.discrete else ())]:
-        if name is not None:
-            wrong[f"column {name!r} must have a value in every row; it is missing"] = pl.col(name).is_null()
-    gains = [gain for gain in columns.gains if isinstance(gain, str)]
-    for name in dict.fromkeys(gain for gain in (columns.reward, *gains) if gain is not None):
+    for name in columns.needed:
+        wrong[f"column {name!r} must have a value in every row; it is missing"] = pl.col(name).is_null()
+    for name in columns.outcome_columns:
         bad = pl.col(name).is_null() | ~pl.col(name).cast(pl.Float64).is_finite()
         wrong[f"column {name!r} must hold finite numbers; it is missing, NaN or infinite"] = bad.fill_null(True)
     if columns.probability is not None:
@@ -158,7 +179,8 @@ def _wrong_order(columns: Columns) -> dict[str, pl.Expr]:
 def _first_place(lazy: pl.LazyFrame, columns: Columns, said: str, rule: pl.Expr, count: int) -> str:
     """One problem in words: what was expected, where it first fails, how often."""
     shown = [name for name in (columns.episode, columns.step) if name is not None]
-    row = collect(lazy.with_columns(rule.alias("!")).with_row_index("row").filter("!").select("row", *shown).head(1))
+    number = pl.col(ROW) if ROW in lazy.collect_schema() else pl.int_range(pl.len())
+    row = collect(lazy.with_columns(rule.alias("!"), number.alias("row")).filter("!").select("row", *shown).head(1))
     values = row.row(0, named=True)
     place = ", ".join(f"{name} {values[name]}" for name in shown)
     return (

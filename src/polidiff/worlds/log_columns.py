@@ -13,6 +13,7 @@ from polidiff.records.action import Action, ActionNames, as_actions
 from polidiff.records.arrays import IntArray
 from polidiff.records.outcome import Outcome
 
+ROW = "polidiff: row"  # where a row stood, in a table whose rows were put in order or left out
 DONE = ("done", "dones", "is_done", "finished")
 
 
@@ -29,6 +30,8 @@ class Columns:
     terminated: str | None  # None: no episode ends
     truncated: str | None
     probability: str | None  # of the logged action under the policy that wrote the log
+    chance: float | None  # the same, where it is one number
+    group: str | None  # who is one unit; None: every episode
     features: tuple[str, ...]  # what rules speak about
     gains: tuple[str | float, ...]  # per outcome: its column, or what every decision adds
 
@@ -37,8 +40,25 @@ class Columns:
         """Every column that is read."""
         single = (self.action, self.episode, self.step, self.terminated, self.truncated, self.probability, self.reward)
         gains = [gain for gain in self.gains if isinstance(gain, str)]
-        names = [*self.state, *(name for name in single if name is not None), *self.features, *gains]
+        names = [*self.state, *(name for name in (*single, self.group) if name is not None), *self.features, *gains]
         return tuple(dict.fromkeys(names))
+
+    @property
+    def unit(self) -> str | None:
+        """The column that tells whose rows belong together: a person's, or an episode's; None: every row is alone."""
+        return self.group if self.group is not None else self.episode
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Columns that must have a value in every row."""
+        names = (self.action, self.episode, self.step, self.terminated, self.truncated, self.probability, self.group)
+        return tuple(name for name in (*names, *(self.state if self.discrete else ())) if name is not None)
+
+    @property
+    def outcome_columns(self) -> tuple[str, ...]:
+        """The columns that tell outcomes."""
+        gains = (gain for gain in self.gains if isinstance(gain, str))
+        return tuple(dict.fromkeys(name for name in (self.reward, *gains) if name is not None))
 
     @property
     def values_per_row(self) -> int:
@@ -46,7 +66,7 @@ class Columns:
         return len(self.state) + len(self.gains) + 4
 
 
-def check_columns(
+def name_columns(
     schema: pl.Schema,
     *,
     state: str | Sequence[str],
@@ -56,11 +76,12 @@ def check_columns(
     reward: str | None,
     terminated: str | None,
     truncated: str | bool | None,
-    probability: str | None,
+    probability: str | float | None,
+    group: str | None,
     features: Sequence[str] | None,
     outcomes: Sequence[Outcome],
 ) -> Columns:
-    """The parts that columns play; an error names the first column that is missing or of the wrong type."""
+    """The parts that columns play; an error names the first column that is missing."""
     discrete = isinstance(state, str)
     states = (state,) if isinstance(state, str) else tuple(state)
     if not states:
@@ -77,7 +98,9 @@ def check_columns(
         reward=reward,
         terminated=terminated,
         truncated=truncated if isinstance(truncated, str) else None,
-        probability=probability,
+        probability=probability if isinstance(probability, str) else None,
+        chance=_chance(probability),
+        group=group,
         features=tuple(features) if features is not None else (() if discrete else states),
         gains=tuple(_gain(outcome) for outcome in outcomes),
     )
@@ -87,8 +110,17 @@ def check_columns(
             f"the log must have column {missing[0]!r} ({len(missing)} of {len(columns.used)} named columns are "
             f"missing); it has {list(schema.names())[:20]}"
         )
-    _check_types(schema, columns)
     return columns
+
+
+def _chance(probability: str | float | None) -> float | None:
+    if probability is None or isinstance(probability, str):
+        return None
+    if isinstance(probability, bool) or not 0 < probability <= 1:
+        raise InvalidLogError(
+            f"probability must name a column, or be a number above 0 and at most 1; got {probability!r}"
+        )
+    return float(probability)
 
 
 def _check_endings(
@@ -123,7 +155,8 @@ def _gain(outcome: Outcome) -> str | float:
     )
 
 
-def _check_types(schema: pl.Schema, columns: Columns) -> None:
+def check_types(schema: pl.Schema, columns: Columns) -> None:
+    """An error names the first column of the wrong type."""
     gains = [gain for gain in columns.gains if isinstance(gain, str)]
     for name in (columns.probability, columns.reward, *gains):
         if name is not None and not (schema[name].is_numeric() or schema[name] == pl.Boolean):

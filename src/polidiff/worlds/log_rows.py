@@ -7,12 +7,15 @@ by nothing that was recorded: the record was cut, or steps are missing. A cut is
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import polars as pl
 
 from polidiff.errors import InvalidLogError
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.streams import Stream
+from polidiff.worlds.hashing import hashed_rows, mixed
 from polidiff.worlds.log_columns import Columns, Labels
 from polidiff.worlds.log_source import collect
 from polidiff.worlds.shards.transition_counts import CUT, END
@@ -28,7 +31,8 @@ class LoggedRows:
     follow: IntArray  # (n,) row that comes next, END or CUT
     gains: FloatArray  # (n, M) what each decision adds to each outcome
     probability: FloatArray | None  # (n,) of the logged action, where the log has it
-    hashed: AnyArray | None = None  # (n,) of the episode's name, where these rows are a part of a longer log
+    hashed: AnyArray | None = None  # (n,) of the episode's or person's name, where these rows are of a longer log
+    unit: IntArray | None = None  # (n,) number of the person; None: every episode is another's
 
     @property
     def first(self) -> BoolArray:
@@ -37,15 +41,49 @@ class LoggedRows:
 
     @property
     def turn(self) -> IntArray:
-        """(n,) by which episodes are dealt to blocks and halves: their number, or what any part of a log agrees on."""
+        """(n,) by which people or episodes are dealt to blocks: their number, or what any part of a log agrees on."""
         if self.hashed is None:
-            return self.episode
+            return self.episode if self.unit is None else self.unit
         return (self.hashed & np.uint64(0xFFFFFFFF)).astype(np.int64)
 
     @property
     def n_episodes(self) -> int:
         """How many episodes there are."""
         return int(self.episode[-1]) + 1 if len(self.episode) else 0
+
+    @cached_property
+    def canonical(self) -> IntArray:
+        """(n,) rows in an order that does not depend on theirs: by what people, then episodes, hold."""
+        unit, episode = self._content
+        return np.lexsort((np.arange(len(episode)), episode, unit))
+
+    @cached_property
+    def _content(self) -> tuple[AnyArray, AnyArray]:
+        """(n,) hashes of all that a row's person, and a row's episode, hold."""
+        begin = np.flatnonzero(self.first)
+        place = np.arange(len(self.episode)) - begin[np.cumsum(self.first) - 1]
+        rows = mixed(hashed_rows(self.states, self.actions, self.gains) + mixed(place))
+        episode = _summed(rows, self.episode)
+        if self.unit is None:
+            return episode, episode
+        _, unit = np.unique(self.unit, return_inverse=True)
+        return _summed(np.where(self.first, mixed(episode), np.uint64(0)), unit), episode
+
+    def folds(self, count: int, seed: int) -> IntArray:
+        """(n,) fold of each row: whole people, or episodes, dealt by chance whatever the order of the rows."""
+        name = self.episode if self.unit is None else self.unit
+        _, first, unit = np.unique(name, return_index=True, return_inverse=True)
+        rank = np.empty(len(first), dtype=np.int64)
+        rank[np.argsort(self._content[0][first], kind="stable")] = np.arange(len(first))
+        dealt = np.random.default_rng((seed, Stream.FOLDS)).permutation(len(first)) % count
+        return np.asarray(dealt[rank[unit]], dtype=np.int64)
+
+
+def _summed(values: AnyArray, group: IntArray) -> AnyArray:
+    """(n,) the sum of each row's group, modulo 2**64."""
+    totals = np.zeros(int(group.max(initial=-1)) + 1, dtype=np.uint64)
+    np.add.at(totals, group, values)
+    return np.asarray(totals[group])
 
 
 def boundaries(columns: Columns) -> dict[str, pl.Expr]:
@@ -77,6 +115,8 @@ def read_rows(
     edge = boundaries(columns if not temporal else _without_gaps(columns))
     state = [states.number().alias("x0")] if states is not None else _features(columns.state)
     extra = [] if columns.probability is None else [pl.col(columns.probability).cast(pl.Float64).alias("chance")]
+    if columns.group is not None:
+        extra.append(pl.col(columns.group).rank("dense").cast(pl.Int64).alias("unit") - 1)
     parts = [expression.alias(name) for name, expression in edge.items()]
     frame = collect(
         lazy.select(
@@ -94,8 +134,11 @@ def read_rows(
     episode = np.cumsum(frame["first"].to_numpy()) - 1
     gains = np.column_stack([frame[f"gain{k}"].to_numpy() for k in range(len(columns.gains))])
     values = frame["x0"].to_numpy() if states is not None else feature_matrix(frame, len(columns.state))
-    chance = frame["chance"].to_numpy() if extra else None
-    return LoggedRows(values, frame["action"].to_numpy(), episode, follow, gains, chance)
+    chance = None if columns.chance is None else np.full(frame.height, columns.chance)
+    if columns.probability is not None:
+        chance = frame["chance"].to_numpy()
+    unit = None if columns.group is None else frame["unit"].to_numpy()
+    return LoggedRows(values, frame["action"].to_numpy(), episode, follow, gains, chance, unit=unit)
 
 
 def check_room(rows: int, columns: Columns, free: float | None) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import glob
 import os
 import warnings
+import zlib
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -31,13 +33,13 @@ from polidiff.worlds.shards.shard_files import (
     split_files,
 )
 from polidiff.worlds.shards.shard_summary import Reading, ShardSummary
+from polidiff.worlds.text_tables import ENDINGS, ending, scan_text_tables
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
 
 
 PARQUET = (".parquet", ".pq")
-INFER_ROWS = 10_000
 
 TableSource: TypeAlias = "IntoDataFrame | pl.LazyFrame | str | os.PathLike[str]"  # a table, or where its files lie
 
@@ -48,19 +50,29 @@ class LogSource:
     def __init__(self, source: TableSource, *, skip_bad: bool, work_folder: str | os.PathLike[str] | None) -> None:
         files = parquet_files(source)
         self.skip_bad, self.folder = skip_bad, work_folder if work_folder is not None else current_work_folder()
+        self.is_text = files is None and isinstance(source, (str, os.PathLike))  # types are what a reader guessed
+        self.table: pl.LazyFrame | None = None
+        self._files: list[str] = files or []
+        self.shards: tuple[Shard, ...] = ()
         if files is None:
-            self.table: pl.LazyFrame | None = lazy_frame(source)
-            self._files: list[str] = []
-            self.shards: tuple[Shard, ...] = (Shard(table=self.table),)
-            self.schema = _schema(self.table)
+            self._set_table(lazy_frame(source))
             return
-        self.table = None
         self.shards = split_files(files)
-        self._files = files
         whole = [file for shard in self.shards for file in shard.files]
         if not skip_bad or not whole:
             check_readable(self.shards)
         self.schema = _schema(scan_file((whole or files)[0]))  # a file without rows has no shard
+
+    def _set_table(self, table: pl.LazyFrame) -> None:
+        self.table = table
+        self.shards = (Shard(table=table),)
+        self.schema = _schema(table)
+
+    def with_table(self, table: pl.LazyFrame) -> LogSource:
+        """The same with its rows made into another table."""
+        other = copy(self)
+        other._set_table(table)
+        return other
 
     def read(self, columns: Columns, *, blocks: int, ranges: tuple[tuple[int, float, float], ...] = ()) -> ShardSummary:
         """All rows, counted and checked; warns of what was left out."""
@@ -77,11 +89,11 @@ class LogSource:
             warnings.warn(f"left out of the log: {note}", SkippedRowsWarning, 4)
         return summary
 
-    def frame(self, read: ShardSummary) -> pl.LazyFrame:
-        """The rows that were read, to select from."""
+    def frame(self, read: ShardSummary | None = None) -> pl.LazyFrame:
+        """The rows that were read, to select from; all rows if none was read yet."""
         if self.table is not None:
             return self.table
-        if read.skipped:
+        if read is not None and read.skipped:
             return pl.concat([scan_file(file).slice(first, rows) for file, first, rows in read.pieces])
         return _scan_files(self._files)
 
@@ -105,7 +117,10 @@ def lazy_frame(source: TableSource) -> pl.LazyFrame:
     if isinstance(source, pl.DataFrame):
         return source.lazy()
     if isinstance(source, (str, os.PathLike)):
-        return pl.scan_csv(_checked(_files(os.fspath(source))), infer_schema_length=INFER_ROWS)
+        try:
+            return scan_text_tables(_checked(_files(os.fspath(source))))
+        except (*FAULTS, EOFError, zlib.error) as error:
+            raise InvalidLogError(f"the log cannot be read: {first_line(error)}. Hint: {_way_out(error)}") from error
     return _from_table(source).lazy()
 
 
@@ -145,8 +160,9 @@ def _files(path: str) -> list[str]:
         return files
     place = Path(path)
     if place.is_dir():
-        for ending in (".parquet", ".pq", ".csv"):
-            files = sorted(str(file) for file in place.rglob(f"*{ending}"))
+        everything = sorted(str(file) for file in place.rglob("*") if file.is_file())
+        for endings in (PARQUET[:1], PARQUET[1:], ENDINGS):
+            files = [file for file in everything if ending(file) in endings]
             if files:
                 return files
         raise InvalidLogError(f"expected Parquet or CSV files in folder {path!r}; found none")
@@ -171,9 +187,9 @@ def _remote_files(address: str) -> list[str]:
 
 
 def _checked(files: list[str]) -> list[str]:
-    endings = {Path(file).suffix.lower() for file in files}
-    if len(endings - set(PARQUET)) > (not endings & set(PARQUET)) or not endings <= {".csv", *PARQUET}:
-        raise InvalidLogError(f"expected files of one kind, .csv or .parquet; got {sorted(endings)}")
+    endings = {ending(file) for file in files}
+    if not (endings <= set(PARQUET) or (len(endings) == 1 and endings <= set(ENDINGS))):
+        raise InvalidLogError(f"expected files of one kind, .csv, .tsv, .txt or .parquet; got {sorted(endings)}")
     empty = next((file for file in files if os.path.getsize(file) == 0), None)
     if empty is not None:
         raise InvalidLogError(f"expected a table with one row per decision; {empty!r} is empty (0 bytes)")

@@ -15,7 +15,6 @@ on the files alone. Within a part, rows are read half a million at a time; an ep
 
 from __future__ import annotations
 
-import hashlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +26,8 @@ import polars as pl
 from polidiff.errors import InvalidLogError
 from polidiff.parallel import stream_tasks
 from polidiff.progress import report
-from polidiff.records.arrays import AnyArray, IntArray
+from polidiff.records.arrays import AnyArray
+from polidiff.worlds.hashing import hashed_names, mixed
 from polidiff.worlds.log_columns import Columns, Labels
 from polidiff.worlds.log_rows import LoggedRows, read_rows
 from polidiff.worlds.shards.result_cache import ResultCache, cached_results
@@ -47,7 +47,7 @@ class Drawing:
     """Which episodes are drawn."""
 
     columns: tuple[str, ...]  # that are read
-    episode: str | None  # None: every row is an episode
+    unit: str | None  # column of whoever is drawn as a whole: people, or episodes; None: every row
     share: float  # of the episodes that are drawn
 
 
@@ -69,7 +69,7 @@ def draw_episodes(
 
     They come from a table, or from files; `more` are columns to read beside those of the log.
     """
-    drawing = Drawing(tuple(dict.fromkeys((*columns.used, *more))), columns.episode, most / rows)
+    drawing = Drawing(tuple(dict.fromkeys((*columns.used, *more))), columns.unit, most / rows)
     drawn: list[pl.DataFrame] = []
     held = done = 0
     for part, read in _drawn(table, pieces, drawing):
@@ -136,7 +136,7 @@ def read_place(place: Place, columns: Sequence[str]) -> pl.DataFrame:
 
 def drawn_rows(frame: pl.DataFrame, drawing: Drawing, first: int) -> pl.DataFrame:
     """The rows of episodes with a small hash, and the hash."""
-    hashed = hashes(frame, drawing.episode, first)
+    hashed = hashes(frame, drawing.unit, first)
     return frame.with_columns(pl.Series(HASH, hashed)).filter(pl.Series(hashed < limit_of(drawing.share)))
 
 
@@ -145,35 +145,16 @@ def limit_of(share: float) -> np.uint64:
     return np.uint64(min(int(share * 2.0**64), 2**64 - 1))
 
 
-def hashes(frame: pl.DataFrame, episode: str | None, first: int) -> AnyArray:
-    """(n,) a hash of each row's episode; of its number in the log, from `first` on, if every row is an episode."""
-    if episode is None:
+def hashes(frame: pl.DataFrame, name: str | None, first: int) -> AnyArray:
+    """(n,) a hash of each row's episode or person; of its number in the log, from `first` on, if every row is one."""
+    if name is None:
         return mixed(np.arange(first, first + frame.height))
-    names = frame[episode]
+    names = frame[name]
     if not names.dtype.is_integer():
         names = names.cast(pl.String)
     begins = (names != names.shift(1)).fill_null(True).to_numpy()
-    per_row: AnyArray = _of_names(names.filter(pl.Series(begins)))[np.cumsum(begins) - 1]
+    per_row: AnyArray = hashed_names(names.filter(pl.Series(begins)))[np.cumsum(begins) - 1]
     return per_row
-
-
-def _of_names(names: pl.Series) -> AnyArray:
-    if names.dtype.is_integer():
-        return mixed(names.to_numpy())
-    digests = [hashlib.blake2b(str(name).encode(), digest_size=8).digest() for name in names]
-    return np.frombuffer(b"".join(digests), dtype="<u8")
-
-
-def mixed(numbers: IntArray | AnyArray) -> AnyArray:
-    """Whole numbers scattered over 64 bits (SplitMix64).
-
-    >>> mixed(np.array([0, 1])).tolist()
-    [16294208416658607535, 10451216379200822465]
-    """
-    x = np.asarray(numbers).astype(np.int64).view(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
 
 
 STREAM_ROWS, STREAM_VALUES = 1 << 19, 1 << 23  # rows that are read at a time, and numbers that they and policies make
@@ -270,7 +251,7 @@ def _batches(frames: Iterator[pl.DataFrame], reader: Reader, first: int) -> Iter
     columns = reader.columns
     for frame in _whole(frames, columns.episode, reader.batch):
         rows = read_rows(frame.lazy(), columns, reader.actions, None, temporal=reader.temporal)
-        yield replace(rows, hashed=hashes(frame, columns.episode, first))
+        yield replace(rows, hashed=hashes(frame, columns.unit, first))
         first += frame.height
 
 

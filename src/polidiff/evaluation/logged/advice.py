@@ -17,6 +17,7 @@ from polidiff.evaluation.logged.behaviour import ClassifierPolicy, logged_shares
 from polidiff.evaluation.logged.encoder import fit_encoder
 from polidiff.policies import Policy, TablePolicy
 from polidiff.records.arrays import FloatArray, IntArray
+from polidiff.worlds.log_columns import ROW
 from polidiff.worlds.log_source import collect
 
 if TYPE_CHECKING:
@@ -78,8 +79,10 @@ def _number(log: Log, column: str) -> pl.Expr:
 def _checked(log: Log, column: str, numbers: pl.Series) -> IntArray:
     """The advised actions, if every row names one."""
     if numbers.null_count():
-        frame = log.source.frame(log.read).with_row_index("row")
-        first = collect(frame.filter(_number(log, column).is_null()).select("row", column).head(1))
+        frame = log.source.frame(log.read)
+        row = pl.col(ROW) if ROW in log.source.schema else pl.int_range(pl.len())
+        lacking = frame.with_columns(row.alias("row")).filter(_number(log, column).is_null())
+        first = collect(lacking.select("row", column).head(1))
         advised = first[column][0]
         names = ", ".join(repr(action.name) for action in log.actions[:8])
         raise InvalidPolicyError(

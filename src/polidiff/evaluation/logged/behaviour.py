@@ -60,7 +60,7 @@ def logged_shares(visits: FloatArray) -> FloatArray:
 def estimate_behaviour(log: Log, *, seed: int = 0) -> Behaviour:
     """The policy that wrote the log: shares for discrete states, a calibrated classifier for features."""
     rows = log.rows
-    fold = rows.episode % FOLDS
+    fold = rows.folds(FOLDS, seed)
     if log.discrete:
         return _from_shares(rows.states, rows.actions, fold, log.n_states, log.n_actions)
     return _from_features(log, fold, seed)
@@ -73,8 +73,9 @@ def behaviour_policy(log: Log, *, seed: int = 0) -> Policy:
         return estimate_behaviour(log, seed=seed).policy
     from polidiff.evaluation.logged.encoder import fit_encoder
 
-    encode = fit_encoder(rows.states)
-    return ClassifierPolicy(_fit_classifier(encode(rows.states), rows.actions, seed), encode, log.n_actions)
+    encode, order = fit_encoder(rows.states), rows.canonical
+    fitted = _fit_classifier(encode(rows.states[order]), rows.actions[order], seed)
+    return ClassifierPolicy(fitted, encode, log.n_actions)
 
 
 def _from_shares(states: IntArray, actions: IntArray, fold: IntArray, n_states: int, n_actions: int) -> Behaviour:
@@ -107,8 +108,8 @@ class ClassifierPolicy:
 def _from_features(log: Log, fold: IntArray, seed: int) -> Behaviour:
     from polidiff.evaluation.logged.encoder import fit_encoder
 
-    encode = fit_encoder(log.rows.states)
-    x, actions = encode(log.rows.states), log.rows.actions
+    encode, order = fit_encoder(log.rows.states), log.rows.canonical  # what is fitted does not depend on their order
+    x, actions, fold = encode(log.rows.states[order]), log.rows.actions[order], fold[order]
     rows = np.zeros((len(actions), log.n_actions))
     held = [fold == number for number in range(FOLDS)]
     split = [part for part in held if part.any() and not part.all()]
@@ -116,14 +117,15 @@ def _from_features(log: Log, fold: IntArray, seed: int) -> Behaviour:
     fitted = run_tasks(_fit_classifier, [(x[part], actions[part], seed) for part in kept], what="who wrote the log")
     for part, classifier in zip(split, fitted, strict=False):
         rows[part] = _all_classes(classifier, x[part], log.n_actions)
-    policy = ClassifierPolicy(fitted[-1], encode, log.n_actions)
-    return _behaviour(policy, rows, actions, "boosted trees, isotonic calibration, five folds by episode")
+    policy, back = ClassifierPolicy(fitted[-1], encode, log.n_actions), np.argsort(order)
+    return _behaviour(policy, rows[back], actions[back], "boosted trees, isotonic calibration, five folds by episode")
 
 
 def _fit_classifier(x: FloatArray, actions: IntArray, seed: int) -> Any:
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.dummy import DummyClassifier
     from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.model_selection import StratifiedKFold
 
     fewest = np.unique(actions, return_counts=True)[1]
     if len(fewest) == 1:
@@ -131,7 +133,8 @@ def _fit_classifier(x: FloatArray, actions: IntArray, seed: int) -> Any:
     trees = HistGradientBoostingClassifier(max_iter=40, max_leaf_nodes=8, random_state=seed, early_stopping=False)
     if fewest.min() < FOLDS:
         return trees.fit(x, actions)
-    return CalibratedClassifierCV(trees, method="isotonic" if len(x) >= 1000 else "sigmoid", cv=3).fit(x, actions)
+    folds = StratifiedKFold(3, shuffle=True, random_state=seed)
+    return CalibratedClassifierCV(trees, method="isotonic" if len(x) >= 1000 else "sigmoid", cv=folds).fit(x, actions)
 
 
 def _all_classes(classifier: Any, x: FloatArray, n_actions: int) -> FloatArray:

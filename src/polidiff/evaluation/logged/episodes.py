@@ -39,6 +39,7 @@ def some_episodes(rows: LoggedRows, keep: BoolArray) -> LoggedRows:
         gains=rows.gains[keep],
         probability=None if rows.probability is None else rows.probability[keep],
         hashed=None if rows.hashed is None else rows.hashed[keep],
+        unit=None if rows.unit is None else rows.unit[keep],
     )
 
 

@@ -206,8 +206,7 @@ class ShardCounter:
 
 def _needed(columns: Columns) -> set[str]:
     """Columns that must have a value in every row."""
-    names = (columns.action, columns.episode, columns.step, columns.terminated, columns.truncated, columns.probability)
-    return {name for name in (*names, *(columns.state if columns.discrete else ())) if name is not None}
+    return set(columns.needed)
 
 
 def _said(frame: pl.DataFrame, name: str | None) -> AnyArray:

@@ -1,0 +1,162 @@
+"""Tables as people have them, made into logs: flags and times in words, rows in any order, blanks that mean nothing.
+
+What is not clear is asked about in one line, never guessed. Nothing is done to a log that can be read as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from polidiff.errors import InvalidLogError
+from polidiff.worlds.log_columns import ROW, Columns
+from polidiff.worlds.log_source import collect
+
+YES, NO = ("1", "1.0", "true", "t", "yes", "y"), ("0", "0.0", "false", "f", "no", "n")
+MANY = 30  # values from which on a column is no flag
+SLASHED = r"^\s*\d{1,2}/\d{1,2}/\d{4}"  # day/month or month/day
+TIMES = ("%H:%M", "%H:%M:%S")
+MONTH_FIRST = ("%m/%d/%Y", "%m/%d/%Y %H:%M", "%m/%d/%Y %H:%M:%S")
+
+
+@dataclass(frozen=True, eq=False)
+class Repaired:
+    """A table that can be read, and what was done to it."""
+
+    table: pl.LazyFrame
+    dropped: int = 0  # rows without an action or outcome, and those after them in their episodes
+    sorted: bool = False  # whether rows were put in order
+
+
+def with_types(
+    table: Callable[[], pl.LazyFrame], schema: pl.Schema, columns: Columns, *, text: bool
+) -> pl.LazyFrame | None:
+    """The table with the types that its columns need; None if it has them. `text`: it comes from a text file."""
+    casts = [cast for cast in _casts(table, schema, columns, text) if cast is not None]
+    return table().with_columns(casts) if casts else None
+
+
+def _casts(
+    table: Callable[[], pl.LazyFrame], schema: pl.Schema, columns: Columns, text: bool
+) -> Iterator[pl.Expr | None]:
+    for name in (columns.action, *(columns.state if columns.discrete else ())):
+        if schema[name].is_float():
+            yield _whole(table(), name)
+    for end in (columns.terminated, columns.truncated):
+        if end is not None and (text or schema[end].is_float() or schema[end] == pl.String):
+            yield _flag(table(), schema, end)
+    if columns.step is not None and schema[columns.step] == pl.String:
+        yield _time(table(), columns.step)
+    for name in columns.outcome_columns:
+        if schema[name] == pl.String:
+            yield _flag(table(), schema, name, blanks=False)
+
+
+def _whole(lazy: pl.LazyFrame, name: str) -> pl.Expr | None:
+    """Whole numbers that are written with a point, as whole numbers."""
+    value = pl.col(name).fill_nan(None)
+    off = collect(lazy.select((value.round() != value).any().fill_null(True))).item()
+    return None if off else value.cast(pl.Int64).alias(name)
+
+
+def _flag(lazy: pl.LazyFrame, schema: pl.Schema, name: str, *, blanks: bool = True) -> pl.Expr | None:
+    """True and false from words or numbers. Where only ends are marked, blanks say that it is none."""
+    said = pl.col(name).cast(pl.String).str.strip_chars().str.to_lowercase()
+    said = pl.when(~said.is_in(["", "nan"])).then(said)
+    values = collect(lazy.select(said.alias("value")).unique().head(MANY))["value"].to_list()
+    other = [value for value in values if value is not None and value not in (*YES, *NO)]
+    if other:
+        if schema[name] == pl.String:
+            row = collect(lazy.select(said.alias("v")).with_row_index("row").filter(pl.col("v") == other[0]).head(1))
+            raise InvalidLogError(
+                f"column {name!r} must hold numbers, or yes and no; row {row['row'][0]} holds {other[0]!r}"
+            )
+        return None
+    flag = said.is_in(YES)
+    marks_only = blanks and None in values and not any(value in NO for value in values)
+    return (flag.fill_null(False) if marks_only else flag).alias(name)
+
+
+def _time(lazy: pl.LazyFrame, name: str) -> pl.Expr:
+    """Dates and times from words, if there is one way to read them."""
+    said = pl.col(name).str.strip_chars()
+    facts = collect(
+        lazy.select(
+            said.str.contains(SLASHED).any().alias("slashed"),
+            (said.str.extract(r"^(\d{1,2})/").cast(pl.Int64) > 12).any().fill_null(False).alias("day_first"),
+            (said.str.extract(r"^\d{1,2}/(\d{1,2})").cast(pl.Int64) > 12).any().fill_null(False).alias("month_first"),
+        )
+    ).row(0, named=True)
+    if facts["slashed"] and facts["day_first"] == facts["month_first"]:
+        raise InvalidLogError(
+            f"the dates in column {name!r} may be day/month or month/day: no row tells. Hint: write them as 2024-12-31"
+        )
+    ways = [said.str.to_time(way, strict=False) for way in TIMES]
+    if facts["month_first"]:
+        ways = [said.str.to_datetime(way, strict=False) for way in MONTH_FIRST]
+    elif not collect(lazy.select(said.str.contains(r"^\d{1,2}:\d{2}").all())).item():
+        ways = [said.str.to_datetime(strict=False)]
+    read = ways[0] if len(ways) == 1 else pl.coalesce(ways)
+    first = collect(lazy.select(said.alias("v"), read.alias("t")).with_row_index("row")
+                    .filter(pl.col("t").is_null() & pl.col("v").is_not_null()).head(1))  # fmt: skip
+    if first.height:
+        raise InvalidLogError(
+            f"column {name!r} must hold numbers or times; row {first['row'][0]} holds {first['v'][0]!r}. Hint: write "
+            "times as 2024-12-31 13:05"
+        )
+    return read.alias(name)
+
+
+def repair(lazy: pl.LazyFrame, columns: Columns, *, sort: bool, drop: bool) -> Repaired | None:
+    """The table in order, without blanks that mean nothing and without rows that lack something; None if as it was."""
+    in_order = not sort or columns.episode is None or _in_order(lazy, columns)
+    table = lazy.with_row_index(ROW)
+    if not in_order:
+        table = table.sort(_keys(columns), maintain_order=True, nulls_last=True)
+    filled = _paid_at_the_end(table, columns)
+    table = table.with_columns(filled) if filled else table
+    if not drop:
+        return None if in_order and not filled else Repaired(table, sorted=not in_order)
+    before = collect(table.select(pl.len())).item()
+    table = table.filter(~_lacking(columns))
+    left = collect(table.select(pl.len())).item()
+    return Repaired(table, int(before - left), not in_order)
+
+
+def _keys(columns: Columns) -> list[str]:
+    return [name for name in (columns.episode, columns.step) if name is not None]
+
+
+def _in_order(lazy: pl.LazyFrame, columns: Columns) -> bool:
+    """Whether the rows of every episode stand together, with steps that do not fall."""
+    episode = pl.col(str(columns.episode))
+    same = (episode == episode.shift(1)).fill_null(False)
+    falls = pl.lit(False)
+    if columns.step is not None:
+        falls = (same & (pl.col(columns.step) < pl.col(columns.step).shift(1))).fill_null(False).any()
+    facts = collect(lazy.select((~same).sum().alias("runs"), episode.n_unique().alias("names"), falls.alias("falls")))
+    runs, names, fall = facts.row(0)
+    return bool(runs == names and not fall)
+
+
+def _paid_at_the_end(lazy: pl.LazyFrame, columns: Columns) -> list[pl.Expr]:
+    """Outcomes that only the last rows of episodes tell: what came before added nothing."""
+    if columns.episode is None:
+        return []
+    episode = pl.col(columns.episode)
+    last = (episode != episode.shift(-1)).fill_null(True)
+    names = columns.outcome_columns
+    before = {name: (pl.col(name).is_not_null() & ~last).sum() for name in names}
+    facts = collect(lazy.select((~last).sum().alias("rows before"), *(count.alias(n) for n, count in before.items())))
+    late = [name for name in names if facts["rows before"][0] and not facts[name][0]]
+    return [pl.when(last).then(pl.col(name)).otherwise(0).alias(name) for name in late]
+
+
+def _lacking(columns: Columns) -> pl.Expr:
+    """Rows without an action or outcome; of an episode, all rows from the first such on."""
+    lacks = pl.col(columns.action).is_null()
+    for name in columns.outcome_columns:
+        lacks = lacks | ~pl.col(name).cast(pl.Float64).is_finite().fill_null(False)
+    return lacks if columns.episode is None else lacks.cast(pl.Int8).cum_max().over(columns.episode) > 0

@@ -1,0 +1,262 @@
+"""Tables as people have them: however they are written and ordered, the log is the one that was meant."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from polidiff import Log, Outcome
+from polidiff.errors import InvalidLogError, InvalidOptionError
+from polidiff.evaluation.logged.behaviour import estimate_behaviour
+from polidiff.evaluation.logged.counts import count_log
+from polidiff.worlds.text_tables import find_dialect
+
+NAMES = {"state": ["größe", "puls"], "action": "arm", "episode": "fall", "step": "tag", "reward": "wohl"}
+
+
+def stays(count=12, seed=0):
+    """Episodes of one to four decisions, of whole numbers, halves and words."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, 5, count)
+    rows, last = lengths.sum(), np.cumsum(lengths) - 1
+    return pl.DataFrame({
+        "fall": np.repeat(np.arange(count) + 100, lengths),
+        "tag": np.concatenate([np.arange(length) for length in lengths]),
+        "größe": rng.integers(300, 400, rows) / 2, "puls": rng.integers(40, 120, rows),
+        "arm": np.array(["Säule", "ohne"])[rng.integers(0, 2, rows)], "wohl": rng.integers(0, 9, rows) / 4,
+        "ende": np.isin(np.arange(rows), last) & (rng.random(rows) < 0.7),
+    })  # fmt: skip
+
+
+def written(frame, path, separator, decimal, encoding, *, packed=False):
+    frame = frame.with_columns(pl.col(pl.Float64).cast(pl.String).str.replace(".", decimal, literal=True))
+    text = frame.write_csv(separator=separator, quote_style="non_numeric").encode("utf-8").decode("utf-8")
+    data = text.encode(encoding)
+    path.write_bytes(gzip.compress(data) if packed else data)
+    return path
+
+
+def same(one, other):
+    """Whether two logs hold the same rows."""
+    a, b = one.rows, other.rows
+    parts = ((getattr(a, name), getattr(b, name)) for name in ("states", "actions", "episode", "follow", "gains"))
+    return one.actions == other.actions and all(np.array_equal(x, y, equal_nan=x.dtype != object) for x, y in parts)
+
+
+@pytest.mark.parametrize(
+    ("name", "separator", "decimal", "encoding"),
+    [
+        ("a.csv", ",", ".", "utf-8"), ("a.csv", ",", ".", "utf-8-sig"), ("a.csv.gz", ",", ".", "utf-8"),
+        ("a.tsv", "\t", ".", "utf-8"), ("a.tsv", "\t", ",", "cp1252"), ("a.csv", ";", ",", "utf-8"),
+        ("a.csv", ";", ",", "cp1252"), ("a.CSV.gz", ";", ",", "cp1252"), ("a.txt", "|", ".", "utf-16"),
+    ],
+)  # fmt: skip
+def test_a_text_table_is_read_however_it_is_written(tmp_path, name, separator, decimal, encoding):
+    frame = stays()
+    path = written(frame, tmp_path / name, separator, decimal, encoding, packed=name.endswith(".gz"))
+    assert find_dialect(str(path))[:2] == (separator, decimal == ",")
+    assert same(Log(path, **NAMES, terminated="ende"), Log(frame, **NAMES, terminated="ende"))
+
+
+def test_files_of_one_folder_may_be_written_differently(tmp_path):
+    frame = stays()
+    written(frame[:10], tmp_path / "1.csv", ",", ".", "utf-8")
+    written(frame[10:], tmp_path / "2.csv", ";", ",", "cp1252")
+    assert same(Log(tmp_path, **NAMES, terminated="ende"), Log(frame, **NAMES, terminated="ende"))
+
+
+@pytest.mark.parametrize("nothing", ["NA", "n/a", "NaN", "."])
+def test_numbers_with_words_for_nothing_are_numbers(tmp_path, nothing):
+    (tmp_path / "a.csv").write_text(f"x,a,r\n1,0,1\n{nothing},1,0\n2.5,1,1\n")
+    states = Log(tmp_path / "a.csv", state=["x"], action="a", reward="r").rows.states
+    np.testing.assert_array_equal(states, [[1.0], [np.nan], [2.5]])
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 10_000), files=st.booleans())
+def test_rows_in_any_order_are_the_same_log(tmp_path, seed, files):
+    frame = stays(seed=seed % 5)
+    mixed = frame.sample(fraction=1.0, shuffle=True, seed=seed)
+    source = mixed
+    if files:
+        mixed.write_parquet(tmp_path / "a.parquet")
+        source = tmp_path / "a.parquet"
+    log = Log(source, **NAMES, terminated="ende")
+    assert same(log, Log(frame, **NAMES, terminated="ende"))
+    assert log.check.sorted == (not mixed.equals(frame))
+
+
+def test_a_problem_is_told_by_the_row_of_the_table_that_was_given():
+    frame = stays()
+    mixed = frame.sample(fraction=1.0, shuffle=True, seed=1)
+    holes = mixed.with_columns(wohl=pl.when(pl.int_range(pl.len()) != 7).then("wohl"))
+    with pytest.raises(InvalidLogError, match=rf"in row 7 \(fall {mixed['fall'][7]}, tag {mixed['tag'][7]}\)"):
+        Log(holes, **NAMES, terminated="ende")
+
+
+def test_rows_stay_as_they_are_if_that_was_asked_for():
+    with pytest.raises(InvalidLogError, match=r"stand together|must increase"):
+        Log(stays().reverse(), **NAMES, terminated="ende", sort=False)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "third"),
+    [
+        ("2024-03-01 08:00", "2024-03-01 09:30", "2024-03-02 00:15"), ("2024-03-01", "2024-03-02", "2024-11-01"),
+        ("01.03.2024 08:00", "01.03.2024 09:00", "02.03.2024 08:00"), ("1/3/2024", "2/3/2024", "13/3/2024"),
+        ("2/28/2024", "3/1/2024", "12/1/2024"), ("08:00", "08:05", "11:00"),
+    ],
+)  # fmt: skip
+def test_dates_and_times_in_words_are_steps(first, second, third):
+    frame = pl.DataFrame({"e": [1, 1, 1], "t": [third, first, second], "s": [3, 1, 2], "a": [0, 1, 0],
+                          "r": [0.0, 1.0, 2.0], "end": [True, False, False]})  # fmt: skip
+    log = Log(frame, state="s", action="a", reward="r", episode="e", step="t", terminated="end")
+    np.testing.assert_array_equal(log.rows.states, [1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    ("marks", "expected"),
+    [
+        ([0.0, 1.0, 0.0, 1.0], [0, 1, 0, 1]), (["no", "Yes", "no", "YES"], [0, 1, 0, 1]),
+        (["false", "true", "f", "t"], [0, 1, 0, 1]), ([None, "x", None, "x"], None),
+        ([None, "1", None, " 1 "], [0, 1, 0, 1]), ([None, True, None, True], [0, 1, 0, 1]),
+        ([None, 1, None, 1], [0, 1, 0, 1]), ([0.0, 2.5, 0.0, 1.0], None),
+    ],
+)  # fmt: skip
+def test_ends_are_told_in_words_numbers_or_marks(tmp_path, marks, expected):
+    frame = pl.DataFrame({"e": [1, 1, 2, 2], "s": [0, 1, 0, 1], "a": [0, 1, 1, 0], "r": [1.0] * 4, "end": marks})
+    frame.write_csv(tmp_path / "a.csv")
+    names = {"state": "s", "action": "a", "reward": "r", "episode": "e", "terminated": "end"}
+    if expected is None:
+        with pytest.raises(InvalidLogError, match=r"'end' must hold") as caught:
+            Log(tmp_path / "a.csv", **names)
+        assert "\n" not in str(caught.value)
+        return
+    follow = Log(tmp_path / "a.csv", **names).rows.follow
+    np.testing.assert_array_equal(follow == -1, np.array(expected) == 1)
+
+
+def test_whole_numbers_with_a_point_are_actions_and_states():
+    frame = pl.DataFrame({"s": [0.0, 2.0, 1.0], "a": [1.0, 0.0, 1.0], "r": [1.0, 0.0, 1.0]})
+    log = Log(frame, state="s", action="a", reward="r")
+    np.testing.assert_array_equal(log.rows.actions, [1, 0, 1])
+    np.testing.assert_array_equal(log.rows.states, [0, 2, 1])
+    with pytest.raises(InvalidLogError, match="must hold whole numbers or text"):
+        Log(frame.with_columns(a=pl.Series([0.5, 1.0, 0.0])), state="s", action="a", reward="r")
+
+
+def test_outcomes_in_words_are_counted():
+    frame = pl.DataFrame({"x": [1.0, 2.0], "a": [0, 1], "r": ["yes", "no"], "harm": ["N", "Y"]})
+    log = Log(frame, state=["x"], action="a", reward="r", outcomes=[Outcome("harm", "harm", prefer="less")])
+    np.testing.assert_array_equal(log.rows.gains, [[1.0, 0.0], [0.0, 1.0]])
+    with pytest.raises(InvalidLogError, match="'r' must hold numbers, or yes and no; row 1 holds 'perhaps'"):
+        Log(frame.with_columns(r=pl.Series(["yes", "perhaps"])), state=["x"], action="a", reward="r")
+
+
+def test_a_reward_paid_at_the_end_is_nothing_before():
+    frame = stays().with_columns(last=pl.col("fall") != pl.col("fall").shift(-1).fill_null(-1))
+    paid = frame.with_columns(wohl=pl.when("last").then("wohl"))
+    whole = frame.with_columns(wohl=pl.when("last").then("wohl").otherwise(0.0))
+    log = Log(paid.sample(fraction=1.0, shuffle=True, seed=1), **NAMES, terminated="ende")
+    assert same(log, Log(whole, **NAMES, terminated="ende"))
+    gaps = frame.with_columns(wohl=pl.when(pl.int_range(pl.len()) != 3).then("wohl"))
+    with pytest.raises(InvalidLogError, match=r"'wohl' must hold finite numbers; it is missing.* in row 3"):
+        Log(gaps, **NAMES, terminated="ende")
+
+
+@pytest.mark.parametrize("column", ["arm", "wohl"])
+@pytest.mark.parametrize("seed", range(4))
+def test_an_episode_is_used_up_to_the_first_row_that_lacks_something(column, seed):
+    frame = stays(seed=seed)
+    lacks = np.random.default_rng(seed).random(frame.height) < 0.2
+    lacks[1] = True
+    holes = frame.with_columns(pl.when(~pl.Series(lacks)).then(pl.col(column)).alias(column))
+    with pytest.raises(InvalidLogError, match=f"{column!r} must"):
+        Log(holes, **NAMES, terminated="ende")
+    keep, over = [], set()
+    for row, (episode, missing) in enumerate(zip(frame["fall"], lacks, strict=True)):
+        over |= {episode} if missing else set()
+        keep.append(row) if episode not in over else None
+    log = Log(holes, **NAMES, terminated="ende", missing="drop")
+    assert same(log, Log(frame[keep], **NAMES, terminated="ende"))
+    assert log.check.dropped == frame.height - len(keep)
+    assert f"{log.check.dropped} rows" in str(log.check)
+    assert f"{log.check.dropped} rows were left out" in log.notes[0]
+
+
+def test_single_decisions_without_an_outcome_are_left_out_one_by_one():
+    frame = pl.DataFrame({"x": [1.0, 2.0, 3.0], "a": [0, 1, None], "r": [1.0, None, 0.0]})
+    log = Log(frame, state=["x"], action="a", reward="r", missing="drop")
+    assert (log.check.rows, log.check.dropped) == (1, 2)
+    with pytest.raises(InvalidOptionError, match="missing must be 'refuse' or 'drop'"):
+        Log(frame, state=["x"], action="a", reward="r", missing="ignore")
+
+
+def test_people_are_counted_and_dealt_as_a_whole():
+    frame = stays(40).with_columns(who=pl.col("fall") % 7)
+    log = Log(frame, **NAMES, terminated="ende", group="who")
+    assert log.check.people == 7
+    assert "40 episodes of 7 people" in str(log.check)
+    folds = log.rows.folds(5, 0)
+    dealt = pl.DataFrame({"who": frame["who"], "fold": folds, "block": log.rows.turn})
+    assert dealt.group_by("who").agg(pl.col("fold", "block").n_unique()).select(pl.col("fold", "block").max()).row(
+        0
+    ) == (1, 1)
+    assert sorted(np.bincount(folds[log.rows.first], minlength=5) > 0) == [True] * 5
+    with pytest.raises(InvalidLogError, match=r"an episode belongs to one 'arm'; fall \d+ has 2"):
+        Log(frame, **NAMES, terminated="ende", group="arm")
+    with pytest.raises(InvalidLogError, match="'who' must have a value in every row; it is missing in row 0"):
+        Log(frame.with_columns(who=None), **NAMES, terminated="ende", group="who")
+
+
+def test_one_probability_stands_for_all_rows():
+    frame = stays()
+    column = Log(frame.with_columns(p=pl.lit(0.5)), **NAMES, terminated="ende", probability="p")
+    number = Log(frame, **NAMES, terminated="ende", probability=0.5)
+    np.testing.assert_array_equal(number.rows.probability, column.rows.probability)
+    for wrong in (0, 1.5, True):
+        with pytest.raises(InvalidLogError, match="probability must name a column, or be a number above 0"):
+            Log(frame, **NAMES, terminated="ende", probability=wrong)
+
+
+@settings(max_examples=5, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_who_wrote_the_log_does_not_depend_on_the_order_of_rows(seed):
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(400, 2)).round(1)
+    action = (rng.random(400) < 1 / (1 + np.exp(-2 * x[:, 0]))).astype(int)
+    frame = pl.DataFrame({"x": x[:, 0], "y": x[:, 1], "a": action, "r": rng.random(400)}).sort("a")
+    order = np.random.default_rng(seed).permutation(400)
+    names = {"state": ["x", "y"], "action": "a", "reward": "r"}
+    one, other = (estimate_behaviour(Log(rows, **names)) for rows in (frame, frame[order]))
+    points = rng.normal(size=(50, 2))
+    np.testing.assert_array_equal(one.policy.probabilities(points), other.policy.probabilities(points))
+    rows, mixed = one.row_probabilities[order], other.row_probabilities
+    twins = frame[order].select("x", "y", "a", "r").is_duplicated().to_numpy()  # equal rows may swap folds
+    np.testing.assert_array_equal(rows[~twins], mixed[~twins])
+
+
+def test_counts_of_a_shuffled_log_of_discrete_states_are_the_same():
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame({
+        "e": np.repeat(np.arange(30), 4), "t": np.tile(np.arange(4), 30), "s": rng.integers(0, 5, 120),
+        "a": rng.integers(0, 2, 120), "r": rng.random(120), "end": np.arange(120) % 4 == 3,
+    })  # fmt: skip
+    names = {"state": "s", "action": "a", "reward": "r", "episode": "e", "step": "t", "terminated": "end"}
+    one, other = (count_log(Log(rows, **names)) for rows in (frame, frame.sample(fraction=1.0, shuffle=True, seed=2)))
+    for name in ("block", "state", "action", "to", "count", "sums", "starts"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+def test_a_date_that_may_be_read_two_ways_is_asked_about():
+    frame = pl.DataFrame({"e": [1, 1], "t": ["1/2/2024", "2/3/2024"], "s": [0, 1], "a": [0, 1], "r": [0.0, 1.0]})
+    with pytest.raises(InvalidLogError, match=r"may be day/month or month/day: no row tells\. Hint: write them as"):
+        Log(frame, state="s", action="a", reward="r", episode="e", step="t", truncated=False)
+    bad = frame.with_columns(t=pl.Series(["2024-01-02", "soon"]))
+    with pytest.raises(InvalidLogError, match="'t' must hold numbers or times; row 1 holds 'soon'"):
+        Log(bad, state="s", action="a", reward="r", episode="e", step="t", truncated=False)
