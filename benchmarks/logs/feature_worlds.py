@@ -1,0 +1,166 @@
+"""Worlds with features and several decisions whose truth can be simulated, for intervals from feature logs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from polidiff.records.arrays import FloatArray, IntArray
+from polidiff.worlds.log_rows import LoggedRows
+
+RANDOM = 0.3  # share of logged decisions taken at random
+
+
+@dataclass(frozen=True)
+class World:
+    """A process of fixed length, a current and a proposed policy."""
+
+    name: str
+    n_actions: int
+    horizon: int
+    start: Callable[[int, np.random.Generator], FloatArray]
+    step: Callable[[FloatArray, IntArray, np.random.Generator], tuple[FloatArray, FloatArray]]
+    current: Callable[[FloatArray], IntArray]
+    proposed: Callable[[FloatArray], IntArray]
+
+
+def _glucose_step(x: FloatArray, a: IntArray, g: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    level, insulin = x.T
+    active = 0.6 * insulin + np.array([0.0, 1.0, 2.0])[a]
+    new = np.clip(level + 12 + g.gamma(2.0, 8.0, len(level)) - 14 * active + g.normal(0, 6, len(level)), 30, 400)
+    cost = np.where(new < 70, 3.0, 0.0) + np.maximum(new - 140, 0) / 60
+    return np.column_stack([new, active]), -cost
+
+
+def _glucose_current(x: FloatArray) -> IntArray:
+    return np.where(x[:, 0] > 220, 2, np.where(x[:, 0] > 150, 1, 0))
+
+
+def _glucose_proposed(x: FloatArray) -> IntArray:
+    return np.where((x[:, 0] > 180) & (x[:, 1] < 1.2), 2, _glucose_current(x))
+
+
+def _stock_step(x: FloatArray, a: IntArray, g: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    stock, trend = x.T
+    bought = np.array([0.0, 5.0, 10.0])[a]
+    wanted = g.poisson(np.maximum(3 + 2 * trend, 0.2))
+    on_hand = np.minimum(stock + bought, 40)
+    sold = np.minimum(on_hand, wanted)
+    left = on_hand - sold
+    new = 0.8 * trend + g.normal(0, 0.5, len(trend))
+    return np.column_stack([left, new]), 2.0 * sold - 0.15 * left - 0.9 * bought - 0.5 * (a > 0)
+
+
+def _stock_current(x: FloatArray) -> IntArray:
+    return np.where(x[:, 0] < 4, 2, 0)
+
+
+def _stock_proposed(x: FloatArray) -> IntArray:
+    return np.where((x[:, 0] < 8) & (x[:, 1] > 0.3), 2, _stock_current(x))
+
+
+def _six_step(x: FloatArray, a: IntArray, g: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    right = a == np.where(x[:, 0] > 0.5, 2, np.where(x[:, 1] > 0, 1, 0))
+    new = 0.85 * x + 0.5 * g.normal(size=x.shape)
+    new[:, 0] += 0.2 * right - 0.1
+    new[:, 2] -= 0.15 * (a == 2)
+    return new, 0.5 * right + 0.3 * x[:, 0] - 0.2 * np.abs(x[:, 2]) + g.normal(0, 0.5, len(a))
+
+
+def _six_current(x: FloatArray) -> IntArray:
+    return np.where(x[:, 1] > 0.4, 1, 0)
+
+
+def _six_proposed(x: FloatArray) -> IntArray:
+    return np.where((x[:, 0] > 0.6) & (x[:, 3] < 1.0), 2, _six_current(x))
+
+
+def _queue_step(x: FloatArray, a: IntArray, g: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    length, arrivals, wear = x.T
+    served = g.poisson(np.array([2.0, 3.2, 4.6])[a] * (1 - 0.35 * wear))
+    new = np.clip(length + g.poisson(arrivals) - served, 0, 60)
+    state = np.column_stack([
+        new,
+        np.clip(arrivals + g.normal(0, 0.4, len(wear)), 0.5, 6),
+        np.clip(wear + 0.06 * a - 0.05 + g.normal(0, 0.03, len(wear)), 0, 1),
+    ])  # fmt: skip
+    return state, -0.25 * new - np.array([0.0, 0.5, 1.1])[a] - (new > 20)
+
+
+def _queue_current(x: FloatArray) -> IntArray:
+    return np.where(x[:, 0] > 16, 2, np.where(x[:, 0] > 5, 1, 0))
+
+
+def _queue_proposed(x: FloatArray) -> IntArray:
+    return np.where(x[:, 0] + 1.5 * x[:, 1] > 8.5, 2, _queue_current(x))
+
+
+def _ten_step(x: FloatArray, a: IntArray, g: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    right = a == np.where(x[:, 0] > 0.8, 2, np.where(x[:, 1] > 0, 1, 0))
+    new = 0.8 * x + 0.6 * g.normal(size=x.shape)
+    new[:, 0] += 0.25 * right
+    return new, 0.8 * right + 0.5 * x[:, 0] - 0.3 * np.abs(x[:, 1]) + g.normal(0, 0.6, len(a))
+
+
+def _ten_current(x: FloatArray) -> IntArray:
+    return np.where(x[:, 1] > 0.5, 1, 0)
+
+
+def _ten_proposed(x: FloatArray) -> IntArray:
+    return np.where(x[:, 0] > 0.84, 2, _ten_current(x))
+
+
+def _null_step(x: FloatArray, a: IntArray, g: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    new = 0.8 * x + 0.6 * g.normal(size=x.shape)
+    return new, x[:, 0] + 0.5 * x[:, 1] + g.normal(0, 0.6, len(a))
+
+
+WORLDS = {
+    world.name: world
+    for world in (
+        World("glucose", 3, 10, lambda n, g: np.column_stack([g.normal(180, 40, n), g.uniform(0, 1, n)]),
+              _glucose_step, _glucose_current, _glucose_proposed),
+        World("stock", 3, 12, lambda n, g: np.column_stack([g.integers(0, 15, n), g.normal(0, 1, n)]).astype(float),
+              _stock_step, _stock_current, _stock_proposed),
+        World("six", 3, 15, lambda n, g: g.normal(size=(n, 6)), _six_step, _six_current, _six_proposed),
+        World("queue", 3, 15,
+              lambda n, g: np.column_stack([g.gamma(2, 3, n), g.uniform(1, 5, n), g.uniform(0, 1, n)]),
+              _queue_step, _queue_current, _queue_proposed),
+        World("ten", 3, 5, lambda n, g: g.normal(size=(n, 10)), _ten_step, _ten_current, _ten_proposed),
+        World("nothing", 3, 8, lambda n, g: g.normal(size=(n, 4)), _null_step, _ten_current, _ten_proposed),
+    )
+}  # fmt: skip
+
+
+def chances(top: IntArray, n_actions: int, noise: float = RANDOM) -> FloatArray:
+    """(n, A) mostly the top action, else any."""
+    table = np.full((len(top), n_actions), noise / n_actions)
+    table[np.arange(len(top)), top] += 1 - noise
+    return table
+
+
+def play(world: World, policy: Callable[[FloatArray], IntArray], episodes: int, g: np.random.Generator) -> LoggedRows:
+    """Episodes of a policy with noise, episode after episode."""
+    x, states, actions, rewards = world.start(episodes, g), [], [], []
+    for _ in range(world.horizon):
+        table = chances(policy(x), world.n_actions)
+        a = (g.random(episodes)[:, None] > np.cumsum(table, axis=1)[:, :-1]).sum(axis=1)
+        new, r = world.step(x, a, g)
+        states.append(x), actions.append(a), rewards.append(r)
+        x = new
+    n = episodes * world.horizon
+    follow = np.arange(n) + 1
+    follow[world.horizon - 1 :: world.horizon] = -1
+    flat = [np.stack(part, axis=1).reshape((n, -1)) for part in (states, actions, rewards)]
+    return LoggedRows(flat[0], flat[1][:, 0], np.repeat(np.arange(episodes), world.horizon), follow, flat[2], None)
+
+
+def truth(world: World, episodes: int = 300_000) -> float:
+    """The effect of the proposed policy: common random numbers would not help, so many episodes."""
+    total = 0.0
+    for part in range(max(1, episodes // 50_000)):
+        for sign, policy in ((1, world.proposed), (-1, world.current)):
+            total += sign * float(play(world, policy, 50_000, np.random.default_rng([1, part])).gains.sum()) / 50_000
+    return total / max(1, episodes // 50_000)

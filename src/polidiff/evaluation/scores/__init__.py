@@ -1,0 +1,13 @@
+"""Scores: what each logged episode says about a change of policy, with the nuisances fitted on other episodes.
+
+A score is a number per episode (or person) whose mean estimates an effect; differences, segments, plans and several
+outcomes are then sums over the same scores, and an interval is that of a mean.
+
+- `decisions`: the rows of a log as numbers, in an order of their own, with folds of whole units;
+- `regression`: ridge and boosted trees as linear smoothers, one model per action;
+- `propensity`: the chances of the logged actions, recorded or estimated;
+- `one_step`: doubly robust scores of every action, where each row is an episode;
+- `episodes`: the score of the difference of two policies, where decisions follow each other;
+- `intervals`: from scores to intervals that hold together, and when not to decide;
+- `boxes`, `rule_lists`: lists of rules that gain most on scores, judged on folds that did not choose them.
+"""

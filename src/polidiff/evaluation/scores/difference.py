@@ -1,0 +1,126 @@
+r"""What a proposed policy changes, from a log: one score per unit and outcome, and whether to decide on them at all.
+
+Scores of several decisions rest on regressions whose errors add up along an episode. The standard error is therefore
+multiplied by :math:`1 + 0.08 D`, with D the decisions of an episode that change (in total variation); the factor was
+chosen on worlds with known truth. And a log that cannot carry the comparison gives no verdict: see `reasons`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from polidiff.evaluation.scores.decisions import Decisions, held_rows
+from polidiff.evaluation.scores.episodes import CUT, PolicyRows, episode_scores
+from polidiff.evaluation.scores.intervals import ScoreIntervals, score_intervals
+from polidiff.evaluation.scores.one_step import CLIP, OneStepScores, one_step_scores
+from polidiff.evaluation.scores.propensity import Propensity, propensities, rarely_taken
+from polidiff.evaluation.scores.regression import design_of
+from polidiff.records.arrays import BoolArray, FloatArray
+
+PER_CHANGE = 0.08  # by which an error grows with every changed decision of an episode
+MOST_UNSUPPORTED = 0.01
+MOST_CHANGES = 8.0
+MOST_OFTEN = 10.0
+MOST_CUT = 0.2
+MOST_SHARE = 0.35
+
+
+@dataclass(frozen=True, eq=False)
+class DifferenceScores:
+    """Scores of proposed − current for every decision, and how far they can be believed."""
+
+    decisions: Decisions
+    rows: FloatArray  # (n, M) what each decision adds to its unit's score
+    inflation: float  # of standard errors, for what regressions add to them
+    unsupported: FloatArray  # (n,) share of each decision that falls on actions the log next to never takes
+    changes: float  # changed decisions per episode, in total variation
+    most_often: float  # how many times as often the proposed policy meets a state as the log does, at most
+    cut: float  # share of episodes whose record is cut
+
+    def intervals(self, segments: list[BoolArray] | None = None, *, level: float = 0.95) -> ScoreIntervals:
+        """Means over episodes per segment and outcome, segment after segment; all hold together.
+
+        A segment (n,) marks whole episodes: its mean is over the episodes in it.
+        """
+        masks = [np.ones(len(self.rows), dtype=np.bool_)] if segments is None else segments
+        sums = [self.decisions.per_unit(self.rows * mask[:, None]) for mask in masks]
+        first = self.decisions.first
+        sizes = [self.decisions.per_unit((mask & first).astype(np.float64)) for mask in masks]
+        outcomes = self.rows.shape[1]
+        return score_intervals(
+            np.hstack(sums), np.repeat(np.column_stack(sizes), outcomes, axis=1), level=level, inflation=self.inflation
+        )
+
+    def reasons(self, share: float = 0.0) -> tuple[str, ...]:
+        """Why the log cannot carry the comparison, if so; `share` is what one unit has of the variance."""
+        lost, often = float(self.unsupported.mean()), self.most_often
+        rare = f"{lost:.0%} of the decisions would change to actions that the log next to never takes there"
+        deep = f"{self.changes:.1f} decisions of an episode would change: the log does not follow the policy that far"
+        found = (
+            (lost > MOST_UNSUPPORTED, rare),
+            (self.changes > MOST_CHANGES, deep),
+            (often > MOST_OFTEN, f"the proposed policy meets some states {often:.0f} times as often as the log does"),
+            (self.cut > MOST_CUT, f"the records of {self.cut:.0%} of the episodes are cut before their end"),
+            (share > MOST_SHARE, f"one episode or person makes {share:.0%} of the uncertainty"),
+        )
+        return tuple(text for holds, text in found if holds)
+
+
+def logging_chances(decisions: Decisions, *, seed: int = 0) -> Propensity:
+    """Chances of the logged actions, recorded or estimated on other folds, with the step as a feature."""
+    x = decisions.x if decisions.one_step else np.column_stack([decisions.x, decisions.step])
+    design = design_of(x, decisions.actions, decisions.n_actions)
+    fold = decisions.folds(min(5, decisions.n_units), seed)
+    return propensities(design, fold, held_rows(decisions, seed), decisions.probability)
+
+
+def difference_scores(
+    decisions: Decisions,
+    proposed: FloatArray,
+    current: FloatArray | None,
+    chances: Propensity,
+    *,
+    discount: float = 1.0,
+    seed: int = 0,
+    scores: OneStepScores | None = None,
+) -> DifferenceScores:
+    """Scores of proposed − current, policies as (n, A) chances; current None: the policy that wrote the log."""
+    often, weight = 1.0, np.ones(len(proposed))
+    if decisions.one_step:
+        known = scores if scores is not None else one_step_scores(decisions, chances=chances, seed=seed)
+        rows = known.difference(proposed, current)
+    else:
+        policies = [against_log(decisions, policy, chances) for policy in (proposed, current) if policy is not None]
+        parts = [episode_scores(decisions, policy, discount=discount, seed=seed) for policy in policies]
+        rows, weight = parts[0].rows - (parts[1].rows if len(parts) > 1 else 0.0), parts[0].weight
+        often = max(float(part.weight.max()) for part in parts)
+    return assessed(decisions, rows, proposed, chances.table if current is None else current, chances, weight, often)
+
+
+def assessed(
+    decisions: Decisions,
+    rows: FloatArray,
+    proposed: FloatArray,
+    current: FloatArray,
+    chances: Propensity,
+    weight: FloatArray,
+    often: float,
+) -> DifferenceScores:
+    """Scores (n, M) with what says how far they can be believed."""
+    episodes = int(decisions.episode[-1]) + 1
+    changes = float(np.abs(proposed - current).sum() / 2 / episodes)
+    rare = chances.table < CLIP if chances.known else rarely_taken(chances.table, decisions.actions, CLIP)
+    unsupported = weight * (np.maximum(proposed - current, 0.0) * rare).sum(axis=1)
+    inflation = 1.0 if decisions.one_step else 1.0 + PER_CHANGE * changes
+    cut = float((decisions.follow == CUT).sum() / episodes)
+    return DifferenceScores(decisions, rows, inflation, unsupported, changes, often, cut)
+
+
+def against_log(decisions: Decisions, policy: FloatArray, chances: Propensity) -> PolicyRows:
+    """A policy (n, A) beside the one that wrote the log."""
+    index = np.arange(len(policy))
+    ratio = policy[index, decisions.actions] / np.maximum(chances.logged, CLIP)
+    keeps = np.abs(policy - chances.table).max(axis=1) < 1e-9
+    return PolicyRows(policy, chances.table, np.where(keeps, 1.0, ratio), keeps, chances.known)

@@ -1,0 +1,180 @@
+r"""The score of the difference of two policies, where decisions follow each other.
+
+.. math:: \psi_i = \sum_t \bigl\{(\mu_t - 1)\, \delta_t - (Q(s_t, a_t) - V(s_t))\bigr\}, \qquad
+          \delta_t = g_t + V(s_{t+1}) - Q(s_t, a_t), \qquad \mu_t = \omega(s_t, t)\, \rho_t,
+
+:math:`\rho_t = \pi_e / \pi_b` at the logged action,
+:math:`\omega(s, t) = \mathbb E_b[\rho_0 \cdots \rho_{t-1} \mid s_t = s]`, and Q, V the values of the *proposed* policy.
+It is the doubly robust value of the proposed policy less the outcome that was observed, right if either Q or
+:math:`\omega` is. Where the proposed policy keeps what was done, :math:`\rho = 1` and :math:`V(s_t) = Q(s_t, a_t)`: the
+score of an episode that meets no difference is 0. Where the log records its chances, :math:`Q(s_t, a_t) - V(s_t)`
+gives way to its mean :math:`\sum_a (\pi_b - \pi_e) Q`, so that the draw of :math:`a_t` adds no noise. Nuisances come
+from folds of units that do not hold episode i.
+
+Where the record of an episode is cut, what would have followed is taken from the values of both policies,
+:math:`Q(s, a) - Q_b(s, a)`: right if cuts depend on what is recorded only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from polidiff.evaluation.scores.decisions import Decisions, held_rows
+from polidiff.evaluation.scores.regression import ActionRegression, Design, design_of
+from polidiff.records.arrays import BoolArray, FloatArray, IntArray
+
+FOLDS = 4
+SWEEPS = 40
+SETTLED = 2e-3  # share of the spread by which a sweep may still move values
+MOST_WEIGHT = 20.0  # of a state under the proposed policy, relative to the log
+CUT = -2
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyRows:
+    """Two policies on the rows of a log."""
+
+    proposed: FloatArray  # (n, A) chances
+    logging: FloatArray  # (n, A) chances of the policy that wrote the log
+    ratio: FloatArray  # (n,) proposed over logging, at the logged action
+    keeps: BoolArray  # (n,) where the proposed policy does by definition what the log does
+    known: bool  # whether the chances of the logging policy are recorded
+
+
+@dataclass(frozen=True, eq=False)
+class EpisodeScores:
+    """What each row adds to the score of its episode."""
+
+    rows: FloatArray  # (n, M)
+    weight: FloatArray  # (n,) ω: how much more often the proposed policy meets the state at this step
+
+
+def episode_scores(
+    decisions: Decisions, policies: PolicyRows, *, discount: float = 1.0, seed: int = 0, folds: int = FOLDS
+) -> EpisodeScores:
+    """Cross-fitted scores of proposed − logging policy."""
+    fold = decisions.folds(min(folds, decisions.n_units), seed)
+    rows, weight = np.zeros_like(decisions.gains), np.ones(len(fold))
+    for number in np.unique(fold):
+        own = fold == number
+        part = scores_of_fold(decisions, policies, own, discount=discount, seed=seed)
+        rows[own], weight[own] = part.rows[own], part.weight[own]
+    return EpisodeScores(rows, weight)
+
+
+def scores_of_fold(
+    decisions: Decisions, policies: PolicyRows, own: BoolArray, *, discount: float = 1.0, seed: int = 0
+) -> EpisodeScores:
+    """Scores from regressions on all rows but `own` (n,); only those of `own` are honest."""
+    x = np.column_stack([decisions.x, decisions.step, _borders(policies)])
+    design, held = design_of(x, decisions.actions, decisions.n_actions), held_rows(decisions, seed)
+    fit = np.flatnonzero(~own & (decisions.follow != CUT))
+    omega = state_weights(design.without_actions(), decisions, policies.ratio, fit, held)
+    rows = np.zeros_like(decisions.gains)
+    for k in range(rows.shape[1]):
+        values = [policy_values(design, decisions, policies.proposed, k, fit, held, discount)]
+        if (decisions.follow == CUT).any():
+            values.append(policy_values(design, decisions, policies.logging, k, fit, held, discount))
+        rows[:, k] = row_scores(decisions, policies, values, omega, k, discount)
+    return EpisodeScores(rows, omega)
+
+
+def policy_values(
+    design: Design,
+    decisions: Decisions,
+    policy: FloatArray,
+    outcome: int,
+    fit: IntArray,
+    held: BoolArray,
+    discount: float,
+) -> FloatArray:
+    """(n, A) values of the decisions under a policy, by fitted evaluation on some rows.
+
+    Questions are drawn for the outcomes that were observed to come, then once more for what the policy makes of them.
+    """
+    target = decisions.to_come(discount)[:, outcome]
+    low, high, scale = float(target.min()), float(target.max()), float(target.std()) + 1e-12
+    limit = min(SWEEPS, int(decisions.step.max()) + 1)
+    values = np.zeros((len(target), decisions.n_actions))
+    for most in (max(1, limit // 2), limit):
+        model = ActionRegression(design, fit, held, target)
+        for _ in range(most):
+            values = np.clip(model(target), low, high)
+            new = decisions.gains[:, outcome] + discount * _ahead(decisions, (policy * values).sum(axis=1))
+            moved, target = float(np.abs(new - target)[fit].mean()), new
+            if moved < SETTLED * scale:
+                break
+    return values
+
+
+def state_weights(
+    design: Design, decisions: Decisions, ratio: FloatArray, fit: IntArray, held: BoolArray
+) -> FloatArray:
+    """(n,) ω by regression forward in time: the mean of ω·ρ of the row before, 1 where an episode begins.
+
+    Questions are drawn for the logarithms of whole products, which are not ruled by a few large ones. At every step ρ
+    has mean 1 over what the weights make of the log; it is divided by the mean that it happens to have.
+    """
+    first, step = decisions.first, decisions.step
+    before, limit = np.where(first, 0, np.arange(len(first)) - 1), int(step.max()) + 1
+    target = np.where(first, 1.0, np.minimum(running_products(ratio, first)[before], MOST_WEIGHT))
+    model = ActionRegression(design, fit, held, np.log(target + 0.2))
+    omega = np.ones(len(first))
+    for _ in range(min(SWEEPS, limit)):
+        omega = np.where(first, 1.0, np.clip(model(target)[:, 0], 0.0, MOST_WEIGHT))
+        moved_on = omega * ratio
+        mass, got = (np.bincount(step[fit], part[fit], limit) for part in (omega, moved_on))
+        moved_on *= np.divide(mass, got, out=np.ones(limit), where=got > 0)[step]
+        new = np.where(first, 1.0, moved_on[before])
+        moved, target = float(np.abs(new - target)[fit].mean()), new
+        if moved < SETTLED:
+            break
+    return omega
+
+
+def row_scores(
+    decisions: Decisions,
+    policies: PolicyRows,
+    values: list[FloatArray],
+    omega: FloatArray,
+    outcome: int,
+    discount: float = 1.0,
+) -> FloatArray:
+    """(n,) what each row adds to its episode's score, from values (n, A) of the proposed policy.
+
+    Where records are cut, the values of the logging policy come second.
+    """
+    index, cut = np.arange(len(omega)), decisions.follow == CUT
+    here, state = values[0][index, decisions.actions], (policies.proposed * values[0]).sum(axis=1)
+    state = np.where(policies.keeps, here, state)
+    gain = ((policies.proposed - policies.logging) * values[0]).sum(axis=1) if policies.known else state - here
+    surprise = decisions.gains[:, outcome] + discount * _ahead(decisions, state) - here
+    beyond = here - values[-1][index, decisions.actions]  # what a cut hides: 0 where the record goes on
+    score = np.where(cut, beyond, (omega * policies.ratio - 1.0) * surprise) + np.where(policies.keeps, 0.0, gain)
+    return np.asarray(discount**decisions.step * score)
+
+
+def running_products(ratio: FloatArray, first: BoolArray) -> FloatArray:
+    """(n,) product of the ratios from the start of the episode to each row.
+
+    >>> running_products(np.array([2.0, 3.0, 0.5, 4.0]), np.array([True, False, True, False])).round(6)
+    array([2. , 6. , 0.5, 2. ])
+    """
+    logs = np.cumsum(np.log(np.maximum(ratio, 1e-12)))
+    before = np.concatenate([[0.0], logs])[np.flatnonzero(first)]
+    return np.asarray(np.exp(np.clip(logs - before[np.cumsum(first) - 1], -30.0, 30.0)))
+
+
+def _ahead(decisions: Decisions, state: FloatArray) -> FloatArray:
+    """(n,) worth of the state that comes next, 0 after the end or a cut."""
+    goes_on = decisions.follow >= 0
+    return np.where(goes_on, state[np.where(goes_on, decisions.follow, 0)], 0.0)
+
+
+def _borders(policies: PolicyRows) -> FloatArray:
+    """What the policies do is a feature: values and weights change at their borders."""
+    apart = np.abs(policies.proposed - policies.logging).sum(axis=1)
+    both = np.column_stack([policies.proposed[:, 1:], policies.logging[:, 1:], apart])
+    return both[:, both.std(axis=0) > 1e-9] if both.shape[1] <= 20 else apart[:, None]

@@ -1,0 +1,173 @@
+r"""The chances with which the log took its actions: recorded, or estimated on other folds.
+
+Estimated: a multinomial logit with a small penalty, then boosted trees on its log-odds for as long as the log loss of
+held rows falls, then one temperature :math:`t`, :math:`e_a \propto p_a^t`, that fits held rows best: a model that is
+too sure of itself makes weights that are too large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+
+from polidiff.evaluation.scores.regression import PATIENCE, Design, TreeGrower, leaves_of
+from polidiff.records.arrays import BoolArray, FloatArray, IntArray
+
+ROUNDS = 40
+STEP = 0.3
+PENALTIES = (1.0, 30.0)
+TEMPERATURES = (0.6, 0.75, 0.9, 1.0, 1.1)
+FLOOR = 1e-3
+WORTH_A_ROUND = 1e-4  # nats per decision
+
+
+@dataclass(frozen=True, eq=False)
+class Propensity:
+    """Chances of the logged actions and how they were come by."""
+
+    table: FloatArray  # (n, A) of every action, estimated where only the logged one is recorded
+    logged: FloatArray  # (n,) of the action that was taken
+    known: bool  # whether the log records them
+    method: str
+    calibration_error: float  # mean distance between stated and observed shares, over ten bins
+
+
+def known_table(logged: FloatArray, actions: IntArray, n_actions: int) -> FloatArray | None:
+    """(n, A) chances of all actions, where those of the logged ones settle them: a fair draw, or two actions.
+
+    >>> known_table(np.array([0.3, 0.9]), np.array([1, 0]), 2)
+    array([[0.7, 0.3],
+           [0.9, 0.1]])
+    """
+    if n_actions == 2:
+        other = 1.0 - logged
+        return np.where(actions[:, None] == np.arange(2), logged[:, None], other[:, None])
+    if np.allclose(logged, 1.0 / n_actions, atol=1e-6):
+        return np.full((len(logged), n_actions), 1.0 / n_actions)
+    return None
+
+
+def propensities(design: Design, fold: IntArray, held: BoolArray, recorded: FloatArray | None) -> Propensity:
+    """Chances for every row, from folds (n,) that did not see it; `held` (n,) rows choose how far to fit."""
+    actions, n_actions = design.actions, design.n_actions
+    index = np.arange(len(actions))
+    table = None if recorded is None else known_table(recorded, actions, n_actions)
+    methods = {"recorded in the log"}
+    if table is None:
+        if design.linear == 1:
+            fold = np.zeros_like(fold)
+        table, methods = np.zeros((len(actions), n_actions)), set()
+        for number in np.unique(fold):
+            own = fold == number
+            others = np.flatnonzero(~own) if not own.all() else index
+            table[own], how = estimate(design, others, held, own)
+            methods.add(how)
+    logged = table[index, actions] if recorded is None else recorded
+    method = "recorded in the log" if recorded is not None else " / ".join(sorted(methods))
+    return Propensity(table, logged, recorded is not None, method, calibration_error(table, actions))
+
+
+def estimate(design: Design, rows: IntArray, held: BoolArray, wanted: BoolArray) -> tuple[FloatArray, str]:
+    """(k, A) chances of the `wanted` rows (n,) from the fitted `rows` (m,), and how."""
+    fit, test = rows[~held[rows]], rows[held[rows]]
+    if design.linear == 1 or not len(fit) or not len(test):
+        shares = (np.bincount(design.actions[rows], minlength=design.n_actions) + 1e-9) / len(rows)
+        return np.tile(shares / shares.sum(), (int(wanted.sum()), 1)), "shares"
+    penalty, start = _best_logit(design, fit, test)
+    rounds, temperature = _boosted(design, fit, start, test)
+    last = fit_logit(design, rows, penalty)
+    scores = _scores_after(design, rows, last, rounds)[wanted]
+    how = "logit" if not rounds else f"logit and {rounds} rounds of trees"
+    chances = np.maximum(_softmax(temperature * scores), FLOOR)
+    return chances / chances.sum(axis=1, keepdims=True), how
+
+
+def fit_logit(design: Design, rows: IntArray, penalty: float) -> FloatArray:
+    """(n, A) log-odds of a multinomial logit on the features, the penalty on all but the constants."""
+    x, count = design.basis[rows, : design.linear], design.n_actions
+    hit = np.eye(count)[design.actions[rows]]
+    shrink = np.full((x.shape[1], 1), penalty)
+    shrink[0] = 1e-6
+
+    def loss(flat: FloatArray) -> tuple[float, FloatArray]:
+        weights = flat.reshape(-1, count)
+        chances = _softmax(x @ weights)
+        value = -np.log(np.maximum(chances[hit > 0], 1e-300)).sum() + 0.5 * (shrink * weights**2).sum()
+        return float(value) / len(rows), ((x.T @ (chances - hit) + shrink * weights) / len(rows)).ravel()
+
+    settled = minimize(loss, np.zeros(x.shape[1] * count), jac=True, method="L-BFGS-B", options={"maxiter": 200})
+    return np.asarray(design.basis[:, : design.linear] @ settled.x.reshape(-1, count))
+
+
+def rarely_taken(table: FloatArray, actions: IntArray, least: float) -> BoolArray:
+    """(n, A) where an action has next to no chance: below `least`, or where it should have been seen and was not.
+
+    Among the rows with the smallest chances of an action, none took it although :math:`4 + \\ln A` were expected to:
+    the estimate is then too large there, because it is smooth.
+    """
+    rare = table < least
+    for a in range(table.shape[1]):
+        order = np.argsort(table[:, a], kind="stable")
+        before = int(np.argmax(np.append(actions[order] == a, True)))
+        if table[order[:before], a].sum() > 4.0 + np.log(table.shape[1]):
+            rare[order[:before], a] = True
+    return rare
+
+
+def calibration_error(table: FloatArray, actions: IntArray) -> float:
+    """Mean |stated − observed| over ten bins of equal size, all actions together."""
+    stated = table.ravel()
+    happened = (actions[:, None] == np.arange(table.shape[1])).ravel()
+    parts = [part for part in np.array_split(np.argsort(stated, kind="stable"), 10) if len(part)]
+    return float(sum(abs(stated[part].mean() - happened[part].mean()) * len(part) for part in parts) / len(stated))
+
+
+def _best_logit(design: Design, fit: IntArray, test: IntArray) -> tuple[float, FloatArray]:
+    fits = [(penalty, fit_logit(design, fit, penalty)) for penalty in PENALTIES]
+    return min(fits, key=lambda found: _log_loss(found[1][test], design.actions[test]))
+
+
+def _boosted(design: Design, fit: IntArray, scores: FloatArray, test: IntArray) -> tuple[int, float]:
+    """How many rounds of trees, and which temperature, give held rows the least log loss."""
+    best = float("inf"), 0, 1.0
+    for rounds, now in enumerate(_rounds(design, fit, scores)):
+        loss, temperature = min((_log_loss(t * now[test], design.actions[test]), t) for t in TEMPERATURES)
+        if loss < best[0] - WORTH_A_ROUND:
+            best = loss, rounds, temperature
+        if rounds == ROUNDS or rounds - best[1] >= PATIENCE:
+            break
+    return best[1], best[2]
+
+
+def _scores_after(design: Design, rows: IntArray, scores: FloatArray, rounds: int) -> FloatArray:
+    for number, now in enumerate(_rounds(design, rows, scores)):
+        if number == rounds:
+            return now
+    raise AssertionError("rounds go on")
+
+
+def _rounds(design: Design, rows: IntArray, scores: FloatArray) -> Iterator[FloatArray]:
+    """(n, A) log-odds after 0, 1, … rounds of trees fitted to some rows."""
+    grower, now = TreeGrower(design.bins[:, rows]), scores.copy()
+    hit = np.eye(design.n_actions)[design.actions[rows]]
+    columns = range(1, 2) if design.n_actions == 2 else range(design.n_actions)
+    while True:
+        yield now
+        chances = _softmax(now[rows])
+        for a in columns:
+            slope = hit[:, a] - chances[:, a]
+            question, _, leaf = grower.grow(slope, chances[:, a] * (1.0 - chances[:, a]))
+            now[:, a] += STEP * leaf[leaves_of(design.bins, question[None])[0]]
+
+
+def _log_loss(scores: FloatArray, actions: IntArray) -> float:
+    chances = _softmax(scores)[np.arange(len(actions)), actions]
+    return float(-np.log(np.maximum(chances, FLOOR)).mean())
+
+
+def _softmax(scores: FloatArray) -> FloatArray:
+    raised = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
