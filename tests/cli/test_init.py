@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 
 import polars as pl
@@ -151,3 +152,21 @@ def test_the_summary_shows_ranges_missing_values_and_how_often_each_action_was_t
     assert "200 rows, 8 columns" in err
     assert "25% empty" in err
     assert "drug 50%, placebo 50%" in err
+
+
+def test_the_first_explain_after_init_runs_without_an_edit(polidiff, tmp_path):
+    """A trial with levels as statistics packages write them, rows without an outcome, and arms 0.0 and 1.0."""
+    frame = trial(400).with_columns(
+        rx=pl.col("arm_code").cast(pl.Float64),
+        outcome=pl.when(pl.col("rownames") % 9 == 0).then(None).when(pl.col("died") == 1).then(pl.lit("1_yes"))
+        .otherwise(pl.lit("0_no")),
+    ).drop("died", "arm_code", "mg")  # fmt: skip
+    frame.write_csv(tmp_path / "trial.csv")
+    polidiff("init", tmp_path / "trial.csv", "-o", tmp_path / "s.toml", "--yes")
+    study = tomllib.loads((tmp_path / "s.toml").read_text())
+    assert study["world"]["log"]["missing"] == "drop"
+    assert study["policies"]["proposed"] == "always:1"
+    ran = polidiff("explain", tmp_path / "s.toml", "--json")
+    assert ran.code == 0, ran.err
+    facts = json.loads(ran.out)["world"]["facts"]
+    assert facts["rows"] == frame.drop_nulls("outcome").height

@@ -91,13 +91,14 @@ def _dropped(proposal: Proposal) -> list[str]:
 
 def _policies(proposal: Proposal) -> list[str]:
     action = proposal.column(proposal.roles["action"])
-    offered = [value for value in action.values if value.lower() not in NEUTRAL] or list(action.values)
+    names = [value.removesuffix(".0") if action.kind == "number" else value for value in action.values]
+    offered = [name for name in names if name.lower() not in NEUTRAL] or names
     return [
         "",
         "[policies]",
         'current = "log"  # as logged; or a file: .npy, .csv, .json, .onnx, .zip (with --trust)',
         _entry("proposed", f"always:{offered[0]}", f"what if everybody got it? Or a file, a column:NAME, rules; "
-               f"actions: {', '.join(action.values[:8])}"),
+               f"actions: {', '.join(names[:8])}"),
     ]  # fmt: skip
 
 

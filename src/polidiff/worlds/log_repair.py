@@ -15,6 +15,7 @@ from polidiff.worlds.log_columns import ROW, Columns
 from polidiff.worlds.log_source import collect
 
 YES, NO = ("1", "1.0", "true", "t", "yes", "y"), ("0", "0.0", "false", "f", "no", "n")
+NUMBERED = r"^([01])_.*$"  # 0_no and 1_yes, as statistics packages write levels
 MANY = 30  # values from which on a column is no flag
 SLASHED = r"^\s*\d{1,2}/\d{1,2}/\d{4}"  # day/month or month/day
 TIMES = ("%H:%M", "%H:%M:%S")
@@ -63,7 +64,7 @@ def _whole(lazy: pl.LazyFrame, name: str) -> pl.Expr | None:
 
 def _flag(lazy: pl.LazyFrame, schema: pl.Schema, name: str, *, blanks: bool = True) -> pl.Expr | None:
     """True and false from words or numbers. Where only ends are marked, blanks say that it is none."""
-    said = pl.col(name).cast(pl.String).str.strip_chars().str.to_lowercase()
+    said = pl.col(name).cast(pl.String).str.strip_chars().str.to_lowercase().str.replace(NUMBERED, "$1")
     said = pl.when(~said.is_in(["", "nan"])).then(said)
     values = collect(lazy.select(said.alias("value")).unique().head(MANY))["value"].to_list()
     other = [value for value in values if value is not None and value not in (*YES, *NO)]
