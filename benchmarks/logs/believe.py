@@ -31,10 +31,12 @@ DIGITS = 3
 
 
 def run(smoke: bool, *, seed: int, names: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """One row per world and size."""
+    """One row per world and size; repeated people once more with a log that says who is who."""
     sizes, repetitions = ((100, 1000), {100: 2, 1000: 2}) if smoke else (SIZES, REPETITIONS)
     chosen = [world for world in worlds() if not names or any(name in world.name for name in names)]
-    return [believe(world, n, repetitions[n], seed=seed) for world in chosen for n in sizes]
+    rows = [believe(world, n, repetitions[n], seed=seed) for world in chosen for n in sizes]
+    known = [world for world in chosen if world.people is not None]
+    return rows + [believe(world, n, repetitions[n], seed=seed, grouped=True) for world in known for n in sizes]
 
 
 def as_log(world: HiddenWorld, rows: LoggedRows, *, grouped: bool = False) -> Log:

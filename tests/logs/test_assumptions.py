@@ -77,6 +77,16 @@ def test_people_who_come_back_widen_the_interval():
     assert "counted as 32 stretches of the log" in verdict.rests_on
 
 
+def test_a_log_that_names_people_counts_them():
+    world = repeated_people()
+    verdict, found = judged(world, grouped=True)
+    blind, _ = judged(world)
+    assert found["independence"].status == "held"
+    assert found["independence"].detail.startswith("20 units with 50 episodes each")
+    assert "1000 episodes, counted as 20 people" in verdict.rests_on
+    assert verdict.difference.width > blind.difference.width * 0.8
+
+
 def test_the_jackknife_of_a_mean_is_its_standard_error():
     values = np.random.default_rng(0).normal(size=40)
     left_out = (values.sum() - values) / 39

@@ -43,6 +43,21 @@ def test_what_is_broken_is_seen():
     assert alarms(propensity_check, taken=0.7) > 0.95
 
 
+def test_long_stays_in_a_state_are_no_sign_of_drift_or_of_people():
+    rng = np.random.default_rng(8)
+    alarms = []
+    for _ in range(60):  # each episode stays in one of forty states until it leaves
+        stays = rng.geometric(0.25, 200)
+        last = np.cumsum(stays) - 1
+        follow = np.arange(stays.sum()) + 1
+        follow[last] = -1
+        state, n = np.repeat(rng.integers(0, 40, 200), stays), len(follow)
+        rows = LoggedRows(state, np.zeros(n, dtype=int), np.repeat(np.arange(200), stays), follow,
+                          np.where(follow < 0, 1.0, 0.0)[:, None], None)  # fmt: skip
+        alarms.append(drift_check(rows).alarming or independence_check(rows).alarming)
+    assert np.mean(alarms) <= 1 / 60
+
+
 def test_probabilities_that_vary_within_a_state_are_held_against_what_was_done():
     rng = np.random.default_rng(3)
     chance = rng.choice([0.1, 0.5, 0.9], 3000)

@@ -59,7 +59,7 @@ def drift_check(rows: LoggedRows) -> Assumption:
     if rows.n_episodes < FEWEST_EPISODES:
         return Assumption("drift", "", "not testable", f"only {rows.n_episodes} episodes", "")
     late = (2 * rows.episode >= rows.n_episodes).astype(np.int64)
-    p_value = depends_on(rows, late)
+    p_value = depends_on(rows, late, once=True)
     status = status_of(p_value)
     said = "" if status == "held" else "Verdicts speak of the log's whole time, not of its end."
     detail = shown(p_value, "early and late episodes follow different worlds")
@@ -107,7 +107,7 @@ def independence_check(rows: LoggedRows, group: AnyArray | None = None) -> Assum
     if group is None:
         alike = min(1.0, gains.shape[1] * min(neighbours_alike(column) for column in gains.T))
         discrete = rows.states.ndim == 1
-        p_value = min(1.0, 2 * min(alike, depends_on(rows, stretches(rows)))) if discrete else alike
+        p_value = min(1.0, 2 * min(alike, depends_on(rows, stretches(rows), once=True))) if discrete else alike
         status = status_of(p_value)
         said = "" if status == "held" else "Intervals count stretches of the log as people. Hint: group="
         detail = shown(p_value, "episodes that stand together are alike")

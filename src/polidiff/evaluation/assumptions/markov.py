@@ -70,10 +70,12 @@ def responses(rows: LoggedRows, pair: IntArray, shown: IntArray) -> list[IntArra
     return [after.astype(np.int64), *gains]
 
 
-def depends_on(rows: LoggedRows, factor: IntArray, shown: IntArray | None = None) -> float:
+def depends_on(rows: LoggedRows, factor: IntArray, shown: IntArray | None = None, *, once: bool = False) -> float:
     """P-value of "what follows a decision depends on a factor (n,)": the least of the responses', times their number.
 
-    Rows whose successor was not recorded are left out. `shown` (n,) are the states as recorded, where those of the rows
+    Rows whose successor was not recorded are left out; with `once`, so are all but the first time that an episode makes
+    a decision in a state: how often it comes back depends on what follows, which would look like a factor of episodes.
+    `shown` (n,) are the states as recorded, where those of the rows
     are deeper: a deeper next state holds the past by its name.
     """
     known = followed(rows)
@@ -81,6 +83,9 @@ def depends_on(rows: LoggedRows, factor: IntArray, shown: IntArray | None = None
         return 1.0
     pair = rows.states.astype(np.int64) * (int(rows.actions.max()) + 1) + rows.actions
     parts = responses(rows, pair, rows.states if shown is None else shown)
+    if once:
+        _, first = np.unique(rows.episode * (int(pair.max()) + 1) + pair, return_index=True)
+        known &= np.isin(np.arange(len(pair)), first)
     found = [pooled_chi2(pair[known], factor[known], part[known]).p_value for part in parts]
     return min(1.0, len(found) * min(found))
 

@@ -99,10 +99,9 @@ def _assess(log: Log) -> Assessment:
 
 def _units(rows: LoggedRows) -> IntArray | None:
     """(episodes,) number of the person of each, where the log says who is who and some come back."""
-    named = getattr(rows, "unit", None)
-    if named is None:
+    if rows.unit is None:
         return None
-    _, unit = np.unique(named[rows.first], return_inverse=True)
+    _, unit = np.unique(rows.unit[rows.first], return_inverse=True)
     return unit if int(unit.max(initial=0)) + 1 < len(unit) else None
 
 
