@@ -38,7 +38,7 @@ TOO_FAR = 0.01
 
 
 def feature_history_check(rows: LoggedRows, x: FloatArray, *, seed: int = 0) -> Assumption:
-    """Whether the decision before matters where states are features `x` (n, d), as numbers without gaps."""
+    """Whether the decision before matters where states are features `x` (n, d); NaN is missing."""
     how = "what comes next predicted with the decision before, and with that of a neighbour, on episodes not seen"
     before = previous_row(rows)
     use = np.flatnonzero((before >= 0) & (rows.follow >= 0))
@@ -47,7 +47,7 @@ def feature_history_check(rows: LoggedRows, x: FloatArray, *, seed: int = 0) -> 
         reason = f"only {episodes} episodes go on" if episodes else "every episode is one decision"
         return Assumption("history", "", "not testable", reason, "")
     use = _thinned(rows, use)
-    state, action = _scaled(x), np.eye(int(rows.actions.max()) + 1)[rows.actions]
+    state, action = _scaled(_without_gaps(x)), np.eye(int(rows.actions.max()) + 1)[rows.actions]
     response = np.column_stack([state[rows.follow[use]] - state[use], rows.gains[use]])
     past = np.column_stack([state[before[use]], action[before[use]]])
     p_values = own_against_strangers(rows, state, use, response, past, np.random.default_rng(seed))
@@ -62,7 +62,9 @@ def drift_feature_check(rows: LoggedRows, x: FloatArray, *, seed: int = 0) -> As
         return Assumption("drift", "", "not testable", f"only {rows.n_episodes} episodes", "")
     use = _thinned(rows, np.flatnonzero(rows.follow >= -1))
     late = (2 * rows.episode[use] >= rows.n_episodes).astype(np.float64)[:, None]
-    p_values = own_against_strangers(rows, _scaled(x), use, rows.gains[use], late, np.random.default_rng(seed))
+    p_values = own_against_strangers(
+        rows, _scaled(_without_gaps(x)), use, rows.gains[use], late, np.random.default_rng(seed)
+    )
     return _found("drift", how, p_values, "early and late episodes follow different worlds",
                   "Verdicts speak of the log's whole time, not of its end.")  # fmt: skip
 
@@ -110,6 +112,17 @@ def own_against_strangers(
         design = np.column_stack([present, told, told**2, joint])
         lost.append((response - _predicted(design, response, episode % FOLDS)) ** 2)
     return _gain(lost[1] - lost[0], episode), _gain(lost[2] - lost[1], episode)
+
+
+def _without_gaps(x: FloatArray) -> FloatArray:
+    """Features with the mean in place of what is missing, and a column beside that says where it was."""
+    absent = np.isnan(x)
+    gaps = absent.any(axis=0)
+    if not gaps.any():
+        return x
+    count = np.maximum((~absent).sum(axis=0), 1)
+    filled = np.where(absent, np.where(absent, 0.0, x).sum(axis=0) / count, x)
+    return np.column_stack([filled, absent[:, gaps].astype(np.float64)])
 
 
 def _scaled(x: FloatArray) -> FloatArray:

@@ -1,0 +1,32 @@
+"""Tests of history and drift where states are features."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from polidiff.evaluation.assumptions.markov_features import drift_feature_check, feature_history_check
+from polidiff.worlds.log_rows import LoggedRows
+
+
+def one_step_rows(rng: np.random.Generator, count: int, late_effect: float) -> tuple[LoggedRows, np.ndarray]:
+    """Single decisions in order of time; in the later half the outcome is higher by `late_effect`."""
+    x = rng.normal(size=(count, 2))
+    actions = rng.integers(0, 2, count)
+    late = np.arange(count) >= count / 2
+    gains = (x[:, 0] + actions + late_effect * late + rng.normal(size=count))[:, None]
+    rows = LoggedRows(x, actions, np.arange(count), np.full(count, -1), gains, None)
+    return rows, x
+
+
+@pytest.mark.parametrize(("effect", "status"), [(0.0, "held"), (1.0, "failed")])
+def test_missing_measurements_do_not_stop_the_test_of_drift(effect: float, status: str) -> None:
+    rng = np.random.default_rng(3)
+    rows, x = one_step_rows(rng, 1500, effect)
+    x = np.where(rng.random(x.shape) < 0.2, np.nan, x)
+    assert drift_feature_check(rows, x).status == status
+
+
+def test_single_decisions_have_no_history_to_test() -> None:
+    rows, x = one_step_rows(np.random.default_rng(0), 200, 0.0)
+    assert feature_history_check(rows, x).status == "not testable"
