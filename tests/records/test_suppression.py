@@ -94,7 +94,9 @@ def test_a_table_or_a_simulator_is_nobodys_record(record):
 
 @given(results())
 def test_the_explicit_way_out_shows_everything(record):
-    assert encode(suppressed(record, 1)) | {"methods": None} == encode(record) | {"methods": None}
+    everything, shown = encode(record), encode(suppressed(record, 1))
+    everything["world"].pop("people"), shown["world"].pop("people")
+    assert shown | {"methods": None} == everything | {"methods": None}
 
 
 @pytest.mark.parametrize("wrong", [0, -3, 2.5, True])

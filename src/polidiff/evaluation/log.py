@@ -39,8 +39,7 @@ from polidiff.records.evaluation import Evaluation
 from polidiff.records.explanation import Arrow, Support, WorldSummary
 from polidiff.records.interval import Interval
 from polidiff.records.rule import Rule, covers_any, first_match
-from polidiff.worlds.log_coverage import label_coverage
-from polidiff.worlds.summary import features_seen, within
+from polidiff.worlds.log_coverage import label_coverage, log_summary
 from polidiff.worlds.tabular import TabularMDP
 
 if TYPE_CHECKING:
@@ -224,8 +223,8 @@ class EstimatedComparison(TableComparison):
 
     def summary(self, seen: AnyArray, facts: Mapping[str, str | float | int]) -> WorldSummary:
         """The model's summary, with the rows and episodes behind it."""
-        told = super().summary(seen, facts)
-        return replace(told, kind="log", facts={**_sizes(self.world), **told.facts})
+        told, model = log_summary(self.world), super().summary(seen, facts)
+        return replace(told, facts={**told.facts, **model.facts})
 
     def moves(self) -> tuple[Arrow, ...]:
         """None: estimated moves may be those of a single person."""
@@ -303,10 +302,8 @@ class RowsComparison(Comparison):
 
     def summary(self, seen: AnyArray, facts: Mapping[str, str | float | int]) -> WorldSummary:
         """Rows and episodes, and the ranges of features over all rows."""
-        coverage = self.counted(self._rules).coverage
-        assert coverage is not None
-        features = within(features_seen(seen, self.world.feature_names), coverage.low, coverage.high)
-        return WorldSummary("log", self.world.actions, features, _sizes(self.world))
+        counted = self.counted(self._rules)
+        return log_summary(self.world, np.array(counted.names, dtype=object)[counted.row_state()])
 
 
 def row_policy(log: Log, policy: Any, *, seed: int) -> Policy:
@@ -319,10 +316,6 @@ def row_policy(log: Log, policy: Any, *, seed: int) -> Policy:
 
 def _method(log: Log) -> str:
     return f"careful intervals from {log.check.episodes} logged episodes"
-
-
-def _sizes(log: Log) -> dict[str, str | float | int]:
-    return {"rows": log.check.rows, "episodes": log.check.episodes}
 
 
 def _padded(table: FloatArray) -> FloatArray:
@@ -344,4 +337,4 @@ def _finite(model: TabularMDP, tables: tuple[FloatArray, FloatArray]) -> Tabular
 def _loop_warning(found: GroupVerdicts) -> tuple[str, ...]:
     if not found.loops:
         return ()
-    return (f"in the estimated moves {len(found.loops)} states cannot leave a loop, {found.loops[0]} first.",)
+    return (f"in the estimated moves {len(found.loops)} states cannot leave a loop, {found.loops[0]!r} first.",)

@@ -191,6 +191,7 @@ class Feature:
     low: float | None = None
     high: float | None = None
     values: tuple[str, ...] = ()  # categories, at most 50
+    behind: int | None = None  # of a log: episodes that reach each end of the range, or go beyond
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any, overload
 
 from polidiff.errors import InvalidOptionError
-from polidiff.records.codec import Record
+from polidiff.records.codec import Json, Record, encode
 from polidiff.records.explanation import (
     Explanation,
     Feature,
@@ -50,10 +50,12 @@ def suppressed(record: Explanation | Frontier, min_group: int | None = None) -> 
     if isinstance(least, bool) or not isinstance(least, int) or least < 1:
         raise InvalidOptionError(f"min_group must be a whole number of at least 1; got {least!r}")
     record = replace(record, methods=replace(record.methods, min_group=least))
-    if not record.world.recorded or least == 1:
+    if not record.world.recorded:
         return record
-    limit = Limit(least, _all_episodes(record.world), record.world, _plain_names(record, least))
-    return _explanation(record, limit) if isinstance(record, Explanation) else _frontier(record, limit)
+    if least > 1:
+        limit = Limit(least, _all_episodes(record.world), record.world, _plain_names(record, least))
+        record = _explanation(record, limit) if isinstance(record, Explanation) else _frontier(record, limit)
+    return replace(record, world=_counting_what_is_named(record))
 
 
 def released(record: Record) -> Record:
@@ -105,6 +107,26 @@ def _plain_names(record: Explanation | Frontier, least: int) -> frozenset[str]:
     common = (name for people in record.world.people.values() for name, count in people.items() if count >= least)
     own = [action.name for action in record.world.actions] + [outcome.name for outcome in record.outcomes]
     return frozenset([*common, *own, *(feature.name for feature in record.world.features)])
+
+
+def _counting_what_is_named(record: Explanation | Frontier) -> WorldSummary:
+    """The world with counts of people behind the names that the record still mentions."""
+    world = replace(record.world, people={})
+    named = set(_texts(encode(replace(record, world=world))))
+    people = {
+        feature: {name: count for name, count in names.items() if name in named}
+        for feature, names in record.world.people.items()
+    }
+    return replace(world, people=people)
+
+
+def _texts(tree: Json) -> Iterator[str]:
+    """All texts of a JSON document, and all names that are quoted in them."""
+    if isinstance(tree, str):
+        yield tree
+        yield from (found[1] or found[2] for found in _QUOTED.finditer(tree))
+    for part in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
+        yield from _texts(part)
 
 
 def _explanation(record: Explanation, limit: Limit) -> Explanation:
@@ -160,6 +182,7 @@ def _rest(
     line = f"Left out because fewer than {limit.least} episodes stand behind them: {', '.join(gone)}."
     return {
         "world": replace(record.world, features=features, people=people),
+        "assumptions": tuple(replace(a, detail=limit.text(a.detail)) for a in record.assumptions),
         "warnings": (*(limit.text(warning) for warning in record.warnings), *([line] if gone else [])),
     }
 
@@ -244,6 +267,8 @@ def _feature(feature: Feature, rules: Iterable[Rule], pictures: Iterable[Picture
     if feature.kind == "category":
         known = feature.name in limit.world.people
         return replace(feature, values=tuple(v for v in feature.values if known and limit.shows(feature.name, v)))
+    if feature.behind is not None and feature.behind >= limit.least:
+        return feature
     shown = [
         bound
         for rule in rules
@@ -256,7 +281,7 @@ def _feature(feature: Feature, rules: Iterable[Rule], pictures: Iterable[Picture
         for name, step, place in ((picture.x, picture.x_step, "x"), (picture.y, picture.y_step, "y")):
             if name == feature.name:
                 shown += [getattr(cell, place) + side * step / 2 for cell in picture.cells for side in (-1, 1)]
-    return replace(feature, low=min(shown, default=None), high=max(shown, default=None))
+    return replace(feature, low=min(shown, default=None), high=max(shown, default=None), behind=None)
 
 
 def _rules_of(part: Region | Sentence | WorseOff) -> tuple[Rule, ...]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import singledispatch
 
 import numpy as np
 
-from polidiff.records.arrays import AnyArray, FloatArray
+from polidiff.records.arrays import AnyArray
 from polidiff.records.explanation import Feature, WorldSummary
 from polidiff.worlds.simulator import Simulator
 from polidiff.worlds.tabular import TabularMDP
@@ -51,11 +50,3 @@ def features_seen(rows: AnyArray, names: tuple[str, ...]) -> tuple[Feature, ...]
             numbers = column.astype(float)
             result.append(Feature(name, "number", float(np.nanmin(numbers)), float(np.nanmax(numbers))))
     return tuple(result)
-
-
-def within(features: tuple[Feature, ...], low: FloatArray, high: FloatArray) -> tuple[Feature, ...]:
-    """Features with ranges (d,) that more rows have shown; those of words stay as they are."""
-    return tuple(
-        replace(feature, low=float(least), high=float(most)) if feature.kind == "number" else feature
-        for feature, least, most in zip(features, low, high, strict=True)
-    )

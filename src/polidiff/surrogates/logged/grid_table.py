@@ -26,7 +26,6 @@ from polidiff.policies import PatchedPolicy, Policy
 from polidiff.policies.patched import rule_patch
 from polidiff.records.arrays import FloatArray
 from polidiff.records.assumption import Assumption
-from polidiff.records.explanation import WorldSummary
 from polidiff.records.plan import Frontier, Plan, PlanRule
 from polidiff.records.rule import Rule, covers_any
 from polidiff.rules.box_algebra import without_any
@@ -38,8 +37,8 @@ from polidiff.surrogates.record import Explain, Note
 from polidiff.surrogates.support import split_support
 from polidiff.surrogates.table import Surrogate
 from polidiff.worlds.log import Log
+from polidiff.worlds.log_coverage import log_summary
 from polidiff.worlds.log_rows import LoggedRows
-from polidiff.worlds.summary import features_seen
 
 KEEP = "keep"
 TOLD = 0.005  # share of thinly supported decisions from which on it is told
@@ -114,7 +113,6 @@ class LoggedGrid(Surrogate):
     def conclude(self, solved: Frontier, plans: tuple[Plan, ...]) -> Frontier:
         """The log in place of its cells."""
         log = self.world
-        facts = {"rows": log.check.rows, "episodes": log.check.episodes}
         return replace(
             solved,
             plans=plans,
@@ -122,9 +120,7 @@ class LoggedGrid(Surrogate):
             outcomes=log.outcomes,
             current_return=plans[0].expected_return,
             optimum=plans[-1].expected_return + solved.optimum - solved.best.expected_return,
-            world=WorldSummary(
-                "log", log.actions, features_seen(np.asarray(log.rows.states), log.feature_names), facts
-            ),
+            world=log_summary(log),
             methods=replace(
                 solved.methods, evaluation="one half of the log chooses rules over cells, the other judges"
             ),

@@ -32,7 +32,6 @@ from polidiff.options import ImproveOptions
 from polidiff.policies import PatchedPolicy, Policy, one_hot, top_actions
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.assumption import Assumption
-from polidiff.records.explanation import WorldSummary
 from polidiff.records.plan import Frontier, Plan
 from polidiff.records.rule import Rule
 from polidiff.regions.describe import describe
@@ -41,8 +40,8 @@ from polidiff.surrogates.logged.judging_half import JudgingHalf
 from polidiff.surrogates.record import Explain, Note, Reduction, RuleNote
 from polidiff.surrogates.region_cells import RegionCells, make_cells
 from polidiff.worlds.log import Log
+from polidiff.worlds.log_coverage import log_summary
 from polidiff.worlds.protocol import aim
-from polidiff.worlds.summary import features_seen
 
 MOST_UNTRIED = 0.05  # share of a region's rows in cells where nobody took an action, beyond which it is not offered
 
@@ -154,15 +153,12 @@ class RegionEdits(Reduction):
     def conclude(self, solved: Frontier, plans: tuple[Plan, ...]) -> Frontier:
         """The log in place of its regions."""
         log = self.world
-        facts = {"rows": log.check.rows, "episodes": log.check.episodes}
         method = f"plans over regions from one half of {log.check.episodes} logged episodes, judged by the other half"
         return replace(
             solved,
             plans=plans,
             current_return=plans[0].expected_return,
-            world=WorldSummary(
-                "log", log.actions, features_seen(np.asarray(log.rows.states), log.feature_names), facts
-            ),
+            world=log_summary(log),
             methods=replace(solved.methods, evaluation=method, family=max(1, len(plans) - 1) * len(log.outcomes)),
         )
 
@@ -176,14 +172,19 @@ class RegionEdits(Reduction):
             f"Plans use only decisions seen at least {self.least} times in one half of the log; the other half judges "
             "them."
         )
-        refused = [
-            RuleNote(
-                self.world.actions[edit.proposed].name,
-                self.cells.cells[edit.region].rule,
-                f"is not offered: {self._why(edit)}. What it would do is not known.",
-            )
-            for edit in self.refused
-        ]
+        rows = self.world.rows
+        refused: list[Note] = []
+        small = 0
+        for edit in self.refused:
+            rule = self.cells.cells[edit.region].rule
+            if len(np.unique(rows.episode[rule.covers(rows.states)])) < self.options.min_group:
+                small += 1  # a remark would point at these people
+                continue
+            why = f"is not offered: {self._why(edit)}. What it would do is not known."
+            refused.append(RuleNote(self.world.actions[edit.proposed].name, rule, why))
+        if small:
+            what = "1 further change is" if small == 1 else f"{small} further changes are"
+            refused.append(f"{what} not offered: fewer than {self.options.min_group} episodes stand behind each.")
         return (*self.world.notes, note, *refused)
 
     def _why(self, edit: RegionEdit) -> str:
@@ -191,8 +192,8 @@ class RegionEdits(Reduction):
             return "nobody has tried it in the half of the log that chooses"
         if edit.tried < self.least or edit.episodes < MIN_GROUP:
             return (
-                f"the half of the log that chooses has {edit.tried} such decisions, spread over {edit.episodes} groups "
-                f"of episodes; {self.least} and {MIN_GROUP} are needed"
+                f"the half of the log that chooses has too few such decisions; {self.least} are needed, spread over "
+                f"{MIN_GROUP} groups of episodes"
             )
         return f"nobody has tried it in {edit.untried:.0%} of that region"
 

@@ -29,6 +29,7 @@ from polidiff.surrogates.record import Explain, Note
 from polidiff.surrogates.support import split_support
 from polidiff.surrogates.table import Surrogate
 from polidiff.worlds.log import Log
+from polidiff.worlds.log_coverage import log_summary
 from polidiff.worlds.tabular import TabularMDP
 
 MOST_JUDGED = 60
@@ -59,9 +60,7 @@ class LoggedStates(Surrogate):
 
     def conclude(self, solved: Frontier, plans: tuple[Plan, ...]) -> Frontier:
         """The log in place of its model."""
-        facts = {"rows": self.world.check.rows, "episodes": self.world.check.episodes}
-        world = replace(solved.world, kind="log", facts=facts)
-        return replace(solved, plans=plans, outcomes=self.world.outcomes, world=world)
+        return replace(solved, plans=plans, outcomes=self.world.outcomes, world=log_summary(self.world))
 
     def assumptions(self) -> tuple[Assumption, ...]:
         """What was found out about the log."""

@@ -1,0 +1,87 @@
+"""Nothing that leaves the program names a handful of people: every command, every format, on logs with rare ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from polidiff.cli.main import run
+
+RARE = ("RAREname", "RAREtown", "103.5")
+FORMATS = ("html", "md", "json", "svg")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """Single decisions with four very old people and one from a rare town; episodes over states, one met by one."""
+    place = tmp_path_factory.mktemp("small")
+    rng = np.random.default_rng(0)
+    size = 200
+    age = rng.integers(20, 80, size).astype(float)
+    age[:4] = [90, 93, 95, 103.5]
+    town = rng.choice(["a", "b"], size).astype(object)
+    town[5] = "RAREtown"
+    act = rng.integers(0, 2, size)
+    paid = rng.normal(size=size) + act * (age > 50)
+    single = {"age": age, "town": town, "act": np.array(["x", "y"])[act], "paid": paid}
+    pl.DataFrame(single, strict=False).with_columns(pl.col("town").cast(pl.String)).write_csv(place / "single.csv")
+    rows = []
+    for who in range(120):
+        for step in range(4):
+            rare = (who, step) == (3, 2)
+            state = "RAREname" if rare else ["start", "middle", "late"][min(step, 2)]
+            rows.append((who, step, state, 0 if rare else int(rng.integers(0, 2)), float(rng.normal()), step == 3))
+    names = ["who", "step", "state", "act", "paid", "end"]
+    pl.DataFrame(rows, schema=names, orient="row").write_csv(place / "several.csv")
+    return place
+
+
+SINGLE = ["--log", "single.csv", "--state", "age", "--state", "town", "--action", "act", "--reward", "paid"]
+SEVERAL = ["--log", "several.csv", "--state", "state", "--action", "act", "--reward", "paid", "--episode", "who",
+           "--step", "step", "--terminated", "end"]  # fmt: skip
+CASES = {
+    "explain single": ["explain", *SINGLE, "--current", "log", "--rule", "age > 85: y", "--rule", "town = RAREtown: y",
+                       "--rule", "age < 30: x"],
+    "explain several": ["explain", *SEVERAL, "--current", "log", "--rule", 'state in {RAREname, late}: 1'],
+    "improve single": ["improve", *SINGLE, "--current", "log", "--max-rules", "2"],
+    "improve several": ["improve", *SEVERAL, "--current", "log"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_no_output_of_a_log_names_a_handful_of_people(case, folder, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    for ending in FORMATS:
+        target = tmp_path / f"out.{ending}"
+        assert run([*CASES[case], "-q", "-o", str(target)]) == 0
+        text = target.read_text(encoding="utf-8")
+        if ending == "json":
+            study = json.loads(text)["methods"].pop("study")  # what the user wrote stands there as it was written
+            text = text.replace(json.dumps(study, ensure_ascii=False)[1:-1], "")
+            text = json.dumps({**json.loads(text), "methods": None}, ensure_ascii=False)
+        assert not [name for name in RARE if name in text], ending
+    captured = capsys.readouterr()
+    assert not [name for name in RARE if name in captured.out + captured.err]
+
+
+@pytest.mark.parametrize("case", ["explain single", "explain several"])
+def test_answers_about_a_log_name_no_handful_either(case, folder, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    target = tmp_path / "out.json"
+    assert run([*CASES[case], "-q", "-o", str(target)]) == 0
+    action = "y" if case == "explain single" else "1"
+    capsys.readouterr()
+    assert run(["ask", str(target), "when", action if case == "explain single" else "action 1"]) in (0, 2)
+    assert not [name for name in RARE if name in capsys.readouterr().out]
+
+
+def test_the_explicit_way_out_names_everybody(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(folder)
+    target = tmp_path / "out.json"
+    assert run([*CASES["explain several"], "-q", "--min-group", "1", "-o", str(target)]) == 0
+    regions = json.loads(target.read_text(encoding="utf-8"))["regions"]
+    assert any("RAREname" in str(region["rule"]) for region in regions)
