@@ -1,7 +1,9 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from polidiff.evaluation.assumptions.markov import REJECTED, deepen, depends_on, history_p_value, previous_row
+from polidiff.evaluation.assumptions.markov import REJECTED, deepen, history_p_value, previous_row, transitions_of
 from polidiff.worlds.log_rows import LoggedRows
 
 
@@ -30,7 +32,7 @@ def test_the_row_before_is_unknown_at_the_start_and_after_a_gap():
 
 def test_a_memory_is_seen_and_one_decision_of_it_mends_the_state():
     rows = played(400, np.random.default_rng(0), remembers=True)
-    deepened = deepen(rows, 3)
+    deepened = deepen(transitions_of(rows), 3)
     assert deepened.p_values[0] < REJECTED
     assert deepened.quiet
     assert deepened.depth == 1
@@ -38,14 +40,16 @@ def test_a_memory_is_seen_and_one_decision_of_it_mends_the_state():
 
 
 def test_clean_logs_alarm_rarely():
-    p_values = [history_p_value(played(60, np.random.default_rng(seed), remembers=False)) for seed in range(300)]
+    p_values = [
+        history_p_value(transitions_of(played(60, np.random.default_rng(seed), remembers=False))) for seed in range(300)
+    ]
     assert np.mean(np.array(p_values) < 0.01) <= 0.02
     assert min(p_values) > REJECTED / 10
 
 
 def test_a_clean_log_is_not_deepened():
     rows = played(100, np.random.default_rng(1), remembers=False)
-    deepened = deepen(rows, 5)
+    deepened = deepen(transitions_of(rows), 5)
     assert deepened.depth == 0
     assert deepened.rows is rows
     assert deepened.original.tolist() == [0, 1, 2, 3, 4]
@@ -53,7 +57,7 @@ def test_a_clean_log_is_not_deepened():
 
 def test_every_state_keeps_a_number_so_that_policies_still_apply():
     rows = played(400, np.random.default_rng(2), remembers=True)
-    assert set(deepen(rows, 6).original) == set(range(6))
+    assert set(deepen(transitions_of(rows), 6).original) == set(range(6))
 
 
 def test_two_decisions_of_memory_need_two():
@@ -62,14 +66,14 @@ def test_two_decisions_of_memory_need_two():
     before = previous_row(rows)
     second = np.where(before >= 0, before[before], -1)
     gains = rng.normal(size=len(rows.actions)) + np.where(second >= 0, 1.5 * rows.actions[second], 0.0)
-    deepened = deepen(LoggedRows(rows.states, rows.actions, rows.episode, rows.follow, gains[:, None], None), 3)
+    deepened = deepen(transitions_of(replace(rows, gains=gains[:, None])), 3)
     assert (deepened.depth, deepened.quiet) == (2, True)
 
 
 def test_rows_without_a_successor_do_not_speak():
     rows = played(50, np.random.default_rng(4), remembers=False)
     cut = LoggedRows(rows.states, rows.actions, rows.episode, np.full(400, -2), rows.gains, None)
-    assert depends_on(cut, rows.actions) == 1.0
+    assert transitions_of(cut).p_value(rows.actions) == 1.0
 
 
 @pytest.mark.parametrize("outcome", [0, 1])
@@ -79,4 +83,4 @@ def test_a_memory_in_any_outcome_is_seen(outcome):
     before = previous_row(rows)
     gains = rng.normal(size=(len(rows.actions), 2))
     gains[:, outcome] += np.where(before >= 0, rows.actions[before], 0)
-    assert history_p_value(LoggedRows(rows.states, rows.actions, rows.episode, rows.follow, gains, None)) < REJECTED
+    assert history_p_value(transitions_of(replace(rows, gains=gains))) < REJECTED

@@ -287,7 +287,7 @@ def holds_up_to(compared: Comparison, edge: FloatArray, quantile: float, kind: K
 def crossing(distance: Callable[[float], FloatArray], edge: FloatArray) -> FloatArray:
     """(q,) where distances that fall from `edge` at Γ = 1 meet 0: a search in a grid, then by interpolation.
 
-    >>> crossing(lambda gamma: np.array([1.5 - gamma]), np.array([0.5])).round(2)
+    >>> crossing(lambda gamma: np.array([1.5 - gamma]), np.array([0.5])).round(1)
     array([1.5])
     """
     known = {0: edge}

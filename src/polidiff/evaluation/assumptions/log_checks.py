@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from polidiff.evaluation.assumptions.markov import DOUBTED, REJECTED, Deepened, depends_on
+from polidiff.evaluation.assumptions.markov import DOUBTED, REJECTED, Deepened, Transitions
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.assumption import Assumption, Status
 from polidiff.worlds.log_rows import LoggedRows
@@ -53,13 +53,14 @@ def history_check(deepened: Deepened) -> Assumption:
 _HISTORY = "next state and outcomes against the decision before, given state and action (pooled chi-square)"
 
 
-def drift_check(rows: LoggedRows) -> Assumption:
-    """Whether early and late episodes follow the same world; states are numbers."""
+def drift_check(transitions: Transitions) -> Assumption:
+    """Whether early and late episodes follow the same world."""
+    rows = transitions.rows
     how = "early against late episodes in the order of the log, given state and action (pooled chi-square)"
     if rows.n_episodes < FEWEST_EPISODES:
         return Assumption("drift", "", "not testable", f"only {rows.n_episodes} episodes", "")
     late = (2 * rows.episode >= rows.n_episodes).astype(np.int64)
-    p_value = depends_on(rows, late, once=True)
+    p_value = transitions.p_value(late, once=True)
     status = status_of(p_value)
     said = "" if status == "held" else "Verdicts speak of the log's whole time, not of its end."
     detail = shown(p_value, "early and late episodes follow different worlds")
@@ -93,21 +94,24 @@ def _most_cut(states: IntArray, cut: BoolArray, names: tuple[str, ...]) -> str:
     return f", most in {name!r}: after {cuts[worst] / visits[worst]:.1%} of its decisions, elsewhere {rest:.1%}"
 
 
-def independence_check(rows: LoggedRows, group: AnyArray | None = None) -> Assumption:
+def independence_check(
+    rows: LoggedRows, group: AnyArray | None = None, transitions: Transitions | None = None
+) -> Assumption:
     """Whether episodes can be counted as people: those of one unit alike, or without units, neighbours in the log.
 
     Parameters
     ----------
     group : array (episodes,), optional
         The person that each episode belongs to.
+    transitions : of the rows, where their states are numbers
     """
     gains = np.column_stack([np.bincount(rows.episode, g, rows.n_episodes) for g in rows.gains.T])
     if rows.n_episodes < FEWEST_EPISODES:
         return Assumption("independence", "", "not testable", f"only {rows.n_episodes} episodes", "")
     if group is None:
         alike = min(1.0, gains.shape[1] * min(neighbours_alike(column) for column in gains.T))
-        discrete = rows.states.ndim == 1
-        p_value = min(1.0, 2 * min(alike, depends_on(rows, stretches(rows), once=True))) if discrete else alike
+        together = 1.0 if transitions is None else transitions.p_value(stretches(rows), once=True)
+        p_value = alike if transitions is None else min(1.0, 2 * min(alike, together))
         status = status_of(p_value)
         said = "" if status == "held" else "Intervals count stretches of the log as people. Hint: group="
         detail = shown(p_value, "episodes that stand together are alike")

@@ -12,6 +12,7 @@ those the test falls quiet as well, so the first rejection is always told.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -58,58 +59,72 @@ def previous_row(rows: LoggedRows) -> IntArray:
     return before
 
 
-def followed(rows: LoggedRows) -> BoolArray:
-    """(n,) whether what came next was recorded: a row, or the end."""
-    return np.asarray(rows.follow >= -1)
+@dataclass(frozen=True, eq=False)
+class Transitions:
+    """What follows the decisions of a log with numbered states, as whole numbers."""
+
+    rows: LoggedRows
+    shown: IntArray  # (n,) states as recorded; where those of the rows are deeper, the next one holds the past by name
+
+    @cached_property
+    def pair(self) -> IntArray:
+        """(n,) number of state and action."""
+        return np.asarray(self.rows.states.astype(np.int64) * (int(self.rows.actions.max()) + 1) + self.rows.actions)
+
+    @cached_property
+    def responses(self) -> list[IntArray]:
+        """(n,) each: the next state (-1 at the end), then each outcome in bins of its pair."""
+        rows = self.rows
+        after = np.where(rows.follow >= 0, np.append(self.shown, 0)[rows.follow], -1)
+        gains = [binned(self.pair, column) for column in rows.gains.T if (column != column[0]).any()]
+        return [after.astype(np.int64), *gains]
+
+    def p_value(self, factor: IntArray, *, once: bool = False) -> float:
+        """Of "what follows a decision depends on a factor (n,)": the least of the responses', times their number.
+
+        Rows whose successor was not recorded are left out; with `once`, so are all but the first time that an episode
+        makes a decision in a state: how often it comes back depends on what follows, as if episodes were different.
+        """
+        known = self.rows.follow >= -1
+        if once:
+            known = known & self._first_times
+        if not known.any():
+            return 1.0
+        found = [pooled_chi2(self.pair[known], factor[known], part[known]).p_value for part in self.responses]
+        return min(1.0, len(found) * min(found))
+
+    @cached_property
+    def _first_times(self) -> BoolArray:
+        _, first = np.unique(self.rows.episode * (int(self.pair.max()) + 1) + self.pair, return_index=True)
+        found = np.zeros(len(self.pair), dtype=np.bool_)
+        found[first] = True
+        return found
 
 
-def responses(rows: LoggedRows, pair: IntArray, shown: IntArray) -> list[IntArray]:
-    """(n,) each, as whole numbers: the next state (-1 at the end), then each outcome in bins of its pair."""
-    after = np.where(rows.follow >= 0, np.append(shown, 0)[rows.follow], -1)
-    gains = [binned(pair, column) for column in rows.gains.T if (column != column[0]).any()]
-    return [after.astype(np.int64), *gains]
+def transitions_of(rows: LoggedRows) -> Transitions:
+    """The transitions of a log as it is."""
+    return Transitions(rows, rows.states)
 
 
-def depends_on(rows: LoggedRows, factor: IntArray, shown: IntArray | None = None, *, once: bool = False) -> float:
-    """P-value of "what follows a decision depends on a factor (n,)": the least of the responses', times their number.
-
-    Rows whose successor was not recorded are left out; with `once`, so are all but the first time that an episode makes
-    a decision in a state: how often it comes back depends on what follows, which would look like a factor of episodes.
-    `shown` (n,) are the states as recorded, where those of the rows
-    are deeper: a deeper next state holds the past by its name.
-    """
-    known = followed(rows)
-    if not known.any():
-        return 1.0
-    pair = rows.states.astype(np.int64) * (int(rows.actions.max()) + 1) + rows.actions
-    parts = responses(rows, pair, rows.states if shown is None else shown)
-    if once:
-        _, first = np.unique(rows.episode * (int(pair.max()) + 1) + pair, return_index=True)
-        known &= np.isin(np.arange(len(pair)), first)
-    found = [pooled_chi2(pair[known], factor[known], part[known]).p_value for part in parts]
-    return min(1.0, len(found) * min(found))
+def history_p_value(transitions: Transitions) -> float:
+    """P-value of "what follows a decision depends on the decision before"."""
+    before = previous_row(transitions.rows)
+    return transitions.p_value(np.where(before >= 0, transitions.pair[before], -1))
 
 
-def history_p_value(rows: LoggedRows, shown: IntArray | None = None) -> float:
-    """P-value of "what follows a decision depends on the decision before", for numbered states; `shown` as above."""
-    before = previous_row(rows)
-    pair = rows.states.astype(np.int64) * (int(rows.actions.max()) + 1) + rows.actions
-    return depends_on(rows, np.where(before >= 0, pair[before], -1), shown)
-
-
-def deepen(rows: LoggedRows, n_states: int, *, deepest: int = DEEPEST) -> Deepened:
+def deepen(transitions: Transitions, n_states: int, *, deepest: int = DEEPEST) -> Deepened:
     """States deepened by past decisions until the history test is quiet, or `deepest` is reached.
 
     A past that too few rows share stays with its state's other rare pasts: support is worth more than their difference.
     """
-    original, p_values, state = np.arange(n_states), [history_p_value(rows)], rows.states
-    deep = rows
+    rows, state = transitions.rows, transitions.shown
+    original, p_values, deep = np.arange(n_states), [history_p_value(transitions)], rows
     before, wide = previous_row(rows), int(rows.actions.max(initial=0)) + 1
     while p_values[-1] < REJECTED and len(p_values) <= deepest:
         way = np.where(before >= 0, deep.states[before] * wide + rows.actions[before] + 2, 1)
         label, original = _with_past(state.astype(np.int64), way, n_states)
         deep = replace(rows, states=label)
-        p_values.append(history_p_value(deep, state))
+        p_values.append(history_p_value(Transitions(deep, state)))
     return Deepened(deep, original, tuple(p_values))
 
 

@@ -16,7 +16,7 @@ from polidiff.evaluation.assumptions.log_checks import (
     propensity_check,
     stretches,
 )
-from polidiff.evaluation.assumptions.markov import Deepened, deepen
+from polidiff.evaluation.assumptions.markov import Deepened, deepen, transitions_of
 from polidiff.evaluation.assumptions.markov_features import drift_feature_check, feature_history_check
 from polidiff.evaluation.logged.counted_log import CountedLog
 from polidiff.evaluation.logged.counts import count_rows
@@ -29,7 +29,7 @@ from polidiff.worlds.log_rows import LoggedRows
 if TYPE_CHECKING:
     from polidiff.worlds.log import Log
 
-MOST_TESTED = 200_000  # rows; more show nothing that matters and take time
+MOST_TESTED = 100_000  # rows; more show nothing that matters and take time
 MOST_HELD = 2_000_000  # rows of a log with discrete states that are read for the checks
 NAMES = ("history", "drift", "independence", "propensities", "cut episodes")
 _ASSESSED: WeakKeyDictionary[object, Assessment] = WeakKeyDictionary()  # one log is judged many times
@@ -82,15 +82,16 @@ def _assess(log: Log) -> Assessment:
     tested, units = _thinned(rows), _units(rows)
     own = None if units is None else units[np.unique(rows.episode[_thin(rows)])]
     names = log.states if log.discrete else ()
-    common = (independence_check(tested, own), propensity_check(tested), cut_check(rows, names))
-    if not log.discrete:
+    moves = transitions_of(tested) if log.discrete else None
+    common = (independence_check(tested, own, moves), propensity_check(tested), cut_check(rows, names))
+    if moves is None:
         x = fit_encoder(tested.states)(tested.states)
         checks: tuple[Assumption, ...] = (feature_history_check(tested, x), drift_feature_check(tested, x))
         return Assessment((*checks, *common), rows, None, units)
-    deepened = deepen(tested, log.n_states)
+    deepened = deepen(moves, log.n_states)
     if deepened.depth and tested is not rows:
-        deepened = replace(deepen(rows, log.n_states), p_values=deepened.p_values)
-    checks = (history_check(deepened), drift_check(tested), *common)
+        deepened = replace(deepen(transitions_of(rows), log.n_states), p_values=deepened.p_values)
+    checks = (history_check(deepened), drift_check(moves), *common)
     deeper = deepened if deepened.depth else None
     if units is None and common[0].status == "failed":
         return Assessment(checks, rows, deeper, stretches(rows)[rows.first], "stretches of the log")

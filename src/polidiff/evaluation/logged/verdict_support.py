@@ -210,41 +210,38 @@ def jackknife(values: FloatArray) -> FloatArray:
 
 
 def _through_time(judgement: Judgement, verdicts: Verdicts) -> Verdicts:
-    """Where the world changed within the log, only what both halves of it say stays decided."""
+    """Where the world changed within the log, intervals span what either half of it says alone."""
     rows = judgement.rows
     if not judgement.assessment.drifts or rows is None:
         return verdicts
     late = 2 * rows.episode >= rows.n_episodes
-    halves = [_half_directions(judgement, some_episodes(rows, part)) for part in (~late, late)]
+    halves = [_of_part(judgement, some_episodes(rows, part)) for part in (~late, late)]
     reason = "early and late episodes of the log do not say the same"
-    return tuple(
-        tuple(
-            v if all(half[g][k] in ("same", v.direction) for half in halves) else _unknown(v, reason)
-            for k, v in enumerate(group)
-        )
-        for g, group in enumerate(verdicts)
-    )
+
+    def spanned(verdict: Verdict, g: int, k: int) -> Verdict:
+        joint = _spanning(verdict.difference, [half[0][k] for half in halves], g)
+        alone = _spanning(verdict.pointwise, [half[1][k] for half in halves], g)
+        return _directed(verdict, judgement.outcomes[k], joint, alone, reason)
+
+    return tuple(tuple(spanned(v, g, k) for k, v in enumerate(group)) for g, group in enumerate(verdicts))
 
 
-def _half_directions(judgement: Judgement, rows: LoggedRows) -> list[list[str]]:
-    """[group][outcome] verdicts that a part of the log alone would give."""
+def _of_part(judgement: Judgement, rows: LoggedRows) -> list[list[tuple[FloatArray, FloatArray, FloatArray]]]:
+    """[simultaneous, alone][outcome] bounds (groups,) of the difference from a part of the log."""
     states, actions = judgement.size
     edges = count_rows(rows, rows.states, states, actions, blocks=1).edges
-    ranges = [outcome.range for outcome in judgement.outcomes]
+    ranges, alpha = [outcome.range for outcome in judgement.outcomes], 1 - judgement.level
     new, old = (
         bound_policy(edges, judged.target, judgement.starts, ranges, discount=judgement.log.discount)
         for judged in judgement.pair
     )
-    bounds = [difference(new, old, k).bounds(1 - judgement.level) for k in range(len(ranges))]
-    return [
-        [direction_of(_interval(bounds[k], g, judgement.level), o.margin) for k, o in enumerate(judgement.outcomes)]
-        for g in range(len(judgement.starts.episodes))
-    ]
+    apart = [difference(new, old, k) for k in range(len(ranges))]
+    return [[part.bounds(level) for part in apart] for level in (alpha / judgement.family, alpha)]
 
 
-def _interval(bounds: tuple[FloatArray, FloatArray, FloatArray], group: int, level: float) -> Interval:
-    guess, low, high = (float(part[group]) for part in bounds)
-    return Interval(guess, low, high, level)
+def _spanning(own: Interval, others: Sequence[tuple[FloatArray, FloatArray, FloatArray]], group: int) -> Interval:
+    low, high = (pick(float(other[at][group]) for other in others) for at, pick in ((1, min), (2, max)))
+    return replace(own, low=min(own.low, low), high=max(own.high, high))
 
 
 def randomised(judgement: Judgement) -> bool:
