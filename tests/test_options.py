@@ -69,7 +69,7 @@ def test_a_flag_tells_the_declared_default_and_gives_nothing_unless_it_is_given(
         name: default for record in COMMANDS[command] for name, default, option in declarations(record)
         if option.only != "python"
     }  # fmt: skip
-    given = command.make_context("polidiff", [], help_option_names=["-h", "--help"]).params
+    given = command.make_context("polidiff", ["study.toml"], help_option_names=["-h", "--help"]).params
     for parameter in command.params:
         if parameter.name in declared:
             assert not given[parameter.name]

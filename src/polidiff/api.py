@@ -12,6 +12,7 @@ from polidiff.errors import InvalidOptionError, InvalidWorldError
 from polidiff.options import CheckOptions, EvaluateOptions, ExplainOptions, ImproveOptions
 from polidiff.records.evaluation import Evaluation
 from polidiff.records.outcome import Outcome, check_outcomes
+from polidiff.records.parse import parse_guards
 
 if TYPE_CHECKING:
     from polidiff.options import ChangeCost, Freeze, Keep, Moves, Style, Unit
@@ -127,7 +128,9 @@ def improve(
         pessimism=pessimism,
         min_group=min_group,
     )
-    frontier = improved(with_outcomes(world, None), current, candidates, options, explain)
+    place = with_outcomes(world, None)
+    parse_guards(options.keep, _guarded(place))  # an unknown outcome is told before work that takes minutes
+    frontier = improved(place, current, candidates, options, explain)
     return replace(frontier, methods=replace(frontier.methods, min_group=min_group))
 
 
@@ -158,6 +161,12 @@ def load(path: str | os.PathLike[str]) -> Any:
     from polidiff.records.codec import load_json
 
     return load_json(path)
+
+
+def _guarded(world: World) -> list[str]:
+    """Names of what a guard may speak about."""
+    total = () if world.return_outcome is None else (world.return_outcome,)
+    return list(dict.fromkeys(outcome.name for outcome in (*world.outcomes, *total)))
 
 
 def with_outcomes(world: World, outcomes: Sequence[Outcome] | None) -> Any:

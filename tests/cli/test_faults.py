@@ -57,9 +57,9 @@ def test_lines_are_those_of_the_key():
 
 FAULTS = [
     (["explain", "missing.toml"], "cannot read the study missing.toml: No such file"),
-    (["explain"], "expected one world of"),
+    (["explain", "--seed", "1"], "expected one world of"),
     (["explain", "--env", "CartPole-v1", "--log", "x.csv"], "both name a world; give one"),
-    (["report", "missing.json", "-o", "x.html"], "cannot read missing.json"),
+    (["report", "missing.json", "-o", "x.html"], "there is no file 'missing.json'. Hint: polidiff explain"),
     (["explian"], "no command 'explian'; did you mean explain?"),
     (
         ["explain", "--world", "os:getcwd", "--current", "a.npy", "--proposed", "b.npy"],
@@ -163,3 +163,32 @@ def test_faults_of_our_own_leave_with_seventy_and_a_trace(polidiff, monkeypatch,
     ran = polidiff("report", tmp_path / "x.json", "-o", tmp_path / "x.html")
     assert ran.code == 70
     assert "a bug" in ran.err
+
+
+@pytest.mark.parametrize("command", ["explain", "improve", "check"])
+def test_a_command_without_arguments_shows_the_ways_to_call_it(polidiff, command):
+    ran = polidiff(command)
+    assert ran.code == 2
+    assert ran.err.count(f"  polidiff {command} ") == 3
+
+
+@pytest.mark.parametrize("command", ["improve", "check"])
+def test_an_unknown_outcome_is_told_before_any_work(polidiff, study, monkeypatch, command):
+    def works(*_, **__):
+        raise AssertionError("work began")
+
+    monkeypatch.setattr("polidiff.explanation.compose.compose", works)
+    monkeypatch.setattr("polidiff.frontier.improve.improve", works)
+    ran = polidiff(command, study, "--keep", "lenth<=current")
+    assert ran.code == 2
+    assert "'lenth' is not the name of an outcome" in ran.err
+
+
+def test_a_patch_never_puts_an_action_in_its_own_place(polidiff, tmp_path):
+    from polidiff.records import Condition, Edit, Patch, Rule
+
+    low = Rule((Condition("map", 0, high=55.0),))
+    Patch((Edit(low, 1, 1), Edit(Rule(), 1, 0)), ("none", "pressor"), ("map",)).save(tmp_path / "p.json")
+    shown = polidiff("patch", "show", tmp_path / "p.json").out
+    assert shown == "1. pressor stays where map < 55, whatever follows\n2. none instead of pressor everywhere\n"
+    assert "pressor -> pressor" not in polidiff("patch", "show", tmp_path / "p.json", "--as", "sql").out

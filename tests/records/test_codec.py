@@ -108,7 +108,7 @@ def test_files_that_are_cut_off_or_no_json_are_named(tmp_path, content):
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(InvalidResultError, match=r"cannot read .*nothing\.json"):
+    with pytest.raises(InvalidResultError, match=r"there is no file .*nothing\.json"):
         load(tmp_path / "nothing.json")
 
 

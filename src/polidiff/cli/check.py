@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from polidiff.cli.explain import explained, explaining
-from polidiff.cli.options import FILE, as_study, flags_of, from_study, settings, together, writing
-from polidiff.cli.output import save, say
+from polidiff.cli.options import FILE, GroupedCommand, as_study, flags_of, from_study, settings, together, writing
+from polidiff.cli.output import save, say, say_json
 from polidiff.options import CheckOptions
 
 if TYPE_CHECKING:
@@ -22,7 +22,14 @@ checking = together(
 )
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    ways=(
+        "polidiff check study.toml                    a study; polidiff init DATA -o study.toml writes one",
+        "polidiff check diff.json                     the result of an earlier explain -o diff.json",
+        'polidiff check study.toml --max-changes 3 --keep "mortality<=current"',
+    ),
+)
 @from_study
 @checking
 @explaining
@@ -48,7 +55,6 @@ def command(
       polidiff check diff.json --junit checks.xml
     """
     from polidiff.api import check
-    from polidiff.records.codec import dumps
 
     if study is not None and study.suffix.lower() == ".json":
         explanation = loaded_explanation(study)
@@ -65,7 +71,7 @@ def command(
         if path is not None:
             save(explanation, path)
     if as_json:
-        click.echo(dumps(result), nl=False)
+        say_json(result)
     else:
         say(card(result))
     return 0 if result.passed else 1

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from polidiff.cli.options import as_study, flags_of, from_study, proposing, settings, together, writing
+from polidiff.cli.options import GroupedCommand, as_study, flags_of, from_study, proposing, settings, together, writing
 from polidiff.cli.output import deliver, progress, remark
-from polidiff.options import ExplainOptions
+from polidiff.options import CheckOptions, ExplainOptions
 
 if TYPE_CHECKING:
     from polidiff.records.explanation import Explanation
@@ -17,7 +17,14 @@ if TYPE_CHECKING:
 explaining = together(proposing, flags_of(ExplainOptions))
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    ways=(
+        "polidiff explain study.toml                  a study; polidiff init DATA -o study.toml writes one",
+        "polidiff explain --log stays.csv --state map --action dose --reward lived --current log --proposed new.onnx",
+        "polidiff explain --env CartPole-v1 --current old.zip --proposed new.zip --trust",
+    ),
+)
 @from_study
 @explaining
 @writing
@@ -49,15 +56,17 @@ def command(
 
 
 def explained(study: Path | None, trust: bool, quiet: bool, verbose: bool, given: dict[str, Any]) -> Explanation:
-    """The explanation of a study with flags laid over it."""
+    """The explanation of a study with flags laid over it; guards that it is checked by later are read first."""
     from polidiff.cli.loading import load_policies, load_world, with_origin
     from polidiff.cli.study import read_study
+    from polidiff.records.parse import parse_guards
 
-    read = read_study(study, as_study(given, ExplainOptions))
+    read = read_study(study, as_study(given, ExplainOptions, CheckOptions))
     with progress(quiet):
         from polidiff.api import explain
 
         world = load_world(read, trust=trust)
         remark(f"world: {world.kind}, {len(world.actions)} actions", verbose=verbose)
+        parse_guards(settings(CheckOptions, read.values).get("keep", ()), [o.name for o in world.outcomes])
         current, proposed = load_policies(read, world, trust=trust)
         return with_origin(explain(world, current, proposed, **settings(ExplainOptions, read.values)), read)

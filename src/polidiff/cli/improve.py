@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from polidiff.cli.options import FILE, as_study, flags_of, from_study, settings, together, writing
+from polidiff.cli.options import FILE, GroupedCommand, as_study, flags_of, from_study, settings, together, writing
 from polidiff.cli.output import deliver, progress, remark
 from polidiff.options import ImproveOptions
 
@@ -20,7 +20,14 @@ improving = together(
 )
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    ways=(
+        "polidiff improve study.toml                  a study; polidiff init DATA -o study.toml writes one",
+        "polidiff improve --log stays.csv --state map --action dose --reward survived --current log --max-rules 2",
+        "polidiff improve --env FrozenLake-v1 --current policy.npy --candidate other.npy",
+    ),
+)
 @from_study
 @improving
 @writing

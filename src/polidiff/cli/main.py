@@ -13,7 +13,6 @@ code  meaning
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -24,6 +23,7 @@ from typing import Any
 import click
 
 from polidiff._version import __version__
+from polidiff.cli.streams import fault_of_stdout, forgiving_streams
 from polidiff.errors import InfeasibleError, PolidiffError, PolidiffWarning
 
 COMMANDS = {
@@ -104,13 +104,22 @@ def run(arguments: Sequence[str] | None = None) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("always", PolidiffWarning)
         warnings.showwarning = partial(_say, warnings.showwarning)
-        return _run(arguments)
+        with forgiving_streams():
+            return _finished(_run(arguments))
+
+
+def _finished(code: int) -> int:
+    """The exit code, if what was said could be written."""
+    fault = fault_of_stdout()
+    if fault is None:
+        return code
+    click.echo(f"polidiff: the result cannot be written to stdout: {fault.strerror or fault}", err=True)
+    return code or 2
 
 
 def _run(arguments: Sequence[str] | None) -> int:
     try:
         code = polidiff.main(args=arguments, prog_name="polidiff", standalone_mode=False)
-        sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except click.exceptions.Exit as leaving:
         return leaving.exit_code
@@ -123,9 +132,6 @@ def _run(arguments: Sequence[str] | None) -> int:
     except PolidiffError as error:
         click.echo(f"polidiff: {_one_line(error)}", err=True)
         return 3 if isinstance(error, InfeasibleError) else 2
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone; say no more
-        return 0
     except Exception:
         import traceback
 

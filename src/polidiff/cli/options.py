@@ -23,6 +23,43 @@ COLUMNS = ("state", "action", "episode", "step", "reward", "terminated")
 POLICIES = ("current", "proposed", "rules", "candidates", "greedy")
 
 
+OWN = "How it is done"  # the options of the verb itself
+GROUPS = {
+    "The world": (*WORLD_FLAGS, *COLUMNS, "skip_bad", "horizon"),
+    "The policies": (*POLICIES, "trust"),
+    OWN: (),
+    "What is written": ("as_json", "output", "report", "patch", "junit", "quiet", "verbose", "help"),
+    "How work is shared": ("workers", "engine", "address", "work_folder"),
+}
+
+
+class GroupedCommand(click.Command):
+    """A command with many flags, shown in groups; without any argument it says how it may be called."""
+
+    def __init__(self, *args: Any, ways: tuple[str, ...] = (), **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.ways = ways
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The flags, group by group."""
+        rows: dict[str, list[tuple[str, str]]] = {group: [] for group in GROUPS}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None and isinstance(parameter, click.Option):
+                name = "help" if "--help" in parameter.opts else parameter.name
+                rows[next((group for group, members in GROUPS.items() if name in members), OWN)].append(record)
+        for group, records in rows.items():
+            if records:
+                with formatter.section(group):
+                    formatter.write_dl(records)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """The arguments; none at all are answered with the ways to call it."""
+        if not args and self.ways and not ctx.resilient_parsing:
+            raise click.UsageError("\n  ".join(["nothing is given. Ways to call it:", *self.ways]), ctx)
+        return super().parse_args(ctx, args)
+
+
 def together(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
     """Several options as one decorator, shown in this order."""
 

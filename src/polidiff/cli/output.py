@@ -86,6 +86,20 @@ def say(text: str) -> None:
     click.echo(shown_lines(text))
 
 
+def say_json(record: Record) -> None:
+    """One JSON document on stdout, in ASCII where the stream cannot write all of its characters."""
+    import json
+
+    from polidiff.records.codec import dumps
+
+    text = dumps(record)
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(json.loads(text), indent=1) + "\n"
+    click.echo(text, nl=False)
+
+
 def deliver(
     record: Explanation | Frontier,
     *,
@@ -100,13 +114,11 @@ def deliver(
 
     `page` are the results that the report shows, if they are more than `record`; `text` is said instead of its own.
     """
-    from polidiff.records.codec import dumps
-
     written = [save(record, output)] if output is not None else []
     if report is not None:
         written.append(save(page or (record,), report))
     if as_json:
-        click.echo(dumps(record), nl=False)
+        say_json(record)
     else:
         say(str(record) if text is None else text)
     if not quiet:

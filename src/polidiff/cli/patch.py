@@ -43,12 +43,11 @@ def command() -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout instead of text.")
 def show(patch: Path, form: str, as_json: bool) -> None:
     """What a patch changes, edit by edit."""
-    from polidiff.cli.output import say
-    from polidiff.records.codec import dumps
+    from polidiff.cli.output import say, say_json
 
     loaded = load_patch(patch)
     if as_json:
-        click.echo(dumps(loaded), nl=False)
+        say_json(loaded)
     else:
         say("\n".join(lines(loaded, form)))
 
@@ -115,10 +114,9 @@ def lines(patch: Patch, form: str) -> list[str]:
         return [f"{number}. {shown(edit_sentence(edit, patch))}" for number, edit in enumerate(patch.edits, start=1)]
     write = rule_python if form == "python" else rule_sql
     comment = "#" if form == "python" else "--"
-    return [
-        shown(f"{write(edit.rule)}  {comment} {patch.actions[edit.current]} -> {patch.actions[edit.proposed]}")
-        for edit in patch.edits
-    ]
+    names = patch.actions
+    told = [f"{names[e.current]} {'stays' if e.holds_back else f'-> {names[e.proposed]}'}" for e in patch.edits]
+    return [shown(f"{write(e.rule)}  {comment} {what}") for e, what in zip(patch.edits, told, strict=True)]
 
 
 def _policy(path: Path, patch: Patch, trust: bool) -> Policy:

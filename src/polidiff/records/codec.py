@@ -105,8 +105,13 @@ def load_json(path: str | os.PathLike[str]) -> Record:
         text = read_limited(path, MOST_BYTES, InvalidResultError).decode("utf-8-sig")
     except InvalidResultError:
         raise
+    except FileNotFoundError as error:
+        raise InvalidResultError(
+            f"there is no file {str(path)!r}. Hint: polidiff explain STUDY -o {path} writes a result"
+        ) from error
     except (OSError, ValueError) as error:
-        raise InvalidResultError(f"cannot read {path}: {error}") from error
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise InvalidResultError(f"cannot read {path}: {reason}") from error
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -332,6 +332,9 @@ class Explanation:
         shown: dict[str, str] = renderer("notebook")(self)
         return shown
 
+    def _repr_html_(self) -> str:
+        return self._repr_mimebundle_()["text/html"]
+
 
 @schema("case", 1)
 @dataclass(frozen=True)

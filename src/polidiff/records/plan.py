@@ -222,6 +222,9 @@ class Frontier(Sequence[Plan]):
         shown: dict[str, str] = renderer("notebook")(self)
         return shown
 
+    def _repr_html_(self) -> str:
+        return self._repr_mimebundle_()["text/html"]
+
 
 def _shown_gain(plan: Plan, nothing: Plan) -> float:
     """What a plan gains at least; nothing for the current policy, and no plan is shown to gain without an interval."""

@@ -56,20 +56,25 @@ def rule_sentence(entry: PlanRule) -> str:
 
 
 def edit_sentence(edit: Edit, patch: Patch) -> str:
-    """One edit: "N → E where 0.2 ≤ y < 0.3"."""
+    """One edit: "E instead of N where 0.2 ≤ y < 0.3"."""
     current, proposed = patch.actions[edit.current], patch.actions[edit.proposed]
+    if edit.holds_back:
+        return f"{current} stays {_edit_place(edit)}, whatever follows"
     if edit.shift is not None:
         what = f"{proposed} with probability {number(edit.shift.proposed)} instead of {number(edit.shift.current)}"
-    else:
-        what = f"{proposed} instead of {current}"
+        return f"{what} {_edit_place(edit)}"
+    return f"{proposed} instead of {current} {_edit_place(edit)}"
+
+
+def _edit_place(edit: Edit) -> str:
     if edit.rule.features == ("state",):
-        return f"{what} in {rule_text(edit.rule)}"
+        return f"in {rule_text(edit.rule)}"
     if edit.rule.conditions:
-        return f"{what} where {rule_text(edit.rule)}"
+        return f"where {rule_text(edit.rule)}"
     if edit.states is not None:
         listed = ", ".join(str(state) for state in edit.states[:12])
-        return f"{what} in state{'s' * (len(edit.states) != 1)} {listed}{' …' * (len(edit.states) > 12)}"
-    return f"{what} everywhere"
+        return f"in state{'s' * (len(edit.states) != 1)} {listed}{' …' * (len(edit.states) > 12)}"
+    return "everywhere"
 
 
 def plans_view(frontier: Frontier, room: int = MOST_BYTES) -> PlansView:
