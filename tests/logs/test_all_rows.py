@@ -24,7 +24,7 @@ from polidiff.progress import listening
 from polidiff.records.codec import dumps
 from polidiff.records.rule import Condition, Rule
 from polidiff.worlds import log_stream
-from polidiff.worlds.log_stream import hashes
+from polidiff.worlds.log_stream import unit_hashes
 from polidiff.worlds.shards import shard_files
 from polidiff.worlds.shards.transition_counts import CUT, END
 from tests.worlds.by_hand import spoilt, written
@@ -91,7 +91,7 @@ def by_hand(frame, kind, asked):
     tables = [np.asarray(policy.probabilities(whole.states)) for policy in asked.policies]
     number = asked.cells.number(whole, asked.cells.encode(whole.states), tables)
     place = {old: new for new, old in enumerate(np.unique(number).tolist())}
-    cell, rows, hashed = [place[old] for old in number.tolist()], frame.rows(named=True), hashes(frame, name, 0)
+    cell, rows, hashed = [place[old] for old in number.tolist()], frame.rows(named=True), unit_hashes(frame, name, 0)
     entries, starts, averages = Counter(), Counter(), np.zeros((len(tables), len(place), 2))
     for i, row in enumerate(rows):
         following = i + 1 < len(rows) and name is not None and rows[i + 1]["e"] == row["e"]
@@ -154,7 +154,7 @@ def test_counts_are_those_that_rows_in_memory_give_in_the_same_cells(tmp_path, m
     log = Log(written(frame, tmp_path / "log", [900, 1_000, 2_111], 130), **columns(kind), max_rows=900)
     found, asked = counted(log, (here, leaning), monkeypatch, history=True)
     whole = Log(frame, **columns(kind)).rows
-    hashed = hashes(frame, None if kind == "single" else "e", 0)
+    hashed = unit_hashes(frame, None if kind == "single" else "e", 0)
     tables = [np.asarray(policy.probabilities(whole.states)) for policy in asked.policies]
     _, cell = np.unique(asked.cells.number(whole, asked.cells.encode(whole.states), tables), return_inverse=True)
     keep = hashed >= asked.limit

@@ -14,6 +14,7 @@ from polidiff import Log, Outcome
 from polidiff.errors import InvalidLogError, InvalidOptionError
 from polidiff.evaluation.logged.behaviour import estimate_behaviour
 from polidiff.evaluation.logged.counts import count_log
+from polidiff.worlds.shards import shard_files
 from polidiff.worlds.text_tables import find_dialect
 
 NAMES = {"state": ["größe", "puls"], "action": "arm", "episode": "fall", "step": "tag", "reward": "wohl"}
@@ -212,6 +213,34 @@ def test_people_are_counted_and_dealt_as_a_whole():
         Log(frame, **NAMES, terminated="ende", group="arm")
     with pytest.raises(InvalidLogError, match="'who' must have a value in every row; it is missing in row 0"):
         Log(frame.with_columns(who=None), **NAMES, terminated="ende", group="who")
+
+
+@pytest.mark.parametrize("names", ["numbers", "words"])
+@pytest.mark.parametrize("kind", ["table", "shards"])
+def test_all_episodes_of_a_person_are_counted_in_one_block(tmp_path, monkeypatch, kind, names):
+    monkeypatch.setattr(shard_files, "SHARD_ROWS", 7)
+    monkeypatch.setattr(shard_files, "BATCH_ROWS", 3)
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(1, 5, 60)
+    person, rows = rng.integers(0, 9, 60), lengths.sum()
+    who = np.repeat(person, lengths)  # who is also the state, so that counts tell people apart
+    frame = pl.DataFrame({
+        "e": np.repeat(np.arange(60), lengths), "s": who, "a": rng.integers(0, 2, rows), "r": rng.random(rows),
+        "who": who if names == "numbers" else np.array([f"p{number}" for number in who]),
+    })  # fmt: skip
+    frame.write_parquet(tmp_path / "log.parquet")
+    source = frame if kind == "table" else tmp_path / "log.parquet"
+    options = {"state": "s", "action": "a", "reward": "r", "episode": "e", "truncated": False}
+    counts = count_log(Log(source, **options, group="who"), blocks=4)
+    alone = count_log(Log(source, **options), blocks=4)
+    blocks = [set(counts.block[counts.state == state]) for state in range(9)]
+    assert all(len(block) == 1 for block in blocks)
+    np.testing.assert_array_equal(counts.starts.sum(axis=0), alone.starts.sum(axis=0))
+    assert all(set(np.flatnonzero(counts.starts[:, state])) == blocks[state] for state in range(9))
+    pairs = [np.bincount(c.state * 2 + c.action, c.count, 18) for c in (counts, alone)]
+    np.testing.assert_array_equal(*pairs)
+    if kind == "table":
+        assert [min(block) for block in blocks] == [state % 4 for state in range(9)]
 
 
 def test_one_probability_stands_for_all_rows():

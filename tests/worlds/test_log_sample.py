@@ -11,7 +11,7 @@ from polidiff import Log, evaluate, explain, improve
 from polidiff.errors import InvalidLogError, InvalidOptionError
 from polidiff.records.codec import dumps
 from polidiff.worlds import log_stream
-from polidiff.worlds.log_stream import mixed
+from polidiff.worlds.hashing import mixed
 from polidiff.worlds.shards import shard_files
 
 NAMES = {"state": ["x", "y"], "action": "a", "episode": "e", "terminated": "end", "reward": "r"}

@@ -31,6 +31,15 @@ def hashed_names(names: pl.Series) -> AnyArray:
     return np.frombuffer(b"".join(digests), dtype="<u8")
 
 
+def hashes(names: pl.Series) -> AnyArray:
+    """(n,) a hash of each row's name; made once for rows of one name that stand together."""
+    if not names.dtype.is_integer():
+        names = names.cast(pl.String)
+    begins = (names != names.shift(1)).fill_null(True).to_numpy()
+    per_row: AnyArray = hashed_names(names.filter(pl.Series(begins)))[np.cumsum(begins) - 1]
+    return per_row
+
+
 def hashed_rows(*columns: AnyArray) -> AnyArray:
     """(n,) hashes of what rows hold in columns (n,) or (n, d) of numbers or text; equal rows have equal hashes."""
     total = np.zeros(len(columns[0]), dtype=np.uint64)

@@ -160,7 +160,7 @@ class Log:
     def _read(self, *, sort: bool, drop: bool) -> Repaired | None:
         """Read all rows once; if they cannot be used as they are, but can be repaired, a second time."""
         source, columns = self.source, self.columns
-        typed = with_types(source.frame, source.schema, columns, text=source.is_text)
+        typed = with_types(source.frame, source.schema, columns, text=source.is_text, few=source.table is not None)
         self.source = source if typed is None else source.with_table(typed)
         check_types(self.source.schema, columns)
         ranges = declared_ranges(self.outcomes) if self.discount == 1.0 else ()

@@ -14,6 +14,7 @@ from polidiff.records.arrays import IntArray
 from polidiff.records.outcome import Outcome
 
 ROW = "polidiff: row"  # where a row stood, in a table whose rows were put in order or left out
+RANKED = pl.UInt32  # people as numbers without gaps, in tables: so few of them are dealt evenly
 DONE = ("done", "dones", "is_done", "finished")
 
 

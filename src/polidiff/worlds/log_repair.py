@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from polidiff.errors import InvalidLogError
-from polidiff.worlds.log_columns import ROW, Columns
+from polidiff.worlds.log_columns import RANKED, ROW, Columns
 from polidiff.worlds.log_source import collect
 
 YES, NO = ("1", "1.0", "true", "t", "yes", "y"), ("0", "0.0", "false", "f", "no", "n")
@@ -32,10 +32,15 @@ class Repaired:
 
 
 def with_types(
-    table: Callable[[], pl.LazyFrame], schema: pl.Schema, columns: Columns, *, text: bool
+    table: Callable[[], pl.LazyFrame], schema: pl.Schema, columns: Columns, *, text: bool, few: bool
 ) -> pl.LazyFrame | None:
-    """The table with the types that its columns need; None if it has them. `text`: it comes from a text file."""
+    """The table with the types that its columns need; None if it has them.
+
+    `text` says that it comes from a text file, `few` that it is no log in shards: its people are then numbered.
+    """
     casts = [cast for cast in _casts(table, schema, columns, text) if cast is not None]
+    if columns.group is not None and few and schema[columns.group] != RANKED:
+        casts.append(pl.col(columns.group).rank("dense").cast(RANKED) - 1)
     return table().with_columns(casts) if casts else None
 
 

@@ -27,7 +27,7 @@ from polidiff.errors import InvalidLogError
 from polidiff.parallel import stream_tasks
 from polidiff.progress import report
 from polidiff.records.arrays import AnyArray
-from polidiff.worlds.hashing import hashed_names, mixed
+from polidiff.worlds.hashing import hashes, mixed
 from polidiff.worlds.log_columns import Columns, Labels
 from polidiff.worlds.log_rows import LoggedRows, read_rows
 from polidiff.worlds.shards.result_cache import ResultCache, cached_results
@@ -136,25 +136,18 @@ def read_place(place: Place, columns: Sequence[str]) -> pl.DataFrame:
 
 def drawn_rows(frame: pl.DataFrame, drawing: Drawing, first: int) -> pl.DataFrame:
     """The rows of episodes with a small hash, and the hash."""
-    hashed = hashes(frame, drawing.unit, first)
+    hashed = unit_hashes(frame, drawing.unit, first)
     return frame.with_columns(pl.Series(HASH, hashed)).filter(pl.Series(hashed < limit_of(drawing.share)))
+
+
+def unit_hashes(frame: pl.DataFrame, name: str | None, first: int) -> AnyArray:
+    """(n,) a hash of each row's episode or person; of its number in the log, from `first` on, if every row is one."""
+    return mixed(np.arange(first, first + frame.height)) if name is None else hashes(frame[name])
 
 
 def limit_of(share: float) -> np.uint64:
     """The number below which the hashes of a share of all episodes lie."""
     return np.uint64(min(int(share * 2.0**64), 2**64 - 1))
-
-
-def hashes(frame: pl.DataFrame, name: str | None, first: int) -> AnyArray:
-    """(n,) a hash of each row's episode or person; of its number in the log, from `first` on, if every row is one."""
-    if name is None:
-        return mixed(np.arange(first, first + frame.height))
-    names = frame[name]
-    if not names.dtype.is_integer():
-        names = names.cast(pl.String)
-    begins = (names != names.shift(1)).fill_null(True).to_numpy()
-    per_row: AnyArray = hashed_names(names.filter(pl.Series(begins)))[np.cumsum(begins) - 1]
-    return per_row
 
 
 STREAM_ROWS, STREAM_VALUES = 1 << 19, 1 << 23  # rows that are read at a time, and numbers that they and policies make
@@ -251,7 +244,7 @@ def _batches(frames: Iterator[pl.DataFrame], reader: Reader, first: int) -> Iter
     columns = reader.columns
     for frame in _whole(frames, columns.episode, reader.batch):
         rows = read_rows(frame.lazy(), columns, reader.actions, None, temporal=reader.temporal)
-        yield replace(rows, hashed=hashes(frame, columns.unit, first))
+        yield replace(rows, hashed=unit_hashes(frame, columns.unit, first))
         first += frame.height
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from polidiff.records.arrays import AnyArray
 
 HAS, EPISODE, STATE, ACTION, ENDED, CLOSED, RUN, OVER_FIRST, WRONG, GAPS, ENDS, FALLS, OUTSIDE, STARTS = range(14)
-CARRIED = 14
+BLOCK, CARRIED = 14, 15
 FEW_ROWS = 5_000  # rows that the interpreter reads in less time than it takes to load the compiler
 
 Loop = Callable[..., Any]
@@ -48,18 +48,34 @@ def _compiled(loop: Loop) -> Loop:
 
 
 def follow(  # type: ignore[no-untyped-def]
-    episode, step, state, action, ended, closed, gains, ranges, temporal, sizes, carry, last_step, totals, keys, starts
+    episode,
+    step,
+    state,
+    action,
+    ended,
+    closed,
+    gains,
+    ranges,
+    person,
+    temporal,
+    sizes,
+    carry,
+    last_step,
+    totals,
+    keys,
+    starts,
 ):
     """The key of the row before each row, and what is wrong with the rows.
 
     `carry` (CARRIED,) and `last_step` (1,) hold the row before the first and what was found so far; `totals` (2, K) the
     sums of the first episode and of the one that goes on. `keys` (n,) and `starts` (n,), the keys of states in which
-    episodes begin, are filled; the first row of all has no row before it.
+    episodes begin, are filled; the first row of all has no row before it. Episodes are dealt to blocks in turn, or by
+    the number of their `person` (n,) where there is one.
     """
     blocks, state_bits, action_bits, to_bits = sizes
     has, last_episode, last_state = carry[HAS] == 1, carry[EPISODE], carry[STATE]
     last_action, last_ended, last_closed, run = carry[ACTION], carry[ENDED], carry[CLOSED], carry[RUN]
-    before, begun, block = last_step[0], 0, carry[RUN] % blocks
+    before, begun, block, people = last_step[0], 0, carry[BLOCK], len(person) > 0
     wrong, gaps, ends, falls, outside = 0, 0, 0, 0, 0
     outcomes, stepped, lost = gains.shape[0], len(step) > 0, (1 << to_bits) - 1
     for i in range(len(episode)):
@@ -82,6 +98,7 @@ def follow(  # type: ignore[no-untyped-def]
                 to = state[i]
             keys[i] = (((((block << state_bits) | last_state) << action_bits) | last_action) << to_bits) | to
         if not same:
+            block = person[i] % blocks if people else (block + has) % blocks
             if has:
                 if run == 0:
                     carry[OVER_FIRST] = last_ended
@@ -94,7 +111,6 @@ def follow(  # type: ignore[no-untyped-def]
                 if not episode[i] > last_episode:
                     falls = 1
                 run += 1
-                block = block + 1 if block + 1 < blocks else 0
                 starts[begun] = ((block << state_bits) | state[i]) << (action_bits + to_bits)
                 begun += 1
             for k in range(outcomes):
@@ -114,6 +130,7 @@ def follow(  # type: ignore[no-untyped-def]
     carry[HAS], carry[EPISODE], carry[STATE], carry[ACTION] = has, last_episode, last_state, last_action
     carry[ENDED], carry[CLOSED], carry[RUN], carry[STARTS] = last_ended, last_closed, run, begun
     carry[WRONG], carry[GAPS], carry[ENDS] = carry[WRONG] + wrong, carry[GAPS] + gaps, carry[ENDS] + ends
+    carry[BLOCK] = block
     carry[FALLS], carry[OUTSIDE] = carry[FALLS] | falls, carry[OUTSIDE] | outside
 
 

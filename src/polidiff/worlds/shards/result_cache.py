@@ -33,7 +33,7 @@ from polidiff.worlds.shards.transition_counts import Entries, Sizes
 T = TypeVar("T")
 Ranges: TypeAlias = Sequence[tuple[str, int, int]]  # file, first row, number of rows
 Arrays: TypeAlias = Mapping[str, AnyArray]
-FORM = 5  # of the files
+FORM = 6  # of the files
 SAMPLE = 1 << 16
 PLAIN = ("rows", "runs", "ended", "gaps", "wrong", "missing", "values", "outside", "ordered", "states", "actions")
 NOTES = ("skipped", "pieces", "broken", "lost")

@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
-from polidiff.worlds.log_columns import Columns
+from polidiff.worlds.hashing import hashes
+from polidiff.worlds.log_columns import RANKED, Columns
 from polidiff.worlds.shards.kernels import (
     CARRIED,
     ENDED,
@@ -148,7 +149,8 @@ class ShardCounter:
         carry[EPISODE] = before
         keys, starts = np.empty(frame.height, dtype=np.int64), np.empty(frame.height, dtype=np.int64)
         had = bool(carry[HAS])
-        given = (sealed(part) for part in (episode, step, state, action, ended, closed, gains, self._ranges))
+        person = _people(frame, columns.group)
+        given = (sealed(part) for part in (episode, step, state, action, ended, closed, gains, self._ranges, person))
         quick(follow, frame.height)(
             *given, self.reading.temporal, tuple(self.counted.sizes), carry, self._step, self._totals, keys, starts
         )
@@ -157,8 +159,8 @@ class ShardCounter:
         self._adding = self._pool.submit(self._sum, keys, gains, begun, self._last_gains if had else None)
         self._last_gains = gains[:, -1:].copy()
         if not had:
-            self.head = self._row(frame, 0, step, state, action, gains, ended, closed)
-        self.tail = self._row(frame, -1, step, state, action, gains, ended, closed)
+            self.head = self._row(frame, 0, step, state, action, gains, ended, closed, person)
+        self.tail = self._row(frame, -1, step, state, action, gains, ended, closed, person)
 
     @np.errstate(over="ignore", invalid="ignore")
     def _sum(self, keys: IntArray, gains: FloatArray, begun: IntArray, before: FloatArray | None) -> None:
@@ -178,6 +180,7 @@ class ShardCounter:
         gains: FloatArray,
         ended: AnyArray,
         closed: AnyArray,
+        person: IntArray,
     ) -> Border:
         columns = self.reading.columns
         return Border(
@@ -190,6 +193,7 @@ class ShardCounter:
             closed=bool(closed[at]),
             totals=(),
             over=bool(ended[at]),
+            person=int(person[at]) if len(person) else None,
         )
 
     def _border(self, border: Border, last: int, state: IntArray, action: IntArray) -> Border:
@@ -214,6 +218,16 @@ def _said(frame: pl.DataFrame, name: str | None) -> AnyArray:
         return np.zeros(frame.height, dtype=np.uint8)
     said = frame[name].cast(pl.Boolean)
     return (said.fill_null(False) if said.null_count() else said).cast(pl.UInt8).to_numpy()
+
+
+def _people(frame: pl.DataFrame, name: str | None) -> IntArray:
+    """Numbers by which people are dealt to blocks; empty if the log does not say who they are."""
+    if name is None:
+        return np.zeros(0, dtype=np.int64)
+    people = frame[name].fill_null(strategy="zero") if frame[name].dtype.is_integer() else frame[name]
+    if people.dtype == RANKED:
+        return people.cast(pl.Int64).to_numpy()
+    return (hashes(people) >> np.uint64(2)).astype(np.int64)
 
 
 def _steps(frame: pl.DataFrame, columns: Columns) -> AnyArray:

@@ -45,6 +45,7 @@ class Border:
     closed: bool  # whether the row says that the episode ends here or is cut
     totals: tuple[float, ...]  # of the episode's rows in this shard
     over: bool  # whether the last of those rows ended
+    person: int | None = None  # by which the episode is dealt to a block; None: in turn
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,9 +126,10 @@ class SummaryJoiner:
             self._count_tail(head if joined else None)
             if not joined:
                 self._begin(head, before)
-        self._count(part.entries, state, action, before)
+        turned = before if self.reading.columns.group is None else 0
+        self._count(part.entries, state, action, turned)
         block, begun, count = part.starts
-        self._add_starts((block + before) % self.reading.blocks, state[begun] if len(begun) else begun, count)
+        self._add_starts((block + turned) % self.reading.blocks, state[begun] if len(begun) else begun, count)
         if part.features is not None:
             self.state_features.add(part.features, state, part.varied)
         self._add_borders(part, head, tail, joined)
@@ -185,7 +187,7 @@ class SummaryJoiner:
         to = END if row.ended else CUT
         if not row.ended and follower is not None and self._goes_on(row, follower):
             to = follower.state
-        block = (self.facts.runs - 1) % self.reading.blocks
+        block = self._block(row, self.facts.runs - 1)
         keys = self.counted.sizes.keys(*(np.array([part]) for part in (block, row.state, row.action, to)))
         self.counted.add(keys, np.array([[1.0, *(part for gain in row.gains for part in (gain, gain * gain))]]))
 
@@ -196,7 +198,11 @@ class SummaryJoiner:
 
     def _begin(self, head: Border, before: int) -> None:
         if head.state >= 0:
-            self._add_starts(np.array([before % self.reading.blocks]), np.array([head.state]), np.ones(1))
+            self._add_starts(np.array([self._block(head, before)]), np.array([head.state]), np.ones(1))
+
+    def _block(self, border: Border, episode: int) -> int:
+        """The block that an episode was dealt to: by its person, or in turn."""
+        return (episode if border.person is None else border.person) % self.reading.blocks
 
     def _count(self, entries: Entries, state: IntArray, action: IntArray, before: int) -> None:
         if len(entries.keys):
