@@ -40,6 +40,12 @@ def moves(first: list[float]) -> np.ndarray:
 ENDLESS = np.array([[[1.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [0.0, 1.0]]])
 
 BAD = {
+    "nothing to decide": (
+        lambda: table(absorbing=[0, 1]),
+        InvalidWorldError,
+        "a table needs a state in which something is decided; all 2 are absorbing. Hint: absorbing marks where an "
+        "episode has ended",
+    ),
     "rows that do not sum to 1": (
         lambda: table(transitions=moves([0.5, 0.4])),
         InvalidWorldError,

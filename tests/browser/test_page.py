@@ -62,6 +62,18 @@ def test_the_page_opens_from_disk_without_a_network_and_without_complaint(show):
     assert_quiet(driver)
 
 
+def test_names_that_javascript_has_taken_are_drawn_like_any_other(show):
+    marks = (
+        "return Array.from(document.querySelectorAll('.chart'), (c) => [c.id, c.querySelectorAll('svg path').length])"
+    )
+    plain = show(samples.plain()).execute_script(marks)
+    actions = {"N": "constructor", "E": "toString", "S": "valueOf", "W": "hasOwnProperty"}
+    outcomes = {"return": "constructor", "length": "__proto__", "stay in the middle band": "toString"}
+    driver = show(extremes.rename(samples.plain(), {"x": "isPrototypeOf", "y": "valueOf"}, actions, outcomes))
+    assert driver.execute_script(marks) == plain
+    assert_quiet(driver)
+
+
 def test_arrow_keys_move_plan_sentences_regions_outcomes_and_charts_together(show):
     frontier = samples.frontier()
     driver = show(samples.plain(), frontier)

@@ -10,7 +10,7 @@ import pytest
 
 from polidiff.errors import InvalidOptionError
 from polidiff.report.charts import charts_of
-from polidiff.report.markdown import markdown
+from polidiff.report.markdown import escaped, markdown
 from tests.report import extremes, samples
 
 RECORDS = {
@@ -76,6 +76,20 @@ def test_markdown_escapes_names():
         heads = [line.count("|") - line.count("\\|") for line in rows]
         assert rows
         assert min(heads) >= 4
+
+
+@pytest.mark.parametrize(
+    "address", ["https://example.org/a", "HTTP://example.org", "www.example.org", "mailto:a@example.org", "a@b.example"]
+)
+def test_no_name_becomes_a_link_in_markdown(address):
+    text = escaped(f"see {address} now")
+    assert address not in text
+    assert text.replace("\u2060", "").replace("\\", "") == f"see {address} now"
+
+
+def test_a_notebook_that_asks_for_html_gets_the_same_frame():
+    assert samples.plain()._repr_html_() == samples.plain()._repr_mimebundle_()["text/html"]
+    assert samples.frontier()._repr_html_() == samples.frontier()._repr_mimebundle_()["text/html"]
 
 
 def test_a_notebook_shows_the_page_in_a_frame_without_access():

@@ -21,6 +21,7 @@ from polidiff.report.view import methods_text
 MOST_ROWS = 30
 MOST_PICTURES = 3
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$&!])")
+_LINKS = re.compile(r"\b(?:https?|ftp|mailto|xmpp):|\bwww(?=\.)|@", re.IGNORECASE)  # what many readers make links of
 
 
 def save_markdown(record: Explanation | Frontier, path: str | os.PathLike[str]) -> Path:
@@ -65,12 +66,12 @@ def markdown(record: Explanation | Frontier, pictures: dict[str, str] | None = N
 
 
 def escaped(text: str) -> str:
-    """Text that Markdown shows as it is.
+    """Text that Markdown shows as it is; an invisible joiner keeps addresses in it from becoming links.
 
     >>> escaped("a|b <i>*c*")
     'a\\\\|b \\\\<i\\\\>\\\\*c\\\\*'
     """
-    return _SPECIAL.sub(r"\\\1", shown(text))
+    return _LINKS.sub("\\g<0>\u2060", _SPECIAL.sub(r"\\\1", shown(text)))
 
 
 def table_lines(table: view.Table) -> Iterator[str]:

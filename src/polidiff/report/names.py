@@ -6,6 +6,10 @@ import unicodedata
 from functools import lru_cache
 
 LONGEST_LABEL = 40
+_TAKEN = {
+    "constructor", "toString", "toLocaleString", "valueOf", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable",
+    "__proto__", "__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__",
+}  # fmt: skip
 _JOINERS = {"\u200d", "\ufe0f"}  # emoji are sequences held together by these
 
 
@@ -47,8 +51,12 @@ def _shown_character(character: str) -> str:
 def label(text: str, longest: int = LONGEST_LABEL) -> str:
     """`text` for an axis or a legend, cut with an ellipsis.
 
+    Charts look names up in JavaScript objects, where some names are taken before anything is put in; an invisible
+    joiner behind such a name makes it another one.
+
     >>> label("x" * 50, 5)
     'xxxx…'
     """
     safe = shown(text)
-    return safe if len(safe) <= longest else safe[: longest - 1] + "…"
+    cut = safe if len(safe) <= longest else safe[: longest - 1] + "…"
+    return f"{cut}\u2060" if cut in _TAKEN else cut

@@ -74,6 +74,11 @@ class TabularMDP:
     ) -> None:
         stacked, self.n_states, self.n_actions = checks.stacked_transitions(transitions)
         self.absorbing = read_only(checks.check_absorbing(absorbing, self.n_states))
+        if self.absorbing.all():
+            raise InvalidWorldError(
+                f"a table needs a state in which something is decided; all {self.n_states} are absorbing. Hint: "
+                "absorbing marks where an episode has ended"
+            )
         self.allowed = read_only(checks.check_allowed(allowed, self.absorbing, self.n_actions))
         decides = self.allowed & ~self.absorbing[:, None]
         checks.check_transitions(stacked, decides)
