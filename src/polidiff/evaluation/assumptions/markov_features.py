@@ -26,7 +26,7 @@ from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.assumption import Assumption, Status
 from polidiff.worlds.log_rows import LoggedRows
 
-MOST_ROWS = 6000
+MOST_ROWS = 5000
 FEWEST_EPISODES = 50
 FOLDS = 4
 WAVES = 80  # random Fourier features of each width
@@ -94,6 +94,8 @@ def own_against_strangers(
 ) -> tuple[float, float]:
     """P-values of "one's `own` (m, p) predicts better than a neighbour's", and of the same for two neighbours.
 
+    The second is found only where the first rejects.
+
     Parameters
     ----------
     state : array (n, d), scaled
@@ -106,12 +108,15 @@ def own_against_strangers(
     nearer, further = _neighbours(state[use], rows.actions[use], episode)
     both, present = _present(state[use], action, rng)
     waves = WIDTHS[0] * rng.normal(size=(both.shape[1] + own.shape[1], WAVES)), 2 * np.pi * rng.random(WAVES)
-    lost = []
-    for told in (own, own[nearer], own[further]):
+
+    def lost(told: FloatArray) -> FloatArray:
         joint = np.cos(np.column_stack([both, told]) @ waves[0] + waves[1])
         design = np.column_stack([present, told, told**2, joint])
-        lost.append((response - _predicted(design, response, episode % FOLDS)) ** 2)
-    return _gain(lost[1] - lost[0], episode), _gain(lost[2] - lost[1], episode)
+        return np.asarray((response - _predicted(design, response, episode % FOLDS)) ** 2)
+
+    near = lost(own[nearer])
+    p_value = _gain(near - lost(own), episode)
+    return p_value, 1.0 if p_value >= REJECTED else _gain(lost(own[further]) - near, episode)
 
 
 def _without_gaps(x: FloatArray) -> FloatArray:

@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from polidiff.evaluation.assumptions.confounding_scale import largest_scale
 from polidiff.evaluation.assumptions.log_checks import (
     cut_check,
     drift_check,
@@ -44,6 +45,7 @@ class Assessment:
     deepened: Deepened | None = None  # where the past matters: the rows with deeper states
     units: IntArray | None = None  # (episodes,) what counts as one person, where that is not the episode
     counted_as: str = "people"  # what units are
+    scale: tuple[str, float] | None = None  # the feature that moves the odds of decisions most, and how far
 
     def status(self, name: str) -> str:
         """Of one assumption."""
@@ -87,7 +89,8 @@ def _assess(log: Log) -> Assessment:
     if moves is None:
         x = fit_encoder(tested.states)(tested.states)
         checks: tuple[Assumption, ...] = (feature_history_check(tested, x), drift_feature_check(tested, x))
-        return Assessment((*checks, *common), rows, None, units)
+        scale = largest_scale(tested.states, tested.actions, log.feature_names)
+        return Assessment((*checks, *common), rows, None, units, scale=scale)
     deepened = deepen(moves, log.n_states)
     if deepened.depth and tested is not rows:
         deepened = replace(deepen(transitions_of(rows), log.n_states), p_values=deepened.p_values)

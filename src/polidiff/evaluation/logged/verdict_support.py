@@ -100,7 +100,7 @@ def _told(
     """One verdict with its strength and the line of what it rests on."""
     every, one = strength
     several = judgement.rows is not None and len(judgement.rows.actions) > judgement.rows.n_episodes
-    gamma = None if every is None else hidden_reasons(every, one if several else None)
+    gamma = None if every is None else hidden_reasons(every, one if several else None, judgement.assessment.scale)
     if gamma is None and verdict.direction != "unknown" and randomised(judgement):
         gamma = "Actions were drawn with recorded probabilities, so no unrecorded reason stands behind them."
     episodes, unit = float(judgement.starts.episodes[group]), "episodes"
