@@ -23,7 +23,7 @@ def sweep(problem: FrontierProblem, seconds: float) -> dict[str, Any]:
     that breaks its budget; so it is 1e-9 here.
     """
     began, points, budget, why = time.process_time(), list[tuple[float, float]](), np.inf, "time"
-    most = 1.001 * max_visits(problem)
+    most = 1.001 * max_visits(problem)[problem.state]
     while (left := seconds - (time.process_time() - began)) > 0:
         answer = solve(mixed_program(problem, most, budget=budget), limits=Limits(time=left, tolerance=1e-9))
         found = rounded(problem, answer, budget, None)
@@ -54,7 +54,7 @@ def scip(problem: FrontierProblem, budget: float, seconds: float) -> dict[str, o
         from pyscipopt import Model, quicksum
     except ImportError:
         return {"note": "pyscipopt is not installed"}
-    program = mixed_program(problem, 1.001 * max_visits(problem), budget=budget)
+    program = mixed_program(problem, 1.001 * max_visits(problem)[problem.state], budget=budget)
     model = Model()
     model.hideOutput()
     model.setParam("limits/time", seconds)

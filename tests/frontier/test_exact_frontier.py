@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from polidiff.errors import UnboundedReturnError
-from polidiff.frontier import depth_first
+from polidiff.frontier import depth_first, solve
 from polidiff.frontier.branch import sure_visits
 from polidiff.frontier.local_search import changed_states
 from polidiff.frontier.problem import build_problem
@@ -35,6 +35,23 @@ def proof(request, monkeypatch):
     if request.param == "one after the other":
         monkeypatch.setattr(depth_first, "WORK", 200)
     return request.param
+
+
+def test_budgets_by_cuts_on_visits_are_those_of_enumeration(tables, monkeypatch):
+    monkeypatch.setattr(solve, "BEFORE_CUTS", 0)
+    cut = 0
+    for table, found in tables[:150]:
+        if found.unbounded:
+            continue
+        problem, points = table.problem(), np.array(found.frontier())
+        for budget in (float(points[:, 0].mean()), float(points[-1, 0]) * 0.8):
+            solved = solve_budgets(problem, [budget], Effort(), Clock())[0]
+            best = points[points[:, 0] <= budget + 1e-9][-1]
+            assert solved.returns[-1] == pytest.approx(best[1], abs=1e-7)
+            assert solved.bounds[-1] >= best[1] - 1e-7
+            cut += "cuts" in solved.method
+            assert solved.gaps[-1] < 1e-6 or "cuts" not in solved.method
+    assert cut > 50
 
 
 def test_the_frontier_of_500_random_tables_is_that_of_enumeration(tables, proof):

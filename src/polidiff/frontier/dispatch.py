@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from polidiff.errors import InvalidOptionError
 from polidiff.frontier.guarded import solve_guarded
 from polidiff.frontier.large import solve_large
-from polidiff.frontier.milp import best_by_program
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.scaling import scaled
 from polidiff.frontier.setting import Setting
-from polidiff.frontier.solve import Effort, Solved, solve_frontier
+from polidiff.frontier.solve import Effort, Solved, bounded, solve_frontier
 from polidiff.frontier.states import solve_states
-from polidiff.optimize import Clock, Limits
+from polidiff.frontier.visit_cuts import best_within, can_cut
+from polidiff.optimize import Clock
 
 LARGE = 1500  # states beyond which nothing is inverted
-PROGRAM_MOST, PROGRAM_NODES = 300, 2_000  # states and nodes up to which the mixed-integer program is asked
 
 
 def solve_setting(
@@ -52,16 +53,13 @@ def _solve(
 
 
 def _second_opinion(problem: FrontierProblem, solved: Solved, clock: Clock, budget: float) -> Solved:
-    """The mixed-integer program on a guarded budget that branch and bound left open: its plan if better, its bound."""
-    if problem.n_states > PROGRAM_MOST or clock.over() or not problem.always_ends or (problem.base < 0).any():
+    """Cuts on visits for a guarded budget that branch and bound left open: their plan if better, their bound."""
+    if clock.over() or not can_cut(problem):
         return solved
-    limits = Limits(time=clock.limit(), nodes=PROGRAM_NODES)
-    other = best_by_program(problem, budget=budget, start=solved.choices[-1], limits=limits)
-    returns, choices, changes = solved.returns.copy(), solved.choices.copy(), solved.changes.copy()
-    if other.choice is not None and other.returns > returns[-1]:
+    start = solved.choices[-1].astype(np.int64)
+    other = best_within(problem, budget, start, float(solved.returns[-1]), clock)
+    if other.choice is not None and other.returns > solved.returns[-1]:
+        returns, choices, changes = solved.returns.copy(), solved.choices.copy(), solved.changes.copy()
         returns[-1], choices[-1], changes[-1] = other.returns, other.choice, other.changes
-    bounds = solved.bounds.copy()
-    bounds[-1] = max(returns[-1], min(bounds[-1], other.bound))
-    gap = float(bounds[-1] - returns[-1]) / solved.span
-    method = f"{solved.method}, mixed-integer program"
-    return replace(solved, returns=returns, choices=choices, changes=changes, bounds=bounds, gap=gap, method=method)
+        solved = replace(solved, returns=returns, choices=choices, changes=changes)
+    return bounded(solved, other.bound)

@@ -37,10 +37,10 @@ class Rounded:
 def mixed_program(
     problem: FrontierProblem, most_visits: FloatArray, *, budget: float, max_states: int | None = None
 ) -> Program:
-    """The program; variables are the visits of all pairs, then their indicators."""
+    """The program; variables are the visits of all pairs, then their indicators. A pair of no visits is not offered."""
     count, states = problem.n_pairs, problem.n_states
     pick = sparse.csr_array((np.ones(count), (problem.state, np.arange(count))), shape=(states, count))
-    large = np.maximum(most_visits[problem.state], 1e-9)
+    large, open_ = np.maximum(most_visits, 1e-9), (most_visits > 0).astype(np.float64)
     changed = (np.arange(count) != problem.base[problem.state]).astype(np.float64)
     blank = sparse.csr_array((1, count))
     rows = sparse.vstack(
@@ -62,7 +62,7 @@ def mixed_program(
         row_high=np.concatenate(
             [problem.initial, np.ones(states), np.zeros(count), [budget, states_limit], problem.limits]
         ),
-        high=np.concatenate([np.full(count, np.inf), np.ones(count)]),
+        high=np.concatenate([np.where(open_ > 0, np.inf, 0.0), open_]),
         integer=np.concatenate([np.zeros(count), np.ones(count)]).astype(bool),
         maximise=True,
     )
@@ -73,11 +73,16 @@ def best_by_program(
     *,
     budget: float = np.inf,
     max_states: int | None = None,
+    most: FloatArray | None = None,
     start: IntArray | None = None,
     limits: Limits | None = None,
 ) -> Rounded:
-    """The best policy within the limits by the mixed-integer program, from `start` if one is known."""
-    program = mixed_program(problem, 1.001 * max_visits(problem), budget=budget, max_states=max_states)
+    """The best policy within the limits by the mixed-integer program, from `start` if one is known.
+
+    `most` (pairs,) bounds visits; by default the most that any policy makes, which must then end whatever it does.
+    """
+    visits = 1.001 * max_visits(problem)[problem.state] if most is None else most
+    program = mixed_program(problem, visits, budget=budget, max_states=max_states)
     answer = solve(program, start=None if start is None else warm_start(problem, start), limits=limits)
     return rounded(problem, answer, budget, max_states)
 
@@ -99,6 +104,8 @@ def rounded(problem: FrontierProblem, answer: Solution, budget: float, max_state
     visited = np.add.reduceat(visits, problem.first[:-1]) > 1e-9
     best = np.array([first + int(picked[first:end].argmax()) for first, end in _ranges(problem)])
     choice = np.where(visited, best, problem.ending_choice(problem.base))
+    if not problem.ends(choice):
+        return none
     point = points_of(problem, choice[None])
     guarded = np.array([(problem.initial @ fundamental(problem, choice[None])[0]) @ g[choice] for g in problem.guards])
     changed = int(((choice != problem.base) & visited).sum())

@@ -8,7 +8,7 @@ such value less :math:`v_i`, as a share of the range from the first plan to the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,11 +19,13 @@ from polidiff.frontier.hull import Hull, parametric_hull
 from polidiff.frontier.local_search import fewest_states, local_search
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.staircase import Archive, Steps, new_archive
+from polidiff.frontier.visit_cuts import best_within, can_cut
 from polidiff.optimize import Clock
 from polidiff.parallel import run_tasks
 from polidiff.records.arrays import FloatArray, IntArray
 
 PARTS = 8  # groups of hull edges, whatever the number of workers, so that the answer is the same
+BEFORE_CUTS = 128  # nodes of branch and bound before cuts on visits are tried
 PROVEN = 1e-9  # gap, as a share of the range, below which a plan counts as proven
 
 
@@ -95,9 +97,38 @@ def solve_budgets(problem: FrontierProblem, budgets: Sequence[float], effort: Ef
             continue
         low = float(hull.changes[max(0, edge - 1)])
         archive = local_search(problem, archive, clock, low=low, high=budget, most=most)
-        archive, left, nodes = _prove(problem, hull, archive, effort, clock, budget)
-        answers.append(certified(hull, fewest_states(problem, archive), left, budget, nodes))
+        cuts = can_cut(problem)
+        first = replace(effort, nodes=min(effort.most(problem.n_states), BEFORE_CUTS)) if cuts else effort
+        watch = clock.share(0.2) if cuts else clock
+        archive, left, nodes = _prove(problem, hull, archive, first, watch, budget)
+        bound = np.inf
+        if left is not None and cuts:
+            archive, bound, more = _cut(problem, archive, budget, clock)
+            nodes += more
+        clock.stopped |= watch.stopped and bound == np.inf
+        answers.append(bounded(certified(hull, fewest_states(problem, archive), left, budget, nodes), bound))
     return answers
+
+
+def _cut(problem: FrontierProblem, archive: Archive, budget: float, clock: Clock) -> tuple[Archive, float, int]:
+    """The archive with a better plan within the budget if there is one, a bound on all, and the programs solved."""
+    last = int((archive.changes <= budget + archive.tolerance.changes).sum()) - 1
+    start = archive.choices[last].astype(np.int64)
+    found = best_within(problem, budget, start, float(archive.returns[last]), clock)
+    if found.choice is not None and found.changes <= budget + archive.tolerance.changes:
+        archive = archive.with_points(np.array([found.changes]), np.array([found.returns]), found.choice[None])
+    return archive, found.bound, found.nodes
+
+
+def bounded(solved: Solved, bound: float) -> Solved:
+    """An answer for a budget with another bound on its last plan."""
+    if not bound < solved.bounds[-1]:
+        return solved
+    bounds = solved.bounds.copy()
+    bounds[-1] = max(float(solved.returns[-1]), bound)
+    gap = float(bounds[-1] - solved.returns[-1]) / solved.span
+    gap = 0.0 if gap < PROVEN else gap
+    return replace(solved, bounds=bounds, gap=gap, stopped=gap > 0, method=f"{solved.method}, cuts on visits")
 
 
 def _prove(

@@ -106,6 +106,26 @@ class GrowingProgram:
         index = np.asarray(columns, dtype=np.int32)
         self._highs.changeColsCost(len(index), index, _full(objective, len(index)))
 
+    def set_row_bounds(self, row: int, low: float, high: float) -> None:
+        """Other sides for one row."""
+        self._highs.changeRowBounds(row, low, high)
+
+    def set_coefficient(self, row: int, column: int, value: float) -> None:
+        """Another coefficient of one variable in one row."""
+        self._highs.changeCoeff(row, column, value)
+
+    def value(self) -> float:
+        """The optimum alone: −∞ (when maximising) where nothing is feasible, ∞ where it is unbounded or unknown."""
+        self._highs.run()
+        if _STATUS.get(self._highs.getModelStatus()) is None:  # the basis it starts from may be at fault
+            self._highs.clearSolver()
+            self._highs.run()
+        status = _STATUS.get(self._highs.getModelStatus())
+        if status == "optimal":
+            return float(self._highs.getInfo().objective_function_value)
+        worst = -np.inf if self._maximise else np.inf
+        return worst if status == "infeasible" else -worst
+
     def solve(self) -> Solution:
         """The optimum as the program stands."""
         self._highs.run()
