@@ -1,0 +1,149 @@
+"""What to do with a difference: the first question of whoever has to decide.
+
+The rules, in the order in which they are asked:
+
+1. The policies act the same: there is nothing to adopt.
+2. No outcome has a preferred direction: better and worse are not defined, and nothing is advised.
+3. An outcome gets worse beyond doubt and none gets better: do not.
+4. One gets better and another worse: weigh them; that is a choice of values, not of evidence.
+5. One gets better beyond doubt, none worse:
+   the evidence is a log whose assumptions failed or are doubtful, or would be turned by weak unrecorded reasons: test
+   first; somebody loses beyond doubt, or another outcome is unknown: adopt a part, or test that outcome; else: adopt.
+6. Every outcome is the same within its margin: there is no reason to change.
+7. What is left is unknown: test first, with the size of a test that would tell.
+
+Nothing is advised that the evidence does not carry: an unknown outcome never counts as harmless.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from scipy import stats
+
+from polidiff.explanation.words import counted, listing, number, percent, rule_text
+from polidiff.records.explanation import Explanation, Verdict
+
+FRAGILE = 1.2  # unrecorded reasons that change the odds of a decision by less would turn the verdict
+POWER = 0.8
+LARGEST_TEST = 10_000_000
+MOST_NAMED = 3
+
+Kind = Literal["nothing", "undefined", "do not", "weigh", "adopt", "adopt a part", "test first", "no reason"]
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to do, in one sentence, and why."""
+
+    kind: Kind
+    sentence: str
+    reasons: tuple[str, ...] = ()
+
+
+def advise(explanation: Explanation) -> Advice:
+    """The advice that the evidence carries."""
+    if not explanation.regions and not explanation.withheld:
+        return Advice("nothing", "There is nothing to adopt: the two policies act the same wherever it matters.")
+    preferred = {outcome.name for outcome in explanation.outcomes if outcome.prefer is not None}
+    verdicts = [verdict for verdict in explanation.verdicts if verdict.outcome in preferred]
+    if not verdicts:
+        return Advice(
+            "undefined", "Say first which outcomes should rise or fall: without it, neither policy is the better one."
+        )
+    better = [verdict for verdict in verdicts if verdict.valence == "better"]
+    worse = [verdict for verdict in verdicts if verdict.valence == "worse"]
+    unknown = [verdict for verdict in verdicts if verdict.direction == "unknown"]
+    if worse and not better:
+        return Advice("do not", f"Do not adopt it: {_named(worse)} {_gets(worse)} worse, and nothing gets better.")
+    if worse:
+        sentence = f"Weigh it: {_named(better)} {_gets(better)} better and {_named(worse)} {_gets(worse)} worse."
+        return Advice("weigh", sentence, ("Which matters more is yours to say; the evidence for both is clear.",))
+    if better:
+        return _with_a_gain(explanation, better, unknown)
+    if not unknown:
+        return Advice("no reason", f"There is no reason to change: {_named(verdicts)} {_stay(verdicts)} the same.")
+    return Advice(
+        "test first", f"Test it first: what it does to {_named(unknown)} is not known.", _tests(explanation, unknown)
+    )
+
+
+def _with_a_gain(explanation: Explanation, better: list[Verdict], unknown: list[Verdict]) -> Advice:
+    doubts = [f"{a.name}: {a.detail}" for a in explanation.assumptions if a.alarming]
+    fragile = [v for v in better if v.holds_up_to is not None and v.holds_up_to < FRAGILE]
+    doubts += [
+        f"{v.outcome}: unrecorded reasons that change the odds of a decision by {percent((v.holds_up_to or 1.0) - 1)} "
+        "would be enough to explain it"
+        for v in fragile
+    ]
+    gain = f"{_named(better)} {_gets(better)} better"
+    if doubts:
+        return Advice("test first", f"Test it first: {gain} in the record, but the record is in doubt.", tuple(doubts))
+    if explanation.worse_off:
+        groups = [_group(entry.start) for entry in explanation.worse_off[:MOST_NAMED]]
+        return Advice(
+            "adopt a part",
+            f"Adopt a part: {gain} overall, but {listing(groups)} would lose.",
+            (f"Leave out {listing(groups)}, or look at a plan that keeps them.",),
+        )
+    if unknown:
+        sentence = f"Test it first: {gain}, but what it does to {_named(unknown)} is not known."
+        return Advice("test first", sentence, _tests(explanation, unknown))
+    return Advice("adopt", f"Adopt it: {gain}, and no group is shown to lose.")
+
+
+def _group(start: object) -> str:
+    return "everyone" if start is None else f"those with {rule_text(start)}"  # type: ignore[arg-type]
+
+
+def _named(verdicts: list[Verdict]) -> str:
+    names = [verdict.outcome for verdict in verdicts]
+    return listing(names[:MOST_NAMED] if len(names) <= MOST_NAMED else [*names[:MOST_NAMED], f"{len(names) - 3} more"])
+
+
+def _gets(verdicts: list[Verdict]) -> str:
+    return "gets" if len(verdicts) == 1 else "get"
+
+
+def _stay(verdicts: list[Verdict]) -> str:
+    return "stays" if len(verdicts) == 1 else "stay"
+
+
+def _tests(explanation: Explanation, unknown: list[Verdict]) -> tuple[str, ...]:
+    """How large a test would tell, for each outcome whose estimate says how large the effect may be."""
+    units = _units(explanation)
+    sized = ((verdict, size_of_test(verdict, units)) for verdict in unknown[:MOST_NAMED])
+    return tuple(
+        f"A test with about {counted(size, 'episode')}, half of them under each policy, would show an effect of "
+        f"{number(abs(verdict.difference.estimate))} on {verdict.outcome} in {percent(POWER)} of cases."
+        for verdict, size in sized
+        if size is not None
+    )
+
+
+def _units(explanation: Explanation) -> int | None:
+    """Episodes that the interval of the current policy rests on; None where that is not said."""
+    episodes = explanation.world.facts.get("episodes")
+    return int(episodes) if isinstance(episodes, (int, float)) and episodes > 1 else None
+
+
+def size_of_test(verdict: Verdict, units: int | None) -> int | None:
+    r"""Episodes of a test of two equal arms that shows the estimated effect :math:`\delta` with 80 % power.
+
+    .. math:: N = \frac{4 \sigma^2 (z_{1 - \alpha/2} + z_{0.8})^2}{\delta^2}, \qquad
+              \sigma = \frac{\text{half-width of the current policy's interval}}{z_{1 - \alpha/2}} \sqrt n
+
+    None where the effect or the spread is not known.
+    """
+    current, effect = verdict.current, verdict.difference.estimate
+    if current is None or units is None or not math.isfinite(effect) or effect == 0:
+        return None
+    half = (current.high - current.low) / 2
+    if not math.isfinite(half) or half <= 0 or not 0 < current.level < 1:
+        return None
+    z = float(stats.norm.ppf((1 + current.level) / 2))
+    deviation = half / z * math.sqrt(units)
+    size = 4 * (deviation * (z + float(stats.norm.ppf(POWER))) / effect) ** 2
+    return math.ceil(size) if size <= LARGEST_TEST else None
