@@ -57,14 +57,14 @@ def advise(explanation: Explanation) -> Advice:
     worse = [verdict for verdict in verdicts if verdict.valence == "worse"]
     unknown = [verdict for verdict in verdicts if verdict.direction == "unknown"]
     if worse and not better:
-        return Advice("do not", f"Do not adopt it: {_named(worse)} {_gets(worse)} worse, and nothing gets better.")
+        return Advice("do not", f"Do not adopt it: it is worse on {_named(worse)} and better on nothing.")
     if worse:
-        sentence = f"Weigh it: {_named(better)} {_gets(better)} better and {_named(worse)} {_gets(worse)} worse."
+        sentence = f"Weigh it: it is better on {_named(better)} and worse on {_named(worse)}."
         return Advice("weigh", sentence, ("Which matters more is yours to say; the evidence for both is clear.",))
     if better:
         return _with_a_gain(explanation, better, unknown)
     if not unknown:
-        return Advice("no reason", f"There is no reason to change: {_named(verdicts)} {_stay(verdicts)} the same.")
+        return Advice("no reason", f"There is no reason to change: it makes no difference to {_named(verdicts)}.")
     return Advice(
         "test first", f"Test it first: what it does to {_named(unknown)} is not known.", _tests(explanation, unknown)
     )
@@ -78,7 +78,7 @@ def _with_a_gain(explanation: Explanation, better: list[Verdict], unknown: list[
         "would be enough to explain it"
         for v in fragile
     ]
-    gain = f"{_named(better)} {_gets(better)} better"
+    gain = f"it is better on {_named(better)}"
     if doubts:
         return Advice("test first", f"Test it first: {gain} in the record, but the record is in doubt.", tuple(doubts))
     if explanation.worse_off:
@@ -101,14 +101,6 @@ def _group(start: object) -> str:
 def _named(verdicts: list[Verdict]) -> str:
     names = [verdict.outcome for verdict in verdicts]
     return listing(names[:MOST_NAMED] if len(names) <= MOST_NAMED else [*names[:MOST_NAMED], f"{len(names) - 3} more"])
-
-
-def _gets(verdicts: list[Verdict]) -> str:
-    return "gets" if len(verdicts) == 1 else "get"
-
-
-def _stay(verdicts: list[Verdict]) -> str:
-    return "stays" if len(verdicts) == 1 else "stay"
 
 
 def _tests(explanation: Explanation, unknown: list[Verdict]) -> tuple[str, ...]:

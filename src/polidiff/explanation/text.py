@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from polidiff.explanation.advice import advise
 from polidiff.explanation.words import (
     interval_text,
     listing,
@@ -38,6 +39,9 @@ def render(explanation: Explanation) -> str:
         parts += ["", "Worse off:", *(f"• {line}" for line in worse)]
     if explanation.regions and explanation.methods.style != "paper":
         parts += ["", "Where they differ:", *(f"• {region_text(region)}" for region in explanation.regions)]
+    if explanation.methods.style != "paper":
+        advice = advise(explanation)
+        parts += ["", f"What now: {' '.join((advice.sentence, *advice.reasons))}"]
     parts += ["", quality_text(explanation)]
     parts += _resting(explanation)
     if explanation.warnings:

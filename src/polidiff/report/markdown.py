@@ -15,6 +15,7 @@ from polidiff.records.plan import Frontier
 from polidiff.records.suppression import suppressed
 from polidiff.report import plans, view
 from polidiff.report.charts import DESCRIPTIONS, charts_of, picture
+from polidiff.report.decision import answers
 from polidiff.report.names import shown
 from polidiff.report.view import methods_text
 
@@ -90,6 +91,9 @@ def _explanation_lines(explanation: Explanation) -> Iterator[str]:
     yield "# What the proposed policy changes"
     yield ""
     yield f"**{escaped(view.headline(explanation))}**"
+    yield ""
+    for answer in answers(explanation):
+        yield f"- **{answer.question}** {escaped(' '.join((answer.text, *answer.more)))}"
     yield ""
     yield from table_lines(view.outcomes_table(explanation))
     yield "## Who would be worse off"

@@ -32,6 +32,7 @@ from polidiff.records.explanation import Explanation
 from polidiff.records.plan import Frontier
 from polidiff.records.suppression import released
 from polidiff.report import view
+from polidiff.report.decision import answers
 from polidiff.report.figures import Figure, explanation_figures, frontier_figures, page_config
 from polidiff.report.names import shown
 from polidiff.report.plans import PlansView, change_texts, plan_cards, plans_view, size_of
@@ -128,6 +129,7 @@ def _same_ranges(frontier: Frontier, explanation: Explanation) -> Frontier:
 def _explanation_content(explanation: Explanation, figures: dict[str, list[Figure]]) -> Content:
     return {
         "headline": view.headline(explanation),
+        "answers": answers(explanation),
         "outcome_cards": view.outcome_cards(explanation),
         "summary_cards": view.summary_cards(explanation),
         "worse": view.worse_views(explanation),

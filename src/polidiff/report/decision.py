@@ -1,0 +1,96 @@
+"""The first screen: five questions of whoever has to decide, each answered in a sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from polidiff.explanation.advice import advise
+from polidiff.explanation.text import changes_text, worse_off_text
+from polidiff.explanation.words import counted, listing, percent, rule_text, swap_text, verdicts_text
+from polidiff.records.explanation import Explanation, Region
+from polidiff.records.interval import Interval
+
+MOST_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A question and its answer."""
+
+    question: str
+    text: str
+    more: tuple[str, ...] = ()
+
+
+def answers(explanation: Explanation) -> tuple[Answer, ...]:
+    """What changes, is it better, for whom worse, how sure, what now."""
+    advice = advise(explanation)
+    return (
+        Answer("What now?", advice.sentence, advice.reasons),
+        Answer("What changes?", _changes(explanation)),
+        Answer("Is it better?", _effect(explanation)),
+        Answer("For whom worse?", _losers(explanation)),
+        Answer("How sure is that?", _footing(explanation)),
+    )
+
+
+def _changes(explanation: Explanation) -> str:
+    regions = explanation.regions
+    if not regions and not explanation.withheld:
+        return "Nothing: the two policies act the same wherever it matters."
+    share = f"{changes_text(explanation)} change"
+    if not regions:
+        return f"{share}, all in groups too small to be shown."
+    largest = sorted(regions, key=lambda region: -region.support.share)[:MOST_NAMED]
+    others = len(regions) - len(largest)
+    more = f"; {counted(others, 'further rule')} below" if others else ""
+    return f"{share}: {'; '.join(_region(region) for region in largest)}{more}."
+
+
+def _region(region: Region) -> str:
+    where = rule_text(region.rule)
+    place = "in" if region.rule.features == ("state",) else "where"
+    return swap_text(region) + (" everywhere" if where == "everywhere" else f" {place} {where}")
+
+
+def _effect(explanation: Explanation) -> str:
+    effect = verdicts_text(explanation.verdicts, explanation.outcomes)
+    if not effect:
+        return "No outcome is defined."
+    unpreferred = [outcome.name for outcome in explanation.outcomes if outcome.prefer is None]
+    asked = f" Whether more or less {listing(unpreferred[:MOST_NAMED])} is better was not said." if unpreferred else ""
+    return f"{effect[0].upper()}{effect[1:]}.{asked}"
+
+
+def _losers(explanation: Explanation) -> str:
+    if explanation.worse_off:
+        told = [worse_off_text(explanation, entry) for entry in explanation.worse_off[:MOST_NAMED]]
+        more = len(explanation.worse_off) - len(told)
+        first = "; ".join(told)
+        return first[0].upper() + first[1:] + (f"; and {counted(more, 'further group')}" if more else "") + "."
+    worse = [verdict.outcome for verdict in explanation.verdicts if verdict.valence == "worse"]
+    if worse:
+        return f"For everyone, on average: {listing(worse[:MOST_NAMED])}."
+    if all(outcome.prefer is None for outcome in explanation.outcomes):
+        return "Nobody can say before it is said which outcomes should rise or fall."
+    unknown = [verdict for verdict in explanation.verdicts if verdict.direction == "unknown"]
+    return "No group is shown to lose" + ("; that is not the same as nobody losing." if unknown else ".")
+
+
+def _footing(explanation: Explanation) -> str:
+    intervals = [verdict.difference for verdict in explanation.verdicts]
+    if all(_exact(interval) for interval in intervals):
+        return "Exact: every state and move is known, and nothing was sampled."
+    level = percent(explanation.methods.level)
+    base = f"All intervals hold together in {level} of such studies; they come from {explanation.methods.evaluation}."
+    alarms = [f"{a.name} ({a.status})" for a in explanation.assumptions if a.alarming]
+    if alarms:
+        return f"{base} In doubt: {listing(alarms)}."
+    lasting = [v.holds_up_to for v in explanation.verdicts if v.holds_up_to is not None and v.direction != "unknown"]
+    if lasting:
+        base += f" Unrecorded reasons that change the odds of a decision {min(lasting):.2g} times would undo it."
+    return base
+
+
+def _exact(interval: Interval) -> bool:
+    return interval.low == interval.high

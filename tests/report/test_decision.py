@@ -1,0 +1,64 @@
+"""The first screen answers what a decision-maker asks, and never against the record."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from polidiff import explain
+from polidiff.domains import chain
+from polidiff.records.explanation import Explanation
+from polidiff.records.outcome import Outcome
+from polidiff.report.decision import answers
+from polidiff.report.markdown import markdown
+from polidiff.report.page import page_html
+
+QUESTIONS = ("What now?", "What changes?", "Is it better?", "For whom worse?", "How sure is that?")
+
+
+def on_screen(explanation: Explanation) -> dict[str, str]:
+    return {answer.question: " ".join((answer.text, *answer.more)) for answer in answers(explanation)}
+
+
+@pytest.fixture(scope="module")
+def difference() -> Explanation:
+    return explain(chain.world(), chain.current(), chain.proposed())
+
+
+def test_every_question_has_an_answer_on_page_and_in_markdown(difference: Explanation) -> None:
+    page, text = page_html(difference), markdown(difference)
+    for question, answer in on_screen(difference).items():
+        assert question in QUESTIONS
+        assert answer
+        assert question in page
+        assert question in text
+
+
+def test_what_changes_names_the_states_and_the_swap(difference: Explanation) -> None:
+    assert "action 1 instead of action 0 in s5" in on_screen(difference)["What changes?"]
+
+
+def test_a_loss_on_average_is_never_followed_by_nobody_loses(difference: Explanation) -> None:
+    everyone = replace(difference, worse_off=())
+    assert any(verdict.valence == "worse" for verdict in everyone.verdicts)
+    assert on_screen(everyone)["For whom worse?"] == "For everyone, on average: trajectory length."
+
+
+def test_nothing_different_says_so_everywhere() -> None:
+    same = explain(chain.world(), chain.current(), chain.current())
+    said = on_screen(same)
+    assert said["What changes?"].startswith("Nothing")
+    assert said["What now?"].startswith("There is nothing to adopt")
+
+
+def test_without_a_preference_better_is_not_said(difference: Explanation) -> None:
+    open_ended = tuple(Outcome(o.name, o.of) for o in difference.outcomes)
+    verdicts = tuple(replace(verdict, valence=None) for verdict in difference.verdicts)
+    said = on_screen(replace(difference, outcomes=open_ended, verdicts=verdicts, worse_off=()))
+    assert "was not said" in said["Is it better?"]
+    assert "Adopt" not in said["What now?"]
+
+
+def test_an_exact_result_says_that_nothing_was_sampled(difference: Explanation) -> None:
+    assert "nothing was sampled" in on_screen(difference)["How sure is that?"]
