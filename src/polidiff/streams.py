@@ -24,6 +24,7 @@ class Stream(IntEnum):
     JUDGING = 33  # paired episodes that judge outcomes: of both policies, of plans, of the patched policy
     CHANGED_DECISIONS = 34
     SHOWN_EPISODES = 35
+    REGION_EFFECTS = 36  # paired episodes in which one region's change acts alone, or all but it
     EXAM = 41  # visited states that the forms of explanation are examined on
     REGION_GAMES = 51  # episodes that each draw a policy per region
     SHOWN_STATES = 61

@@ -16,11 +16,12 @@ from polidiff.evaluation.start_outcomes import StartOutcomes
 from polidiff.policies import Policy
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.assumption import Assumption
-from polidiff.records.explanation import Arrow, Support, Verdict, WorldSummary
+from polidiff.records.explanation import Arrow, RegionEffect, Support, Verdict, WorldSummary
 from polidiff.records.interval import Interval
-from polidiff.records.rule import Rule
+from polidiff.records.rule import Rule, first_match
 
 Values = Mapping[str, float]  # outcome or action -> number
+Effects = Mapping[int, RegionEffect]  # of regions by their place among the rules
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +47,22 @@ class Achieved:
     forming: StartOutcomes | None  # forms groups of starts
     judged: StartOutcomes | None  # judges them; the same where it is exact
     changes: float  # expected changed decisions per episode
+
+
+@dataclass(frozen=True)
+class RegionChanges:
+    """Changes by region, the first rule that covers a state naming its region, and those whose effect is asked for."""
+
+    rules: tuple[Rule, ...]
+    asked: tuple[int, ...]  # the most visited first
+
+    def covers(self, features: AnyArray, k: int) -> BoolArray:
+        """Which rows lie in region k."""
+        return np.asarray(first_match(self.rules, features) == k)
+
+    def strict(self, level: float, outcomes: int) -> float:
+        """The level of one interval if all of them are to hold together (Bonferroni): alone and without, each."""
+        return 1 - (1 - level) / max(1, 2 * len(self.asked) * outcomes)
 
 
 class Comparison:
@@ -102,6 +119,12 @@ class Comparison:
     def mean_outcomes(self, policy: Policy, judged: StartOutcomes, *, seed: int) -> FloatArray | None:
         """(M,) what another policy achieves from the judged starts; None where it never ends."""
         return None
+
+    def region_effects(
+        self, changes: RegionChanges, *, level: float, length: float, max_steps: int, seed: int
+    ) -> Effects:
+        """What each of some changes does alone, and all but it; episodes have a mean `length`."""
+        return {}
 
     def moves(self) -> tuple[Arrow, ...]:
         """Moves of both policies, if there are few."""

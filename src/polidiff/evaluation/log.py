@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from polidiff.evaluation.assumptions.log_checks import overlap_check
-from polidiff.evaluation.comparison import Achieved, Comparison, GroupVerdicts
+from polidiff.evaluation.comparison import Achieved, Comparison, Effects, GroupVerdicts, RegionChanges
 from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.evaluation.logged.assessment import assess, deeper_counts, numbered_rows
 from polidiff.evaluation.logged.behaviour import estimate_behaviour, wrote_the_log
@@ -28,6 +28,7 @@ from polidiff.evaluation.logged.counts import BLOCKS, count_log, count_rows
 from polidiff.evaluation.logged.cross_check import cross_check
 from polidiff.evaluation.logged.model import SplitPolicy, same_rows, split_policy
 from polidiff.evaluation.logged.plan import estimated_world
+from polidiff.evaluation.logged.region_effects import Inside, logged_effects
 from polidiff.evaluation.logged.starts import Starts, group_starts
 from polidiff.evaluation.logged.verdict_support import by_units
 from polidiff.evaluation.logged.worst_case_bounds import PolicyBounds, bound_policy, value_bounds
@@ -226,6 +227,21 @@ class EstimatedComparison(TableComparison):
         told, model = log_summary(self.world), super().summary(seen, facts)
         return replace(told, facts={**told.facts, **model.facts})
 
+    def region_effects(
+        self, changes: RegionChanges, *, level: float, length: float, max_steps: int, seed: int
+    ) -> Effects:
+        """Judged by the log alone, as the whole is."""
+        features = self.world.features_of(np.arange(self.world.n_states))
+        return logged_effects(
+            self.world,
+            self.given,
+            changes,
+            lambda k: changes.covers(features, k).astype(np.float64),
+            counted=self.counted,
+            level=level,
+            seed=seed,
+        )
+
     def moves(self) -> tuple[Arrow, ...]:
         """None: estimated moves may be those of a single person."""
         return ()
@@ -298,6 +314,23 @@ class RowsComparison(Comparison):
         return tuple(
             Support(int(rows), int(met), float(rows / self.world.check.rows))
             for rows, met in zip(coverage.rows, coverage.episodes, strict=True)
+        )
+
+    def region_effects(
+        self, changes: RegionChanges, *, level: float, length: float, max_steps: int, seed: int
+    ) -> Effects:
+        """Judged over the cells of the log, as the whole is; not known where only a sample of the rows is held."""
+        if self.world.sampled or self.world.n_actions < 2:
+            return {}
+        counted = self.counted(changes.rules)
+        return logged_effects(
+            self.world,
+            (self.current, self.proposed),
+            changes,
+            lambda k: counted.average(Inside(changes, k, self.world.n_actions))[:, 0],
+            counted=counted,
+            level=level,
+            seed=seed,
         )
 
     def summary(self, seen: AnyArray, facts: Mapping[str, str | float | int]) -> WorldSummary:

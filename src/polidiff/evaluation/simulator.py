@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from polidiff.evaluation.comparison import Achieved, Comparison, Values
+from polidiff.evaluation.comparison import Achieved, Comparison, Effects, RegionChanges, Values
 from polidiff.evaluation.monte_carlo import mean_interval
 from polidiff.evaluation.start_outcomes import StartOutcomes
 from polidiff.options import EvaluateOptions
-from polidiff.policies import Policy, PolicyLike, as_policy, top_actions
+from polidiff.policies import MixedPolicy, Policy, PolicyLike, as_policy, top_actions
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.evaluation import Evaluation
-from polidiff.records.explanation import WorldSummary
+from polidiff.records.explanation import RegionEffect, WorldSummary
 from polidiff.streams import Stream
 from polidiff.worlds.rollouts import gain_of, play_from, roll_out
 from polidiff.worlds.simulator import Simulator
@@ -25,6 +26,8 @@ FEWEST_EPISODES = 100  # that judge outcomes, however few steps are allowed
 FORMING = 500  # episodes that form groups of starts, at least, if so many are played
 COUNTED = 500  # episodes of the proposed policy in which changed decisions are counted, at most
 PLAYED = 50  # states of a region from which every action is tried
+EFFECT_STEPS = 0.1  # share of `max_steps` that the effects of single regions may cost
+FEWEST_PAIRED, MOST_PAIRED = 30, 2_000  # episodes that such an effect is measured in; the most only in a model
 STEPPED = 100  # states of a region from which both actions are tried once
 
 
@@ -130,6 +133,38 @@ class SimulatorComparison(Comparison):
             self.world, policy, episodes=len(judged.weight), seed=(seed, Stream.JUDGING), what="patched policy"
         )
         return np.asarray(played.totals.mean(axis=0))
+
+    def region_effects(
+        self, changes: RegionChanges, *, level: float, length: float, max_steps: int, seed: int
+    ) -> Effects:
+        """Paired episodes of the current policy and of every mix of the two, within a tenth of `max_steps`."""
+        if not changes.asked:
+            return {}
+        world, games = self.world, 2 * len(changes.asked) + 1
+        affordable = int(max_steps * EFFECT_STEPS / (games * length))
+        count = min(MOST_PAIRED if world.is_model else default_episodes(world), max(FEWEST_PAIRED, affordable))
+        strict = changes.strict(level, len(world.outcomes))
+
+        def totals(policy: Policy) -> FloatArray:
+            seeds = (seed, Stream.REGION_EFFECTS)
+            return roll_out(world, policy, episodes=count, seed=seeds, what="effects of single changes").totals
+
+        before, found = totals(self.current), {}
+        for k in changes.asked:
+            covers = partial(self._in_region, changes, k)
+            mixes = (MixedPolicy(self.proposed, self.current, covers), MixedPolicy(self.current, self.proposed, covers))
+            alone, without = (
+                {
+                    o.name: mean_interval(gain, strict)
+                    for o, gain in zip(world.outcomes, (totals(mix) - before).T, strict=True)
+                }
+                for mix in mixes
+            )
+            found[k] = RegionEffect(alone, without)
+        return found
+
+    def _in_region(self, changes: RegionChanges, k: int, states: AnyArray) -> BoolArray:
+        return changes.covers(self.world.features_of(states), k)
 
     def observation(self, values: Sequence[Any]) -> AnyArray | None:
         """The features themselves, where they are what policies see."""

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from polidiff.errors import InvalidInputError
-from polidiff.evaluation.comparison import Achieved, Comparison, Values
+from polidiff.evaluation.comparison import Achieved, Comparison, Effects, RegionChanges, Values
 from polidiff.evaluation.exact import (
     ExactEvaluator,
     exact_evaluator,
@@ -23,7 +23,7 @@ from polidiff.options import EvaluateOptions
 from polidiff.policies import Policy, PolicyLike, TablePolicy, table_policy, top_actions
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.evaluation import Evaluation
-from polidiff.records.explanation import Arrow, WorldSummary
+from polidiff.records.explanation import Arrow, RegionEffect, WorldSummary
 from polidiff.records.interval import Interval
 from polidiff.worlds.summary import world_summary
 from polidiff.worlds.tabular import TabularMDP
@@ -129,12 +129,35 @@ class TableComparison(Comparison):
 
     def mean_outcomes(self, policy: Policy, judged: StartOutcomes, *, seed: int) -> FloatArray | None:
         """Exact means over the starts."""
-        world = self.place
-        evaluator = ExactEvaluator(world, policy.probabilities(np.arange(world.n_states)))
+        return self._means(policy.probabilities(np.arange(self.place.n_states)))
+
+    def _means(self, table: FloatArray) -> FloatArray | None:
+        world, evaluator = self.place, ExactEvaluator(self.place, table)
         if not evaluator.ends[world.starts].all():
             return None
         values = evaluator.values(outcome_tensor(world))
         return np.asarray(world.initial[world.starts] @ values[world.starts])
+
+    def region_effects(
+        self, changes: RegionChanges, *, level: float, length: float, max_steps: int, seed: int
+    ) -> Effects:
+        """Exact means over the starts."""
+        features = self.place.features_of(np.arange(self.place.n_states))
+        before = self._means(self.current.table)
+        found = {}
+        for k in changes.asked:
+            inside = changes.covers(features, k)[:, None]
+            tables = ((self.proposed.table, self.current.table), (self.current.table, self.proposed.table))
+            alone, without = (self._differences(np.where(inside, *pair), before) for pair in tables)
+            found[k] = RegionEffect(alone, without)
+        return found
+
+    def _differences(self, table: FloatArray, before: FloatArray | None) -> Mapping[str, Interval]:
+        after = self._means(table)
+        if before is None or after is None:
+            return {}
+        gains = (after - before).tolist()
+        return {o.name: Interval.exactly(gain) for o, gain in zip(self.place.outcomes, gains, strict=True)}
 
     def moves(self) -> tuple[Arrow, ...]:
         """Moves of both policies in a small table."""

@@ -15,7 +15,7 @@ from polidiff.explanation.patching import patch_of
 from polidiff.explanation.pictures import pictures_of, sample_of
 from polidiff.explanation.quality import rule_quality
 from polidiff.explanation.reader import words_in
-from polidiff.explanation.regions import region_ids, region_records
+from polidiff.explanation.regions import printed_order, region_ids, region_records, with_effects
 from polidiff.explanation.sentences import (
     confirmed,
     group_starts,
@@ -30,7 +30,7 @@ from polidiff.explanation.worse_off import tails, worse_off
 from polidiff.journeys import Journeys, Meetings, follow, sample_trajectories
 from polidiff.options import ExplainOptions
 from polidiff.policies import PolicyLike
-from polidiff.records.arrays import AnyArray
+from polidiff.records.arrays import AnyArray, IntArray
 from polidiff.records.assumption import Assumption
 from polidiff.records.explanation import (
     Explanation,
@@ -101,13 +101,22 @@ def compose(world: World, current: PolicyLike, proposed: PolicyLike, options: Ex
     )
     episodes = 0 if achieved.forming is None else len(achieved.forming.weight)
     journeys = follow(place, comparison, described.rules, seed=options.seed, episodes=episodes)
-    ids = region_ids(described, journeys.order)
+    order = printed_order(described.rules, journeys.order)
+    ids = region_ids(described, order)
     regions = region_records(comparison, described, divergence, ids, seed=options.seed)
+    regions = with_effects(
+        comparison,
+        regions,
+        level=options.level,
+        length=divergence.mean_length,
+        max_steps=options.max_steps,
+        seed=options.seed,
+    )
     patch = patch_of(comparison, described, divergence)
     found = Difference(comparison, divergence, described, achieved, ids, regions, patch, options)
-    in_order = tuple(regions[k] for k in journeys.order)
+    in_order = tuple(regions[k] for k in order)
     if isinstance(journeys, Meetings):
-        return _explanation(found, in_order, tell_log(found, journeys, in_order))
+        return _explanation(found, in_order, tell_log(found, journeys, in_order, order))
     return _explanation(found, in_order, judged_by_log(found, tell_starts(found, journeys)))
 
 
@@ -176,13 +185,13 @@ def judged_by_log(found: Difference, story: Story) -> Story:
     )
 
 
-def tell_log(found: Difference, meetings: Meetings, regions: tuple[Region, ...]) -> Story:
-    """The story where only logged episodes are known; `regions` are in the order of first meeting."""
+def tell_log(found: Difference, meetings: Meetings, regions: tuple[Region, ...], order: IntArray) -> Story:
+    """The story where only logged episodes are known; `regions` are printed in this `order`."""
     options = found.options
     groups = [[region.rule] for region in regions] if meetings.one_step else []
     judged = found.comparison.judge([[], *groups], level=options.level, seed=options.seed)
     assert judged is not None
-    sentences = sentences_by_log(meetings, regions, judged, _whole(found))
+    sentences = sentences_by_log(meetings, regions, order, judged, _whole(found))
     return Story(
         sentences=sentences,
         worse_off=losing_segments(sentences),
@@ -269,5 +278,7 @@ def _warnings(found: Difference, sentences: tuple[Sentence, ...]) -> tuple[str, 
     if any(region.merged for region in found.described.regions):
         notes.append("States with the same swap are told together, as max_rules asks.")
     if any(sentence.meetings for sentence in sentences):
-        notes.append("No single path is typical, so regions are listed by the share of episodes that meet them.")
+        notes.append(
+            "Where no path is met by half of the episodes, regions are told by the share of episodes that meet them."
+        )
     return tuple(notes)

@@ -1,25 +1,30 @@
 """Starts that share a path and verdicts, told as rules over starts (h_exp of the paper).
 
 Groups are formed on other roll-outs than those that judge them. Where rules cannot tell the groups apart, because luck
-and not the start decides the path, one group with its most frequent path is the honest answer.
+and not the start decides the path, one group is the honest answer.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable
+from collections import Counter
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from polidiff.journeys.record import Journeys, Path
+from polidiff.explanation.start_classes import same_starts
+from polidiff.journeys.record import Journeys, Path, modal_path
 from polidiff.records.arrays import AnyArray, BoolArray, IntArray
 from polidiff.records.rule import Condition, Rule, covers_any
 
 SMALLEST_SHARE = 0.02
 MOST_GROUPS = 6
+MOST_NAMED = 50  # groups of starts without features
 TOLD_APART = 0.9
-TYPICAL = 0.2  # share above which a path is told as the path
+TYPICAL = 0.5  # share from which a path is told as the path: never that of a minority
+
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,37 +41,58 @@ class StartGroup:
 
 def form_groups(
     journeys: Journeys,
-    signs: IntArray | None,
+    signs: IntArray,
     names: tuple[str, ...],
     *,
     has_features: bool,
     max_rules: int | None,
     seed: int,
+    estimated: bool = False,
     apart: bool = False,
 ) -> tuple[StartGroup, ...]:
     """Group starts by (path, directions of outcomes).
 
-    `signs` (n, M) are the directions of the differences from each start where these are known. With `apart`, every
-    start that meets a difference is a group of its own (the paper's printing).
+    `signs` (n, M) are the directions of the differences from each start. Where they are `estimated`, groups by
+    direction alone and by path alone are tried too if rules cannot tell the pairs apart. With `apart`, every start that
+    meets a difference is a group of its own (the paper's printing).
     """
-    keys: list[Hashable] = [
-        (journeys.modal(k), None if signs is None else tuple(signs[k].tolist())) for k in range(len(journeys.paths))
-    ]
+    start = same_starts(journeys.features)
+    paths = _path_of_starts(journeys, start)
+    ways: list[list[Hashable]] = [[(path, tuple(row)) for path, row in zip(paths, signs.tolist(), strict=True)]]
+    if estimated:
+        ways += [[tuple(row) for row in signs.tolist()], list(paths)]
     if apart:
-        keys = [(key, journeys.names[k] if journeys.modal(k) else None) for k, key in enumerate(keys)]
-    order: dict[Hashable, list[int]] = {}
+        ways = [[(key, journeys.names[k] if paths[k] else None) for k, key in enumerate(ways[0])]]
+    for keys in ways:
+        members = list(_by_key(keys).values())
+        groups: tuple[StartGroup, ...] = ()
+        if len(members) > 1 and has_features:
+            groups = _described_groups(journeys, members, names, max_rules, seed)
+        elif 1 < len(members) <= MOST_NAMED:
+            groups = tuple(_named_group(journeys, inside) for inside in members)
+        if groups:
+            return groups
+    return (StartGroup((), np.arange(len(paths))),)
+
+
+def _by_key(keys: Sequence[Hashable]) -> dict[Hashable, list[int]]:
+    members: dict[Hashable, list[int]] = {}
     for k, key in enumerate(keys):
-        order.setdefault(key, []).append(k)
-    everything = (StartGroup((), np.arange(len(keys))),)
-    if len(order) == 1:
-        return everything
-    if not has_features:
-        return tuple(_named_group(journeys, members) for members in order.values()) if len(order) <= 50 else everything
-    return _described_groups(journeys, list(order.values()), names, max_rules, seed) or everything
+        members.setdefault(key, []).append(k)
+    return members
+
+
+def _path_of_starts(journeys: Journeys, start: IntArray) -> list[Path]:
+    """The most frequent path from each start; episodes of a simulator that begin alike share theirs."""
+    together: dict[int, Counter[Path]] = {}
+    for k, number in enumerate(start.tolist()):
+        together[number] = together.get(number, Counter()) + journeys.paths[k]
+    modal = {number: modal_path(counts) for number, counts in together.items()}
+    return [modal[number] for number in start.tolist()]
 
 
 def _named_group(journeys: Journeys, members: list[int]) -> StartGroup:
-    values = tuple(journeys.features[k, 0] for k in members)
+    values = tuple(dict.fromkeys(journeys.features[k, 0] for k in members))
     return StartGroup((Rule((Condition("state", 0, values=values),)),), np.array(members))
 
 
@@ -108,6 +134,6 @@ def _rules_for(journeys: Journeys, inside: BoolArray, names: tuple[str, ...], se
 
 
 def typical_path(shares: dict[Path, float]) -> Path | None:
-    """The most frequent path, if it is frequent enough to stand for the group."""
+    """The most frequent path, if at least half of the episodes are on it."""
     path = next(iter(shares), ())
-    return path if shares.get(path, 0.0) > TYPICAL else None
+    return path if shares.get(path, 0.0) >= TYPICAL - ROUNDING else None

@@ -1,26 +1,59 @@
-"""Region records: ids, support, precision and recall, and what each action is worth there."""
+"""Region records: ids, support, precision and recall, what each action is worth there, what each change does."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from polidiff.divergence.record import Divergence
-from polidiff.evaluation.comparison import Comparison
+from polidiff.evaluation.comparison import Comparison, RegionChanges
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Region, Support, SwapShare
+from polidiff.records.rule import Rule, overlap
 from polidiff.regions.describe import Described
 
 MOST_LISTED = 50
+MOST_EFFECTS = 12  # regions whose own effect is measured
 
 
 def region_ids(described: Described, order: IntArray) -> tuple[str, ...]:
-    """Names of regions: the state itself where a region is one state, else S1, S2 … in order of meeting."""
+    """Names of regions: the state itself where a region is one state, else S1, S2 … in the order they are printed."""
     ids = [""] * len(described.regions)
     for rank, k in enumerate(order):
         values = described.regions[k].rule.conditions[0].values if described.regions[k].rule.conditions else None
         single = values is not None and len(values) == 1 and described.regions[k].rule.features == ("state",)
         ids[k] = str(values[0]) if single and values is not None else f"S{rank + 1}"
     return tuple(ids)
+
+
+def printed_order(rules: Sequence[Rule], met: IntArray) -> IntArray:
+    """Regions in order of meeting, but no region before one that overlaps it and is matched first.
+
+    So the first printed rule that covers a state is the one that every share was counted with.
+
+    >>> x = [Rule((Condition("x", 0, high=h),)) for h in (1.0, 2.0)]
+    >>> printed_order([x[0], x[1], Rule((Condition("x", 0, low=5.0),))], np.array([1, 2, 0])).tolist()
+    [2, 0, 1]
+    """
+    left, order = [int(k) for k in met], []
+    while left:
+        free = next(k for k in left if not any(j < k and overlap(rules[j], rules[k]) for j in left))
+        left.remove(free)
+        order.append(free)
+    return np.array(order, dtype=np.int64)
+
+
+def with_effects(
+    comparison: Comparison, regions: tuple[Region, ...], *, level: float, length: float, max_steps: int, seed: int
+) -> tuple[Region, ...]:
+    """The regions with what each of them does by itself, as far as episodes visit them, the most visited first."""
+    visited = [k for k, region in enumerate(regions) if region.support.share > 0]
+    asked = sorted(visited, key=lambda k: -regions[k].support.share)[:MOST_EFFECTS]
+    changes = RegionChanges(tuple(region.rule for region in regions), tuple(asked))
+    effects = comparison.region_effects(changes, level=level, length=length, max_steps=max_steps, seed=seed)
+    return tuple(replace(region, effect=effects.get(k)) for k, region in enumerate(regions))
 
 
 def region_records(

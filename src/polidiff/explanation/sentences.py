@@ -15,6 +15,7 @@ import numpy as np
 from polidiff.evaluation.comparison import Achieved, Comparison, GroupVerdicts
 from polidiff.evaluation.start_outcomes import StartOutcomes, judge_groups
 from polidiff.explanation.groups import StartGroup, form_groups, typical_path
+from polidiff.explanation.start_classes import estimated_signs
 from polidiff.journeys.record import Journeys, Meetings, Path
 from polidiff.options import ExplainOptions
 from polidiff.records.arrays import BoolArray, IntArray
@@ -47,11 +48,12 @@ def group_starts(
     world = comparison.place
     formed = form_groups(
         journeys,
-        _signs(forming, world.outcomes) if forming.exact else None,
+        _signs(forming, world.outcomes) if forming.exact else estimated_signs(forming, world.outcomes),
         world.feature_names,
         has_features=world.has_features,
         max_rules=options.max_rules,
         seed=options.seed,
+        estimated=not forming.exact,
         apart=options.style == "paper" and not world.has_features,
     )
     groups, members = _met(formed, judged)
@@ -176,18 +178,18 @@ def start_rules(sentence: Sentence) -> list[Rule]:
 
 
 def sentences_by_log(
-    meetings: Meetings, regions: Sequence[Region], judged: GroupVerdicts, whole: Support
+    meetings: Meetings, regions: Sequence[Region], order: IntArray, judged: GroupVerdicts, whole: Support
 ) -> tuple[Sentence, ...]:
     """One sentence over all logged episodes; a sentence per region where every episode is one decision.
 
-    Group 0 of the verdicts is everyone, group k + 1 the episodes that begin in region k; `regions` are in the order of
-    first meeting, and `whole` is what the log holds.
+    Group 0 of the verdicts is everyone, group k + 1 the episodes that begin in region k; `regions` are in
+    the printed `order`, and `whole` is what the log holds.
     """
     if meetings.one_step and regions:
         return tuple(_segment(region, judged, k + 1) for k, region in enumerate(regions))
     met = tuple(
         Meeting(region.id, float(meetings.shares[k]), float(meetings.first[k]))
-        for region, k in zip(regions, meetings.order, strict=True)
+        for region, k in zip(regions, order, strict=True)
     )
     support = replace(whole, unsupported=float(judged.unsupported[0]))
     return (Sentence(None, 1.0, (), 0.0, judged.verdicts[0], support, meetings=met),)

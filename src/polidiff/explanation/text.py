@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 
 from polidiff.explanation.advice import advise
 from polidiff.explanation.words import (
+    counted,
     interval_text,
     listing,
     number,
@@ -17,12 +19,13 @@ from polidiff.explanation.words import (
     verdicts_text,
     worth_text,
 )
-from polidiff.records.explanation import Explanation, Region, Sentence, WorseOff
+from polidiff.records.explanation import Explanation, Meeting, Region, Sentence, Verdict, WorseOff
 from polidiff.records.plan import Frontier, LedgerEntry, Plan
 from polidiff.records.rule import Rule
 from polidiff.records.suppression import suppressed
 
 MOST_IN_A_ROW = 4  # regions of a path told one by one; a longer one is folded where it repeats itself
+MOST_MET = 5  # regions told where no path is
 MOST_READ_ALOUD = 12  # conditions in one sentence; beyond, its regions are called by their names
 
 
@@ -58,7 +61,42 @@ def _headline(explanation: Explanation) -> list[str]:
     if not count:
         return ["The two policies act the same wherever either of them gets."]
     regions = "one region" if count == 1 else f"{count} regions"
-    return [f"They differ in {regions}, in {changes_text(explanation)}.", *effect]
+    return [f"They differ in {regions}, in {changes_text(explanation)}.", *effect, *carrying_lines(explanation)]
+
+
+def carrying_lines(explanation: Explanation) -> list[str]:
+    """Which change carries the differences of outcomes: a line for each region that clearly does."""
+    if len(explanation.regions) < 2 or explanation.methods.style == "paper":
+        return []
+    carried: dict[str, list[str]] = {}
+    for verdict in explanation.verdicts:
+        region = carrier(explanation.regions, verdict) if verdict.direction in ("more", "less") else None
+        if region is not None:
+            carried.setdefault(region.id, []).append(verdict.outcome)
+    return [_carried_text(region, carried[region.id]) for region in explanation.regions if region.id in carried]
+
+
+def _carried_text(region: Region, outcomes: Sequence[str]) -> str:
+    assert region.effect is not None
+    effects = (region.effect.alone, region.effect.without)
+    alone, without = (listing([f"{name} {interval_text(effect[name])}" for name in outcomes]) for effect in effects)
+    return f"{region.id} carries this: its change alone makes {alone}; all others together make {without}."
+
+
+def carrier(regions: Sequence[Region], verdict: Verdict) -> Region | None:
+    """The region that alone brings at least half of a difference, beyond doubt more than any other, and without which
+    at most half of it is left."""
+    whole = verdict.difference.estimate
+    sign, half = math.copysign(1.0, whole), abs(whole) / 2
+    effects = [(region, region.effect) for region in regions if region.effect is not None]
+    known = [(r, e) for r, e in effects if verdict.outcome in e.alone and verdict.outcome in e.without]
+    for region, effect in known:
+        alone, without = effect.alone[verdict.outcome], effect.without[verdict.outcome]
+        surely = min(sign * alone.low, sign * alone.high)
+        others = max((sign * e.alone[verdict.outcome].estimate for r, e in known if r is not region), default=0.0)
+        if sign * alone.estimate >= half and sign * without.estimate <= half and surely > max(0.0, others):
+            return region
+    return None
 
 
 def changes_text(explanation: Explanation) -> str:
@@ -88,13 +126,7 @@ def sentence_text(explanation: Explanation, sentence: Sentence, *, figures: bool
     if sentence.path and sentence.start == by_id[sentence.path[0]].rule and explanation.world.one_step:
         return _segment_text(explanation, sentence, by_id[sentence.path[0]], figures=figures)
     if sentence.meetings:
-        long = sum(by_id[m.region].rule.literals for m in sentence.meetings) > MOST_READ_ALOUD
-        told = [
-            f"in {percent(m.share)} of episodes, {'in' if long else 'where'} "
-            f"{m.region if long else _place(by_id[m.region])}, {swap_text(by_id[m.region])}"
-            for m in sentence.meetings
-        ]
-        deeds = f"no single path is typical; in order of first meeting: {'; '.join(told)}"
+        deeds = _meetings_text(sentence, by_id)
     else:
         deeds = ", then ".join(f"{_where(by_id[k], paper)} {_do(by_id[k], paper)}" for k in _told_once(sentence.path))
         if len(sentence.path) > MOST_IN_A_ROW and len(set(sentence.path)) < len(sentence.path):
@@ -106,7 +138,34 @@ def sentence_text(explanation: Explanation, sentence: Sentence, *, figures: bool
         deeds = deeds.replace(", then ", " and then ")
         return f"{start}, {deeds} will lead to {effect};"
     share = f" ({percent(sentence.path_share)} of episodes)" if sentence.path and sentence.path_share < 0.995 else ""
-    return f"{start}, {deeds}{share}. This leads to {effect}."
+    return f"{start}, {deeds}{share}. {'Together they lead' if sentence.meetings else 'This leads'} to {effect}."
+
+
+def _meetings_text(sentence: Sentence, by_id: Mapping[str, Region]) -> str:
+    """The regions with the largest effects, by the share of episodes that meet them; the others are counted."""
+    by_size = sorted(sentence.meetings, key=_effect_size(list(by_id.values()), sentence.meetings), reverse=True)
+    told = sorted(by_size[:MOST_MET], key=lambda meeting: -meeting.share)
+    long = sum(by_id[m.region].rule.literals for m in told) > MOST_READ_ALOUD
+    parts = [
+        f"in {percent(m.share)}, {f'in {m.region}' if long else _place(by_id[m.region])}, {swap_text(by_id[m.region])}"
+        for m in told
+    ]
+    if len(by_size) > len(told):
+        parts.append(f"and {counted(len(by_size) - len(told), 'region')} more with smaller effects")
+    return f"no path is met by half of the episodes; by the share that meets them: {'; '.join(parts)}"
+
+
+def _effect_size(regions: Sequence[Region], meetings: Sequence[Meeting]) -> Callable[[Meeting], tuple[float, float]]:
+    """How large the effect of a met region is beside the largest one, over all outcomes; then how many meet it."""
+    sizes: dict[str, float] = {}
+    met = {meeting.region for meeting in meetings}
+    effects = {region.id: region.effect.alone for region in regions if region.effect is not None and region.id in met}
+    for outcome in dict.fromkeys(name for alone in effects.values() for name in alone):
+        moved = {k: abs(alone[outcome].estimate) for k, alone in effects.items() if outcome in alone}
+        most = max(moved.values()) or 1.0
+        for k, size in moved.items():
+            sizes[k] = max(sizes.get(k, 0.0), size / most)
+    return lambda meeting: (sizes.get(meeting.region, 0.0), meeting.share)
 
 
 def _told_once(path: tuple[str, ...]) -> tuple[str, ...]:
@@ -152,14 +211,16 @@ def _run_of_names(names: list[str]) -> str:
 
 
 def _place(region: Region) -> str:
-    if region.rule.features == ("state",):
-        return f"the state is {rule_text(region.rule)}"
-    return rule_text(region.rule)
+    if not region.rule.conditions:
+        return "everywhere"
+    return f"where {'the state is ' * (region.rule.features == ('state',))}{rule_text(region.rule)}"
 
 
 def _where(region: Region, paper: bool) -> str:
     if region.rule.features == ("state",):
         return f"in region {rule_text(region.rule)}," if paper else f"in {rule_text(region.rule)}"
+    if not region.rule.conditions:
+        return "everywhere,"
     return f"when reaching region {rule_text(region.rule)}," if paper else f"where {rule_text(region.rule)},"
 
 

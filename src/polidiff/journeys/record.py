@@ -36,8 +36,7 @@ class Journeys:
 
     def modal(self, k: int) -> Path:
         """The most frequent path of one start; among equals the shortest."""
-        counts = self.paths[k]
-        return min(counts, key=lambda path: (-counts[path], len(path), path))
+        return modal_path(self.paths[k])
 
     def shares(self, members: Sequence[int] | IntArray) -> dict[Path, float]:
         """Share of each path among some starts, weighted."""
@@ -57,6 +56,15 @@ class Journeys:
             met = self.weight[:, None] * self.meets
             mean = np.nansum(met * np.nan_to_num(self.first_met), axis=0) / met.sum(axis=0)
         return np.argsort(np.where(np.isnan(mean), np.inf, mean), kind="stable")
+
+
+def modal_path(counts: Counter[Path]) -> Path:
+    """The most frequent path; among equals the shortest.
+
+    >>> modal_path(Counter({(0, 1): 2, (0,): 2, (): 1}))
+    (0,)
+    """
+    return min(counts, key=lambda path: (-counts[path], len(path), path))
 
 
 @dataclass(frozen=True, eq=False)

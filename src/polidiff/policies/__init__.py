@@ -6,12 +6,13 @@ from polidiff.policies.files import save_policy
 from polidiff.policies.patched import PatchedPolicy, apply_patch, difference, rule_patch
 from polidiff.policies.protocol import Model, Policy, PolicyLike, choose, one_hot, top_actions
 from polidiff.policies.tables import TablePolicy, table_policy
-from polidiff.policies.wrappers import Discretised, GreedyPolicy
+from polidiff.policies.wrappers import Discretised, GreedyPolicy, MixedPolicy
 
 __all__ = [
     "CallablePolicy",
     "Discretised",
     "GreedyPolicy",
+    "MixedPolicy",
     "Model",
     "PatchedPolicy",
     "Policy",

@@ -1,7 +1,8 @@
-"""Policies made from others: the most probable action, or the level nearest to a real number."""
+"""Policies made from others: the most probable action, the level nearest to a real number, two of them side by side."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,7 @@ from polidiff.errors import InvalidPolicyError
 from polidiff.policies.model_io import observed, rows_of
 from polidiff.policies.protocol import ForeignModel, Policy, one_hot, top_actions
 from polidiff.policies.torch_modules import called, in_batches
-from polidiff.records.arrays import AnyArray, FloatArray
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +29,31 @@ class GreedyPolicy:
     def probabilities(self, states: AnyArray) -> FloatArray:
         """Probability 1 for the most probable action."""
         return one_hot(top_actions(self.base.probabilities(states)), self.n_actions)
+
+
+@dataclass(frozen=True, eq=False)
+class MixedPolicy:
+    """One policy inside some states, another elsewhere; each is asked only where it acts."""
+
+    inside: Policy
+    outside: Policy
+    covers: Callable[[AnyArray], BoolArray]  # states (n, …) -> whether they are inside
+
+    @property
+    def n_actions(self) -> int:
+        """How many actions there are."""
+        return self.outside.n_actions
+
+    def probabilities(self, states: AnyArray) -> FloatArray:
+        """Probabilities of the policy that acts in each state."""
+        batch = np.asarray(states)
+        within = self.covers(batch)
+        if within.all() or not within.any():
+            return (self.inside if within.any() else self.outside).probabilities(batch)
+        table = np.empty((len(batch), self.n_actions))
+        for policy, rows in ((self.inside, within), (self.outside, ~within)):
+            table[rows] = policy.probabilities(batch[rows])
+        return table
 
 
 class Discretised:

@@ -38,6 +38,10 @@ def _check_explanation(record: Explanation, where: str) -> None:
     regions = _unique((region.id for region in record.regions), f"{where}.regions")
     _among((v.outcome for v in record.verdicts), outcomes, f"{where}.verdicts", "an outcome")
     _among((group.outcome for group in record.worse_off), outcomes, f"{where}.worse_off", "an outcome")
+    for place, region in enumerate(record.regions):
+        effect = region.effect
+        named = () if effect is None else (*effect.alone, *effect.without)
+        _among(named, outcomes, f"{where}.regions[{place}].effect", "an outcome")
     for place, sentence in enumerate(record.sentences):
         here = f"{where}.sentences[{place}]"
         _among((v.outcome for v in sentence.verdicts), outcomes, f"{here}.verdicts", "an outcome")

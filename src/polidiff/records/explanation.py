@@ -40,6 +40,17 @@ class SwapShare:
 
 
 @dataclass(frozen=True)
+class RegionEffect:
+    """What one change does to each outcome, as differences from the current policy.
+
+    The intervals hold together, for all regions and outcomes at once. A map is empty where episodes would never end.
+    """
+
+    alone: Mapping[str, Interval]  # outcome -> the proposed policy acts in this region only
+    without: Mapping[str, Interval]  # outcome -> it acts everywhere but in this region
+
+
+@dataclass(frozen=True)
 class Region:
     """One conjunction of conditions in which the proposed policy does one thing instead of another."""
 
@@ -56,6 +67,7 @@ class Region:
     states: tuple[str, ...] = ()  # names of the states of a table, at most 50
     action_values: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # outcome -> action -> expected sum
     merged: bool = False  # several states of a table without features, told together
+    effect: RegionEffect | None = None  # None where no episode visits it, and for all but the most visited regions
 
 
 @dataclass(frozen=True)

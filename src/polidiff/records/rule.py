@@ -107,6 +107,26 @@ def first_match(rules: Sequence[Rule], X: Matrix) -> IntArray:
     return match
 
 
+def overlap(one: Rule, other: Rule) -> bool:
+    """Whether some state may satisfy both rules.
+
+    >>> overlap(Rule((Condition("x", 0, high=1.0),)), Rule((Condition("x", 0, low=1.0),)))
+    False
+    """
+    return not any(a.feature == b.feature and not _meet(a, b) for a in one.conditions for b in other.conditions)
+
+
+def _meet(one: Condition, other: Condition) -> bool:
+    if one.missing and other.missing:
+        return True
+    if one.values is not None and other.values is not None:
+        return bool(set(one.values) & set(other.values))
+    if one.values is None and other.values is None:
+        return max(one.low, other.low) < min(one.high, other.high)
+    values, box = (one.values, other) if one.values is not None else (other.values, one)
+    return any(isinstance(value, (int, float)) and box.low <= value < box.high for value in values or ())
+
+
 def missing_entries(column: AnyArray) -> BoolArray:
     """Which entries are missing: NaN, or None in a column of objects."""
     if column.dtype == object:

@@ -11,7 +11,7 @@ from polidiff.errors import InvalidInputError
 from polidiff.explanation.words import listing, number, percent, rule_text, swap_text, withheld_text
 from polidiff.records.explanation import Explanation, Picture, Region
 from polidiff.records.parse import name_like, parse_rule
-from polidiff.records.rule import Condition, Rule
+from polidiff.records.rule import Condition, Rule, overlap
 from polidiff.records.suppression import suppressed
 
 
@@ -81,26 +81,6 @@ def what_if(explanation: Explanation, text: str) -> str:
         unshown = withheld_text(explanation)
         lines.append(f"• the two policies act the same{f', {unshown}' if unshown else ''}")
     return "\n".join(lines)
-
-
-def overlap(one: Rule, other: Rule) -> bool:
-    """Whether some state may satisfy both rules.
-
-    >>> overlap(Rule((Condition("x", 0, high=1.0),)), Rule((Condition("x", 0, low=1.0),)))
-    False
-    """
-    return not any(a.feature == b.feature and not _meet(a, b) for a in one.conditions for b in other.conditions)
-
-
-def _meet(one: Condition, other: Condition) -> bool:
-    if one.missing and other.missing:
-        return True
-    if one.values is not None and other.values is not None:
-        return bool(set(one.values) & set(other.values))
-    if one.values is None and other.values is None:
-        return max(one.low, other.low) < min(one.high, other.high)
-    values, box = (one.values, other) if one.values is not None else (other.values, one)
-    return any(isinstance(value, (int, float)) and box.low <= value < box.high for value in values or ())
 
 
 def _within(inner: Rule, outer: Rule) -> bool:

@@ -1,0 +1,177 @@
+"""What each change does by itself, and sentences that state no whole effect after the path of a few."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import polidiff
+from polidiff import Log, Simulator, TabularMDP, evaluate, explain
+from polidiff.domains import chain
+from polidiff.explanation.groups import typical_path
+from polidiff.explanation.regions import printed_order
+from polidiff.explanation.text import carrier
+from polidiff.records import Condition, Interval, Rule
+from polidiff.records.codec import dumps, from_dict
+from polidiff.records.explanation import RegionEffect
+from polidiff.records.rule import first_match
+
+
+def fan(worth):
+    """From s0 by luck to one of s1, s2 …; there action 1 pays what the state is worth, then the episode ends."""
+    count = len(worth)
+    moves = np.zeros((count + 2, 2, count + 2))
+    moves[0, :, 1 : count + 1] = 1 / count
+    moves[1:, :, count + 1] = 1
+    rewards = np.zeros((count + 2, 2))
+    rewards[1 : count + 1, 1] = worth
+    return TabularMDP(moves, rewards, np.eye(count + 2)[0], absorbing=[count + 1])
+
+
+def proposed(count):
+    return np.array([0, *([1] * count), 0])
+
+
+@pytest.fixture(scope="module")
+def seven():
+    return explain(fan(range(1, 8)), np.zeros(9, dtype=int), proposed(7))
+
+
+def test_a_change_alone_and_all_but_it_are_the_closed_form(seven):
+    for region in seven.regions:
+        worth = int(region.id[1:])
+        assert region.effect.alone["return"].estimate == pytest.approx(worth / 7)
+        assert region.effect.without["return"].estimate == pytest.approx((28 - worth) / 7)
+        assert region.effect.alone["return"].exact
+
+
+def test_no_whole_effect_follows_the_path_of_a_minority(seven):
+    (sentence,) = seven.sentences
+    assert sentence.path == ()
+    assert len(sentence.meetings) == 7
+    text = str(seven)
+    assert "no path is met by half of the episodes" in text
+    assert "and 2 regions more with smaller effects. Together they lead to more return (+4)" in text
+    told = text.split("Where they differ")[0]
+    assert all(f"state is s{k}," in told for k in range(3, 8))
+    assert "state is s1," not in told, "the smallest effects are counted, not told"
+
+
+@pytest.mark.parametrize(("share", "told"), [(0.5, True), (0.49, False)])
+def test_a_path_is_told_from_one_half_on(share, told):
+    assert typical_path({(0,): share, (1,): 1 - share - 0.2}) == ((0,) if told else None)
+
+
+def test_the_change_that_carries_a_difference_is_named():
+    told = explain(fan([1.0, 10.0]), np.zeros(4, dtype=int), proposed(2))
+    assert "s2 carries this: its change alone makes return +5; all others together make return +0.5." in str(told)
+    even = explain(fan([5.0, 5.0]), np.zeros(4, dtype=int), proposed(2))
+    assert "carries this" not in str(even), "both carry it alike"
+    assert "carries this" not in str(explain(fan([5.0]), np.zeros(3, dtype=int), proposed(1))), "there is one only"
+
+
+def test_a_change_whose_interval_reaches_that_of_another_carries_nothing(seven):
+    verdict = seven.verdicts[0]
+    whole = verdict.difference.estimate
+
+    def region(k, low):
+        estimate, rest = (0.9 * whole, 0.1 * whole) if k == 0 else (0.1 * whole, 0.9 * whole)
+        effect = RegionEffect({"return": Interval(estimate, low, 9, 0.95)}, {"return": Interval.exactly(rest)})
+        return replace(seven.regions[k], effect=effect)
+
+    assert carrier([region(0, 0.2 * whole), region(1, 0)], verdict).id == seven.regions[0].id
+    assert carrier([region(0, 0.05 * whole), region(1, 0)], verdict) is None
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_brute_force_agrees_on_random_tables(seed):
+    rng = np.random.default_rng(seed)
+    moves = rng.dirichlet(np.ones(6), (6, 2))
+    world = TabularMDP(moves, rng.normal(size=(6, 2)), np.ones(6) / 6, absorbing=[5], discount=0.9)
+    old, new = rng.integers(0, 2, (2, 6))
+    told = explain(world, old, new, transition_tolerance=0.0)
+    means = {True: evaluate(world, old).outcomes["return"].estimate}
+    for region in told.regions:
+        state = int(region.id[1:])
+        alone, without = old.copy(), new.copy()
+        alone[state], without[state] = new[state], old[state]
+        for policy, effect in ((alone, region.effect.alone), (without, region.effect.without)):
+            value = evaluate(world, policy).outcomes["return"].estimate
+            assert effect["return"].estimate == pytest.approx(value - means[True], abs=1e-9)
+
+
+class Gate:
+    """Starts at a random place; action 1 pays the place, action 0 nothing; one decision."""
+
+    n_actions, horizon = 2, 1
+
+    def reset(self, count, rng):
+        return rng.random((count, 1))
+
+    def step(self, states, actions, rng):
+        paid = actions * (states[:, 0] + rng.normal(size=len(states)))
+        return states, paid, np.ones(len(states), dtype=bool)
+
+
+def test_a_single_region_makes_the_whole_in_a_simulator():
+    told = explain(Simulator(Gate()), lambda s: np.zeros(len(s), dtype=int), lambda s: (s[:, 0] > 0.5).astype(int))
+    (region,) = told.regions
+    whole = told.verdicts[0].difference
+    alone, without = region.effect.alone["return"], region.effect.without["return"]
+    assert without.contains(0.0)
+    assert alone.low + without.low <= whole.estimate <= alone.high + without.high
+    assert alone.contains(0.375), "half of the places, worth 0.75 on average"
+
+
+def test_a_log_judges_single_changes_itself():
+    rng = np.random.default_rng(0)
+    place, action = rng.choice(["a", "b"], 4000), rng.integers(0, 2, 4000)
+    paid = np.where(place == "a", action, 0.1 * action) + 0.1 * rng.normal(size=4000)
+    rows = pl.DataFrame({"place": place.tolist(), "do": action.tolist(), "paid": paid.tolist()})
+    told = explain(Log(rows, state="place", action="do", reward="paid", return_range=(-1, 2)), [0, 0], [1, 1])
+    alone = {region.id: region.effect.alone["return"] for region in told.regions}
+    without = {region.id: region.effect.without["return"] for region in told.regions}
+    assert alone["a"].contains(0.5)
+    assert alone["b"].contains(0.05)
+    assert not alone["a"].contains(0.1)
+    assert without["b"].estimate == pytest.approx(alone["a"].estimate), "all but b is a alone"
+
+
+def test_effects_come_back_from_a_file_and_files_without_them_are_read(tmp_path):
+    told = explain(chain.world(), chain.current(), chain.proposed())
+    again = polidiff.load(told.save(tmp_path / "x.json"))
+    assert [region.effect for region in again.regions] == [region.effect for region in told.regions]
+    data = json.loads(dumps(told))
+    for region in data["regions"]:
+        del region["effect"]
+    assert [region.effect for region in from_dict(data).regions] == [None, None]
+    data = json.loads(dumps(told))
+    data["regions"][0]["effect"]["alone"] = {"nothing": data["regions"][0]["effect"]["alone"]["trajectory length"]}
+    with pytest.raises(polidiff.errors.InvalidResultError, match="'nothing' is not an outcome"):
+        from_dict(data)
+
+
+RULES = st.lists(
+    st.tuples(st.integers(0, 5), st.integers(1, 4), st.integers(0, 1)).map(
+        lambda t: Rule((Condition("xy"[t[2]], t[2], low=t[0], high=t[0] + t[1]),))
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+@given(RULES, st.randoms(use_true_random=False))
+def test_the_first_printed_rule_is_the_rule_that_was_counted(rules, shuffle):
+    met = list(range(len(rules)))
+    shuffle.shuffle(met)
+    order = printed_order(rules, np.array(met))
+    grid = np.stack(np.meshgrid(np.arange(9.0), np.arange(9.0)), axis=-1).reshape(-1, 2)
+    printed, counted = first_match([rules[k] for k in order], grid), first_match(rules, grid)
+    assert (np.where(printed >= 0, order[printed], -1) == counted).all()
+    assert sorted(order) == sorted(met)

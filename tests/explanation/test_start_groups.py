@@ -1,0 +1,87 @@
+"""Starts of a simulator are grouped by path and direction, on other episodes than those that judge them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from polidiff import Simulator, TabularMDP, explain
+from polidiff.evaluation.start_outcomes import StartOutcomes
+from polidiff.explanation.start_classes import estimated_signs
+from polidiff.records import Outcome
+
+
+class Sides:
+    """One decision at x = −1 or 1: action 1 pays x times its worth, and luck."""
+
+    n_actions, horizon = 2, 1
+
+    def __init__(self, worth=1.0):
+        self.worth = worth
+
+    def reset(self, count, rng):
+        return np.where(rng.random((count, 1)) < 0.5, -1.0, 1.0)
+
+    def step(self, states, actions, rng):
+        paid = actions * (self.worth * states[:, 0] + rng.normal(size=len(states)))
+        return states, paid, np.ones(len(states), dtype=bool)
+
+
+def never(states):
+    return np.zeros(len(states), dtype=int)
+
+
+def always(states):
+    return np.ones(len(states), dtype=int)
+
+
+def told(explanation):
+    return sorted(
+        (sentence.start.conditions[0].low, sentence.verdicts[0].direction, round(sentence.share, 1))
+        for sentence in explanation.sentences
+    )
+
+
+def test_starts_that_gain_and_starts_that_lose_are_two_sentences_as_in_a_table():
+    simulated = explain(Simulator(Sides()), never, always)
+    moves = np.zeros((3, 2, 3))
+    moves[:, :, 2] = 1
+    known = TabularMDP(
+        moves,
+        np.array([[0.0, -1.0], [0.0, 1.0], [0.0, 0.0]]),
+        np.array([0.5, 0.5, 0.0]),
+        absorbing=[2],
+        features=np.array([[-1.0], [1.0], [5.0]]),
+        feature_names=["x0"],
+    )
+    exact = explain(known, [0, 0, 0], [1, 1, 0])
+    directions = [direction for _, direction, _ in told(simulated)]
+    assert directions == [direction for _, direction, _ in told(exact)] == ["less", "more"]
+    assert [share for *_, share in told(simulated)] == [0.5, 0.5]
+    assert simulated.methods.family == 3, "two groups and everyone, one outcome"
+    (loser,) = simulated.worse_off
+    assert loser.difference.contains(-1.0)
+
+
+def test_luck_alone_makes_no_groups():
+    for seed in range(5):
+        explanation = explain(Simulator(Sides(worth=0.0)), never, always, seed=seed)
+        assert len(explanation.sentences) == 1
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_directions_are_those_of_classes_of_similar_starts(columns):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, (600, columns))
+    gain = np.sign(x[:, 0]) + 0.5 * rng.normal(size=600)
+    forming = StartOutcomes(x, np.full(600, 1 / 600), np.zeros((600, 1)), gain[:, None], False, "600 episodes")
+    signs = estimated_signs(forming, (Outcome("gain"),))[:, 0]
+    assert (signs == np.sign(x[:, 0])).mean() > 0.97
+
+
+def test_a_class_that_is_not_decided_joins_the_common_direction():
+    rng = np.random.default_rng(0)
+    x = np.repeat([[0.0], [1.0]], [300, 30], axis=0)
+    gain = np.where(x[:, 0] == 0, 1.0, 0.0) + rng.normal(size=330)
+    forming = StartOutcomes(x, np.full(330, 1 / 330), np.zeros((330, 1)), gain[:, None], False, "330 episodes")
+    assert (estimated_signs(forming, (Outcome("gain"),)) == 1).all()
