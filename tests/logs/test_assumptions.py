@@ -84,7 +84,8 @@ def test_a_log_that_names_people_counts_them():
     assert found["independence"].status == "held"
     assert found["independence"].detail.startswith("20 units with 50 episodes each")
     assert "1000 episodes, counted as 20 people" in verdict.rests_on
-    assert verdict.difference.width > blind.difference.width * 0.8
+    assert found["drift"].status == "held"  # people differ, the times do not
+    assert verdict.difference.width < blind.difference.width
 
 
 def test_the_jackknife_of_a_mean_is_its_standard_error():

@@ -100,6 +100,17 @@ def test_units_have_a_correlation_of_their_own():
     assert "20 units with 20 episodes each" in found.detail
 
 
+def test_people_who_differ_are_no_drift_but_late_people_who_differ_are():
+    people = np.arange(400) // 10
+    assert drift_check(transitions_of(bandit(people=10)), people).status == "held"
+    late = drift_check(transitions_of(bandit(late=4.0)), people)
+    assert (late.status, late.tested) == (
+        "failed",
+        "outcomes of people who come early and late in the log (Welch's test)",
+    )
+    assert drift_check(transitions_of(bandit(late=4.0)), np.arange(400) // 100).status == "held"  # four people
+
+
 def test_cut_episodes_are_counted_and_placed():
     state = np.tile([0, 1], 200)
     follow = np.where(np.arange(400) % 2 == 0, np.arange(400) + 1, -1)

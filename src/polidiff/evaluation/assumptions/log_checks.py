@@ -13,6 +13,7 @@ from polidiff.worlds.shards.transition_counts import CUT
 
 MANY_CUT = 0.05  # share of episodes
 FEWEST_EPISODES = 20  # below this neither drift nor neighbours can be told
+FEWEST_PEOPLE = 5  # early and late, to compare them
 MOST_STRETCHES = 32  # of the log, between which people who come back show
 FEWEST_NAMED = 10  # cut episodes behind a state that is named
 THIRDS = 3  # of each feature, in which recorded probabilities are compared with what was done
@@ -53,18 +54,36 @@ def history_check(deepened: Deepened) -> Assumption:
 _HISTORY = "next state and outcomes against the decision before, given state and action (pooled chi-square)"
 
 
-def drift_check(transitions: Transitions) -> Assumption:
-    """Whether early and late episodes follow the same world."""
+def drift_check(transitions: Transitions, group: AnyArray | None = None) -> Assumption:
+    """Whether early and late episodes follow the same world; where people (episodes,) come back, whether they do."""
     rows = transitions.rows
     how = "early against late episodes in the order of the log, given state and action (pooled chi-square)"
     if rows.n_episodes < FEWEST_EPISODES:
         return Assumption("drift", "", "not testable", f"only {rows.n_episodes} episodes", "")
     late = (2 * rows.episode >= rows.n_episodes).astype(np.int64)
-    p_value = transitions.p_value(late, once=True)
+    if group is not None:
+        how = "outcomes of people who come early and late in the log (Welch's test)"
+    p_value = transitions.p_value(late, once=True) if group is None else _people_differ(rows, group)
     status = status_of(p_value)
     said = "" if status == "held" else "Verdicts speak of the log's whole time, not of its end."
     detail = shown(p_value, "early and late episodes follow different worlds")
     return Assumption("drift", how, status, detail, said, p_value)
+
+
+def _people_differ(rows: LoggedRows, group: AnyArray) -> float:
+    """P-value of "people who come early and late differ in what an episode brings", the least of all outcomes."""
+    unit, size = np.unique(group, return_inverse=True, return_counts=True)[1:]
+    late = 2 * np.bincount(unit, np.arange(len(unit))) / size >= len(unit)
+    if min(late.sum(), (~late).sum()) < FEWEST_PEOPLE:
+        return 1.0
+    means = [np.bincount(unit, total) / size for total in episode_totals(rows).T]
+    p_values = [float(stats.ttest_ind(m[late], m[~late], equal_var=False).pvalue) for m in means if np.ptp(m) > 0]
+    return min(1.0, len(p_values) * min(p_values, default=1.0))
+
+
+def episode_totals(rows: LoggedRows) -> FloatArray:
+    """(episodes, M) outcomes of each episode."""
+    return np.column_stack([np.bincount(rows.episode, column, rows.n_episodes) for column in rows.gains.T])
 
 
 def cut_check(rows: LoggedRows, names: tuple[str, ...] = ()) -> Assumption:
@@ -105,7 +124,7 @@ def independence_check(
         The person that each episode belongs to.
     transitions : of the rows, where their states are numbers
     """
-    gains = np.column_stack([np.bincount(rows.episode, g, rows.n_episodes) for g in rows.gains.T])
+    gains = episode_totals(rows)
     if rows.n_episodes < FEWEST_EPISODES:
         return Assumption("independence", "", "not testable", f"only {rows.n_episodes} episodes", "")
     if group is None:

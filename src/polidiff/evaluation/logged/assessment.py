@@ -94,7 +94,7 @@ def _assess(log: Log) -> Assessment:
     deepened = deepen(moves, log.n_states)
     if deepened.depth and tested is not rows:
         deepened = replace(deepen(transitions_of(rows), log.n_states), p_values=deepened.p_values)
-    checks = (history_check(deepened), drift_check(moves), *common)
+    checks = (history_check(deepened), drift_check(moves, own), *common)
     deeper = deepened if deepened.depth else None
     if units is None and common[0].status == "failed":
         return Assessment(checks, rows, deeper, stretches(rows)[rows.first], "stretches of the log")

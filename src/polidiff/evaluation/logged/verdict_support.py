@@ -14,7 +14,7 @@ import numpy as np
 from scipy import stats
 
 from polidiff.evaluation.assumptions.confounding import Acting, Comparison, Draws, draws_of, holds_up_to
-from polidiff.evaluation.assumptions.log_checks import overlap_check, rare_event_check
+from polidiff.evaluation.assumptions.log_checks import episode_totals, overlap_check, rare_event_check
 from polidiff.evaluation.assumptions.words import hidden_reasons, rests_on
 from polidiff.evaluation.logged.assessment import Assessment
 from polidiff.evaluation.logged.counts import count_rows
@@ -295,8 +295,8 @@ def _largest(judgement: Judgement) -> FloatArray:
     rows = judgement.rows
     if rows is None:
         return np.full(len(judgement.outcomes), np.inf)
-    totals = [np.bincount(rows.episode, column, rows.n_episodes) for column in rows.gains.T]
-    return np.array([float(np.abs(total - total.mean()).max(initial=0.0)) for total in totals])
+    totals = episode_totals(rows)
+    return np.asarray(np.abs(totals - totals.mean(axis=0)).max(axis=0, initial=0.0))
 
 
 def _rare_events(judgement: Judgement, verdict: Verdict, group: int, k: int, largest: FloatArray) -> Assumption | None:
