@@ -149,6 +149,14 @@ def test_evaluate_knows_the_past_too():
     assert found.contains(world.value(world.proposed[world.seen]))
 
 
+def test_intervals_without_lines_are_the_same():
+    world = repeated_action()
+    log = as_log(world, world.rows(300, np.random.default_rng(7)))
+    told, bare = (compare_log(log, "log", world.proposed, lines=lines).verdicts[0][0] for lines in (True, False))
+    assert told.rests_on
+    assert bare == replace(told, rests_on=None, holds_up_to=None)
+
+
 def test_a_log_is_checked_once():
     world = machine()
     log = as_log(world, world.rows(100, np.random.default_rng(5)))

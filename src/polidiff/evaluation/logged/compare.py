@@ -38,6 +38,7 @@ def compare_log(
     family: int | None = None,
     logged_by: Any = AUTO,
     counted: CountedLog | None = None,
+    lines: bool = True,
     seed: int = 0,
 ) -> GroupVerdicts:
     """Differences proposed − current for all outcomes of the log and every group of starts.
@@ -53,6 +54,8 @@ def compare_log(
         Over how many comparisons the level must hold together; by default groups × outcomes.
     logged_by : policy, "auto" or None
         Who wrote the log. "auto": the current policy, if the logged actions look like it. None: not known.
+    lines : bool
+        Whether verdicts say what they rest on, and up to which strength of unrecorded reasons they hold.
     """
     counted = counted if counted is not None else counted_log(log, (current, proposed), seed=seed, history=True)
     assessment = assess(log)
@@ -68,7 +71,7 @@ def compare_log(
     groups_range = range(len(starts.episodes))
     judgement = Judgement(log, assessment, numbered_rows(log, assessment, counted), (pair[0], pair[1]), level, size)
     plain = tuple(tuple(verdicts[g] for verdicts, _ in told) for g in groups_range)
-    verdicts, assumptions = supported(judgement, plain)
+    verdicts, assumptions = supported(judgement, plain, lines=lines)
     loops = np.flatnonzero(pair[0].model.loops & (edges.state_visits > 0))
     return GroupVerdicts(
         verdicts=verdicts,

@@ -41,7 +41,9 @@ def logged_effects(
     tables = replace(counted, average=lambda p: p.table if isinstance(p, MixedTable) else counted.average(p))
 
     def difference(table: FloatArray) -> dict[str, Any]:
-        found = compare_log(log, policies[0], MixedTable(table), level=level, family=family, counted=tables, seed=seed)
+        found = compare_log(
+            log, policies[0], MixedTable(table), level=level, family=family, counted=tables, lines=False, seed=seed
+        )
         return {verdict.outcome: verdict.difference for verdict in found.verdicts[0]}
 
     effects = {}

@@ -66,13 +66,20 @@ class Judgement:
 Verdicts = tuple[tuple[Verdict, ...], ...]
 
 
-def supported(judgement: Judgement, verdicts: Verdicts) -> tuple[Verdicts, tuple[Assumption, ...]]:
-    """Verdicts per group and outcome with what they rest on, and all assumptions behind them."""
+def supported(
+    judgement: Judgement, verdicts: Verdicts, *, lines: bool = True
+) -> tuple[Verdicts, tuple[Assumption, ...]]:
+    """Verdicts per group and outcome with what they rest on, and all assumptions behind them.
+
+    Without `lines` only the intervals know of the log's assumptions: strengths Γ take time, and are not always told.
+    """
     verdicts = _by_units(judgement, verdicts)
     verdicts = _through_time(judgement, verdicts)
     reason = judgement.assessment.reason
     if reason is not None:
         verdicts = tuple(tuple(_unknown(v, reason) for v in group) for group in verdicts)
+    if not lines:
+        return verdicts, judgement.assessment.assumptions
     strengths = _strengths(judgement, verdicts)
     largest, whole = _largest(judgement), max(judgement.starts.episodes.max(), 1.0)
     overlap = overlap_check(float(judgement.pair[0].unsupported.max()), float(whole))
