@@ -15,7 +15,7 @@ from scipy import sparse
 from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.evaluation.linear import DENSE_UP_TO
 from polidiff.frontier.setting import Setting
-from polidiff.frontier.visits import inverse_of, switched_visits
+from polidiff.frontier.visits import inverse_of, policy_visits, switched_visits
 from polidiff.policies import one_hot
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.outcome import Outcome
@@ -24,6 +24,8 @@ from polidiff.worlds.graph import reachable_from
 DISAGREEMENT = 1e-6
 FAR = 8  # a plan that differs from the inverse at hand in more than one of so many states is factorised
 RESIDUAL = 1e-12
+SMALL = 150  # states up to which plans are evaluated many at a time
+BATCH_NUMBERS = 4_000_000  # numbers held at once for these
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,12 +50,35 @@ def evaluate_plans(setting: Setting, actions: IntArray) -> Evaluated:
     gains = {outcome.name: world.outcome_table(outcome) for outcome in told_outcomes(setting)}
     measured = np.stack([setting.cost, world.rewards, *gains.values()])
     kept, sums = actions.copy(), np.zeros((len(measured), len(actions)))
+    size = max(1, BATCH_NUMBERS // world.n_states**2)
     visited = _Visits(setting)
-    for i, plan in enumerate(actions):
-        kept[i] = np.where(_reached(setting, plan), plan, setting.base)
-        sums[:, i] = measured[:, states, kept[i]] @ visited.of(kept[i])
+    for start in range(0, len(actions), size if world.n_states <= SMALL else 1):
+        if world.n_states <= SMALL:
+            rows = slice(start, start + size)
+            kept[rows], visits = _batch(setting, actions[rows])
+            sums[:, rows] = (measured[:, states, kept[rows]] * visits).sum(axis=2)
+        else:
+            kept[start] = np.where(_reached(setting, actions[start]), actions[start], setting.base)
+            sums[:, start] = measured[:, states, kept[start]] @ visited.of(kept[start])
     changes, returns, *others = sums
     return Evaluated(kept, changes, returns, dict(zip(gains, others, strict=True)))
+
+
+def _batch(setting: Setting, actions: IntArray) -> tuple[IntArray, FloatArray]:
+    """Plans (b, S) of a small table with the current action where they do not go, and their expected visits."""
+    world, states = setting.world, np.arange(setting.world.n_states)
+    table = world.transitions.toarray().reshape(world.n_states, world.n_actions, world.n_states)
+    table[world.absorbing] = 0.0
+    moves = table[states, actions]
+    reached = np.repeat(world.initial[None] > 0, len(actions), axis=0)
+    while True:
+        more = reached | ((reached[:, None, :].astype(np.float64) @ moves)[:, 0] > 0)
+        if (more == reached).all():
+            break
+        reached = more
+    moves[~reached] = 0.0
+    visits = policy_visits(world.discount * moves, world.initial)
+    return np.where(reached, actions, setting.base), np.where(reached & ~world.absorbing, visits, 0.0)
 
 
 class _Visits:

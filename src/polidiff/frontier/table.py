@@ -24,9 +24,8 @@ from polidiff.records.arrays import IntArray, read_only
 from polidiff.records.explanation import Explanation, Methods, WorldSummary
 from polidiff.records.interval import Interval
 from polidiff.records.parse import Guard
-from polidiff.records.patch import Edit, Patch
+from polidiff.records.patch import Patch, StateEdits
 from polidiff.records.plan import Frontier, HullPoint, Ledger, Plan
-from polidiff.records.rule import Condition, Rule
 from polidiff.worlds.summary import features_seen
 from polidiff.worlds.tabular import TabularMDP
 
@@ -185,15 +184,8 @@ def _curves(setting: Setting, again: Evaluated, clock: Clock) -> dict[int, Curve
 
 def patch_of(world: TabularMDP, base: IntArray, actions: IntArray) -> Patch:
     """One edit per changed state; its rule names the state."""
-    edits = tuple(
-        Edit(
-            Rule((Condition("state", 0, values=(world.states[s],)),)),
-            current=int(base[s]),
-            proposed=int(actions[s]),
-            states=(int(s),),
-        )
-        for s in np.flatnonzero((base != actions) & ~world.absorbing)
-    )
+    states = np.flatnonzero((base != actions) & ~world.absorbing)
+    edits = StateEdits(world.states, states, base[states], actions[states])
     return Patch(edits, tuple(action.name for action in world.actions), ("state",))
 
 

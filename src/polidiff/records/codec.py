@@ -16,7 +16,7 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, Union, get_args, get_origin
@@ -146,10 +146,10 @@ def encode(value: object) -> Json:
         return "nan" if value != value else ("inf" if value > 0 else "-inf")
     if isinstance(value, Mapping):
         return {str(key): encode(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [encode(item) for item in value]
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
+    if isinstance(value, Sequence):
+        return [encode(item) for item in value]
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 

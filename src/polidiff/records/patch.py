@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from polidiff.records.action import Shift
+from polidiff.records.arrays import IntArray
 from polidiff.records.codec import Json, from_dict, save_json, schema, to_dict
 from polidiff.records.rendering import renderer
-from polidiff.records.rule import Rule
+from polidiff.records.rule import Condition, Rule
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,43 @@ class Edit:
         return self.current == self.proposed and self.shift is None
 
 
+class StateEdits(Sequence[Edit]):
+    """One edit per changed state of a table, each made when it is asked for: a frontier may hold millions of them."""
+
+    def __init__(self, names: Sequence[str], states: IntArray, current: IntArray, proposed: IntArray) -> None:
+        self._names = names  # of all states
+        self._states, self._current, self._proposed = states, current, proposed  # (n,) each
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    @overload
+    def __getitem__(self, index: int) -> Edit: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Edit, ...]: ...
+    def __getitem__(self, index: int | slice) -> Edit | tuple[Edit, ...]:
+        if isinstance(index, slice):
+            return tuple(self[i] for i in range(*index.indices(len(self))))
+        state = int(self._states[index])
+        rule = Rule((Condition("state", 0, values=(self._names[state],)),))
+        return Edit(rule, int(self._current[index]), int(self._proposed[index]), (state,))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, (tuple, StateEdits)) and len(self) == len(other) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
 @schema("patch", 1)
 @dataclass(frozen=True)
 class Patch:
     """Edits in order; the first that covers a state and finds its `current` action there acts."""
 
-    edits: tuple[Edit, ...] = ()
+    edits: tuple[Edit, ...] | StateEdits = ()
     actions: tuple[str, ...] = ()  # names of all actions, by index
     feature_names: tuple[str, ...] = ()
     features: Callable[[Any], Any] | None = field(default=None, compare=False, repr=False, metadata={"json": False})
