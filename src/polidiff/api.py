@@ -131,7 +131,8 @@ def improve(
     place = with_outcomes(world, None)
     parse_guards(options.keep, _guarded(place))  # an unknown outcome is told before work that takes minutes
     frontier = improved(place, current, candidates, options, explain)
-    return replace(frontier, methods=replace(frontier.methods, min_group=min_group))
+    name = "" if place.return_outcome is None else place.return_outcome.name
+    return replace(frontier, methods=replace(frontier.methods, min_group=min_group), objective=name)
 
 
 def check(

@@ -33,7 +33,8 @@ def verdict(name: str, kind: str, holds_up_to: float | None = None) -> Verdict:
 def with_verdicts(kinds: list[str], **changes: object) -> object:
     outcomes = tuple(Outcome(f"o{k}", np.zeros((1, 1)), prefer="more") for k in range(len(kinds)))
     verdicts = tuple(verdict(f"o{k}", kind) for k, kind in enumerate(kinds))
-    return replace(BASE, **{"outcomes": outcomes, "verdicts": verdicts, "worse_off": (), "assumptions": (), **changes})
+    plain = {"sentences": (), "worse_off": (), "assumptions": ()}  # what the chain says of its own outcomes is gone
+    return replace(BASE, **{"outcomes": outcomes, "verdicts": verdicts, **plain, **changes})
 
 
 @pytest.mark.parametrize(

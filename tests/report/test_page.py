@@ -192,8 +192,9 @@ def test_two_policies_that_act_the_same_make_a_calm_page():
     import dataclasses
 
     same = dataclasses.replace(
-        samples.plain(), regions=(), sentences=(), worse_off=(), tails=(), pictures=(), patch=Patch(), changes=0.0
-    )
+        samples.plain(), regions=(), sentences=(), worse_off=(), tails=(), pictures=(), patch=Patch(), changes=0.0,
+        verdicts=samples.plain().sentences[2].verdicts,
+    )  # fmt: skip
     page = page_html(same)
     assert "act the same" in page
     assert "No group of starts is worse off" in page

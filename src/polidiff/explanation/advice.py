@@ -23,7 +23,7 @@ from typing import Literal
 
 from scipy import stats
 
-from polidiff.explanation.words import counted, listing, number, percent, rule_text
+from polidiff.explanation.words import counted, listing, losers, number, percent, rule_text
 from polidiff.records.explanation import Explanation, Verdict
 
 FRAGILE = 1.2  # unrecorded reasons that change the odds of a decision by less would turn the verdict
@@ -81,8 +81,9 @@ def _with_a_gain(explanation: Explanation, better: list[Verdict], unknown: list[
     gain = f"it is better on {_named(better)}"
     if doubts:
         return Advice("test first", f"Test it first: {gain} in the record, but the record is in doubt.", tuple(doubts))
-    if explanation.worse_off:
-        groups = [_group(entry.start) for entry in explanation.worse_off[:MOST_NAMED]]
+    losing = losers(explanation)
+    if losing:
+        groups = [_group(entry.start) for entry in losing[:MOST_NAMED]]
         return Advice(
             "adopt a part",
             f"Adopt a part: {gain} overall, but {listing(groups)} would lose.",

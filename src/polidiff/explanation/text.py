@@ -10,6 +10,8 @@ from polidiff.explanation.words import (
     counted,
     interval_text,
     listing,
+    losers,
+    names_text,
     number,
     percent,
     rule_text,
@@ -24,6 +26,7 @@ from polidiff.records.plan import Frontier, LedgerEntry, Plan
 from polidiff.records.rule import Rule
 from polidiff.records.suppression import suppressed
 
+MOST_LISTED = 50  # starts that a record lists; there may be more
 MOST_IN_A_ROW = 4  # regions of a path told one by one; a longer one is folded where it repeats itself
 MOST_MET = 5  # regions told where no path is
 MOST_READ_ALOUD = 12  # conditions in one sentence; beyond, its regions are called by their names
@@ -37,7 +40,7 @@ def render(explanation: Explanation) -> str:
         parts += ["The policies differ nearly everywhere, so the proposed policy is told whole:"]
         parts += [explanation.forms["complete policy"], ""]
     parts += [f"• {sentence_text(explanation, sentence)}" for sentence in explanation.sentences]
-    worse = [worse_off_text(explanation, entry) for entry in explanation.worse_off]
+    worse = [worse_off_text(explanation, entry) for entry in losers(explanation)]
     if worse:
         parts += ["", "Worse off:", *(f"• {line}" for line in worse)]
     if explanation.regions and explanation.methods.style != "paper":
@@ -191,7 +194,7 @@ def start_text(sentence: Sentence, *, paper: bool = False) -> str:
         return "Starting from the initial region" if paper else "From any start"
     rules = [sentence.start, *sentence.also]
     if rules[0].features == ("state",):
-        shown = _run_of_names(_state_names(sentence.starts, rules))
+        shown = _names(sentence.starts, rules)
         if paper:
             return f"Starting from initial region {shown}"
         return f"From {shown}"
@@ -199,26 +202,23 @@ def start_text(sentence: Sentence, *, paper: bool = False) -> str:
     return f"Starting where {words}" if paper else f"From a start where {words} ({percent(sentence.share)} of starts)"
 
 
-def _state_names(starts: tuple[str, ...], rules: Sequence[Rule]) -> list[str]:
-    """Names of the starts of a group: as listed, else those that its rules name."""
-    return list(starts) or [str(value) for rule in rules for value in rule.conditions[0].values or ()]
-
-
-def _run_of_names(names: list[str]) -> str:
-    if len(names) > 3:
-        return f"{names[0]} … {names[-1]}"
-    return listing(names, "or")
+def _names(starts: tuple[str, ...], rules: Sequence[Rule]) -> str:
+    """The starts of a group by name: as listed, else those that its rules name."""
+    names = list(starts) or [str(value) for rule in rules for value in rule.conditions[0].values or ()]
+    return names_text(names, more=len(starts) >= MOST_LISTED)
 
 
 def _place(region: Region) -> str:
     if not region.rule.conditions:
         return "everywhere"
-    return f"where {'the state is ' * (region.rule.features == ('state',))}{rule_text(region.rule)}"
+    if region.rule.features == ("state",):
+        return f"where the state is {_names((), [region.rule])}"
+    return f"where {rule_text(region.rule)}"
 
 
 def _where(region: Region, paper: bool) -> str:
     if region.rule.features == ("state",):
-        return f"in region {rule_text(region.rule)}," if paper else f"in {rule_text(region.rule)}"
+        return f"in region {rule_text(region.rule)}," if paper else f"in {_names((), [region.rule])}"
     if not region.rule.conditions:
         return "everywhere,"
     return f"when reaching region {rule_text(region.rule)}," if paper else f"where {rule_text(region.rule)},"
@@ -252,8 +252,8 @@ def worse_off_text(explanation: Explanation, entry: WorseOff) -> str:
     outcome = next(o for o in explanation.outcomes if o.name == entry.outcome)
     who = "all starts" if entry.start is None else f"starts where {rule_text(entry.start)}"
     if entry.start is not None and entry.start.features == ("state",):
-        who = f"starts in {_run_of_names(_state_names(entry.starts, [entry.start]))}"
-    return f"{who} ({percent(entry.share)}): {outcome.name} {interval_text(entry.difference, unit=outcome.unit)}"
+        who = f"starts in {_names(entry.starts, [entry.start])}"
+    return f"{who} ({percent(entry.share)}): {outcome.name} {interval_text(entry.difference, outcome=outcome)}"
 
 
 def quality_text(explanation: Explanation) -> str:
@@ -261,7 +261,7 @@ def quality_text(explanation: Explanation) -> str:
     quality = explanation.quality
     base = "over all visits" if explanation.world.enumerated else "on visits that did not make the rules"
     parts = [f"F1 {quality.f1:.2f} {base}"]
-    told = [f"{share:.0%} of {name}" for name, share in quality.completeness.items() if share is not None]
+    told = [f"{percent(share)} of {name}" for name, share in quality.completeness.items() if share is not None]
     if told:
         parts.append(f"patching the current policy with these rules recovers {listing(told)}")
     parts.append(explanation.methods.evaluation)
@@ -299,7 +299,7 @@ def _frontier_head(frontier: Frontier) -> list[str]:
     gain = best.expected_return - frontier[0].expected_return
     proof = "all proven" if all(plan.proven for plan in frontier) else f"certified within {percent(frontier.gap)}"
     return [
-        f"{len(frontier)} plans from {number(frontier[0].expected_return, 6)} (current) to "
+        f"{counted(len(frontier), 'plan')} from {number(frontier[0].expected_return, 6)} (current) to "
         f"{number(best.expected_return, 6)} ({signed(gain)}), {proof}."
     ]
 

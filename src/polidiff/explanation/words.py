@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from polidiff.records.action import Direction, Shift
-from polidiff.records.explanation import Explanation, Region, Verdict
+from polidiff.records.explanation import Explanation, Region, Verdict, WorseOff
 from polidiff.records.interval import Interval
 from polidiff.records.outcome import Outcome
 from polidiff.records.rule import Condition, Rule
+
+MOST_NAMED = 7  # things in one sentence
+_NUMBERED = re.compile(r"(.*?)(0|[1-9][0-9]{0,8})", re.DOTALL)
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -72,6 +75,64 @@ def listing(items: Sequence[str], last: str = "and") -> str:
     'a, b and c'
     """
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} {last} {items[-1]}" if items else ""
+
+
+def losers(explanation: Explanation) -> tuple[WorseOff, ...]:
+    """Everyone who is shown to lose: the groups that were looked for, and whoever a verdict calls worse off."""
+    told = {entry.outcome for entry in explanation.worse_off}
+    everyone = [
+        WorseOff(verdict.outcome, None, 1.0, verdict.difference)
+        for verdict in explanation.verdicts
+        if verdict.valence == "worse" and verdict.outcome not in told
+    ]
+    told |= {entry.outcome for entry in everyone}
+    groups = [
+        WorseOff(verdict.outcome, sentence.start, sentence.share, verdict.difference, sentence.starts)
+        for sentence in explanation.sentences
+        for verdict in sentence.verdicts
+        if verdict.valence == "worse" and verdict.outcome not in told
+    ]
+    return (*everyone, *explanation.worse_off, *groups)
+
+
+def names_text(names: Sequence[str], last: str = "or", *, more: bool = False) -> str:
+    """Names as a person would list them: neighbours as a run, a few others one by one, the rest counted.
+
+    With `more` the list is not whole, and nothing can be counted.
+
+    >>> names_text(["s2", "s3", "s4", "s5"]), names_text(["s1", "s3", "s5", "s7"])
+    ('s2 … s5', 's1, s3, s5 or s7')
+    >>> names_text([f"s{2 * k}" for k in range(12)])
+    's0, s2, s4, s6, s8, s10 or 6 more'
+    """
+    runs = _runs(names)
+    if len(runs) <= MOST_NAMED and not more:
+        return listing([_run_text(run) for run in runs], last)
+    told = runs[: MOST_NAMED - 1]
+    rest = "others" if more else f"{len(names) - sum(map(len, told))} more"
+    return listing([*map(_run_text, told), rest], last)
+
+
+def _runs(names: Sequence[str]) -> list[list[str]]:
+    """Names put together where each is the next of the one before: the same word with the next number."""
+    runs: list[list[str]] = []
+    for name in names:
+        if runs and _follows(runs[-1][-1], name):
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+    return [part for run in runs for part in ([run] if len(run) > 2 else [[name] for name in run])]
+
+
+def _follows(one: str, other: str) -> bool:
+    before, after = _NUMBERED.fullmatch(one), _NUMBERED.fullmatch(other)
+    if before is None or after is None or before[1] != after[1]:
+        return False
+    return int(after[2]) == int(before[2]) + 1
+
+
+def _run_text(run: Sequence[str]) -> str:
+    return run[0] if len(run) == 1 else f"{run[0]} … {run[-1]}"
 
 
 def withheld_text(explanation: Explanation) -> str:
@@ -164,23 +225,74 @@ def swap_words(
     return f"{current} → {proposed}" if short else f"{proposed} instead of {current}"
 
 
-def interval_text(interval: Interval, *, difference: bool = True, unit: str | None = None) -> str:
+def interval_text(interval: Interval, *, difference: bool = True, outcome: Outcome | None = None) -> str:
     """An estimate with its interval.
 
     >>> interval_text(Interval(2.0, 1.5, 2.5, 0.95))
     '+2, 95 % interval +1.5 to +2.5'
+    >>> interval_text(Interval(0.02, 0.01, 0.03, 0.95), outcome=Outcome("survival", range=(0, 1)))
+    '+2 percentage points, 95 % interval +1 to +3'
     """
     show = signed if difference else number
-    behind = f" {unit}" if unit else ""
+    shown, behind = _in_its_unit(interval, outcome, difference=difference)
     if interval.exact or interval.low == interval.high:
-        return f"{show(interval.estimate)}{behind}"
+        return f"{show(shown.estimate)}{behind}"
     level = f"{100 * interval.level:.4g} %"
-    return f"{show(interval.estimate)}{behind}, {level} interval {show(interval.low)} to {show(interval.high)}"
+    return f"{show(shown.estimate)}{behind}, {level} interval {show(shown.low)} to {show(shown.high)}"
+
+
+def bounds_text(interval: Interval, outcome: Outcome | None = None, *, difference: bool = False) -> str:
+    """An estimate with its bounds and unit, short enough for a table.
+
+    >>> bounds_text(Interval(2.0, 1.5, 2.5, 0.95), difference=True)
+    '+2 [+1.5, +2.5]'
+    >>> bounds_text(Interval.exactly(0.787), Outcome("survival", range=(0, 1)))
+    '78.7 %'
+    """
+    shown, behind = _in_its_unit(interval, outcome, difference=difference)
+    return _with_bounds(shown, signed if difference else number) + behind
+
+
+def named_with_unit(name: str, outcome: Outcome | None) -> str:
+    """An outcome's name with the unit of the bare numbers under it.
+
+    >>> named_with_unit("stay", Outcome("stay", unit="h")), named_with_unit("return", None)
+    ('stay (h)', 'return')
+    """
+    unit = None if outcome is None else "%" if outcome.is_share else outcome.unit
+    return f"{name} ({unit})" if unit else name
+
+
+def bare_bounds(interval: Interval, outcome: Outcome | None = None, *, difference: bool = False) -> str:
+    """`bounds_text` without the unit, which stands beside the name."""
+    return _with_bounds(_in_its_unit(interval, outcome, difference=difference)[0], signed if difference else number)
+
+
+def amount_text(difference: Interval, outcome: Outcome | None = None) -> str:
+    """How large a difference is, behind words that say its direction: no sign.
+
+    >>> amount_text(Interval(-2.0, -2.5, -1.5, 0.95))
+    '2 [1.5, 2.5]'
+    """
+    shown, behind = _in_its_unit(difference, outcome, difference=True)
+    return _with_bounds(shown.scaled(-1.0) if shown.estimate < 0 else shown, number) + behind
+
+
+def _with_bounds(interval: Interval, write: Callable[[float], str]) -> str:
+    low, high, middle = write(interval.low), write(interval.high), write(interval.estimate)
+    return middle if low == high == middle else f"{middle} [{low}, {high}]"
+
+
+def _in_its_unit(interval: Interval, outcome: Outcome | None, *, difference: bool) -> tuple[Interval, str]:
+    """The interval as people say it, and what stands behind the number: shares in percent."""
+    if outcome is not None and outcome.is_share:
+        return interval.scaled(100.0), " percentage points" if difference else " %"
+    return interval, f" {outcome.unit}" if outcome is not None and outcome.unit else ""
 
 
 def verdict_text(verdict: Verdict, outcome: Outcome) -> str:
     """One outcome's verdict with its figures."""
-    figures = interval_text(verdict.difference, unit=outcome.unit)
+    figures = interval_text(verdict.difference, outcome=outcome)
     if verdict.direction == "same":
         return f"no material difference in {outcome.name}"
     if verdict.direction == "unknown":

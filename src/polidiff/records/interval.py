@@ -44,5 +44,6 @@ class Interval:
         return self.low <= value <= self.high
 
     def scaled(self, factor: float) -> Interval:
-        """The interval of `factor` times the quantity, for a factor ≥ 0."""
-        return Interval(self.estimate * factor, self.low * factor, self.high * factor, self.level)
+        """The interval of `factor` times the quantity."""
+        low, high = (self.low, self.high) if factor >= 0 else (self.high, self.low)
+        return Interval(self.estimate * factor, low * factor, high * factor, self.level)

@@ -67,6 +67,11 @@ class Outcome:
                 raise InvalidOutcomeError(f"range of outcome {self.name!r} must be (low, high); got {self.range!r}")
             object.__setattr__(self, "range", (float(low), float(high)))
 
+    @property
+    def is_share(self) -> bool:
+        """Whether it lies between 0 and 1 and has no unit of its own, so that people say it in percent."""
+        return self.range == (0.0, 1.0) and self.unit is None
+
     def phrase(self, direction: Literal["more", "less"]) -> str:
         """The words for one direction."""
         own = self.more if direction == "more" else self.less

@@ -144,6 +144,7 @@ class Frontier(Sequence[Plan]):
     warnings: tuple[str, ...] = ()
     assumptions: tuple[Assumption, ...] = ()  # what gains judged on a log rest on
     stats: Mapping[str, float | int | str] = field(default_factory=dict)  # nodes, pivots, seconds, limits met
+    objective: str = ""  # name of the outcome that plans improve
     context: Any = field(default=None, repr=False, metadata={"json": False})
 
     @overload
@@ -166,6 +167,11 @@ class Frontier(Sequence[Plan]):
         if not affordable:
             raise InvalidOptionError(f"a budget must be at least 0; got {budget!r}")
         return affordable[-1]
+
+    @property
+    def aim(self) -> str:
+        """What plans improve, by its own name."""
+        return "expected return" if self.objective in ("", "return") else self.objective
 
     @property
     def judged(self) -> bool:

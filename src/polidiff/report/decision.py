@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from polidiff.explanation.advice import advise
 from polidiff.explanation.text import changes_text, worse_off_text
-from polidiff.explanation.words import counted, listing, percent, rule_text, swap_text, verdicts_text
+from polidiff.explanation.words import counted, listing, losers, percent, rule_text, swap_text, verdicts_text
 from polidiff.records.explanation import Explanation, Region
 from polidiff.records.interval import Interval
 
@@ -63,14 +63,12 @@ def _effect(explanation: Explanation) -> str:
 
 
 def _losers(explanation: Explanation) -> str:
-    if explanation.worse_off:
-        told = [worse_off_text(explanation, entry) for entry in explanation.worse_off[:MOST_NAMED]]
-        more = len(explanation.worse_off) - len(told)
+    losing = losers(explanation)
+    if losing:
+        told = [worse_off_text(explanation, entry) for entry in losing[:MOST_NAMED]]
+        more = len(losing) - len(told)
         first = "; ".join(told)
         return first[0].upper() + first[1:] + (f"; and {counted(more, 'further group')}" if more else "") + "."
-    worse = [verdict.outcome for verdict in explanation.verdicts if verdict.valence == "worse"]
-    if worse:
-        return f"For everyone, on average: {listing(worse[:MOST_NAMED])}."
     if all(outcome.prefer is None for outcome in explanation.outcomes):
         return "Nobody can say before it is said which outcomes should rise or fall."
     unknown = [verdict for verdict in explanation.verdicts if verdict.direction == "unknown"]

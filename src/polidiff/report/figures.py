@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 
-from polidiff.explanation.words import number
+from polidiff.explanation.words import bounds_text, counted, number
 from polidiff.records.explanation import Explanation, Picture
 from polidiff.records.plan import Frontier, Plan
 from polidiff.report import plans as told
@@ -124,7 +124,8 @@ def _path_figures(explanation: Explanation) -> Iterator[Figure]:
 
 def _outcome_figures(explanation: Explanation) -> Iterator[Figure]:
     for index, verdict in enumerate(explanation.verdicts[:8]):
-        difference = view.bounds_text(verdict.difference, difference=True)
+        of = next((outcome for outcome in explanation.outcomes if outcome.name == verdict.outcome), None)
+        difference = bounds_text(verdict.difference, of, difference=True)
         summary = f"{verdict.outcome}: proposed minus current is {difference} over all starts, {verdict.direction}."
         chart = outcomes.outcome_chart(explanation, PAGE, outcome=verdict.outcome)
         table = view.group_table(explanation, verdict.outcome)
@@ -155,7 +156,9 @@ def frontier_figures(frontier: Frontier, plans: told.PlansView) -> dict[str, lis
 
 def _frontier_figure(frontier: Frontier, plans: told.PlansView) -> Figure:
     chart = frontier_charts.frontier_chart(frontier, PAGE, plans=plans.plans, picked=plans.start)
-    summary = f"Expected return of {len(frontier.plans)} plans against {frontier_charts.UNITS[frontier.unit]}."
+    summary = (
+        f"{frontier.aim} of {counted(len(frontier.plans), 'plan')} against {frontier_charts.UNITS[frontier.unit]}."
+    )
     table = told.plans_table(plans.plans[:MOST_TABLE_ROWS], frontier)
     note = "Filled dots are proven best for their number of changes; dashed: no policy, mixed or not, lies above."
     return Figure("frontier", "What changes buy", summary, (("", _spec(chart, summary)),), table, note)
@@ -178,10 +181,10 @@ def _plan_figures(frontier: Frontier, plans: told.PlansView) -> Iterator[Figure]
         changes = view.Table(("", "change"), tuple((str(n), text) for n, text in enumerate(texts, start=1)))
         yield Figure("plan-boxes", "Where this plan acts", summary, (("", _spec(chart, summary)),), changes)
     if plan.adoption:
-        summary = "Expected return when the changes of the chosen plan are followed only some of the time."
+        summary = f"{frontier.aim} when the changes of the chosen plan are followed only some of the time."
         chart = frontier_charts.adoption_chart(frontier, PAGE, points=plan.adoption)
         rows_told = tuple((view.percent(p.share), number(p.expected_return)) for p in plan.adoption)
-        table = view.Table(("followed", "expected return"), rows_told)
+        table = view.Table(("followed", frontier.aim), rows_told)
         yield Figure("plan-adoption", "If only some follow it", summary, (("", _spec(chart, summary)),), table)
 
 
@@ -196,8 +199,8 @@ def _ledger_figures(frontier: Frontier) -> Iterator[Figure]:
         "ledger", "What each change is worth", summary, (("", _spec(chart, summary)),), told.ledger_table(frontier)
     )
     if ledger.order:
-        summary = "Expected return after each change, in the best order to adopt."
+        summary = f"{frontier.aim} after each change, in the best order to adopt."
         rows = tuple((str(row["i"]), row["n"], number(row["r"])) for row in frontier_charts.order_rows(frontier))
-        table = view.Table(("step", "change", "expected return"), rows[:MOST_TABLE_ROWS])
+        table = view.Table(("step", "change", frontier.aim), rows[:MOST_TABLE_ROWS])
         chart = frontier_charts.order_chart(frontier, PAGE)
         yield Figure("order", "In which order to adopt", summary, (("", _spec(chart, summary)),), table)

@@ -98,10 +98,11 @@ def _explanation_lines(explanation: Explanation) -> Iterator[str]:
     yield from table_lines(view.outcomes_table(explanation))
     yield "## Who would be worse off"
     yield ""
-    for group in view.worse_views(explanation):
-        loss = f"{escaped(group.what)} {escaped(group.difference)}"
+    worse = view.worse_views(explanation)
+    for group in worse:
+        loss = f"{escaped(group.what)}, {escaped(group.difference)}"
         yield f"- **{loss}** for {escaped(group.who)} ({group.share})"
-    if not explanation.worse_off:
+    if not worse:
         yield escaped(view.nobody_worse(explanation))
     yield ""
     yield "## What changes, and for whom"

@@ -7,7 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from polidiff.explanation.words import number, rule_text, signed, worth_text
+from polidiff.explanation.words import (
+    bare_bounds,
+    bounds_text,
+    counted,
+    named_with_unit,
+    number,
+    rule_text,
+    signed,
+    worth_text,
+)
+from polidiff.records.interval import Interval
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.plan import Frontier, Plan, PlanRule
 from polidiff.report.charts.frontier import (
@@ -23,7 +33,7 @@ from polidiff.report.charts.outcomes import READINGS
 from polidiff.report.charts.regions import Span, telling_pair
 from polidiff.report.charts.theme import Row, drawable
 from polidiff.report.names import label, shown
-from polidiff.report.view import Card, Table, bounds_text, percent
+from polidiff.report.view import Card, Table, percent
 
 Figures: TypeAlias = list[str | float | None]  # of one outcome: texts, then numbers of its bar
 MOST_BYTES = 150_000
@@ -146,12 +156,9 @@ def _payload(frontier: Frontier, pair: tuple[str, str] | None, spans: tuple[Span
 
 
 def _outcome_entries(plan: Plan, frontier: Frontier, largest: dict[str, float]) -> list[Figures]:
-    nothing = frontier.plans[0]
     rows = plan_difference_rows(plan, frontier, largest)
-    return [
-        [bounds_text(value), signed(value.estimate - nothing.outcomes[name].estimate), *_bar(row)]
-        for (name, value), row in zip(plan.outcomes.items(), rows, strict=True)
-    ]
+    texts = [row[1:] for row in outcome_rows_table(plan, frontier).rows]
+    return [[*figures, *_bar(row)] for figures, row in zip(texts, rows, strict=True)]
 
 
 def _plan_entry(
@@ -185,7 +192,7 @@ def plan_cards(plan: Plan, frontier: Frontier) -> tuple[Card, ...]:
     proof = "proven best for this budget" if plan.proven else f"at most {percent(plan.gap)} of the range from the best"
     return (
         _cost_card(plan, frontier),
-        Card("expected return", number(plan.expected_return), reached),
+        Card(frontier.aim, number(plan.expected_return), reached),
         Card("proof", "proven" if plan.proven else f"gap {percent(plan.gap)}", proof),
     )
 
@@ -194,14 +201,21 @@ def _cost_card(plan: Plan, frontier: Frontier) -> Card:
     if frontier.unit == "rules":
         return Card("rules", str(len(plan.rules)), f"{number(plan.changes, 3)} changed decisions per episode")
     count = len(plan.rules) or len(plan.patch.changing)
-    return Card(UNITS[frontier.unit], number(plan.changes), f"{count} change{'s' * (count != 1)} to read")
+    return Card(UNITS[frontier.unit], number(plan.changes), f"{counted(count, 'change')} to read")
 
 
 def outcome_rows_table(plan: Plan, frontier: Frontier) -> Table:
     """Outcomes of one plan beside those of doing nothing."""
     nothing = frontier.plans[0]
+    outcomes = {outcome.name: outcome for outcome in frontier.outcomes}
     rows = tuple(
-        (name, bounds_text(value), signed(value.estimate - nothing.outcomes[name].estimate))
+        (
+            named_with_unit(name, outcomes.get(name)),
+            bare_bounds(value, outcomes.get(name)),
+            bare_bounds(
+                Interval.exactly(value.estimate - nothing.outcomes[name].estimate), outcomes.get(name), difference=True
+            ),
+        )
         for name, value in plan.outcomes.items()
     )
     return Table(("outcome", "with this plan", "difference to the current policy"), rows)
@@ -219,7 +233,7 @@ def plans_table(plans: Sequence[Plan], frontier: Frontier) -> Table:
         )
         for plan in plans
     )
-    return Table((UNITS[frontier.unit], "expected return", "bound", "proof", "changes to read"), rows)
+    return Table((UNITS[frontier.unit], frontier.aim, "bound", "proof", "changes to read"), rows)
 
 
 def ledger_table(frontier: Frontier) -> Table:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from polidiff.explanation.text import changes_text, sentence_text
-from polidiff.explanation.words import number, rule_text, signed, swap_text
+from polidiff.explanation.words import amount_text, bounds_text, losers, names_text, number, rule_text, swap_text
 from polidiff.explanation.words import percent as percent_text
 from polidiff.records.assumption import Assumption
 from polidiff.records.explanation import (
@@ -97,19 +97,6 @@ def percent(share: float | None) -> str:
     return "–" if share is None or math.isnan(share) else percent_text(share)
 
 
-def bounds_text(interval: Interval, *, difference: bool = False) -> str:
-    """An estimate with its bounds, short enough for a table.
-
-    >>> bounds_text(Interval(2.0, 1.5, 2.5, 0.95), difference=True)
-    '+2 [+1.5, +2.5]'
-    """
-    write = signed if difference else number
-    low, high = write(interval.low), write(interval.high)
-    if low == high == write(interval.estimate):
-        return low
-    return f"{write(interval.estimate)} [{low}, {high}]"
-
-
 def tone_of(verdict: Verdict) -> Tone:
     """How a verdict looks."""
     if verdict.direction == "same":
@@ -117,11 +104,6 @@ def tone_of(verdict: Verdict) -> Tone:
     if verdict.direction == "unknown":
         return "unknown"
     return verdict.valence or "neutral"
-
-
-def with_unit(text: str, outcome: Outcome | None) -> str:
-    """A number with the outcome's unit."""
-    return f"{text} {outcome.unit}" if outcome is not None and outcome.unit else text
 
 
 def chip_of(verdict: Verdict, outcomes: Sequence[Outcome]) -> Chip:
@@ -132,12 +114,12 @@ def chip_of(verdict: Verdict, outcomes: Sequence[Outcome]) -> Chip:
         return Chip(f"{verdict.outcome}: no difference", tone, verdict.note or "")
     if tone == "unknown":
         return Chip(
-            f"{verdict.outcome}: unknown", tone, verdict.note or bounds_text(verdict.difference, difference=True)
+            f"{verdict.outcome}: unknown",
+            tone,
+            verdict.note or bounds_text(verdict.difference, outcome, difference=True),
         )
     words = outcome.phrase("more" if verdict.direction == "more" else "less") if outcome else verdict.outcome
-    return Chip(
-        f"{words} {with_unit(bounds_text(verdict.difference, difference=True), outcome)}", tone, verdict.note or ""
-    )
+    return Chip(f"{words}, by {amount_text(verdict.difference, outcome)}", tone, verdict.note or "")
 
 
 def outcome_cards(explanation: Explanation) -> tuple[Card, ...]:
@@ -145,23 +127,29 @@ def outcome_cards(explanation: Explanation) -> tuple[Card, ...]:
     cards = []
     for verdict in explanation.verdicts:
         outcome = next((o for o in explanation.outcomes if o.name == verdict.outcome), None)
-        if verdict.current is not None and verdict.proposed is not None:
-            value = f"{number(verdict.current.estimate)} → {number(verdict.proposed.estimate)}"
-        else:
-            value = signed(verdict.difference.estimate)
-        unit = f" ({outcome.unit})" if outcome is not None and outcome.unit else ""
-        detail = f"{READINGS[tone_of(verdict)]} {bounds_text(verdict.difference, difference=True)}"
-        cards.append(Card(f"{verdict.outcome}{unit}", value, detail.strip(), tone_of(verdict)))
+        cards.append(
+            Card(verdict.outcome, _before_and_after(verdict, outcome), _reading(verdict, outcome), tone_of(verdict))
+        )
     return tuple(cards)
 
 
-READINGS: dict[Tone, str] = {
-    "better": "better by",
-    "worse": "worse by",
-    "neutral": "",
-    "same": "no difference:",
-    "unknown": "unknown:",
-}
+def _before_and_after(verdict: Verdict, outcome: Outcome | None) -> str:
+    if verdict.current is None or verdict.proposed is None:
+        return bounds_text(Interval.exactly(verdict.difference.estimate), outcome, difference=True)
+    before, after = (
+        bounds_text(Interval.exactly(side.estimate), outcome) for side in (verdict.current, verdict.proposed)
+    )
+    unit = f" {outcome.unit}" if outcome is not None and outcome.unit else ""
+    return f"{before.removesuffix(unit)} → {after}"
+
+
+def _reading(verdict: Verdict, outcome: Outcome | None) -> str:
+    """The difference in words and figures; amounts behind better and worse have no sign."""
+    tone = tone_of(verdict)
+    if tone in ("better", "worse"):
+        return f"{tone} by {amount_text(verdict.difference, outcome)}"
+    words = {"same": "no difference: ", "unknown": "unknown: "}.get(tone, "")
+    return f"{words}{bounds_text(verdict.difference, outcome, difference=True)}"
 
 
 def summary_cards(explanation: Explanation) -> tuple[Card, ...]:
@@ -171,7 +159,7 @@ def summary_cards(explanation: Explanation) -> tuple[Card, ...]:
     told = "outcomes barely differ" if explanation.quality.completeness else "counted where no rule was learned"
     if recovered:
         told = f"recovers {percent(min(recovered))} of the outcome differences"
-    where = f"{rules} rule{'s' * (rules != 1)} say where"
+    where = "1 rule says where" if rules == 1 else f"{rules} rules say where"
     one_step = explanation.world.one_step
     return (
         Card("of decisions change", percent(explanation.changes), where)
@@ -235,7 +223,7 @@ def _count(count: int, plural: str) -> str:
 
 def worse_views(explanation: Explanation) -> tuple[WorseView, ...]:
     """Who loses what, the worst first."""
-    return tuple(_worse_view(group, explanation) for group in explanation.worse_off)
+    return tuple(_worse_view(group, explanation) for group in losers(explanation))
 
 
 def _worse_view(group: WorseOff, explanation: Explanation) -> WorseView:
@@ -245,14 +233,14 @@ def _worse_view(group: WorseOff, explanation: Explanation) -> WorseView:
         who_text(group),
         percent(group.share),
         outcome.phrase(direction) if outcome else group.outcome,
-        with_unit(bounds_text(group.difference, difference=True), outcome),
+        f"by {amount_text(group.difference, outcome)}",
     )
 
 
 def who_text(group: WorseOff) -> str:
     """The starts of a group in words."""
     if group.starts:
-        return "starts " + ", ".join(group.starts[:8]) + (" …" if len(group.starts) > 8 else "")
+        return f"starts in {names_text(group.starts)}"
     return "all starts" if group.start is None else f"starts where {rule_text(group.start)}"
 
 
@@ -261,16 +249,30 @@ def nobody_worse(explanation: Explanation) -> str:
     judged = [outcome.name for outcome in explanation.outcomes if outcome.prefer is not None]
     if not judged:
         return "No outcome has a preferred direction, so “worse” is not defined. Set prefer = “more” or “less”."
-    unknown = sum(v.direction == "unknown" for s in explanation.sentences for v in s.verdicts)
+    verdicts = (*explanation.verdicts, *(v for sentence in explanation.sentences for v in sentence.verdicts))
+    unknown = sum(verdict.direction == "unknown" for verdict in verdicts)
     if unknown:
-        return f"No group is shown to be worse off, but {unknown} comparison{'s' * (unknown != 1)} remain unknown."
+        remain = "1 comparison remains" if unknown == 1 else f"{unknown} comparisons remain"
+        return f"No group is shown to be worse off, but {remain} unknown."
     return f"No group of starts is worse off on {', '.join(judged)}."
 
 
 def tails_table(explanation: Explanation) -> Table:
     """The worst tenth beside the mean."""
-    rows = tuple((t.outcome, signed(t.mean), signed(t.worst_tenth), percent(t.share_worse)) for t in explanation.tails)
+    outcomes = {outcome.name: outcome for outcome in explanation.outcomes}
+    rows = tuple(
+        (
+            t.outcome,
+            *(_difference(value, outcomes.get(t.outcome)) for value in (t.mean, t.worst_tenth)),
+            percent(t.share_worse),
+        )
+        for t in explanation.tails
+    )
     return Table(("outcome", "mean difference", "worst tenth of starts", "starts worse off"), rows)
+
+
+def _difference(value: float, outcome: Outcome | None) -> str:
+    return bounds_text(Interval.exactly(value), outcome, difference=True)
 
 
 def regions_table(explanation: Explanation) -> Table:
@@ -293,18 +295,19 @@ def regions_table(explanation: Explanation) -> Table:
 def region_where(region: Region) -> str:
     """Where a region is, in words."""
     if region.merged and region.states:
-        return "states " + ", ".join(region.states[:12]) + (" …" if len(region.states) > 12 else "")
+        return f"in {names_text(region.states)}"
     return rule_text(region.rule)
 
 
 def outcomes_table(explanation: Explanation) -> Table:
     """Every outcome over all starts, with both intervals."""
+    outcomes = {outcome.name: outcome for outcome in explanation.outcomes}
     rows = tuple(
         (
             v.outcome,
-            bounds_text(v.current) if v.current else "–",
-            bounds_text(v.proposed) if v.proposed else "–",
-            bounds_text(v.difference, difference=True),
+            bounds_text(v.current, outcomes.get(v.outcome)) if v.current else "–",
+            bounds_text(v.proposed, outcomes.get(v.outcome)) if v.proposed else "–",
+            bounds_text(v.difference, outcomes.get(v.outcome), difference=True),
             f"{v.direction}{f' ({v.valence})' if v.valence else ''}",
             v.note or (f"{percent(v.unsupported)} unsupported" if v.unsupported else ""),
         )
@@ -317,8 +320,9 @@ def group_table(explanation: Explanation, outcome: str) -> Table:
     """One outcome for every group."""
     groups = [("All starts", explanation.verdicts)]
     groups += [(f"Group {n}", sentence.verdicts) for n, sentence in enumerate(explanation.sentences, start=1)]
+    of = next((o for o in explanation.outcomes if o.name == outcome), None)
     rows = tuple(
-        (group, bounds_text(v.difference, difference=True), v.direction, v.valence or "–")
+        (group, bounds_text(v.difference, of, difference=True), v.direction, v.valence or "–")
         for group, verdicts in groups
         for v in verdicts
         if v.outcome == outcome

@@ -45,7 +45,7 @@ DESCRIPTIONS = {
     "paths": "In which order the differences are met",
     "outcomes": "Differences of outcomes, proposed minus current",
     "tradeoff": "How well a number of rules describes the difference",
-    "frontier": "Expected return against number of changes",
+    "frontier": "What changes buy: what plans improve against number of changes",
     "plan": "What the best plan does to outcomes",
     "ledger": "What each change is worth",
     "order": "Return after each change in the best order to adopt",

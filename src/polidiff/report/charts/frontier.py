@@ -32,7 +32,7 @@ def frontier_chart(
     """Plans as dots (hollow where not proven best), the bound above them, simpler methods beside them."""
     shown_plans = list(frontier.plans if plans is None else plans)
     x = alt.X("c:Q", title=UNITS[frontier.unit], axis=alt.Axis(tickCount=6))
-    y = alt.Y("r:Q", title="expected return", scale=alt.Scale(zero=False))
+    y = alt.Y("r:Q", title=label(frontier.aim), scale=alt.Scale(zero=False))
     hull = _hull_layer(frontier, palette, x, y)
     base = alt.Chart(rows_of(plan_rows(shown_plans, frontier))).encode(x=x, y=y)
     open_rows = [row for row in plan_rows(shown_plans, frontier) if row["b"] is not None and row["b"] > row["r"] + 1e-9]
@@ -79,7 +79,7 @@ def plan_rows(plans: Sequence[Plan], frontier: Frontier) -> Rows:
 def _plan_tooltip(frontier: Frontier) -> list[alt.Tooltip]:
     return [
         alt.Tooltip("c:Q", title=UNITS[frontier.unit], format=".4~g"),
-        alt.Tooltip("r:Q", title="expected return", format=".6~g"),
+        alt.Tooltip("r:Q", title=label(frontier.aim), format=".6~g"),
         alt.Tooltip("b:Q", title="no plan returns more than", format=".6~g"),
         alt.Tooltip("p:N", title="best for its budget"),
     ]
@@ -124,7 +124,7 @@ def ledger_chart(frontier: Frontier, palette: Palette) -> Chart:
     rows = ledger_rows(frontier)
     y = alt.Y("n:N", sort=alt.EncodingSortField("o", op="min"), title=None)
     base = alt.Chart(rows_of(rows)).encode(y=y)
-    x = alt.X("s:Q", title="worth in expected return")
+    x = alt.X("s:Q", title=f"worth in {label(frontier.aim)}")
     bars = base.mark_bar(color=palette.current, opacity=0.35, cornerRadius=2, height={"band": 0.6}).encode(x=x)
     spread = base.mark_rule(color=palette.current, strokeWidth=2).encode(x="l:Q", x2="h:Q")
     kinds = ["fair share (bar)", "made alone", "taken out of the full plan"]
@@ -175,11 +175,11 @@ def order_chart(frontier: Frontier, palette: Palette) -> Chart:
     steps = len(rows) - 1
     ticks = sorted({round(k * steps / min(steps, 6)) for k in range(min(steps, 6) + 1)}) if steps else [0]
     x = alt.X("i:Q", title="changes adopted", axis=alt.Axis(values=ticks, format="d"))
-    y = alt.Y("r:Q", title="expected return", scale=alt.Scale(zero=False))
+    y = alt.Y("r:Q", title=label(frontier.aim), scale=alt.Scale(zero=False))
     base = alt.Chart(rows_of(rows)).encode(x=x, y=y)
     line = base.mark_line(interpolate="step-after", color=palette.current, strokeWidth=2)
     dots = base.mark_point(filled=True, size=70, color=palette.current, opacity=1).encode(
-        tooltip=[alt.Tooltip("n:N", title="adopted"), alt.Tooltip("r:Q", title="expected return", format=".6~g")]
+        tooltip=[alt.Tooltip("n:N", title="adopted"), alt.Tooltip("r:Q", title=label(frontier.aim), format=".6~g")]
     )
     return alt.layer(line, dots).properties(height=200)
 
@@ -202,7 +202,7 @@ def adoption_chart(frontier: Frontier, palette: Palette, *, points: Sequence[Ado
     """Expected return when each change is followed only some of the time."""
     drawn = frontier.best.adoption if points is None else points
     x = alt.X("s:Q", title="share of times the changes are followed", axis=alt.Axis(format="%", tickCount=5))
-    y = alt.Y("r:Q", title="expected return", scale=alt.Scale(zero=False))
+    y = alt.Y("r:Q", title=label(frontier.aim), scale=alt.Scale(zero=False))
     base = alt.Chart(rows_of(adoption_rows(drawn), name="adoption")).encode(x=x, y=y)
     now = alt.Chart(rows_of([{"r": frontier.current_return}])).mark_rule(color=palette.soft, strokeDash=[3, 3])
     line = base.mark_line(color=palette.proposed, strokeWidth=2.5, point={"filled": True, "color": palette.proposed})

@@ -1,0 +1,106 @@
+"""Sentences that a result can make, and when they would be false: who loses, runs of names, numbers, counts."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from polidiff.explanation.words import amount_text, bounds_text, counted, interval_text, losers, names_text
+from polidiff.records import Interval, Outcome
+from polidiff.records.suppression import suppressed
+from polidiff.report import view
+from polidiff.report.markdown import markdown
+from tests.results import SEEDS, explanation
+
+KINDS = st.sampled_from(["table", "simulator", "log"])
+
+
+def says_worse(record):
+    """Outcomes that some verdict shown calls worse."""
+    shown = suppressed(record)
+    groups = (shown.verdicts, *(sentence.verdicts for sentence in shown.sentences))
+    return {verdict.outcome for verdicts in groups for verdict in verdicts if verdict.valence == "worse"}
+
+
+@settings(max_examples=150, deadline=None)
+@given(SEEDS, KINDS, st.booleans())
+def test_nobody_is_worse_off_is_said_only_where_no_verdict_is_worse(seed, kind, named):
+    record = explanation(seed, kind, named=named)
+    text, page = str(record), markdown(record)
+    worse = says_worse(record) | {entry.outcome for entry in suppressed(record).worse_off}
+    assert ("Worse off:" in text) == bool(worse)
+    assert ("No group is shown to be worse off" in page or "is worse off on" in page) <= (not worse)
+    assert {entry.outcome for entry in losers(suppressed(record))} == worse
+
+
+@settings(max_examples=150, deadline=None)
+@given(SEEDS, KINDS)
+def test_everyone_is_listed_where_everyone_loses(seed, kind):
+    record = suppressed(explanation(seed, kind))
+    listed = {(entry.outcome, entry.start) for entry in losers(record)}
+    for verdict in record.verdicts:
+        if verdict.valence == "worse" and not any(entry.outcome == verdict.outcome for entry in record.worse_off):
+            assert (verdict.outcome, None) in listed
+
+
+NAMES = st.lists(st.from_regex(r"(s|place )(0|[1-9][0-9]?)", fullmatch=True), min_size=1, max_size=40, unique=True)
+
+
+@given(NAMES)
+def test_a_run_of_names_holds_every_name_between_its_ends_and_no_other(names):
+    said: list[str] = []
+    text = names_text(names)
+    more = re.search(r" or ([0-9]+) more$", text)
+    for piece in re.split(r", | or ", text if more is None else text[: more.start()]):
+        first, _, last = piece.partition(" … ")
+        prefix, start = re.fullmatch(r"(.*?)([0-9]+)", first).groups()
+        end = re.fullmatch(r"(.*?)([0-9]+)", last or first)[2]
+        said += [f"{prefix}{number}" for number in range(int(start), int(end) + 1)]
+    assert len(re.split(r", | or ", text)) <= 7
+    assert said == names[: len(said)]
+    assert len(said) + (int(more[1]) if more else 0) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        (["s1", "s3", "s5", "s7"], "s1, s3, s5 or s7"),
+        (["s2", "s3", "s4"], "s2 … s4"),
+        (["s2", "s3"], "s2 or s3"),
+        (["ward", "s8", "s9", "s10", "s12"], "ward, s8 … s10 or s12"),
+        (["s01", "s02", "s03"], "s01 … s03"),
+        (["2", "3", "4", "8"], "2 … 4 or 8"),
+    ],
+)
+def test_a_dash_stands_only_between_neighbours(names, text):
+    assert names_text(names) == text
+
+
+@given(st.floats(-1e6, 1e6), st.floats(0, 1e3))
+def test_an_amount_behind_better_or_worse_has_no_sign(middle, half):
+    if abs(middle) > half:
+        assert not re.search("[+−-]", amount_text(Interval(middle, middle - half, middle + half, 0.95)))
+
+
+def test_shares_are_said_in_percent_and_their_differences_in_points():
+    survival = Outcome("survival", prefer="more", range=(0, 1))
+    assert bounds_text(Interval(0.787, 0.75, 0.81, 0.95), survival) == "78.7 [75, 81] %"
+    assert interval_text(Interval(-0.02, -0.03, -0.01, 0.95), outcome=survival).startswith("−2 percentage points, 95 %")
+    assert bounds_text(Interval.exactly(3.0), Outcome("stay", unit="h")) == "3 h"
+
+
+@given(st.integers(0, 10**7))
+def test_one_is_singular_and_all_else_plural(count):
+    assert counted(count, "rule").endswith(" rule") == (count == 1)
+
+
+@settings(max_examples=100, deadline=None)
+@given(SEEDS, KINDS)
+def test_counts_agree_with_their_verbs(seed, kind):
+    record = suppressed(explanation(seed, kind))
+    said = " ".join([*(card.detail for card in view.summary_cards(record)), view.nobody_worse(record)])
+    assert not re.search(r"\b1 (rules|comparisons)\b|\b1 rule say\b|\b1 comparison remain\b", said)
+    assert not re.search(r"(?:^|[^.0-9])(?:0|[2-9]|[1-9][0-9]+) (rule|comparison)\b", said)
