@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from polidiff import explain
 from polidiff.domains import chain
-from polidiff.explanation.advice import FRAGILE, advise, size_of_test
+from polidiff.evaluation.assumptions.words import FRAGILE_EVERY
+from polidiff.explanation.advice import advise, size_of_test
 from polidiff.records.assumption import Assumption
 from polidiff.records.explanation import Verdict, WorseOff
 from polidiff.records.interval import Interval
@@ -70,7 +71,7 @@ def test_a_record_in_doubt_is_tested_first(status: str) -> None:
 
 
 def test_a_verdict_that_weak_unrecorded_reasons_would_turn_is_tested_first() -> None:
-    strong, weak = (verdict("o0", "better", gamma) for gamma in (FRAGILE + 0.5, FRAGILE - 0.1))
+    strong, weak = (verdict("o0", "better", gamma) for gamma in (FRAGILE_EVERY + 0.5, FRAGILE_EVERY - 0.1))
     assert advise(with_verdicts(["better"], verdicts=(strong,))).kind == "adopt"
     assert advise(with_verdicts(["better"], verdicts=(weak,))).kind == "test first"
 

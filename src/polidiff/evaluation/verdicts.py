@@ -7,6 +7,8 @@ everything else is unknown, and stays so.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from polidiff.records.explanation import Verdict, VerdictDirection
 from polidiff.records.interval import Interval
 from polidiff.records.outcome import Outcome
@@ -57,6 +59,14 @@ def verdict(
         unsupported,
         note,
     )
+
+
+def as_unknown(verdict: Verdict, reason: str) -> Verdict:
+    """No verdict, for a reason: intervals reach 0, so that whatever is decided by them is not decided either."""
+    if verdict.direction == "unknown" and verdict.note:
+        return verdict
+    both = [replace(i, low=min(i.low, 0.0), high=max(i.high, 0.0)) for i in (verdict.difference, verdict.pointwise)]
+    return replace(verdict, direction="unknown", valence=None, difference=both[0], pointwise=both[1], note=reason)
 
 
 def papers_verdict(current: float, proposed: Interval) -> VerdictDirection:

@@ -23,10 +23,10 @@ from typing import Literal
 
 from scipy import stats
 
+from polidiff.evaluation.assumptions.words import fragile
 from polidiff.explanation.words import counted, listing, losers, number, percent, rule_text
 from polidiff.records.explanation import Explanation, Verdict
 
-FRAGILE = 1.2  # unrecorded reasons that change the odds of a decision by less would turn the verdict
 POWER = 0.8
 LARGEST_TEST = 10_000_000
 MOST_NAMED = 3
@@ -72,11 +72,11 @@ def advise(explanation: Explanation) -> Advice:
 
 def _with_a_gain(explanation: Explanation, better: list[Verdict], unknown: list[Verdict]) -> Advice:
     doubts = [f"{a.name}: {a.detail}" for a in explanation.assumptions if a.alarming]
-    fragile = [v for v in better if v.holds_up_to is not None and v.holds_up_to < FRAGILE]
+    weak = [v for v in better if v.holds_up_to is not None and fragile(v.holds_up_to, explanation.world.one_step)]
     doubts += [
         f"{v.outcome}: unrecorded reasons that change the odds of a decision by {percent((v.holds_up_to or 1.0) - 1)} "
         "would be enough to explain it"
-        for v in fragile
+        for v in weak
     ]
     gain = f"it is better on {_named(better)}"
     if doubts:

@@ -252,3 +252,13 @@ def rare_event_check(edge: float, episodes: float, declared: tuple[float, float]
     said = "Ask whether such an event is possible; the declared range does not rule it out."
     status: Status = "not testable" if declared is None else "doubtful"
     return Assumption("rare events", "rule of three", status, detail, said)
+
+
+def unrecorded_check(randomised: bool) -> Assumption:
+    """Whether reasons that the log does not hold may stand behind its actions."""
+    name = "unrecorded reasons"
+    if randomised:
+        seen = "actions were drawn with probabilities that the log records"
+        return Assumption(name, "recorded probabilities", "held", seen, "")
+    said = "Each decided verdict says up to which strength it holds."
+    return Assumption(name, "", "not testable", "no log can show reasons that were not recorded", said)

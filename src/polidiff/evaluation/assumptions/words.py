@@ -9,6 +9,7 @@ import numpy as np
 from polidiff.records.assumption import Assumption
 
 FRAGILE = 1.5  # a verdict that holds up to less is called fragile: one measurement more often moves odds as far
+DRAWN = "Actions were drawn with recorded probabilities, so no unrecorded reason stands behind them."
 FRAGILE_EVERY = 1.2  # the same where every decision of an episode may have such reasons
 
 
@@ -23,9 +24,9 @@ def strength(gamma: float) -> str:
     return f"by more than {gamma:.1f} times" if gamma >= 1.95 else f"by more than {round(100 * (gamma - 1))} %"
 
 
-def fragile(every: float, one: float | None = None) -> bool:
-    """Whether little would undo a verdict; `one` as in `hidden_reasons`."""
-    return every < (FRAGILE if one is None else FRAGILE_EVERY)
+def fragile(every: float, one_step: bool) -> bool:
+    """Whether little would undo a verdict that holds up to a strength."""
+    return every < (FRAGILE if one_step else FRAGILE_EVERY)
 
 
 def hidden_reasons(every: float, one: float | None = None, scale: tuple[str, float] | None = None) -> str:
@@ -42,7 +43,7 @@ def hidden_reasons(every: float, one: float | None = None, scale: tuple[str, flo
     >>> print(hidden_reasons(1.3)[:35], "…", hidden_reasons(1.3)[-70:])
     This is fragile: it would no longer … unrecorded reasons changed the odds of the decision by more than 30 %.
     """
-    frail = "This is fragile: it" if fragile(every, one) else "This"
+    frail = "This is fragile: it" if fragile(every, one is None) else "This"
     text = (
         f"{frail} would no longer hold if, among people who look alike in the record, unrecorded reasons changed the "
         f"odds of {'every' if one is not None else 'the'} decision {strength(every)}"

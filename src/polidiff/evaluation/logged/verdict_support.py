@@ -14,14 +14,14 @@ import numpy as np
 from scipy import stats
 
 from polidiff.evaluation.assumptions.confounding import Acting, Comparison, Draws, draws_of, holds_up_to
-from polidiff.evaluation.assumptions.log_checks import episode_totals, overlap_check, rare_event_check
-from polidiff.evaluation.assumptions.words import hidden_reasons, rests_on
+from polidiff.evaluation.assumptions.log_checks import episode_totals, overlap_check, rare_event_check, unrecorded_check
+from polidiff.evaluation.assumptions.words import DRAWN, hidden_reasons, rests_on
 from polidiff.evaluation.logged.assessment import Assessment
 from polidiff.evaluation.logged.counts import count_rows
 from polidiff.evaluation.logged.episodes import some_episodes
 from polidiff.evaluation.logged.starts import Starts
 from polidiff.evaluation.logged.worst_case_bounds import PolicyBounds, bound_policy, difference
-from polidiff.evaluation.verdicts import direction_of
+from polidiff.evaluation.verdicts import as_unknown, direction_of
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.assumption import Assumption
 from polidiff.records.explanation import Verdict
@@ -77,7 +77,7 @@ def supported(
     verdicts = _through_time(judgement, verdicts)
     reason = judgement.assessment.reason
     if reason is not None:
-        verdicts = tuple(tuple(_unknown(v, reason) for v in group) for group in verdicts)
+        verdicts = tuple(tuple(as_unknown(v, reason) for v in group) for group in verdicts)
     if not lines:
         return verdicts, judgement.assessment.assumptions
     strengths = _strengths(judgement, verdicts)
@@ -93,7 +93,7 @@ def supported(
             told.append(_told(judgement, verdict, g, (every, one), overlap, beyond))
         shown.append(tuple(told))
     worst = sorted(rare, key=lambda a: ("doubtful", "not testable", "held").index(a.status))[:1]
-    return tuple(shown), (*judgement.assessment.assumptions, overlap, *worst, _unrecorded(judgement))
+    return tuple(shown), (*judgement.assessment.assumptions, overlap, *worst, unrecorded_check(randomised(judgement)))
 
 
 def _told(
@@ -109,21 +109,13 @@ def _told(
     several = judgement.rows is not None and len(judgement.rows.actions) > judgement.rows.n_episodes
     gamma = None if every is None else hidden_reasons(every, one if several else None, judgement.assessment.scale)
     if gamma is None and verdict.direction != "unknown" and randomised(judgement):
-        gamma = "Actions were drawn with recorded probabilities, so no unrecorded reason stands behind them."
+        gamma = DRAWN
     episodes, unit = float(judgement.starts.episodes[group]), "episodes"
     if judgement.assessment.units is not None:
         unit = f"episodes, counted as {int(judgement.assessment.units.max()) + 1} {judgement.assessment.counted_as}"
     checks = [*judgement.assessment.assumptions, overlap, *([rare] if rare is not None else [])]
     line = rests_on(episodes, unit, checks, gamma) if np.isfinite(episodes) else None
     return replace(verdict, holds_up_to=every, rests_on=line)
-
-
-def _unknown(verdict: Verdict, reason: str) -> Verdict:
-    """No verdict, for a reason: intervals reach 0, so that whatever is decided by them is not decided either."""
-    if verdict.direction == "unknown" and verdict.note:
-        return verdict
-    both = [replace(i, low=min(i.low, 0.0), high=max(i.high, 0.0)) for i in (verdict.difference, verdict.pointwise)]
-    return replace(verdict, direction="unknown", valence=None, difference=both[0], pointwise=both[1], note=reason)
 
 
 def _directed(verdict: Verdict, outcome: Outcome, difference: Interval, pointwise: Interval, reason: str) -> Verdict:
@@ -255,14 +247,6 @@ def randomised(judgement: Judgement) -> bool:
     """Whether the log records with which probabilities actions were drawn, and they are right."""
     rows = judgement.assessment.rows
     return rows is not None and rows.probability is not None and judgement.assessment.status("propensities") == "held"
-
-
-def _unrecorded(judgement: Judgement) -> Assumption:
-    if randomised(judgement):
-        return Assumption("unrecorded reasons", "recorded probabilities", "held",
-                          "actions were drawn with probabilities that the log records", "")  # fmt: skip
-    return Assumption("unrecorded reasons", "", "not testable", "no log can show reasons that were not recorded",
-                      "Each decided verdict says up to which strength it holds.")  # fmt: skip
 
 
 def _strengths(judgement: Judgement, verdicts: Verdicts) -> list[list[tuple[float | None, float | None]]]:
