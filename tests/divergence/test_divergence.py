@@ -214,3 +214,37 @@ def test_groups_share_the_steps_that_are_allowed(monkeypatch):
     assert 0 < found.facts["share of splits followed"] < 1
     assert met.sum() <= 2 * limit
     assert met[0] / met[1] == pytest.approx(2, rel=0.3)
+
+
+class Lanes:
+    """Actions 0 and 1 go right, action 2 goes left; three steps."""
+
+    n_actions, horizon = 3, 3
+
+    def reset(self, count, rng):
+        return np.zeros((count, 1))
+
+    def step(self, states, actions, rng):
+        moved = states + np.where(actions == 2, -1.0, 1.0)[:, None]
+        return moved, np.zeros(len(states)), np.zeros(len(states), dtype=bool)
+
+
+def luck(*chances):
+    return lambda states: np.tile(chances, (len(states), 1))
+
+
+@pytest.mark.parametrize(
+    ("current", "proposed", "differs"),
+    [
+        ((0.9, 0.1, 0.0), (0.6, 0.4, 0.0), False),  # the same action less often, and what replaces it does the same
+        ((0.4, 0.6, 0.0), (0.6, 0.4, 0.0), False),  # another top action that does the same
+        ((0.9, 0.0, 0.1), (0.6, 0.0, 0.4), True),
+        ((0.9, 0.0, 0.1), (0.6, 0.25, 0.15), False),  # only 0.05 of 0.3 goes elsewhere
+        ((0.51, 0.0, 0.49), (0.49, 0.0, 0.51), False),  # another top action, but hardly another policy
+        ((0.2, 0.2, 0.6), (0.6, 0.2, 0.2), True),
+    ],
+)
+def test_a_probability_shift_counts_in_a_simulator_only_where_the_policies_lead_apart(current, proposed, differs):
+    policies = [as_policy(luck(*chances), n_actions=3) for chances in (current, proposed)]
+    found = find_divergence(Simulator(Lanes()), *policies, DivergenceOptions(starts=20), seed=0)
+    assert found.diverging.all() if differs else not found.diverging.any()

@@ -1,16 +1,24 @@
-"""Do two actions lead apart? A question to a simulator, asked with common random numbers.
+r"""Do two policies lead apart? A question to a simulator, asked with common random numbers.
 
-Both actions are tried from copies of the same state under the same luck, up to eight times. The share of draws that
-land apart, or that pay at once a different amount of some outcome, is compared with the tolerance. One draw apart in
-eight exceeds the default tolerance, so most states need a single draw. Environments are copied one by one, at worst by
+Two policies that choose at random mostly agree: only the probability that one moves from some actions to others can
+lead apart. It is taken apart into pairs of actions (a, b) with the moved mass :math:`m_{ab}`, and
+
+.. math:: \mathrm{TV}(T_b, T_e) \le \sum_{ab} m_{ab} \, P(\text{a and b land apart})
+
+is compared with the tolerance. Both actions of a pair are tried from copies of the same state under the same luck, up
+to eight times; a draw lands apart if the next states differ, or if some outcome gains another amount at once. For
+policies without luck there is one pair of mass 1, and one draw apart in eight exceeds the default tolerance.
+Environments are copied one by one, at worst by
 playing an episode again up to the present: the work is bounded, and what was not compared counts as apart.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from polidiff.records.arrays import AnyArray, BoolArray, IntArray
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.outcome import Outcome
 from polidiff.worlds.rollouts import gain_of
 from polidiff.worlds.steppers import Step, Stepper
@@ -21,7 +29,7 @@ MOST_REPLAYED = 40_000  # steps made again to come back to a state, where enviro
 
 
 class NextStateTest:
-    """Compares next states of two actions; remembers how much was looked at."""
+    """Compares next states of two policies; remembers how much was looked at."""
 
     draws = 8
 
@@ -37,27 +45,36 @@ class NextStateTest:
         self.made = 0
         self.replayed = 0
         self.restore_mode = "model" if side_by_side else "none"
-        self._known: dict[tuple[int, int, int], bool] = {}
+        self._known: dict[int, bool] = {}  # numbered states
 
     def test(
-        self, stepper: Stepper, running: IntArray, states: AnyArray, time: IntArray, a: IntArray, b: IntArray
+        self,
+        stepper: Stepper,
+        running: IntArray,
+        states: AnyArray,
+        time: IntArray,
+        current: FloatArray,
+        proposed: FloatArray,
     ) -> BoolArray:
-        """Whether actions `a` and `b` lead apart from the present states of the episodes `running`.
+        """Whether policies with these probabilities (k, A) lead apart from the present states of episodes `running`.
 
         `time` (k,) tells how many decisions were made before, which a replay has to make again.
         """
-        self.asked += len(running)
+        result = np.abs(current - proposed).sum(axis=1) / 2 > self.tolerance  # no policy moves states further apart
+        rows = np.flatnonzero(result)
+        self.asked += len(rows)
         self.restore_mode = stepper.restore_mode
         if self.side_by_side:
-            self.made += len(running)
-            return self._compare(stepper, running, states, a, b)
-        if np.issubdtype(states.dtype, np.integer) and states.size == len(states):
-            return self._remembered(stepper, running, states, a, b)
-        result = np.ones(len(running), dtype=np.bool_)
-        few = np.arange(self._affordable(time if stepper.restore_mode == "replay" else np.zeros_like(time)))
-        if few.size:
-            self.made += len(few)
-            result[few] = self._compare(stepper, running[few], states[few], a[few], b[few])
+            self.made += len(rows)
+        elif np.issubdtype(states.dtype, np.integer) and states.size == len(states):
+            result[rows] = self._remembered(stepper, running[rows], states[rows], current[rows], proposed[rows])
+            return result
+        else:
+            before = time[rows] if stepper.restore_mode == "replay" else np.zeros_like(rows)
+            rows = rows[: self._affordable(before)]
+            self.made += len(rows)
+        if rows.size:
+            result[rows] = self._compare(stepper, running[rows], states[rows], current[rows], proposed[rows])
         return result
 
     def _affordable(self, replays: IntArray) -> int:
@@ -67,27 +84,34 @@ class NextStateTest:
         self.replayed += int(cost[few - 1]) if few else 0
         return few
 
-    def _remembered(self, stepper: Stepper, running: IntArray, states: AnyArray, a: IntArray, b: IntArray) -> BoolArray:
-        keys = list(zip(states.ravel().astype(int).tolist(), a.tolist(), b.tolist(), strict=True))
-        fresh = [i for i, key in enumerate(keys) if key not in self._known]
-        fresh = list({keys[i]: i for i in fresh}.values())
-        if fresh:
-            at = np.array(fresh)
-            found = self._compare(stepper, running[at], states[at], a[at], b[at])
-            self._known.update({keys[i]: bool(apart) for i, apart in zip(fresh, found, strict=True)})
+    def _remembered(
+        self, stepper: Stepper, running: IntArray, states: AnyArray, current: FloatArray, proposed: FloatArray
+    ) -> BoolArray:
+        keys = states.ravel().astype(int).tolist()
+        fresh = np.array(
+            list({key: i for i, key in enumerate(keys) if key not in self._known}.values()), dtype=np.int64
+        )
+        if fresh.size:
+            parts = (part[fresh] for part in (running, states, current, proposed))
+            apart = self._compare(stepper, *parts)
+            self._known.update({keys[i]: bool(one) for i, one in zip(fresh, apart, strict=True)})
         self.made += len(keys)
         return np.array([self._known[key] for key in keys], dtype=np.bool_)
 
-    def _compare(self, stepper: Stepper, running: IntArray, states: AnyArray, a: IntArray, b: IntArray) -> BoolArray:
+    def _compare(
+        self, stepper: Stepper, running: IntArray, states: AnyArray, current: FloatArray, proposed: FloatArray
+    ) -> BoolArray:
         apart = np.zeros(len(running))
-        left = np.arange(len(running))
-        for draw in range(self.draws):
-            steps = [self._step(stepper, running[left], actions[left], draw) for actions in (a, b)]
-            apart[left] += self._lands_apart(states[left], (a[left], b[left]), (steps[0], steps[1]))
-            left = np.flatnonzero(apart / self.draws <= self.tolerance)
-            if not left.size:
-                break
-        return np.asarray(apart / self.draws > self.tolerance)
+        for a, b, mass in moved_mass(current, proposed):
+            left = np.flatnonzero((mass > 0) & (apart <= self.tolerance))
+            for draw in range(self.draws):
+                if not left.size:
+                    break
+                steps = [self._step(stepper, running[left], actions[left], draw) for actions in (a, b)]
+                lands_apart = self._lands_apart(states[left], (a[left], b[left]), (steps[0], steps[1]))
+                apart[left] += mass[left] * lands_apart / self.draws
+                left = left[apart[left] <= self.tolerance]
+        return np.asarray(apart > self.tolerance)
 
     def _step(self, stepper: Stepper, running: IntArray, actions: IntArray, draw: int) -> Step:
         copy = stepper.clone(running)
@@ -104,3 +128,21 @@ class NextStateTest:
             gains = [gain_of(outcome, states, act, step) for act, step in zip(actions, steps, strict=True)]
             apart |= np.abs(np.asarray(gains[0]) - np.asarray(gains[1])) > SAME
         return np.asarray(apart)
+
+
+def moved_mass(current: FloatArray, proposed: FloatArray) -> Iterator[tuple[IntArray, IntArray, FloatArray]]:
+    """Probability (k, A) that moves from an action to another, in pairs (from, to, mass), the largest first.
+
+    >>> [(int(a[0]), int(b[0]), float(m[0])) for a, b, m in moved_mass(np.array([[0.75, 0.25, 0.0]]), np.eye(3)[[1]])]
+    [(0, 1, 0.75)]
+    """
+    rows = np.arange(len(current))
+    loss, gain = np.maximum(current - proposed, 0.0), np.maximum(proposed - current, 0.0)
+    while True:
+        a, b = loss.argmax(axis=1), gain.argmax(axis=1)
+        mass = np.minimum(loss[rows, a], gain[rows, b])
+        if not (mass > SAME).any():
+            return
+        yield a, b, np.where(mass > SAME, mass, 0.0)
+        loss[rows, a] -= mass
+        gain[rows, b] -= mass

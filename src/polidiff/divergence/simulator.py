@@ -32,6 +32,7 @@ from polidiff.worlds.simulator import Simulator
 from polidiff.worlds.steppers import Stepper, joined
 
 SLOW_WORLD = 3.0  # steps of all branches per step of the roots, in environments that are stepped one by one
+SHIFTS = 0.25  # comparisons where only a probability shifts, beside one where the action is another
 BOTH = (0, 1)  # which policy a branch follows: current, proposed
 PROBE = 32  # episodes of all groups together that are played to foresee what splitting costs
 FEWEST_PROBED = 8  # of them in a group
@@ -107,7 +108,10 @@ class _Splitter:
     ) -> None:
         self.world, self.policies, self.options, self.seed, self.share = world, policies, options, seed, share
         outcomes = () if options.most_probable_only else world.outcomes
-        self.apart = NextStateTest(outcomes, options.transition_tolerance, side_by_side=world.is_model, share=share)
+        self.apart, self.shifted = (
+            NextStateTest(outcomes, options.transition_tolerance, side_by_side=world.is_model, share=part)
+            for part in (share, SHIFTS * share)
+        )
         self.visits = _Visits()
         self.offered = 0
         self.taken = 0
@@ -118,12 +122,14 @@ class _Splitter:
         a_e = top_actions(probabilities[1], prefer=a_b)
         rows = np.arange(len(states))
         p_b, p_e = probabilities[0][rows, a_b], probabilities[1][rows, a_e]
-        differs = (a_b != a_e) | (np.abs(p_b - p_e) > self.options.policy_tolerance)
-        swapped = np.flatnonzero(a_b != a_e)
-        if swapped.size:
-            differs[swapped] = self.apart.test(
-                stepper, running[swapped], states[swapped], time[swapped], a_b[swapped], a_e[swapped]
-            )
+        swapped = a_b != a_e
+        shifted = ~swapped & (np.abs(p_b - p_e) > self.options.policy_tolerance)
+        differs = np.zeros(len(states), dtype=np.bool_)
+        for apart, part in ((self.apart, swapped), (self.shifted, shifted)):
+            at = np.flatnonzero(part)
+            if at.size:
+                both = (table[at] for table in probabilities)
+                differs[at] = apart.test(stepper, running[at], states[at], time[at], *both)
         return _Met(states, a_b, a_e, p_b, p_e, differs)
 
     def play(self, branch: _Branch, *, share: float) -> list[_Branch]:
@@ -271,7 +277,7 @@ def _price_of_splitting(splitter: _Splitter, root: _Branch) -> tuple[float, floa
 
 
 def _as_group(splitter: _Splitter) -> Group:
-    visits, apart = splitter.visits, splitter.apart
+    visits, tests = splitter.visits, (splitter.apart, splitter.shifted)
     return Group(
         met=_side_by_side(visits.met),
         episode=np.concatenate(visits.episode),
@@ -279,10 +285,10 @@ def _as_group(splitter: _Splitter) -> Group:
         depth=np.repeat(visits.depth, [len(episode) for episode in visits.episode]),
         offered=splitter.offered,
         taken=splitter.taken,
-        asked=apart.asked,
-        made=apart.made,
+        asked=sum(test.asked for test in tests),
+        made=sum(test.made for test in tests),
         cut=visits.cut,
-        restore_mode=apart.restore_mode,
+        restore_mode=next((test.restore_mode for test in tests if test.asked), tests[0].restore_mode),
     )
 
 
