@@ -8,6 +8,7 @@ import pytest
 from polidiff import Simulator, TabularMDP, explain
 from polidiff.evaluation.start_outcomes import StartOutcomes
 from polidiff.explanation.start_classes import estimated_signs
+from polidiff.explanation.text import start_text
 from polidiff.records import Outcome
 
 
@@ -85,3 +86,53 @@ def test_a_class_that_is_not_decided_joins_the_common_direction():
     gain = np.where(x[:, 0] == 0, 1.0, 0.0) + rng.normal(size=330)
     forming = StartOutcomes(x, np.full(330, 1 / 330), np.zeros((330, 1)), gain[:, None], False, "330 episodes")
     assert (estimated_signs(forming, (Outcome("gain"),)) == 1).all()
+
+
+class Ring:
+    """Five numbered places, six steps round them; action 1 pays at the first place."""
+
+    n_actions, horizon = 2, 6
+
+    def reset(self, count, rng):
+        return rng.integers(0, 5, count)
+
+    def step(self, states, actions, rng):
+        return (states + 1) % 5, 1.0 * actions * (states == 0), np.zeros(len(states), dtype=bool)
+
+
+@pytest.fixture(scope="module")
+def ring():
+    return explain(Simulator(Ring()), never, lambda states: (np.asarray(states).ravel() == 0).astype(int))
+
+
+def test_support_counts_distinct_states_not_visits(ring):
+    assert [region.support.states for region in ring.regions] == [1]
+    assert sum(sentence.support.states for sentence in ring.sentences) == 5
+    assert all(
+        sentence.starts or sentence.start is None or sentence.start.conditions[0].values for sentence in ring.sentences
+    )
+
+
+def test_the_cut_share_is_told_for_each_policy(ring):
+    note = "100 % of the current and 100 % of the proposed policy's episodes reach the horizon and are cut there."
+    assert note in ring.warnings
+
+
+def test_a_feature_called_state_is_no_list_of_names():
+    sentence = explain(Simulator(Sides(), feature_names=["state"]), never, always).sentences[0]
+    assert start_text(sentence).startswith("From a start where state ")
+
+
+class Late(Sides):
+    """The same for twenty steps."""
+
+    horizon = 20
+
+    def step(self, states, actions, rng):
+        return states, actions * states[:, 0], np.zeros(len(states), dtype=bool)
+
+
+def test_the_note_on_splits_names_what_limits_them():
+    told = explain(Simulator(Late()), never, always, max_steps=90_000)
+    (note,) = [warning for warning in told.warnings if "splits" in warning]
+    assert "of the splits were followed (max_steps)" in note

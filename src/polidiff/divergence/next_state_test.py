@@ -92,8 +92,7 @@ class NextStateTest:
             list({key: i for i, key in enumerate(keys) if key not in self._known}.values()), dtype=np.int64
         )
         if fresh.size:
-            parts = (part[fresh] for part in (running, states, current, proposed))
-            apart = self._compare(stepper, *parts)
+            apart = self._compare(stepper, running[fresh], states[fresh], current[fresh], proposed[fresh])
             self._known.update({keys[i]: bool(one) for i, one in zip(fresh, apart, strict=True)})
         self.made += len(keys)
         return np.array([self._known[key] for key in keys], dtype=np.bool_)

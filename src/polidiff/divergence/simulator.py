@@ -32,6 +32,7 @@ from polidiff.worlds.simulator import Simulator
 from polidiff.worlds.steppers import Stepper, joined
 
 SLOW_WORLD = 3.0  # steps of all branches per step of the roots, in environments that are stepped one by one
+WHY_SLOW = "episodes are stepped one by one, and splits may take twice their steps"
 SHIFTS = 0.25  # comparisons where only a probability shifts, beside one where the action is another
 BOTH = (0, 1)  # which policy a branch follows: current, proposed
 PROBE = 32  # episodes of all groups together that are played to foresee what splitting costs
@@ -83,6 +84,7 @@ class Group:
     made: int
     cut: int
     restore_mode: str
+    limited_by: str  # what keeps splits from being followed all
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,7 +235,8 @@ def play_group(
     level = [_Branch(start_stepper(world, count, starts), everyone, everyone, zero, k, 0) for k in BOTH]
     price, length = _price_of_splitting(splitter, level[0])
     most = int(options.max_steps * portion)
-    limit = most if world.is_model else min(most, int(SLOW_WORLD * 2 * count * length))
+    slow = math.inf if world.is_model else SLOW_WORLD * 2 * count * length
+    limit, limited_by = int(min(slow, most)), WHY_SLOW if slow < most else "max_steps"
     for depth in range(options.max_splits + 1):
         levels_left = options.max_splits - depth
         children: list[_Branch] = []
@@ -243,7 +246,7 @@ def play_group(
             share = min(1.0, room / cost) if cost > 0 else float(levels_left > 0)
             children += splitter.play(branch, share=share)
         level = children
-    return _as_group(splitter)
+    return _as_group(splitter, limited_by)
 
 
 def seconds_of_group(task: tuple[Any, ...], share: float) -> float:
@@ -276,7 +279,7 @@ def _price_of_splitting(splitter: _Splitter, root: _Branch) -> tuple[float, floa
     return probe.offered / len(few) * length, length
 
 
-def _as_group(splitter: _Splitter) -> Group:
+def _as_group(splitter: _Splitter, limited_by: str) -> Group:
     visits, tests = splitter.visits, (splitter.apart, splitter.shifted)
     return Group(
         met=_side_by_side(visits.met),
@@ -289,6 +292,7 @@ def _as_group(splitter: _Splitter) -> Group:
         made=sum(test.made for test in tests),
         cut=visits.cut,
         restore_mode=next((test.restore_mode for test in tests if test.asked), tests[0].restore_mode),
+        limited_by=limited_by,
     )
 
 
@@ -312,6 +316,7 @@ def _assemble(world: Simulator, groups: list[Group], count: int) -> Divergence:
         "episodes": 2 * count,
         "splits": taken,
         "share of splits followed": taken / offered if offered else 1.0,
+        "splits limited by": groups[0].limited_by,
         "draws per comparison of next states": NextStateTest.draws,
         "share of comparisons made": made / asked if asked else 1.0,
         "restore mode": groups[0].restore_mode,

@@ -186,5 +186,5 @@ def paired_outcomes(
         played[1].totals,
         False,
         f"{episodes} paired episodes",
-        max(part.truncated_share for part in played),
+        (played[0].truncated_share, played[1].truncated_share),
     )

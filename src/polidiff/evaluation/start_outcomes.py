@@ -23,7 +23,7 @@ class StartOutcomes:
     proposed: FloatArray  # (n, M)
     exact: bool  # expected values, not single episodes
     method: str
-    truncated: float = 0.0
+    cut: tuple[float, float] = (0.0, 0.0)  # share of the episodes of each policy that reached the horizon
 
     @property
     def difference(self) -> FloatArray:

@@ -26,6 +26,7 @@ from polidiff.explanation.sentences import (
     start_rules,
 )
 from polidiff.explanation.text import sentence_text
+from polidiff.explanation.words import percent
 from polidiff.explanation.worse_off import tails, worse_off
 from polidiff.journeys import Journeys, Meetings, follow, sample_trajectories
 from polidiff.options import ExplainOptions
@@ -263,18 +264,11 @@ def _warnings(found: Difference, sentences: tuple[Sentence, ...]) -> tuple[str, 
     notes = []
     if found.described.messages:
         notes.append("Rare changes that no short rule covers are left out; F1 counts them as missed.")
-    followed = found.divergence.facts.get("share of splits followed", 1.0)
-    if isinstance(followed, float) and followed < 1:
-        notes.append(
-            f"{followed:.0%} of the splits were followed within max_steps; the others were left out at random."
-        )
-    made = found.divergence.facts.get("share of comparisons made", 1.0)
-    if isinstance(made, float) and made < 1:
-        notes.append(
-            f"next states were compared in {made:.0%} of the states where actions differ; others count as apart."
-        )
-    if found.achieved.judged is not None and found.achieved.judged.truncated > 0:
-        notes.append(f"{found.achieved.judged.truncated:.1%} of the episodes were cut at the horizon.")
+    notes += _split_notes(found.divergence.facts)
+    cut = (0.0, 0.0) if found.achieved.judged is None else found.achieved.judged.cut
+    if max(cut) > 0:
+        shares = f"{percent(cut[0])} of the current and {percent(cut[1])} of the proposed policy's episodes"
+        notes.append(f"{shares} reach the horizon and are cut there.")
     if any(region.merged for region in found.described.regions):
         notes.append("States with the same swap are told together, as max_rules asks.")
     if any(sentence.meetings for sentence in sentences):
@@ -282,3 +276,16 @@ def _warnings(found: Difference, sentences: tuple[Sentence, ...]) -> tuple[str, 
             "Where no path is met by half of the episodes, regions are told by the share of episodes that meet them."
         )
     return tuple(notes)
+
+
+def _split_notes(facts: Mapping[str, str | float | int]) -> list[str]:
+    """How much of the splitting and comparing was done, where not all of it was."""
+    notes, followed, made = [], facts.get("share of splits followed", 1.0), facts.get("share of comparisons made", 1.0)
+    if isinstance(followed, float) and followed < 1:
+        why = facts.get("splits limited by", "max_steps")
+        notes.append(f"{percent(followed)} of the splits were followed ({why}); the others were left out at random.")
+    if isinstance(made, float) and made < 1:
+        notes.append(
+            f"Next states were compared in {percent(made)} of the states where actions differ; others count as apart."
+        )
+    return notes

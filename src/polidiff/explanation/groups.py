@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from polidiff.explanation.start_classes import same_starts
+from polidiff.explanation.start_classes import same_rows
 from polidiff.journeys.record import Journeys, Path, modal_path
 from polidiff.records.arrays import AnyArray, BoolArray, IntArray
 from polidiff.records.rule import Condition, Rule, covers_any
@@ -56,7 +56,7 @@ def form_groups(
     direction alone and by path alone are tried too if rules cannot tell the pairs apart. With `apart`, every start that
     meets a difference is a group of its own (the paper's printing).
     """
-    start = same_starts(journeys.features)
+    start = same_rows(journeys.features)
     paths = _path_of_starts(journeys, start)
     ways: list[list[Hashable]] = [[(path, tuple(row)) for path, row in zip(paths, signs.tolist(), strict=True)]]
     if estimated:
@@ -68,8 +68,8 @@ def form_groups(
         groups: tuple[StartGroup, ...] = ()
         if len(members) > 1 and has_features:
             groups = _described_groups(journeys, members, names, max_rules, seed)
-        elif 1 < len(members) <= MOST_NAMED:
-            groups = tuple(_named_group(journeys, inside) for inside in members)
+        elif len(members) > 1:
+            groups = _named_groups(journeys, members, smallest=SMALLEST_SHARE if estimated else 0.0)
         if groups:
             return groups
     return (StartGroup((), np.arange(len(paths))),)
@@ -89,6 +89,14 @@ def _path_of_starts(journeys: Journeys, start: IntArray) -> list[Path]:
         together[number] = together.get(number, Counter()) + journeys.paths[k]
     modal = {number: modal_path(counts) for number, counts in together.items()}
     return [modal[number] for number in start.tolist()]
+
+
+def _named_groups(journeys: Journeys, classes: list[list[int]], *, smallest: float) -> tuple[StartGroup, ...]:
+    """A group per class, those with less than the `smallest` share of starts together; none if there are too many."""
+    large = [members for members in classes if journeys.weight[members].sum() >= smallest]
+    small = [k for members in classes if members not in large for k in members]
+    told = [*large, *([small] if small else [])]
+    return tuple(_named_group(journeys, members) for members in told) if 1 < len(told) <= MOST_NAMED else ()
 
 
 def _named_group(journeys: Journeys, members: list[int]) -> StartGroup:

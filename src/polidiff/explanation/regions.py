@@ -9,6 +9,7 @@ import numpy as np
 
 from polidiff.divergence.record import Divergence
 from polidiff.evaluation.comparison import Comparison, RegionChanges
+from polidiff.explanation.start_classes import distinct_rows
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Region, Support, SwapShare
 from polidiff.records.rule import Rule, overlap
@@ -71,10 +72,11 @@ def region_records(
 
 
 def _support(divergence: Divergence, inside: BoolArray) -> Support:
-    """Visited states in a region, and the episodes they belong to; the states of a table are visited by none."""
+    """Distinct states in a region, and the episodes they belong to; the states of a table are visited by none."""
     played = (divergence.episode >= 0).any()
-    episodes = int(np.unique(divergence.episode[inside]).size) if played else int(inside.sum())
-    return Support(int(inside.sum()), episodes, float(divergence.judged[inside].sum()))
+    states = distinct_rows(divergence.features[inside]) if played else int(inside.sum())
+    episodes = int(np.unique(divergence.episode[inside]).size) if played else states
+    return Support(states, episodes, float(divergence.judged[inside].sum()))
 
 
 def _record(

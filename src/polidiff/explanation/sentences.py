@@ -15,7 +15,7 @@ import numpy as np
 from polidiff.evaluation.comparison import Achieved, Comparison, GroupVerdicts
 from polidiff.evaluation.start_outcomes import StartOutcomes, judge_groups
 from polidiff.explanation.groups import StartGroup, form_groups, typical_path
-from polidiff.explanation.start_classes import estimated_signs
+from polidiff.explanation.start_classes import distinct_rows, estimated_signs
 from polidiff.journeys.record import Journeys, Meetings, Path
 from polidiff.options import ExplainOptions
 from polidiff.records.arrays import BoolArray, IntArray
@@ -125,13 +125,14 @@ def _sentence(
     others = tuple(PathShare(tuple(ids[r] for r in p), s) for p, s in list(shares.items())[:6] if p != told)
     names = tuple(journeys.names[s] for s in group.members[:MOST_LISTED]) if journeys.names else ()
     share = float(judged.weight[inside].sum())
+    distinct = distinct_rows(journeys.features[group.members])
     return Sentence(
         start=group.rules[0] if group.rules else None,
         share=share,
         path=tuple(ids[r] for r in told),
         path_share=shares.get(told, 0.0) if path is not None else 0.0,
         verdicts=grouped.verdicts[k],
-        support=Support(len(group.members), int(inside.sum()), share),
+        support=Support(distinct, int(inside.sum()), share),
         also=group.rules[1:],
         others=others,
         meetings=_meetings(journeys, group, ids) if path is None else (),

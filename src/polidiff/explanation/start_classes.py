@@ -20,14 +20,21 @@ LEVEL = 0.95  # over all classes and outcomes at once
 SIGN = {"more": 1, "less": -1, "same": 0}
 
 
-def same_starts(features: AnyArray) -> IntArray:
-    """(n,) the number of each row among the distinct rows, in order of first meeting.
+def same_rows(features: AnyArray) -> IntArray:
+    """(n,) the number of each row among the distinct rows.
 
-    >>> same_starts(np.array([[2.0], [1.0], [2.0]]))
-    array([0, 1, 0])
+    >>> same_rows(np.array([[2.0], [1.0], [2.0]])), same_rows(np.array([["b"], ["a"]], dtype=object))
+    (array([1, 0, 1]), array([0, 1]))
     """
+    if features.dtype.kind in "fiub":
+        return np.asarray(np.unique(features, axis=0, return_inverse=True)[1]).reshape(len(features))
     numbers: dict[tuple[object, ...], int] = {}
     return np.array([numbers.setdefault(tuple(row), len(numbers)) for row in features.tolist()], dtype=np.int64)
+
+
+def distinct_rows(features: AnyArray) -> int:
+    """How many rows there are, equal ones counted once."""
+    return int(same_rows(features).max(initial=-1)) + 1
 
 
 def estimated_signs(forming: StartOutcomes, outcomes: tuple[Outcome, ...]) -> IntArray:
@@ -50,7 +57,7 @@ def estimated_signs(forming: StartOutcomes, outcomes: tuple[Outcome, ...]) -> In
 
 def _classes(forming: StartOutcomes) -> tuple[IntArray, BoolArray]:
     """(n,) class of each start, and the episodes that judge the classes."""
-    start, everyone = same_starts(forming.features), np.ones(len(forming.weight), dtype=np.bool_)
+    start, everyone = same_rows(forming.features), np.ones(len(forming.weight), dtype=np.bool_)
     if np.bincount(start).min(initial=0) >= FEWEST:
         return start, everyone
     if forming.features.dtype.kind not in "fiub" or len(start) < 4 * FEWEST:
@@ -66,4 +73,4 @@ def _leaves(features: FloatArray, difference: FloatArray, grows: BoolArray) -> I
     scaled = difference / np.where(spread > 0, spread, 1.0)
     tree = DecisionTreeRegressor(max_leaf_nodes=MOST_CLASSES, min_samples_leaf=FEWEST, random_state=0)
     tree.fit(features[grows], scaled[grows])
-    return same_starts(tree.apply(features)[:, None])
+    return same_rows(tree.apply(features)[:, None])

@@ -11,6 +11,7 @@ from polidiff.explanation.words import (
     interval_text,
     listing,
     losers,
+    names_states,
     names_text,
     number,
     percent,
@@ -193,7 +194,7 @@ def start_text(sentence: Sentence, *, paper: bool = False) -> str:
     if sentence.start is None:
         return "Starting from the initial region" if paper else "From any start"
     rules = [sentence.start, *sentence.also]
-    if rules[0].features == ("state",):
+    if names_states(rules[0]):
         shown = _names(sentence.starts, rules)
         if paper:
             return f"Starting from initial region {shown}"
@@ -211,13 +212,13 @@ def _names(starts: tuple[str, ...], rules: Sequence[Rule]) -> str:
 def _place(region: Region) -> str:
     if not region.rule.conditions:
         return "everywhere"
-    if region.rule.features == ("state",):
+    if names_states(region.rule):
         return f"where the state is {_names((), [region.rule])}"
     return f"where {rule_text(region.rule)}"
 
 
 def _where(region: Region, paper: bool) -> str:
-    if region.rule.features == ("state",):
+    if names_states(region.rule):
         return f"in region {rule_text(region.rule)}," if paper else f"in {_names((), [region.rule])}"
     if not region.rule.conditions:
         return "everywhere,"
@@ -237,7 +238,7 @@ def _do(region: Region, paper: bool) -> str:
 def region_text(region: Region) -> str:
     """A region with its support and how true it is."""
     behind = f"{percent(region.support.share)} of decisions"
-    if region.rule.features != ("state",):
+    if not names_states(region.rule):
         behind += f", {region.support.states} states" if region.states else f", {region.support.episodes} episodes"
     true = f"right in {percent(region.precision)}, covers {percent(region.recall)} of such changes"
     mark = "; no record in the log supports it" if region.support.unsupported == 1.0 else ""
@@ -251,7 +252,7 @@ def worse_off_text(explanation: Explanation, entry: WorseOff) -> str:
     """Who is worse off, by how much."""
     outcome = next(o for o in explanation.outcomes if o.name == entry.outcome)
     who = "all starts" if entry.start is None else f"starts where {rule_text(entry.start)}"
-    if entry.start is not None and entry.start.features == ("state",):
+    if entry.start is not None and names_states(entry.start):
         who = f"starts in {_names(entry.starts, [entry.start])}"
     return f"{who} ({percent(entry.share)}): {outcome.name} {interval_text(entry.difference, outcome=outcome)}"
 

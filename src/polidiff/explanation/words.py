@@ -162,6 +162,15 @@ def rule_text(rule: Rule) -> str:
     return " and ".join(_condition_text(condition) for condition in rule.conditions) or "everywhere"
 
 
+def names_states(rule: Rule) -> bool:
+    """Whether a rule lists states by name, rather than speaking of a feature that happens to be called "state".
+
+    >>> [names_states(Rule((c,))) for c in (Condition("state", 0, values=("s1",)), Condition("state", 0, low=1.0))]
+    [True, False]
+    """
+    return rule.features == ("state",) and all(condition.values for condition in rule.conditions)
+
+
 def rule_python(rule: Rule) -> str:
     """A rule as a Python expression over named variables.
 

@@ -144,7 +144,7 @@ def play_chunk(
         over = step.terminated | step.truncated
         if over.any():
             lengths[running[over]] = time + 1
-            truncated[running[step.truncated]] = True
+            truncated[running[step.truncated & ~step.terminated]] = True
             running, states = running[~over], step.next_states[~over]
             if not running.size:
                 break
