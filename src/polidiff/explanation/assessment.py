@@ -161,6 +161,15 @@ def _typical_steps(material: Material) -> tuple[tuple[ChangedStep, ...], str]:
     return tuple(_changed_steps(material, k)), start
 
 
+def _shown(value: object) -> str:
+    """A feature's value: a word as it is, a number for reading.
+
+    >>> _shown("red"), _shown(0.12345)
+    ('red', '0.123')
+    """
+    return f"{value:.3g}" if isinstance(value, (int, float, np.integer, np.floating)) else str(value)
+
+
 def _changed_steps(material: Material, k: int) -> list[ChangedStep]:
     world = material.comparison.place
     trajectory = material.journeys.trajectories[k]
@@ -173,7 +182,7 @@ def _changed_steps(material: Material, k: int) -> list[ChangedStep]:
         place = (
             str(row[0])
             if not world.has_features
-            else ", ".join(f"{name} {float(value):.3g}" for name, value in zip(world.feature_names, row, strict=True))
+            else ", ".join(f"{name} {_shown(value)}" for name, value in zip(world.feature_names, row, strict=True))
         )
         index = [action.name for action in world.actions].index(swap.proposed)
         steps.append(ChangedStep(row, place, swap.proposed, index, _immediate(material, int(region))))
