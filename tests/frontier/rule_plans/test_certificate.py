@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
-from polidiff.evaluation.exact import policy_table
+from polidiff.evaluation.exact import ExactEvaluator, policy_table
 from polidiff.frontier.rule_plans.certificate import any_states, branch_and_bound, least_visits, one_rule_bound
+from polidiff.frontier.rule_plans.enumeration import best_lists
 from polidiff.frontier.rule_plans.lists import Problem
 from polidiff.frontier.rule_plans.model import choice_model
 from polidiff.frontier.rule_plans.moves import resolve_moves
+from polidiff.frontier.rule_plans.plan import keeping
 from polidiff.frontier.rule_plans.search import landmarks
 from polidiff.frontier.rule_plans.values import point_at
+from polidiff.frontier.setting import Limit
 from polidiff.optimize import Clock
 from polidiff.rules.cell_grid import grid_of_states
 
@@ -85,3 +90,40 @@ def test_a_bound_on_cuts_is_told_apart_where_a_feature_has_more_values():
     finer = improve_with_rules(uneven, current, **{**coarse, "cuts": 63}).best
     assert finer.expected_return > plan.expected_return, "a rule off the three cuts does better"
     assert plan.bound >= finer.expected_return, "and the bound of the coarse plan says so"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_best_of_all_lists_is_what_branch_and_bound_proves(seed):
+    problem = problem_of(seed, side=3)
+    marks = landmarks(problem)
+    every = best_lists(problem, 2)
+    assert every[0].rules == ()
+    for rules in (1, 2):
+        proven = branch_and_bound(problem, marks, marks.current, rules, gap=0.0, nodes=50_000, clock=Clock())
+        assert every[rules].expected_return == pytest.approx(proven.best.expected_return, abs=1e-8)
+        assert problem.value(every[rules].rules)[0] == pytest.approx(every[rules].expected_return, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_best_guarded_list_is_that_of_trying_all(seed):
+    world = random_grid(seed, side=3, allow=0.8)
+    current = policy_table(world, some_policy(world, seed))
+    gains = np.random.default_rng(seed).random((world.n_states, world.n_actions))
+    moves = resolve_moves(world, current, "actions")
+    cells = grid_of_states(world.features, world.feature_names, ~world.absorbing, np.ones(world.n_states))
+    visits = ExactEvaluator(world, current).visits()
+    limit = Limit("g<=current", "g", gains, float(visits @ (current * gains).sum(axis=1)))
+    problem = Problem.of(moves, cells, choice_model(world, moves), 2, 3, keeping(world, [limit]))
+    ranges = [
+        [None, *((c, a, b) for a in range(s) for b in range(a, s) if b - a < s - 1)] for c, s in enumerate(cells.sizes)
+    ]
+    boxes = [tuple(part for part in box if part) for box in itertools.product(*ranges)]
+    rules = [(move, box) for move in range(len(problem.row)) for box in boxes if len(box) <= 2]
+    lists = [(), *((one,) for one in rules), *itertools.product(rules[::3], rules)]
+    scores = [problem.score(one).expected_return for one in lists if problem.admits(one)]
+    every = best_lists(problem, 2)
+    single = [problem.score((one,)).expected_return for one in rules if problem.admits((one,))]
+    assert every[1].expected_return == pytest.approx(max([*single, every[0].expected_return]), abs=1e-9)
+    assert every[2].expected_return >= max(scores) - 1e-9
+    assert problem.admits(every[2].rules)
+    assert problem.keeps(every[2].rules)

@@ -27,6 +27,7 @@ from itertools import combinations, count, product
 
 import numpy as np
 
+from polidiff.frontier.rule_plans.enumeration import best_lists
 from polidiff.frontier.rule_plans.lists import Problem, RuleList, Scored
 from polidiff.frontier.rule_plans.search import Landmarks
 from polidiff.frontier.rule_plans.values import best_choices, point_at, relaxed_optimum
@@ -61,12 +62,23 @@ def certify(
 ) -> tuple[Bound, ...]:
     """A bound for every number of rules, with the best lists known afterwards."""
     limit = node_budget(problem.model.size) if nodes is None else nodes
+    guarded = limit > 0 and problem.feasible is not None and problem.cells.complete  # bounds do not know of guards
+    every = best_lists(problem, len(best) - 1) if guarded else None
+    if every is not None:
+        return tuple(_exact(known, found) for known, found in zip(best, every, strict=True))
     proofs = [Bound(marks.current.expected_return, best[0], 0, "no rules")]
     for rules in range(1, len(best)):
         known = max(best[rules], proofs[-1].best, key=lambda s: (s.expected_return, -s.changes))
         bound = _bound(problem, marks, known, rules, gap=gap, nodes=limit, clock=clock)
         proofs.append(bound)
     return tuple(proofs)
+
+
+def _exact(known: Scored, found: Scored) -> Bound:
+    """The best of all lists, or the one known where that returns as much."""
+    close = known.expected_return >= found.expected_return - 1e-9 * max(1e-3, abs(found.expected_return))
+    value = max(known.expected_return, found.expected_return)
+    return Bound(value, known if close else found, 0, "every list")
 
 
 def node_budget(size: int) -> int:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -17,7 +16,18 @@ from polidiff.rules.cell_grid import Box, Grid
 
 ListedRule: TypeAlias = tuple[int, Box]  # (move, box)
 RuleList: TypeAlias = tuple[ListedRule, ...]
-Feasible: TypeAlias = "Callable[[Problem, RuleList], bool]"  # whether a list keeps what must be kept
+
+
+class Feasible(Protocol):
+    """Whether lists keep what must be kept."""
+
+    def __call__(self, problem: Problem, rules: RuleList, /) -> bool:
+        """Of one list."""
+
+    def each(self, problem: Problem, plans: IntArray, /) -> BoolArray:
+        """Of plans (N, n) given as rows."""
+
+
 REMEMBERED = 6
 
 
@@ -46,6 +56,7 @@ class Problem:
     _covers: dict[Box, BoolArray] = field(default_factory=dict, repr=False)
     _values: dict[RuleList, Scored] = field(default_factory=dict, repr=False)
     _plans: dict[bytes, tuple[float, float]] = field(default_factory=dict, repr=False)
+    _keeps: dict[bytes, bool] = field(default_factory=dict, repr=False)
     _points: dict[RuleList, Point] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -128,11 +139,20 @@ class Problem:
         known = self._values.get(rules)
         if known is None:
             total, changes = self.value(rules)
-            if self.feasible is not None and np.isfinite(total) and not self.feasible(self, rules):
+            if np.isfinite(total) and not self.keeps(rules):
                 total = -np.inf
             known = Scored(rules, total, changes, self.literals(rules))
             self._values[rules] = known
         return known
+
+    def keeps(self, rules: RuleList) -> bool:
+        """Whether a list keeps what must be kept; lists with the same plan are asked about once."""
+        if self.feasible is None:
+            return True
+        key = self.plan(rules).tobytes()
+        if key not in self._keeps:
+            self._keeps[key] = self.feasible(self, rules)
+        return self._keeps[key]
 
     def point(self, rules: RuleList) -> Point:
         """The plan of a list, ready to linearise; the last few are remembered."""

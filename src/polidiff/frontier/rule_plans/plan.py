@@ -11,6 +11,7 @@ import numpy as np
 from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.frontier.rule_plans.lists import Problem, RuleList, Scored
 from polidiff.frontier.setting import Limit
+from polidiff.frontier.visits import policy_visits
 from polidiff.policies import as_policy, one_hot, top_actions
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.interval import Interval
@@ -35,31 +36,55 @@ class Frame:
     explain: Callable[..., Any] | None = None  # (world, current, proposed) -> Explanation
 
 
-def keeping(
-    world: TabularMDP, limits: Sequence[Limit], budget: float | None = None
-) -> Callable[[Problem, RuleList], bool] | None:
-    """A test whether a list keeps the guarded outcomes within their limits and its changes within the budget.
+def keeping(world: TabularMDP, limits: Sequence[Limit], budget: float | None = None) -> Keeping | None:
+    """A test whether a list keeps guarded outcomes within limits and changes within a budget; None without either."""
+    return Keeping(world, tuple(limits), budget) if limits or budget is not None else None
 
-    None without either.
-    """
-    if not limits and budget is None:
-        return None
 
-    def keeps(problem: Problem, rules: RuleList) -> bool:
+@dataclass(frozen=True, eq=False)
+class Keeping:
+    """Whether lists keep the guarded outcomes within their limits and their changes within the budget."""
+
+    world: TabularMDP
+    limits: tuple[Limit, ...]
+    budget: float | None
+
+    def __call__(self, problem: Problem, rules: RuleList) -> bool:
+        """Of one list."""
         table = plan_table(problem, rules)
-        visits = ExactEvaluator(world, table).visits()
-        if budget is not None and _changes(problem, table, visits) > budget + 1e-9 * (1 + budget):
-            return False
-        sums = [float(visits @ (table * limit.gains).sum(axis=1)) for limit in limits]
-        return all(
-            total <= limit.most + 1e-9 * (1 + abs(limit.most)) for total, limit in zip(sums, limits, strict=True)
-        )
+        return bool(self._kept(problem, table[None], ExactEvaluator(self.world, table).visits()[None])[0])
 
-    return keeps
+    def each(self, problem: Problem, plans: IntArray) -> BoolArray:
+        """Of plans (N, n) given as rows, in a small table whose plans all end."""
+        world = self.world
+        moves = world.discount * world.transitions.toarray().reshape(world.n_states, world.n_actions, world.n_states)
+        moves[world.absorbing] = 0.0
+        kept = np.zeros(len(plans), dtype=np.bool_)
+        size = max(1, 2_000_000 // (world.n_states**2 * world.n_actions))
+        for start in range(0, len(plans), size):
+            choices = problem.model.choice_of[plans[start : start + size]]
+            tables = np.repeat(problem.moves.current[None], len(choices), axis=0)
+            own = np.vstack([np.eye(world.n_actions), np.full((1, world.n_actions), np.nan)])[choices]
+            free = problem.model.states
+            tables[:, free] = np.where(np.isnan(own), tables[:, free], own)
+            visits = policy_visits(np.einsum("bsa,sat->bst", tables, moves), world.initial)
+            visits[:, world.absorbing] = 0.0
+            kept[start : start + size] = self._kept(problem, tables, visits)
+        return kept
+
+    def _kept(self, problem: Problem, tables: FloatArray, visits: FloatArray) -> BoolArray:
+        """(b,) for policies (b, S, A) and their visits (b, S)."""
+        kept = np.ones(len(tables), dtype=np.bool_)
+        if self.budget is not None:
+            kept &= _changes(problem, tables, visits) <= self.budget + 1e-9 * (1 + self.budget)
+        for limit in self.limits:
+            total = (visits * (tables * limit.gains).sum(axis=2)).sum(axis=1)
+            kept &= total <= limit.most + 1e-9 * (1 + abs(limit.most))
+        return kept
 
 
-def _changes(problem: Problem, table: FloatArray, visits: FloatArray) -> float:
-    return float(visits @ (0.5 * np.abs(table - problem.moves.current).sum(axis=1)))
+def _changes(problem: Problem, tables: FloatArray, visits: FloatArray) -> FloatArray:
+    return np.asarray((visits * (0.5 * np.abs(tables - problem.moves.current).sum(axis=-1))).sum(axis=-1))
 
 
 def make_plan(
@@ -81,7 +106,7 @@ def make_plan(
     outcomes = {o.name: float(visits @ (table * world.outcome_table(o)).sum(axis=1)) for o in world.outcomes}
     outcomes.setdefault(world.return_outcome.name, total)
     return Plan(
-        changes=_changes(frame.problem, table, visits),
+        changes=float(_changes(frame.problem, table, visits)),
         expected_return=total,
         outcomes={name: Interval.exactly(value) for name, value in outcomes.items()},
         patch=patch,

@@ -86,7 +86,7 @@ def screen(model: ChoiceModel, point: Point, plans: IntArray, *, exact: int = 12
     All are estimated, the `exact` best worked out by the formula above (damped); changes are NaN where only estimated.
     """
     if model.size <= SMALL:
-        return _in_full(model, plans)
+        return exact_values(model, plans)
     moved = plans != point.rows
     gain = np.where(moved, point.ahead[plans] - point.values, 0.0)
     visits = np.broadcast_to(point.visits, plans.shape)
@@ -184,7 +184,8 @@ def _inside(moves: Moves, at: IntArray, g: FloatArray, *, transposed: bool) -> F
     return np.asarray(sparse_linalg.splu(sparse.csc_array(system.T) if transposed else system).solve(g))
 
 
-def _in_full(model: ChoiceModel, plans: IntArray) -> tuple[FloatArray, FloatArray]:
+def exact_values(model: ChoiceModel, plans: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Returns and changes of plans (C, n) of a small model, solved in full (damped where it has loops)."""
     damping = DAMPING if model.loops else 0.0
     visits = policy_visits((1 - damping) * model.transitions[plans], model.initial)
     returns = model.constant + (visits * model.rewards[plans]).sum(axis=1)
