@@ -40,10 +40,16 @@ def test_plans_change_the_regions_that_the_paper_names(frontier):
 
 
 def test_the_ledger_tells_needs_conflicts_and_shapley_values(frontier):
-    entries = {entry.change.split(":")[0]: entry for entry in frontier.ledger.entries}
-    assert entries["S3"].needs == ("S1: east → north",)
-    assert entries["S0"].conflicts == ("S1: east → north",)
-    shares = [entries[name].shapley.estimate for name in ("S1", "S3", "S4")]
+    first, second, third = (
+        "east → north where x < 0.1 and 0.2 ≤ y < 0.3",
+        "south → east where 0.1 ≤ x < 0.2 and y ≥ 0.3",
+        "south → east where 0.5 ≤ x < 0.6 and y ≥ 0.3",
+    )
+    entries = {entry.change: entry for entry in frontier.ledger.entries}
+    assert entries[second].needs == (first,)
+    assert entries["north → east where x < 0.1 and y < 0.1"].conflicts == (first,)
+    assert set(frontier.ledger.order) <= set(entries)
+    shares = [entries[name].shapley.estimate for name in (first, second, third)]
     assert shares == pytest.approx([8.4998, 3.5008, 0.0003], abs=2e-4)
 
 

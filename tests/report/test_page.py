@@ -171,7 +171,7 @@ def test_plans_whose_changes_come_and_go_are_told_in_their_own_order():
     told = data_of(page_html(dataclasses.replace(frontier, plans=plans)))["plans"]
     by_text = {edit_sentence(edit, frontier.best.patch): k for k, edit in enumerate(edits)}
     for index, order in enumerate(orders):
-        assert tuple(by_text[told["changes"][n]] for n in changes_of(told, index)) == order
+        assert tuple(by_text[told["changes"][n].split(": ", 1)[1]] for n in changes_of(told, index)) == order
 
 
 def test_the_slider_has_every_plan_and_tells_each_change_once():

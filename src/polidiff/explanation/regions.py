@@ -12,7 +12,7 @@ from polidiff.evaluation.comparison import Comparison, RegionChanges
 from polidiff.explanation.start_classes import distinct_rows
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Region, Support, SwapShare
-from polidiff.records.rule import Rule, overlap
+from polidiff.records.rule import Rule, change_key, overlap
 from polidiff.regions.describe import Described
 
 MOST_LISTED = 50
@@ -98,6 +98,7 @@ def _record(
     states = divergence.states[inside]
     return Region(
         id=name,
+        key=change_key(region.rule, region.swap.current, region.swap.proposed),
         rule=region.rule,
         current=region.swap.current,
         proposed=region.swap.proposed,

@@ -20,7 +20,7 @@ from polidiff.frontier.rule_plans.request import actions_only
 from polidiff.frontier.table import improve_table
 from polidiff.options import ImproveOptions
 from polidiff.records.plan import Frontier, Ledger
-from polidiff.records.rule import Rule
+from polidiff.records.rule import Rule, change_key
 from polidiff.surrogates import Explain, Note, Reduction, Surrogate, reduce
 from polidiff.worlds.protocol import World
 
@@ -65,12 +65,22 @@ def _words(note: Note) -> str:
 
 
 def _with_rules(ledger: Ledger | None, places: dict[str, Rule]) -> Ledger | None:
-    """The ledger with the conditions of each place in words."""
+    """The ledger with the conditions of each place in words, in the names of changes too."""
     if ledger is None or not places:
         return ledger
-    return replace(
-        ledger, entries=tuple(replace(entry, state=rule_text(places[entry.state])) for entry in ledger.entries)
+    names = {e.change: f"{e.current} → {e.proposed} where {rule_text(places[e.state])}" for e in ledger.entries}
+    entries = tuple(
+        replace(
+            entry,
+            change=names[entry.change],
+            state=rule_text(places[entry.state]),
+            needs=tuple(names[change] for change in entry.needs),
+            conflicts=tuple(names[change] for change in entry.conflicts),
+            key=change_key(places[entry.state], entry.current, entry.proposed),
+        )
+        for entry in ledger.entries
     )
+    return replace(ledger, entries=entries, order=tuple(names[change] for change in ledger.order))
 
 
 def solve(reduction: Reduction, options: ImproveOptions, explain: Explain | None) -> Frontier:

@@ -37,6 +37,7 @@ from polidiff.policies import one_hot
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.interval import Interval
 from polidiff.records.plan import AdoptionPoint, Ledger, LedgerEntry
+from polidiff.records.rule import Condition, Rule, change_key
 
 EXACT_UP_TO = 12
 ORDERS = 400  # random orders behind a sampled Shapley value
@@ -185,6 +186,9 @@ def _entry(worth: Worth, own: tuple[int, ...], i: int, naming: Naming, share: In
         shapley=share if share is not None else Interval.exactly(0.0),
         needs=tuple(needs),
         conflicts=tuple(conflicts),
+        key=change_key(
+            Rule((Condition("state", 0, values=(naming.states[i],)),)), naming.current[i], naming.proposed[i]
+        ),
     )
 
 

@@ -168,7 +168,7 @@ def _ledger(problem: RegionEdits, used: Sequence[int], best: tuple[int, ...]) ->
     cells, actions = problem.cells.cells, problem.world.actions
     edits = [problem.offered[i] for i in used]
     naming = Naming(
-        tuple(rule_text(cells[edit.region].rule) for edit in edits),
+        tuple(cells[edit.region].name for edit in edits),
         tuple(actions[edit.current].name for edit in edits),
         tuple(actions[edit.proposed].name for edit in edits),
     )

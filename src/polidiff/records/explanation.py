@@ -67,6 +67,7 @@ class Region:
     states: tuple[str, ...] = ()  # names of the states of a table, at most 50
     action_values: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # outcome -> action -> expected sum
     merged: bool = False  # several states of a table without features, told together
+    key: str = ""  # made from swap and place alone, so that two results can be compared; `id` is for reading
     effect: RegionEffect | None = None  # None where no episode visits it, and for all but the most visited regions
 
 

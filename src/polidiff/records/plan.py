@@ -113,6 +113,7 @@ class LedgerEntry:
     shapley: Interval
     needs: tuple[str, ...] = ()  # worth ≤ 0 alone, > 0 with one of these
     conflicts: tuple[str, ...] = ()  # with one of these the pair is worth less than the better one
+    key: str = ""  # made from swap and place alone, as that of a region
 
 
 @dataclass(frozen=True)

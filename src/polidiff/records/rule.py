@@ -5,6 +5,7 @@ Conditions are half-open, low ≤ x < high, so that neighbouring rules share no 
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -85,6 +86,24 @@ class Rule:
     def features(self) -> tuple[str, ...]:
         """Names of the features that the rule speaks about."""
         return tuple(dict.fromkeys(condition.feature for condition in self.conditions))
+
+
+def change_key(rule: Rule, current: str, proposed: str) -> str:
+    """A name for doing one thing instead of another in a place, made from nothing but these.
+
+    It stays the same when the seed, the sample or another change does: bounds count to three digits, as they are read,
+    and conditions in any order. So the changes of two results can be compared.
+
+    >>> one = Rule((Condition("x", 0, high=0.1), Condition("y", 1, low=0.2)))
+    >>> other = Rule((Condition("y", 1, low=0.20001), Condition("x", 0, high=0.1)))
+    >>> change_key(one, "east", "north") == change_key(other, "east", "north") != change_key(one, "east", "south")
+    True
+    """
+    places = sorted(
+        (c.feature, f"{c.low:.3g}", f"{c.high:.3g}", sorted(map(repr, c.values or ())), c.missing)
+        for c in rule.conditions
+    )
+    return hashlib.blake2s(repr((current, proposed, places)).encode(), digest_size=4).hexdigest()
 
 
 def covers_any(rules: Sequence[Rule], X: Matrix) -> BoolArray:

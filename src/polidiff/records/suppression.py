@@ -32,7 +32,7 @@ from polidiff.records.explanation import (
 )
 from polidiff.records.patch import Patch
 from polidiff.records.plan import Frontier, Ledger, Plan
-from polidiff.records.rule import Condition, Rule
+from polidiff.records.rule import Condition, Rule, change_key
 
 UNSHOWN = "a place that too few have met to be named"
 _QUOTED = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"")
@@ -192,7 +192,8 @@ def _regions(regions: Iterable[Region], limit: Limit) -> Iterator[Region]:
         rule = limit.rule(region.rule)
         if rule is not None and region.support.episodes >= limit.least:
             swaps = tuple(s for s in region.swaps if s.share * region.support.episodes >= limit.least)
-            yield replace(region, rule=rule, states=_names(region.states, limit), swaps=swaps)
+            key = region.key if rule == region.rule else change_key(rule, region.current, region.proposed)
+            yield replace(region, rule=rule, states=_names(region.states, limit), swaps=swaps, key=key)
 
 
 def _sentences(sentences: Iterable[Sentence], known: set[str], limit: Limit) -> Iterator[Sentence]:

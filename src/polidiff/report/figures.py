@@ -15,6 +15,7 @@ from polidiff.report.charts import frontier as frontier_charts
 from polidiff.report.charts import outcomes, paths, regions
 from polidiff.report.charts.theme import PAGE, Chart, Spec, finished
 from polidiff.report.names import label, shown
+from polidiff.report.numbering import Numbering
 
 MOST_PICTURES = 4
 FIRST_CELLS, FURTHER_CELLS = 900, 250
@@ -150,7 +151,7 @@ def frontier_figures(frontier: Frontier, plans: told.PlansView) -> dict[str, lis
         "frontier": [_frontier_figure(frontier, plans)],
         "effect": [_effect_figure(frontier, plans.plans[plans.start])],
         "plan": list(_plan_figures(frontier, plans)),
-        "ledger": list(_ledger_figures(frontier)),
+        "ledger": list(_ledger_figures(frontier, plans.numbering)),
     }
 
 
@@ -173,12 +174,12 @@ def _effect_figure(frontier: Frontier, plan: Plan) -> Figure:
 
 def _plan_figures(frontier: Frontier, plans: told.PlansView) -> Iterator[Figure]:
     plan = plans.plans[plans.start]
-    texts = told.change_texts(plan)
+    texts, numbers = told.change_texts(plan, plans.numbering), plans.numbering.of(plan)
     if plans.pair is not None and plans.spans is not None:
-        rows = frontier_charts.plan_box_rows(plan, plans.pair, plans.spans, texts)
+        rows = frontier_charts.plan_box_rows(plan, plans.pair, plans.spans, texts, numbers)
         chart = frontier_charts.plan_boxes_chart(PAGE, plans.pair, plans.spans, rows)
         summary = f"Where the chosen plan changes decisions, over {label(plans.pair[0])} × {label(plans.pair[1])}."
-        changes = view.Table(("", "change"), tuple((str(n), text) for n, text in enumerate(texts, start=1)))
+        changes = view.Table(("change",), tuple((text,) for text in texts))
         yield Figure("plan-boxes", "Where this plan acts", summary, (("", _spec(chart, summary)),), changes)
     if plan.adoption:
         summary = f"{frontier.aim} when the changes of the chosen plan are followed only some of the time."
@@ -188,19 +189,20 @@ def _plan_figures(frontier: Frontier, plans: told.PlansView) -> Iterator[Figure]
         yield Figure("plan-adoption", "If only some follow it", summary, (("", _spec(chart, summary)),), table)
 
 
-def _ledger_figures(frontier: Frontier) -> Iterator[Figure]:
+def _ledger_figures(frontier: Frontier, numbering: Numbering) -> Iterator[Figure]:
     ledger = frontier.ledger
     if ledger is None or not ledger.entries:
         return
     how = "computed over all subsets" if ledger.exact else "sampled"
     summary = f"What each of {len(ledger.entries)} offered changes is worth; fair shares {how}."
-    chart = frontier_charts.ledger_chart(frontier, PAGE)
-    yield Figure(
-        "ledger", "What each change is worth", summary, (("", _spec(chart, summary)),), told.ledger_table(frontier)
-    )
+    chart = frontier_charts.ledger_chart(frontier, PAGE, numbering)
+    table = told.ledger_table(frontier, numbering)
+    yield Figure("ledger", "What each change is worth", summary, (("", _spec(chart, summary)),), table)
     if ledger.order:
         summary = f"{frontier.aim} after each change, in the best order to adopt."
-        rows = tuple((str(row["i"]), row["n"], number(row["r"])) for row in frontier_charts.order_rows(frontier))
+        rows = tuple(
+            (str(row["i"]), row["n"], number(row["r"])) for row in frontier_charts.order_rows(frontier, numbering)
+        )
         table = view.Table(("step", "change", frontier.aim), rows[:MOST_TABLE_ROWS])
-        chart = frontier_charts.order_chart(frontier, PAGE)
+        chart = frontier_charts.order_chart(frontier, PAGE, numbering)
         yield Figure("order", "In which order to adopt", summary, (("", _spec(chart, summary)),), table)

@@ -17,6 +17,7 @@ from polidiff.report import plans, view
 from polidiff.report.charts import DESCRIPTIONS, charts_of, picture
 from polidiff.report.decision import answers
 from polidiff.report.names import shown
+from polidiff.report.numbering import number_changes
 from polidiff.report.view import methods_text
 
 MOST_ROWS = 30
@@ -119,17 +120,18 @@ def _explanation_lines(explanation: Explanation) -> Iterator[str]:
 
 
 def _frontier_lines(frontier: Frontier) -> Iterator[str]:
+    numbering = number_changes(None, frontier)
     yield "# Which changes pay most"
     yield ""
     yield from table_lines(plans.plans_table(frontier.plans, frontier))
     if frontier.plans:
         yield "## The plan with the most return"
         yield ""
-        for number, text in enumerate(plans.change_texts(frontier.best)[:MOST_ROWS], start=1):
-            yield f"{number}. {escaped(text)}"
+        for text in plans.change_texts(frontier.best, numbering)[:MOST_ROWS]:
+            yield f"- {escaped(text)}"
         yield ""
         yield from table_lines(plans.outcome_rows_table(frontier.best, frontier))
     if frontier.ledger is not None and frontier.ledger.entries:
         yield "## What each change is worth"
         yield ""
-        yield from table_lines(plans.ledger_table(frontier))
+        yield from table_lines(plans.ledger_table(frontier, numbering))

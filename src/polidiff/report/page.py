@@ -35,6 +35,7 @@ from polidiff.report import view
 from polidiff.report.decision import answers
 from polidiff.report.figures import Figure, explanation_figures, frontier_figures, page_config
 from polidiff.report.names import shown
+from polidiff.report.numbering import number_changes
 from polidiff.report.plans import PlansView, change_texts, plan_cards, plans_view, size_of
 from polidiff.report.view import methods_table, methods_text
 
@@ -103,7 +104,7 @@ def _content(explanation: Explanation | None, frontier: Frontier | None) -> tupl
         charts.update(_charts(figures))
     if frontier is not None and frontier.plans:
         frontier = frontier if explanation is None else _same_ranges(frontier, explanation)
-        offered = plans_view(frontier, MOST_DATA - size_of(charts))
+        offered = plans_view(frontier, number_changes(explanation, frontier), MOST_DATA - size_of(charts))
         figures = frontier_figures(frontier, offered)
         content["frontier"] = _frontier_content(frontier, offered, figures)
         charts.update(_charts(figures))
@@ -151,7 +152,7 @@ def _frontier_content(frontier: Frontier, offered: PlansView, figures: dict[str,
         "count": len(offered.plans),
         "start": offered.start,
         "left_out": offered.left_out,
-        "changes": change_texts(plan),
+        "changes": change_texts(plan, offered.numbering),
         "outcome_names": list(plan.outcomes),
         "figures": figures,
     }

@@ -33,9 +33,11 @@ from polidiff.report.charts.outcomes import READINGS
 from polidiff.report.charts.regions import Span, telling_pair
 from polidiff.report.charts.theme import Row, drawable
 from polidiff.report.names import label, shown
+from polidiff.report.numbering import Numbering
 from polidiff.report.view import Card, Table, percent
 
 Figures: TypeAlias = list[str | float | None]  # of one outcome: texts, then numbers of its bar
+UNNUMBERED = Numbering()
 MOST_BYTES = 150_000
 DOT_BYTES = 130  # of one plan in the chart of all plans
 
@@ -50,13 +52,17 @@ class PlansView:
     payload: Row  # what the page's script reads
     start: int  # the plan shown first
     left_out: int
+    numbering: Numbering
 
 
-def change_texts(plan: Plan) -> tuple[str, ...]:
-    """The changes of a plan as sentences: its rules where it has them, else its edits."""
+def change_texts(plan: Plan, numbering: Numbering = UNNUMBERED) -> tuple[str, ...]:
+    """The changes of a plan as sentences, behind their numbers: its rules where it has them, else its edits."""
     if plan.rules:
-        return tuple(rule_sentence(entry) for entry in plan.rules)
-    return tuple(edit_sentence(edit, plan.patch) for edit in plan.patch.changing)
+        texts = [rule_sentence(entry) for entry in plan.rules]
+    else:
+        texts = [edit_sentence(edit, plan.patch) for edit in plan.patch.changing]
+    numbers = numbering.of(plan)
+    return tuple(f"{number}: {text}" if number else text for number, text in zip(numbers, texts, strict=True))
 
 
 def rule_sentence(entry: PlanRule) -> str:
@@ -87,18 +93,18 @@ def _edit_place(edit: Edit) -> str:
     return "everywhere"
 
 
-def plans_view(frontier: Frontier, room: int = MOST_BYTES) -> PlansView:
+def plans_view(frontier: Frontier, numbering: Numbering = UNNUMBERED, room: int = MOST_BYTES) -> PlansView:
     """As many plans as fit into `room` bytes; the first and the last always do."""
     plans = frontier.plans
     boxes = plan_boxes(frontier.best) or plan_boxes(plans[-1]) if plans else []
     pair = telling_pair(boxes, frontier.world.features) if plans else None
     spans = plan_spans(frontier, pair) if pair is not None else None
-    payload = _payload(frontier, pair, spans)
+    payload = _payload(frontier, pair, spans, numbering)
     keep = _fitting(payload, room)
     payload["plans"] = _stepwise([payload["plans"][index] for index in keep])
     shown_plans = tuple(plans[index] for index in keep)
     chosen = next((place for place, plan in enumerate(shown_plans) if plan is frontier.best), len(keep) - 1)
-    return PlansView(shown_plans, pair, spans, payload, chosen, len(plans) - len(keep))
+    return PlansView(shown_plans, pair, spans, payload, chosen, len(plans) - len(keep), numbering)
 
 
 def _fitting(payload: Row, room: int) -> list[int]:
@@ -130,18 +136,20 @@ def size_of(data: object) -> int:
     return len(json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode()) + 1
 
 
-def _payload(frontier: Frontier, pair: tuple[str, str] | None, spans: tuple[Span, Span] | None) -> Row:
+def _payload(
+    frontier: Frontier, pair: tuple[str, str] | None, spans: tuple[Span, Span] | None, numbering: Numbering
+) -> Row:
     told: dict[str, int] = {}  # sentence -> number
     details: dict[str, int] = {}
     boxes: dict[int, Row] = {}
     plans = []
     largest = largest_differences(frontier) if frontier.plans else {}
     for plan in frontier.plans:
-        texts = [shown(text) for text in change_texts(plan)]
+        texts = [shown(text) for text in change_texts(plan, numbering)]
         numbers = [told.setdefault(text, len(told)) for text in texts]
         if pair is not None and spans is not None:
-            for row in plan_box_rows(plan, pair, spans, texts):
-                boxes[numbers[int(row["n"]) - 1]] = {k: row[k] for k in ("x", "x2", "y", "y2")}
+            for row in plan_box_rows(plan, pair, spans, texts, numbering.of(plan)):
+                boxes[numbers[row["k"]]] = {k: row[k] for k in ("x", "x2", "y", "y2", "n")}
         outcomes = _outcome_entries(plan, frontier, largest)
         plans.append(_plan_entry(plan, frontier, numbers, details, outcomes))
     return {
@@ -236,12 +244,12 @@ def plans_table(plans: Sequence[Plan], frontier: Frontier) -> Table:
     return Table((UNITS[frontier.unit], frontier.aim, "bound", "proof", "changes to read"), rows)
 
 
-def ledger_table(frontier: Frontier) -> Table:
+def ledger_table(frontier: Frontier, numbering: Numbering = UNNUMBERED) -> Table:
     """What each change is worth, and which others it leans on."""
     entries = frontier.ledger.entries if frontier.ledger is not None else ()
     rows = tuple(
         (
-            entry.change,
+            numbering.told(entry),
             bounds_text(entry.shapley, difference=True),
             worth_text(entry.alone),
             worth_text(entry.removed),

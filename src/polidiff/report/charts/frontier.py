@@ -14,6 +14,7 @@ from polidiff.report.charts.outcomes import forest
 from polidiff.report.charts.regions import Span, side, span_over
 from polidiff.report.charts.theme import Chart, Palette, Rows, rows_of
 from polidiff.report.names import label
+from polidiff.report.numbering import Numbering
 
 MOST_CHANGES = 20
 UNITS = {
@@ -119,9 +120,9 @@ def _shapes(count: int) -> list[str]:
     return [shapes[index % len(shapes)] for index in range(count)]
 
 
-def ledger_chart(frontier: Frontier, palette: Palette) -> Chart:
+def ledger_chart(frontier: Frontier, palette: Palette, numbering: Numbering | None = None) -> Chart:
     """What each change is worth: fair share of the gain as a bar, alone and when taken out as marks."""
-    rows = ledger_rows(frontier)
+    rows = ledger_rows(frontier, numbering or Numbering())
     y = alt.Y("n:N", sort=alt.EncodingSortField("o", op="min"), title=None)
     base = alt.Chart(rows_of(rows)).encode(y=y)
     x = alt.X("s:Q", title=f"worth in {label(frontier.aim)}")
@@ -151,13 +152,13 @@ def ledger_chart(frontier: Frontier, palette: Palette) -> Chart:
     return alt.layer(bars, spread, marks).properties(height=24 * max(1, len(rows)))
 
 
-def ledger_rows(frontier: Frontier) -> Rows:
+def ledger_rows(frontier: Frontier, numbering: Numbering) -> Rows:
     """The changes worth most, at most twenty."""
     entries = frontier.ledger.entries if frontier.ledger is not None else ()
     ranked = sorted(entries, key=lambda entry: -entry.shapley.estimate)[:MOST_CHANGES]
     return [
         {
-            "n": label(entry.change),
+            "n": label(numbering.told(entry)),
             "o": order,
             "s": entry.shapley.estimate,
             "l": entry.shapley.low,
@@ -169,9 +170,9 @@ def ledger_rows(frontier: Frontier) -> Rows:
     ]
 
 
-def order_chart(frontier: Frontier, palette: Palette) -> Chart:
+def order_chart(frontier: Frontier, palette: Palette, numbering: Numbering | None = None) -> Chart:
     """Expected return after each step of the best order to adopt."""
-    rows = order_rows(frontier)
+    rows = order_rows(frontier, numbering or Numbering())
     steps = len(rows) - 1
     ticks = sorted({round(k * steps / min(steps, 6)) for k in range(min(steps, 6) + 1)}) if steps else [0]
     x = alt.X("i:Q", title="changes adopted", axis=alt.Axis(values=ticks, format="d"))
@@ -184,12 +185,13 @@ def order_chart(frontier: Frontier, palette: Palette) -> Chart:
     return alt.layer(line, dots).properties(height=200)
 
 
-def order_rows(frontier: Frontier) -> Rows:
+def order_rows(frontier: Frontier, numbering: Numbering) -> Rows:
     """The current policy, then one row per adopted change."""
     ledger = frontier.ledger
     if ledger is None:
         return []
-    steps = zip(ledger.order, ledger.running, strict=False)
+    told = {entry.change: numbering.told(entry) for entry in ledger.entries}
+    steps = zip((told.get(change, change) for change in ledger.order), ledger.running, strict=False)
     first = {
         "i": 0,
         "r": frontier.plans[0].expected_return if frontier.plans else frontier.current_return,
@@ -238,13 +240,16 @@ def plan_boxes_chart(palette: Palette, pair: tuple[str, str], spans: tuple[Span,
     return alt.layer(boxes, tags).properties(height=300)
 
 
-def plan_box_rows(plan: Plan, pair: tuple[str, str], spans: tuple[Span, Span], texts: Sequence[str]) -> Rows:
+def plan_box_rows(
+    plan: Plan, pair: tuple[str, str], spans: tuple[Span, Span], texts: Sequence[str], numbers: Sequence[str]
+) -> Rows:
     """One rectangle per change of the plan; changes that name states have none."""
     rows = []
-    for number, (rule, text) in enumerate(zip(plan_boxes(plan), texts, strict=True), start=1):
+    for place, (rule, text) in enumerate(zip(plan_boxes(plan), texts, strict=True)):
         if rule.conditions:
             x, y = side(rule, pair[0], spans[0]), side(rule, pair[1], spans[1])
-            rows.append({"x": x[0], "x2": x[1], "y": y[0], "y2": y[1], "n": str(number), "t": label(text, 100)})
+            corners = {"x": x[0], "x2": x[1], "y": y[0], "y2": y[1]}
+            rows.append({**corners, "n": numbers[place], "t": label(text, 100), "k": place})
     return rows
 
 

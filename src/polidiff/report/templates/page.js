@@ -71,14 +71,14 @@
     showNumbers(plan, texts);
     if (views.frontier) views.frontier.signal("picked", index).run();
     replaceRows("plan-boxes", "boxes", plan.e.flatMap((number, place) =>
-      plans.boxes[number] ? [{ ...plans.boxes[number], n: String(place + 1), t: texts[place] }] : []));
+      plans.boxes[number] ? [{ ...plans.boxes[number], t: texts[place] }] : []));
     replaceRows("plan-outcomes", "differences", plan.o.map((o, place) =>
       ({ g: plans.names[place], n: place, d: o[3], l: o[4] ?? o[3], h: o[5] ?? o[3], v: plans.readings[o[2]] })));
     replaceRows("plan-adoption", "adoption", plan.a.map((value, place) => ({ s: plans.shares[place], r: value })));
   }
 
   function showNumbers(plan, texts) {
-    fillTable("plan-boxes", texts.map((text, place) => [String(place + 1), text]));
+    fillTable("plan-boxes", texts.map((text) => [text]));
     fillTable("plan-outcomes", plan.o.map((o, place) => [fullNames[place], o[0], o[1]]));
     fillTable("plan-adoption", plan.a.map((value, place) => [Math.round(100 * data.plans.shares[place]) + " %", String(value)]));
   }

@@ -166,6 +166,10 @@ class RegionEdits(Reduction):
         """What was found out about the log."""
         return assess(self.world).assumptions
 
+    def places(self) -> dict[str, Rule]:
+        """Each region's conditions."""
+        return {cell.name: cell.rule for cell in self.cells.cells}
+
     def notes(self, plans: Sequence[Plan]) -> tuple[Note, ...]:
         """What plans rest on, and what the log cannot know."""
         note = (

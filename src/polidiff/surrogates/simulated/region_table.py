@@ -26,7 +26,7 @@ from polidiff.records.rule import Rule
 from polidiff.regions.describe import Described, describe
 from polidiff.streams import Stream
 from polidiff.surrogates.frozen import frozen_rules
-from polidiff.surrogates.record import Explain, Note
+from polidiff.surrogates.record import Explain, Note, RuleNote
 from polidiff.surrogates.region_cells import RegionCells, make_cells
 from polidiff.surrogates.simulated.cell_games import Assigned, CellCounts, count_assigned
 from polidiff.surrogates.simulated.paired_episodes import PairedEpisodes
@@ -117,7 +117,7 @@ class PlayedRegions(Surrogate):
         """What was hardly ever met, and plans that change more than was wanted."""
         names, budget = [action.name for action in self.world.actions], self.options.budget
         unseen = [
-            f"{self.cells.cells[k].name} with {names[a]} was hardly ever met and is not offered."
+            RuleNote(names[a], self.cells.cells[k].rule, "was hardly ever met and is not offered.")
             for k, a in self.unseen
         ]
         over = [plan.changes for plan in plans if budget is not None and plan.changes > 1.05 * budget]
