@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-slow test-adapters test-cluster check bench bench-smoke clean
+.PHONY: demo test test-slow test-adapters test-cluster check docs bench bench-smoke clean
 
 $(VENV)/pip.stamp:
 	$(PYTHON) -m venv $(VENV)
@@ -20,6 +20,10 @@ $(VENV)/test.stamp: pyproject.toml $(VENV)/install.stamp
 
 $(VENV)/check.stamp: pyproject.toml $(VENV)/install.stamp
 	$(BIN)/python -m pip install -q -e '.[check]'
+	@touch $@
+
+$(VENV)/docs.stamp: pyproject.toml $(VENV)/install.stamp
+	$(BIN)/python -m pip install -q -e '.[docs]'
 	@touch $@
 
 demo: $(VENV)/install.stamp  ## install, compare the policies of the paper's navigation task, write a report
@@ -80,6 +84,9 @@ check: $(VENV)/check.stamp $(VENV)/test.stamp  ## style, types, direction of imp
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 0 tests/test_architecture.py
 
+docs: $(VENV)/docs.stamp  ## the site, under site/; a broken link or a missing page is an error
+	$(BIN)/mkdocs build --strict
+
 bench: $(VENV)/test.stamp  ## all benchmarks, results under benchmarks/results/
 	$(BIN)/python -m benchmarks
 
@@ -87,4 +94,4 @@ bench-smoke: $(VENV)/test.stamp  ## every benchmark once, at its smallest size
 	$(BIN)/python -m benchmarks --smoke
 
 clean:
-	rm -rf $(VENV) .venv-* build dist out diff.html
+	rm -rf $(VENV) .venv-* build dist out site diff.html

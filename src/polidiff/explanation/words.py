@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from keyword import iskeyword
 
 from polidiff.records.action import Direction, Shift
 from polidiff.records.explanation import Explanation, Region, Verdict, WorseOff
@@ -176,10 +177,13 @@ def rule_python(rule: Rule) -> str:
 
     >>> rule_python(Rule((Condition("map", 0, high=55.0),)))
     '(map < 55.0)'
+    >>> rule_python(Rule((Condition("class", 0, low=2.0),)))  # a word of the language is no variable
+    "(2.0 <= row['class'])"
     """
     parts = []
     for c in rule.conditions:
-        name = c.feature if c.feature.isidentifier() else f"row[{c.feature!r}]"
+        plain = c.feature.isidentifier() and not iskeyword(c.feature)
+        name = c.feature if plain else f"row[{c.feature!r}]"
         if c.values is not None:
             inside = f"{name} in {c.values!r}" if c.values else "False"
         else:
