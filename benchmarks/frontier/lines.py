@@ -1,4 +1,4 @@
-"""The table of `docs/frontier.md` from the results file: ``python -m benchmarks.frontier.lines``."""
+"""The table of `docs/evidence/frontier.md` from the results file: ``python -m benchmarks.frontier.lines``."""
 
 from __future__ import annotations
 

@@ -37,6 +37,8 @@ class Outcome:
     range : (float, float), optional
         Smallest and largest possible value per episode, from any state on.
 
+    Examples
+    --------
     >>> Outcome("length", 1.0, prefer="less", more="longer trajectory").phrase("more")
     'longer trajectory'
     >>> Outcome("length", 1.0).phrase("less")

@@ -1,0 +1,73 @@
+"""What must hold for the pages together: they are found, linked, short, and show no code that nobody runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import ROOT
+
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.glob("**/*.md"))
+USERS_PATH = [DOCS / "index.md", *DOCS.glob("tutorials/*.md"), *DOCS.glob("how-to/*.md")]
+MOST_WORDS = 8_000
+SIX_TASKS = (
+    "how-to/from_a_table_to_a_decision.md",
+    "how-to/your_environment.md",
+    "how-to/your_policy.md",
+    "how-to/limit_a_plan.md",
+    "tutorials/gate_in_ci.md",
+    "how-to/read_a_verdict.md",
+)
+
+
+def text(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def navigation() -> dict[str, str]:
+    """Page -> which of the kinds of pages it stands under in the navigation."""
+    kind, found = "", {}
+    for line in (ROOT / "mkdocs.yml").read_text(encoding="utf-8").splitlines():
+        if top := re.match(r"  - (\S[^:]*):", line):
+            kind = top[1]
+        if page := re.search(r": (\S+\.md)$", line):
+            found[page[1]] = kind
+    return found
+
+
+def test_every_page_is_in_the_navigation_under_its_kind():
+    kinds = {"tutorials": "Tutorials", "how-to": "How-to", "reference": "Reference", "assumptions": "Reference",
+             "evidence": "Evidence", ".": "Start"}  # fmt: skip
+    places = {page.relative_to(DOCS) for page in PAGES}
+    assert navigation() == {place.as_posix(): kinds[place.parent.as_posix()] for place in places}
+
+
+def test_a_user_reads_at_most_eight_thousand_words():
+    """What pages print when they run is not counted: it is looked at, not read."""
+    words = [len(re.sub(r"^```text\n.*?^```$", "", text(page), flags=re.M | re.S).split()) for page in USERS_PATH]
+    assert sum(words) <= MOST_WORDS
+
+
+def test_no_measurements_stand_in_the_way_of_a_user():
+    assert [page.name for page in USERS_PATH if re.search(r"python -m benchmarks|benchmarks/results", text(page))] == []
+
+
+@pytest.mark.parametrize("page", SIX_TASKS)
+def test_a_newcomers_tasks_are_linked_from_the_start_page(page):
+    assert f"({page})" in text(DOCS / "index.md")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
+def test_links_lead_somewhere(page):
+    links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text(page))
+    assert [link for link in links if not link.startswith("https://") and not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
+def test_no_fence_hides_python_from_the_tests(page):
+    """Python under another name, or in an indented fence, would not be run."""
+    hidden = re.findall(r"^(?: +```python|```(?:py|pycon|ipython)\b)", text(page), flags=re.MULTILINE)
+    assert hidden == []
