@@ -2,7 +2,7 @@
 
 ``python -m tests.docs.pages docs/tutorials/*.md`` brings the printed blocks of pages up to date.
 
-A fence named ``python`` is executed, one with ``console`` runs its ``$ polidiff …`` lines, and one with a title, such as
+A fence ``python`` is executed, one with ``console`` runs its ``$ polidiff …`` lines, and one with a title, such as
 ``toml title="study.toml"``, is written as a file. All fences of a page share one namespace and one folder, in the order
 of the page. A fence ``text`` right after one that ran says what it printed. ``<!-- not run: reason -->`` on the line
 before a fence leaves it out.

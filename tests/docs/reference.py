@@ -106,7 +106,8 @@ def study_file() -> Iterator[str]:
         yield from ("", f"## `[world.{kind}]`", "", WORLD_WORDS[kind], "")
         yield from _keys(keys, KEY_WORDS, NEEDED[kind])
     yield from ("", "## `[policies]`", "", *_keys(SECTIONS["policies"], POLICY_WORDS, ("current",)))
-    yield from ("", "## `[[outcomes]]`", "", f"Once for each, with one source: {', '.join(f'`{s}`' for s in SOURCES)}.", "")
+    yield from ("", "## `[[outcomes]]`", "")
+    yield from (f"Once for each, with one source: {', '.join(f'`{source}`' for source in SOURCES)}.", "")
     yield from _keys(OUTCOME, OUTCOME_WORDS, ("name",))
     for verb, about in ((ExplainOptions, "What `explain` takes."), (ImproveOptions, "What `improve` takes."),
                         (CheckOptions, "What `check` takes.")):  # fmt: skip
@@ -135,9 +136,10 @@ def _default(value: Any) -> str:
 def command_line() -> Iterator[str]:
     """The page of the command line: every command with its own help."""
     yield from (MADE, "# The command line", "")
-    yield "Results go to stdout (`--json`: one document that follows the [published schema](json.md)), everything else to"
-    yield "stderr. Work of over two seconds shows a bar if stderr is a terminal."
-    yield from ("", "| exit code | meaning |", "|---|---|", *(f"| {code} | {what} |" for code, what in EXIT_CODES.items()))
+    yield "Results go to stdout (`--json`: one document that follows the [published schema](json.md)), everything else"
+    yield "to stderr. Work of over two seconds shows a bar if stderr is a terminal."
+    yield from ("", "| exit code | meaning |", "|---|---|")
+    yield from (f"| {code} | {what} |" for code, what in EXIT_CODES.items())
     top = click.Context(polidiff, info_name="polidiff", terminal_width=WIDTH, help_option_names=["-h", "--help"])
     for name in COMMANDS:
         command = polidiff.get_command(top, name)

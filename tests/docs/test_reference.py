@@ -1,4 +1,4 @@
-"""The reference says what the code declares: pages made from declarations are up to date, and no public name is missing."""
+"""The reference says what the code declares: made pages are up to date, and no public name is missing."""
 
 from __future__ import annotations
 
