@@ -21,9 +21,9 @@ def reduce(world: Simulator, current: Any, candidates: Any, options: ImproveOpti
     refuse_pessimism(options)
     refuse_uncounted(options, "a simulator")
     place, base = with_return(world), as_policy(current, actions=world.actions)
-    if options.max_rules is not None and candidates is None and world.has_features:
+    if options.max_rules is not None and candidates is None:
         refuse_with_rules(options)
-        return reduce_to_grid(place, base, options)
+        return reduce_to_grid(place.with_numbers(), base, options)
     return reduce_to_regions(place, base, _candidates(world, candidates), options)
 
 
@@ -39,13 +39,7 @@ def _candidates(world: Simulator, candidates: Any) -> Sequence[Policy]:
     if candidates is None or (not callable(candidates) and len(candidates) == 0):
         raise InvalidOptionError(
             "improve in a simulator needs candidates: policies whose changes may be taken. Hint: "
-            f"improve(world, current, [proposed_1, proposed_2]){_other_ways(world)}"
+            "improve(world, current, [proposed_1, proposed_2]), or max_rules=2 for rules over features"
         )
     listed = [candidates] if callable(candidates) else list(candidates)
     return [as_policy(candidate, actions=world.actions) for candidate in listed]
-
-
-def _other_ways(world: Simulator) -> str:
-    if world.has_features:
-        return ", or max_rules=2 for rules over features"
-    return ", Simulator(…, features=…) with max_rules, or TabularMDP.from_gymnasium(env) if it has a table"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from copy import copy
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -98,6 +100,19 @@ class Simulator:
         """Whether rules speak about features; else they name states."""
         return not self.categorical
 
+    def with_numbers(self) -> Simulator:
+        """The same world, whose rules speak about what its numbered states stand for, else about the numbers."""
+        if not self.categorical:
+            return self
+        from polidiff.worlds.gymnasium import as_source, natural_features
+
+        env, world = as_source(self._source).example.unwrapped, copy(self)
+        known = natural_features(env, int(env.observation_space.n))
+        world._names, rows = known if known is not None else (("state number",), None)
+        world.categorical = False
+        world._features = partial(_numbered, rows)
+        return world
+
     @property
     def sees_features(self) -> bool:
         """Whether an observation is its features, so that one can be made from the other."""
@@ -134,6 +149,11 @@ class Simulator:
                 f"features must map {len(batch)} observations to ({len(batch)}, d); it gave shape {rows.shape}"
             )
         return rows
+
+
+def _numbered(rows: AnyArray | None, states: AnyArray) -> AnyArray:
+    index = np.asarray(states).ravel().astype(np.int64)
+    return np.asarray(index[:, None] if rows is None else rows[index], dtype=np.float64)
 
 
 def _describe_model(model: Model) -> dict[str, Any]:

@@ -109,7 +109,7 @@ def _matrix(entries: dict[tuple[int, int], float], size: int) -> sparse.csr_arra
 
 def _descriptions(env: Env, n_states: int, size: int) -> dict[str, Any]:
     """Names and features of the states, where the environment has natural ones."""
-    features = _features(env, n_states)
+    features = natural_features(env, n_states)
     if features is None:
         return {"states": [*(f"s{s}" for s in range(n_states)), END]} if size > n_states else {}
     names, rows = features
@@ -120,7 +120,8 @@ def _descriptions(env: Env, n_states: int, size: int) -> dict[str, Any]:
     return {"states": states, "features": rows, "feature_names": names}
 
 
-def _features(env: Env, n_states: int) -> tuple[tuple[str, ...], AnyArray] | None:
+def natural_features(env: Env, n_states: int) -> tuple[tuple[str, ...], AnyArray] | None:
+    """Names and values (S, d) of what numbered states stand for, such as row and column, where that is known."""
     kinds = {cls.__name__ for cls in type(env).__mro__}
     index = np.arange(n_states)
     if "FrozenLakeEnv" in kinds:
