@@ -58,6 +58,14 @@ def test_a_past_that_no_deeper_state_mends_leaves_the_verdict_unknown():
     assert "do not mend it" in found["history"].consequence
 
 
+def test_where_the_past_matters_a_verdict_must_withstand_unrecorded_reasons_too():
+    world = severity(2.5)
+    verdict, found = judged(world)
+    assert found["history"].status == "failed"
+    assert verdict.direction == "unknown"  # a deeper state says "less", and the truth is more
+    assert "weak unrecorded reasons behind that would be enough" in verdict.note
+
+
 def test_a_world_that_changed_keeps_only_what_both_halves_say():
     agreed, found = judged(drifting())
     assert (found["drift"].status, agreed.direction) == ("failed", "more")

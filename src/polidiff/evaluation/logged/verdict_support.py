@@ -15,7 +15,7 @@ from scipy import stats
 
 from polidiff.evaluation.assumptions.confounding import Acting, Comparison, Draws, draws_of, holds_up_to
 from polidiff.evaluation.assumptions.log_checks import episode_totals, overlap_check, rare_event_check, unrecorded_check
-from polidiff.evaluation.assumptions.words import DRAWN, hidden_reasons, rests_on
+from polidiff.evaluation.assumptions.words import DRAWN, fragile, hidden_reasons, rests_on
 from polidiff.evaluation.logged.assessment import Assessment
 from polidiff.evaluation.logged.counts import count_rows
 from polidiff.evaluation.logged.episodes import some_episodes
@@ -64,6 +64,7 @@ class Judgement:
 
 
 Verdicts = tuple[tuple[Verdict, ...], ...]
+Strengths = list[list[tuple[float | None, float | None]]]  # [group][outcome] Γ for every decision, and for one
 
 
 def supported(
@@ -81,6 +82,7 @@ def supported(
     if not lines:
         return verdicts, judgement.assessment.assumptions
     strengths = _strengths(judgement, verdicts)
+    verdicts = _withstanding(judgement, verdicts, strengths)
     largest, whole = _largest(judgement), max(judgement.starts.episodes.max(), 1.0)
     overlap = overlap_check(float(judgement.pair[0].unsupported.max()), float(whole))
     shown, rare = [], list[Assumption]()
@@ -94,6 +96,21 @@ def supported(
         shown.append(tuple(told))
     worst = sorted(rare, key=lambda a: ("doubtful", "not testable", "held").index(a.status))[:1]
     return tuple(shown), (*judgement.assessment.assumptions, overlap, *worst, unrecorded_check(randomised(judgement)))
+
+
+def _withstanding(judgement: Judgement, verdicts: Verdicts, strengths: Strengths) -> Verdicts:
+    """Where the past was seen to matter, only verdicts that withstand some unrecorded reasons as well.
+
+    A deeper state silences the test of history, also where a reason that was never recorded stands behind it.
+    """
+    if judgement.assessment.deepened is None:
+        return verdicts
+    reason = "the past matters in this log, and weak unrecorded reasons behind that would be enough to explain it"
+    weak = [[every is not None and fragile(every, True) for every, _ in group] for group in strengths]
+    return tuple(
+        tuple(as_unknown(v, reason) if weak[g][k] else v for k, v in enumerate(group))
+        for g, group in enumerate(verdicts)
+    )
 
 
 def _told(
@@ -115,7 +132,7 @@ def _told(
         unit = f"episodes, counted as {int(judgement.assessment.units.max()) + 1} {judgement.assessment.counted_as}"
     checks = [*judgement.assessment.assumptions, overlap, *([rare] if rare is not None else [])]
     line = rests_on(episodes, unit, checks, gamma) if np.isfinite(episodes) else None
-    return replace(verdict, holds_up_to=every, rests_on=line)
+    return replace(verdict, holds_up_to=None if verdict.direction == "unknown" else every, rests_on=line)
 
 
 def _directed(verdict: Verdict, outcome: Outcome, difference: Interval, pointwise: Interval, reason: str) -> Verdict:
@@ -249,9 +266,9 @@ def randomised(judgement: Judgement) -> bool:
     return rows is not None and rows.probability is not None and judgement.assessment.status("propensities") == "held"
 
 
-def _strengths(judgement: Judgement, verdicts: Verdicts) -> list[list[tuple[float | None, float | None]]]:
+def _strengths(judgement: Judgement, verdicts: Verdicts) -> Strengths:
     """[group][outcome] Γ up to which a decided verdict holds, for every decision and for one of each episode."""
-    found: list[list[tuple[float | None, float | None]]] = [[(None, None)] * len(group) for group in verdicts]
+    found: Strengths = [[(None, None)] * len(group) for group in verdicts]
     if judgement.rows is None or randomised(judgement):
         return found
     states, actions = judgement.size
