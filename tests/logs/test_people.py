@@ -142,3 +142,39 @@ def test_a_page_on_which_every_region_is_too_small_does_not_call_the_policies_eq
     page = save_markdown(told, tmp_path / "x.md").read_text(encoding="utf-8")
     assert "100 % of decisions change, in groups too small to be shown." in page
     assert "act the same" not in page
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kind", ["labels", "features", "single"])
+def test_people_with_several_episodes_are_counted_once(seed, kind):
+    rng = np.random.default_rng(seed)
+    episodes = random_episodes(seed, states=6, episodes=80)
+    if kind == "single":
+        episodes = [steps[:1] for steps in episodes]
+    owner = rng.integers(0, 25, len(episodes))
+    frame = pl.DataFrame([
+        {"e": e, "s": s, "x": float(s), "a": a, "paid": float(a), "end": k == len(steps) - 1, "who": f"p{owner[e]}"}
+        for e, steps in enumerate(episodes)
+        for k, (s, a) in enumerate(steps)
+    ])  # fmt: skip
+    names = {"action": "a", "outcomes": [PAID], "group": "who", "actions": 2}
+    if kind != "single":
+        names |= {"episode": "e", "terminated": "end"}
+    log = Log(frame, state="s" if kind == "labels" else ["x"], **names, **({"states": 6} if kind == "labels" else {}))
+    old, new = rng.integers(0, 2, 6), rng.integers(0, 2, 6)
+    if kind != "labels":
+        policies = [lambda x, table=table: table[np.asarray(x)[:, 0].astype(int)] for table in (old, new)]
+    else:
+        policies = [old, new]
+    told = explain(log, *policies)
+    rules = [region.rule for region in told.regions]
+    values = log.features_of(np.arange(6)) if kind == "labels" else np.arange(6.0)[:, None]
+    where = first_match(rules, values)
+    for k, region in enumerate(told.regions):
+        inside = set(np.flatnonzero(where == k).tolist())
+        people = {owner[e] for e, steps in enumerate(episodes) if any(s in inside for s, _ in steps)}
+        assert region.support.episodes == len(people)
+    assert told.world.facts["people"] == len(set(owner))
+    whole = [sentence for sentence in told.sentences if sentence.start is None]
+    assert all(sentence.support.episodes == len(set(owner)) for sentence in whole)
+    assert " people" in str(told)

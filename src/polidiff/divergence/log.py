@@ -49,7 +49,7 @@ def compare_rows(
         proposed=a_e,
         weight=share,
         judged=share,
-        episode=rows.episode,
+        episode=rows.person,
         first=(index - start[rows.episode]).astype(float),
         facts={"rows compared": len(a_b)},
     )

@@ -38,6 +38,11 @@ class GroupVerdicts:
     warnings: tuple[str, ...] = ()
     method: str = ""
     assumptions: tuple[Assumption, ...] = ()  # on which the verdicts rest, each with how it was tested
+    people: IntArray | None = None  # (groups,) distinct people behind the episodes; None: every episode is another's
+
+    def behind(self, group: int) -> int:
+        """People that stand behind a group of starts."""
+        return round(float(self.episodes[group])) if self.people is None else int(self.people[group])
 
 
 @dataclass(frozen=True, eq=False)

@@ -209,7 +209,7 @@ class EstimatedComparison(TableComparison):
         return replace(found, method=_method(self.world), warnings=(*found.warnings, *_loop_warning(found)))
 
     def support(self, rules: Sequence[Rule]) -> tuple[Support, ...]:
-        """Logged decisions in each region, and the distinct episodes that they belong to."""
+        """Logged decisions in each region, and the distinct people that they belong to."""
         visits = self.counted.counts.edges.visits
         region = first_match(list(rules), self.world.features_of(np.arange(len(visits))))
         rows, episodes = label_coverage(self.world, region, len(rules))
@@ -308,12 +308,12 @@ class RowsComparison(Comparison):
         return tuple(f"Proposed policy, {text}" for text in checked.warnings) if checked.shown else ()
 
     def support(self, rules: Sequence[Rule]) -> tuple[Support, ...]:
-        """Rows and episodes of the whole log in each region."""
+        """Rows and people of the whole log in each region."""
         coverage = self.counted(rules).coverage
         assert coverage is not None
         return tuple(
             Support(int(rows), int(met), float(rows / self.world.check.rows))
-            for rows, met in zip(coverage.rows, coverage.episodes, strict=True)
+            for rows, met in zip(coverage.rows, coverage.people, strict=True)
         )
 
     def region_effects(

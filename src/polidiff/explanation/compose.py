@@ -213,7 +213,7 @@ def _of_log(judged: GroupVerdicts, everyone: int, warnings: tuple[str, ...]) -> 
 
 def _whole(found: Difference) -> Support:
     facts = found.comparison.summary(found.divergence.features, {}).facts
-    return Support(int(facts["rows"]), int(facts["episodes"]), 1.0)
+    return Support(int(facts["rows"]), int(facts.get("people", facts["episodes"])), 1.0)
 
 
 def _explanation(found: Difference, regions: tuple[Region, ...], story: Story) -> Explanation:

@@ -205,7 +205,7 @@ def _segment(region: Region, judged: GroupVerdicts, group: int) -> Sentence:
         path=(region.id,),
         path_share=1.0,
         verdicts=judged.verdicts[group],
-        support=Support(int(episodes), int(episodes), share, float(judged.unsupported[group])),
+        support=Support(int(episodes), judged.behind(group), share, float(judged.unsupported[group])),
         precision=region.precision,
     )
 
@@ -213,7 +213,7 @@ def _segment(region: Region, judged: GroupVerdicts, group: int) -> Sentence:
 def rejudged(sentence: Sentence, judged: GroupVerdicts, group: int, episodes: int) -> Sentence:
     """A sentence with the verdicts of the log in place of those of the model that told it."""
     behind = float(judged.episodes[group])
-    support = replace(sentence.support, episodes=round(behind), unsupported=float(judged.unsupported[group]))
+    support = replace(sentence.support, episodes=judged.behind(group), unsupported=float(judged.unsupported[group]))
     return replace(sentence, verdicts=judged.verdicts[group], support=support, share=behind / max(1, episodes))
 
 

@@ -45,7 +45,8 @@ def render(explanation: Explanation) -> str:
     if worse:
         parts += ["", "Worse off:", *(f"• {line}" for line in worse)]
     if explanation.regions and explanation.methods.style != "paper":
-        parts += ["", "Where they differ:", *(f"• {region_text(region)}" for region in explanation.regions)]
+        people = "people" if "people" in explanation.world.facts else "episodes"
+        parts += ["", "Where they differ:", *(f"• {region_text(region, people)}" for region in explanation.regions)]
     if explanation.methods.style != "paper":
         advice = advise(explanation)
         parts += ["", f"What now: {' '.join((advice.sentence, *advice.reasons))}"]
@@ -235,11 +236,11 @@ def _do(region: Region, paper: bool) -> str:
     )
 
 
-def region_text(region: Region) -> str:
-    """A region with its support and how true it is."""
+def region_text(region: Region, people: str = "episodes") -> str:
+    """A region with its support and how true it is; `people` is what stands behind it."""
     behind = f"{percent(region.support.share)} of decisions"
     if not names_states(region.rule):
-        behind += f", {region.support.states} states" if region.states else f", {region.support.episodes} episodes"
+        behind += f", {region.support.states} states" if region.states else f", {region.support.episodes} {people}"
     true = f"right in {percent(region.precision)}, covers {percent(region.recall)} of such changes"
     mark = "; no record in the log supports it" if region.support.unsupported == 1.0 else ""
     together = f" ({len(region.states)} states told together)" if region.merged else ""

@@ -208,9 +208,10 @@ def _sentence_notes(sentence: Sentence) -> Iterable[str]:
 
 def support_text(support: Support, world: WorldSummary) -> str:
     """What stands behind a region or a sentence, in words."""
-    episodes = "starts" if world.kind == "table" else "episodes"
+    people = "people" in world.facts
+    episodes = "starts" if world.kind == "table" else "people" if people else "episodes"
     parts = [_count(support.episodes, episodes), _count(support.states, "states")]
-    if world.one_step:
+    if world.one_step and not people:
         parts = [_count(support.episodes, "decisions")]
     if support.unsupported:
         parts.append(f"{percent(support.unsupported)} of its visits beyond the log")
@@ -218,7 +219,8 @@ def support_text(support: Support, world: WorldSummary) -> str:
 
 
 def _count(count: int, plural: str) -> str:
-    return f"1 {plural[:-1]}" if count == 1 else f"{count:,} {plural}".replace(",", "\u202f")
+    one = "person" if plural == "people" else plural[:-1]
+    return f"1 {one}" if count == 1 else f"{count:,} {plural}".replace(",", "\u202f")
 
 
 def worse_views(explanation: Explanation) -> tuple[WorseView, ...]:

@@ -43,8 +43,13 @@ class LoggedRows:
     def turn(self) -> IntArray:
         """(n,) by which people or episodes are dealt to blocks: their number, or what any part of a log agrees on."""
         if self.hashed is None:
-            return self.episode if self.unit is None else self.unit
+            return self.person
         return (self.hashed & np.uint64(0xFFFFFFFF)).astype(np.int64)
+
+    @property
+    def person(self) -> IntArray:
+        """(n,) number of whoever a row belongs to: the person, or the episode where every episode is another's."""
+        return self.episode if self.unit is None else self.unit
 
     @property
     def n_episodes(self) -> int:
@@ -71,8 +76,7 @@ class LoggedRows:
 
     def folds(self, count: int, seed: int) -> IntArray:
         """(n,) fold of each row: whole people, or episodes, dealt by chance whatever the order of the rows."""
-        name = self.episode if self.unit is None else self.unit
-        _, first, unit = np.unique(name, return_index=True, return_inverse=True)
+        _, first, unit = np.unique(self.person, return_index=True, return_inverse=True)
         rank = np.empty(len(first), dtype=np.int64)
         rank[np.argsort(self._content[0][first], kind="stable")] = np.arange(len(first))
         dealt = np.random.default_rng((seed, Stream.FOLDS)).permutation(len(first)) % count

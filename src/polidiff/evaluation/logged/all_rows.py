@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 HOW_REACHED, COUNTING = "how cells are reached in all rows", "counting all rows"
-SEEN = ("rows", "first", "low", "high")
+SEEN = ("rows", "first", "low", "high", "people", "apart")
 DRAWING = 4  # one episode in this many draws the cells, at most
 ROWS_THAT_DRAW = 250_000  # if so many are held, a quarter of those that are held suffices
 

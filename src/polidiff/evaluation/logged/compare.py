@@ -21,6 +21,7 @@ from polidiff.records.arrays import FloatArray
 from polidiff.records.explanation import Verdict
 from polidiff.records.interval import Interval
 from polidiff.records.outcome import Outcome
+from polidiff.worlds.log_coverage import start_people
 
 if TYPE_CHECKING:
     from polidiff.worlds.log import Log
@@ -83,6 +84,7 @@ def compare_log(
         loops=tuple(counted.names[s] for s in loops),
         warnings=warnings,
         assumptions=assumptions,
+        people=start_people(log, groups),
     )
 
 

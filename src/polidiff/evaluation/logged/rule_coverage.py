@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polidiff.records.arrays import FloatArray, IntArray
+from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.rule import Rule, first_match
 from polidiff.worlds.log_rows import LoggedRows
 
@@ -22,6 +22,8 @@ class RuleCoverage:
     first: IntArray  # (R, T) episodes that meet the rule for the first time after so many decisions
     low: FloatArray  # (d,) of each feature; NaN where it has no number
     high: FloatArray  # (d,)
+    people: IntArray  # (R,) distinct people that meet the rule; of several parts of a log, at least as many
+    apart: BoolArray  # () whether no person is in two parts of a log: every episode is another's
 
     def __add__(self, other: RuleCoverage) -> RuleCoverage:
         """What was seen in two parts of a log."""
@@ -29,7 +31,9 @@ class RuleCoverage:
         first = np.zeros((len(self.rows), width), dtype=np.int64)
         for part in (self.first, other.first):
             first[:, : part.shape[1]] += part
-        return RuleCoverage(self.rows + other.rows, first, np.fmin(self.low, other.low), np.fmax(self.high, other.high))
+        low, high = np.fmin(self.low, other.low), np.fmax(self.high, other.high)
+        people = self.people + other.people if self.apart else np.maximum(self.people, other.people)
+        return RuleCoverage(self.rows + other.rows, first, low, high, people, self.apart)
 
     @property
     def episodes(self) -> IntArray:
@@ -55,4 +59,6 @@ def rule_coverage(rows: LoggedRows, rules: Sequence[Rule], x: FloatArray) -> Rul
         _, met = np.unique(rows.episode[inside], return_index=True)
         first[k] = np.bincount(at[inside[met]], minlength=first.shape[1])
     low, high = (np.array([end.reduce(column) for column in x.T]) for end in (np.fmin, np.fmax))
-    return RuleCoverage(np.bincount(where[where >= 0], minlength=count), first, low, high)
+    people = np.array([len(np.unique(rows.person[where == k])) for k in range(count)], dtype=np.int64)
+    met = np.bincount(where[where >= 0], minlength=count)
+    return RuleCoverage(met, first, low, high, people, np.array(rows.unit is None))

@@ -181,7 +181,7 @@ class RegionEdits(Reduction):
         small = 0
         for edit in self.refused:
             rule = self.cells.cells[edit.region].rule
-            if len(np.unique(rows.episode[rule.covers(rows.states)])) < self.options.min_group:
+            if len(np.unique(rows.person[rule.covers(rows.states)])) < self.options.min_group:
                 small += 1  # a remark would point at these people
                 continue
             why = f"is not offered: {self._why(edit)}. What it would do is not known."
