@@ -6,12 +6,13 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polidiff.compiled import loops
 from polidiff.rules.grid import Grid, make_grid, readable_bound
 from polidiff.rules.kernels import ascend, best_cells, literals, narrow, offer
+from polidiff.rules.lists import best_order
 from polidiff.rules.master import Cover, Master, improve
 from polidiff.rules.pricing import BeamOptions, beam, clause_values, polish
 from polidiff.rules.problem import Problem, make_problem
@@ -201,3 +202,23 @@ def test_loops_are_compiled_once_for_all_kinds_of_features() -> None:
         prices[::3] = 0.0
         polish(problem, prices, beam(problem, prices, BeamOptions(valued=0, shares=())).masks)
     assert [len(kernel.signatures) for kernel in (narrow, offer, ascend)] == [1, 1, 1]
+
+
+@given(seed=st.integers(0, 10_000))
+@settings(max_examples=30, deadline=None)
+def test_the_chosen_order_tells_no_less_right_than_the_given_one_and_no_single_move_helps(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rules, rows = int(rng.integers(2, 6)), 40
+    cover, told = rng.random((rules, rows)) < 0.4, rng.integers(0, 3, rules)
+    truth, weight = rng.integers(0, 3, rows), rng.random(rows)
+
+    def right(order: list[int]) -> float:
+        first = np.vstack([cover[order], np.ones((1, rows), dtype=bool)]).argmax(axis=0)
+        return float(weight[np.array([*told[order], 0])[first] == truth].sum())
+
+    order = best_order(cover, told, truth, weight, 0)
+    assert sorted(order) == list(range(rules))
+    assert right(order) >= right(list(range(rules))) - 1e-12
+    for rule in order:
+        rest = [k for k in order if k != rule]
+        assert all(right([*rest[:k], rule, *rest[k:]]) <= right(order) + 1e-9 for k in range(rules))

@@ -15,16 +15,17 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from polidiff.errors import InvalidOptionError
 from polidiff.optimize import Clock
-from polidiff.records.arrays import AnyArray, FloatArray
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.rule import Rule
 from polidiff.rules.generate import GenerationOptions
-from polidiff.rules.lists import DecisionList, predict, shorten
+from polidiff.rules.lists import DecisionList, best_order, predict, shorten
 from polidiff.rules.peeling import PeelingOptions, Stage, peel, stage_objective, stage_rows
 from polidiff.rules.proof import ProofOptions
 from polidiff.rules.table import Table, as_table
 from polidiff.rules.tuning import Labelled, Task, choose_cost
 
 DEFAULT_COST = 2e-3  # of a clause, as a share of the weight
+MOST_ORDERED = 60  # rules up to which their order is chosen
 AUTO_LITERALS = 1e-3  # cost of a clause at which a literal costs `literal_cost` when the clause cost is chosen
 
 
@@ -141,6 +142,7 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):
         if self.max_rules is not None and sum(len(stage.rules) for stage in stages) > self.max_rules:
             stages = _cut(self, stages, options, table, truth, weight)
         _store(self, stages, options.total)
+        self.decision_list_ = _ordered(self, table, truth, weight)
         return self
 
     def predict(self, X: Any) -> AnyArray:
@@ -291,11 +293,25 @@ def _store(model: RuleClassifier, stages: tuple[Stage, ...], total: float) -> No
         warnings.warn(" ".join(model.messages_), RuleWarning, stacklevel=3)
 
 
+def _ordered(model: RuleClassifier, table: Table, truth: AnyArray, weight: FloatArray) -> tuple[tuple[Rule, Any], ...]:
+    """The rules in the order that tells most right, where those of several classes overlap."""
+    listed = model.decision_list_
+    if not 1 < len(listed) <= MOST_ORDERED or len({label for _, label in listed}) < 2:
+        return listed
+    cover, told = _covered(listed, model, table)
+    return tuple(listed[k] for k in best_order(cover, told, truth, weight, _default_index(model)))
+
+
+def _covered(listed: tuple[tuple[Rule, Any], ...], model: RuleClassifier, table: Table) -> tuple[BoolArray, IntArray]:
+    """Which rule covers which row (R, n), and the class that each tells (R,)."""
+    cover = np.array([table.covered_by(rule) for rule, _ in listed]).reshape(len(listed), table.rows)
+    return cover, np.array([np.searchsorted(model.classes_, label) for _, label in listed], dtype=np.int64)
+
+
 def _shortened(
     listed: tuple[tuple[Rule, Any], ...], model: RuleClassifier, table: Table, truth: AnyArray, weight: FloatArray
 ) -> tuple[tuple[int, ...], ...]:
-    cover = np.array([table.covered_by(rule) for rule, _ in listed]).reshape(len(listed), table.rows)
-    told = np.array([np.searchsorted(model.classes_, label) for _, label in listed], dtype=np.int64)
+    cover, told = _covered(listed, model, table)
     return shorten(cover, told, truth, weight, _default_index(model))
 
 
