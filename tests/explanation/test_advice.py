@@ -76,6 +76,14 @@ def test_a_verdict_that_weak_unrecorded_reasons_would_turn_is_tested_first() -> 
     assert advise(with_verdicts(["better"], verdicts=(weak,))).kind == "test first"
 
 
+def test_a_loss_in_a_record_in_doubt_says_so() -> None:
+    doubt = Assumption("history", "χ²", "failed", "p < .001: what comes next depends on the past", "")
+    advice = advise(with_verdicts(["worse"], assumptions=(doubt,)))
+    assert advice.kind == "do not"
+    assert "in doubt" in advice.sentence
+    assert "history" in advice.reasons[0]
+
+
 def test_without_a_preference_nothing_is_advised() -> None:
     outcomes = (Outcome("o0", np.zeros((1, 1))),)
     assert advise(with_verdicts(["better"], outcomes=outcomes)).kind == "undefined"

@@ -24,6 +24,7 @@ from typing import Literal
 from scipy import stats
 
 from polidiff.evaluation.assumptions.words import fragile
+from polidiff.evaluation.assumptions.words import fragile
 from polidiff.explanation.words import counted, listing, losers, number, percent, rule_text
 from polidiff.records.explanation import Explanation, Verdict
 
@@ -57,7 +58,10 @@ def advise(explanation: Explanation) -> Advice:
     worse = [verdict for verdict in verdicts if verdict.valence == "worse"]
     unknown = [verdict for verdict in verdicts if verdict.direction == "unknown"]
     if worse and not better:
-        return Advice("do not", f"Do not adopt it: it is worse on {_named(worse)} and better on nothing.")
+        doubts = _doubts(explanation, worse)
+        where = " in a record that is in doubt" if doubts else ""
+        sentence = f"Do not adopt it: it is worse on {_named(worse)}{where} and better on nothing."
+        return Advice("do not", sentence, doubts)
     if worse:
         sentence = f"Weigh it: it is better on {_named(better)} and worse on {_named(worse)}."
         return Advice("weigh", sentence, ("Which matters more is yours to say; the evidence for both is clear.",))
@@ -71,16 +75,10 @@ def advise(explanation: Explanation) -> Advice:
 
 
 def _with_a_gain(explanation: Explanation, better: list[Verdict], unknown: list[Verdict]) -> Advice:
-    doubts = [f"{a.name}: {a.detail}" for a in explanation.assumptions if a.alarming]
-    weak = [v for v in better if v.holds_up_to is not None and fragile(v.holds_up_to, explanation.world.one_step)]
-    doubts += [
-        f"{v.outcome}: unrecorded reasons that change the odds of a decision by {percent((v.holds_up_to or 1.0) - 1)} "
-        "would be enough to explain it"
-        for v in weak
-    ]
+    doubts = _doubts(explanation, better)
     gain = f"it is better on {_named(better)}"
     if doubts:
-        return Advice("test first", f"Test it first: {gain} in the record, but the record is in doubt.", tuple(doubts))
+        return Advice("test first", f"Test it first: {gain} in the record, but the record is in doubt.", doubts)
     losing = losers(explanation)
     if losing:
         groups = [_group(entry.start) for entry in losing[:MOST_NAMED]]
@@ -93,6 +91,19 @@ def _with_a_gain(explanation: Explanation, better: list[Verdict], unknown: list[
         sentence = f"Test it first: {gain}, but what it does to {_named(unknown)} is not known."
         return Advice("test first", sentence, _tests(explanation, unknown))
     return Advice("adopt", f"Adopt it: {gain}, and no group is shown to lose.")
+
+
+def _doubts(explanation: Explanation, verdicts: list[Verdict]) -> tuple[str, ...]:
+    """What speaks against the record that decided verdicts rest on: failed tests, and weak reasons that would do."""
+    failed = [f"{a.name}: {a.detail}" for a in explanation.assumptions if a.alarming]
+    one_step = explanation.world.one_step
+    weak = [
+        f"{v.outcome}: unrecorded reasons that change the odds of a decision by {percent(v.holds_up_to - 1)} "
+        "would be enough to explain it"
+        for v in verdicts
+        if v.holds_up_to is not None and fragile(v.holds_up_to, one_step)
+    ]
+    return (*failed, *weak)
 
 
 def _group(start: object) -> str:
