@@ -24,11 +24,11 @@ from typing import Literal
 from scipy import stats
 
 from polidiff.evaluation.assumptions.words import fragile
-from polidiff.evaluation.assumptions.words import fragile
 from polidiff.explanation.words import counted, listing, losers, number, percent, rule_text
 from polidiff.records.explanation import Explanation, Verdict
 
 POWER = 0.8
+CLEAR = "; the evidence for both is clear."
 LARGEST_TEST = 10_000_000
 MOST_NAMED = 3
 
@@ -64,7 +64,8 @@ def advise(explanation: Explanation) -> Advice:
         return Advice("do not", sentence, doubts)
     if worse:
         sentence = f"Weigh it: it is better on {_named(better)} and worse on {_named(worse)}."
-        return Advice("weigh", sentence, ("Which matters more is yours to say; the evidence for both is clear.",))
+        doubts = _doubts(explanation, [*better, *worse])
+        return Advice("weigh", sentence, (f"Which matters more is yours to say{'.' if doubts else CLEAR}", *doubts))
     if better:
         return _with_a_gain(explanation, better, unknown)
     if not unknown:
