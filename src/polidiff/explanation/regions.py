@@ -34,6 +34,7 @@ def printed_order(rules: Sequence[Rule], met: IntArray) -> IntArray:
 
     So the first printed rule that covers a state is the one that every share was counted with.
 
+    >>> from polidiff.records.rule import Condition
     >>> x = [Rule((Condition("x", 0, high=h),)) for h in (1.0, 2.0)]
     >>> printed_order([x[0], x[1], Rule((Condition("x", 0, low=5.0),))], np.array([1, 2, 0])).tolist()
     [2, 0, 1]

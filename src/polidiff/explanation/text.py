@@ -23,6 +23,8 @@ from polidiff.explanation.words import (
     worth_text,
 )
 from polidiff.records.explanation import Explanation, Meeting, Region, Sentence, Verdict, WorseOff
+from polidiff.records.interval import Interval
+from polidiff.records.outcome import Outcome
 from polidiff.records.plan import Frontier, LedgerEntry, Plan
 from polidiff.records.rule import Rule
 from polidiff.records.suppression import suppressed
@@ -78,13 +80,20 @@ def carrying_lines(explanation: Explanation) -> list[str]:
         region = carrier(explanation.regions, verdict) if verdict.direction in ("more", "less") else None
         if region is not None:
             carried.setdefault(region.id, []).append(verdict.outcome)
-    return [_carried_text(region, carried[region.id]) for region in explanation.regions if region.id in carried]
+    outcomes = {outcome.name: outcome for outcome in explanation.outcomes}
+    return [
+        _carried_text(region, [outcomes[name] for name in carried[region.id]])
+        for region in explanation.regions
+        if region.id in carried
+    ]
 
 
-def _carried_text(region: Region, outcomes: Sequence[str]) -> str:
+def _carried_text(region: Region, outcomes: Sequence[Outcome]) -> str:
     assert region.effect is not None
-    effects = (region.effect.alone, region.effect.without)
-    alone, without = (listing([f"{name} {interval_text(effect[name])}" for name in outcomes]) for effect in effects)
+    alone, without = (
+        listing([f"{outcome.name} {interval_text(effect[outcome.name], outcome=outcome)}" for outcome in outcomes])
+        for effect in (region.effect.alone, region.effect.without)
+    )
     return f"{region.id} carries this: its change alone makes {alone}; all others together make {without}."
 
 
@@ -267,6 +276,8 @@ def quality_text(explanation: Explanation) -> str:
     if told:
         parts.append(f"patching the current policy with these rules recovers {listing(told)}")
     parts.append(explanation.methods.evaluation)
+    if not all(verdict.difference.exact for verdict in explanation.verdicts):
+        parts.append(f"intervals hold together at {percent(explanation.methods.level)}")
     return "How true this is: " + "; ".join(parts) + "."
 
 
@@ -298,24 +309,36 @@ def _frontier_head(frontier: Frontier) -> list[str]:
     best = frontier.best
     if frontier.judged or (len(frontier) == 1 and not best.proven):
         return [_judged_head(frontier)]
-    gain = best.expected_return - frontier[0].expected_return
+    gain = Interval.exactly(best.expected_return - frontier[0].expected_return)
     proof = "all proven" if all(plan.proven for plan in frontier) else f"certified within {percent(frontier.gap)}"
     return [
-        f"{counted(len(frontier), 'plan')} from {number(frontier[0].expected_return, 6)} (current) to "
-        f"{number(best.expected_return, 6)} ({signed(gain)}), {proof}."
+        f"{counted(len(frontier), 'plan')} from {_returned(frontier[0], frontier)} (current) to "
+        f"{_returned(best, frontier)} ({interval_text(gain, outcome=_objective(frontier))}), {proof}."
     ]
+
+
+def _objective(frontier: Frontier) -> Outcome | None:
+    return next((outcome for outcome in frontier.outcomes if outcome.name == frontier.objective), None)
+
+
+def _returned(plan: Plan, frontier: Frontier) -> str:
+    """What a plan returns, as people say the outcome that it improves."""
+    outcome = _objective(frontier)
+    if outcome is not None and outcome.is_share:
+        return f"{number(100 * plan.expected_return)} %"
+    return number(plan.expected_return, 6)
 
 
 def _judged_head(frontier: Frontier) -> str:
     """Plans whose gains are estimates: the one that is surest to gain, or none."""
-    best, now = frontier.best, number(frontier[0].expected_return, 6)
+    best, now = frontier.best, _returned(frontier[0], frontier)
     if len(frontier) == 1:
         return f"No plan but the current policy, which returns {now}."
     if best.gain is None or best is frontier[0]:
         return f"{len(frontier)} plans; none is shown to gain over the current policy, which returns {now}."
     return (
-        f"{len(frontier)} plans; the surest to gain returns {number(best.expected_return, 6)} instead of {now} "
-        f"({interval_text(best.gain)})."
+        f"{len(frontier)} plans; the surest to gain returns {_returned(best, frontier)} instead of {now} "
+        f"({interval_text(best.gain, outcome=_objective(frontier))})."
     )
 
 
@@ -343,14 +366,17 @@ def _gain_rows(frontier: Frontier) -> list[str]:
     gains = [(plan, plan.gain) for plan in frontier if plan.gain is not None and plan.patch.changing]
     if not gains:
         return []
-    rows = ["", "Gain over the current policy, on data that did not choose the plan:"]
-    return rows + [f"• {_size_words(plan, frontier)}: {interval_text(gain)}" for plan, gain in gains]
+    level = "" if all(gain.exact for _, gain in gains) else f" ({percent(frontier.methods.level)} intervals)"
+    rows = ["", f"Gain over the current policy, on data that did not choose the plan{level}:"]
+    outcome = _objective(frontier)
+    return rows + [f"• {_size_words(plan, frontier)}: {interval_text(gain, outcome=outcome)}" for plan, gain in gains]
 
 
 def _size_words(plan: Plan, frontier: Frontier) -> str:
     if frontier.unit == "rules":
-        return f"{len(plan.rules)} rule{'s' * (len(plan.rules) != 1)}"
-    return f"{number(plan.changes)} changed decisions"
+        return counted(len(plan.rules), "rule")
+    count = number(plan.changes)
+    return f"{count} changed decision{'s' * (count != '1')}"
 
 
 def plan_words(plan: Plan, limit: int = 4) -> str:
@@ -380,7 +406,7 @@ def _ledger_rows(frontier: Frontier, limit: int = 10) -> list[str]:
 
 
 def _place_of(entry: LedgerEntry) -> str:
-    return "" if entry.change.startswith(entry.state) else f" (where {entry.state})"
+    return "" if entry.state in entry.change else f" (where {entry.state})"
 
 
 def _notes(frontier: Frontier) -> list[str]:

@@ -239,19 +239,18 @@ def swap_words(
 
 
 def interval_text(interval: Interval, *, difference: bool = True, outcome: Outcome | None = None) -> str:
-    """An estimate with its interval.
+    """An estimate with its interval; a result says once at which level its intervals hold.
 
     >>> interval_text(Interval(2.0, 1.5, 2.5, 0.95))
-    '+2, 95 % interval +1.5 to +2.5'
+    '+2, between +1.5 and +2.5'
     >>> interval_text(Interval(0.02, 0.01, 0.03, 0.95), outcome=Outcome("survival", range=(0, 1)))
-    '+2 percentage points, 95 % interval +1 to +3'
+    '+2 percentage points, between +1 and +3'
     """
     show = signed if difference else number
     shown, behind = _in_its_unit(interval, outcome, difference=difference)
     if interval.exact or interval.low == interval.high:
         return f"{show(shown.estimate)}{behind}"
-    level = f"{100 * interval.level:.4g} %"
-    return f"{show(shown.estimate)}{behind}, {level} interval {show(shown.low)} to {show(shown.high)}"
+    return f"{show(shown.estimate)}{behind}, between {show(shown.low)} and {show(shown.high)}"
 
 
 def bounds_text(interval: Interval, outcome: Outcome | None = None, *, difference: bool = False) -> str:

@@ -99,8 +99,9 @@ class Limit:
 
 
 def _all_episodes(world: WorldSummary) -> float:
-    episodes = world.facts.get("episodes")
-    return float(episodes) if isinstance(episodes, (int, float)) and episodes > 0 else 1.0
+    """People behind a log, or episodes where every episode is another's."""
+    count = world.facts.get("people", world.facts.get("episodes"))
+    return float(count) if isinstance(count, (int, float)) and count > 0 else 1.0
 
 
 def _plain_names(record: Explanation | Frontier, least: int) -> frozenset[str]:

@@ -209,7 +209,7 @@ def _sentence_notes(sentence: Sentence) -> Iterable[str]:
 def support_text(support: Support, world: WorldSummary) -> str:
     """What stands behind a region or a sentence, in words."""
     people = "people" in world.facts
-    episodes = "starts" if world.kind == "table" else "people" if people else "episodes"
+    episodes = "starts" if world.enumerated else "people" if people else "episodes"
     parts = [_count(support.episodes, episodes), _count(support.states, "states")]
     if world.one_step and not people:
         parts = [_count(support.episodes, "decisions")]
