@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from polidiff.errors import InvalidOptionError, InvalidWorldError
 from polidiff.options import CheckOptions, EvaluateOptions, ExplainOptions, ImproveOptions
@@ -15,8 +15,9 @@ from polidiff.records.outcome import Outcome, check_outcomes
 from polidiff.records.parse import parse_guards
 
 if TYPE_CHECKING:
-    from polidiff.options import ChangeCost, Freeze, Keep, Moves, Style, Unit
+    from polidiff.options import ChangeCost, Freeze, Keep, Moves, Setting, Style, Unit
     from polidiff.policies import PolicyLike
+    from polidiff.records.codec import Record
     from polidiff.records.explanation import Explanation, FormScore
     from polidiff.records.plan import CheckResult, Frontier
     from polidiff.worlds.protocol import World
@@ -144,19 +145,19 @@ def check(
     return check_explanation(explanation, CheckOptions(max_changes, keep, allow_unknown))
 
 
-def changelog(world: World, policies: Sequence[PolicyLike], **options: Any) -> tuple[Explanation, ...]:
+def changelog(world: World, policies: Sequence[PolicyLike], **options: Setting) -> tuple[Explanation, ...]:
     """What each version of a policy does differently from the one before."""
     if len(policies) < 2:
         raise InvalidOptionError(f"a changelog needs at least two policies; got {len(policies)}")
     return tuple(explain(world, old, new, **options) for old, new in pairwise(policies))
 
 
-def compare_forms(world: World, current: PolicyLike, proposed: PolicyLike, **options: Any) -> tuple[FormScore, ...]:
+def compare_forms(world: World, current: PolicyLike, proposed: PolicyLike, **options: Setting) -> tuple[FormScore, ...]:
     """How well a reader does with each way of telling the difference."""
     return explain(world, current, proposed, **options).quality.forms
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str]) -> Record:
     """Read a result or a patch back from its JSON file."""
     import polidiff.records.plan  # noqa: F401  (registers every schema)
     from polidiff.records.codec import load_json
@@ -170,7 +171,7 @@ def _guarded(world: World) -> list[str]:
     return list(dict.fromkeys(outcome.name for outcome in (*world.outcomes, *total)))
 
 
-def with_outcomes(world: World, outcomes: Sequence[Outcome] | None) -> Any:
+def with_outcomes(world: World, outcomes: Sequence[Outcome] | None) -> World:
     """The world, with other outcomes to tell about if these are given."""
     import copy
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     Moves: TypeAlias = str | Sequence[object]  # "actions", "levels", or a list of moves
     ChangeCost: TypeAlias = float | FloatArray  # one for all, per action (A,), or per state and action (S, A)
 
+Setting: TypeAlias = Any  # the value of an option, as its record declares it
 Unit: TypeAlias = Literal["expected", "total"]
 Style: TypeAlias = Literal["plain", "paper"]
 Limit: TypeAlias = tuple[str, Callable[[Any], bool]]  # what a value must be, in words and as a test

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from polidiff import evaluate
-from polidiff.cli.demo import results, told
+from polidiff.cli.demo import results, spoken
 from polidiff.domains import icu_sepsis
 from polidiff.domains.icu_sepsis_data import SURVIVAL, sepsis_data
 from polidiff.domains.icu_sepsis_words import briefing, direction_shares, gain_if_off, rule_words, share_given
@@ -93,7 +93,7 @@ def test_swaps_are_told_as_directions_with_the_curve_of_rules_against_f1_beside(
     assert scores == sorted(scores)
     assert scores[-1] > 0.8
     assert sum(point.chosen for point in explanation.tradeoff) == 1
-    text = told("icu-sepsis", *demo)
+    text = spoken("icu-sepsis", *demo)
     assert f"{scores[-1]:.2f}" in text
 
 
@@ -115,7 +115,7 @@ def test_fragility_is_a_share_of_what_was_given_and_a_range_around_the_gain(demo
 
 
 def test_caveats_licence_and_source_are_in_the_text_and_on_the_page(demo):
-    text = told("icu-sepsis", *demo)
+    text = spoken("icu-sepsis", *demo)
     for line in (*icu_sepsis.CAVEATS, icu_sepsis.SOURCE):
         assert line in text
         assert line in demo[0].warnings

@@ -140,9 +140,9 @@ def propose(frame: pl.DataFrame, given: Mapping[str, str] | None = None, state: 
     for role in ("action", "probability", "terminated", "step", "episode", "group", "reward"):
         if role in asked:
             continue
-        found = _candidate(role, columns, frame, roles, state)
-        if found is not None:
-            roles[role] = found
+        column = _candidate(role, columns, frame, roles, state)
+        if column is not None:
+            roles[role] = column
     if "action" not in roles:
         raise InvalidInputError(
             f"which column is the action? None of {', '.join(names)} looks like it. Hint: --action COLUMN"

@@ -180,14 +180,14 @@ def policy_named(name: str, study: Study, world: World, *, trust: bool = False) 
     return as_policy(str(study.file(name)), trust=trust, **shape)
 
 
-def _made(name: str, found: Named) -> PolicyLike:
+def _made(name: str, obj: Named) -> PolicyLike:
     """A policy function takes states; a function without arguments makes a policy."""
     import inspect
 
-    if not callable(found) or hasattr(found, "probabilities"):
-        return found
-    needed = [p for p in inspect.signature(found).parameters.values() if p.default is p.empty]
-    return _result(name, found, {}) if not needed else found
+    if not callable(obj) or hasattr(obj, "probabilities"):
+        return obj
+    needed = [p for p in inspect.signature(obj).parameters.values() if p.default is p.empty]
+    return _result(name, obj, {}) if not needed else obj
 
 
 def _names_code(name: str) -> bool:
@@ -225,17 +225,17 @@ def named(name: str, *, trust: bool) -> Named:
     if trust and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))  # as for a script that lies here
     try:
-        found = getattr(import_module(module), function, None)
+        obj = getattr(import_module(module), function, None)
     except PolidiffError:
         raise
     except ImportError as error:
         raise InvalidStudyError(
             f"cannot import {module!r}: {error}. Hint: run from the folder that holds it"
         ) from error
-    if found is None or not (trust or getattr(found, "__module__", None) == module):  # not what it imports itself
+    if obj is None or not (trust or getattr(obj, "__module__", None) == module):  # not what it imports itself
         public = [known for known in dir(import_module(module)) if not known.startswith("_")]
         raise InvalidStudyError(f"{module!r} has no {function!r}{near_miss(function, public)}")
-    return found
+    return obj
 
 
 def with_origin(record: Result, study: Study) -> Result:
@@ -262,7 +262,7 @@ def _files(study: Study, name: str) -> list[Path]:
     if path.is_file():
         return [path]
     if path.is_dir():
-        return sorted(found for found in path.rglob("*") if found.is_file())
+        return sorted(file for file in path.rglob("*") if file.is_file())
     return (
         sorted(study.folder.glob(name)) if any(sign in name for sign in "*?[") and not Path(name).is_absolute() else []
     )

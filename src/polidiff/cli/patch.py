@@ -115,8 +115,8 @@ def lines(patch: Patch, form: str) -> list[str]:
     write = rule_python if form == "python" else rule_sql
     comment = "#" if form == "python" else "--"
     names = patch.actions
-    told = [f"{names[e.current]} {'stays' if e.holds_back else f'-> {names[e.proposed]}'}" for e in patch.edits]
-    return [shown(f"{write(e.rule)}  {comment} {what}") for e, what in zip(patch.edits, told, strict=True)]
+    swaps = [f"{names[e.current]} {'stays' if e.holds_back else f'-> {names[e.proposed]}'}" for e in patch.edits]
+    return [shown(f"{write(e.rule)}  {comment} {what}") for e, what in zip(patch.edits, swaps, strict=True)]
 
 
 def _policy(path: Path, patch: Patch, trust: bool) -> Policy:

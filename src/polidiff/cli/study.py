@@ -204,7 +204,7 @@ def line_of(text: str, path: tuple[str | int, ...]) -> int | None:
     >>> line_of('[policies]\\ncurrent = "a"\\n', ("policies", "current"))
     2
     """
-    found: tuple[int, int] | None = None  # how much of the path a line names, the line
+    closest: tuple[int, int] | None = None  # how much of the path a line names, the line
     table: tuple[str | int, ...] = ()
     counts: dict[tuple[str | int, ...], int] = {}
     for number, line in enumerate(text.splitlines(), start=1):
@@ -220,9 +220,9 @@ def line_of(text: str, path: tuple[str | int, ...]) -> int | None:
             at = (*table, *_parts(key[1]))
         else:
             continue
-        if at == path[: len(at)] and (found is None or len(at) > found[0]):
-            found = (len(at), number)
-    return found[1] if found else None
+        if at == path[: len(at)] and (closest is None or len(at) > closest[0]):
+            closest = (len(at), number)
+    return closest[1] if closest else None
 
 
 def _parts(dotted: str) -> tuple[str, ...]:

@@ -143,8 +143,8 @@ def _gain(plan: Plan, now: float) -> str:
 
 def _more_rules(smallest: Plan, best: Plan, now: float) -> str:
     """What further rules add: the whole plan, or only what comes behind the rules already told."""
-    told = [(listed.rule, listed.move) for listed in smallest.rules]
-    if [(listed.rule, listed.move) for listed in best.rules[:-1]] != told:
+    moves = [(listed.rule, listed.move) for listed in smallest.rules]
+    if [(listed.rule, listed.move) for listed in best.rules[:-1]] != moves:
         return f"{_gain(best, now)}: {_rules(best)}."
     return f"A further rule makes it {_of_100(best.expected_return - now)}: otherwise, {_rule(best.rules[-1])}."
 

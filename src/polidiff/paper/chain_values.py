@@ -49,8 +49,8 @@ def _outcomes() -> Iterator[Expected]:
 
 def from_start(runs: Runs, policy: str, outcome: str, start: str) -> float:
     """An outcome of a policy from one start, exactly."""
-    found = runs.chain.current if policy == "current" else runs.chain.proposed
-    return found.per_start[outcome][start].estimate
+    evaluation = runs.chain.current if policy == "current" else runs.chain.proposed
+    return evaluation.per_start[outcome][start].estimate
 
 
 def _frontier() -> Iterator[Expected]:
@@ -112,8 +112,8 @@ def _from_log() -> Iterator[Expected]:
 
 def largest_error(runs: Runs, policy: str) -> float:
     """Largest distance between estimate and truth over starts and outcomes."""
-    truth, found = runs.exploring.truth[policy].per_start, runs.exploring.estimate[policy].per_start
-    return max(abs(found[o][s].estimate - true.estimate) for o, by in truth.items() for s, true in by.items())
+    truth, estimate = runs.exploring.truth[policy].per_start, runs.exploring.estimate[policy].per_start
+    return max(abs(estimate[o][s].estimate - true.estimate) for o, by in truth.items() for s, true in by.items())
 
 
 def covered(runs: Runs) -> float:
@@ -125,8 +125,8 @@ def share_covered(logged: Logged) -> float:
     """Share of the intervals, over policies, outcomes and starts, that hold the true value."""
     held = [
         interval.contains(logged.truth[policy].per_start[outcome][start].estimate)
-        for policy, found in logged.estimate.items()
-        for outcome, by in found.per_start.items()
+        for policy, evaluation in logged.estimate.items()
+        for outcome, by in evaluation.per_start.items()
         for start, interval in by.items()
     ]
     return sum(held) / len(held)
@@ -135,14 +135,14 @@ def share_covered(logged: Logged) -> float:
 def starts_with(runs: Runs, outcome: str, verdict: int) -> str:
     """Starts by the paper's rule: 1 where the current estimate lies below the proposed interval, 0 where inside."""
     old, new = (runs.exploring.estimate[policy].per_start[outcome] for policy in ("current", "proposed"))
-    found = {s: int(old[s].estimate < new[s].low) - int(old[s].estimate > new[s].high) for s in old}
-    return ", ".join(start for start in sorted(found, key=_number_of) if found[start] == verdict)
+    signs = {s: int(old[s].estimate < new[s].low) - int(old[s].estimate > new[s].high) for s in old}
+    return ", ".join(start for start in sorted(signs, key=_number_of) if signs[start] == verdict)
 
 
 def unknown_starts(runs: Runs) -> str:
     """Starts for which a log without exploration gives no estimate of the proposed policy."""
-    found = runs.unexploring.estimate["proposed"].per_start[LENGTH]
-    return ", ".join(start for start in sorted(found, key=_number_of) if math.isnan(found[start].estimate))
+    lengths = runs.unexploring.estimate["proposed"].per_start[LENGTH]
+    return ", ".join(start for start in sorted(lengths, key=_number_of) if math.isnan(lengths[start].estimate))
 
 
 def _number_of(start: str) -> int:

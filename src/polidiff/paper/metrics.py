@@ -66,7 +66,7 @@ def measured(runs: Runs) -> tuple[Measured, ...]:
         ),
         ("12 least gain when followed now and then", [f"{least_adopted(f):+.4f}" for f in frontiers]),
     ]
-    return tuple(Measured(name, *told) for name, told in rows)
+    return tuple(Measured(name, *shares) for name, shares in rows)
 
 
 def _share(value: float | None) -> str:

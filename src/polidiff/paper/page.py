@@ -45,7 +45,7 @@ def page_html(runs: Runs, values: Sequence[Checked]) -> str:
             right=sum(value.ok for value in values),
             count=len(values),
             off=[value_row(value) for value in values if not value.ok],
-            groups=[(where, [value_row(value) for value in found]) for where, found in by_place(values)],
+            groups=[(where, [value_row(value) for value in checked]) for where, checked in by_place(values)],
             figures=figures,
             sentences=[
                 ("4.4, the chain", texts(runs.chain.paper)),

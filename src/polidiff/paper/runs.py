@@ -149,9 +149,9 @@ def exact_outcomes(table: TabularMDP, policy: PolicyLike) -> dict[str, float]:
     actions = top_actions(
         as_policy(policy, n_actions=table.n_actions).probabilities(table.features_of(np.arange(table.n_states)))
     )
-    found = {name: interval.estimate for name, interval in evaluate(table, actions).outcomes.items()}
-    found[STEPS] = evaluate(table, actions, outcomes=[Outcome(STEPS, 1.0)]).outcomes[STEPS].estimate
-    return found
+    estimates = {name: interval.estimate for name, interval in evaluate(table, actions).outcomes.items()}
+    estimates[STEPS] = evaluate(table, actions, outcomes=[Outcome(STEPS, 1.0)]).outcomes[STEPS].estimate
+    return estimates
 
 
 def has_finite_optimum(table: TabularMDP) -> bool:
@@ -165,9 +165,9 @@ def has_finite_optimum(table: TabularMDP) -> bool:
 
 def worst_subset(world: TabularMDP, current: PolicyLike, patch: Patch) -> float:
     """Least gain in return when only a part of a plan's changes is made."""
-    told = [Outcome("return", world.rewards)]
+    outcomes = [Outcome("return", world.rewards)]
     policies = [current, *(part.apply(current) for part in parts_of(patch))]
-    start, *others = (evaluate(world, policy, outcomes=told).outcomes["return"].estimate for policy in policies)
+    start, *others = (evaluate(world, policy, outcomes=outcomes).outcomes["return"].estimate for policy in policies)
     return min(others) - start
 
 

@@ -109,7 +109,7 @@ def deviations(runs: Runs) -> tuple[Deviation, ...]:
     """All places where the words differ; the first kind found by comparing, the others by reading."""
     made = printed(runs.chain.paper)
     apart = [ours.starts for theirs, ours in zip(SECTION_4_4, made, strict=True) if theirs.joined != ours.joined]
-    found = [
+    differing = [
         Deviation(
             f"4.4, starts {_span(apart)}",
             "“and”",
@@ -118,7 +118,7 @@ def deviations(runs: Runs) -> tuple[Deviation, ...]:
             "gets better and another worse",
         )
     ]
-    return (*(found if apart else []), *READ)
+    return (*(differing if apart else []), *READ)
 
 
 def _span(starts: Sequence[str]) -> str:
@@ -188,7 +188,7 @@ def regions_of(explanation: Explanation) -> str:
 
 def points(frontier: Frontier, baseline: str) -> tuple[tuple[float, float], ...]:
     """Cost and return of what a simpler method passes through."""
-    return {found.name: found.points for found in frontier.baselines}[baseline]
+    return {one.name: one.points for one in frontier.baselines}[baseline]
 
 
 def found_costs(frontier: Frontier, baseline: str) -> str:

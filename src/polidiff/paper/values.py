@@ -35,12 +35,16 @@ def count_sentences(runs: Runs, style: str) -> float:
 
 
 def _facts(key: str, where: str, what: str, theirs: Printed, index: int | None) -> Iterator[Expected]:
-    yield expect(f"{key}.starts", where, f"{what}, starts", theirs.starts, told, index, "starts")
-    yield expect(f"{key}.steps", where, f"{what}, regions and swaps", theirs.told_steps, told, index, "told_steps")
-    yield expect(f"{key}.directions", where, f"{what}, directions", theirs.directions, told, index, "directions")
+    yield expect(f"{key}.starts", where, f"{what}, starts", theirs.starts, sentence_fact, index, "starts")
+    yield expect(
+        f"{key}.steps", where, f"{what}, regions and swaps", theirs.told_steps, sentence_fact, index, "told_steps"
+    )
+    yield expect(
+        f"{key}.directions", where, f"{what}, directions", theirs.directions, sentence_fact, index, "directions"
+    )
 
 
-def told(runs: Runs, index: int | None, fact: str) -> str:
+def sentence_fact(runs: Runs, index: int | None, fact: str) -> str:
     """A fact of one sentence of the chain; of the only sentence of the continuous task if `index` is None."""
     made = printed(runs.navigation.proposed_2)[0] if index is None else printed(runs.chain.paper)[index]
     return str(getattr(made, fact))
@@ -66,9 +70,9 @@ MODEL_ERROR = 1e-4  # what the estimated model of the continuous task may add to
 def _policy_iteration() -> Iterator[Expected]:
     where = "6.3, figure 6"
     for number, (name, by_task) in enumerate(READINGS.items(), start=1):
-        for task, found in zip(("chain", "navigation"), by_task, strict=True):
+        for task, costs in zip(("chain", "navigation"), by_task, strict=True):
             key = f"pi.{number}.{task}"
-            yield expect(key, where, f"{task}: costs that {name} finds", found, costs_found, task, name)
+            yield expect(key, where, f"{task}: costs that {name} finds", costs, costs_found, task, name)
             what = f"{task}: points of {name} above the frontier"
             yield expect(f"{key}.above", where, what, 0.0, points_above, task, name)
     what = "navigation: return of the first reading at two changes"
@@ -94,8 +98,8 @@ def points_above(runs: Runs, task: str, baseline: str) -> float:
 
 def first_reading_at_two(runs: Runs) -> float:
     """What changing all states at once returns after two changes."""
-    found = points(runs.navigation.frontier, "policy iteration, all states")
-    return {round(cost, 6): value for cost, value in found}[2.0]
+    passed = points(runs.navigation.frontier, "policy iteration, all states")
+    return {round(cost, 6): value for cost, value in passed}[2.0]
 
 
 def _bars() -> Iterator[Expected]:

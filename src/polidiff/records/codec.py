@@ -69,12 +69,12 @@ def from_dict(data: Mapping[str, Json]) -> Record:
     if name not in SCHEMAS:
         raise InvalidResultError(f"unknown schema {data['schema']!r}; known: {sorted(SCHEMAS)}")
     cls, version = SCHEMAS[name]
-    found = data.get("version")
-    if not isinstance(found, int) or found < 1:
-        raise InvalidResultError(f"the version of a {name} must be a positive integer; got {found!r}")
-    if found > version:
+    written = data.get("version")
+    if not isinstance(written, int) or written < 1:
+        raise InvalidResultError(f"the version of a {name} must be a positive integer; got {written!r}")
+    if written > version:
         raise InvalidResultError(
-            f"this {name} has version {found}; this polidiff reads up to {version}. Hint: update polidiff"
+            f"this {name} has version {written}; this polidiff reads up to {version}. Hint: update polidiff"
         )
     from polidiff.records.consistency import check_record
 
@@ -91,7 +91,7 @@ def from_dict(data: Mapping[str, Json]) -> Record:
 def dumps(record: Record) -> str:
     """The JSON text of a record."""
     text = json.dumps(to_dict(record), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def save_json(record: Record, path: str | os.PathLike[str]) -> Path:

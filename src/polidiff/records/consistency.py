@@ -97,12 +97,12 @@ def _check_rules(rules: Iterable[Rule], where: str) -> None:
 
 
 def _unique(names: Iterable[str], where: str) -> Sequence[str]:
-    found: dict[str, None] = {}
+    seen: dict[str, None] = {}
     for name in names:
-        if name in found:
+        if name in seen:
             raise InvalidResultError(f"{where} must have names of their own; {name!r:.80} is used twice")
-        found[name] = None
-    return list(found)
+        seen[name] = None
+    return list(seen)
 
 
 def _among(named: Iterable[str], known: Sequence[str], where: str, what: str) -> None:

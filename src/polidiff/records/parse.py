@@ -70,10 +70,10 @@ class _Reader:
         return token
 
     def takes(self, *texts: str) -> bool:
-        found = self.next.kind in ("operator", "word") and self.next.text.lower() in texts
-        if found:
+        taken = self.next.kind in ("operator", "word") and self.next.text.lower() in texts
+        if taken:
             self.take()
-        return found
+        return taken
 
     def fail(self, expected: str, token: _Token | None = None) -> ParseError:
         at = self.next if token is None else token

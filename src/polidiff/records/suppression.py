@@ -95,7 +95,7 @@ class Limit:
 
     def text(self, text: str) -> str:
         """A remark without the names of states and cells that too few have met."""
-        return _QUOTED.sub(lambda found: found[0] if (found[1] or found[2]) in self.plain else UNSHOWN, text)
+        return _QUOTED.sub(lambda match: match[0] if (match[1] or match[2]) in self.plain else UNSHOWN, text)
 
 
 def _all_episodes(world: WorldSummary) -> float:
@@ -125,7 +125,7 @@ def _texts(tree: Json) -> Iterator[str]:
     """All texts of a JSON document, and all names that are quoted in them."""
     if isinstance(tree, str):
         yield tree
-        yield from (found[1] or found[2] for found in _QUOTED.finditer(tree))
+        yield from (match[1] or match[2] for match in _QUOTED.finditer(tree))
     for part in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
         yield from _texts(part)
 

@@ -22,10 +22,10 @@ def why_not(explanation: Explanation, action: str, where: str) -> str:
     region = region_named(explanation, where)
     if action == region.proposed:
         return f"{action} is what the proposed policy does in {region.id} ({rule_text(region.rule)})."
-    told = [line for name, values in region.action_values.items() if (line := _worth(name, values, action, region))]
-    if not told:
+    lines = [line for name, values in region.action_values.items() if (line := _worth(name, values, action, region))]
+    if not lines:
         return f"{action} was never tried in {region.id}, so nothing is known about it."
-    return "\n".join([f"In {region.id} ({rule_text(region.rule)}), {action} instead of {region.proposed}:", *told])
+    return "\n".join([f"In {region.id} ({rule_text(region.rule)}), {action} instead of {region.proposed}:", *lines])
 
 
 def _worth(outcome: str, values: dict[str, float] | object, action: str, region: Region) -> str | None:

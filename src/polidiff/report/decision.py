@@ -65,9 +65,9 @@ def _effect(explanation: Explanation) -> str:
 def _losers(explanation: Explanation) -> str:
     losing = losers(explanation)
     if losing:
-        told = [worse_off_text(explanation, entry) for entry in losing[:MOST_NAMED]]
-        more = len(losing) - len(told)
-        first = "; ".join(told)
+        groups = [worse_off_text(explanation, entry) for entry in losing[:MOST_NAMED]]
+        more = len(losing) - len(groups)
+        first = "; ".join(groups)
         return first[0].upper() + first[1:] + (f"; and {counted(more, 'further group')}" if more else "") + "."
     if all(outcome.prefer is None for outcome in explanation.outcomes):
         return "Nobody can say before it is said which outcomes should rise or fall."

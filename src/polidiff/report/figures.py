@@ -9,7 +9,7 @@ from functools import cache
 from polidiff.explanation.words import bounds_text, counted, number
 from polidiff.records.explanation import Explanation, Picture
 from polidiff.records.plan import Frontier, Plan
-from polidiff.report import plans as told
+from polidiff.report import plans as plan_texts
 from polidiff.report import view
 from polidiff.report.charts import frontier as frontier_charts
 from polidiff.report.charts import outcomes, paths, regions
@@ -142,10 +142,10 @@ def _quality_figures(explanation: Explanation) -> Iterator[Figure]:
         )
         table = view.Table(("rules", "comparisons to read", "F1", ""), rows)
         chart = outcomes.tradeoff_chart(explanation, PAGE)
-        yield Figure("tradeoff", "More rules, better told?", summary, (("", _spec(chart, summary)),), table)
+        yield Figure("tradeoff", "More rules, better plan_texts?", summary, (("", _spec(chart, summary)),), table)
 
 
-def frontier_figures(frontier: Frontier, plans: told.PlansView) -> dict[str, list[Figure]]:
+def frontier_figures(frontier: Frontier, plans: plan_texts.PlansView) -> dict[str, list[Figure]]:
     """Figures by section; all but the ledger follow the slider."""
     return {
         "frontier": [_frontier_figure(frontier, plans)],
@@ -155,12 +155,12 @@ def frontier_figures(frontier: Frontier, plans: told.PlansView) -> dict[str, lis
     }
 
 
-def _frontier_figure(frontier: Frontier, plans: told.PlansView) -> Figure:
+def _frontier_figure(frontier: Frontier, plans: plan_texts.PlansView) -> Figure:
     chart = frontier_charts.frontier_chart(frontier, PAGE, plans=plans.plans, picked=plans.start)
     summary = (
         f"{frontier.aim} of {counted(len(frontier.plans), 'plan')} against {frontier_charts.UNITS[frontier.unit]}."
     )
-    table = told.plans_table(plans.plans[:MOST_TABLE_ROWS], frontier)
+    table = plan_texts.plans_table(plans.plans[:MOST_TABLE_ROWS], frontier)
     note = "Filled dots are proven best for their number of changes; dashed: no policy, mixed or not, lies above."
     return Figure("frontier", "What changes buy", summary, (("", _spec(chart, summary)),), table, note)
 
@@ -168,13 +168,13 @@ def _frontier_figure(frontier: Frontier, plans: told.PlansView) -> Figure:
 def _effect_figure(frontier: Frontier, plan: Plan) -> Figure:
     summary = "Differences of outcomes between the chosen plan and the current policy."
     chart = frontier_charts.plan_outcomes_chart(frontier, PAGE, plan=plan)
-    table = told.outcome_rows_table(plan, frontier)
+    table = plan_texts.outcome_rows_table(plan, frontier)
     return Figure("plan-outcomes", "What this plan does", summary, (("", _spec(chart, summary)),), table)
 
 
-def _plan_figures(frontier: Frontier, plans: told.PlansView) -> Iterator[Figure]:
+def _plan_figures(frontier: Frontier, plans: plan_texts.PlansView) -> Iterator[Figure]:
     plan = plans.plans[plans.start]
-    texts, numbers = told.change_texts(plan, plans.numbering), plans.numbering.of(plan)
+    texts, numbers = plan_texts.change_texts(plan, plans.numbering), plans.numbering.of(plan)
     if plans.pair is not None and plans.spans is not None:
         rows = frontier_charts.plan_box_rows(plan, plans.pair, plans.spans, texts, numbers)
         chart = frontier_charts.plan_boxes_chart(PAGE, plans.pair, plans.spans, rows)
@@ -196,7 +196,7 @@ def _ledger_figures(frontier: Frontier, numbering: Numbering) -> Iterator[Figure
     how = "computed over all subsets" if ledger.exact else "sampled"
     summary = f"What each of {len(ledger.entries)} offered changes is worth; fair shares {how}."
     chart = frontier_charts.ledger_chart(frontier, PAGE, numbering)
-    table = told.ledger_table(frontier, numbering)
+    table = plan_texts.ledger_table(frontier, numbering)
     yield Figure("ledger", "What each change is worth", summary, (("", _spec(chart, summary)),), table)
     if ledger.order:
         summary = f"{frontier.aim} after each change, in the best order to adopt."

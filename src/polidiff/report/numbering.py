@@ -28,7 +28,7 @@ class Numbering:
         """The number of a change of the ledger; "" where a state is named."""
         return self.numbers.get(entry.key, "")
 
-    def told(self, entry: LedgerEntry) -> str:
+    def named(self, entry: LedgerEntry) -> str:
         """A change of the ledger with its number in front."""
         number = self.of_entry(entry)
         return f"{number}: {entry.change}" if number else entry.change

@@ -233,15 +233,15 @@ def chart_script() -> str:
     """Vega, Vega-Lite and Vega-Embed, wrapped so that only `vegaEmbed` reaches the page."""
     import vl_convert
 
-    kept = _cache_folder() / f"charts-{version('vl-convert-python')}.js"
+    cached = _cache_folder() / f"charts-{version('vl-convert-python')}.js"
     with contextlib.suppress(OSError, UnicodeDecodeError):
-        text = kept.read_text(encoding="utf-8")
+        text = cached.read_text(encoding="utf-8")
         if text.endswith(_LAST):
             return text
     text = f"(()=>{{{_safe(vl_convert.javascript_bundle('window.vegaEmbed=vegaEmbed;'))}}}){_LAST}"
     with contextlib.suppress(OSError, PolidiffError):
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(kept, text)
+        cached.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(cached, text)
     return text
 
 

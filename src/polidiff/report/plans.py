@@ -121,14 +121,14 @@ def _fitting(payload: Row, room: int) -> list[int]:
 def _stepwise(entries: list[Row]) -> list[Row]:
     """Each plan's changes as what leaves and what joins those of the plan before, where that gives the same order."""
     before: list[int] = []
-    told = []
+    steps = []
     for entry in entries:
         after = entry["e"]
         out, new = sorted(set(before) - set(after)), [number for number in after if number not in set(before)]
         same = [number for number in before if number in set(after)] + new == after
-        told.append({**{k: v for k, v in entry.items() if k != "e"}, "-": out, "+": new} if same else entry)
+        steps.append({**{k: v for k, v in entry.items() if k != "e"}, "-": out, "+": new} if same else entry)
         before = after
-    return told
+    return steps
 
 
 def size_of(data: object) -> int:
@@ -139,21 +139,21 @@ def size_of(data: object) -> int:
 def _payload(
     frontier: Frontier, pair: tuple[str, str] | None, spans: tuple[Span, Span] | None, numbering: Numbering
 ) -> Row:
-    told: dict[str, int] = {}  # sentence -> number
+    sentences: dict[str, int] = {}  # sentence -> number
     details: dict[str, int] = {}
     boxes: dict[int, Row] = {}
     plans = []
     largest = largest_differences(frontier) if frontier.plans else {}
     for plan in frontier.plans:
         texts = [shown(text) for text in change_texts(plan, numbering)]
-        numbers = [told.setdefault(text, len(told)) for text in texts]
+        numbers = [sentences.setdefault(text, len(sentences)) for text in texts]
         if pair is not None and spans is not None:
             for row in plan_box_rows(plan, pair, spans, texts, numbering.of(plan)):
                 boxes[numbers[row["k"]]] = {k: row[k] for k in ("x", "x2", "y", "y2", "n")}
         outcomes = _outcome_entries(plan, frontier, largest)
         plans.append(_plan_entry(plan, frontier, numbers, details, outcomes))
     return {
-        "changes": list(told),
+        "changes": list(sentences),
         "details": list(details),
         "boxes": boxes,
         "shares": [point.share for point in frontier.plans[-1].adoption] if frontier.plans else [],
@@ -249,7 +249,7 @@ def ledger_table(frontier: Frontier, numbering: Numbering = UNNUMBERED) -> Table
     entries = frontier.ledger.entries if frontier.ledger is not None else ()
     rows = tuple(
         (
-            numbering.told(entry),
+            numbering.named(entry),
             bounds_text(entry.shapley, difference=True),
             worth_text(entry.alone),
             worth_text(entry.removed),

@@ -156,16 +156,16 @@ def summary_cards(explanation: Explanation) -> tuple[Card, ...]:
     """How much changes, and how much of it the text tells."""
     rules = len(explanation.regions)
     recovered = [share for share in explanation.quality.completeness.values() if share is not None]
-    told = "outcomes barely differ" if explanation.quality.completeness else "counted where no rule was learned"
+    recovery = "outcomes barely differ" if explanation.quality.completeness else "counted where no rule was learned"
     if recovered:
-        told = f"recovers {percent(min(recovered))} of the outcome differences"
+        recovery = f"recovers {percent(min(recovered))} of the outcome differences"
     where = "1 rule says where" if rules == 1 else f"{rules} rules say where"
     one_step = explanation.world.one_step
     return (
         Card("of decisions change", percent(explanation.changes), where)
         if one_step
         else Card("changed decisions per episode", number(explanation.changes), where),
-        Card("of the changed decisions described", percent(explanation.quality.recall), told),
+        Card("of the changed decisions described", percent(explanation.quality.recall), recovery),
     )
 
 

@@ -56,9 +56,9 @@ def outcome_rows(logged: Logged, outcome: str) -> Rows:
     """One row for each policy and start."""
     rows = []
     for policy in POLICIES:
-        truth, found = logged.truth[policy].per_start[outcome], logged.estimate[policy].per_start[outcome]
+        truth, estimate = logged.truth[policy].per_start[outcome], logged.estimate[policy].per_start[outcome]
         for start in STARTS:
-            interval = found[start]
+            interval = estimate[start]
             figures = {"e": interval.estimate, "l": interval.low, "h": interval.high, "t": truth[start].estimate}
             rows.append({"p": policy, "s": start, **{key: round(value, 6) for key, value in figures.items()}})
     return rows

@@ -70,15 +70,15 @@ def figure_4(runs: Runs, palette: Palette) -> Figure:
     """The best plans for budgets of 2, 6 and 8 changes."""
     plans = [runs.chain.frontier.at(budget) for budget in (2, 6, 8)]
     base = runs.chain.frontier[0].expected_return
-    told = [(plan.changes, changed_states(plan), 11 * (plan.expected_return - base)) for plan in plans]
+    steps = [(plan.changes, changed_states(plan), 11 * (plan.expected_return - base)) for plan in plans]
     panels = tuple(
         Panel(
             f"({letter}) κ = {cost:g}: change {listing(_names(states))}, return {gain:+g} over all starts",
             _policy_graph(_with_changes(states), palette),
         )
-        for letter, (cost, states, gain) in zip("abc", told, strict=True)
+        for letter, (cost, states, gain) in zip("abc", steps, strict=True)
     )
-    rows = tuple((f"{cost:g}", ", ".join(_names(states)), f"{gain:+.3f}") for cost, states, gain in told)
+    rows = tuple((f"{cost:g}", ", ".join(_names(states)), f"{gain:+.3f}") for cost, states, gain in steps)
     return Figure(
         4,
         "the best plan for each number of changes",

@@ -85,6 +85,6 @@ def _chart(frontier: Frontier, title: str, palette: Palette) -> Chart:
 
 
 def _rows(frontier: Frontier) -> Rows:
-    found = [(plan.changes, plan.expected_return, OURS) for plan in frontier]
-    found += [(cost, value, short) for name, short in SHORT.items() for cost, value in points(frontier, name)]
-    return [{"c": round(cost, 6), "r": round(value, 6), "k": method} for cost, value, method in found]
+    drawn = [(plan.changes, plan.expected_return, OURS) for plan in frontier]
+    drawn += [(cost, value, short) for name, short in SHORT.items() for cost, value in points(frontier, name)]
+    return [{"c": round(cost, 6), "r": round(value, 6), "k": method} for cost, value, method in drawn]

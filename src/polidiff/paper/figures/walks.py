@@ -64,16 +64,16 @@ def figure_5(runs: Runs, palette: Palette) -> Figure:
 
 def figure_8(runs: Runs, palette: Palette) -> Figure:
     """The current policy and both proposals."""
-    found = runs.navigation
+    task = runs.navigation
     panels = (
         Panel("(a) Current policy", _walk_chart(navigation.current, (), palette)),
-        Panel("(b) Proposed policy 1", _walk_chart(navigation.proposed_1, _regions(found.proposed_1), palette)),
-        Panel("(c) Proposed policy 2", _walk_chart(navigation.proposed_2, _regions(found.proposed_2), palette)),
+        Panel("(b) Proposed policy 1", _walk_chart(navigation.proposed_1, _regions(task.proposed_1), palette)),
+        Panel("(c) Proposed policy 2", _walk_chart(navigation.proposed_2, _regions(task.proposed_2), palette)),
     )
     rows = (
         ("current", "", *_told(runs, "current")),
-        ("proposed 1", regions_of(found.proposed_1), *_told(runs, "proposed 1")),
-        ("proposed 2", regions_of(found.proposed_2), *_told(runs, "proposed 2")),
+        ("proposed 1", regions_of(task.proposed_1), *_told(runs, "proposed 1")),
+        ("proposed 2", regions_of(task.proposed_2), *_told(runs, "proposed 2")),
     )
     return Figure(
         8,
@@ -101,9 +101,9 @@ def walk(policy: Callable[[FloatArray], IntArray]) -> Rows:
     states, rows = STARTS, []
     for _ in range(navigation.HORIZON):
         actions: IntArray = top_actions(acting.probabilities(states))
-        kept = actions == navigation.current(states)
+        agrees = actions == navigation.current(states)
         moved, _, ended = model.step(states, actions, np.random.default_rng(0))
-        for place, after, action, same in zip(states, moved, actions, kept, strict=True):
+        for place, after, action, same in zip(states, moved, actions, agrees, strict=True):
             rows.append(_step(place, after, int(action), bool(same)))
         states = moved[~ended]
         if not len(states):

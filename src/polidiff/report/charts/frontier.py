@@ -158,7 +158,7 @@ def ledger_rows(frontier: Frontier, numbering: Numbering) -> Rows:
     ranked = sorted(entries, key=lambda entry: -entry.shapley.estimate)[:MOST_CHANGES]
     return [
         {
-            "n": label(numbering.told(entry)),
+            "n": label(numbering.named(entry)),
             "o": order,
             "s": entry.shapley.estimate,
             "l": entry.shapley.low,
@@ -190,8 +190,8 @@ def order_rows(frontier: Frontier, numbering: Numbering) -> Rows:
     ledger = frontier.ledger
     if ledger is None:
         return []
-    told = {entry.change: numbering.told(entry) for entry in ledger.entries}
-    steps = zip((told.get(change, change) for change in ledger.order), ledger.running, strict=False)
+    names = {entry.change: numbering.named(entry) for entry in ledger.entries}
+    steps = zip((names.get(change, change) for change in ledger.order), ledger.running, strict=False)
     first = {
         "i": 0,
         "r": frontier.plans[0].expected_return if frontier.plans else frontier.current_return,

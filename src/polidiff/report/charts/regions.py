@@ -121,8 +121,8 @@ def _merged(picture: Picture, factor: int) -> list[Cell]:
 def swap_scale(regions: Sequence[Region], palette: Palette) -> alt.Scale:
     """One colour for each kind of swap; beyond six, one for all others."""
     labels = list(dict.fromkeys(swap_text(region, short=True) for region in regions))
-    kept = labels[: len(palette.swaps)] if len(labels) <= len(palette.swaps) else labels[: len(palette.swaps) - 1]
-    domain = [label(name) for name in kept] + ([OTHER] if len(kept) < len(labels) else [])
+    own = labels[: len(palette.swaps)] if len(labels) <= len(palette.swaps) else labels[: len(palette.swaps) - 1]
+    domain = [label(name) for name in own] + ([OTHER] if len(own) < len(labels) else [])
     return alt.Scale(domain=domain, range=list(palette.swaps[: len(domain)]))
 
 
