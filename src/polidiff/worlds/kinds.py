@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar, get_args
 
-from polidiff.worlds.protocol import World
+from polidiff.worlds.protocol import Kind, World
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -24,6 +24,7 @@ def by_kind(question: Question[P, T]) -> Question[P, T]:
 
     @wraps(question)
     def answered(world: World, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        assert world.kind in get_args(Kind), "what is imported by name is ours"
         answer: Question[P, T] = getattr(import_module(f"{folder}.{world.kind}"), name)
         return answer(world, *args, **kwargs)
 
