@@ -63,7 +63,7 @@ def test_what_is_accepted_and_what_is_refused_is_counted():
 
 def test_the_page_tells_what_the_recorded_run_found():
     recorded = json.loads((ROOT / "benchmarks" / "results" / "fuzz.json").read_text(encoding="utf-8"))["doors"]
-    page = (ROOT / "docs" / "robustness.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "evidence" / "robustness.md").read_text(encoding="utf-8")
     for name, found in recorded.items():
         counts = [found["cases"], found["accepted"], found["refused"], sum(found["failures"].values())]
         assert f"| {name} | {' | '.join(f'{count:,}' for count in counts)} |" in page
