@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from polidiff import TabularMDP, explain
 from polidiff.explanation.words import amount_text, bounds_text, counted, interval_text, losers, names_text
 from polidiff.records import Interval, Outcome
 from polidiff.records.suppression import suppressed
@@ -106,3 +108,16 @@ def test_counts_agree_with_their_verbs(seed, kind):
     said = " ".join([*(card.detail for card in view.summary_cards(record)), view.nobody_worse(record)])
     assert not re.search(r"\b1 (rules|comparisons)\b|\b1 rule say\b|\b1 comparison remain\b", said)
     assert not re.search(r"(?:^|[^.0-9])(?:0|[2-9]|[1-9][0-9]+) (rule|comparison)\b", said)
+
+
+def test_a_loss_for_everyone_is_told_of_everyone_on_page_and_in_text():
+    moves = np.zeros((4, 2, 4))
+    moves[:, :, 3] = 1.0
+    rewards = np.array([[1.0, 0.2], [1.0, 0.2], [1.0, 0.2], [0.0, 0.0]])
+    wards = ["ward a", "ward c", "ward e", "out"]
+    world = TabularMDP(moves, rewards, [1 / 3, 1 / 3, 1 / 3, 0.0], absorbing=[3], states=wards, return_name="wellbeing")
+    told = explain(world, [0] * 4, [1] * 4)
+    assert "Worse off:\n• all starts (100 %): wellbeing −0.8" in str(told)
+    (worse,) = view.worse_views(told)
+    assert (worse.who, worse.share, worse.what, worse.difference) == ("all starts", "100 %", "less wellbeing", "by 0.8")
+    assert "No group" not in markdown(told)

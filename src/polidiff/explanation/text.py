@@ -213,10 +213,10 @@ def start_text(sentence: Sentence, *, paper: bool = False) -> str:
     return f"Starting where {words}" if paper else f"From a start where {words} ({percent(sentence.share)} of starts)"
 
 
-def _names(starts: tuple[str, ...], rules: Sequence[Rule]) -> str:
+def _names(starts: tuple[str, ...], rules: Sequence[Rule], last: str = "or") -> str:
     """The starts of a group by name: as listed, else those that its rules name."""
     names = list(starts) or [str(value) for rule in rules for value in rule.conditions[0].values or ()]
-    return names_text(names, more=len(starts) >= MOST_LISTED)
+    return names_text(names, last, more=len(starts) >= MOST_LISTED)
 
 
 def _place(region: Region) -> str:
@@ -263,7 +263,7 @@ def worse_off_text(explanation: Explanation, entry: WorseOff) -> str:
     outcome = next(o for o in explanation.outcomes if o.name == entry.outcome)
     who = "all starts" if entry.start is None else f"starts where {rule_text(entry.start)}"
     if entry.start is not None and names_states(entry.start):
-        who = f"starts in {_names(entry.starts, [entry.start])}"
+        who = f"starts in {_names(entry.starts, [entry.start], 'and')}"
     return f"{who} ({percent(entry.share)}): {outcome.name} {interval_text(entry.difference, outcome=outcome)}"
 
 

@@ -148,6 +148,8 @@ def _reading(verdict: Verdict, outcome: Outcome | None) -> str:
     tone = tone_of(verdict)
     if tone in ("better", "worse"):
         return f"{tone} by {amount_text(verdict.difference, outcome)}"
+    if tone == "same" and verdict.difference.low == verdict.difference.high == 0:
+        return "no difference"
     words = {"same": "no difference: ", "unknown": "unknown: "}.get(tone, "")
     return f"{words}{bounds_text(verdict.difference, outcome, difference=True)}"
 
@@ -241,9 +243,11 @@ def _worse_view(group: WorseOff, explanation: Explanation) -> WorseView:
 
 def who_text(group: WorseOff) -> str:
     """The starts of a group in words."""
+    if group.start is None:
+        return "all starts"
     if group.starts:
-        return f"starts in {names_text(group.starts)}"
-    return "all starts" if group.start is None else f"starts where {rule_text(group.start)}"
+        return f"starts in {names_text(group.starts, 'and')}"
+    return f"starts where {rule_text(group.start)}"
 
 
 def nobody_worse(explanation: Explanation) -> str:
