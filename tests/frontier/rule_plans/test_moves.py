@@ -85,6 +85,6 @@ def test_moves_that_make_no_sense_are_named(moves, words):
 
 
 def test_levels_need_actions_with_components():
-    world = TabularMDP(np.ones((1, 1, 1)), [[0.0]], [1.0], absorbing=[0])
+    world = TabularMDP(np.array([[[0.0, 1.0]]] * 2), [[0.0]] * 2, [1.0, 0.0], absorbing=[1])
     with pytest.raises(InvalidOptionError, match="needs actions with ordered components"):
-        resolve_moves(world, np.ones((1, 1)), "levels")
+        resolve_moves(world, np.ones((2, 1)), "levels")
