@@ -8,7 +8,6 @@ from polidiff.explanation.advice import advise
 from polidiff.explanation.text import changes_text, worse_off_text
 from polidiff.explanation.words import counted, listing, losers, percent, rule_text, swap_text, verdicts_text
 from polidiff.records.explanation import Explanation, Region
-from polidiff.records.interval import Interval
 
 MOST_NAMED = 3
 
@@ -76,8 +75,7 @@ def _losers(explanation: Explanation) -> str:
 
 
 def _footing(explanation: Explanation) -> str:
-    intervals = [verdict.difference for verdict in explanation.verdicts]
-    if all(_exact(interval) for interval in intervals):
+    if all(verdict.difference.exact for verdict in explanation.verdicts):
         return "Exact: every state and move is known, and nothing was sampled."
     level = percent(explanation.methods.level)
     base = f"All intervals hold together in {level} of such studies; they come from {explanation.methods.evaluation}."
@@ -88,7 +86,3 @@ def _footing(explanation: Explanation) -> str:
     if lasting:
         base += f" Unrecorded reasons that change the odds of a decision {min(lasting):.2g} times would undo it."
     return base
-
-
-def _exact(interval: Interval) -> bool:
-    return interval.low == interval.high
