@@ -13,7 +13,7 @@ from polidiff.records.rendering import RENDERERS
 
 PACKAGE = Path(polidiff.__file__).parent
 ORDER = (
-    ("_version", "errors", "files", "progress", "engines", "parallel", "streams", "compiled"),
+    ("_version", "errors", "files", "progress", "parallel", "streams", "compiled"),
     ("records",),
     ("options",),
     ("policies",),

@@ -15,9 +15,8 @@ import pytest
 
 from polidiff import as_policy, parallel
 from polidiff.domains import navigation
-from polidiff.engines import on_engine
 from polidiff.errors import InvalidOptionError, WorkersLostError
-from polidiff.parallel import run_tasks, stream_tasks
+from polidiff.parallel import on_engine, run_tasks, stream_tasks
 from polidiff.progress import listening
 from polidiff.worlds.rollouts import roll_out
 

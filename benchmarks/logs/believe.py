@@ -21,8 +21,8 @@ from polidiff import Log
 from polidiff.evaluation.assumptions.confounding import Acting, Comparison, draws_of, lower_differences
 from polidiff.evaluation.logged.assessment import assess
 from polidiff.evaluation.logged.compare import compare_log
-from polidiff.records.assumption import Assumption
 from polidiff.records.explanation import Verdict
+from polidiff.records.outcome import Assumption
 from polidiff.worlds.log_rows import LoggedRows
 
 SIZES = (100, 1000, 10_000)

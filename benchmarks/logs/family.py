@@ -22,8 +22,8 @@ from polidiff.evaluation.logged.model import split_policy
 from polidiff.evaluation.logged.starts import Starts
 from polidiff.evaluation.logged.worst_case_bounds import bound_policy, difference
 from polidiff.records.arrays import FloatArray
+from polidiff.worlds.log_converters import simulated_rows
 from polidiff.worlds.log_rows import LoggedRows
-from polidiff.worlds.log_simulated import simulated_rows
 
 STARTS = [0, 1, 3, 5, 7]
 OUTCOMES = 10

@@ -19,7 +19,7 @@ from polidiff.evaluation.logged.model import split_policy
 from polidiff.evaluation.logged.starts import Starts
 from polidiff.evaluation.logged.weighting import weighted_estimates
 from polidiff.evaluation.logged.worst_case_bounds import bound_policy, value_bounds
-from polidiff.worlds.log_simulated import simulated_rows
+from polidiff.worlds.log_converters import simulated_rows
 
 
 def run(smoke: bool, *, seed: int) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from polidiff.evaluation.logged.bootstrap import bootstrap_values
 from polidiff.evaluation.logged.counts import count_rows
 from polidiff.evaluation.logged.model import split_policy
 from polidiff.evaluation.logged.starts import each_state
-from polidiff.worlds.log_simulated import simulated_rows
+from polidiff.worlds.log_converters import simulated_rows
 
 COLUMNS = {name: value for name, value in GENERATED.items() if name != "features"}
 PARTS = {

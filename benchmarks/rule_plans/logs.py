@@ -21,7 +21,7 @@ from polidiff.domains.icu_sepsis_data import SURVIVAL
 from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.records.outcome import Outcome
 from polidiff.records.plan import Frontier, Plan
-from polidiff.worlds.log_simulated import simulated_frame
+from polidiff.worlds.log_converters import simulated_frame
 from polidiff.worlds.tabular import TabularMDP
 
 RULES = 4

@@ -15,7 +15,7 @@ import polars as pl
 from scipy import sparse
 
 from polidiff import TabularMDP
-from polidiff.worlds.log_simulated import simulated_frame
+from polidiff.worlds.log_converters import simulated_frame
 
 STATES, ACTIONS, FOLLOWERS, ENDS = 716, 25, 8, 0.1
 COLUMNS: dict[str, Any] = {

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from polidiff.errors import InvalidOptionError, InvalidWorldError
 from polidiff.options import CheckOptions, EvaluateOptions, ExplainOptions, ImproveOptions
-from polidiff.records.evaluation import Evaluation
-from polidiff.records.outcome import Outcome, check_outcomes
+from polidiff.records.outcome import Evaluation, Outcome, check_outcomes
 from polidiff.records.parse import parse_guards
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from polidiff.domains import frozen_lake
-from polidiff.worlds.log_simulated import simulated_frame
+from polidiff.worlds.log_converters import simulated_frame
 from tests.frontier.rule_plans.conftest import random_grid, some_policy
 
 LOG = """

@@ -9,7 +9,7 @@ import pytest
 
 from polidiff import Simulator, TabularMDP, evaluate, explain, improve
 from polidiff.policies import TablePolicy, one_hot
-from polidiff.worlds.log_simulated import simulated_log
+from polidiff.worlds.log_converters import simulated_log
 from tests.strategies import random_arrays
 
 LEVEL = 0.999  # so that a dozen comparisons of each test hold together

@@ -15,8 +15,7 @@ from polidiff.domains import chain
 from polidiff.evaluation.monte_carlo import mean_interval
 from polidiff.evaluation.verdicts import direction_of, papers_verdict, verdict
 from polidiff.policies import table_policy
-from polidiff.records.interval import Interval
-from polidiff.records.outcome import Outcome
+from polidiff.records.outcome import Interval, Outcome
 from polidiff.worlds.rollouts import roll_out
 
 

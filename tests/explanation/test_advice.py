@@ -13,10 +13,8 @@ from polidiff import explain
 from polidiff.domains import chain
 from polidiff.evaluation.assumptions.words import FRAGILE_EVERY
 from polidiff.explanation.advice import advise, size_of_test
-from polidiff.records.assumption import Assumption
 from polidiff.records.explanation import Verdict, WorseOff
-from polidiff.records.interval import Interval
-from polidiff.records.outcome import Outcome
+from polidiff.records.outcome import Assumption, Interval, Outcome
 
 BASE = explain(chain.world(), chain.current(), chain.proposed())
 DIRECTIONS = {"better": (1.0, 2.0), "worse": (-2.0, -1.0), "unknown": (-1.0, 2.0), "same": (0.0, 0.0)}

@@ -31,7 +31,7 @@ def tried(enter) -> judge.Tally:
 
 def test_an_error_that_was_not_meant_is_a_failure_and_names_its_place():
     def enter(case, folder):
-        from polidiff.records.interval import Interval
+        from polidiff.records.outcome import Interval
 
         Interval.exactly("no number")
 

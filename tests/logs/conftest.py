@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from polidiff import Outcome, TabularMDP
-from polidiff.worlds.log_simulated import simulated_log
+from polidiff.worlds.log_converters import simulated_log
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from polidiff.evaluation.logged.counts import count_rows
 from polidiff.evaluation.logged.model import split_policy
 from polidiff.evaluation.logged.starts import each_state
 from polidiff.evaluation.logged.worst_case_bounds import bound_policy, difference, value_bounds
-from polidiff.worlds.log_simulated import simulated_rows
+from polidiff.worlds.log_converters import simulated_rows
 
 
 def repeated(walk, logging, target, *, episodes, repetitions, known=True):

@@ -8,7 +8,7 @@ import pytest
 
 from polidiff import Log, Outcome, evaluate, explain, improve
 from polidiff.domains import chain, navigation
-from polidiff.worlds.log_simulated import simulated_log
+from polidiff.worlds.log_converters import simulated_log
 
 LENGTH = Outcome("trajectory length", "trajectory length", prefer="less", range=(0, 40))
 VISITS = Outcome("visits to desired states", "visits to desired states", prefer="more", range=(0, 5))

@@ -18,8 +18,7 @@ from polidiff.evaluation.logged.counted_log import counted_log
 from polidiff.evaluation.logged.fitted_q import fitted_q_interval
 from polidiff.evaluation.logged.plan import choose_and_judge
 from polidiff.records.rule import Condition, Rule
-from polidiff.worlds.log_converters import log_from_d3rlpy, log_from_minari
-from polidiff.worlds.log_simulated import simulated_frame, simulated_log
+from polidiff.worlds.log_converters import log_from_d3rlpy, log_from_minari, simulated_frame, simulated_log
 
 OUTCOMES = (Outcome("paid", "paid", prefer="more", range=(0, 1)), Outcome("length", "length", range=(0, 60)))
 

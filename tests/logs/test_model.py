@@ -15,8 +15,8 @@ from polidiff.evaluation.logged.noise import noise, spread
 from polidiff.evaluation.logged.plan import estimated_world, supported_world
 from polidiff.evaluation.logged.starts import Starts, each_state
 from polidiff.evaluation.logged.worst_case_bounds import bound_policy, difference, value_bounds
+from polidiff.worlds.log_converters import simulated_rows
 from polidiff.worlds.log_rows import CUT, END
-from polidiff.worlds.log_simulated import simulated_rows
 
 
 def counts_of(transitions, n_states, n_actions):

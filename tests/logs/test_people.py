@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from polidiff import Log, Outcome, explain
 from polidiff.records.rule import first_match
 from polidiff.report.markdown import save_markdown
-from polidiff.worlds.log_coverage import label_coverage
+from polidiff.worlds.log_check import label_coverage
 
 PAID = Outcome("paid", "paid", prefer="more", range=(0, 20))
 

@@ -13,8 +13,8 @@ from polidiff.evaluation.log import evaluate_log
 from polidiff.evaluation.logged.behaviour import estimate_behaviour, wrote_the_log
 from polidiff.evaluation.logged.compare import compare_log
 from polidiff.evaluation.logged.cross_check import cross_check
-from polidiff.records.interval import Interval
-from polidiff.worlds.log_simulated import simulated_log, simulated_rows
+from polidiff.records.outcome import Interval
+from polidiff.worlds.log_converters import simulated_log, simulated_rows
 
 
 def test_clear_differences_have_a_direction_and_a_valence(walk, even, keen):

@@ -7,7 +7,7 @@ import dataclasses
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polidiff.records.interval import Interval
+from polidiff.records.outcome import Interval
 from polidiff.records.plan import Frontier
 
 from ..report.samples import frontier as sample

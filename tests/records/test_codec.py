@@ -14,8 +14,7 @@ from polidiff import Patch, evaluate, load
 from polidiff.domains import chain
 from polidiff.errors import InvalidResultError
 from polidiff.records.codec import SCHEMAS, decode, dumps, encode, from_dict, load_json, save_json, to_dict
-from polidiff.records.evaluation import Evaluation
-from polidiff.records.interval import Interval
+from polidiff.records.outcome import Evaluation, Interval
 from polidiff.records.plan import CheckResult
 from tests.strategies import patches
 

@@ -7,7 +7,7 @@ import pytest
 from polidiff import Outcome
 from polidiff.errors import InvalidOutcomeError, InvalidWorldError
 from polidiff.records.action import Action, as_actions
-from polidiff.records.interval import Interval
+from polidiff.records.outcome import Interval
 
 
 def test_actions_from_names_levels_and_mappings():

@@ -10,7 +10,7 @@ from polidiff import Log, Simulator, improve
 from polidiff.domains import chain, frozen_lake, navigation
 from polidiff.errors import InvalidOptionError
 from polidiff.policies import Policy
-from polidiff.worlds.log_simulated import simulated_log
+from polidiff.worlds.log_converters import simulated_log
 
 LAKE, CURRENT = frozen_lake.world(4), frozen_lake.current(4)
 

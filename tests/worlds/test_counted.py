@@ -10,9 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from polidiff.errors import InvalidLogError
-from polidiff.worlds.shards import kernels, row_buffer, transition_counts
-from polidiff.worlds.shards.row_buffer import in_order
-from polidiff.worlds.shards.transition_counts import CUT, END, Sizes, TransitionCounts
+from polidiff.worlds.shards import kernels, transition_counts
+from polidiff.worlds.shards.transition_counts import CUT, END, Sizes, TransitionCounts, in_order
 
 BLOCKS = 3
 either_reader = pytest.mark.parametrize("few", [0, 5_000], ids=["machine code", "interpreter"])
@@ -79,7 +78,7 @@ def test_sums_are_those_of_a_dictionary_however_rows_come(
     monkeypatch, few, batches, elsewhere, most, numbers, outcomes, seed
 ):
     monkeypatch.setattr(kernels, "FEW_ROWS", few)
-    monkeypatch.setattr(row_buffer, "MOST_NUMBERS", most)
+    monkeypatch.setattr(transition_counts, "MOST_NUMBERS", most)
     monkeypatch.setattr(transition_counts, "MOST_IN_RUNS", numbers)
     rng, expected = np.random.default_rng(seed), defaultdict(lambda: np.zeros(1 + 2 * outcomes))
     counted = TransitionCounts(BLOCKS, outcomes)
@@ -122,7 +121,7 @@ def test_more_combinations_than_a_number_can_hold_are_refused():
 
 
 def test_more_transitions_than_memory_holds_are_refused_before_they_are_put_together(monkeypatch):
-    monkeypatch.setattr(row_buffer, "MOST_NUMBERS", 10 * 4)
+    monkeypatch.setattr(transition_counts, "MOST_NUMBERS", 10 * 4)
     counted = TransitionCounts(BLOCKS, 1)
     counted.reserve(100, 1)
     for _ in range(3):

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from polidiff import Outcome, TabularMDP, evaluate
 from polidiff.errors import InvalidOutcomeError
-from polidiff.worlds.graph import closed_loop, reachable_from, surely_ending
+from polidiff.worlds.checks import closed_loop, reachable_from, surely_ending
 from tests.strategies import SEEDS, arrays_of_worlds, worlds_with_policies
 
 

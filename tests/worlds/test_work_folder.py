@@ -15,7 +15,7 @@ from polidiff import Log
 from polidiff.errors import ChangedInputWarning, InvalidInputError
 from polidiff.evaluation.logged.counts import count_log
 from polidiff.parallel import keeping_work
-from polidiff.worlds.shards import scan, shard_files
+from polidiff.worlds.shards import shard_counter, shard_files
 
 NAMES = {"state": "s", "action": "a", "episode": "e", "step": "t", "reward": "r", "terminated": "end"}
 
@@ -46,13 +46,13 @@ def log_files(tmp_path, monkeypatch):
 def reads(monkeypatch):
     """Which files were read, in order."""
     seen = []
-    original = scan.summary_of
+    original = shard_counter.summary_of
 
     def noted(shard, *options):
         seen.append(shard.files[0][-9:])
         return original(shard, *options)
 
-    monkeypatch.setattr(scan, "summary_of", noted)
+    monkeypatch.setattr(shard_counter, "summary_of", noted)
     return seen
 
 
@@ -75,17 +75,17 @@ def test_a_second_reading_takes_everything_from_the_folder_and_gives_the_same_by
 
 def test_reading_that_stopped_goes_on_with_what_is_missing(tmp_path, log_files, monkeypatch, reads):
     work = tmp_path / "work"
-    noted = scan.summary_of
+    noted = shard_counter.summary_of
 
     def stopped(shard, *options):
         if shard.files[0].endswith("2.parquet"):
             raise KeyboardInterrupt
         return noted(shard, *options)
 
-    monkeypatch.setattr(scan, "summary_of", stopped)
+    monkeypatch.setattr(shard_counter, "summary_of", stopped)
     with pytest.raises(KeyboardInterrupt):
         Log(log_files, **NAMES, work_folder=work)
-    monkeypatch.setattr(scan, "summary_of", noted)
+    monkeypatch.setattr(shard_counter, "summary_of", noted)
     log = Log(log_files, **NAMES, work_folder=work)
     assert reads == ["0.parquet", "1.parquet", "2.parquet", "3.parquet"]
     assert arrays(log) == arrays(Log(log_files, **NAMES))
@@ -137,13 +137,13 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path, log_files):
 
 DRIVER = """
 import sys, time
-from polidiff.worlds.shards import scan, shard_files
+from polidiff.worlds.shards import shard_counter, shard_files
 shard_files.SHARD_ROWS = 50
-original = scan.summary_of
+original = shard_counter.summary_of
 def slow(shard, *options):
     time.sleep(float(sys.argv[1]))
     return original(shard, *options)
-scan.summary_of = slow
+shard_counter.summary_of = slow
 from polidiff.cli.main import main
 main(sys.argv[2:])
 """

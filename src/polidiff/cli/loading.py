@@ -103,7 +103,7 @@ def _table(study: Study, outcomes: list[Outcome], trust: bool) -> World:
 
 
 def _arrays(path: Path) -> dict[str, AnyArray]:
-    from polidiff.policies.arrays import read_npz
+    from polidiff.policies.tables import read_npz
 
     return read_npz(path, InvalidWorldError)
 
@@ -155,7 +155,7 @@ def load_policy(study: Study, role: str, world: World, *, trust: bool = False) -
 def policy_named(name: str, study: Study, world: World, *, trust: bool = False) -> Policy:
     """A policy from "log", "column:NAME", "always:ACTION", "module:function" or a file."""
     from polidiff.policies import as_policy
-    from polidiff.policies.action_names import ALWAYS
+    from polidiff.policies.protocol import ALWAYS
     from polidiff.worlds import Log, TabularMDP
 
     greedy = bool(study.section("policies").get("greedy", False))

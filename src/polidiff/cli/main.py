@@ -23,7 +23,7 @@ from typing import Any
 import click
 
 from polidiff._version import __version__
-from polidiff.cli.streams import fault_of_stdout, forgiving_streams
+from polidiff.cli.output import fault_of_stdout, forgiving_streams
 from polidiff.errors import InfeasibleError, PolidiffError, PolidiffWarning
 
 COMMANDS = {

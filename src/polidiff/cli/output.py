@@ -1,13 +1,14 @@
-"""Around the work of a command: progress on stderr, results on stdout or into files."""
+"""Around the work of a command: progress on stderr, results on stdout or into files, whatever the streams can hold."""
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from polidiff.records.explanation import Explanation
     from polidiff.records.plan import Frontier
 
+
 SILENT_SECONDS = 2.0
 
 
@@ -27,8 +29,7 @@ def progress(quiet: bool = False) -> Iterator[None]:
 
     Silent when stderr is not a terminal.
     """
-    from polidiff.engines import on_engine
-    from polidiff.parallel import keeping_work
+    from polidiff.parallel import keeping_work, on_engine
     from polidiff.progress import listening
 
     context = click.get_current_context(silent=True)
@@ -155,3 +156,61 @@ def remark(text: str, *, verbose: bool) -> None:
     """A line on stderr for those who asked for it."""
     if verbose:
         click.echo(text, err=True)
+
+
+class Forgiving:
+    """A text stream. A reader that has gone is no fault; a stream that cannot take more is one, told at the end."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self.fault: OSError | None = None
+
+    def write(self, text: str) -> int:
+        """Write, or drop what nobody can take."""
+        if self.fault is None:
+            try:
+                return self._stream.write(text)
+            except OSError as error:
+                self._give_up(error)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush, or drop what nobody can take."""
+        if self.fault is None:
+            try:
+                self._stream.flush()
+            except OSError as error:
+                self._give_up(error)
+
+    def _give_up(self, error: OSError) -> None:
+        """Say no more, and let the interpreter flush into nothing when it ends."""
+        self.fault = error
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def forgiving_streams() -> Iterator[None]:
+    """Standard streams on which writing never raises; characters that a terminal does not know are replaced."""
+    before = sys.stdout, sys.stderr
+    for stream in before:
+        encoding = (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "")
+        if encoding != "utf8" and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    sys.stdout, sys.stderr = (stream if stream is None else Forgiving(stream) for stream in before)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def fault_of_stdout() -> OSError | None:
+    """Why the result could not be written; a reader that has gone had enough, which is no fault."""
+    if sys.stdout is None:
+        return None
+    sys.stdout.flush()
+    fault = getattr(sys.stdout, "fault", None)
+    return None if isinstance(fault, BrokenPipeError) else fault

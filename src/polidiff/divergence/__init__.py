@@ -3,8 +3,7 @@
 from polidiff.divergence.record import Divergence
 from polidiff.options import DivergenceOptions
 from polidiff.policies import PolicyLike
-from polidiff.worlds.kinds import by_kind
-from polidiff.worlds.protocol import World
+from polidiff.worlds.protocol import World, by_kind
 
 __all__ = ["Divergence", "DivergenceOptions", "find_divergence"]
 

@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from polidiff.worlds.kinds import by_kind
+from polidiff.worlds.protocol import by_kind
 
 if TYPE_CHECKING:
     from polidiff.evaluation.comparison import Comparison
     from polidiff.options import EvaluateOptions
     from polidiff.policies import PolicyLike
-    from polidiff.records.evaluation import Evaluation
+    from polidiff.records.outcome import Evaluation
     from polidiff.worlds.protocol import World
 
 __all__ = ["compare", "evaluate"]

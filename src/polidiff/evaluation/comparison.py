@@ -15,9 +15,8 @@ import numpy as np
 from polidiff.evaluation.start_outcomes import StartOutcomes
 from polidiff.policies import Policy
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from polidiff.records.assumption import Assumption
 from polidiff.records.explanation import Arrow, RegionEffect, Support, Verdict, WorldSummary
-from polidiff.records.interval import Interval
+from polidiff.records.outcome import Assumption, Interval
 from polidiff.records.rule import Rule, first_match
 
 Values = Mapping[str, float]  # outcome or action -> number

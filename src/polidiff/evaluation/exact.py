@@ -19,7 +19,7 @@ from polidiff.errors import ImproperPolicyError, InvalidPolicyError
 from polidiff.evaluation.linear import solver
 from polidiff.policies import Policy, as_policy, top_actions
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
-from polidiff.worlds.graph import closed_loop, surely_ending
+from polidiff.worlds.checks import closed_loop, surely_ending
 from polidiff.worlds.tabular import TabularMDP
 
 

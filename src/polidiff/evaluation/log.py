@@ -36,11 +36,10 @@ from polidiff.evaluation.table import TableComparison
 from polidiff.options import EvaluateOptions
 from polidiff.policies import Policy, TablePolicy
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
-from polidiff.records.evaluation import Evaluation
 from polidiff.records.explanation import Arrow, Support, WorldSummary
-from polidiff.records.interval import Interval
+from polidiff.records.outcome import Evaluation, Interval
 from polidiff.records.rule import Rule, covers_any, first_match
-from polidiff.worlds.log_coverage import label_coverage, log_summary
+from polidiff.worlds.log_check import label_coverage, log_summary
 from polidiff.worlds.tabular import TabularMDP
 
 if TYPE_CHECKING:

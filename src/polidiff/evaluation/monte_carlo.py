@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from polidiff.records.arrays import FloatArray
-from polidiff.records.interval import Interval
+from polidiff.records.outcome import Interval
 
 EXACT_FROM = 1000  # that many equal values, and none other, count as certain
 

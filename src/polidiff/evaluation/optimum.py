@@ -19,7 +19,7 @@ from polidiff.errors import ImproperPolicyError, UnboundedReturnError
 from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.policies import one_hot
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
-from polidiff.worlds.graph import closed_loop, reachable_from, surely_ending
+from polidiff.worlds.checks import closed_loop, reachable_from, surely_ending
 from polidiff.worlds.tabular import TabularMDP
 
 STRICT = 1e-10

@@ -14,8 +14,8 @@ from polidiff.evaluation.start_outcomes import StartOutcomes
 from polidiff.options import EvaluateOptions
 from polidiff.policies import MixedPolicy, Policy, PolicyLike, as_policy, top_actions
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from polidiff.records.evaluation import Evaluation
 from polidiff.records.explanation import RegionEffect, WorldSummary
+from polidiff.records.outcome import Evaluation
 from polidiff.streams import Stream
 from polidiff.worlds.rollouts import gain_of, play_from, roll_out
 from polidiff.worlds.simulator import Simulator

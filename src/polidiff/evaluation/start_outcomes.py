@@ -9,8 +9,7 @@ from polidiff.evaluation.monte_carlo import mean_interval
 from polidiff.evaluation.verdicts import papers_verdict, verdict
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
 from polidiff.records.explanation import Verdict
-from polidiff.records.interval import Interval
-from polidiff.records.outcome import Outcome
+from polidiff.records.outcome import Interval, Outcome
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,9 +22,8 @@ from polidiff.evaluation.start_outcomes import StartOutcomes
 from polidiff.options import EvaluateOptions
 from polidiff.policies import Policy, PolicyLike, TablePolicy, table_policy, top_actions
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from polidiff.records.evaluation import Evaluation
 from polidiff.records.explanation import Arrow, RegionEffect, WorldSummary
-from polidiff.records.interval import Interval
+from polidiff.records.outcome import Evaluation, Interval
 from polidiff.worlds.summary import world_summary
 from polidiff.worlds.tabular import TabularMDP
 

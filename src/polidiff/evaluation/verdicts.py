@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from polidiff.records.explanation import Verdict, VerdictDirection
-from polidiff.records.interval import Interval
-from polidiff.records.outcome import Outcome
+from polidiff.records.outcome import Interval, Outcome
 
 ROUNDING = 1e-9
 

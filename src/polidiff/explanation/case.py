@@ -15,7 +15,7 @@ from polidiff.explanation.words import number, rule_text, verdicts_text, withhel
 from polidiff.policies import top_actions
 from polidiff.records.arrays import AnyArray
 from polidiff.records.explanation import Case, Explanation, Verdict
-from polidiff.records.interval import Interval
+from polidiff.records.outcome import Interval
 from polidiff.records.rule import Rule
 from polidiff.records.suppression import suppressed
 

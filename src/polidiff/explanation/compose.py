@@ -32,7 +32,6 @@ from polidiff.journeys import Journeys, Meetings, follow, sample_trajectories
 from polidiff.options import ExplainOptions
 from polidiff.policies import PolicyLike
 from polidiff.records.arrays import AnyArray, IntArray
-from polidiff.records.assumption import Assumption
 from polidiff.records.explanation import (
     Explanation,
     Picture,
@@ -44,6 +43,7 @@ from polidiff.records.explanation import (
     Verdict,
     WorseOff,
 )
+from polidiff.records.outcome import Assumption
 from polidiff.records.patch import Patch
 from polidiff.regions.describe import Described, describe
 from polidiff.worlds.protocol import World

@@ -23,8 +23,7 @@ from polidiff.explanation.words import (
     worth_text,
 )
 from polidiff.records.explanation import Explanation, Meeting, Region, Sentence, Verdict, WorseOff
-from polidiff.records.interval import Interval
-from polidiff.records.outcome import Outcome
+from polidiff.records.outcome import Interval, Outcome
 from polidiff.records.plan import Frontier, LedgerEntry, Plan
 from polidiff.records.rule import Rule
 from polidiff.records.suppression import suppressed

@@ -9,8 +9,7 @@ from keyword import iskeyword
 
 from polidiff.records.action import Direction, Shift
 from polidiff.records.explanation import Explanation, Region, Verdict, WorseOff
-from polidiff.records.interval import Interval
-from polidiff.records.outcome import Outcome
+from polidiff.records.outcome import Interval, Outcome
 from polidiff.records.rule import Condition, Rule
 
 MOST_NAMED = 7  # things in one sentence

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from polidiff.records.arrays import AnyArray, BoolArray, IntArray
-from polidiff.worlds.graph import reachable_from, surely_ending
+from polidiff.worlds.checks import reachable_from, surely_ending
 
 Moves: TypeAlias = AnyArray | sparse.csr_array | sparse.csr_matrix
 LEAK = 1e-9  # what a row of probabilities lacks to 1 above which the episode may end there

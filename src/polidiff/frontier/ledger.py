@@ -35,7 +35,7 @@ from polidiff.frontier.setting import Setting
 from polidiff.frontier.visits import fundamental, switched_visits
 from polidiff.policies import one_hot
 from polidiff.records.arrays import FloatArray, IntArray
-from polidiff.records.interval import Interval
+from polidiff.records.outcome import Interval
 from polidiff.records.plan import AdoptionPoint, Ledger, LedgerEntry
 from polidiff.records.rule import Condition, Rule, change_key
 

@@ -19,7 +19,7 @@ from polidiff.frontier.visits import inverse_of, policy_visits, switched_visits
 from polidiff.policies import one_hot
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.outcome import Outcome
-from polidiff.worlds.graph import reachable_from
+from polidiff.worlds.checks import reachable_from
 
 DISAGREEMENT = 1e-6
 FAR = 8  # a plan that differs from the inverse at hand in more than one of so many states is factorised

@@ -22,7 +22,7 @@ from polidiff.options import Unit
 from polidiff.policies import TablePolicy, one_hot
 from polidiff.records.arrays import IntArray, read_only
 from polidiff.records.explanation import Explanation, Methods, WorldSummary
-from polidiff.records.interval import Interval
+from polidiff.records.outcome import Interval
 from polidiff.records.parse import Guard
 from polidiff.records.patch import Patch, StateEdits
 from polidiff.records.plan import Frontier, HullPoint, Ledger, Plan

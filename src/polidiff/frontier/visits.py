@@ -19,7 +19,7 @@ from scipy import sparse
 from polidiff.errors import UnboundedReturnError
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
-from polidiff.worlds.graph import closed_loop
+from polidiff.worlds.checks import closed_loop
 
 UPDATES_FROM = 150  # states from which expected visits are updated rather than factorised
 REFERENCES = 16  # factorisations kept at once; at least as many as policies are asked for at once

@@ -7,8 +7,7 @@ from polidiff.journeys.record import Journeys, Meetings, Path
 from polidiff.policies import Policy
 from polidiff.records.arrays import AnyArray
 from polidiff.records.rule import Rule
-from polidiff.worlds.kinds import by_kind
-from polidiff.worlds.protocol import World
+from polidiff.worlds.protocol import World, by_kind
 
 __all__ = ["Journeys", "Meetings", "Path", "follow", "sample_trajectories"]
 

@@ -12,7 +12,7 @@ from polidiff.policies import Policy
 from polidiff.records.arrays import AnyArray, IntArray
 from polidiff.records.rule import Rule, first_match
 from polidiff.streams import Stream
-from polidiff.worlds.graph import surely_ending
+from polidiff.worlds.checks import surely_ending
 from polidiff.worlds.rollouts import Visits, roll_out
 from polidiff.worlds.tabular import TabularMDP
 

@@ -1,7 +1,6 @@
 """Linear and mixed-integer programs: records for the problem and its answer, and the one place a solver is called."""
 
 from polidiff.optimize.clock import Clock
-from polidiff.optimize.program import Limits, Program, Solution, Status
-from polidiff.optimize.solver import GrowingProgram, solve
+from polidiff.optimize.solver import GrowingProgram, Limits, Program, Solution, Status, solve
 
 __all__ = ["Clock", "GrowingProgram", "Limits", "Program", "Solution", "Status", "solve"]

@@ -16,12 +16,11 @@ from polidiff.evaluation.log import evaluate_log
 from polidiff.explanation.stability import region_stability
 from polidiff.explanation.words import percent
 from polidiff.policies import PolicyLike, as_policy, top_actions
-from polidiff.records.evaluation import Evaluation
 from polidiff.records.explanation import Explanation
-from polidiff.records.outcome import Outcome
+from polidiff.records.outcome import Evaluation, Outcome
 from polidiff.records.patch import Patch
 from polidiff.records.plan import Frontier
-from polidiff.worlds.log_simulated import simulated_log
+from polidiff.worlds.log_converters import simulated_log
 from polidiff.worlds.tabular import TabularMDP
 
 EPISODES = 1000  # of each log of figure 3

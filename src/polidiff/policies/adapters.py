@@ -14,9 +14,17 @@ from typing import Any
 import numpy as np
 
 from polidiff.errors import InvalidPolicyError
-from polidiff.policies.action_names import ALWAYS, action_numbers, always, is_text, names_of
 from polidiff.policies.callables import CallablePolicy
-from polidiff.policies.protocol import ForeignModel, Policy, PolicyLike
+from polidiff.policies.protocol import (
+    ALWAYS,
+    ForeignModel,
+    Policy,
+    PolicyLike,
+    action_numbers,
+    always,
+    is_text,
+    names_of,
+)
 from polidiff.policies.tables import table_policy
 from polidiff.records.action import Action
 

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from polidiff.errors import InvalidPolicyError
-from polidiff.policies.action_names import action_numbers, is_text
-from polidiff.policies.protocol import check_probabilities, one_hot
+from polidiff.policies.protocol import action_numbers, check_probabilities, is_text, one_hot
 from polidiff.records.arrays import AnyArray, FloatArray
 
 PROBE = 3

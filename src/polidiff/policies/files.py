@@ -22,10 +22,9 @@ import numpy.typing as npt
 
 from polidiff.errors import InvalidPolicyError, MissingExtraError, UntrustedFileError
 from polidiff.files import read_limited, write_whole
-from polidiff.policies.arrays import read_npy, read_npz
 from polidiff.policies.patched import PatchedPolicy
 from polidiff.policies.protocol import ForeignModel, Policy
-from polidiff.policies.tables import TablePolicy
+from polidiff.policies.tables import TablePolicy, read_npy, read_npz
 from polidiff.records.arrays import AnyArray
 from polidiff.records.codec import encode, from_dict
 from polidiff.records.patch import Patch

@@ -8,7 +8,6 @@ from importlib import import_module
 import numpy as np
 
 from polidiff.errors import InvalidPolicyError
-from polidiff.policies.action_names import action_numbers, is_text
 from polidiff.policies.model_io import (
     CONTINUOUS,
     action_count,
@@ -18,7 +17,7 @@ from polidiff.policies.model_io import (
     observed,
     rows_of,
 )
-from polidiff.policies.protocol import ForeignModel, one_hot
+from polidiff.policies.protocol import ForeignModel, action_numbers, is_text, one_hot
 from polidiff.policies.torch_modules import as_array, in_batches
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 

@@ -2,9 +2,7 @@
 
 from polidiff.records.action import Action, Direction, Shift, Swap, as_actions
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray, read_only
-from polidiff.records.evaluation import Evaluation
-from polidiff.records.interval import Interval
-from polidiff.records.outcome import Outcome, check_outcomes
+from polidiff.records.outcome import Evaluation, Interval, Outcome, check_outcomes
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.rule import Condition, Rule, covers_any, first_match
 

@@ -1,8 +1,8 @@
-"""What people care about: a quantity summed over an episode, with the words to use for it."""
+"""What people care about, what a policy achieves of it, and what that estimate rests on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polidiff.errors import InvalidOutcomeError
+from polidiff.records.codec import Json, schema, to_dict
 
 Preference: TypeAlias = Literal["more", "less"] | None
 OutcomeOf: TypeAlias = npt.ArrayLike | Callable[..., Any] | str
@@ -106,3 +107,88 @@ def check_outcomes(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
             )
         seen.add(outcome.name)
     return result
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate, and bounds that hold with probability `level`.
+
+    An exact quantity has ``low == estimate == high`` and level 1.
+
+    >>> Interval(1.0, 0.5, 1.5, 0.95).contains(0.7)
+    True
+    """
+
+    estimate: float
+    low: float
+    high: float
+    level: float  # probability that the bounds hold, 1 if exact
+
+    @classmethod
+    def exactly(cls, value: float) -> Interval:
+        """The interval of a quantity that is known.
+
+        >>> Interval.exactly(3.0).exact
+        True
+        """
+        return cls(float(value), float(value), float(value), 1.0)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the quantity was computed, not estimated."""
+        return self.level == 1.0 and self.low == self.high
+
+    @property
+    def width(self) -> float:
+        """Distance between the bounds."""
+        return self.high - self.low
+
+    def contains(self, value: float) -> bool:
+        """Whether `value` is within the bounds."""
+        return self.low <= value <= self.high
+
+    def scaled(self, factor: float) -> Interval:
+        """The interval of `factor` times the quantity."""
+        low, high = (self.low, self.high) if factor >= 0 else (self.high, self.low)
+        return Interval(self.estimate * factor, low * factor, high * factor, self.level)
+
+
+Status: TypeAlias = Literal["held", "doubtful", "failed", "not testable"]
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """One thing that must be true of a log for its verdicts to be.
+
+    >>> Assumption("drift", "early against late episodes", "held", "p = .40", "none", 0.4).alarming
+    False
+    """
+
+    name: str  # "history", "drift", "overlap", "propensities", "independence", "cut episodes", …
+    tested: str  # how, in words; "" where it cannot be
+    status: Status
+    detail: str  # what was seen, with numbers
+    consequence: str  # what it means for the verdicts
+    p_value: float | None = None  # None where the check is no test
+
+    @property
+    def alarming(self) -> bool:
+        """Whether what was seen speaks against it."""
+        return self.status in ("doubtful", "failed")
+
+
+@schema("evaluation", 1)
+@dataclass(frozen=True)
+class Evaluation:
+    """Expected outcomes of a policy over the start distribution, and from each start where that is possible."""
+
+    outcomes: Mapping[str, Interval]  # outcome name -> expected sum over an episode
+    per_start: Mapping[str, Mapping[str, Interval]]  # outcome name -> start name -> interval; empty if starts have none
+    method: str  # "exact", "exact, horizon 100", "10000 simulated episodes", …
+    truncated: float  # share of episodes cut at the horizon
+    details: Mapping[str, float] = field(default_factory=dict)  # episodes, length, …
+    assumptions: tuple[Assumption, ...] = ()  # what is said of a log rests on
+
+    def to_dict(self) -> dict[str, Json]:
+        """The JSON form."""
+        return to_dict(self)

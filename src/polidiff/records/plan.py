@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Any, Literal, overload
 
 from polidiff.errors import InvalidOptionError
-from polidiff.records.assumption import Assumption
 from polidiff.records.codec import Json, schema, to_dict
 from polidiff.records.explanation import Explanation, Methods, WorldSummary, save_by_suffix
-from polidiff.records.interval import Interval
-from polidiff.records.outcome import Outcome
+from polidiff.records.outcome import Assumption, Interval, Outcome
 from polidiff.records.patch import Patch
 from polidiff.records.rendering import renderer
 from polidiff.records.rule import Rule

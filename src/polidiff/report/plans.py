@@ -17,7 +17,7 @@ from polidiff.explanation.words import (
     signed,
     worth_text,
 )
-from polidiff.records.interval import Interval
+from polidiff.records.outcome import Interval
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.plan import Frontier, Plan, PlanRule
 from polidiff.report.charts.frontier import (

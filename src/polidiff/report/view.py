@@ -14,7 +14,6 @@ from typing import Literal, TypeAlias
 from polidiff.explanation.text import changes_text, sentence_text
 from polidiff.explanation.words import amount_text, bounds_text, losers, names_text, number, rule_text, swap_text
 from polidiff.explanation.words import percent as percent_text
-from polidiff.records.assumption import Assumption
 from polidiff.records.explanation import (
     Explanation,
     Methods,
@@ -25,8 +24,7 @@ from polidiff.records.explanation import (
     WorldSummary,
     WorseOff,
 )
-from polidiff.records.interval import Interval
-from polidiff.records.outcome import Outcome
+from polidiff.records.outcome import Assumption, Interval, Outcome
 
 Tone: TypeAlias = Literal["better", "worse", "neutral", "same", "unknown"]
 MARKS: dict[Tone, str] = {"better": "▲", "worse": "▼", "neutral": "◆", "same": "=", "unknown": "?"}

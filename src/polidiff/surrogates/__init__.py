@@ -5,8 +5,7 @@ from typing import Any
 from polidiff.options import ImproveOptions
 from polidiff.surrogates.record import Explain, Note, Reduction, RuleNote
 from polidiff.surrogates.table import Surrogate
-from polidiff.worlds.kinds import by_kind
-from polidiff.worlds.protocol import World
+from polidiff.worlds.protocol import World, by_kind
 
 __all__ = ["Explain", "Note", "Reduction", "RuleNote", "Surrogate", "reduce"]
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from polidiff.errors import InvalidOptionError
 from polidiff.options import ImproveOptions
-from polidiff.records.assumption import Assumption
 from polidiff.records.explanation import Explanation
+from polidiff.records.outcome import Assumption
 from polidiff.records.plan import Frontier, Plan
 from polidiff.records.rule import Rule
 

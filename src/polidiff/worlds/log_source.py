@@ -21,7 +21,7 @@ from polidiff.errors import InvalidLogError, MissingExtraError, SkippedRowsWarni
 from polidiff.parallel import work_folder as current_work_folder
 from polidiff.worlds.log_columns import Columns
 from polidiff.worlds.shards.result_cache import summary_cache
-from polidiff.worlds.shards.scan import scan
+from polidiff.worlds.shards.shard_counter import scan
 from polidiff.worlds.shards.shard_files import (
     FAULTS,
     Shard,

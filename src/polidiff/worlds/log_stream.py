@@ -31,7 +31,7 @@ from polidiff.worlds.hashing import hashes, mixed
 from polidiff.worlds.log_columns import Columns, Labels
 from polidiff.worlds.log_rows import LoggedRows, read_rows
 from polidiff.worlds.shards.result_cache import ResultCache, cached_results
-from polidiff.worlds.shards.scan import Pace
+from polidiff.worlds.shards.shard_counter import Pace
 from polidiff.worlds.shards.shard_files import BATCH_ROWS, FAULTS, SHARD_ROWS, first_line, scan_file
 
 MOST_VALUES = 100_000_000  # numbers of a log with feature states that are held at once: 0.8 GB

@@ -1,9 +1,15 @@
-"""What every world answers, whatever its kind: the stages ask for this and nothing else."""
+"""What every world answers, whatever its kind, and where the answer of each kind is found.
+
+A stage folder holds `table.py`, `simulator.py` and `log.py`, each with a function of the same name. The module of a
+kind is imported when a world of that kind is first asked about: a table never loads a log's data frame library.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal, Protocol, runtime_checkable
+from collections.abc import Callable, Sequence
+from functools import wraps
+from importlib import import_module
+from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, get_args, runtime_checkable
 
 from polidiff.records.action import Action
 from polidiff.records.arrays import AnyArray
@@ -65,3 +71,21 @@ def aim(world: World) -> tuple[int, float]:
     if total is not None and total.name in names:
         return names.index(total.name), 1.0
     return 0, -1.0 if world.outcomes[0].prefer == "less" else 1.0
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Question = Callable[Concatenate[World, P], T]
+
+
+def by_kind(question: Question[P, T]) -> Question[P, T]:
+    """The question, answered by the function of its name in the module of its folder named after the world's kind."""
+    folder, name = question.__module__, question.__name__
+
+    @wraps(question)
+    def answered(world: World, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        assert world.kind in get_args(Kind), "what is imported by name is ours"
+        answer: Question[P, T] = getattr(import_module(f"{folder}.{world.kind}"), name)
+        return answer(world, *args, **kwargs)
+
+    return answered

@@ -13,8 +13,8 @@ from polidiff.evaluation.assumptions.log_checks import (
     status_of,
 )
 from polidiff.evaluation.assumptions.markov import Deepened, transitions_of
-from polidiff.records.assumption import Assumption
 from polidiff.records.codec import decode, encode
+from polidiff.records.outcome import Assumption
 from polidiff.worlds.log_rows import LoggedRows
 
 

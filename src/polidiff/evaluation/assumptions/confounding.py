@@ -23,7 +23,7 @@ from scipy import sparse
 
 from polidiff.evaluation.linear import solver
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
-from polidiff.worlds.graph import reachable_from
+from polidiff.worlds.checks import reachable_from
 from polidiff.worlds.log_rows import LoggedRows
 from polidiff.worlds.shards.transition_counts import CUT
 

@@ -7,7 +7,7 @@ from scipy import stats
 
 from polidiff.evaluation.assumptions.markov import DOUBTED, REJECTED, Deepened, Transitions
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from polidiff.records.assumption import Assumption, Status
+from polidiff.records.outcome import Assumption, Status
 from polidiff.worlds.log_rows import LoggedRows
 from polidiff.worlds.shards.transition_counts import CUT
 

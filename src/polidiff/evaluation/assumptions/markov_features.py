@@ -23,7 +23,7 @@ from scipy.spatial import cKDTree
 from polidiff.evaluation.assumptions.log_checks import shown
 from polidiff.evaluation.assumptions.markov import REJECTED, previous_row
 from polidiff.records.arrays import FloatArray, IntArray
-from polidiff.records.assumption import Assumption, Status
+from polidiff.records.outcome import Assumption, Status
 from polidiff.worlds.log_rows import LoggedRows
 
 MOST_ROWS = 5000

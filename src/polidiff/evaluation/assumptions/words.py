@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from polidiff.records.assumption import Assumption
+from polidiff.records.outcome import Assumption
 
 FRAGILE = 1.5  # a verdict that holds up to less is called fragile: one measurement more often moves odds as far
 DRAWN = "Actions were drawn with recorded probabilities, so no unrecorded reason stands behind them."

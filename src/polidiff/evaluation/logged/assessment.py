@@ -24,7 +24,7 @@ from polidiff.evaluation.logged.counts import count_rows
 from polidiff.evaluation.logged.encoder import fit_encoder
 from polidiff.evaluation.logged.episodes import some_episodes
 from polidiff.records.arrays import IntArray
-from polidiff.records.assumption import Assumption
+from polidiff.records.outcome import Assumption
 from polidiff.worlds.log_rows import LoggedRows
 
 if TYPE_CHECKING:

@@ -19,9 +19,8 @@ from polidiff.evaluation.logged.worst_case_bounds import NO_MASS, PolicyBounds, 
 from polidiff.evaluation.verdicts import direction_of, verdict
 from polidiff.records.arrays import FloatArray
 from polidiff.records.explanation import Verdict
-from polidiff.records.interval import Interval
-from polidiff.records.outcome import Outcome
-from polidiff.worlds.log_coverage import start_people
+from polidiff.records.outcome import Interval, Outcome
+from polidiff.worlds.log_check import start_people
 
 if TYPE_CHECKING:
     from polidiff.worlds.log import Log

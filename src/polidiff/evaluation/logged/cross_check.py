@@ -16,7 +16,7 @@ from polidiff.evaluation.logged.model import build_model, split_policy
 from polidiff.evaluation.logged.weighting import Weighted, weighted_estimates
 from polidiff.evaluation.monte_carlo import student_quantile
 from polidiff.records.arrays import FloatArray, IntArray
-from polidiff.records.interval import Interval
+from polidiff.records.outcome import Interval
 from polidiff.worlds.log_rows import LoggedRows
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from polidiff.evaluation.logged.episodes import outcomes_to_come
 from polidiff.evaluation.monte_carlo import student_quantile
 from polidiff.parallel import run_tasks
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
-from polidiff.records.interval import Interval
+from polidiff.records.outcome import Interval
 from polidiff.worlds.log_rows import LoggedRows
 from polidiff.worlds.shards.transition_counts import CUT
 

@@ -29,7 +29,7 @@ from scipy import sparse
 from polidiff.evaluation.linear import solver
 from polidiff.evaluation.logged.counts import Edges
 from polidiff.records.arrays import BoolArray, FloatArray
-from polidiff.worlds.graph import reachable_from
+from polidiff.worlds.checks import reachable_from
 
 EQUAL = 1e-9
 

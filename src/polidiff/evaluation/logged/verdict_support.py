@@ -23,10 +23,8 @@ from polidiff.evaluation.logged.starts import Starts
 from polidiff.evaluation.logged.worst_case_bounds import PolicyBounds, bound_policy, difference
 from polidiff.evaluation.verdicts import as_unknown, direction_of
 from polidiff.records.arrays import FloatArray, IntArray
-from polidiff.records.assumption import Assumption
 from polidiff.records.explanation import Verdict
-from polidiff.records.interval import Interval
-from polidiff.records.outcome import Outcome
+from polidiff.records.outcome import Assumption, Interval, Outcome
 from polidiff.worlds.log_rows import LoggedRows
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ import numpy as np
 from scipy import stats
 
 from polidiff.records.arrays import FloatArray
-from polidiff.records.interval import Interval
+from polidiff.records.outcome import Interval
 
 DRAWS = 20_000
 

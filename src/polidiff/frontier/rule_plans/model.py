@@ -21,7 +21,7 @@ from scipy.sparse import linalg as sparse_linalg
 from polidiff.frontier.absorption import Moves, leaking, surely_ends
 from polidiff.frontier.rule_plans.moves import MoveSet
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
-from polidiff.worlds.graph import reachable_from
+from polidiff.worlds.checks import reachable_from
 from polidiff.worlds.tabular import TabularMDP
 
 DENSE_UP_TO = 1200

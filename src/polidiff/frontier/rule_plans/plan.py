@@ -14,7 +14,7 @@ from polidiff.frontier.setting import Limit
 from polidiff.frontier.visits import policy_visits
 from polidiff.policies import as_policy, one_hot, top_actions
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
-from polidiff.records.interval import Interval
+from polidiff.records.outcome import Interval
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.plan import Plan, PlanRule
 from polidiff.worlds.tabular import TabularMDP

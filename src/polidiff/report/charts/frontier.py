@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import altair as alt
 
-from polidiff.records.interval import Interval
+from polidiff.records.outcome import Interval
 from polidiff.records.plan import AdoptionPoint, Frontier, Plan
 from polidiff.records.rule import Rule
 from polidiff.report.charts.outcomes import forest

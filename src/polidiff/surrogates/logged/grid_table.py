@@ -25,7 +25,7 @@ from polidiff.options import ImproveOptions
 from polidiff.policies import PatchedPolicy, Policy
 from polidiff.policies.patched import rule_patch
 from polidiff.records.arrays import FloatArray
-from polidiff.records.assumption import Assumption
+from polidiff.records.outcome import Assumption
 from polidiff.records.plan import Frontier, Plan, PlanRule
 from polidiff.records.rule import Rule, covers_any
 from polidiff.rules.box_algebra import without_any
@@ -37,7 +37,7 @@ from polidiff.surrogates.record import Explain, Note
 from polidiff.surrogates.support import split_support
 from polidiff.surrogates.table import Surrogate
 from polidiff.worlds.log import Log
-from polidiff.worlds.log_coverage import log_summary
+from polidiff.worlds.log_check import log_summary
 from polidiff.worlds.log_rows import LoggedRows
 
 KEEP = "keep"

@@ -10,7 +10,7 @@ from typing import Any
 from polidiff.evaluation.logged.compare import compare_log
 from polidiff.evaluation.logged.counted_log import CountedLog
 from polidiff.progress import track
-from polidiff.records.interval import Interval
+from polidiff.records.outcome import Interval
 from polidiff.records.plan import Plan
 from polidiff.surrogates.record import Explain
 from polidiff.worlds.log import Log

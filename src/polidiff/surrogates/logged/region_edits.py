@@ -31,7 +31,7 @@ from polidiff.evaluation.logged.plan import MIN_GROUP, MIN_SUPPORT, Halves, choo
 from polidiff.options import ImproveOptions
 from polidiff.policies import PatchedPolicy, Policy, one_hot, top_actions
 from polidiff.records.arrays import FloatArray, IntArray
-from polidiff.records.assumption import Assumption
+from polidiff.records.outcome import Assumption
 from polidiff.records.plan import Frontier, Plan
 from polidiff.records.rule import Rule
 from polidiff.regions.describe import describe
@@ -40,7 +40,7 @@ from polidiff.surrogates.logged.judging_half import JudgingHalf
 from polidiff.surrogates.record import Explain, Note, Reduction, RuleNote
 from polidiff.surrogates.region_cells import RegionCells, make_cells
 from polidiff.worlds.log import Log
-from polidiff.worlds.log_coverage import log_summary
+from polidiff.worlds.log_check import log_summary
 from polidiff.worlds.protocol import aim
 
 MOST_UNTRIED = 0.05  # share of a region's rows in cells where nobody took an action, beyond which it is not offered

@@ -21,7 +21,7 @@ from polidiff.evaluation.logged.plan import MIN_SUPPORT, Halves, choose_and_judg
 from polidiff.options import ImproveOptions
 from polidiff.policies import TablePolicy, top_actions
 from polidiff.records.arrays import BoolArray, IntArray
-from polidiff.records.assumption import Assumption
+from polidiff.records.outcome import Assumption
 from polidiff.records.plan import Frontier, Plan
 from polidiff.surrogates.logged.choosing_half import ChoosingHalf, choosing_half, with_edits
 from polidiff.surrogates.logged.judging_half import JudgingHalf
@@ -29,7 +29,7 @@ from polidiff.surrogates.record import Explain, Note
 from polidiff.surrogates.support import split_support
 from polidiff.surrogates.table import Surrogate
 from polidiff.worlds.log import Log
-from polidiff.worlds.log_coverage import log_summary
+from polidiff.worlds.log_check import log_summary
 from polidiff.worlds.tabular import TabularMDP
 
 MOST_JUDGED = 60

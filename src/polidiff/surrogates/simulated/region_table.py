@@ -20,7 +20,7 @@ from polidiff.options import ImproveOptions
 from polidiff.policies import PatchedPolicy, Policy, top_actions
 from polidiff.progress import track
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
-from polidiff.records.interval import Interval
+from polidiff.records.outcome import Interval
 from polidiff.records.plan import Baseline, Frontier, HullPoint, Plan
 from polidiff.records.rule import Rule
 from polidiff.regions.describe import Described, describe
