@@ -7,11 +7,22 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.evidence import BLOCK, written
 from tests.docs.pages import ROOT
 
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("**/*.md"))
 USERS_PATH = [DOCS / "index.md", *DOCS.glob("tutorials/*.md"), *DOCS.glob("how-to/*.md")]
+EVIDENCE = sorted(DOCS.glob("evidence/*.md"))
+HELD_ELSEWHERE = {  # tables whose values other tests compute
+    ("environments.md", "| script | asks | first line of the answer | processor seconds |"),
+    ("paper.md", "| task | quantity | value |"),
+    ("reproduction.md", "| where | what | how close |"),
+    ("logs.md", "| episodes, random | return, plain cells | return | stay, plain cells | stay |"),
+    ("logs.md", "| episodes | random | plans beside the current policy | changes named as not known |"),
+    ("scale.md", "| rows | rows held | CPU | peak memory | difference in return |"),
+    ("scale.md", "| episodes, random, outcome | all held | 25 % | 10 % | 3 % |"),
+}
 MOST_WORDS = 8_000
 SIX_TASKS = (
     "how-to/from_a_table_to_a_decision.md",
@@ -71,3 +82,19 @@ def test_no_fence_hides_python_from_the_tests(page):
     """Python under another name, or in an indented fence, would not be run."""
     hidden = re.findall(r"^(?: +```python|```(?:py|pycon|ipython)\b)", text(page), flags=re.MULTILINE)
     assert hidden == []
+
+
+def test_tables_of_measurements_are_what_was_measured():
+    stale = [page.name for page in EVIDENCE if written(text(page)) != text(page)]
+    assert stale == [], "python -m benchmarks.evidence writes them anew"
+
+
+def test_no_table_of_decimals_was_typed_by_hand():
+    """A table with a decimal number in most of its rows is made from results, or its values have tests of their own."""
+    typed = set()
+    for page in EVIDENCE:
+        for table in re.findall(r"(?:^\|.*\n)+", BLOCK.sub("", text(page)), flags=re.M):
+            head, _, *rows = table.splitlines()
+            if sum(bool(re.search(r"\d\.\d|\.\d\d", row)) for row in rows) > len(rows) / 2:
+                typed.add((page.name, head))
+    assert typed <= HELD_ELSEWHERE

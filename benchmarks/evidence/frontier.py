@@ -1,36 +1,30 @@
-"""The table of `docs/evidence/frontier.md` from the results file: ``python -m benchmarks.frontier.lines``."""
+"""The table of `docs/evidence/frontier.md`."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).resolve().parents[1] / "results" / "frontier.json"
+from benchmarks.evidence.table import Results, Table, took
 
 
-def lines(results: dict[str, Any]) -> list[str]:
+def questions(results: Results) -> Table:
     """Rows in the order of the questions; a section that a file lacks is left out."""
-    rows = ["| question | case | ours | beside it |", "|---|---|---|---|"]
+    rows = []
     for section, (question, ours, beside) in QUESTIONS.items():
         for row in results.get(section, []):
             case = f"{row['case']} (seed {row['seed']})" if "seed" in row else row["case"]
-            rows.append(f"| {question} | {case} | {ours(row)} | {beside(row)} |")
-    return rows
-
-
-def _took(seconds: float) -> str:
-    return f"{1000 * seconds:.0f} ms" if seconds < 0.9995 else f"{seconds:.1f} s"
+            rows.append([question, case, ours(row), beside(row)])
+    return Table(("question", "case", "ours", "beside it"), rows)
 
 
 def _plans(row: dict[str, Any]) -> str:
-    return f"{row['plans']:,} plans, gap {row['gap']:.2%}, {_took(row['seconds'])}, {row['nodes']:,} nodes"
+    return f"{row['plans']:,} plans, gap {row['gap']:.2%}, {took(row['seconds'])}, {row['nodes']:,} nodes"
 
 
 def _proof(row: dict[str, Any]) -> str:
     proven = f"proven {row['proven']} of {row['plans']}" if "plans" in row else f"{row['proven']} proven"
-    return f"{proven}, {_took(row['seconds'])}, {row['nodes']:,} nodes"
+    return f"{proven}, {took(row['seconds'])}, {row['nodes']:,} nodes"
 
 
 def _whole_or_budgets(row: dict[str, Any]) -> str:
@@ -38,24 +32,24 @@ def _whole_or_budgets(row: dict[str, Any]) -> str:
 
 
 def _hull(row: dict[str, Any]) -> str:
-    return f"{row['vertices']} vertices, {row['pivots']} pivots, {_took(row['seconds'])}"
+    return f"{row['vertices']} vertices, {row['pivots']} pivots, {took(row['seconds'])}"
 
 
 def _swept(row: dict[str, Any]) -> str:
     low, high = row["spread of seconds"]
-    return f"{_plans(row)} ({_took(low)} to {_took(high)})"
+    return f"{_plans(row)} ({took(low)} to {took(high)})"
 
 
 def _sweep(row: dict[str, Any]) -> str:
     same = "same points" if row["same points"] else f"not the same points (sweep: {row['sweep end']})"
     nearer = row["points nearer than the sweep's step"]
     same += f", but for {nearer} nearer than its step" if nearer else ""
-    return f"HiGHS sweep {_took(row['sweep seconds'])}, {same}: {row['ratio']:.0f}×"
+    return f"HiGHS sweep {took(row['sweep seconds'])}, {same}: {row['ratio']:.0f}×"
 
 
 def _solvers(row: dict[str, Any]) -> str:
     return ", ".join(
-        f"{name} {_took(row[name]['seconds'])} ({row[name]['status']})" if "seconds" in row[name] else f"no {name}"
+        f"{name} {took(row[name]['seconds'])} ({row[name]['status']})" if "seconds" in row[name] else f"no {name}"
         for name in ("HiGHS", "SCIP")
     )
 
@@ -65,12 +59,12 @@ def _certified(row: dict[str, Any]) -> str:
 
 
 def _optimum(row: dict[str, Any]) -> str:
-    return f"{_took(row['seconds'])}, return {row['return']:.4f}"
+    return f"{took(row['seconds'])}, return {row['return']:.4f}"
 
 
 def _others(row: dict[str, Any]) -> str:
     return "; ".join(
-        f"{name} {_took(row[name]['seconds'])}" if "seconds" in row[name] else f"{name}: {row[name]['note']}"
+        f"{name} {took(row[name]['seconds'])}" if "seconds" in row[name] else f"{name}: {row[name]['note']}"
         for name in ("quantecon", "pymdptoolbox")
         if name in row
     )
@@ -78,11 +72,11 @@ def _others(row: dict[str, Any]) -> str:
 
 def _budget(row: dict[str, Any]) -> str:
     one = row["one budget"]
-    return f"one budget {'proven' if one['proven'] else 'not proven'} in {_took(one['seconds'])}"
+    return f"one budget {'proven' if one['proven'] else 'not proven'} in {took(one['seconds'])}"
 
 
 def _first(row: dict[str, Any]) -> str:
-    return f"{_took(row['cold'])} with nothing compiled, {_took(row['warm'])} with kernels on disk"
+    return f"{took(row['cold'])} with nothing compiled, {took(row['warm'])} with kernels on disk"
 
 
 def _nothing(row: dict[str, Any]) -> str:
@@ -103,6 +97,3 @@ QUESTIONS: dict[str, tuple[str, Text, Text]] = {
     "ICU-Sepsis": ("ICU-Sepsis", _whole_or_budgets, _nothing),
     "first call": ("first call of a process (wall time)", _first, _nothing),
 }
-
-if __name__ == "__main__":
-    print("\n".join(lines(json.loads(RESULTS.read_text(encoding="utf-8")))))

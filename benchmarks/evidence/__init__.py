@@ -1,0 +1,58 @@
+"""Tables of the evidence pages, made of what was measured: ``python -m benchmarks.evidence`` writes them anew.
+
+A page says ``<!-- figures: NAME -->`` and ``<!-- /figures -->``; what stands between them is made by the function of
+that name from ``benchmarks/results/*.json``. A page cannot say what was not measured; a test fails when it is stale.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from benchmarks.evidence import explanations, frontier, logs, rules, scale
+from benchmarks.evidence.table import Results, Table
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ROOT / "docs" / "evidence"
+BLOCK = re.compile(r"(<!-- figures: (?P<name>[^>]+?) -->\n).*?(<!-- /figures -->)", flags=re.DOTALL)
+TABLES: dict[str, tuple[str, Callable[[Results], Table]]] = {
+    "forms": ("explanations", explanations.forms),
+    "forms in brief": ("explanations", explanations.forms_in_brief),
+    "intensive care": ("explanations", explanations.intensive_care),
+    "pages": ("explanations", explanations.pages),
+    "frontier": ("frontier", frontier.questions),
+    "rules objective": ("rules", rules.objective),
+    "rules accuracy": ("rules", rules.accuracy),
+    "rules boxes": ("rules", rules.boxes),
+    "rule plans": ("rule_plans", rules.plans),
+    "rule plans held out": ("rule_plans", rules.held_out),
+    "rule plans from logs": ("rule_plans", rules.from_logs),
+    "logs believe": ("logs", logs.believe),
+    "logs coverage": ("logs", logs.coverage),
+    "logs family": ("logs", logs.family),
+    "logs bandit": ("logs", logs.bandit),
+    "scale few successors": ("scale", scale.few_successors),
+    "scale many successors": ("scale", scale.many_successors),
+    "scale overhead": ("scale", scale.overhead),
+    "fuzz": ("fuzz", scale.doors),
+}
+
+
+@cache
+def results(name: str) -> Any:
+    """What a benchmark wrote."""
+    return json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def written(page: str) -> str:
+    """The text of a page with its tables made anew."""
+
+    def block(match: re.Match[str]) -> str:
+        name, make = TABLES[match["name"]]
+        return match[1] + str(make(results(name))) + match[3]
+
+    return BLOCK.sub(block, page)
