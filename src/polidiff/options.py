@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Setting: TypeAlias = Any  # the value of an option, as its record declares it
 Unit: TypeAlias = Literal["expected", "total"]
 Style: TypeAlias = Literal["plain", "paper"]
-Limit: TypeAlias = tuple[str, Callable[[Any], bool]]  # what a value must be, in words and as a test
+Limit: TypeAlias = tuple[str, Callable[[Setting], bool]]  # what a value must be, in words and as a test
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Kind:
     """What a value of a study file may be."""
 
     words: str
-    accepts: Callable[[Any], bool]
+    accepts: Callable[[Setting], bool]
 
 
 def _number(value: object) -> bool:
@@ -96,7 +96,7 @@ class Declared:
     only: Literal["python", "study"] | None = None  # an option that the other doors cannot say
 
 
-def option(default: Any, kind: Kind, help: str, **more: Any) -> Any:
+def option(default: Setting, kind: Kind, help: str, **more: Setting) -> Setting:
     """A field of a record of options."""
     return field(default=default, metadata={"declared": Declared(kind, help, **more)})
 
@@ -112,7 +112,7 @@ class Options:
                 raise InvalidOptionError(f"{name} must be {declared.limit[0]}; got {getattr(self, name)!r}")
 
 
-def declarations(verb: type[Options]) -> Iterator[tuple[str, Any, Declared]]:
+def declarations(verb: type[Options]) -> Iterator[tuple[str, Setting, Declared]]:
     """Name, default and declaration of each option of a verb."""
     for declared in dataclasses.fields(verb):  # type: ignore[arg-type]
         yield declared.name, declared.default, declared.metadata["declared"]

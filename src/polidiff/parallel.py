@@ -42,6 +42,7 @@ PATIENCE = 3  # times in a row that an engine may fail without a single answer i
 
 _at_work: ContextVar[bool] = ContextVar("polidiff_at_work", default=False)  # whether this is a task on a worker
 _folder: ContextVar[Path | None] = ContextVar("polidiff_work_folder", default=None)
+ENGINES = ("loky", "threading", "dask", "ray")
 
 
 def run_tasks(
@@ -221,7 +222,7 @@ def _answers(function: Callable[..., T], tasks: Sequence[Task]) -> Generator[Ans
         raise EngineFaultError(f"{type(error).__name__}: {' '.join(str(error).split())[:200]}") from error
 
 
-def _in_waves(calls: list[Any]) -> Iterator[Answer[Any]]:
+def _in_waves(calls: list[Callable[..., object]]) -> Iterator[Answer[Any]]:
     """Answers from an engine that gives none before all are there (Ray): some tasks at a time, on the nodes it has."""
     from joblib.parallel import Parallel, get_active_backend
 
@@ -287,9 +288,6 @@ def keeping_work(folder: Path | None) -> Iterator[None]:
 def work_folder() -> Path | None:
     """Where finished parts are kept, if anywhere."""
     return _folder.get()
-
-
-ENGINES = ("loky", "threading", "dask", "ray")
 
 
 @contextmanager

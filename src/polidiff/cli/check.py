@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from polidiff.cli.explain import explained, explaining
 from polidiff.cli.options import FILE, GroupedCommand, as_study, flags_of, from_study, settings, together, writing
 from polidiff.cli.output import save, say, say_json
-from polidiff.options import CheckOptions
+from polidiff.options import CheckOptions, Setting
 
 if TYPE_CHECKING:
     from polidiff.records.explanation import Explanation
@@ -43,7 +43,7 @@ def command(
     report: Path | None,
     quiet: bool,
     verbose: bool,
-    **given: Any,
+    **given: Setting,
 ) -> int:
     """Gate a release: exit 0 if all holds, 1 if a check fails.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from polidiff.cli.options import GroupedCommand, as_study, flags_of, from_study, proposing, settings, together, writing
 from polidiff.cli.output import deliver, progress, remark
-from polidiff.options import CheckOptions, ExplainOptions
+from polidiff.options import CheckOptions, ExplainOptions, Setting
 
 if TYPE_CHECKING:
     from polidiff.records.explanation import Explanation
@@ -36,7 +36,7 @@ def command(
     report: Path | None,
     quiet: bool,
     verbose: bool,
-    **given: Any,
+    **given: Setting,
 ) -> None:
     """Say where two policies act differently, in which order that is met, and what it does to outcomes.
 
@@ -55,7 +55,7 @@ def command(
     deliver(explanation, as_json=as_json, output=output, report=report, quiet=quiet)
 
 
-def explained(study: Path | None, trust: bool, quiet: bool, verbose: bool, given: dict[str, Any]) -> Explanation:
+def explained(study: Path | None, trust: bool, quiet: bool, verbose: bool, given: dict[str, Setting]) -> Explanation:
     """The explanation of a study with flags laid over it; guards that it is checked by later are read first."""
     from polidiff.cli.loading import load_policies, load_world, with_origin
     from polidiff.cli.study import read_study

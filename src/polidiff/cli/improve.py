@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
 from polidiff.cli.options import FILE, GroupedCommand, as_study, flags_of, from_study, settings, together, writing
 from polidiff.cli.output import deliver, progress, remark
-from polidiff.options import ImproveOptions
+from polidiff.options import ImproveOptions, Setting
 
 improving = together(
     click.option(
@@ -40,7 +39,7 @@ def command(
     patch: Path | None,
     quiet: bool,
     verbose: bool,
-    **given: Any,
+    **given: Setting,
 ) -> None:
     """Find the few changes to the current policy that pay most, for every budget, each plan with its proof.
 

@@ -20,6 +20,41 @@ if TYPE_CHECKING:
 
 
 ASKED = ("action", "reward", "episode", "step", "terminated")
+COMMENTS = {
+    "episode": "which decisions belong together",
+    "step": "their order",
+    "action": "what was done",
+    "reward": "makes up the return; more is better",
+    "terminated": "true in the row in which an episode ended",
+    "probability": "of the action under the policy that wrote the log",
+    "group": "who is one person: intervals count people, not rows",
+}
+STATE = "what the decision could depend on; rules speak about these"
+NEUTRAL = ("0", "0.0", "no", "false", "none", "control", "placebo", "0_no", "0_placebo")
+SHOWN = 4
+EXAMPLE = (
+    "# What people care about, beside the return; once for each.",
+    "# [[outcomes]]",
+    '# name = "cost"',
+    '# column = "cost"',
+    '# prefer = "less"  # or "more"; leave out if neither is better',
+    "# range = [0, 100]  # smallest and largest possible per episode",
+    '# more = "more of it"',
+    '# less = "less of it"',
+)
+OPTIONS = (
+    "",
+    "[options]",
+    "level = 0.95  # of all intervals together",
+    "seed = 0  # same seed, same bytes",
+    "# max_rules = 4",
+    "# min_group = 10  # smaller groups are left out of every output",
+    "",
+    "# [improve]",
+    "# max_rules = 2",
+    '# keep = ["mortality<=current"]',
+    '# freeze = ["map<55"]',
+)
 
 
 @click.command()
@@ -73,20 +108,6 @@ def _confirmed(frame: pl.DataFrame, proposal: Proposal) -> Proposal:
         for role in ASKED
     }
     return with_roles(frame, proposal, {role: str(said) for role, said in asked.items() if said != "-"})
-
-
-COMMENTS = {
-    "episode": "which decisions belong together",
-    "step": "their order",
-    "action": "what was done",
-    "reward": "makes up the return; more is better",
-    "terminated": "true in the row in which an episode ended",
-    "probability": "of the action under the policy that wrote the log",
-    "group": "who is one person: intervals count people, not rows",
-}
-STATE = "what the decision could depend on; rules speak about these"
-NEUTRAL = ("0", "0.0", "no", "false", "none", "control", "placebo", "0_no", "0_placebo")
-SHOWN = 4
 
 
 def summary(proposal: Proposal) -> str:
@@ -184,28 +205,3 @@ def _outcomes(proposal: Proposal) -> list[str]:
     steps = "episode" in proposal.roles
     ranges = [f"# {line}  # per episode, from the smallest to the largest possible" for line in ends] if steps else ends
     return ["", "[[outcomes]]", _entry("name", name), _entry("column", name), direction, *ranges]
-
-
-EXAMPLE = (
-    "# What people care about, beside the return; once for each.",
-    "# [[outcomes]]",
-    '# name = "cost"',
-    '# column = "cost"',
-    '# prefer = "less"  # or "more"; leave out if neither is better',
-    "# range = [0, 100]  # smallest and largest possible per episode",
-    '# more = "more of it"',
-    '# less = "less of it"',
-)
-OPTIONS = (
-    "",
-    "[options]",
-    "level = 0.95  # of all intervals together",
-    "seed = 0  # same seed, same bytes",
-    "# max_rules = 4",
-    "# min_group = 10  # smaller groups are left out of every output",
-    "",
-    "# [improve]",
-    "# max_rules = 2",
-    '# keep = ["mortality<=current"]',
-    '# freeze = ["map<55"]',
-)

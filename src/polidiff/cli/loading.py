@@ -172,7 +172,7 @@ def policy_named(name: str, study: Study, world: World, *, trust: bool = False) 
 
         return as_log_policy(world, name)
     n_states = world.n_states if isinstance(world, TabularMDP) else None
-    shape: dict[str, Any] = {"actions": world.actions, "n_states": n_states, "greedy": greedy}
+    shape: dict[str, Named] = {"actions": world.actions, "n_states": n_states, "greedy": greedy}
     if name.startswith(ALWAYS):
         return as_policy(name, **shape)
     if _names_code(name):

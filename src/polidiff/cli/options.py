@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import click
 
-from polidiff.options import COUNT, FLAG, NUMBER, SEED, TEXT_OR_TEXTS, Declared, Options, declarations
+from polidiff.options import COUNT, FLAG, NUMBER, SEED, TEXT_OR_TEXTS, Declared, Options, Setting, declarations
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+Decorator: TypeAlias = Callable[[Any], Any]  # as click makes them
 FILE = click.Path(path_type=Path, dir_okay=False)
-TYPES: dict[str, Any] = {COUNT.words: int, SEED.words: int, NUMBER.words: float}
+TYPES: dict[str, type] = {COUNT.words: int, SEED.words: int, NUMBER.words: float}
 WORLD_FLAGS = {
     "log": ("log", "path"),
     "env": ("gymnasium", "id"),
@@ -36,7 +37,7 @@ GROUPS = {
 class GroupedCommand(click.Command):
     """A command with many flags, shown in groups; without any argument it says how it may be called."""
 
-    def __init__(self, *args: Any, ways: tuple[str, ...] = (), **more: Any) -> None:
+    def __init__(self, *args: Setting, ways: tuple[str, ...] = (), **more: Setting) -> None:
         super().__init__(*args, **more)
         self.ways = ways
 
@@ -60,7 +61,7 @@ class GroupedCommand(click.Command):
         return super().parse_args(ctx, args)
 
 
-def together(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
+def together(*options: Decorator) -> Callable[[Command], Command]:
     """Several options as one decorator, shown in this order."""
 
     def decorate(command: Command) -> Command:
@@ -84,7 +85,7 @@ writing = together(
 )
 
 
-def _kept(context: click.Context, option: click.Parameter, value: Any) -> Any:
+def _kept(context: click.Context, option: click.Parameter, value: Setting) -> Setting:
     """Keep how the work is to be done for `output.progress`; what is worked out does not depend on it."""
     context.meta[f"polidiff.{option.name}"] = value
     return value
@@ -146,7 +147,7 @@ def flags_of(verb: type[Options]) -> Callable[[Command], Command]:
     )
 
 
-def _flag(name: str, default: Any, declared: Declared) -> Callable[[Any], Any]:
+def _flag(name: str, default: Setting, declared: Declared) -> Decorator:
     """The flag of an option; it stands for no value until it is given, so that the study's counts."""
     flag = f"--{name.replace('_', '-')}"
     if declared.kind is FLAG:
@@ -158,7 +159,7 @@ def _flag(name: str, default: Any, declared: Declared) -> Callable[[Any], Any]:
     return click.option(flag, type=kind, metavar=declared.metavar, help=declared.help + shown)
 
 
-def as_study(given: Mapping[str, Any], *verbs: type[Options]) -> dict[str, dict[str, Any]]:
+def as_study(given: Mapping[str, Setting], *verbs: type[Options]) -> dict[str, dict[str, Setting]]:
     """Flags that were given, in the sections of a study."""
     values = {name: list(v) if isinstance(v, tuple) else v for name, v in given.items() if _is_given(v)}
     study = {"world": _world(values), "policies": {name: values[name] for name in POLICIES if name in values}}
@@ -169,17 +170,17 @@ def as_study(given: Mapping[str, Any], *verbs: type[Options]) -> dict[str, dict[
     return study
 
 
-def settings(verb: type[Options], sections: Mapping[str, Any]) -> dict[str, Any]:
+def settings(verb: type[Options], sections: Mapping[str, Setting]) -> dict[str, Setting]:
     """The options of a verb that a study sets."""
     places = {name: sections.get(declared.section or verb.section, {}) for name, _, declared in declarations(verb)}
     return {name: place[name] for name, place in places.items() if name in place}
 
 
-def _is_given(value: Any) -> bool:
+def _is_given(value: object) -> bool:
     return value is not None and value != () and value is not False
 
 
-def _world(given: Mapping[str, Any]) -> dict[str, Any]:
+def _world(given: Mapping[str, Setting]) -> dict[str, Setting]:
     worlds = [name for name in WORLD_FLAGS if name in given]
     if len(worlds) > 1:
         raise click.UsageError(f"--{worlds[0]} and --{worlds[1]} both name a world; give one")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from polidiff.errors import InvalidInputError
 from polidiff.evaluation import compare
@@ -15,12 +16,15 @@ from polidiff.explanation.words import number, rule_text, verdicts_text, withhel
 from polidiff.policies import top_actions
 from polidiff.records.arrays import AnyArray
 from polidiff.records.explanation import Case, Explanation, Verdict
-from polidiff.records.outcome import Interval
+from polidiff.records.outcome import Interval, Outcome
 from polidiff.records.rule import Rule
 from polidiff.records.suppression import suppressed
 
+CaseLike: TypeAlias = "str | int | npt.ArrayLike | Mapping[str, float | str]"  # or an index
+Features: TypeAlias = "AnyArray | Mapping[str, AnyArray]"  # a row, or columns by name
 
-def answer_case(explanation: Explanation, state: Any) -> Case:
+
+def answer_case(explanation: Explanation, state: CaseLike) -> Case:
     """Same or other action in a state, by which rule, and what to expect.
 
     `state` is a state's name or index (table), an observation (simulator), or a mapping of features to values. A
@@ -43,7 +47,7 @@ def answer_case(explanation: Explanation, state: Any) -> Case:
     return Case(name, actions[0], actions[1], None if region is None else region.id, expected, text)
 
 
-def _resolve(explanation: Explanation, state: Any) -> tuple[AnyArray | None, Any, str]:
+def _resolve(explanation: Explanation, state: CaseLike) -> tuple[AnyArray | None, Features, str]:
     names = [feature.name for feature in explanation.world.features]
     if isinstance(state, Mapping):
         missing = [name for name in _needed(explanation) if name not in state]
@@ -75,7 +79,7 @@ def _needed(explanation: Explanation) -> list[str]:
     return list(dict.fromkeys(name for rule in told for name in rule.features if name != "state"))
 
 
-def _expected(explanation: Explanation, raw: AnyArray | None, features: Any) -> tuple[Verdict, ...]:
+def _expected(explanation: Explanation, raw: AnyArray | None, features: Features) -> tuple[Verdict, ...]:
     """Exact from this state on in a table; else what the sentence for such starts says."""
     asked = _asked(explanation)
     known = asked.expected_from(raw) if asked is not None and raw is not None else None
@@ -88,7 +92,7 @@ def _expected(explanation: Explanation, raw: AnyArray | None, features: Any) -> 
     return ()
 
 
-def _exact_verdict(outcome: Any, before: float, after: float) -> Verdict:
+def _exact_verdict(outcome: Outcome, before: float, after: float) -> Verdict:
     difference = Interval.exactly(after - before)
     return verdict(outcome, difference, difference, current=Interval.exactly(before), proposed=Interval.exactly(after))
 
@@ -106,5 +110,5 @@ def _text(
     return f"{first} To expect from there on: {effect}." if effect else first
 
 
-def _shown(value: Any) -> str:
+def _shown(value: float | str) -> str:
     return value if isinstance(value, str) else number(float(value))

@@ -23,6 +23,7 @@ _STATUS: dict[Any, Status] = {
     highspy.HighsModelStatus.kUnbounded: "unbounded",
     highspy.HighsModelStatus.kModelEmpty: "optimal",
 }
+Status: TypeAlias = Literal["optimal", "feasible", "infeasible", "unbounded", "unsolved"]
 
 
 def solve(program: Program, *, start: AnyArray | None = None, limits: Limits | None = None) -> Solution:
@@ -227,7 +228,6 @@ def _full(value: Numbers, size: int) -> FloatArray:
     return np.ascontiguousarray(np.broadcast_to(np.asarray(value, dtype=np.float64), (size,)))
 
 
-Status: TypeAlias = Literal["optimal", "feasible", "infeasible", "unbounded", "unsolved"]
 # "feasible": a limit was hit with a solution in hand; "unsolved": a limit was hit, or the solver gave up, without one.
 
 

@@ -18,6 +18,8 @@ from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 
 TIE = 1e-9
 FEW = 8  # actions
+ForeignModel: TypeAlias = Any  # an object of a library that is never imported here; recognised by what it can do
+ALWAYS = "always:"  # before the name of an action
 
 
 @runtime_checkable
@@ -43,7 +45,6 @@ class Model(Protocol):
     predict: Callable[..., Any]
 
 
-ForeignModel: TypeAlias = Any  # an object of a library that is never imported here; recognised by what it can do
 PolicyLike: TypeAlias = Policy | Model | npt.ArrayLike | str | os.PathLike[str] | Callable[..., Any]  # see `as_policy`
 
 
@@ -119,9 +120,6 @@ def check_probabilities(table: AnyArray, what: str = "each row of the policy") -
             "are off). Hint: rows hold probabilities; normalise preferences or counts first."
         )
     return probabilities
-
-
-ALWAYS = "always:"  # before the name of an action
 
 
 def names_of(actions: Sequence[Action | str] | None) -> tuple[str, ...] | None:

@@ -24,6 +24,9 @@ from polidiff.records.arrays import AnyArray, FloatArray, IntArray, read_only
 
 MOST_ENTRIES = 2**27  # of a table; a gigabyte
 MOST_ACTIONS = 2**16  # where only the largest index tells how many there are
+MOST_BYTES = 2**30  # of all arrays of a file, unpacked
+MOST_HEADER = 2**16
+FAULTS = (OSError, ValueError, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError, RuntimeError, KeyError)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,11 +110,6 @@ def _checked_actions(array: AnyArray, n_actions: int | None) -> tuple[IntArray, 
             f"({off.size} of {len(actions)} states are off)"
         )
     return actions, count
-
-
-MOST_BYTES = 2**30  # of all arrays of a file, unpacked
-MOST_HEADER = 2**16
-FAULTS = (OSError, ValueError, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError, RuntimeError, KeyError)
 
 
 def read_npy(path: Path, error: type[InvalidInputError] = InvalidPolicyError) -> AnyArray:

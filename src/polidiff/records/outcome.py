@@ -15,6 +15,7 @@ from polidiff.records.codec import Json, schema, to_dict
 Preference: TypeAlias = Literal["more", "less"] | None
 OutcomeOf: TypeAlias = npt.ArrayLike | Callable[..., Any] | str
 LARGEST = float(np.finfo(np.float64).max)
+Status: TypeAlias = Literal["held", "doubtful", "failed", "not testable"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,9 +152,6 @@ class Interval:
         """The interval of `factor` times the quantity."""
         low, high = (self.low, self.high) if factor >= 0 else (self.high, self.low)
         return Interval(self.estimate * factor, low * factor, high * factor, self.level)
-
-
-Status: TypeAlias = Literal["held", "doubtful", "failed", "not testable"]
 
 
 @dataclass(frozen=True)

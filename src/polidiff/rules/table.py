@@ -83,7 +83,7 @@ def _is_numeric(column: AnyArray) -> bool:
     return all(isinstance(value, numbers.Real) or _absent(value) for value in column)
 
 
-def _absent(value: Any) -> bool:
+def _absent(value: object) -> bool:
     return value is None or bool(value != value)
 
 

@@ -17,6 +17,7 @@ TOLERANCE = 1e-6
 
 SparseMatrix: TypeAlias = Any  # any of SciPy's, which have no common type with a shape
 Transitions: TypeAlias = npt.ArrayLike | Sequence[SparseMatrix]  # (S, A, S), or A times (S, S)
+LARGEST = 1e100  # sums and squares of larger numbers are no numbers
 
 
 def stacked_transitions(transitions: Transitions) -> tuple[sparse.csr_array, int, int]:
@@ -122,9 +123,6 @@ def check_allowed(allowed: npt.ArrayLike | None, absorbing: BoolArray, n_actions
     if none.size:
         raise InvalidWorldError(f"every state needs an allowed action; state {none[0]} has none")
     return flags
-
-
-LARGEST = 1e100  # sums and squares of larger numbers are no numbers
 
 
 def check_shape(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:

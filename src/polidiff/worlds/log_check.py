@@ -24,6 +24,7 @@ from polidiff.worlds.summary import features_seen
 
 if TYPE_CHECKING:
     from polidiff.worlds.log import Log
+TAIL = 10  # episodes at each end of a range that is told: the smallest and the largest value belong to somebody
 
 
 @dataclass(frozen=True)
@@ -209,9 +210,6 @@ def _scattered(lazy: pl.LazyFrame, columns: Columns, extra: int) -> str:
         f"rows of an episode must stand together; {name} {first!r} is interrupted by other episodes ({extra} times in "
         "all). Hint: sort the rows by episode and step"
     )
-
-
-TAIL = 10  # episodes at each end of a range that is told: the smallest and the largest value belong to somebody
 
 
 def log_summary(log: Log, cells: AnyArray | None = None) -> WorldSummary:

@@ -16,6 +16,8 @@ from polidiff.records.arrays import AnyArray
 from polidiff.records.outcome import Outcome, OutcomeOf, check_outcomes
 
 Kind = Literal["table", "simulator", "log"]
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @runtime_checkable
@@ -73,8 +75,6 @@ def aim(world: World) -> tuple[int, float]:
     return 0, -1.0 if world.outcomes[0].prefer == "less" else 1.0
 
 
-P = ParamSpec("P")
-T = TypeVar("T")
 Question = Callable[Concatenate[World, P], T]
 
 

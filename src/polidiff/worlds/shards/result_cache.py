@@ -16,7 +16,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
 import polars as pl
@@ -26,6 +26,7 @@ from polidiff.errors import ChangedInputWarning, InvalidInputError
 from polidiff.files import write_whole
 from polidiff.parallel import Task, stream_tasks
 from polidiff.records.arrays import AnyArray
+from polidiff.records.codec import Json
 from polidiff.worlds.shards.shard_files import filesystem, is_remote, open_file
 from polidiff.worlds.shards.shard_summary import Border, Reading, ShardSummary
 from polidiff.worlds.shards.transition_counts import Entries, Sizes
@@ -154,7 +155,7 @@ def summary_cache(
 
 
 def _packed(summary: ShardSummary) -> Arrays:
-    plain: dict[str, Any] = {name: getattr(summary, name) for name in (*PLAIN, *NOTES)}
+    plain: dict[str, Json] = {name: getattr(summary, name) for name in (*PLAIN, *NOTES)}
     for name in ("head", "tail"):
         border = getattr(summary, name)
         plain[name] = None if border is None else asdict(border)
@@ -181,11 +182,11 @@ def _unpacked(arrays: Arrays) -> ShardSummary:
     return replace(summary, features=features, varied=arrays.get("varied"))
 
 
-def _border(fields: dict[str, Any] | None) -> Border | None:
+def _border(fields: dict[str, Json] | None) -> Border | None:
     return None if fields is None else Border(**{name: _tuples(value) for name, value in fields.items()})
 
 
-def _tuples(value: Any) -> Any:
+def _tuples(value: Json) -> Json:
     return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
 
 

@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -49,6 +48,8 @@ from polidiff.worlds.shards.shard_summary import (
 from polidiff.worlds.shards.transition_counts import TransitionCounts
 
 AT_A_TIME = 1 << 18  # rows, whose columns are small enough to take the place of those before in memory
+WHAT = "reading the log"
+AT_ONCE = 2  # shards: while one is put together, the next is read
 
 
 class ShardCounter:
@@ -274,12 +275,8 @@ def _first_value(column: pl.Series) -> tuple[bool, str | None]:
     return bool((there != first).any()), str(first[0])
 
 
-def _name(episode: Any) -> Any:
+def _name(episode: object) -> int | str:
     return episode if isinstance(episode, int) and not isinstance(episode, bool) else str(episode)
-
-
-WHAT = "reading the log"
-AT_ONCE = 2  # shards: while one is put together, the next is read
 
 
 def scan(

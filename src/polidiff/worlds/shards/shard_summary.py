@@ -22,6 +22,9 @@ from polidiff.worlds.log_columns import Columns
 from polidiff.worlds.shards.kernels import quick, sealed, watch
 from polidiff.worlds.shards.transition_counts import CUT, END, Entries, Sizes, TransitionCounts
 
+WIDEST = 1 << 20  # whole numbers below this are their own number
+LabelValue: TypeAlias = int | str
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -268,10 +271,6 @@ def _before(one: Border | None, other: Border | None) -> bool:
     if one is None or other is None or one.episode is None or other.episode is None:
         return True
     return type(one.episode) is type(other.episode) and one.episode < other.episode  # type: ignore[operator]
-
-
-WIDEST = 1 << 20  # whole numbers below this are their own number
-LabelValue: TypeAlias = int | str
 
 
 class LabelCodes:

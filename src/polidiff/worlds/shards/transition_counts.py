@@ -27,6 +27,9 @@ CHUNK = 1 << 17
 MOST_IN_RUNS = 1 << 25  # numbers (0.27 GB), if no more were merged before
 
 T = TypeVar("T", IntArray, FloatArray)
+MOST_NUMBERS = 1 << 24  # that wait, with what sorting needs (0.13 GB): four million rows with one outcome
+DIGIT = 9  # bits
+Pair: TypeAlias = tuple[IntArray, FloatArray]  # (n,) keys from 0 on, (n,) what they carry
 
 
 class Sizes(NamedTuple):
@@ -231,12 +234,6 @@ def _same(numbers: IntArray) -> bool:
 def _bits(count: int) -> int:
     """Bits that tell so many things apart."""
     return max(1, (count - 1).bit_length())
-
-
-MOST_NUMBERS = 1 << 24  # that wait, with what sorting needs (0.13 GB): four million rows with one outcome
-DIGIT = 9  # bits
-
-Pair: TypeAlias = tuple[IntArray, FloatArray]  # (n,) keys from 0 on, (n,) what they carry
 
 
 class Run(NamedTuple):
