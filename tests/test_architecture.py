@@ -46,6 +46,7 @@ EDGES = {
     "vl_convert": ("report/",),
     "click": ("cli/",),
     "icu_sepsis": ("domains/",),
+    "stormpy": ("worlds/prism.py",),
 }
 
 WORLDS = {"TabularMDP", "Simulator", "Log"}

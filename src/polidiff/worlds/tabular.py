@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -188,6 +189,57 @@ class TabularMDP:
         from polidiff.worlds.gymnasium import table_of
 
         return cls(**{**table_of(env), **options})
+
+    @classmethod
+    def from_prism(
+        cls,
+        source: str | Path,
+        objective: str,
+        *,
+        constants: Mapping[str, float] | str | None = None,
+        **options: Any,
+    ) -> TabularMDP:
+        """The table of a model in the PRISM language, built by Storm (extra ``storm``).
+
+        Parameters
+        ----------
+        source : path
+            An ``mdp`` or ``dtmc``. Its variables become features, its other reward structures outcomes.
+        objective : str
+            ``Rmax=? [F "done"]``, ``Pmax=? [F "done"]`` or ``Pmax=? [safe U "done"]``, with max or min: where an
+            episode ends and what it returns (with min, the negative).
+        constants : mapping or text, optional
+            Values of constants that the model leaves open, such as ``{"N": 3}``.
+        **options
+            What else `TabularMDP` takes, in place of what the model says.
+        """
+        from polidiff.worlds.prism import table_of
+
+        return cls(**{**table_of(source, objective, constants), **options})
+
+    def to_prism(self, path: str | Path | None = None) -> str:
+        """The table as a model in the PRISM language, also written to `path` if one is given.
+
+        The label ``"end"`` holds where episodes end, so that the return is ``R{"return"}=? [F "end"]``.
+
+        Examples
+        --------
+        >>> world = TabularMDP(np.array([[[0.0, 1.0]], [[0.0, 1.0]]]), [[2.0], [0.0]], [1.0, 0.0], absorbing=[1])
+        >>> print(world.to_prism().split("endmodule")[0])
+        mdp
+        <BLANKLINE>
+        module table
+          state : [0..1] init 0;
+          [action_0] state=0 -> 1.0:(state'=1);
+          [] (state=1) -> true;
+        <BLANKLINE>
+        """
+        from polidiff.worlds.prism import prism_text
+
+        text = prism_text(self)
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
 
 
 def _rows_where(stacked: sparse.csr_array, keep: npt.NDArray[np.bool_]) -> sparse.csr_array:
