@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from polidiff._version import __version__
 
 if TYPE_CHECKING:
-    from polidiff.api import changelog, check, compare_forms, evaluate, explain, improve, load
+    from polidiff.api import changelog, check, compare, compare_forms, evaluate, explain, improve, load
     from polidiff.policies import Discretised, as_policy
     from polidiff.records import Outcome, Patch
     from polidiff.worlds import Log, Simulator, TabularMDP
@@ -26,6 +26,7 @@ _HOMES = {
     "evaluate": "polidiff.api",
     "check": "polidiff.api",
     "changelog": "polidiff.api",
+    "compare": "polidiff.api",
     "compare_forms": "polidiff.api",
     "load": "polidiff.api",
 }
@@ -43,6 +44,7 @@ __all__ = [
     "evaluate",
     "check",
     "changelog",
+    "compare",
     "compare_forms",
     "load",
     "__version__",

@@ -1,4 +1,4 @@
-"""The verbs: explain, improve, evaluate, check, changelog, compare_forms, load."""
+"""The verbs: explain, improve, evaluate, check, changelog, compare, compare_forms, load."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from polidiff.records.codec import Record
     from polidiff.records.explanation import Explanation, FormScore
     from polidiff.records.plan import CheckResult, Frontier
+    from polidiff.records.result_comparison import ResultComparison
     from polidiff.worlds.protocol import World
 
 
@@ -156,9 +157,20 @@ def compare_forms(world: World, current: PolicyLike, proposed: PolicyLike, **opt
     return explain(world, current, proposed, **options).quality.forms
 
 
+def compare(old: Explanation | Frontier, new: Explanation | Frontier) -> ResultComparison:
+    """The difference of two differences: what is new, gone, larger or smaller, and which verdicts have turned.
+
+    Both are explanations or both are frontiers, from any kind of world, made here or read with `load`.
+    """
+    from polidiff.explanation.result_comparison import compare_results
+
+    return compare_results(old, new)
+
+
 def load(path: str | os.PathLike[str]) -> Record:
     """Read a result or a patch back from its JSON file."""
-    import polidiff.records.plan  # noqa: F401  (registers every schema)
+    import polidiff.records.plan
+    import polidiff.records.result_comparison  # noqa: F401  (these two register every schema)
     from polidiff.records.codec import load_json
 
     return load_json(path)

@@ -236,3 +236,26 @@ def test_json_validates_against_the_published_schema(polidiff, study, command, s
 def test_the_text_of_explain_is_the_golden_one(polidiff, study):
     golden = Path(__file__).parent / "golden" / "explain.txt"
     assert polidiff("explain", study).out == golden.read_text()
+
+
+def test_compare_says_what_is_new_and_its_gate_exits_1_when_something_got_worse(polidiff, study, tmp_path):
+    np.save(tmp_path / "other.npy", chain.current())
+    polidiff("explain", study, "-o", tmp_path / "old.json")
+    polidiff("explain", study, "--proposed", "other.npy", "-o", tmp_path / "new.json")
+    files = (tmp_path / "old.json", tmp_path / "new.json")
+    ran = polidiff("compare", *files, "--report", tmp_path / "since.html")
+    assert ran.code == 0, ran.err
+    assert ran.out.startswith("Changed decisions: 2 gone; 2 of 2 verdicts turned.")
+    assert "<script" not in (tmp_path / "since.html").read_text()
+    assert polidiff("compare", *files, "--gate").code == 1
+    assert polidiff("compare", *reversed(files), "--gate").code == 1
+    assert polidiff("compare", files[0], files[0], "--gate").code == 0
+    assert json.loads(polidiff("compare", *files, "--json").out)["schema"] == "polidiff/comparison"
+
+
+def test_compare_refuses_what_cannot_be_compared(polidiff, tmp_path):
+    samples.plain().save(tmp_path / "one.json")
+    samples.frontier().save(tmp_path / "plans.json")
+    ran = polidiff("compare", tmp_path / "one.json", tmp_path / "plans.json")
+    assert (ran.code, ran.out) == (2, "")
+    assert "got one of each" in ran.err

@@ -31,6 +31,7 @@ COMMANDS = {
     "explain": "Say where two policies differ and what that does.",
     "improve": "Find the few changes that pay most.",
     "check": "Gate a release: exit 0 if all holds, 1 if not.",
+    "compare": "Compare two results: what is new, gone, larger or smaller.",
     "report": "Turn a result into a page, Markdown or a picture.",
     "ask": "Ask a result: why not, when, what if, what about this case.",
     "patch": "Show, apply or undo a set of changes.",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from polidiff.records.codec import Record
     from polidiff.records.explanation import Explanation
     from polidiff.records.plan import Frontier
+    from polidiff.records.result_comparison import ResultComparison
 
 
 SILENT_SECONDS = 2.0
@@ -102,7 +103,7 @@ def say_json(record: Record) -> None:
 
 
 def deliver(
-    record: Explanation | Frontier,
+    record: Explanation | Frontier | ResultComparison,
     *,
     as_json: bool,
     output: Path | None = None,

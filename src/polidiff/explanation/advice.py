@@ -24,7 +24,7 @@ from typing import Literal
 from scipy import stats
 
 from polidiff.evaluation.assumptions.words import fragile
-from polidiff.explanation.words import counted, listing, losers, number, percent, rule_text
+from polidiff.explanation.words import counted, group_words, listing, losers, number, percent
 from polidiff.records.explanation import Explanation, Verdict
 
 POWER = 0.8
@@ -82,7 +82,7 @@ def _with_a_gain(explanation: Explanation, better: list[Verdict], unknown: list[
         return Advice("test first", f"Test it first: {gain} in the record, but the record is in doubt.", doubts)
     losing = losers(explanation)
     if losing:
-        groups = [_group(entry.start) for entry in losing[:MOST_NAMED]]
+        groups = [group_words(entry) for entry in losing[:MOST_NAMED]]
         return Advice(
             "adopt a part",
             f"Adopt a part: {gain} overall, but {listing(groups)} would lose.",
@@ -105,10 +105,6 @@ def _doubts(explanation: Explanation, verdicts: list[Verdict]) -> tuple[str, ...
         if v.holds_up_to is not None and fragile(v.holds_up_to, one_step)
     ]
     return (*failed, *weak)
-
-
-def _group(start: object) -> str:
-    return "everyone" if start is None else f"those with {rule_text(start)}"  # type: ignore[arg-type]
 
 
 def _named(verdicts: list[Verdict]) -> str:

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from polidiff.explanation.advice import advise
 from polidiff.explanation.words import (
+    MOST_LISTED,
     counted,
+    group_words,
     interval_text,
     listing,
     losers,
@@ -28,7 +30,6 @@ from polidiff.records.plan import Frontier, LedgerEntry, Plan
 from polidiff.records.rule import Rule
 from polidiff.records.suppression import suppressed
 
-MOST_LISTED = 50  # starts that a record lists; there may be more
 MOST_IN_A_ROW = 4  # regions of a path told one by one; a longer one is folded where it repeats itself
 MOST_MET = 5  # regions told where no path is
 MOST_READ_ALOUD = 12  # conditions in one sentence; beyond, its regions are called by their names
@@ -260,10 +261,8 @@ def region_text(region: Region, people: str = "episodes") -> str:
 def worse_off_text(explanation: Explanation, entry: WorseOff) -> str:
     """Who is worse off, by how much."""
     outcome = next(o for o in explanation.outcomes if o.name == entry.outcome)
-    who = "all starts" if entry.start is None else f"starts where {rule_text(entry.start)}"
-    if entry.start is not None and names_states(entry.start):
-        who = f"starts in {_names(entry.starts, [entry.start], 'and')}"
-    return f"{who} ({percent(entry.share)}): {outcome.name} {interval_text(entry.difference, outcome=outcome)}"
+    loss = f"{outcome.name} {interval_text(entry.difference, outcome=outcome)}"
+    return f"{group_words(entry)} ({percent(entry.share)}): {loss}"
 
 
 def quality_text(explanation: Explanation) -> str:
@@ -301,19 +300,20 @@ def render_frontier(frontier: Frontier) -> str:
     """The frontier as a table, the bound and the ledger."""
     frontier = suppressed(frontier)
     told = [*_plan_rows(frontier), *_gain_rows(frontier), *_ledger_rows(frontier), *_resting(frontier)]
-    return "\n".join([*_frontier_head(frontier), "", *told, *_notes(frontier)])
+    return "\n".join([frontier_headline(frontier), "", *told, *_notes(frontier)])
 
 
-def _frontier_head(frontier: Frontier) -> list[str]:
+def frontier_headline(frontier: Frontier) -> str:
+    """How many plans there are, and what the best of them returns."""
     best = frontier.best
     if frontier.judged or (len(frontier) == 1 and not best.proven):
-        return [_judged_head(frontier)]
+        return _judged_head(frontier)
     gain = Interval.exactly(best.expected_return - frontier[0].expected_return)
     proof = "all proven" if all(plan.proven for plan in frontier) else f"certified within {percent(frontier.gap)}"
-    return [
+    return (
         f"{counted(len(frontier), 'plan')} from {_returned(frontier[0], frontier)} (current) to "
         f"{_returned(best, frontier)} ({interval_text(gain, outcome=_objective(frontier))}), {proof}."
-    ]
+    )
 
 
 def _objective(frontier: Frontier) -> Outcome | None:

@@ -13,6 +13,7 @@ from polidiff.records.outcome import Interval, Outcome
 from polidiff.records.rule import Condition, Rule
 
 MOST_NAMED = 7  # things in one sentence
+MOST_LISTED = 50  # starts that a record lists; there may be more
 _NUMBERED = re.compile(r"(.*?)(0|[1-9][0-9]{0,8})", re.DOTALL)
 
 
@@ -75,6 +76,17 @@ def listing(items: Sequence[str], last: str = "and") -> str:
     'a, b and c'
     """
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} {last} {items[-1]}" if items else ""
+
+
+def few(items: Sequence[str], last: str = "and", most: int = MOST_NAMED) -> str:
+    """Words joined as a person would, at most seven; the rest is counted.
+
+    >>> few(list("abcdefghi")), few(["a", "b"])
+    ('a, b, c, d, e, f and 3 more', 'a and b')
+    """
+    if len(items) <= most:
+        return listing(items, last)
+    return listing([*items[: most - 1], f"{len(items) - most + 1} more"], last)
 
 
 def losers(explanation: Explanation) -> tuple[WorseOff, ...]:
@@ -160,6 +172,33 @@ def rule_text(rule: Rule) -> str:
     '0.2 ≤ y < 0.3 and x < 0.1'
     """
     return " and ".join(_condition_text(condition) for condition in rule.conditions) or "everywhere"
+
+
+def place_text(rule: Rule) -> str:
+    """Where a rule holds, to be read behind what is done there.
+
+    >>> place_text(Rule((Condition("x", 0, high=0.1),))), place_text(Rule())
+    ('where x < 0.1', 'everywhere')
+    >>> place_text(Rule((Condition("state", 0, values=("s5",)),)))
+    'in s5'
+    """
+    if not rule.conditions:
+        return "everywhere"
+    return f"{'in' if names_states(rule) else 'where'} {rule_text(rule)}"
+
+
+def group_words(entry: WorseOff, starts: str = "starts") -> str:
+    """The starts of a group that loses; a record lists at most fifty of them by name.
+
+    >>> group_words(WorseOff("return", None, 1.0, Interval.exactly(-1.0)))
+    'all starts'
+    """
+    if entry.start is None:
+        return f"all {starts}"
+    if names_states(entry.start):
+        names = entry.starts or [str(value) for value in entry.start.conditions[0].values or ()]
+        return f"{starts} in {names_text(names, 'and', more=len(entry.starts) >= MOST_LISTED)}"
+    return f"{starts} where {rule_text(entry.start)}"
 
 
 def names_states(rule: Rule) -> bool:
@@ -341,7 +380,7 @@ def _condition_text(c: Condition) -> str:
         if not c.values:
             return f"{c.feature} not measured"
         names = [v if isinstance(v, str) else number(float(v), 6) for v in c.values]
-        text = listing(names, "or") if c.feature == "state" else f"{c.feature} is {listing(names, 'or')}"
+        text = names_text(names) if c.feature == "state" else f"{c.feature} is {few(names, 'or')}"
     elif math.isfinite(c.low) and math.isfinite(c.high):
         text = f"{_lower(c.low)} {c.feature} {_upper(c.high)}"
     elif math.isfinite(c.high):

@@ -13,6 +13,7 @@ from typing import Any
 RENDERERS = {
     "text": "polidiff.explanation.text:render",
     "frontier_text": "polidiff.explanation.text:render_frontier",
+    "comparison_text": "polidiff.report.comparison:render_comparison",
     "case": "polidiff.explanation.case:answer_case",
     "apply_patch": "polidiff.policies.patched:apply_patch",
     "undo_patch": "polidiff.policies.patched:undo_patch",

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from polidiff.explanation.advice import advise
 from polidiff.explanation.text import changes_text, worse_off_text
-from polidiff.explanation.words import counted, listing, losers, percent, rule_text, swap_text, verdicts_text
-from polidiff.records.explanation import Explanation, Region
+from polidiff.explanation.words import counted, listing, losers, percent, place_text, swap_text, verdicts_text
+from polidiff.records.explanation import Explanation
+from polidiff.report.view import Answer
 
 MOST_NAMED = 3
-
-
-@dataclass(frozen=True)
-class Answer:
-    """A question and its answer."""
-
-    question: str
-    text: str
-    more: tuple[str, ...] = ()
 
 
 def answers(explanation: Explanation) -> tuple[Answer, ...]:
@@ -43,13 +33,7 @@ def _changes(explanation: Explanation) -> str:
     largest = sorted(regions, key=lambda region: -region.support.share)[:MOST_NAMED]
     others = len(regions) - len(largest)
     more = f"; {counted(others, 'further rule')} below" if others else ""
-    return f"{share}: {'; '.join(_region(region) for region in largest)}{more}."
-
-
-def _region(region: Region) -> str:
-    where = rule_text(region.rule)
-    place = "in" if region.rule.features == ("state",) else "where"
-    return swap_text(region) + (" everywhere" if where == "everywhere" else f" {place} {where}")
+    return f"{share}: {'; '.join(f'{swap_text(r)} {place_text(r.rule)}' for r in largest)}{more}."
 
 
 def _effect(explanation: Explanation) -> str:

@@ -12,8 +12,9 @@ from polidiff.explanation.text import rests_on_lines
 from polidiff.files import write_whole
 from polidiff.records.explanation import Explanation
 from polidiff.records.plan import Frontier
+from polidiff.records.result_comparison import ResultComparison
 from polidiff.records.suppression import suppressed
-from polidiff.report import plans, view
+from polidiff.report import comparison, plans, view
 from polidiff.report.charts import DESCRIPTIONS, charts_of, picture
 from polidiff.report.decision import answers
 from polidiff.report.names import shown
@@ -26,8 +27,10 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$&!])")
 _LINKS = re.compile(r"\b(?:https?|ftp|mailto|xmpp):|\bwww(?=\.)|@", re.IGNORECASE)  # what many readers make links of
 
 
-def save_markdown(record: Explanation | Frontier, path: str | os.PathLike[str]) -> Path:
+def save_markdown(record: Explanation | Frontier | ResultComparison, path: str | os.PathLike[str]) -> Path:
     """Write a result as Markdown; its pictures go to a folder beside it, named like the file."""
+    if isinstance(record, ResultComparison):
+        return write_whole(path, "\n".join(_comparison_lines(record)))
     if not isinstance(record, (Explanation, Frontier)):
         raise InvalidOptionError(f"Markdown shows an explanation or a frontier; got {type(record).__name__}")
     target = Path(path)
@@ -135,3 +138,20 @@ def _frontier_lines(frontier: Frontier) -> Iterator[str]:
         yield "## What each change is worth"
         yield ""
         yield from table_lines(plans.ledger_table(frontier, numbering))
+
+
+def _comparison_lines(compared: ResultComparison) -> Iterator[str]:
+    yield f"# {comparison.TITLE}"
+    yield ""
+    yield f"**{escaped(comparison.headline(compared))}**"
+    yield ""
+    for answer in comparison.answers(compared):
+        yield f"- **{answer.question}** {escaped(' '.join((answer.text, *answer.more)))}"
+    yield ""
+    for table in (
+        comparison.differences_table(compared),
+        comparison.verdicts_table(compared),
+        comparison.losers_table(compared),
+    ):
+        if table.rows:
+            yield from table_lines(table)

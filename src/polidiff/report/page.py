@@ -30,8 +30,9 @@ from polidiff.explanation.text import rests_on_lines
 from polidiff.files import write_whole
 from polidiff.records.explanation import Explanation
 from polidiff.records.plan import Frontier
+from polidiff.records.result_comparison import ResultComparison
 from polidiff.records.suppression import released
-from polidiff.report import view
+from polidiff.report import comparison, view
 from polidiff.report.decision import answers
 from polidiff.report.figures import Figure, explanation_figures, frontier_figures, page_config
 from polidiff.report.names import shown
@@ -39,7 +40,7 @@ from polidiff.report.numbering import number_changes
 from polidiff.report.plans import PlansView, change_texts, plan_cards, plans_view, size_of
 from polidiff.report.view import methods_table, methods_text
 
-Result: TypeAlias = Explanation | Frontier
+Result: TypeAlias = Explanation | Frontier | ResultComparison
 Content: TypeAlias = dict[str, Any]  # what the template and the page's script read, by name
 SHOWN_AT_ONCE = 12
 MOST_DATA = 270_000  # bytes of charts and plans; the limit of the page is 300 KB with the ledger and settings
@@ -66,6 +67,8 @@ def page_html(*records: Result, title: str | None = None) -> str:
     title : str, optional
         Of the page; by default the study's title, else what the page shows.
     """
+    if len(records) == 1 and isinstance(records[0], ResultComparison):
+        return _comparison_html(records[0], title)
     explanation, frontier = _by_kind(tuple(released(record) for record in records))
     script, library = _asset("page.js"), chart_script()
     content, charts, plans = _content(explanation, frontier)
@@ -78,6 +81,26 @@ def page_html(*records: Result, title: str | None = None) -> str:
         policy=_content_policy(library, script),
         data=Markup(_embedded({"config": page_config(), "charts": charts, "plans": plans})),
         **content,
+    )
+    return text.strip() + "\n"
+
+
+def _comparison_html(compared: ResultComparison, title: str | None) -> str:
+    """Two results side by side; a page without scripts."""
+    tables = (
+        ("What is done differently", comparison.differences_table(compared)),
+        ("What it does to outcomes", comparison.verdicts_table(compared)),
+        ("Who loses", comparison.losers_table(compared)),
+        ("What it rests on", view.Table(("assumption", "then", "now"), comparison.assumption_rows(compared))),
+    )
+    page = _environment().get_template("comparison.html")
+    text = page.render(
+        title=title or comparison.TITLE,
+        style=Markup(_asset("page.css")),
+        policy=_content_policy(),
+        headline=comparison.headline(compared),
+        answers=comparison.answers(compared),
+        tables=tables,
     )
     return text.strip() + "\n"
 
@@ -185,7 +208,7 @@ def _embedded(data: Content) -> str:
 
 
 def _content_policy(*scripts: str) -> str:
-    hashes = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
+    hashes = " ".join(f"'sha256-{_digest(script)}'" for script in scripts) or "'none'"
     return f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; form-action 'none'"
 
 

@@ -12,7 +12,9 @@ from polidiff.explanation.words import (
     bounds_text,
     counted,
     named_with_unit,
+    names_text,
     number,
+    place_text,
     rule_text,
     signed,
     worth_text,
@@ -83,14 +85,10 @@ def edit_sentence(edit: Edit, patch: Patch) -> str:
 
 
 def _edit_place(edit: Edit) -> str:
-    if edit.rule.features == ("state",):
-        return f"in {rule_text(edit.rule)}"
-    if edit.rule.conditions:
-        return f"where {rule_text(edit.rule)}"
-    if edit.states is not None:
-        listed = ", ".join(str(state) for state in edit.states[:12])
-        return f"in state{'s' * (len(edit.states) != 1)} {listed}{' …' * (len(edit.states) > 12)}"
-    return "everywhere"
+    if edit.rule.conditions or edit.states is None:
+        return place_text(edit.rule)
+    names = names_text([str(state) for state in edit.states])
+    return f"in state{'s' * (len(edit.states) != 1)} {names}"
 
 
 def plans_view(frontier: Frontier, numbering: Numbering = UNNUMBERED, room: int = MOST_BYTES) -> PlansView:

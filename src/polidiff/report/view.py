@@ -12,7 +12,16 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from polidiff.explanation.text import changes_text, sentence_text
-from polidiff.explanation.words import amount_text, bounds_text, losers, names_text, number, rule_text, swap_text
+from polidiff.explanation.words import (
+    amount_text,
+    bounds_text,
+    group_words,
+    losers,
+    names_text,
+    number,
+    rule_text,
+    swap_text,
+)
 from polidiff.explanation.words import percent as percent_text
 from polidiff.records.explanation import (
     Explanation,
@@ -28,6 +37,15 @@ from polidiff.records.outcome import Assumption, Interval, Outcome
 
 Tone: TypeAlias = Literal["better", "worse", "neutral", "same", "unknown"]
 MARKS: dict[Tone, str] = {"better": "▲", "worse": "▼", "neutral": "◆", "same": "=", "unknown": "?"}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A question and its answer."""
+
+    question: str
+    text: str
+    more: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -232,20 +250,11 @@ def _worse_view(group: WorseOff, explanation: Explanation) -> WorseView:
     outcome = next((o for o in explanation.outcomes if o.name == group.outcome), None)
     direction: Literal["more", "less"] = "more" if group.difference.estimate > 0 else "less"
     return WorseView(
-        who_text(group),
+        group_words(group),
         percent(group.share),
         outcome.phrase(direction) if outcome else group.outcome,
         f"by {amount_text(group.difference, outcome)}",
     )
-
-
-def who_text(group: WorseOff) -> str:
-    """The starts of a group in words."""
-    if group.start is None:
-        return "all starts"
-    if group.starts:
-        return f"starts in {names_text(group.starts, 'and')}"
-    return f"starts where {rule_text(group.start)}"
 
 
 def nobody_worse(explanation: Explanation) -> str:

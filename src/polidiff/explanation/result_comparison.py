@@ -1,0 +1,330 @@
+"""Two results side by side: a model retrained every month, and what that changed in what is said about it.
+
+A difference of the older result and one of the newer are the same if they have the same key, that is, the same swap in
+the same place with bounds read to three digits. What is left is paired where the swap is the same and the two places
+share at least half of what they cover together, values taken as spread evenly over the range seen: its bounds moved.
+
+Sizes, effects and losses are called larger or smaller only if their intervals lie apart and the estimates differ by a
+tenth; a share of decisions that was counted in episodes has an interval of two standard errors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from polidiff.errors import InvalidOptionError
+from polidiff.explanation.advice import advise
+from polidiff.explanation.text import frontier_headline
+from polidiff.explanation.words import group_words, losers, percent, place_text, rule_text, swap_text
+from polidiff.records.explanation import Explanation, Feature, Region, WorldSummary, WorseOff
+from polidiff.records.outcome import Interval
+from polidiff.records.plan import Frontier, Plan
+from polidiff.records.result_comparison import (
+    AssumptionChange,
+    DifferenceChange,
+    ResultComparison,
+    Status,
+    VerdictChange,
+)
+from polidiff.records.rule import Condition, Rule, change_key
+from polidiff.records.suppression import suppressed
+
+ALIKE = 0.5  # share of their joint place that makes two rules with one swap the same difference
+NOTABLE = 0.1  # of the larger of two sizes; less is no news
+RANKS = {"worse": 0, "unknown": 1, "same": 2, "better": 3}
+
+
+@dataclass(frozen=True)
+class _Item:
+    """A difference, or a group that loses, ready to be paired."""
+
+    key: str
+    number: str | None
+    rule: Rule
+    swap: tuple[str, ...]
+    words: str
+    size: Interval | None
+
+
+@dataclass(frozen=True)
+class _Side:
+    """What one result says."""
+
+    items: tuple[_Item, ...]
+    losing: tuple[_Item, ...]
+    verdicts: Mapping[str, tuple[str, Interval]]  # outcome -> reading, difference
+    advice: str
+
+
+def compare_results(old: Explanation | Frontier, new: Explanation | Frontier) -> ResultComparison:
+    """Which differences are new, gone, larger or smaller; which verdicts have turned; who newly loses."""
+    for record in (old, new):
+        if not isinstance(record, (Explanation, Frontier)):
+            raise InvalidOptionError(
+                f"two explanations or two frontiers are compared; got a {type(record).__name__.lower()}"
+            )
+    if isinstance(old, Explanation) != isinstance(new, Explanation):
+        raise InvalidOptionError(
+            "two explanations or two frontiers are compared; got one of each. Hint: explain the chosen plan first"
+        )
+    old, new = suppressed(old), suppressed(new)
+    before, after = _side(old), _side(new)
+    features = {feature.name: feature for feature in (*old.world.features, *new.world.features)}
+    losing = _changes(before.losing, after.losing, features)
+    verdicts = _verdict_changes(before.verdicts, after.verdicts)
+    return ResultComparison(
+        kind="explanation" if isinstance(new, Explanation) else "frontier",
+        measure="share of decisions" if isinstance(new, Explanation) else f"worth in {new.aim}",
+        differences=_changes(before.items, after.items, features),
+        verdicts=verdicts,
+        losers=losing,
+        advice_before=before.advice,
+        advice_after=after.advice,
+        outcomes=tuple({outcome.name: outcome for outcome in (*old.outcomes, *new.outcomes)}.values()),
+        assumptions=_assumption_changes(old, new),
+        cautions=tuple(_cautions(old, new)),
+        setbacks=tuple(_setbacks(verdicts, losing)),
+    )
+
+
+def _side(record: Explanation | Frontier) -> _Side:
+    if isinstance(record, Explanation):
+        return _Side(
+            tuple(_region_item(region, record.world) for region in record.regions),
+            tuple(_losing_item(entry) for entry in losers(record)),
+            {v.outcome: (v.valence or v.direction, v.difference) for v in record.verdicts},
+            advise(record).sentence,
+        )
+    if not record.plans:
+        return _Side((), (), {}, "There is no plan.")
+    return _Side(tuple(_plan_items(record)), (), _plan_verdicts(record), frontier_headline(record))
+
+
+def _region_item(region: Region, world: WorldSummary) -> _Item:
+    share, episodes = region.support.share, region.support.episodes
+    spread = 0.0 if world.enumerated else 2 * share / math.sqrt(max(1, episodes))
+    size = Interval(share, max(0.0, share - spread), share + spread, 0.95) if spread else Interval.exactly(share)
+    swap = (region.current, region.proposed, "" if region.shift is None else "shift")
+    key = region.key or change_key(region.rule, region.current, region.proposed)
+    return _Item(key, region.id, region.rule, swap, f"{swap_text(region)} {place_text(region.rule)}", size)
+
+
+def _losing_item(entry: WorseOff) -> _Item:
+    rule = entry.start or Rule()
+    words = f"{entry.outcome} for {group_words(entry)}"
+    amount = entry.difference.scaled(-1.0) if entry.difference.estimate < 0 else entry.difference
+    return _Item(change_key(rule, entry.outcome, ""), None, rule, (entry.outcome,), words, amount)
+
+
+def _plan_items(frontier: Frontier) -> Iterable[_Item]:
+    """The changes of the best plan, each with what it is worth."""
+    plan = frontier.best
+    if plan.rules:
+        for entry in plan.rules:
+            worth = Interval.exactly(plan.expected_return - entry.without)
+            words = f"{entry.move} {place_text(entry.rule)}"
+            yield _Item(change_key(entry.rule, "", entry.move), None, entry.rule, (entry.move,), words, worth)
+        return
+    worths = {entry.key: entry.shapley for entry in (frontier.ledger.entries if frontier.ledger is not None else ())}
+    for edit in plan.patch.changing:
+        current, proposed = plan.patch.actions[edit.current], plan.patch.actions[edit.proposed]
+        key = change_key(edit.rule, current, proposed)
+        words = f"{proposed} instead of {current} {place_text(edit.rule)}"
+        yield _Item(key, None, edit.rule, (current, proposed), words, worths.get(key))
+
+
+def _plan_verdicts(frontier: Frontier) -> dict[str, tuple[str, Interval]]:
+    """What the best plan does to each outcome; outcomes that were not judged as a difference get the wider interval."""
+    nothing, best = frontier.plans[0], frontier.best
+    verdicts = {}
+    for name, after in best.outcomes.items():
+        difference = _difference(name, frontier, best, nothing.outcomes[name], after)
+        outcome = next((outcome for outcome in frontier.outcomes if outcome.name == name), None)
+        direction = "more" if difference.low > 0 else "less" if difference.high < 0 else "unknown"
+        if difference.low == difference.high == 0:
+            direction = "same"
+        verdicts[name] = ((outcome.valence(direction) if outcome else None) or direction, difference)
+    return verdicts
+
+
+def _difference(name: str, frontier: Frontier, best: Plan, before: Interval, after: Interval) -> Interval:
+    if best is frontier.plans[0]:
+        return Interval.exactly(0.0)
+    if name == frontier.objective and best.gain is not None:
+        return best.gain
+    if before.exact and after.exact:
+        return Interval.exactly(after.estimate - before.estimate)
+    level = min(before.level, after.level)
+    return Interval(after.estimate - before.estimate, after.low - before.high, after.high - before.low, level)
+
+
+def _changes(
+    old: Sequence[_Item], new: Sequence[_Item], features: Mapping[str, Feature]
+) -> tuple[DifferenceChange, ...]:
+    """Pairs first, then what is new, then what is gone; within each in the order of the results."""
+    partner = _pairs(old, new, features)
+    taken = set(partner.values())
+    paired = [_paired(old[partner[k]], item) for k, item in enumerate(new) if k in partner]
+    added = [
+        DifferenceChange("new", item.words, item.key, None, item.number, None, item.size)
+        for k, item in enumerate(new)
+        if k not in partner
+    ]
+    gone = [
+        DifferenceChange("gone", item.words, item.key, item.number, None, item.size, None)
+        for k, item in enumerate(old)
+        if k not in taken
+    ]
+    return (*added, *gone, *paired)
+
+
+def _pairs(old: Sequence[_Item], new: Sequence[_Item], features: Mapping[str, Feature]) -> dict[int, int]:
+    """New item -> old item: by key, then the most alike first."""
+    waiting: dict[str, list[int]] = {}
+    for j, item in reversed(list(enumerate(old))):
+        waiting.setdefault(item.key, []).append(j)
+    partner = {k: waiting[item.key].pop() for k, item in enumerate(new) if waiting.get(item.key)}
+    likeness = [
+        (shared_place(was.rule, item.rule, features), j, k)
+        for k, item in enumerate(new)
+        if k not in partner
+        for j, was in enumerate(old)
+        if j not in partner.values() and was.swap == item.swap
+    ]
+    for share, j, k in sorted(likeness, key=lambda entry: (-entry[0], entry[1], entry[2])):
+        if share >= ALIKE and k not in partner and j not in partner.values():
+            partner[k] = j
+    return partner
+
+
+def _paired(was: _Item, item: _Item) -> DifferenceChange:
+    moved = rule_text(was.rule) if rule_text(was.rule) != rule_text(item.rule) else None
+    status = size_status(was.size, item.size)
+    return DifferenceChange(status, item.words, item.key, was.number, item.number, was.size, item.size, moved)
+
+
+def size_status(before: Interval | None, after: Interval | None) -> Status:
+    """Larger or smaller where the intervals lie apart and the estimates differ by a tenth; by amount, not by sign.
+
+    >>> size_status(Interval(2.0, 1.5, 2.5, 0.95), Interval(4.0, 3.0, 5.0, 0.95))
+    'larger'
+    >>> size_status(Interval(2.0, 1.5, 2.5, 0.95), Interval(2.4, 1.9, 2.9, 0.95))
+    'same'
+    """
+    if before is None or after is None or (before.low <= after.high and after.low <= before.high):
+        return "same"
+    one, other = abs(before.estimate), abs(after.estimate)
+    if not abs(other - one) > NOTABLE * max(one, other):
+        return "same"
+    return "larger" if other > one else "smaller"
+
+
+def shared_place(one: Rule, other: Rule, features: Mapping[str, Feature]) -> float:
+    """What two rules cover together, as a share of what either covers, feature by feature.
+
+    >>> shared_place(Rule((Condition("x", 0, high=0.4),)), Rule((Condition("x", 0, high=0.5),)),
+    ...              {"x": Feature("x", "number", 0.0, 1.0)})
+    0.8
+    """
+    share = 1.0
+    for name in dict.fromkeys((*one.features, *other.features)):
+        sides = [[c for c in rule.conditions if c.feature == name] for rule in (one, other)]
+        share *= _shared_side(sides[0], sides[1], features.get(name))
+    return share
+
+
+def _shared_side(one: list[Condition], other: list[Condition], feature: Feature | None) -> float:
+    if any(condition.values is not None for condition in (*one, *other)):
+        everything = set(map(str, feature.values)) if feature is not None else set()
+        first, second = (
+            set.intersection(*(set(map(str, c.values or ())) for c in side)) if side else everything
+            for side in (one, other)
+        )
+        return len(first & second) / len(first | second) if first | second else 0.0
+    bounds = [b for c in (*one, *other) for b in (c.low, c.high) if math.isfinite(b)]
+    seen = [b for b in (feature.low, feature.high) if b is not None and math.isfinite(b)] if feature else []
+    least, most = min([*bounds, *seen], default=0.0), max([*bounds, *seen], default=0.0)
+    (a, b), (c, d) = (
+        (max([least, *(x.low for x in side)]), min([most, *(x.high for x in side)])) for side in (one, other)
+    )
+    joint = (b - a) + (d - c) - max(0.0, min(b, d) - max(a, c))
+    return max(0.0, min(b, d) - max(a, c)) / joint if joint > 0 else float((a, b) == (c, d))
+
+
+def _verdict_changes(
+    old: Mapping[str, tuple[str, Interval]], new: Mapping[str, tuple[str, Interval]]
+) -> tuple[VerdictChange, ...]:
+    changes = []
+    for name in dict.fromkeys((*new, *old)):
+        was, now = old.get(name), new.get(name)
+        if was is None and now is not None:
+            changes.append(VerdictChange(name, "new", None, now[0], None, now[1]))
+        elif was is not None and now is None:
+            changes.append(VerdictChange(name, "gone", was[0], None, was[1], None))
+        elif was is not None and now is not None:
+            sized = size_status(was[1], now[1]) if now[0] not in ("same", "unknown") else "same"
+            status = "turned" if was[0] != now[0] else sized
+            changes.append(VerdictChange(name, status, was[0], now[0], was[1], now[1]))
+    return tuple(changes)
+
+
+def _assumption_changes(old: Explanation | Frontier, new: Explanation | Frontier) -> tuple[AssumptionChange, ...]:
+    was, now = ({a.name: a.status for a in record.assumptions} for record in (old, new))
+    names = [name for name in dict.fromkeys((*was, *now)) if was.get(name) != now.get(name)]
+    return tuple(AssumptionChange(name, was.get(name), now.get(name)) for name in names)
+
+
+def _setbacks(verdicts: Iterable[VerdictChange], losing: Iterable[DifferenceChange]) -> Iterable[str]:
+    """What has changed for the worse: a verdict, a loss that has grown, a group that newly loses."""
+    for verdict in verdicts:
+        before, after = verdict.reading_before, verdict.reading_after
+        if verdict.status == "new" and after == "worse":
+            yield f"{verdict.outcome} is new and gets worse"
+        elif verdict.status == "turned" and RANKS.get(str(after), 2) < RANKS.get(str(before), 2):
+            yield f"{verdict.outcome} has turned from {before} to {after}"
+        elif verdict.status == "larger" and after == "worse":
+            yield f"{verdict.outcome} gets worse by more"
+    for group in losing:
+        if group.status == "new":
+            yield f"newly worse off: {group.words}"
+        elif group.status == "larger":
+            yield f"worse off by more: {group.words}"
+
+
+def _cautions(old: Explanation | Frontier, new: Explanation | Frontier) -> Iterable[str]:
+    """Why the two results may not speak about the same thing."""
+    if old.world.kind != new.world.kind:
+        yield f"The older result is from a {old.world.kind}, the newer one from a {new.world.kind}."
+    for what, was, now in (
+        ("actions", [a.name for a in old.world.actions], [a.name for a in new.world.actions]),
+        ("features", [f.name for f in old.world.features], [f.name for f in new.world.features]),
+    ):
+        if set(was) != set(now):
+            yield f"Their {what} differ: {_only(was, now, 'older')}{_only(now, was, 'newer')}".rstrip("; ") + "."
+    if old.methods.level != new.methods.level:
+        levels = percent(old.methods.level), percent(new.methods.level)
+        yield f"Intervals hold at {levels[0]} in the older result, {levels[1]} in the newer."
+    was_current, now_current = (_policy(record, "current") for record in (old, new))
+    if was_current != now_current:
+        yield f"They do not start from the same policy in use: {was_current}, then {now_current}."
+    preferred = {outcome.name: outcome.prefer for outcome in old.outcomes}
+    for outcome in new.outcomes:
+        if outcome.name in preferred and preferred[outcome.name] != outcome.prefer:
+            yield f"Which direction of {outcome.name} is better was said otherwise in the older result."
+    for record, which in ((old, "older"), (new, "newer")):
+        if isinstance(record, Explanation) and record.withheld:
+            least = record.methods.min_group
+            yield f"The {which} result leaves out groups of fewer than {least}; they may seem new or gone."
+
+
+def _only(names: Sequence[str], others: Sequence[str], which: str) -> str:
+    own = [name for name in names if name not in set(others)]
+    listed = ", ".join(own[:5]) + (f" and {len(own) - 5} more" if len(own) > 5 else "")
+    return f"{listed} only in the {which}; " if own else ""
+
+
+def _policy(record: Explanation | Frontier, which: str) -> str:
+    policies = record.methods.study.get("policies")
+    return str(policies.get(which, "not named")) if isinstance(policies, Mapping) else "not named"
