@@ -33,7 +33,13 @@ def evaluate(
     seed: int = 0,
     episodes: int | None = None,
 ) -> Evaluation:
-    """What a policy achieves: exact in a table, with intervals in a simulator or from a log."""
+    """What a policy achieves: exact in a table, with intervals in a simulator or from a log.
+
+    >>> from polidiff.domains import chain
+    >>> slow, fast = (evaluate(chain.world(), policy) for policy in (chain.current(), chain.proposed()))
+    >>> slow.outcomes["trajectory length"].estimate < fast.outcomes["trajectory length"].estimate
+    True
+    """
     from polidiff.evaluation import evaluate as evaluate_in
 
     options = EvaluateOptions(horizon, level, seed, episodes)
@@ -57,7 +63,13 @@ def explain(
     style: Style = "plain",
     min_group: int = 10,
 ) -> Explanation:
-    """Where two policies act differently, in which order that is met, and what it does to outcomes."""
+    """Where two policies act differently, in which order that is met, and what it does to outcomes.
+
+    >>> from polidiff.domains import chain
+    >>> difference = explain(chain.world(), chain.current(), chain.proposed())
+    >>> [(region.rule.conditions[0].values, region.current, region.proposed) for region in difference.regions]
+    [(('s1',), 'action 0', 'action 1'), (('s5',), 'action 0', 'action 1')]
+    """
     from polidiff.explanation.compose import compose
 
     options = ExplainOptions(
@@ -106,6 +118,10 @@ def improve(
     a decision; in a simulator, of decisions played in a cell; in a table, of states behind a rule), or below 1 the
     share of visits behind a rule. With `pessimism` a log's decisions are chosen by their estimate less so many standard
     errors.
+
+    >>> from polidiff.domains import chain
+    >>> [round(plan.changes, 6) for plan in improve(chain.world(), chain.current(), unit="total")]
+    [0.0, 2.0, 6.0, 8.0]
     """
     from polidiff.frontier.improve import improve as improved
 
@@ -139,21 +155,37 @@ def improve(
 def check(
     explanation: Explanation, *, max_changes: float | None = None, keep: Keep = (), allow_unknown: bool = False
 ) -> CheckResult:
-    """Whether a proposed policy may pass: few enough changes, outcomes kept, nothing unknown."""
+    """Whether a proposed policy may pass: few enough changes, outcomes kept, nothing unknown.
+
+    >>> from polidiff.domains import chain
+    >>> difference = explain(chain.world(), chain.current(), chain.proposed())
+    >>> check(difference, keep="trajectory length<=current").passed
+    False
+    """
     from polidiff.explanation.checking import check_explanation
 
     return check_explanation(explanation, CheckOptions(max_changes, keep, allow_unknown))
 
 
 def changelog(world: World, policies: Sequence[PolicyLike], **options: Setting) -> tuple[Explanation, ...]:
-    """What each version of a policy does differently from the one before."""
+    """What each version of a policy does differently from the one before.
+
+    >>> from polidiff.domains import chain
+    >>> [round(step.changes, 2) for step in changelog(chain.world(), [chain.current(), chain.current()])]
+    [0.0]
+    """
     if len(policies) < 2:
         raise InvalidOptionError(f"a changelog needs at least two policies; got {len(policies)}")
     return tuple(explain(world, old, new, **options) for old, new in pairwise(policies))
 
 
 def compare_forms(world: World, current: PolicyLike, proposed: PolicyLike, **options: Setting) -> tuple[FormScore, ...]:
-    """How well a reader does with each way of telling the difference."""
+    """How well a reader does with each way of telling the difference.
+
+    >>> from polidiff.domains import chain
+    >>> [score.form for score in compare_forms(chain.world(), chain.current(), chain.proposed())][:2]
+    ['polidiff', 'paths and immediate effects']
+    """
     return explain(world, current, proposed, **options).quality.forms
 
 
@@ -161,6 +193,11 @@ def compare(old: Explanation | Frontier, new: Explanation | Frontier) -> ResultC
     """The difference of two differences: what is new, gone, larger or smaller, and which verdicts have turned.
 
     Both are explanations or both are frontiers, from any kind of world, made here or read with `load`.
+
+    >>> from polidiff.domains import chain
+    >>> difference = explain(chain.world(), chain.current(), chain.proposed())
+    >>> compare(difference, difference).changed
+    False
     """
     from polidiff.explanation.result_comparison import compare_results
 
@@ -168,7 +205,15 @@ def compare(old: Explanation | Frontier, new: Explanation | Frontier) -> ResultC
 
 
 def load(path: str | os.PathLike[str]) -> Record:
-    """Read a result or a patch back from its JSON file."""
+    """Read a result or a patch back from its JSON file.
+
+    >>> import tempfile
+    >>> from polidiff.domains import chain
+    >>> difference = explain(chain.world(), chain.current(), chain.proposed())
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     load(difference.save(f"{folder}/difference.json")).changes == difference.changes
+    True
+    """
     import polidiff.records.plan
     import polidiff.records.result_comparison  # noqa: F401  (these two register every schema)
     from polidiff.records.codec import load_json

@@ -32,5 +32,10 @@ def test_what_the_reference_describes_exists_and_has_a_docstring(path):
     assert getattr(importlib.import_module(module), name).__doc__
 
 
+@pytest.mark.parametrize("name", sorted(set(polidiff.__all__) - {"__version__"}))
+def test_every_public_name_has_an_example_that_runs(name):
+    assert ">>> " in getattr(polidiff, name).__doc__
+
+
 def test_every_public_name_is_described():
     assert set(polidiff.__all__) - {"__version__"} <= {path.rsplit(".", 1)[1] for path in described()}

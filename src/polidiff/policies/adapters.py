@@ -60,6 +60,14 @@ def as_policy(
         Always take the most probable action.
     trust : bool
         Whether a file may run code while it is loaded.
+
+    Examples
+    --------
+    >>> as_policy(lambda states: states[:, 0] > 2, n_actions=2).probabilities([[1.0], [3.0]])
+    array([[1., 0.],
+           [0., 1.]])
+    >>> as_policy("always:go", actions=["stay", "go"]).probabilities([[1.0]])
+    array([[0., 1.]])
     """
     names = names_of(actions)
     if names is not None:

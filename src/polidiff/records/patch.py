@@ -69,7 +69,15 @@ class StateEdits(Sequence[Edit]):
 @schema("patch", 1)
 @dataclass(frozen=True)
 class Patch:
-    """Edits in order; the first that covers a state and finds its `current` action there acts."""
+    """Edits in order; the first that covers a state and finds its `current` action there acts.
+
+    >>> from polidiff.domains import chain
+    >>> from polidiff import explain
+    >>> patch = explain(chain.world(), chain.current(), chain.proposed()).patch
+    >>> patched = patch.apply(chain.current())
+    >>> [int(action) for action in patched.probabilities(range(6)).argmax(axis=1)]
+    [0, 1, 0, 0, 0, 1]
+    """
 
     edits: tuple[Edit, ...] | StateEdits = ()
     actions: tuple[str, ...] = ()  # names of all actions, by index

@@ -42,6 +42,14 @@ class Simulator:
         Names of the features.
     outcomes, return_name, include_return
         What `explain` and `evaluate` tell about, beside the return.
+
+    Examples
+    --------
+    >>> from polidiff import evaluate
+    >>> from polidiff.domains.navigation import NavigationModel, current
+    >>> world = Simulator(NavigationModel(), feature_names=["x", "y"])
+    >>> world.n_actions, evaluate(world, current, episodes=200).outcomes["return"].low > 0
+    (3, True)
     """
 
     kind = "simulator"
