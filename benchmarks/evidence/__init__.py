@@ -25,6 +25,7 @@ TABLES: dict[str, tuple[str, Callable[[Results], Table]]] = {
     "intensive care": ("explanations", explanations.intensive_care),
     "pages": ("explanations", explanations.pages),
     "frontier": ("frontier", frontier.questions),
+    "storm": ("storm", frontier.storm),
     "rules objective": ("rules", rules.objective),
     "rules accuracy": ("rules", rules.accuracy),
     "rules boxes": ("rules", rules.boxes),

@@ -18,6 +18,23 @@ def questions(results: Results) -> Table:
     return Table(("question", "case", "ours", "beside it"), rows)
 
 
+def storm(results: Results) -> Table:
+    """Public models of the verification community, explained and improved."""
+    rows = [
+        [
+            f"`{row['model']}`",
+            f"`{row['property']}`".replace("|", "\\|"),
+            f"{row['states']:,}",
+            f"{abs(row['current']):.4g} → {row['optimum']:.4g}",
+            str(row["regions"]),
+            f"{row['plans']}, {row['proven']}",
+            f"{row['gap']:.1%}",
+        ]
+        for row in results["models"]
+    ]
+    return Table(("model", "asked", "states", "worst → best", "regions", "plans, proven", "gap"), rows)
+
+
 def _plans(row: dict[str, Any]) -> str:
     return f"{row['plans']:,} plans, gap {row['gap']:.2%}, {took(row['seconds'])}, {row['nodes']:,} nodes"
 
