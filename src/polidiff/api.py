@@ -35,6 +35,8 @@ def evaluate(
 ) -> Evaluation:
     """What a policy achieves: exact in a table, with intervals in a simulator or from a log.
 
+    Examples
+    --------
     >>> from polidiff.domains import chain
     >>> slow, fast = (evaluate(chain.world(), policy) for policy in (chain.current(), chain.proposed()))
     >>> slow.outcomes["trajectory length"].estimate < fast.outcomes["trajectory length"].estimate
@@ -65,6 +67,8 @@ def explain(
 ) -> Explanation:
     """Where two policies act differently, in which order that is met, and what it does to outcomes.
 
+    Examples
+    --------
     >>> from polidiff.domains import chain
     >>> difference = explain(chain.world(), chain.current(), chain.proposed())
     >>> [(region.rule.conditions[0].values, region.current, region.proposed) for region in difference.regions]
@@ -119,6 +123,8 @@ def improve(
     share of visits behind a rule. With `pessimism` a log's decisions are chosen by their estimate less so many standard
     errors.
 
+    Examples
+    --------
     >>> from polidiff.domains import chain
     >>> [round(plan.changes, 6) for plan in improve(chain.world(), chain.current(), unit="total")]
     [0.0, 2.0, 6.0, 8.0]
@@ -157,6 +163,8 @@ def check(
 ) -> CheckResult:
     """Whether a proposed policy may pass: few enough changes, outcomes kept, nothing unknown.
 
+    Examples
+    --------
     >>> from polidiff.domains import chain
     >>> difference = explain(chain.world(), chain.current(), chain.proposed())
     >>> check(difference, keep="trajectory length<=current").passed
@@ -170,6 +178,8 @@ def check(
 def changelog(world: World, policies: Sequence[PolicyLike], **options: Setting) -> tuple[Explanation, ...]:
     """What each version of a policy does differently from the one before.
 
+    Examples
+    --------
     >>> from polidiff.domains import chain
     >>> [round(step.changes, 2) for step in changelog(chain.world(), [chain.current(), chain.current()])]
     [0.0]
@@ -182,6 +192,8 @@ def changelog(world: World, policies: Sequence[PolicyLike], **options: Setting) 
 def compare_forms(world: World, current: PolicyLike, proposed: PolicyLike, **options: Setting) -> tuple[FormScore, ...]:
     """How well a reader does with each way of telling the difference.
 
+    Examples
+    --------
     >>> from polidiff.domains import chain
     >>> [score.form for score in compare_forms(chain.world(), chain.current(), chain.proposed())][:2]
     ['polidiff', 'paths and immediate effects']
@@ -194,6 +206,8 @@ def compare(old: Explanation | Frontier, new: Explanation | Frontier) -> ResultC
 
     Both are explanations or both are frontiers, from any kind of world, made here or read with `load`.
 
+    Examples
+    --------
     >>> from polidiff.domains import chain
     >>> difference = explain(chain.world(), chain.current(), chain.proposed())
     >>> compare(difference, difference).changed
@@ -207,6 +221,8 @@ def compare(old: Explanation | Frontier, new: Explanation | Frontier) -> ResultC
 def load(path: str | os.PathLike[str]) -> Record:
     """Read a result or a patch back from its JSON file.
 
+    Examples
+    --------
     >>> import tempfile
     >>> from polidiff.domains import chain
     >>> difference = explain(chain.world(), chain.current(), chain.proposed())

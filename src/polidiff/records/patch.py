@@ -71,6 +71,8 @@ class StateEdits(Sequence[Edit]):
 class Patch:
     """Edits in order; the first that covers a state and finds its `current` action there acts.
 
+    Examples
+    --------
     >>> from polidiff.domains import chain
     >>> from polidiff import explain
     >>> patch = explain(chain.world(), chain.current(), chain.proposed()).patch
