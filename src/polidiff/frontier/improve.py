@@ -18,6 +18,7 @@ from polidiff.frontier.rule_plans.improve import improve_with_rules
 from polidiff.frontier.rule_plans.moves import Move
 from polidiff.frontier.rule_plans.request import actions_only
 from polidiff.frontier.table import improve_table
+from polidiff.optimize import Clock
 from polidiff.options import ImproveOptions
 from polidiff.records.plan import Frontier, Ledger
 from polidiff.records.rule import Rule, change_key
@@ -27,14 +28,18 @@ from polidiff.worlds.protocol import World
 if TYPE_CHECKING:
     from polidiff.surrogates.logged.region_edits import RegionEdits
 
+AT_ONCE = 0.01  # seconds of a search for which no time is left
+
 
 def improve(
     world: World, current: Any, candidates: Any, options: ImproveOptions, explain: Explain | None = None
 ) -> Frontier:
     """The plans that pay most, judged in the world."""
+    clock = Clock(options.time_limit)
     reduction = reduce(world, current, candidates, options)
     while True:
-        solved = solve(reduction, options, explain)
+        left = None if options.time_limit is None else max(clock.left(), AT_ONCE)
+        solved = solve(reduction, replace(options, time_limit=left), explain)
         lifted = [reduction.lift(plan) for plan in solved.plans]
         nearer = reduction.nearer(lifted)
         if nearer is None:

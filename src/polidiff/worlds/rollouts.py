@@ -75,7 +75,7 @@ def roll_out(
         for index, cut in enumerate(cuts)
     ]
     promise = None if is_stepped(world) else partial(seconds_of, world, policy, size, seed, horizon)
-    return _joined(run_tasks(play_chunk, tasks, what=what, promise=promise))
+    return joined_rollouts(run_tasks(play_chunk, tasks, what=what, promise=promise))
 
 
 def is_stepped(world: Steppable) -> bool:
@@ -268,7 +268,8 @@ def _visits(log: list[tuple[IntArray, AnyArray, IntArray]], lengths: IntArray, f
     return Visits(episode, np.arange(total) - before[episode], states, actions)
 
 
-def _joined(parts: list[Rollouts]) -> Rollouts:
+def joined_rollouts(parts: list[Rollouts]) -> Rollouts:
+    """Episodes of all parts, in their order."""
     if len(parts) == 1:
         return parts[0]
     offsets = np.cumsum([0, *(len(part.lengths) for part in parts[:-1])])

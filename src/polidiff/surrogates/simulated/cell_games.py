@@ -52,6 +52,7 @@ class Assigned:
     as_now: IntArray  # (K,) the choice of each cell that leaves the current policy as it is; others are actions
     n_choices: int
     cut_is_end: bool  # whether an episode that was cut counts as ended
+    horizon: int  # decisions after which episodes are cut
 
 
 def count_assigned(game: Assigned, *, episodes: int, seed: tuple[int, ...], what: str) -> CellCounts:
@@ -107,7 +108,7 @@ def _count_chunk(game: Assigned, count: int, seed: tuple[int, ...]) -> CellCount
     tally = _Tally(counter, _nothing_yet(game, count, counter.totals.shape[1]))
     running, states = np.arange(count), np.array(stepper.states)
     luck = np.random.default_rng((*seed, 2))
-    for _ in range(world.horizon):
+    for _ in range(game.horizon):
         cell = game.cell_of(states)
         actions = np.array(choose(game.current, states, lambda: luck.random(len(states))))  # noqa: B023
         inside = np.flatnonzero(cell >= 0)

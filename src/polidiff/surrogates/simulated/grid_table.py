@@ -4,19 +4,18 @@ In every cell one may do as now or take one action throughout. Each episode foll
 draws another choice for a few of them, so that choices are seen near where the plan leads. The table is wrong where a
 cell is not a state; so it is estimated again near the best plan, a few times, every plan that was ever found is played,
 and the best for each number of rules is kept and judged by other episodes. An episode that is cut at the horizon H has
-not ended; the table is discounted by 1 − 1/H instead.
+not ended; the table is discounted by 1 − 1/H instead, unless H is so small that ends are seen often.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from polidiff.evaluation.simulator import default_episodes
 from polidiff.options import ImproveOptions
 from polidiff.policies import PatchedPolicy, Policy, one_hot, top_actions
 from polidiff.progress import track
@@ -29,20 +28,23 @@ from polidiff.streams import Stream
 from polidiff.surrogates.frozen import frozen_rules
 from polidiff.surrogates.record import Explain, Note
 from polidiff.surrogates.simulated.cell_games import Assigned, CellCounts, count_assigned
-from polidiff.surrogates.simulated.paired_episodes import PairedEpisodes
+from polidiff.surrogates.simulated.paired_episodes import Effort, PairedEpisodes, effort_for
 from polidiff.surrogates.simulated.played_table import played_table
 from polidiff.surrogates.support import split_support
 from polidiff.surrogates.table import Surrogate
 from polidiff.worlds.protocol import aim
-from polidiff.worlds.rollouts import roll_out
+from polidiff.worlds.rollouts import Rollouts, roll_out
 from polidiff.worlds.simulator import Simulator
 from polidiff.worlds.summary import world_summary
 
 ROUNDS = 3
+SHORT = 20  # decisions of an episode up to which a cut counts as its end
 ENOUGH = 30  # visits of a choice in a cell below which it is not offered
-FEW_CELLS, MORE = 24, 10  # cells, and episodes for one, where ordinary ones teach nothing
+FEWEST_CELLS = 24
+MORE = 10  # times as many episodes as usual, where they are short
 EXPLORING = 0.1  # of the decisions, in the episodes that place the cuts
 RATES = (0.02, 0.1, 0.3)  # share of cells in which an episode draws another choice
+TO_EXPLORE, TO_LEARN, TO_CHOOSE, TO_JUDGE = 0.1, 0.15, 0.2, 0.25  # of the effort; learning in each round
 AS_NOW, KEEP = "as now", "keep"
 
 
@@ -55,7 +57,7 @@ class Ground:
     cells: Grid
     frozen: tuple[Rule, ...]
     least: int  # visits from which a choice is offered
-    episodes: int  # played each time the table is learned
+    effort: Effort
 
     def of(self, states: AnyArray) -> IntArray:
         """Cell of each state, −1 where nothing may change."""
@@ -71,6 +73,7 @@ class Played:
     plan: Plan
     mean: float
     changes: float
+    length: float  # decisions of an episode
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -97,38 +100,43 @@ class PlayedGrid(Surrogate):
 
     def nearer(self, plans: Sequence[Plan]) -> PlayedGrid | None:
         """Plans are played; in all rounds but the last the table is learned again near the best so far."""
+        clock = self.ground.effort.clock
         for plan in track("plans played to choose", list(plans)):
-            if plan.patch not in self.pool:
+            if plan.patch not in self.pool and not (self.pool and clock.over()):
                 self.pool[plan.patch] = self._played(plan)
-        if self.round + 1 == ROUNDS or not _learned(self.counts, self.ground.least):
+        if self.round + 1 == ROUNDS or clock.over() or not _learned(self.counts, self.ground.least):
             return None
         best = max(self.pool.values(), key=lambda played: played.mean)
         number = self.round + 1
         near = choices_of(self.ground, best.plan.rules)
-        more = count_near(self.ground, near, seed=(self.options.seed, Stream.CELL_GAMES, number))
+        seed = (self.options.seed, Stream.CELL_GAMES, number)
+        more = count_near(self.ground, near, length=best.length, seed=seed)
         counts = self.counts + more
         return replace(self, table=cell_table(self.ground, counts), counts=counts, round=number)
 
     def _played(self, plan: Plan) -> Played:
-        episodes = PairedEpisodes(
-            self.world, self.ground.current, default_episodes(self.world),
-            (self.options.seed, Stream.CHOOSING_PLANS), self.options.level,
-        )  # fmt: skip
-        totals, visits = episodes.play(plan.policy)
-        return Played(plan, float(totals[:, aim(self.world)[0]].mean()), episodes.changes(visits))
+        games = ROUNDS * int(self.options.max_rules or 0) + 1
+        episodes = self._episodes(TO_CHOOSE / games, Stream.CHOOSING_PLANS)
+        played = episodes.play(plan.policy)
+        mean = float(played.totals[:, aim(self.world)[0]].mean())
+        changes = episodes.changes(played.visits, len(played.totals))
+        return Played(plan, mean, changes, float(played.lengths.mean()))
 
-    @property
+    @cached_property
     def judging(self) -> PairedEpisodes:
         """Episodes that neither made the table nor chose a plan."""
-        seed = (self.options.seed, Stream.JUDGING_PLANS)
-        return PairedEpisodes(
-            self.world, self.ground.current, 2 * default_episodes(self.world), seed, self.options.level
-        )
+        return self._episodes(TO_JUDGE / (int(self.options.max_rules or 0) + 1), Stream.JUDGING_PLANS, most=2.0)
+
+    def _episodes(self, share: float, stream: Stream, most: float = 1.0) -> PairedEpisodes:
+        seed, level = (self.options.seed, stream), self.options.level
+        return PairedEpisodes(self.world, self.ground.current, self.ground.effort, share, seed, level, most)
 
     def judge(self, plans: Sequence[Plan], explain: Explain | None) -> tuple[Plan, ...]:
         """For each number of rules the plan that returned most, if that is more than with fewer."""
-        judging = self.judging
-        return tuple(judging.judge(p.plan, explain) for p in track("plans played in the world", self._best_of_each()))
+        judging, chosen = self.judging, self._best_of_each()
+        if self.ground.effort.clock.over():
+            chosen = list(dict.fromkeys([chosen[0], chosen[-1]]))
+        return tuple(judging.judge(p.plan, explain) for p in track("plans played in the world", chosen))
 
     def _best_of_each(self) -> list[Played]:
         budget = self.options.budget
@@ -151,7 +159,11 @@ class PlayedGrid(Surrogate):
             gap=max(plan.gap for plan in plans),
             optimum=plans[-1].expected_return + solved.optimum - solved.best.expected_return,
             world=world_summary(self.world),
-            methods=replace(solved.methods, evaluation=f"{self.judging.episodes} paired episodes of each plan"),
+            methods=replace(
+                solved.methods,
+                evaluation=f"{len(self.judging.before)} episodes of the current policy, "
+                "and as many decisions of each plan",
+            ),
             context=self,
         )
 
@@ -162,10 +174,23 @@ class PlayedGrid(Surrogate):
         which = "No action" if len(lost) == len(met) else f"Not {', '.join(lost[:7])}: no such action"
         rare = f"{which} was played at least {self.ground.least} times in any cell; rules cannot prescribe it."
         return (
+            *self._undecided(plans),
             f"Plans were searched in a table over {self.ground.cells.size} cells: a bound is the plan's return plus "
             "what that table leaves open. Returns and gains are of episodes that neither made the table nor chose a "
             "plan.",
             *((rare,) if lost else ()),
+        )
+
+    def _undecided(self, plans: Sequence[Plan]) -> tuple[str, ...]:
+        """That nothing is shown to gain, and what was played to find out."""
+        if any(plan.gain is not None and plan.gain.low > 0 for plan in plans):
+            return ()
+        tried = len([patch for patch in self.pool if patch.edits])
+        if not tried:
+            return ("The current policy stays: nothing that was tried in episodes near it seemed to gain.",)
+        return (
+            f"The current policy stays: of {tried} plans that were played none is shown to gain. A gain may exist that "
+            f"{len(self.judging.before)} episodes cannot tell from none.",
         )
 
 
@@ -173,13 +198,12 @@ def reduce_to_grid(world: Simulator, current: Policy, options: ImproveOptions) -
     """The table over cells where sampled episodes get."""
     share, least = split_support(options.min_support, ENOUGH)
     frozen = frozen_rules(options.freeze, world.feature_names)
-    cells = _sampled_grid(world, current, options.seed)
-    ground = Ground(world, current, cells, frozen, least, default_episodes(world))
+    effort = effort_for(world, current, time_limit=options.time_limit, seed=options.seed)
+    explored = _explored(world, current, effort, options.seed)
+    effort = replace(effort, length=max(effort.length, float(explored.lengths.mean())))
+    cells = _sampled_grid(world, current, explored, effort, least, options.seed)
+    ground = Ground(world, current, cells, frozen, least, effort)
     counts = _first_counts(ground, options.seed)
-    if not _learned(counts, least) and MORE * counts.moves[:, :-1].sum() >= least:  # short episodes: play more of them
-        cells = _sampled_grid(world, current, options.seed, most=FEW_CELLS)
-        ground = replace(ground, cells=cells, episodes=MORE * ground.episodes)
-        counts = _first_counts(ground, options.seed)
     as_now = np.full(ground.cells.size, world.n_actions)
     return PlayedGrid(
         world=world,
@@ -199,7 +223,7 @@ def reduce_to_grid(world: Simulator, current: Policy, options: ImproveOptions) -
 def _first_counts(ground: Ground, seed: int) -> CellCounts:
     """What is seen near the current policy."""
     as_now = np.full(ground.cells.size, ground.world.n_actions)
-    return count_near(ground, as_now, seed=(seed, Stream.CELL_GAMES, 0))
+    return count_near(ground, as_now, length=0.0, seed=(seed, Stream.CELL_GAMES, 0))
 
 
 def _learned(counts: CellCounts, least: int) -> bool:
@@ -207,13 +231,25 @@ def _learned(counts: CellCounts, least: int) -> bool:
     return bool((counts.moves.sum(axis=2)[:, :-1] >= least).any())
 
 
-def _sampled_grid(world: Simulator, current: Policy, seed: int, most: int = MOST_CELLS) -> Grid:
-    """Cells where sampled episodes of the current policy, which now and then try something else, get."""
-    episodes = max(100, default_episodes(world) // 4)
-    played = roll_out(
-        world, _Exploring(current), episodes=episodes, seed=(seed, Stream.EXPLORED_STATES), record=True,
+def _explored(world: Simulator, current: Policy, effort: Effort, seed: int) -> Rollouts:
+    """Episodes of the current policy that now and then try something else."""
+    episodes, horizon = effort.exploring(TO_EXPLORE, 0.25, world.horizon)
+    return roll_out(
+        world,
+        _Exploring(current),
+        episodes=episodes,
+        seed=(seed, Stream.EXPLORED_STATES),
+        horizon=horizon,
+        record=True,
         what="sampled states",
-    )  # fmt: skip
+    )
+
+
+def _sampled_grid(world: Simulator, current: Policy, played: Rollouts, effort: Effort, least: int, seed: int) -> Grid:
+    """Cells where exploring episodes get; no more than can be learned."""
+    episodes, horizon = effort.exploring(TO_LEARN, MORE, world.horizon)
+    tried = episodes * min(effort.length, horizon) * float(np.mean(RATES)) / (world.n_actions + 1)
+    most = int(np.clip(tried / least, FEWEST_CELLS, MOST_CELLS))
     visits = played.visits
     assert visits is not None
     some = np.random.default_rng((seed, Stream.SAMPLED_STATES)).permutation(len(visits.actions))[:20_000]
@@ -239,12 +275,19 @@ class _Exploring:
         return (1 - EXPLORING) * self.base.probabilities(states) + EXPLORING / self.n_actions
 
 
-def count_near(ground: Ground, plan: IntArray, *, seed: tuple[int, ...]) -> CellCounts:
-    """Play near a plan (K,) of choices (an action, or one past the last for "as now"), and count."""
-    as_now = np.full(len(plan), ground.world.n_actions)
-    draw = partial(_drawn, plan, ground.world.n_actions)
-    game = Assigned(ground.world, ground.current, ground.of, draw, as_now, ground.world.n_actions + 1, cut_is_end=False)
-    return count_assigned(game, episodes=ground.episodes, seed=seed, what="roll-outs over cells")
+def count_near(ground: Ground, plan: IntArray, *, length: float, seed: tuple[int, ...]) -> CellCounts:
+    """Play near a plan (K,) of choices (an action, or one past the last for "as now"), and count.
+
+    `length` is that of the plan's own episodes.
+    """
+    world = ground.world
+    effort = replace(ground.effort, length=max(length, ground.effort.length))
+    episodes, horizon = effort.exploring(TO_LEARN, MORE, world.horizon)
+    as_now = np.full(len(plan), world.n_actions)
+    draw = partial(_drawn, plan, world.n_actions)
+    ends = world.horizon <= SHORT
+    game = Assigned(world, ground.current, ground.of, draw, as_now, world.n_actions + 1, ends, horizon)
+    return count_assigned(game, episodes=episodes, seed=seed, what="roll-outs over cells")
 
 
 def _drawn(plan: IntArray, as_now: int, count: int, rng: np.random.Generator) -> IntArray:
@@ -262,7 +305,8 @@ def cell_table(ground: Ground, counts: CellCounts) -> Any:
     allowed[:, -1] = True
     actions = [*(action.name for action in world.actions), AS_NOW]
     names = [f"cell {k}" for k in range(cells)]
-    return played_table(world, counts, allowed, actions, names, discount=1 - 1 / world.horizon)
+    discount = 1.0 if world.horizon <= SHORT else 1 - 1 / world.horizon
+    return played_table(world, counts, allowed, actions, names, discount=discount)
 
 
 def choices_of(ground: Ground, rules: Sequence[PlanRule]) -> IntArray:

@@ -15,7 +15,6 @@ import numpy as np
 
 from polidiff.divergence import DivergenceOptions, find_divergence
 from polidiff.errors import InvalidOptionError
-from polidiff.evaluation.simulator import default_episodes
 from polidiff.options import ImproveOptions
 from polidiff.policies import PatchedPolicy, Policy, top_actions
 from polidiff.progress import track
@@ -29,7 +28,7 @@ from polidiff.surrogates.frozen import frozen_rules
 from polidiff.surrogates.record import Explain, Note, RuleNote
 from polidiff.surrogates.region_cells import RegionCells, make_cells
 from polidiff.surrogates.simulated.cell_games import Assigned, CellCounts, count_assigned
-from polidiff.surrogates.simulated.paired_episodes import PairedEpisodes
+from polidiff.surrogates.simulated.paired_episodes import Effort, PairedEpisodes, effort_for
 from polidiff.surrogates.simulated.played_table import played_table
 from polidiff.surrogates.table import Surrogate
 from polidiff.worlds.protocol import aim
@@ -38,6 +37,7 @@ from polidiff.worlds.summary import world_summary
 
 ENOUGH = 30  # visits of a pair below which it is not offered
 MOST_PLAYED = 60
+TO_COUNT, TO_JUDGE = 0.4, 0.5  # of the effort
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -49,12 +49,12 @@ class PlayedRegions(Surrogate):
     offset: FloatArray  # (M,) expected outcomes before the first region
     unseen: tuple[tuple[int, int], ...]  # (cell, action) offered by a candidate but hardly ever met
     options: ImproveOptions
+    effort: Effort
 
-    @property
-    def judging(self) -> PairedEpisodes:
-        """Episodes that judge plans."""
-        seed = (self.options.seed, Stream.JUDGING)
-        return PairedEpisodes(self.world, self.current, default_episodes(self.world), seed, self.options.level)
+    def judging(self, plans: int) -> PairedEpisodes:
+        """Episodes that judge so many plans."""
+        seed, share = (self.options.seed, Stream.JUDGING), TO_JUDGE / max(plans, 2)
+        return PairedEpisodes(self.world, self.current, self.effort, share, seed, self.options.level)
 
     @property
     def before(self) -> float:
@@ -81,7 +81,8 @@ class PlayedRegions(Surrogate):
 
     def judge(self, plans: Sequence[Plan], explain: Explain | None) -> tuple[Plan, ...]:
         """Plans with what their episodes bring; of very many, the first and the best."""
-        judging, few = self.judging, len(plans) <= MOST_PLAYED
+        few = len(plans) <= MOST_PLAYED and not self.effort.clock.over()
+        judging = self.judging(len(plans) if few else 2)
         best = max(plans, key=lambda plan: plan.expected_return)
         return tuple(
             judging.judge(plan, explain) if few or plan is plans[0] or plan is best else plan
@@ -108,7 +109,7 @@ class PlayedRegions(Surrogate):
             methods=replace(
                 solved.methods,
                 evaluation=f"table over {len(self.cells.cells)} regions, plans played in the world "
-                f"({self.judging.episodes} episodes)",
+                "with the same luck as the current policy",
             ),
             context=self,
         )
@@ -140,7 +141,8 @@ def reduce_to_regions(
         raise InvalidOptionError(
             "the candidates act like the current policy wherever they get. Hint: give candidates that differ from it"
         )
-    counts = count_cells(world, current, cells, episodes=4 * default_episodes(world), seed=options.seed)
+    effort = effort_for(world, current, time_limit=options.time_limit, seed=options.seed)
+    counts = count_cells(world, current, cells, episodes=effort.episodes(TO_COUNT, 4.0), seed=options.seed)
     allowed, unseen = _offered(world, cells, counts)
     table = played_table(world, counts, allowed, world.actions, [cell.name for cell in cells.cells])
     base = np.array([*(cell.current for cell in cells.cells), 0, 0], dtype=np.int64)
@@ -154,6 +156,7 @@ def reduce_to_regions(
         offset=counts.offset / counts.episodes,
         unseen=unseen,
         options=options,
+        effort=effort,
     )
 
 
@@ -177,7 +180,7 @@ def count_cells(world: Simulator, current: Policy, cells: RegionCells, *, episod
     as_now = np.array([cell.current for cell in cells.cells])
     game = Assigned(
         world, current, partial(_cell_of, world, current, cells), partial(_assignments, cells), as_now,
-        world.n_actions, cut_is_end=True,
+        world.n_actions, cut_is_end=True, horizon=world.horizon,
     )  # fmt: skip
     return count_assigned(game, episodes=episodes, seed=(seed, Stream.REGION_GAMES), what="roll-outs over regions")
 

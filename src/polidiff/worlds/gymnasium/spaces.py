@@ -82,7 +82,7 @@ def column_names(space: Space, prefix: str) -> list[str]:
     if kind in ("Dict", "Tuple"):
         names: list[str] = []
         for key, part in parts_of(space):
-            names += column_names(part, f"{prefix}.{key}" if prefix else str(key))
+            names += column_names(part, f"{prefix}.{key}" if prefix else f"x{key}" if kind == "Tuple" else str(key))
         return names
     if kind == "Discrete":
         return [prefix]
