@@ -226,3 +226,13 @@ def test_unequal_starts_have_no_total():
     )
     with pytest.raises(InvalidOptionError, match="equally likely"):
         improve_table(uneven, chain.current(), unit="total")
+
+
+def test_where_the_hull_takes_too_long_prices_are_bisected(monkeypatch):
+    """A walk along the hull that is not at its end bounds nothing; bisection may stop anywhere."""
+    whole = improve_table(chain.world(), chain.current(), unit="total", extras=False)
+    monkeypatch.setattr("polidiff.frontier.solve.HULL", 0.0)
+    cut = improve_table(chain.world(), chain.current(), unit="total", extras=False, time_limit=30.0)
+    assert cut.stats["method"] == "prices by bisection, sparse policy iteration"
+    for plan in cut:
+        assert plan.expected_return <= whole.at(plan.changes).expected_return + 1e-9 <= plan.bound + 2e-9

@@ -11,8 +11,9 @@ import pytest
 from polidiff import TabularMDP, improve, load
 from polidiff.errors import ImproperPolicyError
 from polidiff.evaluation.exact import ExactEvaluator
-from polidiff.frontier.ledger import worth_of
+from polidiff.frontier.ledger import Naming, make_ledger, worth_of
 from polidiff.frontier.setting import prepare
+from polidiff.optimize import Clock
 from polidiff.policies import one_hot
 
 
@@ -100,3 +101,28 @@ def test_a_frontier_of_many_plans_is_read_back(tmp_path):
     assert len(frontier) > 60
     again = load(frontier.save(tmp_path / "plans.json"))
     assert [plan.patch for plan in again] == [plan.patch for plan in frontier]
+
+
+def test_where_time_is_up_fewer_orders_stand_behind_a_wider_interval():
+    rng = np.random.default_rng(2)
+    moves = rng.dirichlet(np.ones(17), (16, 2))[:, :, :16]
+    world = TabularMDP(
+        np.concatenate([np.dstack([moves, 1 - moves.sum(axis=2)]), np.eye(17)[[16, 16]][None]]),
+        np.vstack([np.column_stack([np.zeros(16), rng.uniform(1, 2, 16)]), [0, 0]]),
+        np.append(np.full(16, 1 / 16), 0.0),
+        absorbing=[16],
+    )
+    problem = prepare(world, np.zeros(17, dtype=int), None).problem
+    pairs = np.flatnonzero(problem.action == 1)
+    names = tuple(str(i) for i in range(16))
+    naming = Naming(names, names, names)
+    widths = []
+    for clock in (Clock(0.0), Clock()):
+        ledger = make_ledger(
+            worth_of(problem, pairs), np.arange(16), naming, level=0.95, rng=np.random.default_rng(0), clock=clock
+        )
+        assert sum(entry.shapley.estimate for entry in ledger.entries) == pytest.approx(
+            worth_of(problem, pairs).of(tuple(range(16))) - worth_of(problem, pairs).start
+        )
+        widths.append(sum(entry.shapley.high - entry.shapley.low for entry in ledger.entries))
+    assert widths[0] > 2 * widths[1]

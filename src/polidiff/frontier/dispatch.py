@@ -8,6 +8,7 @@ import numpy as np
 
 from polidiff.errors import InvalidOptionError
 from polidiff.frontier.guarded import solve_guarded
+from polidiff.frontier.hull import OutOfTimeError
 from polidiff.frontier.large import solve_large
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.scaling import scaled
@@ -49,7 +50,10 @@ def _solve(
         return solved if budget is None or not solved.stopped else _second_opinion(problem, solved, clock, budget)
     if problem.n_states > LARGE:
         return solve_large(problem, effort, clock, budget)
-    return solve_frontier(problem, effort, clock, budget)
+    try:
+        return solve_frontier(problem, effort, clock, budget)
+    except OutOfTimeError:  # prices by bisection stop anywhere
+        return solve_large(problem, effort, clock, budget)
 
 
 def _second_opinion(problem: FrontierProblem, solved: Solved, clock: Clock, budget: float) -> Solved:

@@ -18,6 +18,7 @@ import numpy as np
 
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.visits import PolicyWalk, check_settled
+from polidiff.optimize import Clock
 from polidiff.records.arrays import FloatArray, IntArray
 
 
@@ -40,14 +41,20 @@ class Hull:
         return np.asarray(np.interp(changes, self.changes, self.returns))
 
 
-def parametric_hull(problem: FrontierProblem) -> Hull:
-    """All vertices of the upper hull."""
+class OutOfTimeError(Exception):
+    """The walk along the hull did not end in time, and half a hull bounds nothing."""
+
+
+def parametric_hull(problem: FrontierProblem, clock: Clock | None = None) -> Hull:
+    """All vertices of the upper hull; `OutOfTimeError` if the clock runs out before the last one."""
     walk = PolicyWalk(problem, problem.ending_choice(problem.base))
     _cheapest(walk)
     found = [(walk.point(), walk.choice.copy())]
     while (pair := _next_pair(walk)) is not None:
         walk.switch(pair)
         check_settled(walk.switches < _most_switches(problem))
+        if clock is not None and clock.left() <= 0:
+            raise OutOfTimeError
         point = walk.point()
         scale = 1e-12 * (1.0 + np.abs(point))
         if (point > found[-1][0] + scale).all():

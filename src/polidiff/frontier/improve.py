@@ -92,24 +92,23 @@ def solve(reduction: Reduction, options: ImproveOptions, explain: Explain | None
     """The frontier of what a world was reduced to."""
     if not isinstance(reduction, Surrogate):
         return solve_regions(cast("RegionEdits", reduction), options, _most_places(options))
+    shared = {
+        "budget": options.budget,
+        "keep": options.keep,
+        "freeze": reduction.frozen,
+        "gap": options.gap,
+        "time_limit": options.time_limit,
+        "level": options.level,
+        "seed": options.seed,
+        "explain": explain,
+    }
     if reduction.by_rules:
-        return _solve_rules(reduction, options, explain)
+        return _solve_rules(reduction, options, shared)
+    most, cost = _most_places(options), options.change_cost
     return improve_table(
-        reduction.table,
-        reduction.base,
-        reduction.candidates,
-        budget=options.budget,
-        unit=options.unit,
-        max_states=_most_places(options),
-        keep=options.keep,
-        freeze=reduction.frozen,
-        change_cost=options.change_cost,
-        gap=options.gap,
-        time_limit=options.time_limit,
-        level=options.level,
-        seed=options.seed,
-        explain=explain,
-    )
+        reduction.table, reduction.base, reduction.candidates,
+        unit=options.unit, max_states=most, change_cost=cost, **shared,
+    )  # fmt: skip
 
 
 def _most_places(options: ImproveOptions) -> int | None:
@@ -118,7 +117,7 @@ def _most_places(options: ImproveOptions) -> int | None:
     return min(given, default=None)
 
 
-def _solve_rules(surrogate: Surrogate, options: ImproveOptions, explain: Explain | None) -> Frontier:
+def _solve_rules(surrogate: Surrogate, options: ImproveOptions, shared: dict[str, Any]) -> Frontier:
     moves = _possible_moves(surrogate, options)
     return improve_with_rules(
         surrogate.table,
@@ -128,18 +127,11 @@ def _solve_rules(surrogate: Surrogate, options: ImproveOptions, explain: Explain
         max_literals=options.max_literals,
         moves=moves if len(moves) else "actions",
         min_support=surrogate.min_support,
-        keep=options.keep,
-        freeze=surrogate.frozen,
         offered=surrogate.offered,
         grid=surrogate.grid,
-        budget=options.budget,
-        gap=options.gap,
-        time_limit=options.time_limit,
-        level=options.level,
-        seed=options.seed,
-        explain=explain,
         fallback="keep" if surrogate.where else options.fallback,
         node_limit=surrogate.node_limit,
+        **shared,
     )
 
 

@@ -33,6 +33,7 @@ from polidiff.frontier.plans import told_outcomes
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.setting import Setting
 from polidiff.frontier.visits import fundamental, switched_visits
+from polidiff.optimize import Clock
 from polidiff.policies import one_hot
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.outcome import Interval
@@ -41,6 +42,7 @@ from polidiff.records.rule import Condition, Rule, change_key
 
 EXACT_UP_TO = 12
 ORDERS = 400  # random orders behind a sampled Shapley value
+FEWEST_ORDERS = 20  # where time is up
 SHARES = (0.25, 0.5, 0.75, 1.0)
 
 
@@ -150,11 +152,19 @@ class Naming:
         return f"{self.states[i]}: {self.current[i]} → {self.proposed[i]}"
 
 
-def make_ledger(worth: Worth, players: IntArray, naming: Naming, *, level: float, rng: np.random.Generator) -> Ledger:
+def make_ledger(
+    worth: Worth,
+    players: IntArray,
+    naming: Naming,
+    *,
+    level: float,
+    rng: np.random.Generator,
+    clock: Clock | None = None,
+) -> Ledger:
     """The ledger of all changes behind `worth`; Shapley values and the order are over `players`, the plan's own."""
     own = tuple(int(i) for i in players)
     exact = len(own) <= EXACT_UP_TO
-    shares = _shapley_exact(worth, own) if exact else _shapley_sampled(worth, own, level, rng)
+    shares = _shapley_exact(worth, own) if exact else _shapley_sampled(worth, own, level, rng, clock or Clock())
     entries = [_entry(worth, own, i, naming, shares.get(i)) for i in range(len(naming.states))]
     order = _best_order(worth, own) if exact else _greedy_order(worth, own)
     running = tuple(_finite(worth.of(tuple(sorted(order[: n + 1])))) for n in range(len(order)))
@@ -220,12 +230,16 @@ def _floor(worth: Worth, own: tuple[int, ...]) -> float:
     return min((value for value in returns if math.isfinite(value)), default=0.0)
 
 
-def _shapley_sampled(worth: Worth, own: tuple[int, ...], level: float, rng: np.random.Generator) -> dict[int, Interval]:
+def _shapley_sampled(
+    worth: Worth, own: tuple[int, ...], level: float, rng: np.random.Generator, clock: Clock
+) -> dict[int, Interval]:
+    """Mean marginal worth over random orders with an interval; fewer orders where time is up."""
     from scipy.stats import norm
 
-    marginal = np.zeros((ORDERS, len(own)))
+    rows = list[FloatArray]()
     place = {i: position for position, i in enumerate(own)}
-    for row in marginal:
+    while len(rows) < FEWEST_ORDERS or (len(rows) < ORDERS and clock.left() > 0):
+        row = np.zeros(len(own))
         taken: list[int] = []
         before = worth.start
         for i in rng.permutation(own):
@@ -233,8 +247,10 @@ def _shapley_sampled(worth: Worth, own: tuple[int, ...], level: float, rng: np.r
             after = max(worth.of(tuple(sorted(taken))), min(before, worth.start))
             row[place[int(i)]] = after - before
             before = after
+        rows.append(row)
+    marginal = np.array(rows)
     mean = marginal.mean(axis=0)
-    half = norm.ppf(0.5 + level / 2) * marginal.std(axis=0, ddof=1) / math.sqrt(ORDERS)
+    half = norm.ppf(0.5 + level / 2) * marginal.std(axis=0, ddof=1) / math.sqrt(len(rows))
     return {i: Interval(float(m), float(m - h), float(m + h), level) for i, m, h in zip(own, mean, half, strict=True)}
 
 

@@ -24,6 +24,7 @@ from polidiff.optimize import Clock
 from polidiff.parallel import run_tasks
 from polidiff.records.arrays import FloatArray, IntArray
 
+HULL = 0.5  # of the time that the hull may take
 PARTS = 8  # groups of hull edges, whatever the number of workers, so that the answer is the same
 BEFORE_CUTS = 128  # nodes of branch and bound before cuts on visits are tried
 PROVEN = 1e-9  # gap, as a share of the range, below which a plan counts as proven
@@ -77,7 +78,7 @@ def solve_frontier(problem: FrontierProblem, effort: Effort, clock: Clock, budge
     """Every non-dominated plan, or with a `budget` the first and the best plan within it."""
     if budget is not None:
         return solve_budgets(problem, [budget], effort, clock)[0]
-    hull = parametric_hull(problem)
+    hull = parametric_hull(problem, clock.share(HULL))
     archive = new_archive(hull.changes, hull.returns, hull.choices)
     most = min(effort.expansions, 40_000_000_000 // problem.n_states**3)
     archive = local_search(problem, archive, clock.share(0.5), most=most)
@@ -87,7 +88,7 @@ def solve_frontier(problem: FrontierProblem, effort: Effort, clock: Clock, budge
 
 def solve_budgets(problem: FrontierProblem, budgets: Sequence[float], effort: Effort, clock: Clock) -> list[Solved]:
     """The first and the best plan within each of some budgets; all share the hull and the plans found on the way."""
-    hull = parametric_hull(problem)
+    hull = parametric_hull(problem, clock.share(HULL))
     archive, answers = new_archive(hull.changes, hull.returns, hull.choices), list[Solved]()
     most = max(8, min(effort.expansions // 20, 20_000_000_000 // problem.n_states**3))
     for budget in budgets:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from polidiff.records.plan import Frontier, HullPoint, Ledger, Plan
 from polidiff.worlds.summary import features_seen
 from polidiff.worlds.tabular import TabularMDP
 
+if TYPE_CHECKING:
+    from polidiff.options import ChangeCost, Freeze
+
 LEDGER_MOST = 40  # changes a ledger speaks about
 ADOPTION_MOST = 60  # plans whose adoption curve is worked out; beyond, only the best plan's
 SOLVING = 0.8  # of a time limit that goes to the plans; the rest is for what is told about them
@@ -39,33 +42,21 @@ DENSE_MOST = 1500  # states up to which baselines and ledger are worked out
 class TableOptions:
     """Limits on plans and on the work."""
 
-    budget: float | None = None
-    max_states: int | None = None
-    gap: float = 1e-3
-    time_limit: float | None = None
+    budget: float | None = None  # only the best plan within so many changes; by default every non-dominated plan
+    unit: Unit = "expected"  # how changes are counted
+    max_states: int | None = None  # most states that a plan may change
+    keep: Iterable[str | Guard] = ()  # "mortality<=current"; a plan that breaks one is no plan
+    freeze: Freeze = ()  # conditions, rules or a mask (S,): where nothing may change
+    change_cost: ChangeCost | None = None  # of a changed decision, a number, (A,) or (S, A); 1 by default
+    gap: float = 1e-3  # share of the return range to which the frontier is certified where not all can be proven
+    time_limit: float | None = None  # seconds; without it limits are counts, and the same input gives the same answer
     level: float = 0.95
     seed: int = 0
     extras: bool = True  # baselines, ledger and adoption curves
+    explain: Callable[[Any, Any, Any], Explanation] | None = None  # what `plan.explanation` calls
 
 
-def improve_table(
-    world: TabularMDP,
-    current: Any,
-    candidates: Sequence[Any] | None = None,
-    *,
-    budget: float | None = None,
-    unit: Unit = "expected",
-    max_states: int | None = None,
-    keep: Iterable[str | Guard] = (),
-    freeze: Any = (),
-    change_cost: Any = None,
-    gap: float = 1e-3,
-    time_limit: float | None = None,
-    level: float = 0.95,
-    seed: int = 0,
-    extras: bool = True,
-    explain: Callable[[Any, Any, Any], Explanation] | None = None,
-) -> Frontier:
+def improve_table(world: TabularMDP, current: Any, candidates: Sequence[Any] | None = None, **options: Any) -> Frontier:
     """The plans that return most for every number of changed decisions, proven.
 
     Parameters
@@ -76,55 +67,49 @@ def improve_table(
         from its most probable actions.
     candidates : policies, optional
         A plan may then only take the current action or one of theirs; by default any allowed action.
-    budget : float, optional
-        Only the best plan within this many changes, in `unit`; by default every non-dominated plan.
-    max_states : int, optional
-        Most states that a plan may change.
-    keep : guards, as text or `Guard`
-        ``"mortality<=current"``; a plan that breaks one is no plan.
-    freeze : conditions as text or `Rule`, or a mask (S,)
-        Where nothing may change.
-    change_cost : float, (A,) or (S, A), optional
-        What a changed decision costs; 1 by default.
-    gap : float
-        Share of the return range to which the frontier is certified where not every plan can be proven.
-    time_limit : float, optional
-        Seconds; without it limits are counts, and the same input gives the same answer.
-    extras : bool
-        Whether to add baselines, ledger and adoption curves.
-    explain : callable, optional
-        ``explain(world, current, policy)`` for ``plan.explanation``.
+    **options
+        Fields of `TableOptions`.
     """
-    options = TableOptions(budget, max_states, gap, time_limit, level, seed, extras)
-    _check(options)
-    setting = prepare(world, current, candidates, freeze=freeze, change_cost=change_cost, keep=keep, unit=unit)
-    clock, began = Clock(time_limit), time.monotonic()
-    within = None if budget is None else budget / setting.scale
-    solving = clock.share(SOLVING) if extras else clock
-    solved = solve_setting(setting, Effort(gap=gap), solving, within, max_states)
+    given = TableOptions(**options)
+    _check(given)
+    setting = prepare(
+        world, current, candidates,
+        freeze=given.freeze, change_cost=given.change_cost, keep=given.keep, unit=given.unit,
+    )  # fmt: skip
+    clock, began = Clock(given.time_limit), time.monotonic()
+    within = None if given.budget is None else given.budget / setting.scale
+    solving = clock.share(SOLVING) if given.extras else clock
+    solved = solve_setting(setting, Effort(gap=given.gap), solving, within, given.max_states)
     clock.stopped |= solving.stopped
     again = evaluate_plans(setting, np.array([setting.actions_of(choice) for choice in solved.choices]))
     check_agreement(solved.changes, solved.returns, again)
+    frontier = _frontier(setting, solved, again, given, candidates is not None, clock)
+    return replace(
+        frontier,
+        warnings=_warnings(setting, solved, clock),
+        stats=_stats(setting, solved, time.monotonic() - began, clock),
+    )
+
+
+def _frontier(
+    setting: Setting, solved: Solved, again: Evaluated, options: TableOptions, offered: bool, clock: Clock
+) -> Frontier:
+    """The plans with what is told about them."""
     small = options.extras and setting.problem.n_states <= DENSE_MOST
     curves = _curves(setting, again, clock) if options.extras else {}
-    plans = tuple(_plan(setting, solved, again, i, curves, explain) for i in range(len(solved.changes)))
+    corners = zip(solved.hull.changes, solved.hull.returns, strict=True)
     return Frontier(
-        plans=plans,
-        hull=tuple(
-            HullPoint(float(c) * setting.scale, float(v))
-            for c, v in zip(solved.hull.changes, solved.hull.returns, strict=True)
-        ),
+        plans=tuple(_plan(setting, solved, again, i, curves, options) for i in range(len(solved.changes))),
+        hull=tuple(HullPoint(float(c) * setting.scale, float(v)) for c, v in corners),
         baselines=all_baselines(setting.problem, solved.hull, setting.scale, clock) if small else (),
-        ledger=_ledger(setting, again, candidates is not None, options) if small else None,
+        ledger=_ledger(setting, again, offered, options, clock) if small else None,
         gap=solved.gap,
-        unit=unit,
+        unit=options.unit,
         outcomes=told_outcomes(setting),
         current_return=setting.starting_return,
         optimum=float(solved.hull.returns[-1]),
-        world=summary(world),
+        world=summary(setting.world),
         methods=_methods(options),
-        warnings=_warnings(setting, solved, clock),
-        stats=_stats(setting, solved, time.monotonic() - began, clock),
         context=setting,
     )
 
@@ -148,9 +133,9 @@ def _plan(
     again: Evaluated,
     i: int,
     curves: Mapping[int, Curve],
-    explain: Callable[[Any, Any, Any], Explanation] | None,
+    options: TableOptions,
 ) -> Plan:
-    world, actions = setting.world, again.actions[i]
+    world, actions, explain = setting.world, again.actions[i], options.explain
     policy = TablePolicy(read_only(one_hot(actions, world.n_actions)))
     adoption, warnings = curves.get(i, ((), ()))
     value = float(again.returns[i])
@@ -189,7 +174,7 @@ def patch_of(world: TabularMDP, base: IntArray, actions: IntArray) -> Patch:
     return Patch(edits, tuple(action.name for action in world.actions), ("state",))
 
 
-def _ledger(setting: Setting, again: Evaluated, offered: bool, options: TableOptions) -> Ledger | None:
+def _ledger(setting: Setting, again: Evaluated, offered: bool, options: TableOptions, clock: Clock) -> Ledger | None:
     """Worth of the changes of the largest plan that is short enough, and of all that candidates offer if those are."""
     problem, world = setting.problem, setting.world
     counts = (again.actions != setting.base).sum(axis=1)
@@ -214,7 +199,7 @@ def _ledger(setting: Setting, again: Evaluated, offered: bool, options: TableOpt
     )
     players = np.flatnonzero(own[pairs])
     rng = np.random.default_rng(options.seed)
-    return make_ledger(worth_of(problem, pairs), players, naming, level=options.level, rng=rng)
+    return make_ledger(worth_of(problem, pairs), players, naming, level=options.level, rng=rng, clock=clock)
 
 
 def summary(world: TabularMDP) -> WorldSummary:

@@ -51,41 +51,8 @@ def improve_with_rules(world: TabularMDP, current: Any, *, max_rules: int, **opt
         The policy in use.
     max_rules : int
         K. The frontier has a plan for every number of rules up to K that gains.
-    max_conditions, max_literals : int
-        Most conditions (features) of a rule; most comparisons of a plan.
-    moves : {"actions", "levels"} or list of Move
-        What a rule may prescribe; "keep" is always among it, for exceptions.
-    fallback : {"keep", "nearest"}
-        Where a move is impossible the rule does not act, or the nearest offered level is taken.
-    min_support : int or float, optional
-        Least that a rule must speak about: a whole number counts states of its box in which something can be chosen, a
-        share below 1 is of the current policy's visits that fall on these.
-    keep : guards
-        Outcomes that a plan must keep, such as ``"mortality<=current"``; bounds hold with or without them.
-    freeze : conditions, rules or mask
-        Where nothing may change.
-    offered : array (S, A) of bool, optional
-        Which actions rules may prescribe where, besides what the world allows; the current policy may do others.
-    grid : Grid, optional
-        Cells that rules speak about, for the states of the world; by default made from its features.
-    budget : float, optional
-        Most changed decisions per episode; bounds hold with or without it.
-    cuts : int
-        Cells of a many-valued feature; features of few values are cut everywhere.
-    gap : float
-        The certificate stops this close to the plan, as a share of the range.
-    time_limit : float, optional
-        Seconds. Without it limits count nodes, and the same input gives the same plans.
-    node_limit : int, optional
-        Relaxations of the branch and bound per number of rules; by default fewer the larger the table.
-    stability : int
-        How many perturbed tables to search again, for `Plan.stability`; 0 leaves it None.
-    seed : int
-        For trees, rules by imitation and perturbed tables.
-    search : SearchOptions, optional
-        How hard to look.
-    level, explain
-        Noted in the result; what `Plan.explanation` calls.
+    **options
+        Fields of `Request`.
 
     Examples
     --------

@@ -21,26 +21,26 @@ from polidiff.surrogates.support import check_support
 class Request:
     """Limits on plans, and how hard to look for them."""
 
-    max_rules: int
-    max_conditions: int = 3
-    max_literals: int | None = None
-    moves: str | Sequence[Move] = "actions"
-    fallback: Fallback = "keep"
-    min_support: float | None = None
-    keep: Any = ()
-    freeze: Any = ()
+    max_rules: int  # K
+    max_conditions: int = 3  # most conditions (features) of a rule
+    max_literals: int | None = None  # most comparisons of a plan
+    moves: str | Sequence[Move] = "actions"  # or "levels": what a rule may prescribe; "keep" is always among it
+    fallback: Fallback = "keep"  # where a move is impossible the rule does not act, or "nearest" offered level
+    min_support: float | None = None  # least states of a box in which something can be chosen; below 1, share of visits
+    keep: Any = ()  # outcomes that a plan must keep, "mortality<=current"; bounds hold with or without them
+    freeze: Any = ()  # conditions, rules or mask: where nothing may change
     offered: BoolArray | None = None  # (S, A) actions that rules may prescribe, besides what the world allows
     grid: Grid | None = None  # cells that rules speak about; by default made from the features of the states
-    budget: float | None = None  # most changed decisions per episode
-    cuts: int = 63
-    gap: float = 1e-3
-    time_limit: float | None = None
-    node_limit: int | None = None
-    stability: int = 0
+    budget: float | None = None  # most changed decisions per episode; bounds hold with or without it
+    cuts: int = 63  # cells of a many-valued feature; features of few values are cut everywhere
+    gap: float = 1e-3  # share of the range at which the certificate stops
+    time_limit: float | None = None  # seconds; without it limits count nodes, and the same input gives the same plans
+    node_limit: int | None = None  # relaxations per number of rules; by default fewer the larger the table
+    stability: int = 0  # perturbed tables to search again, for `Plan.stability`; 0 leaves it None
     level: float = 0.95
-    seed: int = 0
-    search: SearchOptions | None = None
-    explain: Callable[..., Any] | None = None
+    seed: int = 0  # for trees, rules by imitation and perturbed tables
+    search: SearchOptions | None = None  # how hard to look
+    explain: Callable[..., Any] | None = None  # what `Plan.explanation` calls
 
     def __post_init__(self) -> None:
         for name, least in (("max_rules", 0), ("max_conditions", 1), ("cuts", 1), ("stability", 0)):
