@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -149,32 +150,25 @@ def pays_for_ever(table: Table, policies: np.ndarray, moves: np.ndarray, ends: n
     return False
 
 
+def drawn_tables(first: int) -> Iterator[tuple[Table, Enumeration]]:
+    """Tables whose current policy ends, from a seed on, with their enumerations."""
+    for seed in itertools.count(first):
+        table = draw_table(seed)
+        policies = enumerate_policies(table)
+        if policies is not None:
+            yield table, policies
+
+
 @pytest.fixture(scope="session")
 def tables() -> list[tuple[Table, Enumeration]]:
-    """500 bounded tables whose current policy ends, with their enumerations."""
-    drawn: list[tuple[Table, Enumeration]] = []
-    seed = 0
-    while len(drawn) < 500:
-        table = draw_table(seed)
-        seed += 1
-        found = enumerate_policies(table)
-        if found is not None and not found.unbounded:
-            drawn.append((table, found))
-    return drawn
+    """500 bounded tables."""
+    return list(itertools.islice((pair for pair in drawn_tables(0) if not pair[1].unbounded), 500))
 
 
 @pytest.fixture(scope="session")
 def unbounded_tables() -> list[Table]:
     """Tables with a loop that pays for ever."""
-    drawn: list[Table] = []
-    seed = 0
-    while len(drawn) < 40:
-        table = draw_table(seed)
-        seed += 1
-        found = enumerate_policies(table)
-        if found is not None and found.unbounded:
-            drawn.append(table)
-    return drawn
+    return list(itertools.islice((table for table, policies in drawn_tables(0) if policies.unbounded), 40))
 
 
 def navigation_cells():

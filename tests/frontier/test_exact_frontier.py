@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 
 import joblib
@@ -17,9 +18,12 @@ from polidiff.frontier.branch import sure_visits
 from polidiff.frontier.local_search import changed_states
 from polidiff.frontier.problem import build_problem
 from polidiff.frontier.solve import Effort, solve_budgets, solve_frontier
+from polidiff.frontier.states import solve_states
 from polidiff.frontier.visits import Inverses, fundamental
 from polidiff.optimize import Clock
 from polidiff.progress import listening
+
+from .conftest import drawn_tables
 
 
 def assert_same_points(solved, expected):
@@ -65,6 +69,22 @@ def test_the_frontier_of_500_random_tables_is_that_of_enumeration(tables, proof)
         assert solved.gap == 0
         looping += not problem.always_ends
     assert looping > 100
+
+
+@pytest.mark.slow
+def test_the_frontier_of_2000_more_tables_is_that_of_enumeration():
+    """Whole frontiers, one budget each, and at most two changed states."""
+    bounded = (pair for pair in drawn_tables(100_000) if not pair[1].unbounded)
+    for table, policies in itertools.islice(bounded, 2_000):
+        problem, points = table.problem(), np.array(policies.frontier())
+        solved = solve_frontier(problem, Effort(), Clock())
+        assert_same_points(solved, points)
+        assert all(solved.proven)
+        budget = float(points[-1, 0]) * 0.7
+        within = points[points[:, 0] <= budget + 1e-9][-1]
+        assert solve_frontier(problem, Effort(), Clock(), budget).returns[-1] == pytest.approx(within[1], abs=1e-7)
+        few = (policies.policies != table.base).sum(axis=1) <= 2
+        assert_same_points(solve_states(problem, 2, Effort(), Clock(), None), np.array(policies.frontier(few)))
 
 
 def test_without_local_search_the_proof_still_finds_every_point(tables, proof):
