@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import gc
+import resource
 import subprocess
 import sys
+import warnings
 
 import numpy as np
-from numba import njit
-from numba.core import config, event
+import pytest
 
-from polidiff.compiled import branches, inner, kernel
+from polidiff.compiled import _forgiving_cache, inner, kernel, loops
 
 
 def running_total(values):
@@ -45,35 +45,49 @@ def without_file(name, text):
     return made[name]
 
 
-def test_a_light_kernel_is_the_interpreters_to_the_byte():
+def test_a_kernel_that_calls_another_is_the_interpreters_to_the_byte():
     values = np.random.default_rng(1).normal(size=10_000)
-    assert branches(positive_squares)(values) == running_total(np.maximum(values, 0.0))
-
-
-def test_only_light_kernels_are_optimised_lightly_and_the_settings_come_back():
-    class Seen(event.Listener):
-        def on_start(self, event):
-            settings[event.data["dispatcher"].py_func.__name__] = (config.OPT, config.LOOP_VECTORIZE)
-
-        def on_end(self, event):
-            pass
-
-    settings, usual = {}, (config.OPT, config.LOOP_VECTORIZE)
-    with event.install_listener("numba:compile", Seen()):
-        assert kernel(without_file("double", "def double(x):\n    return 2.0 * x"))(2.0) == 4.0
-        assert branches(without_file("fourth", "def fourth(x):\n    return squared(squared(x))"))(2.0) == 16.0
-        assert njit(without_file("triple", "def triple(x):\n    return 3.0 * x"))(2.0) == 6.0
-    assert settings["fourth"] == settings["squared"] == (1, 0)
-    assert settings["double"] == settings["triple"] == usual == (config.OPT, config.LOOP_VECTORIZE)
+    assert loops(positive_squares)(values) == running_total(np.maximum(values, 0.0))
 
 
 def test_a_function_without_a_file_is_compiled_and_not_kept():
     assert kernel(without_file("double", "def double(x):\n    return 2.0 * x"))(2.0) == 4.0
 
 
-def test_garbage_is_collected_again_after_compiling():
-    assert kernel(running_total)(np.ones(3)) == 3.0
-    assert gc.isenabled()
+@pytest.fixture
+def code(tmp_path, monkeypatch):
+    """A folder of its own for machine code, in a process that has said nothing yet."""
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(_forgiving_cache(), "silent", False)
+    return tmp_path
+
+
+def compiled_and_said():
+    """What was said while two functions were compiled or read."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert (kernel(running_total)(np.arange(3.0)), loops(positive_squares)(np.arange(-1.0, 3.0))) == (5.0, 5.0)
+    return [str(warning.message) for warning in said]
+
+
+@pytest.mark.parametrize(("ending", "share"), [("nbi", 0.0), ("nbi", 0.5), ("nbc", 0.0), ("nbc", 0.9)])
+def test_code_that_was_cut_is_compiled_again_with_one_line_and_kept_again(code, ending, share):
+    assert compiled_and_said() == []
+    for file in code.rglob(f"*.{ending}"):
+        file.write_bytes(file.read_bytes()[: int(share * file.stat().st_size)])
+    assert ["compiled code cannot be read" in line for line in compiled_and_said()] == [True]
+    assert compiled_and_said() == []
+
+
+def test_where_files_may_not_grow_code_is_compiled_and_not_kept(code):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (512, before[1]))
+    try:
+        said = compiled_and_said()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert ["compiled code cannot be kept" in line for line in said] == [True]
+    assert not list(code.rglob("*.nbc"))
 
 
 def test_importing_the_package_loads_no_compiler():

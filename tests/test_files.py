@@ -75,7 +75,7 @@ def test_an_interruption_leaves_nothing_behind(tmp_path, monkeypatch, error):
     assert files_in(tmp_path) == []
 
 
-def test_a_process_killed_halfway_leaves_the_old_file(tmp_path):
+def test_a_process_killed_halfway_leaves_the_old_file_and_the_next_write_its_own_alone(tmp_path):
     code = (
         "import os, sys, time\n"
         "import polidiff.files\n"
@@ -87,9 +87,13 @@ def test_a_process_killed_halfway_leaves_the_old_file(tmp_path):
     target.write_text("old")
     with subprocess.Popen([sys.executable, "-c", code, str(target)], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "here\n"
+        write_whole(target, "meanwhile")
+        assert len(files_in(tmp_path)) == 2  # the part of a writer that is at work stays
         process.kill()
-    assert target.read_text() == "old"
-    assert all(name == "result.json" or name.endswith(".part") for name in files_in(tmp_path))
+    assert target.read_text() == "meanwhile"
+    assert len(files_in(tmp_path)) == 2
+    write_whole(target, "new")
+    assert files_in(tmp_path) == ["result.json"]
 
 
 @pytest.mark.parametrize(

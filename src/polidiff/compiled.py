@@ -8,10 +8,13 @@ work that needs no kernel never load numba.
 
 from __future__ import annotations
 
-import gc
+import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from typing import Any, TypeVar
+
+from polidiff.errors import PolidiffWarning
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -42,15 +45,8 @@ def loops(function: F) -> F:
     return _compiled(function, **LOOPS)
 
 
-def branches(function: F) -> F:
-    """As `loops`, for loops full of branches, which vector instructions do not help: a fifth sooner to compile."""
-    _while_compiling().light.add(function)
-    return loops(function)
-
-
 def inner(function: F) -> F:
-    """As `branches`, for a function that only compiled ones call: it becomes a part of them, and is not kept alone."""
-    _while_compiling().light.add(function)
+    """As `loops`, for a function that only compiled ones call: it becomes a part of them, and is not kept alone."""
     return _compiled(function, keep=False, no_cpython_wrapper=True, **LOOPS)
 
 
@@ -60,47 +56,40 @@ LOOPS = {"no_cfunc_wrapper": True, "no_rewrites": True, "_nrt": False}
 def _compiled(function: F, *, keep: bool = True, **options: bool) -> F:
     from numba import njit
 
-    _while_compiling()
-    try:
-        return njit(function, nogil=True, error_model="numpy", cache=keep, **options)
-    except RuntimeError:  # there is no file behind the function, or no folder that can be written
-        return njit(function, nogil=True, error_model="numpy", **options)
+    compiled = njit(function, nogil=True, error_model="numpy", **options)
+    if keep:
+        with suppress(RuntimeError):  # there is no file behind the function, or no folder that can be written
+            compiled._cache = _forgiving_cache()(function)
+    return compiled
 
 
 @cache
-def _while_compiling() -> Any:
-    """Keeps the compiler to what is needed; as before once it is done, and for kernels of others.
+def _forgiving_cache() -> Any:
+    """The class of numba's caches on disk, but a file that is cut or cannot be written costs a compilation, no more."""
+    from numba.core.caching import FunctionCache
 
-    It makes many objects that live on, and looking through them for garbage takes a tenth of its time. Light kernels
-    are optimised once over, without looking for vector instructions. numba has no such option per function: its pass
-    manager reads the global settings at every compilation, so they are set for ours and put back.
-    """
-    from numba.core import config, event
+    class ForgivingCache(FunctionCache):
+        silent = False
 
-    names = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
+        def load_overload(self, sig: Any, target_context: Any) -> Any:
+            try:
+                return super().load_overload(sig, target_context)
+            except Exception as error:
+                with suppress(OSError):
+                    self.flush()  # an empty index in place of the damaged one, so that the code is kept again
+                self.say("read", error)
+                return None
 
-    class Restraint(event.Listener):
-        def __init__(self) -> None:
-            self.light: set[Callable[..., Any]] = set()
-            self.before: list[tuple[bool, tuple[int, ...]]] = []
+        def save_overload(self, sig: Any, data: Any) -> None:
+            try:
+                super().save_overload(sig, data)
+            except Exception as error:
+                self.say("kept", error)
 
-        def on_start(self, event: Any) -> None:
-            self.before.append((gc.isenabled(), tuple(getattr(config, name) for name in names)))
-            gc.disable()
-            usual = self.before[0][1]
-            light = event.data["dispatcher"].py_func in self.light
-            self.set((type(config.OPT)(min(usual[0], 1)), 0, 0) if light else usual)
+        def say(self, what: str, error: Exception) -> None:
+            if not ForgivingCache.silent:  # one line per process is enough
+                ForgivingCache.silent = True
+                fault = f"compiled code cannot be {what} in {self.cache_path} ({type(error).__name__}: {error})"
+                warnings.warn(f"{fault}; it is compiled again, which takes seconds", PolidiffWarning, stacklevel=2)
 
-        def on_end(self, event: Any) -> None:
-            collecting, settings = self.before.pop()
-            self.set(settings)
-            if collecting:
-                gc.enable()
-
-        def set(self, settings: tuple[int, ...]) -> None:
-            for name, value in zip(names, settings, strict=True):
-                setattr(config, name, value)
-
-    listener = Restraint()
-    event.register("numba:compile", listener)
-    return listener
+    return ForgivingCache

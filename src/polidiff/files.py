@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import stat
 import tempfile
@@ -16,6 +17,7 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> Path:
 
     The content goes to a temporary file beside the target, is flushed to disk and then renamed over it. A link is
     followed, the permissions of an existing file stay, and what is no file (a pipe, a terminal) is written straight to.
+    Temporary files of writers that were killed go with the next write of the same target.
     """
     target = Path(os.path.realpath(path))
     data = content.encode("utf-8") if isinstance(content, str) else content
@@ -24,7 +26,7 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> Path:
         if target.exists() and not target.is_file() and not target.is_dir():
             target.write_bytes(data)
             return Path(path)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:60]}.", suffix=".part")
+        handle, temporary = _part_beside(target)
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)
             stream.flush()
@@ -41,6 +43,32 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> Path:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
     return Path(path)
+
+
+def _part_beside(target: Path) -> tuple[int, str]:
+    """A new temporary file beside the target, locked while it is open, and its path; leftovers that nobody locks go."""
+    prefix = f".{target.name[:60]}."
+    for leftover in target.parent.glob(f"{glob.escape(prefix)}*.part"):
+        with contextlib.suppress(OSError), leftover.open("rb") as stream:
+            if _locks(stream.fileno(), wait=False):
+                leftover.unlink()
+    while True:
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=prefix, suffix=".part")
+        _locks(handle, wait=True)
+        if os.path.exists(temporary):
+            return handle, temporary
+        os.close(handle)  # another writer took it for a leftover before it was locked
+
+
+def _locks(handle: int, *, wait: bool) -> bool:
+    """Whether an open file is now locked by this process; not where another one locks it, nor on Windows."""
+    try:
+        from fcntl import LOCK_EX, LOCK_NB, flock
+
+        flock(handle, LOCK_EX if wait else LOCK_EX | LOCK_NB)
+    except (ImportError, OSError):
+        return False
+    return True
 
 
 def read_limited(path: str | os.PathLike[str], most: int, error: type[InvalidInputError]) -> bytes:

@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from polidiff.cli.main import run
+
 START = "import sys; from polidiff.cli.main import main; sys.argv = ['polidiff', *sys.argv[1:]]; main()"
 
 
@@ -63,6 +65,12 @@ def test_no_stdout_at_all_is_silence(result):
     line = f'exec >&-; {sys.executable} -c "{START}" check diff.json'
     done = subprocess.run(["sh", "-c", line], cwd=result, stderr=subprocess.PIPE, check=False)
     assert (done.returncode, done.stderr) == (1, b"")
+
+
+def test_no_stderr_at_all_is_no_fault(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stderr", None)
+    assert run(["demo", "chain"]) == 0
+    assert "s5" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "cp1252"])

@@ -181,6 +181,15 @@ def test_empty_and_cut_files_are_refused(tmp_path):
         Log(str(tmp_path / "*.pq"), **NAMES)
 
 
+@pytest.mark.parametrize("where", ["", "*.csv", "b.csv"])
+@pytest.mark.parametrize("target", ["gone", "b.csv"])  # a link to nothing, and one to itself
+def test_a_link_that_leads_nowhere_is_named(tmp_path, where, target):
+    (tmp_path / "a.csv").write_text("s,a,r\nx,left,1\ny,right,2\n")
+    (tmp_path / "b.csv").symlink_to(tmp_path / target)
+    with pytest.raises(InvalidLogError, match=r"b\.csv' is a link that leads nowhere"):
+        Log(tmp_path / where, state="s", action="a", reward="r")
+
+
 def test_a_lone_done_is_a_question():
     names = {key: value for key, value in NAMES.items() if key != "terminated"}
     frame = table().rename({"over": "done"})

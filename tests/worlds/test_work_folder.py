@@ -124,9 +124,13 @@ def test_a_damaged_file_in_the_folder_is_made_again(tmp_path, log_files, reads):
     assert len(kept) == 4
     kept[0].write_bytes(kept[0].read_bytes()[:100])
     kept[1].write_bytes(b"\x80\x04cos\nsystem\n")  # a pickle is not even looked at
+    for file, byte in ((kept[2], 40), (kept[3], kept[3].stat().st_size // 2)):  # the kind of compression, and a number
+        content = bytearray(file.read_bytes())
+        content[byte] ^= 1
+        file.write_bytes(content)
     reads.clear()
     assert arrays(Log(log_files, **NAMES, work_folder=work)) == expected
-    assert len(reads) == 2
+    assert len(reads) == 4
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path, log_files):

@@ -124,7 +124,9 @@ def _run(arguments: Sequence[str] | None) -> int:
         return code if isinstance(code, int) else 0
     except click.exceptions.Exit as leaving:
         return leaving.exit_code
-    except click.Abort:
+    except click.Abort as abort:
+        if isinstance(abort.__cause__, EOFError):  # click takes any for a stop at a question
+            return _fault(abort.__cause__)
         click.echo("stopped", err=True)
         return 130
     except click.ClickException as error:
@@ -133,11 +135,16 @@ def _run(arguments: Sequence[str] | None) -> int:
     except PolidiffError as error:
         click.echo(f"polidiff: {_one_line(error)}", err=True)
         return 3 if isinstance(error, InfeasibleError) else 2
-    except Exception:
-        import traceback
+    except Exception as error:
+        return _fault(error)
 
-        click.echo(traceback.format_exc() + "This is a fault of polidiff; please report it.", err=True)
-        return 70
+
+def _fault(error: BaseException) -> int:
+    import traceback
+
+    trace = "".join(traceback.format_exception(error))
+    click.echo(f"{trace}This is a fault of polidiff; please report it.", err=True)
+    return 70
 
 
 def _say(otherwise: Callable[..., None], message: Warning | str, category: type[Warning], *place: Any) -> None:

@@ -195,23 +195,25 @@ class Forgiving:
 
 @contextmanager
 def forgiving_streams() -> Iterator[None]:
-    """Standard streams on which writing never raises; characters that a terminal does not know are replaced."""
+    """Standard streams on which writing never raises; characters that a terminal does not know are replaced.
+
+    In place of a stream that is closed comes one into nothing, so that no other file takes its number.
+    """
     before = sys.stdout, sys.stderr
     for stream in before:
         encoding = (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "")
         if encoding != "utf8" and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
-    sys.stdout, sys.stderr = (stream if stream is None else Forgiving(stream) for stream in before)
-    try:
-        yield
-    finally:
-        sys.stdout, sys.stderr = before
+    with open(os.devnull, "w") as first, open(os.devnull, "w") as second:
+        sys.stdout, sys.stderr = Forgiving(before[0] or first), Forgiving(before[1] or second)
+        try:
+            yield
+        finally:
+            sys.stdout, sys.stderr = before
 
 
 def fault_of_stdout() -> OSError | None:
     """Why the result could not be written; a reader that has gone had enough, which is no fault."""
-    if sys.stdout is None:
-        return None
     sys.stdout.flush()
     fault = getattr(sys.stdout, "fault", None)
     return None if isinstance(fault, BrokenPipeError) else fault

@@ -27,7 +27,7 @@ def methods_record(options: ExplainOptions, method: str, family: int) -> Methods
 
 def versions() -> dict[str, str]:
     """Versions of what computed the result."""
-    libraries = ("numpy", "scipy", "highspy", "scikit-learn")
+    libraries = ("numpy", "scipy", "highspy", "scikit-learn", "polars", "numba")
     return {
         "polidiff": __version__,
         "python": platform.python_version(),

@@ -21,7 +21,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from polidiff.compiled import branches, inner
+from polidiff.compiled import inner, loops
 from polidiff.records.arrays import AnyArray
 
 Arrays: TypeAlias = tuple[AnyArray, ...]
@@ -84,7 +84,7 @@ def literals(cells: AnyArray, j: int, axes: AnyArray) -> int:
     return 2
 
 
-@branches
+@loops
 def narrow(
     rows: AnyArray,
     size: AnyArray,
@@ -113,7 +113,7 @@ def narrow(
         left[k] = count
 
 
-@branches
+@loops
 def offer(
     hist: AnyArray, nodes: Arrays, asked: Arrays, room: Arrays, scores: AnyArray, order: AnyArray, slots: Arrays
 ) -> None:
@@ -208,7 +208,7 @@ def moves(
     return total
 
 
-@branches
+@loops
 def ascend(asked: Arrays, masks: AnyArray, known: AnyArray, room: Arrays, totals: AnyArray, limit: int) -> None:
     """Move, in place, one feature's cells of each clause (K, d, width) at a time, the best feature first.
 

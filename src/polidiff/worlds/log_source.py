@@ -160,15 +160,20 @@ def _files(path: str) -> list[str]:
         return files
     place = Path(path)
     if place.is_dir():
-        everything = sorted(str(file) for file in place.rglob("*") if file.is_file())
+        everything = sorted(str(file) for file in place.rglob("*") if file.is_file() or is_broken_link(file))
         for endings in (PARQUET[:1], PARQUET[1:], ENDINGS):
             files = [file for file in everything if ending(file) in endings]
             if files:
                 return files
         raise InvalidLogError(f"expected Parquet or CSV files in folder {path!r}; found none")
-    if not place.exists():
+    if not place.exists() and not is_broken_link(place):
         raise InvalidLogError(f"expected a CSV or Parquet file, a folder or a glob; {path!r} does not exist")
     return [path]
+
+
+def is_broken_link(path: Path) -> bool:
+    """Whether a path is a link to something that is not there, or to itself."""
+    return path.is_symlink() and not path.exists()
 
 
 def _remote_files(address: str) -> list[str]:
@@ -190,6 +195,12 @@ def _checked(files: list[str]) -> list[str]:
     endings = {ending(file) for file in files}
     if not (endings <= set(PARQUET) or (len(endings) == 1 and endings <= set(ENDINGS))):
         raise InvalidLogError(f"expected files of one kind, .csv, .tsv, .txt or .parquet; got {sorted(endings)}")
+    broken = next((file for file in files if is_broken_link(Path(file))), None)
+    if broken is not None:
+        raise InvalidLogError(
+            f"expected files that can be read; {broken!r} is a link that leads nowhere. Hint: mend it, or remove it "
+            "if its rows are not part of the log"
+        )
     empty = next((file for file in files if os.path.getsize(file) == 0), None)
     if empty is not None:
         raise InvalidLogError(f"expected a table with one row per decision; {empty!r} is empty (0 bytes)")

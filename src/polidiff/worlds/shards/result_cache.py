@@ -2,7 +2,7 @@
 
 A result is kept under a hash of everything it depends on: its ranges of rows, their files (size, time of change, first
 and last 64 KB) and what was asked. Another file under the same name, or other options, have another hash and are read
-again. Files hold arrays and JSON texts, never code, and are written whole or not at all.
+again. Files hold a hash of what follows, then arrays and JSON texts, never code, and are written whole or not at all.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import io
 import json
 import os
 import warnings
-import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -34,7 +33,8 @@ from polidiff.worlds.shards.transition_counts import Entries, Sizes
 T = TypeVar("T")
 Ranges: TypeAlias = Sequence[tuple[str, int, int]]  # file, first row, number of rows
 Arrays: TypeAlias = Mapping[str, AnyArray]
-FORM = 6  # of the files
+FORM = 7  # of the files
+HASH = hashlib.sha256().digest_size  # bytes before the arrays
 SAMPLE = 1 << 16
 PLAIN = ("rows", "runs", "ended", "gaps", "wrong", "missing", "values", "outside", "ordered", "states", "actions")
 NOTES = ("skipped", "pieces", "broken", "lost")
@@ -64,19 +64,22 @@ class ResultCache(Generic[T]):
         return bool(ranges) and self._path(ranges).exists()
 
     def load(self, ranges: Ranges) -> T | None:
-        """The result of some rows; None if its file is damaged."""
+        """The result of some rows; None if its file is damaged, which its hash tells."""
         try:
-            with self._path(ranges).open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
-                return self._unpack({name: arrays[name] for name in arrays.files})
-        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, pl.exceptions.PolarsError):
+            content = self._path(ranges).read_bytes()
+        except OSError:
             return None
+        if _hash(content[HASH:]) != content[:HASH]:
+            return None
+        with np.load(io.BytesIO(content[HASH:]), allow_pickle=False) as arrays:
+            return self._unpack({name: arrays[name] for name in arrays.files})
 
     def save(self, ranges: Ranges, result: T) -> None:
         """Keep the result of some rows."""
         if ranges:
             stream = io.BytesIO()
             np.savez(stream, allow_pickle=False, **self._pack(result))
-            write_whole(self._path(ranges), stream.getvalue())
+            write_whole(self._path(ranges), _hash(stream.getvalue()) + stream.getvalue())
 
     def _path(self, ranges: Ranges) -> Path:
         prints = [[self._print(file), first, rows] for file, first, rows in ranges]
@@ -140,6 +143,10 @@ def _changed(file: str) -> str:
     system, path = filesystem()[1].url_to_fs(file)
     info = system.info(path)
     return str([info.get(key) for key in ("ETag", "etag", "mtime", "LastModified", "created")])
+
+
+def _hash(content: bytes) -> bytes:
+    return hashlib.sha256(content).digest()
 
 
 def _digest(text: str) -> str:
