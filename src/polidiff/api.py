@@ -14,7 +14,7 @@ from polidiff.records.outcome import Evaluation, Outcome, check_outcomes
 from polidiff.records.parse import parse_guards
 
 if TYPE_CHECKING:
-    from polidiff.options import ChangeCost, Freeze, Keep, Moves, Setting, Style, Unit
+    from polidiff.options import ChangeCost, Classifier, Freeze, Keep, Moves, Setting, Style, Unit
     from polidiff.policies import PolicyLike
     from polidiff.records.codec import Record
     from polidiff.records.explanation import Explanation, FormScore
@@ -64,8 +64,12 @@ def explain(
     seed: int = 0,
     style: Style = "plain",
     min_group: int = 10,
+    classifier: Classifier | None = None,
 ) -> Explanation:
     """Where two policies act differently, in which order that is met, and what it does to outcomes.
+
+    `classifier` learns the regions where states have features: a name ("rules", "rules cnf", "tree", or a package:
+    "wittgenstein", "imodels", "pystreed", "pycontree"), or an estimator of scikit-learn's kind whose rules can be read.
 
     Examples
     --------
@@ -87,6 +91,7 @@ def explain(
         seed=seed,
         style=style,
         min_group=min_group,
+        classifier=classifier,
     )
     return compose(with_outcomes(world, outcomes), current, proposed, options)
 

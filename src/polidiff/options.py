@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     Keep: TypeAlias = str | Sequence[str | Guard]  # guards such as "mortality<=current"
     Freeze: TypeAlias = str | Rule | Sequence[str | Rule] | BoolArray  # conditions, or a mask of states
     Moves: TypeAlias = str | Sequence[object]  # "actions", "levels", or a list of moves
+    Classifier: TypeAlias = str | object  # a name, or an estimator of scikit-learn's kind with readable rules
     ChangeCost: TypeAlias = float | FloatArray  # one for all, per action (A,), or per state and action (S, A)
 
 Setting: TypeAlias = Any  # the value of an option, as its record declares it
@@ -72,9 +73,19 @@ def _count(least: int) -> Limit:
     )
 
 
+def _fits(value: object) -> bool:
+    return callable(getattr(value, "fit", None)) and not isinstance(value, type)
+
+
 def _one_of(*choices: str) -> Limit:
     return " or ".join(repr(choice) for choice in choices), lambda value: value in choices
 
+
+CLASSIFIERS = ("rules", "rules cnf", "tree", "wittgenstein", "imodels", "pystreed", "pycontree")
+LEARNS: Limit = (
+    "one of " + ", ".join(map(repr, CLASSIFIERS)) + ", or an estimator with fit",
+    lambda value: value is None or (value in CLASSIFIERS if isinstance(value, str) else _fits(value)),
+)
 
 MIN_GROUP = "Smallest group of a log that any output shows."
 LEVEL: Limit = ("between 0 and 1, such as 0.95", lambda value: is_number(value) and 0 < value < 1)
@@ -158,6 +169,9 @@ class ExplainOptions(Options):
     )
 
     min_group: int = option(10, COUNT, MIN_GROUP, limit=_count(1))
+    classifier: Classifier | None = option(
+        None, TEXT, "What learns the regions: our rules, or another learner.", choices=CLASSIFIERS, limit=LEARNS
+    )
 
     @property
     def divergence(self) -> DivergenceOptions:

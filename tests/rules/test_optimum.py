@@ -32,8 +32,9 @@ def enumerated_optimum(
     return float(best)
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_on_tiny_problems_the_objective_is_the_enumerated_optimum_and_the_bound_proves_it(seed: int) -> None:
+@pytest.mark.parametrize("form", ["dnf", "cnf"])
+@pytest.mark.parametrize("seed", range(30))
+def test_on_tiny_problems_the_objective_is_the_enumerated_optimum_and_the_bound_proves_it(seed: int, form: str) -> None:
     rng = np.random.default_rng(seed)
     n, d = int(rng.integers(4, 30)), int(rng.integers(1, 4))
     X, y, weight = rng.integers(0, 2, (n, d)).astype(float), rng.integers(0, 2, n), rng.integers(1, 4, n).astype(float)
@@ -44,8 +45,9 @@ def test_on_tiny_problems_the_objective_is_the_enumerated_optimum_and_the_bound_
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuleWarning)
-        model = RuleClassifier(**costs).fit(X, y, sample_weight=weight)
-    optimum = enumerated_optimum(X, y != model.default_class_, weight, **costs)
+        model = RuleClassifier(form=form, **costs).fit(X, y, sample_weight=weight)
+    described = y != model.default_class_ if form == "dnf" else y == model.default_class_  # clauses deny the others
+    optimum = enumerated_optimum(X, described, weight, **costs)
     assert model.objective_ == pytest.approx(optimum, abs=1e-9)
     assert model.bound_ is not None
     assert model.bound_ <= optimum + 1e-9
@@ -88,3 +90,21 @@ def test_the_objective_is_the_formula_of_the_docstring() -> None:
     loss = weight[(y == told) & ~covers.any(axis=0)].sum() + (covers[:, y != told] * weight[y != told]).sum()
     reading = 2e-3 * len(rules) + 1e-3 * sum(rule.literals for rule in rules)
     assert model.objective_ == pytest.approx(loss / weight.sum() + reading)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_class_in_conjunctive_form_is_told_where_every_clause_holds(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.random(300), rng.choice(["a", "b", "c"], 300), rng.integers(0, 3, 300)]).astype(object)
+    X[:, 0], X[:, 2] = X[:, 0].astype(float), X[:, 2].astype(float)
+    X[rng.random(300) < 0.1, 2] = np.nan
+    y = ((X[:, 0].astype(float) < 0.6) & ((X[:, 1] == "b") | (X[:, 2].astype(float) > 0))).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuleWarning)
+        model = RuleClassifier(form="cnf", default_class=0, clause_cost=1e-3).fit(X, y)
+    holds = np.ones(300, dtype=bool)
+    for clause in model.clauses_[1]:
+        holds &= np.any([condition.covers(X[:, condition.column]) for condition in clause], axis=0)
+    assert ((model.predict(X) == 1) == holds).all()
+    assert (holds == (y == 1)).mean() > 0.97
+    assert sum(rule.covers(X) for rule, _ in model.decision_list_).max() == 1  # the rules it comes to are disjoint

@@ -46,6 +46,7 @@ from polidiff.records.explanation import (
 from polidiff.records.outcome import Assumption
 from polidiff.records.patch import Patch
 from polidiff.regions.describe import Described, describe
+from polidiff.rules.learners import as_learner
 from polidiff.worlds.protocol import World
 
 NEARLY_EVERYWHERE = 0.8
@@ -95,6 +96,7 @@ def compose(world: World, current: PolicyLike, proposed: PolicyLike, options: Ex
         world.feature_names,
         has_features=world.has_features,
         max_rules=options.max_rules,
+        learner=as_learner(options.classifier),
         seed=options.seed,
     )
     achieved = comparison.achieved(
@@ -232,7 +234,7 @@ def _explanation(found: Difference, regions: tuple[Region, ...], story: Story) -
         quality=story.quality,
         tradeoff=found.described.tradeoff,
         world=comparison.summary(divergence.features, divergence.facts),
-        methods=methods_record(options, story.method, story.family),
+        methods=methods_record(options, story.method, story.family, learns=comparison.world.has_features),
         warnings=story.warnings,
         assumptions=story.assumptions,
         forms=story.forms,

@@ -6,10 +6,9 @@ and not the start decides the path, one group is the honest answer.
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,9 +16,11 @@ from polidiff.explanation.start_classes import same_rows
 from polidiff.journeys.record import Journeys, Path, modal_path
 from polidiff.records.arrays import AnyArray, BoolArray, IntArray
 from polidiff.records.rule import Condition, Rule, covers_any
+from polidiff.rules.learners import Learner, as_learner, learn_rules, named, nested
 
 SMALLEST_SHARE = 0.02
 MOST_GROUPS = 6
+MOST_RULES = 2  # that tell a group
 MOST_NAMED = 50  # groups of starts without features
 TOLD_APART = 0.9
 TYPICAL = 0.5  # share from which a path is told as the path: never that of a minority
@@ -49,6 +50,7 @@ def form_groups(
     seed: int,
     estimated: bool = False,
     apart: bool = False,
+    learner: Learner | None = None,
 ) -> tuple[StartGroup, ...]:
     """Group starts by (path, directions of outcomes).
 
@@ -67,7 +69,7 @@ def form_groups(
         members = list(_by_key(keys).values())
         groups: tuple[StartGroup, ...] = ()
         if len(members) > 1 and has_features:
-            groups = _described_groups(journeys, members, names, max_rules, seed)
+            groups = _described_groups(journeys, members, names, max_rules, learner or as_learner(), seed)
         elif len(members) > 1:
             groups = _named_groups(journeys, members, smallest=SMALLEST_SHARE if estimated else 0.0)
         if groups:
@@ -105,7 +107,12 @@ def _named_group(journeys: Journeys, members: list[int]) -> StartGroup:
 
 
 def _described_groups(
-    journeys: Journeys, classes: list[list[int]], names: tuple[str, ...], max_rules: int | None, seed: int
+    journeys: Journeys,
+    classes: list[list[int]],
+    names: tuple[str, ...],
+    max_rules: int | None,
+    learner: Learner,
+    seed: int,
 ) -> tuple[StartGroup, ...]:
     kept = [members for members in classes if journeys.weight[members].sum() >= SMALLEST_SHARE][:MOST_GROUPS]
     if len(kept) < 2 or (max_rules is not None and len(kept) > max_rules):
@@ -115,7 +122,7 @@ def _described_groups(
         label[members] = k + 1
     groups = []
     for k in range(len(kept)):
-        rules = _rules_for(journeys, label == k + 1, names, seed)
+        rules = _rules_for(journeys, label == k + 1, names, learner, seed)
         if not rules:
             return ()
         groups.append(StartGroup(rules, np.flatnonzero(covers_any(rules, journeys.features))))
@@ -126,19 +133,13 @@ def _described_groups(
     return tuple(groups) if right >= TOLD_APART else ()
 
 
-def _rules_for(journeys: Journeys, inside: BoolArray, names: tuple[str, ...], seed: int) -> tuple[Rule, ...]:
-    from polidiff.rules import RuleClassifier, RuleWarning
-
-    model = RuleClassifier(
-        default_class=False, random_state=seed, max_rules=2, clause_cost=0.01, literal_cost=0.003, proof_budget=0
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuleWarning)
-        model.fit(journeys.features, inside, sample_weight=journeys.weight)
-    return tuple(
-        Rule(tuple(replace(condition, feature=names[condition.column]) for condition in rule.conditions))
-        for rule, _ in model.decision_list_
-    )
+def _rules_for(
+    journeys: Journeys, inside: BoolArray, names: tuple[str, ...], learner: Learner, seed: int
+) -> tuple[Rule, ...]:
+    label = inside.astype(np.int64)
+    listed, _ = learn_rules(learner.short(seed), journeys.features, label, journeys.weight, seed=seed)
+    lists = nested(named(listed, names), journeys.features, label, journeys.weight)
+    return tuple(rule for rule, _ in lists[min(MOST_RULES, len(listed))])
 
 
 def typical_path(shares: dict[Path, float]) -> Path | None:

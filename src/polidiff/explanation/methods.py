@@ -8,10 +8,11 @@ from importlib import metadata
 from polidiff._version import __version__
 from polidiff.options import ExplainOptions
 from polidiff.records.explanation import Methods
+from polidiff.rules.learners import as_learner
 
 
-def methods_record(options: ExplainOptions, method: str, family: int) -> Methods:
-    """How the result was made."""
+def methods_record(options: ExplainOptions, method: str, family: int, *, learns: bool) -> Methods:
+    """How the result was made; `learns`: whether regions are learned from features."""
     return Methods(
         style=options.style,
         level=options.level,
@@ -22,6 +23,7 @@ def methods_record(options: ExplainOptions, method: str, family: int) -> Methods
         evaluation=method,
         versions=versions(),
         min_group=options.min_group,
+        classifier=as_learner(options.classifier).name if learns else "",
     )
 
 

@@ -22,6 +22,7 @@ from polidiff.records.arrays import BoolArray, IntArray
 from polidiff.records.explanation import Meeting, PathShare, Region, Sentence, Support, Verdict, WorseOff
 from polidiff.records.outcome import Outcome
 from polidiff.records.rule import Rule, covers_any
+from polidiff.rules.learners import as_learner
 
 MOST_LISTED = 50
 
@@ -55,6 +56,7 @@ def group_starts(
         seed=options.seed,
         estimated=not forming.exact,
         apart=options.style == "paper" and not world.has_features,
+        learner=as_learner(options.classifier),
     )
     groups, members = _met(formed, judged)
     paths = [_typical(journeys, group, forming) for group in groups]

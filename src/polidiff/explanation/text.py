@@ -274,6 +274,8 @@ def quality_text(explanation: Explanation) -> str:
     if told:
         parts.append(f"patching the current policy with these rules recovers {listing(told)}")
     parts.append(explanation.methods.evaluation)
+    if explanation.methods.classifier not in ("", "rules"):
+        parts.append(f"regions learned by {explanation.methods.classifier}")
     if not all(verdict.difference.exact for verdict in explanation.verdicts):
         parts.append(f"intervals hold together at {percent(explanation.methods.level)}")
     return "How true this is: " + "; ".join(parts) + "."

@@ -289,6 +289,7 @@ class Methods:
     inputs: Mapping[str, str] = field(default_factory=dict)  # file -> hash
     study: Mapping[str, Json] = field(default_factory=dict)  # the study file, if there was one
     min_group: int = 10  # groups of a log with fewer episodes are left out of every output
+    classifier: str = ""  # what learned the regions; empty where states are told by name
 
 
 @schema("explanation", 1)

@@ -55,6 +55,9 @@ class Condition:
         return max(1, int(math.isfinite(self.low)) + int(math.isfinite(self.high)))
 
 
+Clause: TypeAlias = tuple[Condition, ...]  # at least one of the conditions holds
+
+
 @dataclass(frozen=True)
 class Rule:
     """All conditions hold. No conditions: everything is covered."""

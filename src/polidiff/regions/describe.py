@@ -7,7 +7,6 @@ adds more than one point in a hundred.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -20,6 +19,7 @@ from polidiff.records.explanation import TradeoffPoint
 from polidiff.records.rule import Condition, Rule, first_match
 from polidiff.regions.fidelity import fidelity
 from polidiff.regions.swap_labels import SwapLabels, as_directions, as_pairs
+from polidiff.rules.learners import Learner, Make, as_learner, learn_rules, named, nested
 from polidiff.streams import Stream
 
 WORTH = 0.01  # what one more rule must add to F1
@@ -27,7 +27,6 @@ WORTH_OF_LITERAL = 0.002
 MOST_RULES = 12
 MOST_PAIRS = 12  # swaps beyond which pairs are told only if there are no directions
 WELL_TOLD = 0.98  # F1 from which finer rules are not tried
-COSTS = ((1e-2, 3e-3), (3e-3, 1e-3), (5e-4, 1e-4))  # of a clause and a literal, as shares of all visits
 
 
 @dataclass(frozen=True)
@@ -67,9 +66,10 @@ def describe(
     *,
     has_features: bool,
     max_rules: int | None = None,
+    learner: Learner | None = None,
     seed: int = 0,
 ) -> Described:
-    """Regions for all diverging states; with `max_rules`, at most so many."""
+    """Regions for all diverging states; with `max_rules`, at most so many; by our rules, or another `learner`'s."""
     if not divergence.diverging.any():
         none = np.zeros(len(divergence.label), dtype=np.bool_)
         return Described((), as_pairs(divergence), none, ())
@@ -80,7 +80,8 @@ def describe(
     if directions is not None and len(directions.swaps) < len(divergence.swaps):
         ways.append(directions)
     ways = ways or [as_pairs(divergence)]
-    found = [_learn_short(divergence, labels, feature_names, max_rules, seed) for labels in ways]
+    learner = learner or as_learner()
+    found = [_learn_short(divergence, labels, feature_names, max_rules, learner, seed) for labels in ways]
     return max(found, key=worth)
 
 
@@ -91,12 +92,17 @@ def worth(described: Described) -> float:
 
 
 def _learn_short(
-    divergence: Divergence, labels: SwapLabels, names: tuple[str, ...], max_rules: int | None, seed: int
+    divergence: Divergence,
+    labels: SwapLabels,
+    names: tuple[str, ...],
+    max_rules: int | None,
+    learner: Learner,
+    seed: int,
 ) -> Described:
     """Rules at several prices of reading, dear first; finer ones are tried while they are needed and gain."""
     found: list[Described] = []
-    for clause_cost, literal_cost in COSTS:
-        found.append(_learn(divergence, labels, names, max_rules, seed, clause_cost, literal_cost))
+    for make in learner.makes:
+        found.append(_learn(divergence, labels, names, max_rules, make, seed))
         if found[-1].tradeoff[-1].f1 >= WELL_TOLD or worth(found[-1]) < max(map(worth, found)):
             break
     best = max(found, key=worth)
@@ -115,35 +121,20 @@ def _beyond(last: TradeoffPoint, found: Sequence[Described]) -> tuple[TradeoffPo
 
 
 def _learn(
-    divergence: Divergence,
-    labels: SwapLabels,
-    names: tuple[str, ...],
-    max_rules: int | None,
-    seed: int,
-    clause_cost: float,
-    literal_cost: float,
+    divergence: Divergence, labels: SwapLabels, names: tuple[str, ...], max_rules: int | None, make: Make, seed: int
 ) -> Described:
-    from polidiff.rules import RuleClassifier, RuleWarning
-
     held_out = _held_out(divergence.episode, seed)
     fit = ~held_out if held_out.any() else ~held_out | True
     features, label, weight = divergence.features, labels.label, divergence.weight
-    model = RuleClassifier(
-        default_class=0, random_state=seed, clause_cost=clause_cost, literal_cost=literal_cost, proof_budget=0
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuleWarning)
-        model.fit(features[fit], label[fit], sample_weight=weight[fit])
+    listed, messages = learn_rules(make(seed), features[fit], label[fit], weight[fit], seed=seed)
     judge = held_out if held_out.any() else fit
-    path = model.rule_path(features[judge], label[judge], sample_weight=weight[judge])
-    points = [_point(listed.rules, features[judge], label[judge], divergence.judged[judge]) for listed in path]
+    path = nested(named(listed, names), features[judge], label[judge], weight[judge])
+    points = [_point(rules, features[judge], label[judge], divergence.judged[judge]) for rules in path]
     limit = min(len(path) - 1, MOST_RULES if max_rules is None else max_rules)
     chosen = knee([point.f1 for point in points[: limit + 1]]) if max_rules is None else limit
-    regions = tuple(
-        ToldRegion(_named(rule, names), labels.swaps[int(told) - 1], int(told)) for rule, told in path[chosen].rules
-    )
+    regions = tuple(ToldRegion(rule, labels.swaps[told - 1], told) for rule, told in path[chosen])
     tradeoff = tuple(replace(point, chosen=k == chosen) for k, point in enumerate(points))
-    return Described(regions, labels, held_out, tradeoff, tuple(model.messages_))
+    return Described(regions, labels, held_out, tradeoff, messages)
 
 
 def knee(scores: list[float]) -> int:
@@ -172,10 +163,6 @@ def _held_out(episode: IntArray, seed: int) -> BoolArray:
         return np.zeros(len(episode), dtype=np.bool_)
     half = np.random.default_rng((seed, Stream.HELD_OUT)).random(int(episode.max()) + 1) < 0.5
     return np.asarray(half[episode])
-
-
-def _named(rule: Rule, names: tuple[str, ...]) -> Rule:
-    return Rule(tuple(replace(condition, feature=names[condition.column]) for condition in rule.conditions))
 
 
 def _name_states(divergence: Divergence, max_rules: int | None) -> Described:

@@ -394,7 +394,7 @@ def methods_text(methods: Methods, world: WorldSummary) -> str:
         f"The world is {WORLDS[world.kind]}. Outcomes: {methods.evaluation}.{sure} Two policies differ in a state when "
         f"their actions (or probabilities, beyond {methods.policy_tolerance:g}) differ and the next states do too "
         f"(total variation beyond {methods.transition_tolerance:g}), or an outcome differs at once. "
-        f"Seed {methods.seed}."
+        f"{f'Regions are learned by {methods.classifier}. ' if methods.classifier else ''}Seed {methods.seed}."
     )
 
 

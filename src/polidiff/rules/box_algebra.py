@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from polidiff.records.rule import Condition, Rule
+from polidiff.records.rule import Clause, Condition, Rule
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,15 @@ def without(rule: Rule, other: Rule, kinds: Kinds) -> list[Rule]:
         if rest is None:
             return [rule]
     return found
+
+
+def denied(rule: Rule, kinds: Kinds) -> Clause:
+    """The clause that holds where the rule does not: at least one of these conditions.
+
+    >>> [(side.low, side.high) for side in denied(Rule((Condition("x", 0, low=1.0, high=2.0),)), Kinds())]
+    [(-inf, 1.0), (2.0, inf)]
+    """
+    return tuple(side for condition in rule.conditions for side in _outside(condition, kinds))
 
 
 def _outside(condition: Condition, kinds: Kinds) -> Iterable[Condition]:

@@ -49,6 +49,9 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
+    form : "dnf" or "cnf"
+        Whether a class is told as an or of ands, or as an and of ors. In "cnf" the sum above is that of the rows that
+        are not of the class, since each clause denies a rule that covers them.
     clause_cost, literal_cost : float
         :math:`c_0, c_1`: the share of the weight that one more clause or literal must explain. `clause_cost="auto"`
         chooses the clause cost by inner cross-validation; `literal_cost` is then what a literal costs when a clause
@@ -58,7 +61,7 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):
         :math:`v`: what covering a row of a class already told costs, as a share of its weight. 0: rules are read in
         order only; 1: every rule stands on its own.
     max_rules : int, optional
-        At most so many rules over all classes.
+        At most so many rules over all classes; with form="cnf", clauses of each class.
     default_class : label, optional
         The class without rules; the heaviest class if None.
     max_bins : int
@@ -79,7 +82,9 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):
     decision_list_ : tuple of (Rule, class)
         First match wins; `default_class_` where none does.
     rules_ : dict
-        Class to its rules, in the order of peeling.
+        Class to its rules, in the order of peeling; in "cnf" the disjoint rules that its clauses come to.
+    clauses_ : dict
+        Class to its clauses in "cnf", each a tuple of conditions of which one must hold; empty in "dnf".
     objective_, bound_, gap_ : float, float or None, float or None
         The sum above over all stages; a proven lower bound of it given the order of peeling and, for later stages, the
         rules before; and (objective_ − bound_) / objective_. None unless proven.
@@ -99,6 +104,7 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         *,
+        form: str = "dnf",
         clause_cost: Any = DEFAULT_COST,
         literal_cost: float = 3e-4,
         overlap_cost: float = 0.25,
@@ -111,6 +117,7 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):
         time_limit: float | None = None,
         random_state: Any = None,
     ) -> None:
+        self.form = form
         self.clause_cost = clause_cost
         self.literal_cost = literal_cost
         self.overlap_cost = overlap_cost
@@ -139,7 +146,8 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):
         options = _options(self, float(weight.sum()), cost=self.clause_cost_, budget=self.proof_budget)
         names = [str(label) for label in self.classes_]
         stages = peel(table, truth, weight, order, options, names=names, clock=clock, rng=rng)
-        if self.max_rules is not None and sum(len(stage.rules) for stage in stages) > self.max_rules:
+        most = sum(len(stage.rules) for stage in stages) if self.max_rules is None else self.max_rules
+        if self.form == "dnf" and sum(len(stage.rules) for stage in stages) > most:
             stages = _cut(self, stages, options, table, truth, weight)
         _store(self, stages, options.total)
         self.decision_list_ = _ordered(self, table, truth, weight)
@@ -184,14 +192,17 @@ def _in_steady_unit(weight: FloatArray) -> FloatArray:
 
 
 def _check_options(model: RuleClassifier) -> None:
+    if model.form not in ("dnf", "cnf"):
+        raise InvalidOptionError(f"form must be 'dnf' or 'cnf'; got {model.form!r}")
     for name in ("clause_cost", "literal_cost", "overlap_cost"):
         value = getattr(model, name)
         if name == "clause_cost" and isinstance(value, str) and value == "auto":
             continue
         if not (isinstance(value, int | float) and value >= 0 and np.isfinite(value)):
             raise InvalidOptionError(f"{name} must be a number of at least 0; got {value!r}")
-    if model.max_rules is not None and model.max_rules < 0:
-        raise InvalidOptionError(f"max_rules must be None or at least 0; got {model.max_rules!r}")
+    least = 1 if model.form == "cnf" else 0  # no clause denies nothing: all rows would be of the class
+    if model.max_rules is not None and model.max_rules < least:
+        raise InvalidOptionError(f"max_rules must be None or at least {least}; got {model.max_rules!r}")
     if not 2 <= model.max_bins <= 254:
         raise InvalidOptionError(f"max_bins must be between 2 and 254; got {model.max_bins!r}")
     if model.time_limit is not None and not model.time_limit >= 0:
@@ -212,6 +223,7 @@ def _options(model: RuleClassifier, total: float, *, cost: float, budget: int) -
         max_samples=model.max_samples,
         refine=model.refine,
         generation=GenerationOptions(max_rules=model.max_rules, proof=ProofOptions(budget=budget)),
+        form=model.form,
     )
 
 
@@ -284,6 +296,7 @@ def _cut(
 def _store(model: RuleClassifier, stages: tuple[Stage, ...], total: float) -> None:
     model.decision_list_ = _listed(model, stages)
     model.rules_ = {model.classes_.tolist()[stage.label]: stage.rules for stage in stages}
+    model.clauses_ = {model.classes_.tolist()[stage.label]: stage.clauses for stage in stages if stage.clauses}
     model.objective_ = sum(stage.objective for stage in stages) / total
     bounds = [stage.bound for stage in stages if stage.bound is not None]
     model.bound_ = sum(bounds) / total if len(bounds) == len(stages) else None
@@ -294,9 +307,9 @@ def _store(model: RuleClassifier, stages: tuple[Stage, ...], total: float) -> No
 
 
 def _ordered(model: RuleClassifier, table: Table, truth: AnyArray, weight: FloatArray) -> tuple[tuple[Rule, Any], ...]:
-    """The rules in the order that tells most right, where those of several classes overlap."""
+    """The rules in the order that tells most right, where those of several classes overlap; clauses as peeled."""
     listed = model.decision_list_
-    if not 1 < len(listed) <= MOST_ORDERED or len({label for _, label in listed}) < 2:
+    if model.form == "cnf" or not 1 < len(listed) <= MOST_ORDERED or len({label for _, label in listed}) < 2:
         return listed
     cover, told = _covered(listed, model, table)
     return tuple(listed[k] for k in best_order(cover, told, truth, weight, _default_index(model)))

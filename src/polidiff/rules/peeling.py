@@ -3,6 +3,10 @@
 At the stage of class c a row of that class earns its weight when covered, a row of a class still to come costs its
 weight, a row of a class already told costs a share of it (`overlap_cost`), and any other row that earlier rules cover
 counts for nothing: the list has already decided it.
+
+In conjunctive normal form the same search describes what the class is not: the clauses found are those of the other
+rows, each is denied, and the class is where all denials hold (Dash, Günlük and Wei 2018). What is left of the space is
+cut into disjoint rules, so that both forms are read and matched alike.
 """
 
 from __future__ import annotations
@@ -12,9 +16,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from polidiff.errors import InvalidOptionError
 from polidiff.optimize import Clock
 from polidiff.records.arrays import FloatArray, IntArray
-from polidiff.records.rule import Rule
+from polidiff.records.rule import Clause, Rule, missing_entries
+from polidiff.rules.box_algebra import Kinds, denied, without
 from polidiff.rules.generate import GenerationOptions, generate, search
 from polidiff.rules.grid import Grid, make_grid
 from polidiff.rules.lists import first_matches
@@ -22,6 +28,8 @@ from polidiff.rules.problem import Problem, make_problem
 from polidiff.rules.proof import ProofOptions
 from polidiff.rules.refine import Rows, keep_paying, refine, shorten_rules
 from polidiff.rules.table import Table
+
+MOST_PIECES = 1_000  # disjoint rules that a conjunction of clauses may come to
 
 
 @dataclass(frozen=True)
@@ -36,6 +44,7 @@ class PeelingOptions:
     max_samples: int
     refine: bool
     generation: GenerationOptions
+    form: str = "dnf"  # or "cnf"
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +56,7 @@ class Stage:
     objective: float
     bound: float | None
     message: str | None  # why there are no rules, None when there are
+    clauses: tuple[Clause, ...] = ()  # "cnf": the class is where all of them hold and no rule before does
 
 
 def peel(
@@ -64,9 +74,27 @@ def peel(
     stages: list[Stage] = []
     for label in order:
         rows = stage_rows(table, truth, weight, stages, label, options)
-        found = _learn(rows, names[label], options, clock, rng)
-        stages.append(replace(found, label=label))
+        if options.form == "cnf":
+            outside = _learn(Rows(table, -rows.gain), names[label], options, clock, rng)
+            stages.append(_denying(replace(outside, label=label), table, names[label]))
+        else:
+            stages.append(replace(_learn(rows, names[label], options, clock, rng), label=label))
     return tuple(stages)
+
+
+def _denying(outside: Stage, table: Table, name: str) -> Stage:
+    """The stage of a class, from the rules of what it is not."""
+    kinds, pieces = _kinds(table), [Rule()]
+    for rule in outside.rules:
+        pieces = [part for piece in pieces for part in without(piece, rule, kinds)]
+        if len(pieces) > MOST_PIECES:
+            raise InvalidOptionError(
+                f"the clauses of class {name} come to more than {MOST_PIECES} disjoint rules. Hint: form='dnf', or a "
+                "higher clause_cost"
+            )
+    message = None if pieces else f"No rules for class {name}: leaving it out costs less than telling it by clauses."
+    clauses = tuple(denied(rule, kinds) for rule in outside.rules)
+    return replace(outside, rules=tuple(pieces), clauses=clauses, message=message)
 
 
 def stage_rows(
@@ -146,6 +174,17 @@ def list_loss(table: Table, truth: IntArray, weight: FloatArray, stages: Sequenc
     rules = [rule for stage in stages for rule in stage.rules]
     told = np.array([*(stage.label for stage in stages for _ in stage.rules), default])
     return float(weight[told[first_matches(table, rules)] != truth].sum() / weight.sum())
+
+
+def _kinds(table: Table) -> Kinds:
+    words, gaps = {}, set()
+    for j, column in enumerate(table.columns):
+        absent = missing_entries(column)
+        if table.categorical[j]:
+            words[j] = tuple(dict.fromkeys(value for value in column[~absent].tolist()))
+        if absent.any():
+            gaps.add(j)
+    return Kinds(words, frozenset(gaps))
 
 
 def _all_taken(name: str) -> str:

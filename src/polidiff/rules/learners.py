@@ -1,0 +1,354 @@
+"""Any interpretable classifier as a learner of rules (section 4.2 of the paper).
+
+What a learner must be: an estimator with scikit-learn's ``fit(X, y)`` whose result can be read as conditions on single
+features. It is known by what it has after fitting, never by its class: a decision list, a tree, a set of rules for one
+class, or a chain of thresholds. Read so, every learner is the same thing to the other stages: rules with labels, first
+match wins, 0 where none holds. Learners of two classes tell several by peeling, smallest class first (Algorithm 4).
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from polidiff.errors import InvalidOptionError
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.records.rule import Condition, Rule
+from polidiff.rules.box_algebra import Kinds, intersection, without_any
+from polidiff.rules.grid import readable_bound
+from polidiff.rules.lists import shorten
+
+Estimator: TypeAlias = Any  # of scikit-learn or alike
+Listed: TypeAlias = tuple[tuple[Rule, int], ...]  # first match wins, 0 where none holds
+Make: TypeAlias = Callable[[int], Estimator]  # an estimator that is not fitted, given a seed
+
+COSTS = ((1e-2, 3e-3), (3e-3, 1e-3), (5e-4, 1e-4))  # of a clause and a literal, as shares of all visits
+LEAVES = 24  # of a tree
+DEPTH = 3  # of an optimal tree
+MOST_ROWS = 4_000  # that an optimal tree is grown on
+CUTS = 12  # bounds of a feature that a tree over yes-or-no features may use
+RULES = "rules"
+
+
+@dataclass(frozen=True)
+class Learner:
+    """A way to learn rules: estimators to try, those whose rules are shortest first."""
+
+    name: str
+    makes: tuple[Make, ...]
+    short: Make  # for the few rules that tell groups of starts apart
+
+
+def as_learner(classifier: Any = None) -> Learner:
+    """A learner from a name or an estimator; None: our rules, at several prices of reading.
+
+    >>> as_learner("rules cnf").name, as_learner(None).name
+    ('rules cnf', 'rules')
+    """
+    if classifier is None or classifier == RULES:
+        return _own_rules("dnf", RULES)
+    if classifier == "rules cnf":
+        return _own_rules("cnf", classifier)
+    if isinstance(classifier, str):
+        make = NAMED[classifier]
+        return Learner(classifier, (make,), make)
+
+    def copied(seed: int) -> Estimator:
+        from sklearn.base import clone
+
+        return clone(classifier, safe=False)
+
+    return Learner(type(classifier).__name__, (copied,), copied)
+
+
+def _own_rules(form: str, name: str) -> Learner:
+    def at(clause_cost: float, literal_cost: float, max_rules: int | None = None) -> Make:
+        def make(seed: int) -> Estimator:
+            from polidiff.rules.classifier import RuleClassifier
+
+            return RuleClassifier(
+                form=form,
+                clause_cost=clause_cost,
+                literal_cost=literal_cost,
+                max_rules=max_rules,
+                proof_budget=0,
+                random_state=seed,
+            )
+
+        return make
+
+    return Learner(name, tuple(at(*cost) for cost in COSTS), at(*COSTS[0], max_rules=2))
+
+
+def _tree(seed: int) -> Estimator:
+    from sklearn.tree import DecisionTreeClassifier
+
+    return DecisionTreeClassifier(max_leaf_nodes=LEAVES, min_weight_fraction_leaf=1e-3, random_state=seed)
+
+
+def _from(library: str, name: str, seed_name: str = "", **options: Any) -> Make:
+    def make(seed: int) -> Estimator:
+        try:
+            found = getattr(import_module(library), name)
+        except ImportError:
+            raise InvalidOptionError(
+                f"classifier {library!r} needs the package {library}, which is not installed. Hint: pip install "
+                f"{library}, or classifier='rules'"
+            ) from None
+        return found(**options, **({seed_name: seed % 2**31} if seed_name else {}))
+
+    return make
+
+
+NAMED: dict[str, Make] = {
+    "tree": _tree,
+    "wittgenstein": _from("wittgenstein", "RIPPER", "random_state"),
+    "imodels": _from("imodels", "GreedyRuleListClassifier", max_depth=8),
+    "pystreed": _from("pystreed", "STreeDClassifier", max_depth=DEPTH),
+    "pycontree": _from("pycontree", "ConTree", max_depth=DEPTH),
+}
+
+
+def learn_rules(
+    model: Estimator, X: AnyArray, label: IntArray, weight: FloatArray, *, seed: int
+) -> tuple[Listed, tuple[str, ...]]:
+    """Rules for the labels above 0, and what the learner could not tell; `weight` (n,) is how much a row counts."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # each library has its own; what matters is read off the rules
+        if hasattr(model, "decision_list_") or "default_class" in inspect.signature(type(model)).parameters:
+            model.set_params(default_class=0)
+            model.fit(X, label, sample_weight=weight)
+            return tuple((rule, int(told)) for rule, told in model.decision_list_), tuple(model.messages_)
+        numbers = _numbers(model, X)
+        if len(np.unique(label)) < 2:
+            return ((((Rule(), int(label[0])),) if label[0] else ()), ())
+        if _of_two_classes(model):
+            return _peeled(model, numbers, label, weight, seed), ()
+        return _above_zero(_fitted(model, numbers, label, weight, seed), numbers), ()
+
+
+def _numbers(model: Estimator, X: AnyArray) -> FloatArray:
+    try:
+        return np.asarray(X, dtype=np.float64)
+    except (TypeError, ValueError):
+        first = next(value for value in np.ravel(X) if isinstance(value, str))
+        raise InvalidOptionError(
+            f"classifier {type(model).__name__} takes numbers only; a feature holds {first!r}. Hint: classifier='rules'"
+        ) from None
+
+
+def _of_two_classes(model: Estimator) -> bool:
+    return type(model).__module__.split(".")[0] == "wittgenstein" or type(model).__name__ in (
+        "GreedyRuleListClassifier",
+        "OneRClassifier",
+    )
+
+
+def _peeled(model: Estimator, X: FloatArray, label: IntArray, weight: FloatArray, seed: int) -> Listed:
+    """A rule list of several classes from a learner of two: the smallest class first, then without its rows."""
+    from sklearn.base import clone
+
+    listed: list[tuple[Rule, int]] = []
+    left = np.ones(len(label), dtype=np.bool_)
+    mass = {int(k): float(weight[label == k].sum()) for k in np.unique(label) if k}
+    for k in sorted(mass, key=lambda k: mass[k]):
+        inside = (label[left] == k).astype(np.int64)
+        if inside.all():
+            listed.append((Rule(), k))
+            break
+        one = _fitted(clone(model, safe=False), X[left], inside, weight[left], seed)
+        listed += [(rule, k) for rule, _ in _above_zero(one, X)]
+        left &= label != k
+    return tuple(listed)
+
+
+def _fitted(model: Estimator, X: FloatArray, label: IntArray, weight: FloatArray, seed: int) -> Listed:
+    """The fitted estimator read as a list, its last entry for what nothing else covers."""
+    if "sample_weight" in inspect.signature(model.fit).parameters:
+        model.fit(X, label, sample_weight=weight * len(weight) / weight.sum())
+    else:
+        rows = _drawn(weight, seed, MOST_ROWS)
+        X, label = X[rows], label[rows]
+        known, label = np.unique(label, return_inverse=True)
+        cuts = _cuts(X) if type(model).__module__.startswith("pystreed") else None
+        given = X if cuts is None else np.column_stack([X[:, j] < bound for j, bound in cuts]).astype(np.int64)
+        model.fit(given, label, **({"pos_class": 1} if "pos_class" in inspect.signature(model.fit).parameters else {}))
+        return tuple((rule, int(known[told])) for rule, told in _read(model, X, cuts))
+    return tuple(_read(model, X, None))
+
+
+def _drawn(weight: FloatArray, seed: int, most: int) -> IntArray:
+    """Rows in proportion to their weight, for a learner that knows no weights."""
+    size = min(len(weight), most)
+    if size == len(weight) and np.ptp(weight) == 0:
+        return np.arange(size)
+    at = (np.arange(size) + np.random.default_rng(seed).random()) / size
+    return np.minimum(np.searchsorted(np.cumsum(weight / weight.sum()), at), len(weight) - 1)
+
+
+def _cuts(X: FloatArray) -> list[tuple[int, float]]:
+    """Bounds for yes-or-no features: between neighbouring values at quantiles, as short as they can be."""
+    found: dict[tuple[int, float], None] = {}
+    for j, column in enumerate(X.T):
+        levels = np.unique(column[~np.isnan(column)])
+        for at in np.unique(np.linspace(0, len(levels) - 1, CUTS + 2)[1:-1].astype(int)) if len(levels) > 1 else ():
+            below = max(int(at), 0)
+            if below + 1 < len(levels):
+                found[j, readable_bound(float(levels[below]), float(levels[below + 1]))] = None
+    return list(found)
+
+
+def _read(model: Estimator, X: FloatArray, cuts: list[tuple[int, float]] | None) -> Iterator[tuple[Rule, int]]:
+    tree = getattr(model, "tree_", None)
+    if hasattr(tree, "children_left"):
+        yield from _leaves(_array_tree(model, X))
+    elif hasattr(tree, "get_split_feature"):
+        yield from _leaves(_node_tree(tree, X))
+    elif cuts is not None:
+        yield from _leaves(_yes_no_tree(tree, cuts))
+    elif hasattr(model, "ruleset_"):
+        yield from ((_bins_rule(rule, X), 1) for rule in model.ruleset_.rules)
+    elif isinstance(getattr(model, "rules_", None), list) and all(isinstance(rule, dict) for rule in model.rules_):
+        yield from _chain(model.rules_, X)
+    else:
+        raise InvalidOptionError(
+            f"no rules can be read off {type(model).__name__}: after fit it must have decision_list_, tree_, ruleset_ "
+            "or a list rules_ of thresholds. Hint: classifier='rules' or 'tree'"
+        )
+
+
+@dataclass(frozen=True)
+class Split:
+    """A node of a tree: rows with the feature below the bound go left, those without it where `missing_left` says."""
+
+    column: int
+    bound: float
+    left: Node
+    right: Node
+    missing_left: bool | None = None  # None: nothing was missing
+
+
+Node: TypeAlias = Split | int  # an int is the label of a leaf
+
+
+def _leaves(node: Node, inside: Rule | None = None) -> Iterator[tuple[Rule, int]]:
+    """Leaves as rules; siblings that tell the same are one."""
+    inside = Rule() if inside is None else inside
+    if isinstance(node, int):
+        yield inside, node
+        return
+    gap = node.missing_left is not None
+    sides = (
+        (Condition(f"x{node.column}", node.column, high=node.bound, missing=bool(node.missing_left)), node.left),
+        (Condition(f"x{node.column}", node.column, low=node.bound, missing=gap and not node.missing_left), node.right),
+    )
+    for condition, below in sides:
+        both = intersection(inside, Rule((condition,)))
+        if both is not None:
+            yield from _leaves(below, both)
+
+
+def _joined(split: Split) -> Node:
+    return split.left if isinstance(split.left, int) and split.left == split.right else split
+
+
+def _between(column: FloatArray, low: BoolArray) -> float:
+    """A short bound between the values of a column that go one way and the others."""
+    below, above = column[low], column[~low & ~np.isnan(column)]
+    if not len(below) or not len(above):
+        return -math.inf if not len(below) else math.inf
+    return readable_bound(float(below.max()), float(above.min()))
+
+
+def _array_tree(model: Estimator, X: FloatArray) -> Node:
+    tree, single = model.tree_, X.astype(np.float32)  # trees compare single precision
+    goes_left = getattr(tree, "missing_go_to_left", None)
+
+    def node(k: int) -> Node:
+        if tree.children_left[k] < 0:
+            return int(model.classes_[int(tree.value[k][0].argmax())])
+        j = int(tree.feature[k])
+        bound = _between(X[:, j], single[:, j] <= tree.threshold[k])
+        gap = bool(goes_left[k]) if goes_left is not None and np.isnan(X[:, j]).any() else None
+        return _joined(Split(j, bound, node(int(tree.children_left[k])), node(int(tree.children_right[k])), gap))
+
+    return node(0)
+
+
+def _node_tree(tree: Any, X: FloatArray) -> Node:
+    if tree.is_leaf_node():
+        return int(tree.get_label())
+    j = int(tree.get_split_feature())
+    bound = _between(X[:, j], X[:, j] <= tree.get_split_threshold())
+    return _joined(Split(j, bound, _node_tree(tree.get_left(), X), _node_tree(tree.get_right(), X)))
+
+
+def _yes_no_tree(tree: Any, cuts: list[tuple[int, float]]) -> Node:
+    if tree.is_leaf_node():
+        return int(tree.label)
+    column, bound = cuts[tree.feature]
+    no, yes = _yes_no_tree(tree.left_child, cuts), _yes_no_tree(tree.right_child, cuts)
+    return _joined(Split(column, bound, yes, no))
+
+
+def _bins_rule(rule: Any, X: FloatArray) -> Rule:
+    """A conjunction of bins such as "0.12 - 0.22", "<0.12" and ">0.9", each closed above."""
+    conditions = []
+    for part in rule.conds:
+        j, text = int(part.feature), str(part.val)
+        column = X[:, j]
+        if text.startswith("<"):
+            conditions.append(Condition(f"x{j}", j, high=_between(column, column <= float(text[1:]))))
+        elif text.startswith(">"):
+            conditions.append(Condition(f"x{j}", j, low=_between(column, column <= float(text[1:]))))
+        elif " - " in text:
+            low, high = (float(end) for end in text.split(" - "))
+            conditions.append(Condition(f"x{j}", j, _between(column, column <= low), _between(column, column <= high)))
+        else:
+            conditions.append(Condition(f"x{j}", j, values=(float(text),)))
+    return Rule(tuple(conditions))
+
+
+def _chain(steps: list[dict[str, Any]], X: FloatArray) -> Iterator[tuple[Rule, int]]:
+    """Thresholds asked one after the other; the last entry is what remains."""
+    for step in steps[:-1]:
+        j = int(step["index_col"])
+        bound = _between(X[:, j], X[:, j] < step["cutoff"])
+        side = Condition(f"x{j}", j, high=bound) if step["flip"] else Condition(f"x{j}", j, low=bound)
+        yield Rule((side,)), int(step["val_right"] > 0.5)
+    yield Rule(), int(steps[-1]["val"] > 0.5)
+
+
+def _above_zero(listed: Listed, X: FloatArray) -> Listed:
+    """The list without its entries for label 0: what comes after one of them is told without the place it takes."""
+    kinds = Kinds(gaps=frozenset(np.flatnonzero(np.isnan(X).any(axis=0)).tolist()))
+    taken: list[Rule] = []
+    found: list[tuple[Rule, int]] = []
+    for rule, told in listed:
+        if told == 0:
+            taken.append(rule)
+        else:
+            found += [(piece, told) for piece in without_any(rule, taken, kinds)]
+    return tuple(found)
+
+
+def nested(listed: Listed, X: AnyArray, label: IntArray, weight: FloatArray) -> list[Listed]:
+    """Lists of 0, 1, 2 … of the rules: each leaves out the rule of the next that matters least here."""
+    cover = np.array([rule.covers(X) for rule, _ in listed]).reshape(len(listed), len(X))
+    told = np.array([k for _, k in listed], dtype=np.int64)
+    return [tuple(listed[k] for k in chosen) for chosen in shorten(cover, told, label, weight, 0)]
+
+
+def named(listed: Listed, names: tuple[str, ...]) -> Listed:
+    """The list with features by their names."""
+    return tuple(
+        (Rule(tuple(replace(condition, feature=names[condition.column]) for condition in rule.conditions)), label)
+        for rule, label in listed
+    )
