@@ -14,7 +14,7 @@ from polidiff.records.outcome import Evaluation, Outcome, check_outcomes
 from polidiff.records.parse import parse_guards
 
 if TYPE_CHECKING:
-    from polidiff.options import ChangeCost, Classifier, Freeze, Keep, Moves, Setting, Style, Unit
+    from polidiff.options import ChangeCost, Classifier, Estimator, Freeze, Keep, Moves, Setting, Style, Unit
     from polidiff.policies import PolicyLike
     from polidiff.records.codec import Record
     from polidiff.records.explanation import Explanation, FormScore
@@ -32,8 +32,12 @@ def evaluate(
     level: float = 0.95,
     seed: int = 0,
     episodes: int | None = None,
+    evaluation: Estimator | None = None,
 ) -> Evaluation:
     """What a policy achieves: exact in a table, with intervals in a simulator or from a log.
+
+    `evaluation` names an estimator for logs ("model bootstrap", "importance sampling", "fitted q"); by default the one
+    that was right most often is taken.
 
     Examples
     --------
@@ -44,7 +48,7 @@ def evaluate(
     """
     from polidiff.evaluation import evaluate as evaluate_in
 
-    options = EvaluateOptions(horizon, level, seed, episodes)
+    options = EvaluateOptions(horizon, level, seed, episodes, evaluation)
     return evaluate_in(with_outcomes(world, outcomes), policy, options)
 
 
@@ -65,11 +69,13 @@ def explain(
     style: Style = "plain",
     min_group: int = 10,
     classifier: Classifier | None = None,
+    evaluation: Estimator | None = None,
 ) -> Explanation:
     """Where two policies act differently, in which order that is met, and what it does to outcomes.
 
     `classifier` learns the regions where states have features: a name ("rules", "rules cnf", "tree", or a package:
     "wittgenstein", "imodels", "pystreed", "pycontree"), or an estimator of scikit-learn's kind whose rules can be read.
+    `evaluation` names who judges a log, as in `evaluate`.
 
     Examples
     --------
@@ -92,6 +98,7 @@ def explain(
         style=style,
         min_group=min_group,
         classifier=classifier,
+        evaluation=evaluation,
     )
     return compose(with_outcomes(world, outcomes), current, proposed, options)
 

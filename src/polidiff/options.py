@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 Setting: TypeAlias = Any  # the value of an option, as its record declares it
 Unit: TypeAlias = Literal["expected", "total"]
 Style: TypeAlias = Literal["plain", "paper"]
+Estimator: TypeAlias = Literal["model bootstrap", "importance sampling", "fitted q"]
 Limit: TypeAlias = tuple[str, Callable[[Setting], bool]]  # what a value must be, in words and as a test
 
 
@@ -82,6 +83,12 @@ def _one_of(*choices: str) -> Limit:
 
 
 CLASSIFIERS = ("rules", "rules cnf", "tree", "wittgenstein", "imodels", "pystreed", "pycontree")
+ESTIMATORS = ("model bootstrap", "importance sampling", "fitted q")
+ESTIMATES: Limit = (
+    "one of " + ", ".join(map(repr, ESTIMATORS)),
+    lambda value: value is None or value in ESTIMATORS,
+)
+JUDGED_BY = "Who judges a log: the most careful way, or an estimator by name."
 LEARNS: Limit = (
     "one of " + ", ".join(map(repr, CLASSIFIERS)) + ", or an estimator with fit",
     lambda value: value is None or (value in CLASSIFIERS if isinstance(value, str) else _fits(value)),
@@ -172,6 +179,7 @@ class ExplainOptions(Options):
     classifier: Classifier | None = option(
         None, TEXT, "What learns the regions: our rules, or another learner.", choices=CLASSIFIERS, limit=LEARNS
     )
+    evaluation: Estimator | None = option(None, TEXT, JUDGED_BY, choices=ESTIMATORS, limit=ESTIMATES)
 
     @property
     def divergence(self) -> DivergenceOptions:
@@ -232,6 +240,7 @@ class EvaluateOptions(Options):
     level: float = option(0.95, NUMBER, "Of intervals.", limit=LEVEL, only="python")
     seed: int = option(0, SEED, "Same seed, same bytes.", limit=_count(0), only="python")
     episodes: int | None = option(None, COUNT, "Episodes to play.", limit=_count(1), only="python")
+    evaluation: Estimator | None = option(None, TEXT, JUDGED_BY, limit=ESTIMATES, only="python")
 
 
 @dataclass(frozen=True)

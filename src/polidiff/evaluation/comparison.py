@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from polidiff.errors import InvalidOptionError
 from polidiff.evaluation.start_outcomes import StartOutcomes
 from polidiff.policies import Policy
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
@@ -69,6 +70,15 @@ class RegionChanges:
         return 1 - (1 - level) / max(1, 2 * len(self.asked) * outcomes)
 
 
+def check_estimator(evaluation: str | None, known: tuple[str, ...]) -> None:
+    """An error if an estimator is named where outcomes are computed or played."""
+    if evaluation is not None and evaluation not in known:
+        raise InvalidOptionError(
+            f"evaluation={evaluation!r} judges a log of past decisions; here outcomes are exact or played, and need no "
+            "estimator. Hint: leave evaluation out"
+        )
+
+
 class Comparison:
     """Two policies in a world. What is not overridden is not known."""
 
@@ -76,6 +86,7 @@ class Comparison:
     place: Any  # where the policies are followed: the world, or the model that a log supports
     current: Any  # policies in that place
     proposed: Any
+    estimators: tuple[str, ...] = ()  # that may be asked for by name
     shows_episodes: bool = True  # whether single states and episodes may be shown; never those of a log
 
     def achieved(self, diverging: BoolArray, *, length: float, max_steps: int, seed: int) -> Achieved:
@@ -86,10 +97,12 @@ class Comparison:
         """What a result says about the world, given feature rows that were visited."""
         raise NotImplementedError
 
-    def judge(self, groups: Sequence[Sequence[Rule]], *, level: float, seed: int) -> GroupVerdicts | None:
+    def judge(
+        self, groups: Sequence[Sequence[Rule]], *, level: float, seed: int, evaluation: str | None = None
+    ) -> GroupVerdicts | None:
         """Verdicts for groups of starts (no rules: everyone) where a model of the world told the story.
 
-        None where the start outcomes judge themselves.
+        None where the start outcomes judge themselves. `evaluation` is one of the `estimators`.
         """
         return None
 

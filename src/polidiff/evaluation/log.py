@@ -27,13 +27,14 @@ from polidiff.evaluation.logged.counted_log import LOG, CountedLog, as_log_polic
 from polidiff.evaluation.logged.counts import BLOCKS, count_log, count_rows
 from polidiff.evaluation.logged.cross_check import cross_check
 from polidiff.evaluation.logged.model import SplitPolicy, same_rows, split_policy
+from polidiff.evaluation.logged.named import evaluate_by, judge_by
 from polidiff.evaluation.logged.plan import estimated_world
 from polidiff.evaluation.logged.region_effects import Inside, logged_effects
 from polidiff.evaluation.logged.starts import Starts, group_starts
 from polidiff.evaluation.logged.verdict_support import by_units
 from polidiff.evaluation.logged.worst_case_bounds import PolicyBounds, bound_policy, value_bounds
 from polidiff.evaluation.table import TableComparison
-from polidiff.options import EvaluateOptions
+from polidiff.options import ESTIMATORS, EvaluateOptions
 from polidiff.policies import Policy, TablePolicy
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
 from polidiff.records.explanation import Arrow, Support, WorldSummary
@@ -52,6 +53,8 @@ CELLS = "States are judged in cells of similar ones; what a cell hides can make 
 
 def evaluate(log: Log, policy: Any, options: EvaluateOptions) -> Evaluation:
     """Expected outcomes with careful intervals, and the other estimators beside them."""
+    if options.evaluation is not None:
+        return evaluate_by(options.evaluation, log, policy, level=options.level, seed=options.seed)
     return evaluate_log(log, policy, level=options.level, seed=options.seed)
 
 
@@ -192,6 +195,7 @@ class EstimatedComparison(TableComparison):
     """Two policies followed in the model that a log with labelled states supports, judged by the log alone."""
 
     shows_episodes = False
+    estimators = ESTIMATORS
 
     def __init__(self, log: Log, current: Any, proposed: Any, *, seed: int) -> None:
         self.counted, self.given = counted_log(log, (current, proposed), seed=seed), (current, proposed)
@@ -200,8 +204,13 @@ class EstimatedComparison(TableComparison):
         super().__init__(model, TablePolicy(old), TablePolicy(new))
         self.world = log
 
-    def judge(self, groups: Sequence[Sequence[Rule]], *, level: float, seed: int) -> GroupVerdicts:
+    def judge(
+        self, groups: Sequence[Sequence[Rule]], *, level: float, seed: int, evaluation: str | None = None
+    ) -> GroupVerdicts:
         """Careful intervals for groups of logged starts."""
+        if evaluation is not None:
+            masks = _starting_in(self.world, groups)
+            return judge_by(evaluation, self.world, *self.given, masks, level=level, counted=self.counted, seed=seed)
         features = self.world.features_of(self.world.starts)
         masks = [covers_any(rules, features) if rules else np.ones(len(features), dtype=np.bool_) for rules in groups]
         found = compare_log(self.world, *self.given, masks, level=level, counted=self.counted, seed=seed)
@@ -250,6 +259,7 @@ class RowsComparison(Comparison):
     """Two policies over the rows of a log whose states are features."""
 
     shows_episodes = False
+    estimators = ESTIMATORS
 
     def __init__(self, log: Log, current: Any, proposed: Any, *, seed: int) -> None:
         self.world: Log = log
@@ -281,8 +291,13 @@ class RowsComparison(Comparison):
         """Only how often the policies part: no start is known by itself."""
         return Achieved(None, None, float(diverging.sum() / max(1, self.world.rows.n_episodes)))
 
-    def judge(self, groups: Sequence[Sequence[Rule]], *, level: float, seed: int) -> GroupVerdicts:
+    def judge(
+        self, groups: Sequence[Sequence[Rule]], *, level: float, seed: int, evaluation: str | None = None
+    ) -> GroupVerdicts:
         """Careful intervals for everyone, and for the episodes that begin in a region."""
+        if evaluation is not None:
+            pair, masks = (self.current, self.proposed), _starting_in(self.world, groups)
+            return judge_by(evaluation, self.world, *pair, masks, level=level, seed=seed)
         log, counted = self.world, self.counted(self._rules)
         masks = [self._starts_in(counted, rules) for rules in groups]
         found = compare_log(log, self.current, self.proposed, masks, level=level, counted=counted, seed=seed)
@@ -336,6 +351,12 @@ class RowsComparison(Comparison):
         """Rows and episodes, and the ranges of features over all rows."""
         counted = self.counted(self._rules)
         return log_summary(self.world, np.array(counted.names, dtype=object)[counted.row_state()])
+
+
+def _starting_in(log: Log, groups: Sequence[Sequence[Rule]]) -> list[BoolArray]:
+    """Masks (episodes,) of those that begin where one of the rules holds; no rules: all."""
+    features = log.features_of(log.rows.states[log.rows.first])
+    return [covers_any(rules, features) if rules else np.ones(len(features), dtype=np.bool_) for rules in groups]
 
 
 def row_policy(log: Log, policy: Any, *, seed: int) -> Policy:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from polidiff.evaluation.comparison import Achieved, Comparison, Effects, RegionChanges, Values
+from polidiff.evaluation.comparison import Achieved, Comparison, Effects, RegionChanges, Values, check_estimator
 from polidiff.evaluation.monte_carlo import mean_interval
 from polidiff.evaluation.start_outcomes import StartOutcomes
 from polidiff.options import EvaluateOptions
@@ -33,6 +33,7 @@ STEPPED = 100  # states of a region from which both actions are tried once
 
 def evaluate(world: Simulator, policy: PolicyLike, options: EvaluateOptions) -> Evaluation:
     """Expected outcomes with intervals from played episodes."""
+    check_estimator(options.evaluation, ())
     count = options.episodes if options.episodes is not None else default_episodes(world)
     played = roll_out(
         world,

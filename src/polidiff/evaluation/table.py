@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from polidiff.errors import InvalidInputError
-from polidiff.evaluation.comparison import Achieved, Comparison, Effects, RegionChanges, Values
+from polidiff.evaluation.comparison import Achieved, Comparison, Effects, RegionChanges, Values, check_estimator
 from polidiff.evaluation.exact import (
     ExactEvaluator,
     exact_evaluator,
@@ -33,6 +33,7 @@ SMALL_TABLE = 40  # states up to which the moves are shown
 
 def evaluate(world: TabularMDP, policy: PolicyLike, options: EvaluateOptions | None = None) -> Evaluation:
     """Exact expected outcomes, overall and from every start; over the first `horizon` decisions if given."""
+    check_estimator(None if options is None else options.evaluation, ())
     evaluator, horizon = exact_evaluator(world, policy), None if options is None else options.horizon
     gains = outcome_tensor(world)
     if horizon is None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from polidiff.divergence import Divergence, find_divergence
 from polidiff.evaluation import compare
-from polidiff.evaluation.comparison import Achieved, Comparison, GroupVerdicts
+from polidiff.evaluation.comparison import Achieved, Comparison, GroupVerdicts, check_estimator
 from polidiff.explanation.assessment import Material, quality_and_forms
 from polidiff.explanation.methods import methods_record
 from polidiff.explanation.patching import patch_of
@@ -88,6 +88,7 @@ class Story:
 def compose(world: World, current: PolicyLike, proposed: PolicyLike, options: ExplainOptions) -> Explanation:
     """Regions, paths, groups, verdicts, sentences, quality."""
     comparison = compare(world, current, proposed, seed=options.seed)
+    check_estimator(options.evaluation, comparison.estimators)
     place, policies = comparison.place, (comparison.current, comparison.proposed)
     divergence = find_divergence(place, *policies, options.divergence, seed=options.seed)
     described = describe(
@@ -175,7 +176,9 @@ def judged_by_log(found: Difference, story: Story) -> Story:
     options, everyone = found.options, len(story.sentences)
     groups = [start_rules(sentence) for sentence in story.sentences]
     losing = [[] if entry.start is None else [entry.start] for entry in story.worse_off]
-    judged = found.comparison.judge([*groups, [], *losing], level=options.level, seed=options.seed)
+    judged = found.comparison.judge(
+        [*groups, [], *losing], level=options.level, seed=options.seed, evaluation=options.evaluation
+    )
     if judged is None:
         return story
     episodes = int(judged.episodes[everyone])
@@ -192,7 +195,9 @@ def tell_log(found: Difference, meetings: Meetings, regions: tuple[Region, ...],
     """The story where only logged episodes are known; `regions` are printed in this `order`."""
     options = found.options
     groups = [[region.rule] for region in regions] if meetings.one_step else []
-    judged = found.comparison.judge([[], *groups], level=options.level, seed=options.seed)
+    judged = found.comparison.judge(
+        [[], *groups], level=options.level, seed=options.seed, evaluation=options.evaluation
+    )
     assert judged is not None
     sentences = sentences_by_log(meetings, regions, order, judged, _whole(found))
     return Story(

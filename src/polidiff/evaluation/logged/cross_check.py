@@ -61,9 +61,9 @@ def cross_check(
         said = f"{cut:.0%} of the episodes were cut, so whole episodes cannot be reweighted without bias"
         return CrossCheck({}, 0.0, int((keep & log.rows.first).sum()), "none", False, (said,))
     rows, state = some_episodes(log.rows, keep), counted.row_state()[keep]
-    chances, source = _logging_chances(log, counted, keep, seed, by_cells)
+    chances, source = logging_chances(log, counted, keep, seed, by_cells)
     table = counted.table(policy)
-    taken = _row_chances(log, counted, policy, keep)
+    taken = row_chances(log, counted, policy, keep)
     q, v = _cross_fitted(rows, state, table, log.n_actions, log.discount)
     found = weighted_estimates(rows, taken / chances, q, v, discount=log.discount)
     names = [outcome.name for outcome in log.outcomes]
@@ -73,7 +73,7 @@ def cross_check(
     return CrossCheck(estimates, found.effective, rows.n_episodes, source, shown, warnings)
 
 
-def _row_chances(log: Log, counted: CountedLog, policy: Any, keep: Any) -> FloatArray:
+def row_chances(log: Log, counted: CountedLog, policy: Any, keep: Any) -> FloatArray:
     """(n,) probability of each logged action under the policy."""
     actions, states = log.rows.actions[keep], log.rows.states[keep]
     if isinstance(policy, str) and policy == LOG:
@@ -84,7 +84,8 @@ def _row_chances(log: Log, counted: CountedLog, policy: Any, keep: Any) -> Float
     return chances
 
 
-def _logging_chances(log: Log, counted: CountedLog, keep: Any, seed: int, by_cells: bool) -> tuple[FloatArray, str]:
+def logging_chances(log: Log, counted: CountedLog, keep: Any, seed: int, by_cells: bool) -> tuple[FloatArray, str]:
+    """(n,) probability with which each logged action was taken, and where that comes from."""
     if log.rows.probability is not None:
         return log.rows.probability[keep], "the probability column"
     if log.discrete:

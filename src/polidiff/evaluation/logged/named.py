@@ -1,0 +1,331 @@
+"""Estimators by name: those that the paper lists for logs, each with an interval and with what it cannot know.
+
+``model bootstrap``      values in the estimated model, solved on reweighted logs (Hanna, Stone and Niekum 2017)
+``importance sampling``  whole logged episodes, weighted by how much likelier the policy makes them (self-normalised)
+``fitted q``             regressions of the outcome to come, refitted on reweighted episodes (Hao and others 2021)
+
+None of them is the default: each is confident where it should not be in some log. So each says where its own footing
+ends, and gives no bounded interval there: decisions that nobody has tried, too few effective episodes, episodes that
+were cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from polidiff.errors import InvalidOptionError
+from polidiff.evaluation.comparison import GroupVerdicts
+from polidiff.evaluation.logged.behaviour import estimate_behaviour
+from polidiff.evaluation.logged.bootstrap import RESAMPLES, bootstrap_values
+from polidiff.evaluation.logged.compare import targets
+from polidiff.evaluation.logged.counted_log import LOG, CountedLog, as_log_policy, counted_log
+from polidiff.evaluation.logged.counts import BLOCKS, count_rows
+from polidiff.evaluation.logged.cross_check import EFFECTIVE_FLOOR, MOST_CUT, logging_chances, row_chances
+from polidiff.evaluation.logged.episodes import outcomes_to_come, some_episodes, whole_episodes
+from polidiff.evaluation.logged.fitted_q import fitted_q
+from polidiff.evaluation.logged.model import build_model
+from polidiff.evaluation.logged.starts import Starts
+from polidiff.evaluation.logged.weighting import weighted_estimates
+from polidiff.evaluation.monte_carlo import student_quantile
+from polidiff.evaluation.verdicts import verdict
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
+from polidiff.records.outcome import Evaluation, Interval
+
+if TYPE_CHECKING:
+    from polidiff.worlds.log import Log
+
+MOST_UNTRIED = 0.01  # share of a policy's episodes that may meet what nobody has tried
+MOST_OFF = 0.1  # of the mean weight of episodes from 1
+REFITS = 20  # of fitted q
+SWEEPS = 30  # of fitted q over features
+TABLE_SWEEPS = 500  # at most, where states are labels and a sweep is a mean
+RARE = 0.01  # logged share below which an action counts as not tried
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """What an estimator says about two policies (proposed, current), per group of episodes and outcome."""
+
+    values: FloatArray  # (2, groups, M)
+    errors: FloatArray  # (3, groups, M) standard errors: proposed, current, difference
+    freedom: FloatArray  # (groups,) degrees of freedom of the errors
+    unsupported: FloatArray  # (groups,) share of the proposed policy that rests on nothing in the log
+    failures: tuple[str | None, ...]  # per group: why no bounded interval is given
+    method: str
+
+
+def judge_by(
+    name: str,
+    log: Log,
+    current: Any,
+    proposed: Any,
+    masks: Sequence[BoolArray],
+    *,
+    level: float,
+    counted: CountedLog | None = None,
+    seed: int = 0,
+) -> GroupVerdicts:
+    """Verdicts for groups of episodes, each a mask (episodes,), by the estimator of this name."""
+    found = _estimates(name, log, (proposed, current), masks, counted, seed)
+    family = len(masks) * len(log.outcomes)
+    strict = 1 - (1 - level) / family
+    person = log.rows.person[log.rows.first]
+    verdicts = tuple(
+        tuple(
+            verdict(
+                outcome,
+                _interval(found, 2, g, m, strict, level),
+                _interval(found, 2, g, m, level, level),
+                current=_interval(found, 1, g, m, level, level),
+                proposed=_interval(found, 0, g, m, level, level),
+                unsupported=float(found.unsupported[g]),
+                note=found.failures[g],
+            )
+            for m, outcome in enumerate(log.outcomes)
+        )
+        for g in range(len(masks))
+    )
+    return GroupVerdicts(
+        verdicts=verdicts,
+        unsupported=found.unsupported,
+        episodes=np.array([float(mask.sum()) for mask in masks]),
+        family=family,
+        logged_by_current=isinstance(current, str) and current == LOG,
+        warnings=(f"Judged by {name}, as asked; history, drift and unrecorded reasons are not tested then.",),
+        method=found.method,
+        people=np.array([len(np.unique(person[mask])) for mask in masks]),
+    )
+
+
+def evaluate_by(name: str, log: Log, policy: Any, *, level: float, seed: int = 0) -> Evaluation:
+    """Expected outcomes of one policy over the logged starts, and from each of them, by the estimator of this name."""
+    begins = log.rows.states[log.rows.first]
+    starts = np.unique(begins).tolist() if log.discrete else []
+    masks = [np.ones(len(begins), dtype=np.bool_), *(begins == start for start in starts)]
+    found = _estimates(name, log, (policy, policy), masks, None, seed)
+    intervals = {
+        o.name: [_interval(found, 0, g, m, level, level) for g in range(len(masks))] for m, o in enumerate(log.outcomes)
+    }
+    why = found.failures[0]
+    return Evaluation(
+        outcomes={outcome: each[0] for outcome, each in intervals.items()},
+        per_start={
+            outcome: {log.states[start]: interval for start, interval in zip(starts, each[1:], strict=True)}
+            for outcome, each in intervals.items()
+        },
+        method=found.method if why is None else f"{found.method}: no interval, since {why}",
+        truncated=log.check.cut / max(log.check.episodes, 1),
+        details={"episodes": float(log.check.episodes), "unsupported": float(found.unsupported[0])},
+    )
+
+
+def _estimates(
+    name: str, log: Log, pair: tuple[Any, Any], masks: Sequence[BoolArray], counted: CountedLog | None, seed: int
+) -> Estimates:
+    if log.sampled:
+        raise InvalidOptionError(
+            f"evaluation={name!r} needs all rows in memory; only some of {log.check.rows} are held. Hint: leave "
+            "evaluation out, or raise max_rows"
+        )
+    if name == "importance sampling":
+        return _weighted(log, pair, masks, counted, seed)
+    if name == "fitted q":
+        return _regressed(log, pair, masks, seed)
+    return _resampled(log, pair, masks, counted, seed)
+
+
+def _interval(found: Estimates, which: int, g: int, m: int, level: float, told: float) -> Interval:
+    """Estimate ± Student's quantile × standard error, unbounded where the estimator has failed."""
+    values = found.values[:, g, m]
+    middle = float(values[0] - values[1] if which == 2 else values[which])
+    if found.failures[g] is not None or not np.isfinite(found.errors[which, g, m]):
+        return Interval(middle, -np.inf, np.inf, told)
+    half = student_quantile(level, float(found.freedom[g])) * float(found.errors[which, g, m])
+    return Interval(middle, middle - half, middle + half, told)
+
+
+def _resampled(
+    log: Log, pair: tuple[Any, Any], masks: Sequence[BoolArray], counted: CountedLog | None, seed: int
+) -> Estimates:
+    """Model bootstrap: the spread of the resampled values, and that of the starts."""
+    counted = counted if counted is not None else counted_log(log, pair, seed=seed)
+    rows, states = log.rows, counted.row_state()
+    counts = count_rows(rows, states, counted.counts.n_states, log.n_actions, blocks=BLOCKS)
+    weights = np.array(
+        [np.bincount(states[rows.first][mask], minlength=counts.n_states) / mask.sum() for mask in masks]
+    )
+    starts = Starts(weights, np.array([float(mask.sum()) for mask in masks]))
+    ends = np.array([0.0 if o.range is None else sum(o.range) / 2 for o in log.outcomes])
+    split = targets(counted, pair[1], pair[0], "auto", np.random.default_rng(seed))[:2]
+    models = [build_model(counts.edges, target, discount=log.discount) for target in split]
+    values = np.array([[model.values(k, end) for k, end in enumerate(ends)] for model in models])  # (2, M, S)
+    drawn = [bootstrap_values(counts, target, starts, ends, discount=log.discount, seed=seed) for target in split]
+    spread = [drawn[0].var(axis=0, ddof=1), drawn[1].var(axis=0, ddof=1), (drawn[0] - drawn[1]).var(axis=0, ddof=1)]
+    begins = [np.array([starts.variance(v) for v in one]).T for one in (*values, values[0] - values[1])]
+    unsupported = models[0].visits(weights) @ models[0].unknown
+    failures = tuple(
+        f"{share:.0%} of the proposed policy's episodes meet what nobody has tried, and the model knows nothing of it"
+        if share > MOST_UNTRIED
+        else None
+        for share in unsupported
+    )
+    return Estimates(
+        np.einsum("gs,pks->pgk", weights, values),
+        np.sqrt(np.array(spread) + np.array(begins)),
+        np.full(len(masks), RESAMPLES - 1.0),
+        np.asarray(unsupported),
+        failures,
+        f"model bootstrap, {RESAMPLES} resamples of {rows.n_episodes} logged episodes",
+    )
+
+
+def _weighted(
+    log: Log, pair: tuple[Any, Any], masks: Sequence[BoolArray], counted: CountedLog | None, seed: int
+) -> Estimates:
+    """Self-normalised importance sampling of whole episodes; people are the units of its errors."""
+    counted = counted if counted is not None else counted_log(log, pair, seed=seed)
+    keep = whole_episodes(log.rows)
+    whole = keep[log.rows.first]
+    rows, chances = some_episodes(log.rows, keep), logging_chances(log, counted, keep, seed, by_cells=False)[0]
+    total, nothing = outcomes_to_come(rows, log.discount)[rows.first], np.zeros(rows.gains.shape)
+    weights = []
+    for policy in pair:
+        same = isinstance(policy, str) and policy == LOG
+        ratio = np.ones(len(chances)) if same else row_chances(log, counted, policy, keep) / chances
+        weights.append(weighted_estimates(rows, ratio, nothing, nothing, discount=log.discount).weights)
+    person = rows.person[rows.first]
+    values, errors = np.zeros((2, len(masks), total.shape[1])), np.full((3, len(masks), total.shape[1]), np.inf)
+    effective = np.zeros(len(masks))
+    for g, mask in enumerate(masks):
+        inside = mask[whole]
+        if not inside.any():
+            continue
+        parts = [_self_normalised(weight[inside], total[inside]) for weight in weights]
+        values[:, g] = [middle for middle, _ in parts]
+        shares = (parts[0][1], parts[1][1], parts[0][1] - parts[1][1])
+        errors[:, g] = [_by_person(share, person[inside]) for share in shares]
+        effective[g] = min(_effective(weight[inside]) for weight in weights)
+    failures = tuple(_why_not_weighted(1 - float(whole.mean()), [w[mask[whole]] for w in weights]) for mask in masks)
+    untried = np.full(len(masks), _untried(log, pair[0], seed))
+    told = f"importance sampling of {rows.n_episodes} logged episodes, worth {min(map(_effective, weights)):.0f}"
+    return Estimates(values, errors, np.maximum(effective - 1, 1.0), untried, failures, told)
+
+
+def _why_not_weighted(cut: float, weights: Sequence[FloatArray]) -> str | None:
+    """Why episodes with these weights give no interval; None: they do."""
+    if cut > MOST_CUT:
+        return f"{cut:.0%} of the episodes were cut, and only whole ones can be weighted"
+    size = min(map(_effective, weights))
+    if size < EFFECTIVE_FLOOR:
+        return f"the weighted episodes are worth {size:.0f} of equal weight, and {EFFECTIVE_FLOOR:.0f} are needed"
+    mass = min((float(weight.mean()) for weight in weights), key=lambda mean: -abs(mean - 1))
+    if abs(mass - 1) > MOST_OFF:
+        return f"the weights come to {mass:.0%} of what they should: some of a policy's episodes were not logged"
+    return None
+
+
+def _effective(weight: FloatArray) -> float:
+    """How many episodes of equal weight would tell as much."""
+    return float(weight.sum() ** 2 / max((weight**2).sum(), 1e-300))
+
+
+def _self_normalised(weight: FloatArray, total: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(M,) the weighted mean, and (episodes, M) what each episode adds to its error."""
+    mass = max(float(weight.sum()), 1e-300)
+    middle = weight @ total / mass
+    return middle, weight[:, None] * (total - middle) / mass
+
+
+def _by_person(influence: FloatArray, person: AnyArray) -> FloatArray:
+    """(M,) standard error of a sum of influences, with people as units."""
+    _, unit = np.unique(person, return_inverse=True)
+    summed = np.array([np.bincount(unit, column) for column in influence.T])
+    count = summed.shape[1]
+    return np.sqrt((summed**2).sum(axis=1) * (count / max(count - 1, 1)))
+
+
+def _regressed(log: Log, pair: tuple[Any, Any], masks: Sequence[BoolArray], seed: int) -> Estimates:
+    """Fitted q: the spread of values that are refitted on reweighted episodes (or people)."""
+    person = log.rows.person[log.rows.first]
+    draws = np.random.default_rng(seed).exponential(size=(REFITS, int(person.max(initial=0)) + 1))[:, person]
+    asked = pair if pair[0] is not pair[1] else pair[:1]
+    fits = [[_fitted(log, policy, masks, weight, seed) for policy in asked] for weight in (None, *draws)]
+    both = np.array([(fit[0], fit[-1]) for fit in fits])
+    middle, drawn = both[0], both[1:]
+    spread = [drawn[:, 0].std(axis=0, ddof=1), drawn[:, 1].std(axis=0, ddof=1)]
+    spread.append((drawn[:, 0] - drawn[:, 1]).std(axis=0, ddof=1))
+    share = _untried(log, pair[0], seed)
+    why = f"{share:.0%} of the proposed decisions were hardly ever tried, and a regression only guesses them"
+    return Estimates(
+        middle,
+        np.array(spread),
+        np.full(len(masks), REFITS - 1.0),
+        np.full(len(masks), share),
+        (why if share > MOST_UNTRIED else None,) * len(masks),
+        f"fitted q, {REFITS} refits on {log.rows.n_episodes} logged episodes",
+    )
+
+
+def _fitted(log: Log, policy: Any, masks: Sequence[BoolArray], episodes: FloatArray | None, seed: int) -> FloatArray:
+    """(groups, M) value over the starts of each group; the policy that wrote the log needs no regression."""
+    rows, weight = log.rows, np.ones(log.rows.n_episodes) if episodes is None else episodes
+    if isinstance(policy, str) and policy == LOG:
+        values = outcomes_to_come(rows, log.discount)[rows.first]
+    else:
+        starts = rows.states[rows.first]
+        chances = np.asarray(as_log_policy(log, policy).probabilities(starts), dtype=np.float64)
+        at = None if episodes is None else weight[rows.episode]
+        longest = int(np.bincount(rows.episode).max())
+        sweeps = 0 if longest == 1 else min(2 * longest, TABLE_SWEEPS if log.discrete else SWEEPS)
+        matrix = starts if starts.ndim == 2 else starts[:, None].astype(np.float64)
+        fits = [
+            fitted_q(log, policy, m, regressor=_means if log.discrete else _tree, sweeps=sweeps, weights=at, seed=seed)
+            for m in range(len(log.outcomes))
+        ]
+        values = np.column_stack([(chances * fit.values(matrix)).sum(axis=1) for fit in fits])
+    return np.array([np.average(values[mask], axis=0, weights=weight[mask]) for mask in masks])
+
+
+def _untried(log: Log, policy: Any, seed: int) -> float:
+    """Share of a policy's decisions in logged states that were taken in fewer than one in a hundred of such states."""
+    if isinstance(policy, str) and policy == LOG:
+        return 0.0
+    seen = estimate_behaviour(log, seed=seed).row_probabilities
+    wanted = np.asarray(as_log_policy(log, policy).probabilities(log.rows.states), dtype=np.float64)
+    return float((wanted * (seen < RARE)).sum() / len(wanted))
+
+
+def _tree(seed: int) -> Any:
+    from sklearn.tree import DecisionTreeRegressor
+
+    return DecisionTreeRegressor(min_samples_leaf=20, random_state=seed)
+
+
+def _means(seed: int) -> PairMeans:
+    return PairMeans()
+
+
+class PairMeans:
+    """The mean of every pair of state and action; a pair that was never met counts as the mean of all."""
+
+    def fit(self, inputs: FloatArray, target: FloatArray, sample_weight: FloatArray | None = None) -> PairMeans:
+        """Means of the target by pair: the first column is the state, the others say which action."""
+        key, weight = self._key(inputs), np.ones(len(target)) if sample_weight is None else sample_weight
+        mass = np.bincount(key, weight)
+        sums = np.bincount(key, weight * target)
+        self.rest = float(np.average(target, weights=weight))
+        self.means = np.where(mass > 0, sums / np.maximum(mass, 1e-300), self.rest)
+        return self
+
+    def predict(self, inputs: FloatArray) -> FloatArray:
+        """The mean of each row's pair."""
+        key = self._key(inputs)
+        known = key < len(self.means)
+        return np.where(known, self.means[np.where(known, key, 0)], self.rest)
+
+    def _key(self, inputs: FloatArray) -> AnyArray:
+        return (inputs[:, 0] * (inputs.shape[1] - 1)).astype(np.int64) + inputs[:, 1:].argmax(axis=1)

@@ -1,0 +1,113 @@
+"""Estimators asked for by name: against exact values, against each other, and where each of them has no footing."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+from polidiff import Log, Outcome, evaluate, explain
+from polidiff.domains import chain, navigation
+from polidiff.errors import InvalidOptionError
+from polidiff.evaluation.exact import policy_table
+from polidiff.options import ESTIMATORS
+from polidiff.worlds.log_converters import simulated_log
+
+WORLD = chain.world(slip=0.1)
+MIXED = 0.6 * policy_table(WORLD, chain.proposed()) + 0.2  # four of five decisions are the proposed ones
+
+
+@pytest.fixture(scope="module")
+def log():
+    return simulated_log(WORLD, MIXED, 1500, seed=1)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_with_support_the_exact_value_lies_within_four_standard_errors(log, name):
+    truth, found = evaluate(WORLD, chain.proposed()), evaluate(log, chain.proposed(), evaluation=name)
+    for outcome, interval in found.outcomes.items():
+        half = (interval.high - interval.low) / 2
+        assert 0 < half < 1
+        assert abs(interval.estimate - truth.outcomes[outcome].estimate) <= 2.05 * half
+    assert found.method.startswith(name)
+    assert set(found.per_start["trajectory length"]) == {f"s{s}" for s in range(11)}
+
+
+def test_fitted_q_over_labels_is_the_value_in_the_estimated_model(log):
+    model = evaluate(log, chain.proposed(), evaluation="model bootstrap")
+    fitted = evaluate(log, chain.proposed(), evaluation="fitted q")
+    for outcome, interval in model.outcomes.items():
+        assert fitted.outcomes[outcome].estimate == pytest.approx(interval.estimate, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["importance sampling", "fitted q"])
+def test_the_policy_that_wrote_the_log_is_judged_by_its_own_returns(log, name):
+    found = evaluate(log, "log", evaluation=name)
+    rows = log.rows
+    returns = np.array([np.bincount(rows.episode, column) for column in rows.gains.T])
+    assert [i.estimate for i in found.outcomes.values()] == pytest.approx(returns.mean(axis=1).tolist())
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_explain_says_who_judged_and_decides_what_is_clear(log, name):
+    found = explain(log, "log", chain.proposed(), evaluation=name)
+    assert found.methods.evaluation.startswith(name)
+    assert {v.outcome: v.direction for v in found.verdicts}["visits to desired states"] == "more"
+    assert any(f"Judged by {name}, as asked" in warning for warning in found.warnings)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("model bootstrap", "meet what nobody has tried"),
+        ("importance sampling", "the weights come to"),
+        ("fitted q", "were hardly ever tried"),
+    ],
+)
+def test_without_support_no_interval_is_bounded_and_the_reason_is_given(name, words):
+    alone = simulated_log(WORLD, policy_table(WORLD, chain.current()), 500, seed=2)
+    found = evaluate(alone, chain.proposed(), evaluation=name)
+    assert words in found.method
+    assert all(math.isinf(interval.high) for interval in found.outcomes.values())
+    told = explain(alone, "log", chain.proposed(), evaluation=name)
+    assert {v.direction for v in told.verdicts} == {"unknown"}
+    assert words in str(told.verdicts[0].note)
+
+
+def test_cut_episodes_cannot_be_weighted():
+    cut = simulated_log(WORLD, MIXED, 800, seed=3, horizon=4)
+    assert "episodes were cut" in evaluate(cut, chain.proposed(), evaluation="importance sampling").method
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_one_decision_per_row_with_features_agrees_with_the_difference_in_means(name):
+    rng = np.random.default_rng(0)
+    x, a = rng.random(4000), rng.integers(0, 2, 4000)
+    table = pl.DataFrame({"x": x, "a": a, "y": x + 0.5 * a + rng.normal(0, 0.1, 4000)})
+    log = Log(table, state=["x"], action="a", probability=0.5, outcomes=[Outcome("y", "y")], include_return=False)
+    found = explain(log, "log", lambda states: np.ones(len(states), dtype=int), evaluation=name)
+    (verdict,) = found.verdicts
+    assert verdict.difference.low < 0.25 < verdict.difference.high
+    assert verdict.difference.high - verdict.difference.low < 0.05
+
+
+NOT_LOGS = {
+    "table": (chain.world, chain.current(), chain.proposed()),
+    "simulator": (navigation.world, navigation.current, navigation.proposed_2),
+}
+
+
+@pytest.mark.parametrize("kind", NOT_LOGS)
+def test_where_nothing_is_estimated_no_estimator_is_taken(kind):
+    make, current, proposed = NOT_LOGS[kind]
+    with pytest.raises(InvalidOptionError, match="here outcomes are exact or played"):
+        evaluate(make(), current, evaluation="fitted q")
+    with pytest.raises(InvalidOptionError, match="here outcomes are exact or played"):
+        explain(make(), current, proposed, evaluation="fitted q")
+
+
+def test_an_unknown_estimator_is_refused(log):
+    with pytest.raises(InvalidOptionError, match="evaluation must be one of 'model bootstrap', 'importance sampling'"):
+        evaluate(log, "log", evaluation="magic")
