@@ -88,7 +88,7 @@ ESTIMATES: Limit = (
     "one of " + ", ".join(map(repr, ESTIMATORS)),
     lambda value: value is None or value in ESTIMATORS,
 )
-JUDGED_BY = "Who judges a log: the most careful way, or an estimator by name."
+JUDGED_BY = "Estimator that judges a log: model bootstrap, importance sampling or fitted q."
 LEARNS: Limit = (
     "one of " + ", ".join(map(repr, CLASSIFIERS)) + ", or an estimator with fit",
     lambda value: value is None or (value in CLASSIFIERS if isinstance(value, str) else _fits(value)),
@@ -177,9 +177,14 @@ class ExplainOptions(Options):
 
     min_group: int = option(10, COUNT, MIN_GROUP, limit=_count(1))
     classifier: Classifier | None = option(
-        None, TEXT, "What learns the regions: our rules, or another learner.", choices=CLASSIFIERS, limit=LEARNS
+        None,
+        TEXT,
+        "Learner of the regions: rules, rules cnf, tree, or a package.",
+        choices=CLASSIFIERS,
+        limit=LEARNS,
+        metavar="NAME",
     )
-    evaluation: Estimator | None = option(None, TEXT, JUDGED_BY, choices=ESTIMATORS, limit=ESTIMATES)
+    evaluation: Estimator | None = option(None, TEXT, JUDGED_BY, choices=ESTIMATORS, limit=ESTIMATES, metavar="NAME")
 
     @property
     def divergence(self) -> DivergenceOptions:
