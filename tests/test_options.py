@@ -57,7 +57,18 @@ def test_the_keys_of_a_study_are_the_declared_options():
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_flags_of_a_command_are_the_declared_options(command):
     flags = {parameter.name for parameter in command.params}
-    world = {"study", *WORLD_FLAGS, *WORLDS["log"], "horizon", "trust", "workers", "engine", "address", "work_folder"}
+    world = {
+        "study",
+        *WORLD_FLAGS,
+        *WORLDS["log"],
+        "settings",
+        "horizon",
+        "trust",
+        "workers",
+        "engine",
+        "address",
+        "work_folder",
+    }
     here = {"as_json", "output", "report", "quiet", "verbose", "patch", "junit"}
     declared = {name for record in COMMANDS[command] for name in keys(record, "study")}
     assert flags - world - here - set(POLICIES) == declared

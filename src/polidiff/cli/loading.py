@@ -59,18 +59,26 @@ def _gymnasium(study: Study, outcomes: list[Outcome], trust: bool) -> World:
     if ":" in env_id and not trust:
         raise UntrustedFileError(f"{env_id!r} imports a module: nothing was run. Hint: allow it with --trust")
     options = study.world.get("options", {})
-    if study.world.get("exact", False):
+    if study.world.get("exact") and "horizon" in settings:
+        raise InvalidStudyError(f"{study.source}: a horizon goes with a simulator; leave it or exact = true out")
+    if study.world.get("exact", "horizon" not in settings and _has_table(env_id, options)):
         from polidiff.worlds import TabularMDP
 
-        if "horizon" in settings:
-            raise InvalidStudyError(f"{study.source}: a horizon goes with a simulator; leave it or exact = true out")
-        env = _environment(env_id, options) if options else env_id
-        return TabularMDP.from_gymnasium(env, outcomes=outcomes, **settings)
+        return TabularMDP.from_gymnasium(_environment(env_id, options), outcomes=outcomes, **settings)
     from polidiff.worlds import Simulator
+    from polidiff.worlds.simulator import STATE_NUMBER
 
-    if not options:
-        return Simulator(env_id, outcomes=outcomes, **settings)
-    return Simulator(lambda: _environment(env_id, options), outcomes=outcomes, **settings)
+    origin = (lambda: _environment(env_id, options)) if options else env_id
+    world = Simulator(origin, outcomes=outcomes, **settings)
+    numbered = world.with_numbers()
+    return world if numbered.feature_names == STATE_NUMBER else numbered  # rows and columns, where they are known
+
+
+def _has_table(env_id: str, options: Mapping[str, Json]) -> bool:
+    """Whether the environment carries its transitions, where episodes begin, and no chance beside them."""
+    core = _environment(env_id, options).unwrapped
+    has_both = getattr(core, "P", None) is not None and getattr(core, "initial_state_distrib", None) is not None
+    return has_both and not getattr(core, "fickle_passenger", False)
 
 
 def _environment(env_id: str, options: Mapping[str, Json]) -> Named:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -28,6 +29,7 @@ OWN = "How it is done"  # the options of the verb itself
 GROUPS = {
     "The world": (*WORLD_FLAGS, *COLUMNS, "skip_bad", "horizon"),
     "The policies": (*POLICIES, "trust"),
+    "The study": ("settings",),
     OWN: (),
     "What is written": ("as_json", "output", "report", "patch", "junit", "quiet", "verbose", "help"),
     "How work is shared": ("workers", "engine", "address", "work_folder"),
@@ -128,6 +130,13 @@ from_study = together(
     click.option("--horizon", type=int, help="Decisions per episode of an environment."),
     click.option("--current", metavar="POLICY", help="Policy in use: a file, MODULE:FUNCTION, or log."),
     click.option("--greedy", is_flag=True, help="Policies take their most probable action."),
+    click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Any other key of a study, such as world.log.group=patient; repeat.",
+    ),
     click.option("--trust", is_flag=True, help="Let files and modules named here run their code."),
     working,
 )
@@ -162,12 +171,33 @@ def _flag(name: str, default: Setting, declared: Declared) -> Decorator:
 def as_study(given: Mapping[str, Setting], *verbs: type[Options]) -> dict[str, dict[str, Setting]]:
     """Flags that were given, in the sections of a study."""
     values = {name: list(v) if isinstance(v, tuple) else v for name, v in given.items() if _is_given(v)}
-    study = {"world": _world(values), "policies": {name: values[name] for name in POLICIES if name in values}}
+    study: dict[str, Any] = {
+        "world": _world(values),
+        "policies": {name: values[name] for name in POLICIES if name in values},
+    }
     for verb in verbs:
         for name, _, declared in declarations(verb):
             if name in values:
                 study.setdefault(declared.section or verb.section, {})[name] = values[name]
+    for setting in values.get("settings", []):
+        _set(study, setting)
     return study
+
+
+def _set(study: dict[str, Any], setting: str) -> None:
+    """Lay "section.key=value" over a study; the value is TOML, or a text without quotes."""
+    path, equals, text = setting.partition("=")
+    *sections, key = (part.strip() for part in path.split("."))
+    if not equals or not key:
+        raise click.UsageError(f"--set takes KEY=VALUE, such as world.log.group=patient; got {setting!r}")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except (ValueError, RecursionError):
+        value = text.strip()
+    place = study
+    for section in sections:
+        place = place.setdefault(section, {})
+    place[key] = value
 
 
 def settings(verb: type[Options], sections: Mapping[str, Setting]) -> dict[str, Setting]:

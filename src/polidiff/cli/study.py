@@ -178,6 +178,8 @@ def _laid_over(values: Mapping[str, Json], flags: Mapping[str, Json]) -> dict[st
                 continue
             before = merged.get("world", {}).get(kind, {})
             merged["world"] = {kind: {**before, **given[kind]}}
+        elif not isinstance(given, Mapping):
+            merged[section] = given
         elif given:
             before = merged.get(section, {})
             replaced = {key for pair in INSTEAD for key in pair if not given.keys().isdisjoint(pair)}

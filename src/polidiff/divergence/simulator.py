@@ -24,7 +24,7 @@ from polidiff.divergence.next_state_test import NextStateTest
 from polidiff.divergence.record import Divergence, label_swaps
 from polidiff.options import DivergenceOptions
 from polidiff.parallel import run_tasks
-from polidiff.policies import Policy, PolicyLike, as_policy, choose, top_actions
+from polidiff.policies import Policy, PolicyLike, as_policy, drawn_from, top_actions
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.streams import Stream
 from polidiff.worlds.rollouts import TRIED_STEPS, is_stepped, start_stepper, times_tried
@@ -118,8 +118,9 @@ class _Splitter:
         self.offered = 0
         self.taken = 0
 
-    def meet(self, stepper: Stepper, running: IntArray, states: AnyArray, time: IntArray) -> _Met:
-        probabilities = [policy.probabilities(states) for policy in self.policies]
+    def meet(
+        self, stepper: Stepper, running: IntArray, states: AnyArray, time: IntArray, probabilities: list[FloatArray]
+    ) -> _Met:
         a_b = top_actions(probabilities[0])
         a_e = top_actions(probabilities[1], prefer=a_b)
         rows = np.arange(len(states))
@@ -143,7 +144,8 @@ class _Splitter:
         rng = np.random.default_rng((*self.seed, branch.depth, follows, 99))
         for time in range(self.world.horizon):
             before = branch.time[running] + time
-            met = self.meet(stepper, running, states, before)
+            probabilities = [policy.probabilities(states) for policy in self.policies]
+            met = self.meet(stepper, running, states, before, probabilities)
             self.visits.add(met, branch.episode[running], before, branch.depth)
             split = np.flatnonzero(met.differs & (met.a_b != met.a_e))
             if branch.depth < self.options.max_splits:
@@ -151,7 +153,7 @@ class _Splitter:
             split = split[rng.random(len(split)) < share]
             if split.size:
                 children.append(self._split_off(stepper, running, met, split, branch, time))
-            actions = choose(self.policies[follows], states, partial(_draw, rng, len(states)))
+            actions = drawn_from(probabilities[follows], partial(_draw, rng, len(states)))
             step = stepper.step(actions, running)
             alive = ~(step.terminated | step.truncated)
             running, states = running[alive], step.next_states[alive]

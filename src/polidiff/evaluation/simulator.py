@@ -23,8 +23,9 @@ from polidiff.worlds.steppers import ModelStepper
 from polidiff.worlds.summary import world_summary
 
 FEWEST_EPISODES = 100  # that judge outcomes, however few steps are allowed
-FORMING = 500  # episodes that form groups of starts, at least, if so many are played
-COUNTED = 500  # episodes of the proposed policy in which changed decisions are counted, at most
+FORMING = 250  # episodes that form groups of starts, at least, if so many are played
+COUNTED = 250  # episodes of the proposed policy in which changed decisions are counted, at most
+PAIRED_STEPS = 0.4  # share of `max_steps` that the episodes that judge may cost
 PLAYED = 50  # states of a region from which every action is tried
 EFFECT_STEPS = 0.1  # share of `max_steps` that the effects of single regions may cost
 FEWEST_PAIRED, MOST_PAIRED = 30, 2_000  # episodes that such an effect is measured in; the most only in a model
@@ -80,8 +81,8 @@ class SimulatorComparison(Comparison):
 
     def _affordable(self, length: float, max_steps: int) -> int:
         """How many paired episodes: in environments stepped one by one, what `max_steps` pays for."""
-        most = default_episodes(self.world)
-        return most if self.world.is_model else int(np.clip(max_steps / (2 * length), FEWEST_EPISODES, most))
+        most, paid = default_episodes(self.world), PAIRED_STEPS * max_steps / (2 * length)
+        return most if self.world.is_model else int(np.clip(paid, FEWEST_EPISODES, most))
 
     def _changes(self, episodes: int, seed: int) -> float:
         played = roll_out(

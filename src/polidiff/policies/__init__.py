@@ -4,7 +4,7 @@ from polidiff.policies.adapters import as_policy
 from polidiff.policies.callables import CallablePolicy
 from polidiff.policies.files import save_policy
 from polidiff.policies.patched import PatchedPolicy, apply_patch, difference, rule_patch
-from polidiff.policies.protocol import Model, Policy, PolicyLike, choose, one_hot, top_actions
+from polidiff.policies.protocol import Model, Policy, PolicyLike, choose, drawn_from, one_hot, top_actions
 from polidiff.policies.tables import TablePolicy, table_policy
 from polidiff.policies.wrappers import Discretised, GreedyPolicy, MixedPolicy
 
@@ -21,6 +21,7 @@ __all__ = [
     "apply_patch",
     "as_policy",
     "choose",
+    "drawn_from",
     "difference",
     "one_hot",
     "rule_patch",

@@ -80,6 +80,11 @@ def choose(policy: Policy, states: AnyArray, luck: Callable[[], FloatArray]) -> 
     probabilities = policy.probabilities(states) if answers is None else answers(states)
     if probabilities.ndim == 1:
         return np.asarray(probabilities, dtype=np.int64)
+    return drawn_from(probabilities, luck)
+
+
+def drawn_from(probabilities: FloatArray, luck: Callable[[], FloatArray]) -> IntArray:
+    """One action per row of probabilities (n, A), by inverting its distribution at `luck()` (n,) in [0, 1)."""
     if (probabilities.max(axis=1) == 1.0).all():
         return np.asarray(probabilities.argmax(axis=1), dtype=np.int64)
     cumulative = np.cumsum(probabilities, axis=1)

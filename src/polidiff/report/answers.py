@@ -23,6 +23,11 @@ def why_not(explanation: Explanation, action: str, where: str) -> str:
     if action == region.proposed:
         return f"{action} is what the proposed policy does in {region.id} ({rule_text(region.rule)})."
     lines = [line for name, values in region.action_values.items() if (line := _worth(name, values, action, region))]
+    if not region.action_values and not explanation.world.recorded:
+        return (
+            f"What {action} would bring in {region.id} was not measured: single actions are tried in a table or a "
+            "vectorised model, not in an environment that is stepped."
+        )
     if not lines:
         return f"{action} was never tried in {region.id}, so nothing is known about it."
     return "\n".join([f"In {region.id} ({rule_text(region.rule)}), {action} instead of {region.proposed}:", *lines])

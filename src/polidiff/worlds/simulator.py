@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 REWARD = "reward"
+STATE_NUMBER = ("state number",)
 LONGEST = 10_000
 
 
@@ -116,7 +117,7 @@ class Simulator:
 
         env, world = as_source(self._source).example.unwrapped, copy(self)
         known = natural_features(env, int(env.observation_space.n))
-        world._names, rows = known if known is not None else (("state number",), None)
+        world._names, rows = known if known is not None else (STATE_NUMBER, None)
         world.categorical = False
         world._features = partial(_numbered, rows)
         return world
