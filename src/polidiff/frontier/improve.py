@@ -90,6 +90,12 @@ def _with_rules(ledger: Ledger | None, places: dict[str, Rule]) -> Ledger | None
 
 def solve(reduction: Reduction, options: ImproveOptions, explain: Explain | None) -> Frontier:
     """The frontier of what a world was reduced to."""
+    where = getattr(reduction, "where", "")
+    if where and not isinstance(reduction, Surrogate):
+        listed = actions_only(options.moves, reduction.world.actions, where)
+        solved = reduction.solve([move.action_name for move in listed if move.action_name is not None])
+        assert solved is not None
+        return solved
     if not isinstance(reduction, Surrogate):
         return solve_regions(cast("RegionEdits", reduction), options, _most_places(options))
     shared = {

@@ -1,4 +1,4 @@
-"""A log as a table: over its states, over cells of its features, or as edits of the regions of candidates."""
+"""A log as a table over its states, as scores of its feature rows, or as edits of the regions of candidates."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from polidiff.errors import InvalidOptionError
 from polidiff.options import ImproveOptions
 from polidiff.surrogates.logged.grid_table import reduce_to_row_grid
 from polidiff.surrogates.logged.region_edits import reduce_to_edits
+from polidiff.surrogates.logged.score_plans import reduce_to_scores
 from polidiff.surrogates.logged.state_table import reduce_state_rules, reduce_states
 from polidiff.surrogates.record import Reduction, refuse_with_rules
 from polidiff.worlds.log import Log
@@ -20,13 +21,14 @@ def reduce(log: Log, current: Any, candidates: Any, options: ImproveOptions) -> 
         refuse_with_rules(options)
     if by_rules and options.pessimism:
         raise InvalidOptionError(
-            "pessimism does not go with max_rules: rules are searched in rows that are shrunk instead. Hint: leave one "
-            "of the two out"
+            "pessimism does not go with max_rules: rules are judged on episodes that did not choose them instead. "
+            "Hint: leave one of the two out"
         )
     if log.discrete:
         return (reduce_state_rules if by_rules else reduce_states)(log, current, candidates, options)
     if by_rules:
-        return reduce_to_row_grid(log, current, options)
+        single = log.check.rows == log.check.episodes
+        return (reduce_to_scores if single else reduce_to_row_grid)(log, current, options)
     if options.unit != "expected" or options.change_cost is not None or options.pessimism:
         raise InvalidOptionError(
             "unit='total', change_cost and pessimism need discrete states; this log has feature rows. Hint: pass "

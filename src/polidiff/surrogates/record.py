@@ -38,6 +38,10 @@ class Reduction:
 
     world: Any
 
+    def solve(self, moves: Sequence[str]) -> Frontier | None:
+        """The frontier, where plans are found without a table; `moves` are the actions that rules may prescribe."""
+        return None
+
     def lift(self, plan: Plan) -> Plan:
         """A plan of the small thing as a plan of the world: its rules, patch and policy."""
         return plan

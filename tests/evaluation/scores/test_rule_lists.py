@@ -9,15 +9,16 @@ import pytest
 
 from polidiff.evaluation.scores.decisions import decisions_of
 from polidiff.evaluation.scores.difference import logging_chances
-from polidiff.evaluation.scores.plans import judged_plans
+from polidiff.evaluation.scores.plans import PlanScores, plan_intervals
 from polidiff.evaluation.scores.rule_lists import (
     ListOptions,
     best_lists,
     bounds_of,
-    cells_of,
     covers,
-    cuts_of,
+    merged,
     moves_of,
+    proven_lists,
+    refined,
 )
 from polidiff.worlds.log_rows import LoggedRows
 
@@ -44,16 +45,57 @@ def test_the_first_rule_is_the_best_of_all_boxes(seed):
     assert found == pytest.approx(best, abs=1e-9)
 
 
+def cells(x, most):
+    """Cells of equal size for numbers (n, d)."""
+    cuts = np.quantile(x, np.arange(1, most + 1) / (most + 1), axis=0)
+    codes = np.array([np.searchsorted(c, column) for c, column in zip(cuts.T, x.T, strict=True)], dtype=np.uint8)
+    return codes, np.full(x.shape[1], most + 1)
+
+
+def summed(gains, codes, rules):
+    keep = gains.shape[1]
+    return np.column_stack([gains, np.zeros(len(gains))])[np.arange(len(gains)), moves_of(codes, rules, keep)].sum()
+
+
 def test_more_rules_never_lose_on_what_they_are_chosen_by():
     g = np.random.default_rng(5)
     x = g.uniform(size=(300, 4))
-    cuts = cuts_of(x, most=6)
-    codes, sizes = cells_of(x, cuts), np.array([len(c) + 1 for c in cuts])
+    codes, sizes = cells(x, 6)
     gains = g.normal(size=(300, 3)) + np.column_stack([x[:, 0] - 0.5, x[:, 1] - 0.5, 0.3 - x[:, 2]])
     lists = best_lists(codes, sizes, gains, np.ones((300, 3)), ListOptions(max_rules=4, min_support=0.0))
-    worth = [np.column_stack([gains, np.zeros(300)])[np.arange(300), moves_of(codes, r, 3)].sum() for r in lists]
+    worth = [summed(gains, codes, rules) for rules in lists]
     assert [len(rules) for rules in lists] == [1, 2, 3, 4]
     assert all(b > a for a, b in pairwise(worth))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_two_rules_over_few_cells_are_the_best_of_all_pairs(seed):
+    g = np.random.default_rng(seed)
+    sizes = np.array([2, 3, 2])
+    codes = np.array([g.integers(0, s, 40) for s in sizes], dtype=np.uint8)
+    gains = g.normal(size=(40, 2))
+    table = merged(codes, sizes, gains, np.ones((40, 2)), ListOptions(max_rules=2, min_support=0.0))
+    proven = proven_lists(table, [(), ()], nodes=10**6)[1]
+    rules = [(move, box) for box in every_box(sizes, 3) for move in (0, 1, 2)]
+    best = max(summed(gains, codes, pair) for pair in product(rules, rules))
+    assert summed(gains, codes, proven.rules) == pytest.approx(best, abs=1e-5)
+    assert proven.bound == pytest.approx(proven.worth)
+    short = proven_lists(table, [(), ()], nodes=3)[1]
+    assert short.bound >= best - 1e-5
+
+
+def test_bounds_move_to_where_they_gain_most():
+    g = np.random.default_rng(8)
+    codes, sizes = g.integers(0, 50, (2, 400)).astype(np.uint8), np.array([50, 50])
+    gains = np.column_stack([np.where((codes[0] >= 17) & (codes[1] < 31), 1.0, -1.0), np.zeros(400)])
+    assert refined(codes, sizes, gains, ((0, ((0, 20, 49), (1, 0, 24))),)) == ((0, ((0, 17, 49), (1, 0, 30))),)
+
+
+def test_some_columns_are_only_named():
+    codes = np.array([[0, 0, 0, 1]], dtype=np.uint8)
+    gains = np.array([[1.0], [1.0], [1.0], [-9.0]])
+    for named, best in ((False, ((0, ((0, 0, 0),)),)), (True, ())):
+        assert best_lists(codes, np.array([2]), gains, np.ones((4, 1)), FREE, np.array([named])) == [best]
 
 
 def test_a_rule_needs_rows_that_took_its_action():
@@ -72,8 +114,7 @@ def offers(n, seed, effect):
 
 
 def chooser(decisions, max_rules=2):
-    cuts = cuts_of(decisions.x, most=9)
-    codes, sizes = cells_of(decisions.x, cuts), np.array([len(c) + 1 for c in cuts])
+    codes, sizes = cells(decisions.x, 9)
 
     def choose(rows, gains):
         took = np.eye(2)[decisions.actions[rows]]
@@ -90,10 +131,12 @@ def chooser(decisions, max_rules=2):
 
 def test_a_planted_rule_is_found_and_its_promise_holds():
     decisions = decisions_of(offers(1500, 3, 1.0), 2)
-    judged, shown = judged_plans(decisions, logging_chances(decisions), chooser(decisions))
+    scores = PlanScores(decisions, logging_chances(decisions), None)
+    everyone = np.ones(1500, dtype=bool)
+    shown = chooser(decisions)(everyone, scores.gains(everyone))
+    interval = plan_intervals(scores.judged(chooser(decisions)), level=0.95).joint(1)
     inside = (decisions.x[:, 0] > 0.6) & (decisions.x[:, 1] < 0.5)
     best = 0.2 * 0.5 + 0.8 * 0.25  # all where it helps instead of half, none where it harms
-    interval = judged[1].intervals().joint(0)
     assert (shown[1][inside, 1] > 0.9).mean() > 0.85
     assert 0 < interval.low < best < interval.high + 0.02
 
@@ -102,6 +145,7 @@ def test_nothing_is_promised_where_nothing_can_be_gained():
     low = []
     for seed in range(10):
         decisions = decisions_of(offers(300, seed, 0.0), 2)
-        judged, _ = judged_plans(decisions, logging_chances(decisions), chooser(decisions), seed=seed)
-        low.append(max(one.intervals().joint(0).low for one in judged))
+        scores = PlanScores(decisions, logging_chances(decisions), None, seed=seed)
+        joint = plan_intervals(scores.judged(chooser(decisions)), level=0.95)
+        low.append(max(joint.joint(k).low for k in range(2)))
     assert sum(end > 0 for end in low) <= 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from polidiff.compiled import loops
-from polidiff.records.arrays import AnyArray, FloatArray, IntArray
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 
 
 @loops
@@ -11,6 +11,7 @@ def scan_boxes(
     codes: AnyArray,  # (d, n) cell of each feature and row
     sizes: IntArray,  # (d,) cells of each feature
     gains: FloatArray,  # (m, n) what each move adds in each row
+    named: BoolArray,  # (d,) features of which a box holds the last cell or all
     price: FloatArray,  # (m,) of one bound
     most: int,  # bounds of a box
     room: FloatArray,  # ((largest + 1) ** 3,) sums of the rows below each corner
@@ -45,17 +46,17 @@ def scan_boxes(
                     for x0 in range(a):
                         for x1 in range(x0 + 1, a + 1):
                             s = (1 if x0 > 0 else 0) + (1 if x1 < a else 0)
-                            if s == 0 or s > most:
+                            if s == 0 or s > most or (named[f] and x1 < a):
                                 continue
                             for y0 in range(b):
                                 for y1 in range(y0 + 1, b + 1):
                                     t = s + (1 if y0 > 0 else 0) + (1 if y1 < b else 0)
-                                    if t > most or (g > f and t == s):
+                                    if t > most or (g > f and (t == s or (named[g] and y1 < b))):
                                         continue
                                     for z0 in range(c):
                                         for z1 in range(z0 + 1, c + 1):
                                             u = t + (1 if z0 > 0 else 0) + (1 if z1 < c else 0)
-                                            if u > most or (h > g and u == t):
+                                            if u > most or (h > g and (u == t or (named[h] and z1 < c))):
                                                 continue
                                             lo, hi = x0 * (b + 1), x1 * (b + 1)
                                             worth = (

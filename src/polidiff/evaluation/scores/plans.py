@@ -2,99 +2,158 @@ r"""Plans chosen from a log and judged by the same log: every plan is judged by 
 
 For each fold the plans are chosen on the other folds and scored on this one, so that all units judge and no unit judges
 its own choice. The scores on which plans are chosen are those of one decision, with what follows it valued by the
-policy in use: :math:`Y = g + V_b(s')`. What a plan is promised is the interval of the scores of the fold's plans; the
+current policy: :math:`Y = g + V(s')`. What a plan is promised is the interval of the scores of the fold's plans; the
 plan shown is chosen once more on all units.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 
 from polidiff.evaluation.scores.decisions import Decisions, held_rows
-from polidiff.evaluation.scores.difference import DifferenceScores, against_log, assessed
-from polidiff.evaluation.scores.episodes import CUT, policy_values, scores_of_fold
-from polidiff.evaluation.scores.one_step import OneStepScores, one_step_scores
-from polidiff.evaluation.scores.propensity import Propensity
+from polidiff.evaluation.scores.difference import DifferenceScores, against_log, assessed, difference_scores
+from polidiff.evaluation.scores.episodes import CUT, EpisodeScores, policy_values, scores_of_fold
+from polidiff.evaluation.scores.intervals import ScoreIntervals, score_intervals
+from polidiff.evaluation.scores.one_step import CLIP, OneStepScores, one_step_scores
+from polidiff.evaluation.scores.propensity import Propensity, rarely_taken
 from polidiff.evaluation.scores.regression import design_of
+from polidiff.progress import track
 from polidiff.records.arrays import BoolArray, FloatArray
 
 FOLDS = 5
+LEAST_CHANCE = 0.05  # smaller chances count as it where plans are chosen: a plan that rests on few heavy rows is luck
 Choose: TypeAlias = Callable[[BoolArray, FloatArray], Sequence[FloatArray]]
-"""From the rows that may choose (n,) and the gains of every action over what was done (n, A, M) to plans (n, A)."""
+"""From the rows that may choose (n,) and what actions add to the current policy (n, A, M) to plans (n, A)."""
 
 
-def judged_plans(
-    decisions: Decisions, chances: Propensity, choose: Choose, *, discount: float = 1.0, seed: int = 0
-) -> tuple[list[DifferenceScores], Sequence[FloatArray]]:
-    """Scores of the plans by folds that did not choose them, and the plans chosen on all units."""
-    fold = decisions.folds(min(FOLDS, decisions.n_units), seed)
-    judging = one_step_scores(decisions, chances=chances, seed=seed) if decisions.one_step else None
-    pieces: list[list[tuple[BoolArray, FloatArray, FloatArray, FloatArray]]] = []
-    for number in np.unique(fold):
-        own = fold == number
-        plans = choose(~own, choosing_gains(decisions, chances, ~own, discount=discount, seed=seed))
-        pieces.append([(own, plan, *_scored(decisions, chances, plan, own, judging, discount, seed)) for plan in plans])
-    shown = choose(
-        np.ones_like(own), choosing_gains(decisions, chances, np.ones_like(own), discount=discount, seed=seed)
-    )
-    return [_joined(decisions, chances, [piece[k] for piece in pieces]) for k in range(len(shown))], shown
+@dataclass(frozen=True, eq=False)
+class PlanScores:
+    """Decisions, who took them, and the policy that plans are compared with."""
+
+    decisions: Decisions
+    chances: Propensity
+    current: FloatArray | None  # (n, A); None: the policy that wrote the log
+    discount: float = 1.0
+    seed: int = 0
+
+    @property
+    def base(self) -> FloatArray:
+        """(n, A) what the current policy does."""
+        return self.chances.table if self.current is None else self.current
+
+    @cached_property
+    def untried(self) -> BoolArray:
+        """(n, A) actions that the log next to never takes there."""
+        if self.chances.known:
+            return self.chances.table < CLIP
+        return rarely_taken(self.chances.table, self.decisions.actions, CLIP)
+
+    @cached_property
+    def against_log(self) -> FloatArray:
+        """(n, M) scores of the current policy less the one that wrote the log."""
+        if self.current is None:
+            return np.zeros_like(self.decisions.gains)
+        return difference_scores(
+            self.decisions, self.current, None, self.chances, discount=self.discount, seed=self.seed
+        ).rows
+
+    def judged(self, choose: Choose) -> list[JudgedPlan]:
+        """Scores of the plans, each by folds that did not choose it."""
+        fold = self.decisions.folds(min(FOLDS, self.decisions.n_units), self.seed)
+        single = self._single() if self.decisions.one_step else None
+        pieces: list[list[_Piece]] = []
+        for number in track("rules chosen without the episodes that judge them", np.unique(fold).tolist()):
+            own = fold == number
+            plans = choose(~own, self.gains(~own))
+            pieces.append(self._scored(plans, own, single))
+        return [self._joined([piece[k] for piece in pieces]) for k in range(len(pieces[0]))]
+
+    def gains(self, rows: BoolArray) -> FloatArray:
+        """(n, A, M) what each action adds to the current policy, from `rows` (n,) alone; 0 elsewhere."""
+        decisions, several = self.decisions, not self.decisions.one_step
+        outcomes = self._with_future(rows) if several else decisions.gains
+        x = np.column_stack([decisions.x, decisions.step]) if several else decisions.x
+        some = replace(decisions.some(rows), gains=outcomes[rows], x=x[rows])
+        logged = np.maximum(self.chances.logged[rows], LEAST_CHANCE)
+        chances = replace(self.chances, table=self.chances.table[rows], logged=logged)
+        scores = one_step_scores(some, chances=chances, seed=self.seed + 1).scores
+        gains = np.zeros((len(rows), decisions.n_actions, outcomes.shape[1]))
+        gains[rows] = scores - np.einsum("na,nam->nm", self.base[rows], scores)[:, None, :]
+        return gains
+
+    def _single(self) -> OneStepScores:
+        return one_step_scores(self.decisions, chances=self.chances, seed=self.seed)
+
+    def _with_future(self, rows: BoolArray) -> FloatArray:
+        """(n, M) what a decision adds at once, and the value of what follows under the current policy."""
+        decisions, policy = self.decisions, self.base
+        x = np.column_stack([decisions.x, decisions.step, policy[:, 1:]])
+        design, held = design_of(x, decisions.actions, decisions.n_actions), held_rows(decisions, self.seed)
+        fit = np.flatnonzero(rows & (decisions.follow != CUT))
+        after = np.where(decisions.follow >= 0, decisions.follow, 0)
+        columns = []
+        for k, gain in enumerate(decisions.gains.T):
+            values = policy_values(design, decisions, policy, k, fit, held, self.discount)
+            state = (policy * values).sum(axis=1)
+            lost = values[np.arange(len(gain)), decisions.actions]  # a cut: the model's word for all of it
+            ahead = gain + self.discount * (decisions.follow >= 0) * state[after]
+            columns.append(np.where(decisions.follow == CUT, lost, ahead))
+        return np.column_stack(columns)
+
+    def _scored(self, plans: Sequence[FloatArray], own: BoolArray, single: OneStepScores | None) -> list[_Piece]:
+        """Scores of plans less the current policy, honest for `own` rows, and how often plans meet their states."""
+        if single is not None:
+            return [_Piece(own, plan, single.difference(plan, self.current), np.ones(len(own))) for plan in plans]
+
+        def score(policy: FloatArray) -> EpisodeScores:
+            against = against_log(self.decisions, policy, self.chances)
+            return scores_of_fold(self.decisions, against, own, discount=self.discount, seed=self.seed)
+
+        less = 0.0 if self.current is None else score(self.current).rows
+        known: dict[bytes, _Piece] = {}
+        for plan in plans:
+            if plan.tobytes() not in known:
+                part = score(plan)
+                known[plan.tobytes()] = _Piece(own, plan, part.rows - less, part.weight)
+        return [known[plan.tobytes()] for plan in plans]
+
+    def _joined(self, pieces: list[_Piece]) -> JudgedPlan:
+        rows, plan, weight = np.zeros_like(self.decisions.gains), np.array(self.base), np.ones(len(self.base))
+        for piece in pieces:
+            own = piece.own
+            rows[own], plan[own], weight[own] = piece.rows[own], piece.plan[own], piece.weight[own]
+        often = float(weight.max())
+        return JudgedPlan(assessed(self.decisions, rows, plan, self.base, self.chances, weight, often), plan)
 
 
-def choosing_gains(
-    decisions: Decisions, chances: Propensity, rows: BoolArray, *, discount: float = 1.0, seed: int = 0
-) -> FloatArray:
-    """(n, A, M) what each action adds to what was done, from `rows` (n,) alone; 0 elsewhere."""
-    outcomes = decisions.gains if decisions.one_step else _with_future(decisions, chances, rows, discount, seed)
-    x = decisions.x if decisions.one_step else np.column_stack([decisions.x, decisions.step])
-    some = replace(decisions.some(rows), gains=outcomes[rows], x=x[rows])
-    part = replace(chances, table=chances.table[rows], logged=chances.logged[rows])
-    scores = one_step_scores(some, chances=part, seed=seed + 1)
-    gains = np.zeros((len(rows), decisions.n_actions, outcomes.shape[1]))
-    gains[rows] = scores.scores - some.gains[:, None, :]
-    return gains
+@dataclass(frozen=True, eq=False)
+class JudgedPlan:
+    """The scores of what was chosen in a plan's place, and what that does."""
+
+    scores: DifferenceScores
+    proposed: FloatArray  # (n, A) of each row, as its fold's others chose
 
 
-def _with_future(decisions: Decisions, chances: Propensity, rows: BoolArray, discount: float, seed: int) -> FloatArray:
-    """(n, M) what a decision adds at once, and the value of what follows under the policy that wrote the log."""
-    x = np.column_stack([decisions.x, decisions.step, chances.table[:, 1:]])
-    design, held = design_of(x, decisions.actions, decisions.n_actions), held_rows(decisions, seed)
-    fit = np.flatnonzero(rows & (decisions.follow != CUT))
-    after = np.where(decisions.follow >= 0, decisions.follow, 0)
-    columns = []
-    for k, gain in enumerate(decisions.gains.T):
-        values = policy_values(design, decisions, chances.table, k, fit, held, discount)
-        state = (chances.table * values).sum(axis=1)
-        lost = values[np.arange(len(gain)), decisions.actions]  # a cut: the model's word for all of it
-        columns.append(
-            np.where(decisions.follow == CUT, lost, gain + discount * (decisions.follow >= 0) * state[after])
-        )
-    return np.column_stack(columns)
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """A plan scored by one fold."""
+
+    own: BoolArray  # (n,)
+    plan: FloatArray  # (n, A)
+    rows: FloatArray  # (n, M)
+    weight: FloatArray  # (n,)
 
 
-def _scored(
-    decisions: Decisions,
-    chances: Propensity,
-    plan: FloatArray,
-    own: BoolArray,
-    judging: OneStepScores | None,
-    discount: float,
-    seed: int,
-) -> tuple[FloatArray, FloatArray]:
-    """Scores (n, M) of a plan against the log, honest for `own` rows, and how often it meets their states."""
-    if judging is not None:
-        return judging.difference(plan, None), np.ones(len(own))
-    part = scores_of_fold(decisions, against_log(decisions, plan, chances), own, discount=discount, seed=seed)
-    return part.rows, part.weight
-
-
-def _joined(
-    decisions: Decisions, chances: Propensity, pieces: list[tuple[BoolArray, FloatArray, FloatArray, FloatArray]]
-) -> DifferenceScores:
-    rows, plan, weight = np.zeros_like(decisions.gains), np.zeros_like(chances.table), np.ones(len(chances.table))
-    for own, proposed, scores, often in pieces:
-        rows[own], plan[own], weight[own] = scores[own], proposed[own], often[own]
-    return assessed(decisions, rows, plan, chances.table, chances, weight, float(weight.max()))
+def plan_intervals(judged: Sequence[JudgedPlan], *, level: float) -> ScoreIntervals:
+    """Means over episodes of every plan and outcome, plan after plan; all hold together."""
+    scores = [plan.scores for plan in judged]
+    decisions, outcomes = scores[0].decisions, scores[0].rows.shape[1]
+    sums = np.hstack([decisions.per_unit(one.rows) for one in scores])
+    sizes = np.repeat(decisions.per_unit(decisions.first.astype(np.float64))[:, None], sums.shape[1], axis=1)
+    inflation = np.repeat([one.inflation for one in scores], outcomes)
+    return score_intervals(sums, sizes, level=level, inflation=inflation)

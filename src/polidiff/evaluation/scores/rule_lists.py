@@ -4,14 +4,15 @@ r"""Lists of at most K rules that gain most on scores: first match wins, no matc
           g_{ia} = s_{ia} - s_{i, \text{current}}
 
 The best single box is exact over the cells. Lists grow by the best insertion at every place and then improve rule by
-rule, each replaced by the best box given the others, until no replacement helps.
+rule, each replaced by the best box given the others, until no replacement helps. Where cells are few, all lists are
+gone through (`proven_lists`); else what no list can exceed is the sum of the best moves of all cells.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, combinations, product
 from typing import TypeAlias
 
 import numpy as np
@@ -22,6 +23,8 @@ Box: TypeAlias = tuple[tuple[int, int, int], ...]  # (feature, first cell, last 
 RuleList: TypeAlias = tuple[tuple[int, Box], ...]  # (move, box); the move after the last action keeps
 SWEEPS = 3
 BEAM = 2
+NODES = 2000  # lists whose last rule is looked for, per number of rules
+MOST_LISTED = 20_000_000  # boxes, moves and cells that are multiplied to go through all lists
 
 
 @dataclass(frozen=True)
@@ -31,18 +34,21 @@ class ListOptions:
     max_rules: int = 4
     max_conditions: int = 3
     min_support: float = 10.0  # logged rows that took the action where the rule acts
+    min_share: float = 0.0  # of the rows that a rule speaks about
     price: float = 0.0  # of a bound, in standard deviations of a sum over all rows
 
 
 @dataclass(frozen=True, eq=False)
-class _Table:
+class CellTable:
     """Rows with equal cells as one."""
 
     codes: AnyArray  # (d, n)
     sizes: IntArray  # (d,)
     gains: FloatArray  # (A + 1, n); the last move keeps
     support: FloatArray  # (A + 1, n) logged rows that took each action
+    weight: FloatArray  # (n,) share of the rows
     price: FloatArray  # (A + 1,)
+    named: BoolArray  # (d,) features of which a box names the last cell or says nothing
     options: ListOptions
 
     @property
@@ -54,6 +60,15 @@ class _Table:
 
     def moves(self, rules: RuleList) -> IntArray:
         return moves_of(self.codes, rules, self.keep)
+
+    def supports(self, rules: RuleList) -> bool:
+        """Whether enough rows stand behind every rule, where the rules before it leave them."""
+        left = np.ones(self.gains.shape[1], dtype=np.bool_)
+        for move, box in rules:
+            if not _supported(self, left, move, box):
+                return False
+            left &= ~self.covers(box)
+        return True
 
     def worth(self, rules: RuleList) -> float:
         value = self.gains[self.moves(rules), np.arange(self.gains.shape[1])].sum()
@@ -82,31 +97,39 @@ def bounds_of(box: Box, sizes: IntArray) -> int:
 
 
 def best_lists(
-    codes: AnyArray, sizes: IntArray, gains: FloatArray, support: FloatArray, options: ListOptions
+    codes: AnyArray,
+    sizes: IntArray,
+    gains: FloatArray,
+    support: FloatArray,
+    options: ListOptions,
+    named: BoolArray | None = None,
 ) -> list[RuleList]:
     """The best list found of at most 1, 2, … rules, for cells (d, n), gains (n, A) and logged rows (n, A)."""
-    table = _merged(codes, sizes, gains, support, options)
-    beam: list[tuple[float, RuleList]] = [(0.0, ()), *((0.0, ((move, ()),)) for move in range(table.keep))]
-    found: list[RuleList] = []
-    best = 0.0, tuple[tuple[int, Box], ...]()
-    for count in range(1, options.max_rules + 1):
+    return grown_lists(merged(codes, sizes, gains, support, options, named))
+
+
+def grown_lists(table: CellTable) -> list[RuleList]:
+    """The best list found of at most 1, 2, … rules."""
+    everyone = np.argsort(-table.gains[:-1].sum(axis=1), kind="stable")[: BEAM + 1]
+    beam: list[tuple[float, RuleList]] = [(0.0, ()), *((0.0, ((int(move), ()),)) for move in everyone)]
+    lists: list[RuleList] = []
+    best: tuple[float, RuleList] = 0.0, ()
+    for count in range(1, table.options.max_rules + 1):
         grown: dict[RuleList, float] = {}
         for _, rules in beam:
             if len(rules) < count:
                 for place in range(len(rules) + (0 if _has_default(rules) else 1)):
-                    for option in _responses(table, rules, place, replace=False):
-                        grown[option] = table.worth(option)
-        waiting = [
-            (worth, rules) for worth, rules in beam if len(rules) == count
-        ]  # defaults, of which no list is short
-        options_by_kind = [[item for item in grown.items() if _has_default(item[0]) is kind] for kind in (False, True)]
-        ranked = [sorted(some, key=lambda item: (-item[1], item[0]))[:BEAM] for some in options_by_kind]
+                    for longer in _responses(table, rules, place, replace=False):
+                        grown[longer] = table.worth(longer)
+        waiting = [item for item in beam if len(item[1]) == count]  # defaults: the next rules go in front of them
+        kinds = [[item for item in grown.items() if _has_default(item[0]) is kind] for kind in (False, True)]
+        ranked = [sorted(some, key=lambda item: (-item[1], item[0]))[:BEAM] for some in kinds]
         beam = [_improved(table, rules) for rules, _ in chain(*ranked)] + waiting or beam
         beam.sort(key=lambda item: (-item[0], item[1]))
         if beam[0][0] > best[0] + 1e-9 * (1 + abs(best[0])):
             best = beam[0]
-        found.append(best[1])
-    return found
+        lists.append(best[1])
+    return lists
 
 
 def _has_default(rules: RuleList) -> bool:
@@ -114,32 +137,45 @@ def _has_default(rules: RuleList) -> bool:
     return bool(rules) and rules[-1][1] == ()
 
 
-def _merged(codes: AnyArray, sizes: IntArray, gains: FloatArray, support: FloatArray, options: ListOptions) -> _Table:
+def merged(
+    codes: AnyArray,
+    sizes: IntArray,
+    gains: FloatArray,
+    support: FloatArray,
+    options: ListOptions,
+    named: BoolArray | None = None,
+) -> CellTable:
+    """Rows with equal cells as one."""
     _, first, back = np.unique(codes.T, axis=0, return_index=True, return_inverse=True)
     size = len(first)
     total = [np.array([np.bincount(back.ravel(), column, size) for column in part.T]) for part in (gains, support)]
     keep = np.zeros((1, size))
     spread = np.sqrt((gains**2).sum(axis=0))
     price = np.append(options.price * spread, options.price * float(spread.max(initial=0.0)))
-    return _Table(
-        np.ascontiguousarray(codes[:, first]), sizes, np.vstack([total[0], keep]), np.vstack([total[1], keep + np.inf]),
-        np.maximum(price, 1e-7 * float(np.abs(gains).sum(axis=0).max(initial=0.0)) / max(len(gains), 1)), options,
-    )  # fmt: skip
+    return CellTable(
+        codes=np.ascontiguousarray(codes[:, first]),
+        sizes=sizes,
+        gains=np.vstack([total[0], keep]),
+        support=np.vstack([total[1], keep + np.inf]),
+        weight=np.bincount(back.ravel(), minlength=size) / max(len(gains), 1),
+        price=np.maximum(price, 1e-7 * float(np.abs(gains).sum(axis=0).max(initial=0.0)) / max(len(gains), 1)),
+        named=np.zeros(len(sizes), dtype=np.bool_) if named is None else named,
+        options=options,
+    )
 
 
-def _responses(table: _Table, rules: RuleList, place: int, *, replace: bool) -> list[RuleList]:
+def _responses(table: CellTable, rules: RuleList, place: int, *, replace: bool) -> list[RuleList]:
     """Lists with the best boxes at one place, the others fixed."""
     before, after = rules[:place], rules[place + int(replace) :]
     reached = moves_of(table.codes, before, -1) < 0
     later = table.gains[table.moves(after), np.arange(len(reached))]
     gains = (table.gains - later)[:, reached]
-    support = table.support[:, reached]
     moves = len(gains) if after else table.keep
-    boxes = best_boxes(table, np.ascontiguousarray(table.codes[:, reached]), gains[:moves], support[:moves])
-    return [(*before, (move, box), *after) for move, box in boxes]
+    options = [(*before, rule, *after) for rule in best_boxes(table, reached, gains[:moves])]
+    return [rules for rules in options if not after or table.supports(rules)]
 
 
-def _improved(table: _Table, rules: RuleList) -> tuple[float, RuleList]:
+def _improved(table: CellTable, rules: RuleList) -> tuple[float, RuleList]:
     worth = table.worth(rules)
     for _ in range(SWEEPS):
         before = worth
@@ -153,27 +189,31 @@ def _improved(table: _Table, rules: RuleList) -> tuple[float, RuleList]:
     return worth, rules
 
 
-def best_boxes(table: _Table, codes: AnyArray, gains: FloatArray, support: FloatArray) -> list[tuple[int, Box]]:
-    """The best boxes over all moves, each with a feature of its own: exact for the first; only with enough support."""
+def best_boxes(table: CellTable, reached: BoolArray, gains: FloatArray) -> list[tuple[int, Box]]:
+    """The best boxes of reached cells that pay and have enough support, by gains (moves, cells), best first."""
+    rules = [rule for worth, rule in ranked_boxes(table, reached, gains) if worth > 0]
+    return [rule for rule in rules if _supported(table, reached, *rule)][: 2 * BEAM]
+
+
+def ranked_boxes(table: CellTable, reached: BoolArray, gains: FloatArray) -> list[tuple[float, tuple[int, Box]]]:
+    """The worth of the best box of every move and feature, and of everyone: the first is the best of all boxes."""
     from polidiff.evaluation.scores.box_kernels import scan_boxes
 
+    codes = np.ascontiguousarray(table.codes[:, reached])
     d, m, width = len(codes), len(gains), int(table.sizes.max(initial=1)) + 1
     best, box = np.full((d, m), -np.inf), np.full((d, m, 9), -1, dtype=np.int64)
-    scan_boxes(codes, table.sizes, np.ascontiguousarray(gains), table.price[:m], table.options.max_conditions,
-               np.zeros(width**3), best, box)  # fmt: skip
-    ranked: dict[tuple[int, Box], float] = {(move, ()): float(gains[move].sum()) for move in range(m)}
-    for feature in range(d):
-        for move in range(m):
-            if np.isfinite(best[feature, move]):
-                ranked[(move, _as_box(box[feature, move], table.sizes))] = float(best[feature, move])
-    useful = [
-        (worth, rule) for rule, worth in ranked.items() if worth > 0 and _supported(codes, support, rule, table.options)
-    ]
-    return [rule for _, rule in sorted(useful, key=lambda item: (-item[0], item[1]))[: 2 * BEAM]]
+    scan_boxes(codes, table.sizes, np.ascontiguousarray(gains), table.named, table.price[:m],
+               table.options.max_conditions, np.zeros(width**3), best, box)  # fmt: skip
+    worth: dict[tuple[int, Box], float] = {(move, ()): float(gains[move].sum()) for move in range(m)}
+    for feature, move in np.argwhere(np.isfinite(best)).tolist():
+        worth[(move, _as_box(box[feature, move], table.sizes))] = float(best[feature, move])
+    return sorted(((value, rule) for rule, value in worth.items()), key=lambda item: (-item[0], item[1]))
 
 
-def _supported(codes: AnyArray, support: FloatArray, rule: tuple[int, Box], options: ListOptions) -> bool:
-    return float(support[rule[0]][covers(codes, rule[1])].sum()) >= options.min_support
+def _supported(table: CellTable, reached: BoolArray, move: int, box: Box) -> bool:
+    inside = reached & table.covers(box)
+    share = float(table.weight[inside].sum())
+    return float(table.support[move][inside].sum()) >= table.options.min_support and share >= table.options.min_share
 
 
 def _as_box(parts: IntArray, sizes: IntArray) -> Box:
@@ -181,20 +221,131 @@ def _as_box(parts: IntArray, sizes: IntArray) -> Box:
     return tuple(part for part in found if part[1] > 0 or part[2] < sizes[part[0]] - 1)
 
 
-def cells_of(x: FloatArray, cuts: Sequence[FloatArray]) -> AnyArray:
-    """(d, n) cell of every value: how many cuts lie at or below it."""
-    return np.array(
-        [np.searchsorted(c, column, side="right") for c, column in zip(cuts, x.T, strict=True)], dtype=np.uint8
-    )
+def refined(codes: AnyArray, sizes: IntArray, gains: FloatArray, rules: RuleList) -> RuleList:
+    """The list with every bound moved to where it gains most, the others fixed, over the cells (d, n) of all rows.
+
+    `gains` (n, A + 1) has a column for keeping what is done. A move of a bound changes what happens to the rows between
+    its old and its new place; sums over the cells of one feature say which place is best.
+    """
+    for _ in range(SWEEPS):
+        before = rules
+        for place in range(len(rules)):
+            for side in range(len(rules[place][1])):
+                rules = _moved_bounds(codes, sizes, gains, rules, place, side)
+        if rules == before:
+            break
+    return rules
 
 
-def cuts_of(x: FloatArray, most: int = 12) -> tuple[FloatArray, ...]:
-    """Cuts of each feature: between all values if they are few, else at quantiles."""
-    found = []
-    for column in x.T:
-        values = np.unique(column)
-        if len(values) <= most + 1:
-            found.append((values[1:] + values[:-1]) / 2)
-        else:
-            found.append(np.unique(np.quantile(column, np.arange(1, most + 1) / (most + 1))))
-    return tuple(found)
+def _moved_bounds(
+    codes: AnyArray, sizes: IntArray, gains: FloatArray, rules: RuleList, place: int, side: int
+) -> RuleList:
+    """One condition with its lower, then its upper bound where they gain most."""
+    move, box = rules[place]
+    feature, first, last = box[side]
+    rest, keep = box[:side] + box[side + 1 :], gains.shape[1] - 1
+    here = covers(codes, rest) & (moves_of(codes, rules[:place], -1) < 0)
+    later = moves_of(codes[:, here], rules[place + 1 :], keep)
+    change = gains[here, move] - gains[here][np.arange(len(later)), later]
+    sums = np.concatenate([[0.0], np.cumsum(np.bincount(codes[feature, here], change, int(sizes[feature])))])
+    scale = 1e-9 * (1 + float(np.abs(change).sum()))
+    if first > 0:
+        lower = int(np.argmin(sums[1 : last + 1])) + 1
+        first = lower if sums[lower] < sums[first] - scale else first
+    if last < sizes[feature] - 1:
+        upper = int(np.argmax(sums[first + 1 : -1])) + first
+        last = upper if sums[upper + 1] > sums[last + 1] + scale else last
+    new = (*box[:side], (feature, first, last), *box[side + 1 :])
+    return (*rules[:place], (move, new), *rules[place + 1 :])
+
+
+@dataclass(frozen=True)
+class ProvenList:
+    """A list, and what no list of as many rules is worth more than."""
+
+    rules: RuleList
+    worth: float
+    bound: float
+
+
+def proven_lists(table: CellTable, lists: Sequence[RuleList], nodes: int = NODES) -> list[ProvenList]:
+    """Lists with bounds: one rule is the best box; more rules are gone through while there are few to go through.
+
+    Depth first: every first rule that could still lead to more than the best list, then every second one, the last
+    rule always by the scan over all boxes. What could still be reached is the worth so far and the best move of every
+    cell that is left. Bounds leave support aside.
+    """
+    search = _Search(table, _all_rules(table), nodes)
+    return [search.proven(rules, count + 1) for count, rules in enumerate(lists)]
+
+
+@dataclass(eq=False)
+class _Search:
+    """All lists of a few rules over few cells."""
+
+    table: CellTable
+    rules: list[tuple[int, Box]] | None  # every rule there is; None: too many
+    nodes: int
+    best: RuleList = ()
+    worth: float = 0.0
+    open_bound: float = -np.inf  # of what was not gone through
+
+    def proven(self, rules: RuleList, count: int) -> ProvenList:
+        worth = self.table.worth(rules)
+        if worth >= self.worth:
+            self.best, self.worth = rules, worth
+        self.open_bound = -np.inf
+        everywhere = np.ones(self.table.gains.shape[1], dtype=np.bool_)
+        self._visit((), everywhere, 0.0, count, self.nodes)
+        return ProvenList(self.best, self.worth, max(self.worth, self.open_bound))
+
+    def _visit(self, rules: RuleList, left: BoolArray, worth: float, count: int, nodes: int) -> int:
+        """Go through all lists that begin with these rules; the nodes that are left."""
+        table = self.table
+        if count == 1:
+            for _, rule in ranked_boxes(table, left, table.gains[:-1, left])[:1]:
+                self._offer((*rules, rule))
+            return nodes - 1
+        ceiling = table.gains.max(axis=0)
+        if self.rules is None:
+            self.open_bound = max(self.open_bound, worth + float(ceiling[left].sum()))
+            return nodes
+        options = []
+        for move, box in self.rules:
+            inside = left & table.covers(box)
+            after = worth + float(table.gains[move][inside].sum()) - table.price[move] * bounds_of(box, table.sizes)
+            options.append((after + float(ceiling[left & ~inside].sum()), after, move, box))
+        for bound, after, move, box in sorted(options, key=lambda item: (-item[0], item[2:])):
+            if bound <= self.worth + 1e-9 * (1 + abs(self.worth)):
+                break
+            if nodes <= 0:
+                self.open_bound = max(self.open_bound, bound)
+                break
+            nodes = self._visit((*rules, (move, box)), left & ~table.covers(box), after, count - 1, nodes)
+        return nodes
+
+    def _offer(self, rules: RuleList) -> None:
+        worth = self.table.worth(rules)
+        if worth > self.worth and self.table.supports(rules):
+            self.best, self.worth = rules, worth
+        elif worth > self.worth:
+            self.open_bound = max(self.open_bound, worth)
+
+
+def _all_rules(table: CellTable) -> list[tuple[int, Box]] | None:
+    """Every box with every move; None where these, times the cells, are too many."""
+    sides = [
+        [(f, a, b) for a in range(size) for b in range(a, size) if (a, b) != (0, size - 1) and (b == size - 1 or not n)]
+        for f, (size, n) in enumerate(zip(table.sizes.tolist(), table.named.tolist(), strict=True))
+    ]
+    count = sum(map(len, sides)) ** min(3, table.options.max_conditions)
+    if count * len(table.gains) * table.gains.shape[1] > MOST_LISTED:
+        return None
+    boxes = [
+        box
+        for size in range(1, 1 + min(3, table.options.max_conditions))
+        for columns in combinations(range(len(sides)), size)
+        for box in product(*(sides[column] for column in columns))
+        if bounds_of(box, table.sizes) <= table.options.max_conditions
+    ]
+    return [(move, box) for move in range(len(table.gains)) for box in [*boxes, *([()] if move < table.keep else [])]]

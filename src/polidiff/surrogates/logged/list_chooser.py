@@ -1,0 +1,160 @@
+"""Lists of rules found on some rows of a log, within limits on what a plan may change or cost.
+
+A limit is kept by a price on what it limits: raised until the longest list is within it, then lowered half-way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from polidiff.evaluation.logged.plan import MIN_SUPPORT
+from polidiff.evaluation.scores.rule_lists import (
+    ListOptions,
+    ProvenList,
+    RuleList,
+    covers,
+    grown_lists,
+    merged,
+    proven_lists,
+    refined,
+)
+from polidiff.policies import one_hot
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
+from polidiff.records.parse import Guard, parse_guard
+from polidiff.surrogates.support import split_support
+from polidiff.worlds.protocol import aim
+
+if TYPE_CHECKING:
+    from polidiff.surrogates.logged.score_plans import ScorePlans
+
+PRICE = 0.1  # of a bound, in standard deviations of a sum over all rows
+TIGHTENED = 8  # times that the price of a limit is moved
+
+
+@dataclass(frozen=True, eq=False)
+class Limit:
+    """What a plan may add to something, per episode."""
+
+    cost: FloatArray  # (n, A) what every action adds in every row
+    most: float
+    text: str
+
+
+class ListChooser:
+    """Finds lists on some of the rows that keep within limits."""
+
+    def __init__(self, problem: ScorePlans, offered: list[bool]) -> None:
+        self.problem, self.offered = problem, np.flatnonzero(offered)
+        options, decisions = problem.options, problem.scores.decisions
+        share, least = split_support(options.min_support, MIN_SUPPORT)
+        self.limits = ListOptions(
+            max_rules=int(options.max_rules or 0),
+            max_conditions=options.max_conditions,
+            min_support=float(max(least, options.min_group)),
+            min_share=share or 0.0,
+            price=PRICE,
+        )
+        person_action = decisions.unit * decisions.n_actions + decisions.actions
+        once = np.zeros(len(person_action), dtype=np.bool_)
+        once[np.unique(person_action, return_index=True)[1]] = True  # whoever comes back stands behind a rule once
+        free = once & ~problem.fixed
+        self.support = (one_hot(decisions.actions, decisions.n_actions) * free[:, None])[:, self.offered]
+
+    def lists(self, rows: BoolArray, gains: FloatArray) -> list[ProvenList]:
+        """The best list found of at most 1, 2, … rules within the limits, from the gains (n, A, M) of some rows."""
+        limits, value = self._limits(gains), self._aimed(gains)
+        if not limits:
+            return self._searched(rows, value)
+        ceiling = float(np.maximum(value[rows][:, self.offered].max(axis=1), 0.0).sum())
+        unit = [float(np.abs(value[rows]).mean() / max(np.abs(one.cost[rows]).mean(), 1e-300)) / 8 for one in limits]
+        nothing = ProvenList((), -np.inf if any(limit.most < 0 for limit in limits) else 0.0, ceiling)
+        best = [nothing] * self.limits.max_rules
+        price, high = np.zeros(len(limits)), np.full(len(limits), np.inf)
+        low = np.zeros(len(limits))
+        for _ in range(TIGHTENED):
+            lowered = value - sum((p * limit.cost for p, limit in zip(price, limits, strict=True)), start=0.0)
+            tried = [one.rules for one in self._searched(rows, lowered)]
+            for k, rules in enumerate(tried):
+                new = ProvenList(rules, self.total(rules, rows, value), ceiling)
+                if not any(self._over(rules, rows, limit) for limit in limits):
+                    best[k:] = [max(old, new, key=lambda one: one.worth) for old in best[k:]]
+            over = np.array([self._over(tried[-1] if tried else (), rows, limit) for limit in limits])
+            low, high = np.where(over, price, low), np.where(over, high, price)
+            price = np.where(np.isfinite(high), (low + high) / 2, np.maximum(4 * price, unit))
+        return best
+
+    def _searched(self, rows: BoolArray, value: FloatArray) -> list[ProvenList]:
+        """The best lists found over coarse cells, with bounds, and then with bounds at fine cells."""
+        problem, cells = self.problem, self.problem.cells
+        gains = np.where(problem.fixed[:, None], 0.0, value)[rows][:, self.offered]
+        table = merged(
+            problem.codes(coarse=True)[:, rows], cells.coarse_sizes, gains, self.support[rows], self.limits, cells.named
+        )
+        keep = np.column_stack([gains, np.zeros(len(gains))])
+        return [
+            replace(one, rules=self._refined(one.rules, rows, keep)) for one in proven_lists(table, grown_lists(table))
+        ]
+
+    def _refined(self, rules: RuleList, rows: BoolArray, gains: FloatArray) -> RuleList:
+        """The list over fine cells, with actions numbered as in the log."""
+        cells, codes = self.problem.cells, self.problem.codes()[:, rows]
+        fine = tuple((move, cells.as_fine(box)) for move, box in rules)
+        better = refined(codes, cells.sizes, gains, fine)
+        fine = better if self._supported(better, codes, rows) else fine
+        number = [*self.offered.tolist(), self.problem.world.n_actions]
+        return tuple((number[move], box) for move, box in fine)
+
+    def _supported(self, rules: RuleList, codes: AnyArray, rows: BoolArray) -> bool:
+        """Whether enough people stand behind every rule."""
+        support = np.column_stack([self.support[rows], np.full(int(rows.sum()), np.inf)])
+        left = np.ones(codes.shape[1], dtype=np.bool_)
+        for move, box in rules:
+            inside = left & covers(codes, box)
+            if support[inside, move].sum() < self.limits.min_support or inside.mean() < self.limits.min_share:
+                return False
+            left &= ~inside
+        return True
+
+    def _aimed(self, gains: FloatArray) -> FloatArray:
+        """(n, A) what is improved; where next to nobody took an action, nothing good is expected of it."""
+        k, sign = aim(self.problem.world)
+        value = np.where(self.problem.scores.untried, np.minimum(sign * gains[:, :, k], 0.0), sign * gains[:, :, k])
+        return np.where(self.problem.fixed[:, None], 0.0, value)
+
+    def total(self, rules: RuleList, rows: BoolArray, table: FloatArray) -> float:
+        """What the moves of a list sum to, of a table (n, A), over some rows."""
+        move = self.problem.moves(rules)
+        whole = np.column_stack([table, np.zeros(len(table))])
+        return float(whole[np.arange(len(move)), move][rows].sum())
+
+    def _over(self, rules: RuleList, rows: BoolArray, limit: Limit) -> bool:
+        """Whether a list exceeds a limit, over all episodes of the rows."""
+        episodes = int((self.problem.scores.decisions.first & rows).sum())
+        return self.total(rules, rows, limit.cost) > episodes * (limit.most + 1e-9)
+
+    def _limits(self, gains: FloatArray) -> list[Limit]:
+        problem = self.problem
+        found = []
+        if problem.options.budget is not None:
+            found.append(Limit(1.0 - problem.scores.base, problem.options.budget, "budget"))
+        for guard, k, most in guards_of(problem):
+            sign = 1.0 if guard.sense == "<=" else -1.0
+            found.append(Limit(sign * gains[:, :, k], most, guard.text))
+        return found
+
+
+def guards_of(problem: ScorePlans) -> list[tuple[Guard, int, float]]:
+    """Each guard with its outcome, and by how much a plan may be worse than the current policy."""
+    names = [outcome.name for outcome in problem.world.outcomes]
+    keep = problem.options.keep
+    texts = [keep] if isinstance(keep, (str, Guard)) else list(keep)
+    found = []
+    for text in texts:
+        guard = parse_guard(text, names) if isinstance(text, str) else text
+        k, sign = names.index(guard.outcome), 1.0 if guard.sense == "<=" else -1.0
+        room = guard.value if guard.relative else guard.value - float(problem.present.estimate[k])
+        found.append((guard, k, sign * room))
+    return found

@@ -1,0 +1,328 @@
+r"""Plans of at most K rules from the feature rows of a log, by doubly robust scores.
+
+Every row has a score for every action; a list of rules is worth the sum of what its moves add to the current policy.
+Lists are chosen on four fifths of the people and judged on the others, five times over, so that everyone judges and
+nobody judges a list that they helped to choose; the lists shown are chosen once more by all. Limits on what a plan may
+change or cost are kept on the scores that choose, by a price :math:`\lambda` on what they limit, and judged with the
+rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from polidiff._version import __version__
+from polidiff.errors import InfeasibleError, InvalidOptionError
+from polidiff.evaluation.logged.assessment import assess
+from polidiff.evaluation.logged.behaviour import behaviour_policy
+from polidiff.evaluation.logged.counted_log import LOG, as_log_policy
+from polidiff.evaluation.logged.plan import MIN_GROUP, MIN_SUPPORT
+from polidiff.evaluation.scores.decisions import decisions_of
+from polidiff.evaluation.scores.difference import logging_chances
+from polidiff.evaluation.scores.intervals import ScoreIntervals, score_intervals
+from polidiff.evaluation.scores.plans import JudgedPlan, PlanScores, plan_intervals
+from polidiff.evaluation.scores.rule_lists import ProvenList, RuleList, moves_of
+from polidiff.options import ImproveOptions
+from polidiff.policies import PatchedPolicy, Policy, one_hot
+from polidiff.policies.patched import rule_patch
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.records.explanation import Methods
+from polidiff.records.outcome import Assumption, Interval
+from polidiff.records.plan import Frontier, Plan, PlanRule
+from polidiff.records.rule import Rule, covers_any
+from polidiff.rules.box_algebra import without_any
+from polidiff.surrogates.frozen import frozen_rules
+from polidiff.surrogates.logged.list_chooser import ListChooser, guards_of
+from polidiff.surrogates.logged.rule_cells import RuleCells, rule_cells, with_bounds
+from polidiff.surrogates.record import Explain, Note, Reduction
+from polidiff.surrogates.support import split_support
+from polidiff.worlds.log import Log
+from polidiff.worlds.log_check import log_summary
+from polidiff.worlds.protocol import aim
+
+KEEP = "keep"
+MOST_FEATURES_IN_A_RULE = 3
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ScorePlans(Reduction):
+    """Rows with scores, the cells that rules speak about, and what is asked of plans."""
+
+    current: Any  # as the user gave it
+    policy: Policy  # what it does, estimated if it wrote the log
+    scores: PlanScores
+    cells: RuleCells
+    frozen: tuple[Rule, ...]
+    options: ImproveOptions
+    where: str = "a log of feature rows"
+
+    def solve(self, moves: Sequence[str]) -> Frontier:
+        """The plans, judged; `moves` are the actions that rules may prescribe."""
+        chooser = ListChooser(self, [action.name in moves for action in self.world.actions])
+        everyone = np.ones(len(self.scores.base), dtype=np.bool_)
+        gains = self.scores.gains(everyone)
+        lists = chooser.lists(everyone, gains)
+        if lists and lists[-1].worth == -np.inf:
+            raise InfeasibleError(
+                f"no plan of at most {len(lists)} rules was found that keeps {', '.join(map(str, self.options.keep))}. "
+                "Hint: loosen the guard, or allow more rules"
+            )
+        judged = self.scores.judged(lambda rows, values: [self.table(one.rules) for one in chooser.lists(rows, values)])
+        shown = [k for k, one in enumerate(lists) if one.rules and one.rules not in [two.rules for two in lists[:k]]]
+        if not shown:
+            return self._frontier((self._nothing(),))
+        worth = _Worth(self, [judged[k] for k in shown], gains)
+        plans = [worth.plan(place, lists[k]) for place, k in enumerate(shown)]
+        return self._frontier((self._nothing(), *plans))
+
+    def judge(self, plans: Sequence[Plan], explain: Explain | None) -> tuple[Plan, ...]:
+        """Plans that can be explained; they were judged when they were chosen."""
+        if explain is None:
+            return tuple(plans)
+        return tuple(replace(plan, _explain=partial(explain, self.world, self.current, plan.policy)) for plan in plans)
+
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """What was found out about the log."""
+        return assess(self.world).assumptions
+
+    def notes(self, plans: Sequence[Plan]) -> tuple[Note, ...]:
+        """What rules rest on."""
+        people = self.scores.decisions.n_units
+        chosen = (
+            f"Rules were chosen and judged by doubly robust scores of {people} people or episodes, in five turns: each "
+            "turn judges rules that the other four fifths chose. What is said of a plan is the mean over the turns."
+        )
+        several = (
+            "What follows a decision was valued by the current policy when rules were chosen; they are judged as "
+            "policies are."
+        )
+        parted = any(len(without_any(entry.rule, self.frozen, self.cells.kinds)) != 1
+                     for plan in plans for entry in plan.rules)  # fmt: skip
+        frozen = "Where nothing may change is left out of the rules' edits, though not of their text."
+        short = f"Rules from feature rows speak about at most {MOST_FEATURES_IN_A_RULE} features."
+        return (
+            *self.world.notes,
+            chosen,
+            *(() if self.scores.decisions.one_step else (several,)),
+            *self.cells.notes,
+            *((frozen,) if parted else ()),
+            *((short,) if self.options.max_conditions > MOST_FEATURES_IN_A_RULE else ()),
+        )
+
+    @cached_property
+    def fixed(self) -> BoolArray:
+        """(n,) decisions that may not change."""
+        states = self.world.rows.states[self.scores.decisions.order]
+        return covers_any(self.frozen, states) if self.frozen else np.zeros(len(states), dtype=np.bool_)
+
+    def codes(self, *, coarse: bool = False) -> AnyArray:
+        """(columns, n) cells of the decisions."""
+        codes = self.cells.coarse if coarse else self.cells.codes
+        return np.asarray(codes[:, self.scores.decisions.order])
+
+    def moves(self, rules: RuleList) -> IntArray:
+        """(n,) action that each decision is moved to, or the number of actions where none is."""
+        keep = self.world.n_actions
+        return np.where(self.fixed, keep, moves_of(self.codes(), rules, keep))
+
+    def table(self, rules: RuleList) -> FloatArray:
+        """(n, A) what the policy with these rules does."""
+        move, table = self.moves(rules), np.array(self.scores.base)
+        table[move < table.shape[1]] = one_hot(move[move < table.shape[1]], table.shape[1])
+        return table
+
+    @cached_property
+    def present(self) -> ScoreIntervals:
+        """What the current policy brings."""
+        return self.values([None])
+
+    def values(self, plans: Sequence[JudgedPlan | None]) -> ScoreIntervals:
+        """What plans bring, outcome after outcome; None: the current policy."""
+        decisions = self.scores.decisions
+        observed = self.scores.discount ** decisions.step[:, None] * decisions.gains + self.scores.against_log
+        sums = [decisions.per_unit(observed + (0.0 if plan is None else plan.scores.rows)) for plan in plans]
+        sizes = decisions.per_unit(decisions.first.astype(np.float64))[:, None]
+        columns = np.hstack(sums)
+        return score_intervals(columns, np.repeat(sizes, columns.shape[1], axis=1), level=self.options.level)
+
+    def _nothing(self) -> Plan:
+        """The plan that changes nothing."""
+        log, (k, sign) = self.world, aim(self.world)
+        value = sign * float(self.present.estimate[k])
+        patch = rule_patch([], [action.name for action in log.actions], log.feature_names)
+        outcomes = {outcome.name: self.present.alone(j) for j, outcome in enumerate(log.outcomes)}
+        return Plan(
+            changes=0.0, expected_return=value, outcomes=outcomes, patch=patch, bound=value, gap=0.0, proven=False,
+            share=0.0, policy=self.policy,
+        )  # fmt: skip
+
+    def _frontier(self, plans: tuple[Plan, ...]) -> Frontier:
+        log, options = self.world, self.options
+        how = "doubly robust scores, cross-fitted"
+        outcomes = max(1, len(plans) - 1) * len(log.outcomes)
+        return Frontier(
+            plans=plans,
+            hull=(),
+            baselines=(),
+            ledger=None,
+            gap=max(plan.gap for plan in plans),
+            unit="rules",
+            outcomes=log.outcomes,
+            current_return=plans[0].expected_return,
+            optimum=max(plan.bound for plan in plans),
+            world=log_summary(log),
+            methods=Methods("plain", options.level, 0.0, 0.0, options.seed, outcomes, how, {"polidiff": __version__}),
+            stats={
+                "cells": len(np.unique(self.codes(coarse=True).T, axis=0)),
+                "people or episodes": self.scores.decisions.n_units,
+            },
+            context=self,
+        )
+
+
+class _Worth:
+    """What judged plans bring, told together."""
+
+    def __init__(self, problem: ScorePlans, judged: list[JudgedPlan], gains: FloatArray) -> None:
+        k, sign = aim(problem.world)
+        self.problem, self.judged = problem, judged
+        self.value = np.where(problem.fixed[:, None], 0.0, sign * gains[:, :, k])
+        self.joint = plan_intervals(judged, level=problem.options.level)
+        self.levels = problem.values(judged)
+        self.chooser = ListChooser(problem, [True] * problem.world.n_actions)
+
+    def plan(self, place: int, chosen: ProvenList) -> Plan:
+        """One plan with its rules, its patch and what it brings."""
+        problem, log = self.problem, self.problem.world
+        (k, sign), count = aim(log), len(log.outcomes)
+        gain, reasons = self._gain(place)
+        value = sign * float(self.levels.estimate[place * count + k])
+        episodes = int(problem.scores.decisions.first.sum())
+        open_ = max(0.0, chosen.bound - chosen.worth) / episodes
+        span = max(gain.estimate + open_, 1e-300)
+        patch = self._patch(chosen.rules)
+        table = problem.table(chosen.rules)
+        return Plan(
+            changes=float(np.abs(table - problem.scores.base).sum() / 2 / episodes),
+            expected_return=value,
+            outcomes={o.name: self.levels.alone(place * count + j) for j, o in enumerate(log.outcomes)},
+            patch=patch,
+            bound=value + open_,
+            gap=min(1.0, open_ / span) if gain.estimate > 0 else 1.0,
+            proven=False,
+            rules=tuple(self._rule(chosen.rules, j, value) for j in range(len(chosen.rules))),
+            literals=sum(c.literals for _, box in chosen.rules for c in problem.cells.rule(box).conditions),
+            share=max(0.0, gain.estimate) / span,
+            applicable=1.0,
+            stability=self._stability(place, table),
+            gain=gain,
+            warnings=(*reasons, *self._kept(place)),
+            policy=PatchedPolicy(problem.policy, patch),
+        )
+
+    def _stability(self, place: int, table: FloatArray) -> float | None:
+        """Of the decisions that the plan or a turn's own choice changes, the share that both change alike."""
+        base, judged = self.problem.scores.base, self.judged[place].proposed
+        changed = [np.abs(policy - base).max(axis=1) > 1e-9 for policy in (table, judged)]
+        either = int((changed[0] | changed[1]).sum())
+        alike = changed[0] & changed[1] & (np.abs(table - judged).max(axis=1) < 1e-9)
+        return float(alike.sum() / either) if either else None
+
+    def _gain(self, place: int) -> tuple[Interval, tuple[str, ...]]:
+        """What the plan gains, and why that is not known if it is not."""
+        problem, (k, sign) = self.problem, aim(self.problem.world)
+        at = place * len(problem.world.outcomes) + k
+        difference = self.joint.joint(at)
+        gain = difference if sign > 0 else Interval(
+            -difference.estimate, -difference.high, -difference.low, difference.level
+        )  # fmt: skip
+        reasons = self.judged[place].scores.reasons(float(self.joint.largest_share[at]))
+        failed = assess(problem.world).reason
+        reasons = (*reasons, *((failed,) if failed else ()))
+        if reasons:
+            gain = replace(gain, low=min(gain.low, 0.0), high=max(gain.high, 0.0))
+        if gain.low > 0:
+            return gain, ()
+        name = problem.world.outcomes[k].name
+        said = f"this plan is not shown to improve {name!r}: the gain lies between {gain.low:.4g} and {gain.high:.4g}"
+        return gain, ("; ".join((said, *reasons)),)
+
+    def _kept(self, place: int) -> tuple[str, ...]:
+        """What is to be said about guards that the plan is not shown to keep."""
+        found = []
+        for guard, k, most in guards_of(self.problem):
+            change = self.joint.joint(place * len(self.problem.world.outcomes) + k)
+            sign = 1.0 if guard.sense == "<=" else -1.0
+            low, high = sorted((sign * change.low, sign * change.high))
+            if low > most:
+                found.append(f"this plan breaks {guard.text!r}: it changes {guard.outcome!r} by {change.estimate:+.4g}")
+            elif high > most:
+                found.append(f"this plan is not shown to keep {guard.text!r}: {guard.outcome!r} changes by "
+                             f"{change.low:+.4g} to {change.high:+.4g}")  # fmt: skip
+        return tuple(found)
+
+    def _patch(self, rules: RuleList) -> Any:
+        """Edits that follow the rules and leave out what is frozen or kept by an earlier rule."""
+        log, cells = self.problem.world, self.problem.cells
+        left_out, pieces = list(self.problem.frozen), []
+        for move, box in rules:
+            rule = cells.rule(box)
+            if move == log.n_actions:
+                left_out.append(rule)
+            else:
+                pieces += [(part, move) for part in without_any(rule, left_out, cells.kinds)]
+        return rule_patch(pieces, [action.name for action in log.actions], log.feature_names)
+
+    def _rule(self, rules: RuleList, index: int, value: float) -> PlanRule:
+        """A rule as it is read, without what is frozen if the rest is still one rule."""
+        problem, log = self.problem, self.problem.world
+        move, box = rules[index]
+        rule, rest = problem.cells.rule(box), rules[:index] + rules[index + 1 :]
+        left = without_any(rule, problem.frozen, problem.cells.kinds)
+        episodes = int(problem.scores.decisions.first.sum())
+        everyone = np.ones(len(self.value), dtype=np.bool_)
+        lost = [self.chooser.total(some, everyone, self.value) for some in (rules, rest)]
+        acts = problem.moves(rules) != problem.moves(rest)
+        changed = np.abs(problem.table(rules) - problem.scores.base).sum(axis=1) / 2
+        return PlanRule(
+            rule=left[0] if len(left) == 1 else rule,
+            move=KEEP if move == log.n_actions else log.actions[move].name,
+            applicable=1.0,
+            changes=float(changed[acts].sum() / episodes),
+            without=value - (lost[0] - lost[1]) / episodes,
+        )
+
+
+def reduce_to_scores(log: Log, current: Any, options: ImproveOptions) -> ScorePlans:
+    """The rows of a log with what is needed to score plans of rules."""
+    for name in ("max_literals", "time_limit"):
+        if getattr(options, name) is not None:
+            raise InvalidOptionError(
+                f"{name} does not go with rules from feature rows. Hint: leave it out; max_conditions limits a rule"
+            )
+    split_support(options.min_support, MIN_SUPPORT)
+    frozen, rows = frozen_rules(options.freeze, log.feature_names), log.rows
+    cells = rule_cells(rows.states, log.feature_names)
+    decisions = decisions_of(rows, log.n_actions, group=rows.unit)
+    if decisions.n_units < 4 * MIN_GROUP:
+        raise InvalidOptionError(
+            f"rule plans from a log need at least {4 * MIN_GROUP} episodes; there are {decisions.n_units}"
+        )
+    logged = isinstance(current, str) and current == LOG
+    policy = behaviour_policy(log, seed=options.seed) if logged else as_log_policy(log, current)
+    table = None if logged else np.asarray(policy.probabilities(rows.states[decisions.order]), dtype=np.float64)
+    scores = PlanScores(decisions, logging_chances(decisions, seed=options.seed), table, log.discount, options.seed)
+    return ScorePlans(
+        world=log,
+        current=current,
+        policy=policy,
+        scores=scores,
+        cells=cells,
+        frozen=tuple(part for rule in frozen for part in with_bounds(rule, rows.states, cells.kinds)),
+        options=options,
+    )
