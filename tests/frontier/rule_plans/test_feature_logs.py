@@ -108,6 +108,9 @@ def test_what_is_told_is_over_the_users_features(frontier):
         assert all(edit.states is None for edit in plan.patch.edits)
         assert plan.patch.feature_names == tuple(STATE)
         assert not plan.proven
+        assert plan.holds_up_to > 1
+        assert plan.rests_on.startswith("Rests on 12000 episodes; tested and held: ")
+        assert "would no longer hold if" in plan.rests_on
         assert plan.gain.estimate == pytest.approx(plan.expected_return - frontier.current_return, abs=0.005)
         taken = plan.policy.probabilities(POPULATION[:2000])
         inside = np.any([told.rule.covers(POPULATION[:2000]) for told in plan.rules], axis=0)

@@ -47,6 +47,11 @@ class PlanScores:
         return self.chances.table if self.current is None else self.current
 
     @cached_property
+    def single(self) -> OneStepScores:
+        """Scores of every action, where each row is an episode."""
+        return one_step_scores(self.decisions, chances=self.chances, seed=self.seed)
+
+    @cached_property
     def untried(self) -> BoolArray:
         """(n, A) actions that the log next to never takes there."""
         if self.chances.known:
@@ -65,7 +70,7 @@ class PlanScores:
     def judged(self, choose: Choose) -> list[JudgedPlan]:
         """Scores of the plans, each by folds that did not choose it."""
         fold = self.decisions.folds(min(FOLDS, self.decisions.n_units), self.seed)
-        single = self._single() if self.decisions.one_step else None
+        single = self.single if self.decisions.one_step else None
         pieces: list[list[_Piece]] = []
         for number in track("rules chosen without the episodes that judge them", np.unique(fold).tolist()):
             own = fold == number
@@ -85,9 +90,6 @@ class PlanScores:
         gains = np.zeros((len(rows), decisions.n_actions, outcomes.shape[1]))
         gains[rows] = scores - np.einsum("na,nam->nm", self.base[rows], scores)[:, None, :]
         return gains
-
-    def _single(self) -> OneStepScores:
-        return one_step_scores(self.decisions, chances=self.chances, seed=self.seed)
 
     def _with_future(self, rows: BoolArray) -> FloatArray:
         """(n, M) what a decision adds at once, and the value of what follows under the current policy."""

@@ -18,6 +18,8 @@ import numpy as np
 
 from polidiff._version import __version__
 from polidiff.errors import InfeasibleError, InvalidOptionError
+from polidiff.evaluation.assumptions.confounding_one_step import OneDecision, one_step_holds_up_to
+from polidiff.evaluation.assumptions.words import DRAWN, hidden_reasons, rests_on
 from polidiff.evaluation.logged.assessment import assess
 from polidiff.evaluation.logged.behaviour import behaviour_policy
 from polidiff.evaluation.logged.counted_log import LOG, as_log_policy
@@ -206,7 +208,7 @@ class _Worth:
         open_ = max(0.0, chosen.bound - chosen.worth) / episodes
         span = max(gain.estimate + open_, 1e-300)
         patch = self._patch(chosen.rules)
-        table = problem.table(chosen.rules)
+        table, strength = problem.table(chosen.rules), self._strength(place, gain)
         return Plan(
             changes=float(np.abs(table - problem.scores.base).sum() / 2 / episodes),
             expected_return=value,
@@ -222,6 +224,8 @@ class _Worth:
             stability=self._stability(place, table),
             gain=gain,
             warnings=(*reasons, *self._kept(place)),
+            holds_up_to=strength,
+            rests_on=self._rests_on(strength, shown=gain.low > 0),
             policy=PatchedPolicy(problem.policy, patch),
         )
 
@@ -251,6 +255,38 @@ class _Worth:
         name = problem.world.outcomes[k].name
         said = f"this plan is not shown to improve {name!r}: the gain lies between {gain.low:.4g} and {gain.high:.4g}"
         return gain, ("; ".join((said, *reasons)),)
+
+    def _strength(self, place: int, gain: Interval) -> float | None:
+        """The strength of unrecorded reasons at which the gain is no longer shown; None where it is not, or by lot."""
+        scores, (k, sign) = self.problem.scores, aim(self.problem.world)
+        if gain.low <= 0 or self._by_lot or not scores.decisions.one_step:
+            return None
+        rows = OneDecision(
+            scores.decisions.gains[:, k],
+            scores.decisions.actions,
+            scores.single.fitted[:, :, k],
+            scores.chances.table,
+            self.judged[place].proposed,
+            scores.current,
+        )
+        everyone = np.ones((1, len(rows.outcome)))
+        turned = rows if sign > 0 else rows.negated()
+        at = place * len(self.problem.world.outcomes) + k
+        quantile = float(self.joint.half[at] / max(self.joint.error[at], 1e-300))
+        return float(one_step_holds_up_to(turned, everyone, np.array([gain.low]), quantile)[0])
+
+    @property
+    def _by_lot(self) -> bool:
+        """Whether actions were drawn with recorded chances."""
+        held = assess(self.problem.world).status("propensities") == "held"
+        return self.problem.scores.decisions.probability is not None and held
+
+    def _rests_on(self, strength: float | None, *, shown: bool) -> str:
+        found, units = assess(self.problem.world), self.problem.scores.decisions.n_units
+        reasons = None if strength is None else hidden_reasons(strength, None, found.scale)
+        reasons = DRAWN if shown and self._by_lot else reasons
+        unit = "episodes" if found.units is None else found.counted_as
+        return rests_on(float(units), unit, found.assumptions, reasons)
 
     def _kept(self, place: int) -> tuple[str, ...]:
         """What is to be said about guards that the plan is not shown to keep."""
