@@ -71,7 +71,8 @@ OUTCOME_WORDS = {
     "range": "least and most that is possible per episode; a log needs it",
 }
 POLICY_WORDS = {
-    "current": 'the policy in use: a file, `module:function`, `"log"`, `"column:NAME"`, `"always:ACTION"`',
+    "current": 'the policy in use: a file, `module:function`, `"log"`, `"log:PATH"` (a second log), '
+    '`"column:NAME"`, `"always:ACTION"`',
     "proposed": "the other policy, or a patch (`.json`)",
     "rules": 'instead of `proposed`: changes such as `["map < 55: pressor"]`; the first that holds decides',
     "candidates": "policies whose changes `improve` may use",

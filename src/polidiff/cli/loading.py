@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from polidiff.records.explanation import Explanation
     from polidiff.records.outcome import Outcome, OutcomeOf
     from polidiff.records.plan import Frontier
+    from polidiff.worlds.log import Log
     from polidiff.worlds.protocol import World
 
     Result = TypeVar("Result", Explanation, Frontier)
@@ -160,8 +162,21 @@ def load_policy(study: Study, role: str, world: World, *, trust: bool = False) -
     return policy_named(policies[role], study, world, trust=trust)
 
 
+def second_log(name: str, study: Study, world: World) -> Log:
+    """The log that a policy such as "log:other.csv" wrote: read as [world.log] is, from another path."""
+    from polidiff.worlds import Log
+
+    if not isinstance(world, Log):
+        raise InvalidStudyError(f"the policy {name!r} is read as [world.log] is; this study has another world")
+    values = copy.deepcopy(study.values)
+    values["world"]["log"]["path"] = name.removeprefix("log:")
+    other = load_world(replace(study, values=values))
+    assert isinstance(other, Log)
+    return other
+
+
 def policy_named(name: str, study: Study, world: World, *, trust: bool = False) -> Policy:
-    """A policy from "log", "column:NAME", "always:ACTION", "module:function" or a file."""
+    """A policy from "log", "log:PATH", "column:NAME", "always:ACTION", "module:function" or a file."""
     from polidiff.policies import as_policy
     from polidiff.policies.protocol import ALWAYS
     from polidiff.worlds import Log, TabularMDP
@@ -173,6 +188,12 @@ def policy_named(name: str, study: Study, world: World, *, trust: bool = False) 
         from polidiff.evaluation.logged.counted_log import logged_policy
 
         return logged_policy(world, seed=study.section("options").get("seed", 0))
+    if name.startswith("log:"):
+        from polidiff.evaluation.logged.second_log import policy_behind
+
+        other = second_log(name, study, world)
+        assert isinstance(world, Log)
+        return policy_behind(world, other)
     if name.startswith("column:"):
         if not isinstance(world, Log):
             raise InvalidStudyError(f"the policy {name!r} is a column of [world.log]; this study has another world")
@@ -266,6 +287,7 @@ def _hashes(study: Study) -> Iterator[tuple[str, str]]:
 
 
 def _files(study: Study, name: str) -> list[Path]:
+    name = name.removeprefix("log:")
     path = study.file(name)
     if path.is_file():
         return [path]
@@ -282,11 +304,13 @@ def digest(path: Path) -> str:
         return f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()}"
 
 
-def load_policies(study: Study, world: World, *, trust: bool = False) -> tuple[Policy, Policy]:
-    """Current and proposed."""
-    current = load_policy(study, "current", world, trust=trust)
+def load_policies(study: Study, world: World, *, trust: bool = False) -> tuple[PolicyLike, PolicyLike]:
+    """Current and proposed; two logs stay logs, so that each is judged by its own episodes."""
     policies = study.section("policies")
     proposed = policies.get("proposed")
+    if policies.get("current") == "log" and str(proposed).startswith("log:") and "rules" not in policies:
+        return "log", second_log(str(proposed), study, world)
+    current = load_policy(study, "current", world, trust=trust)
     if "rules" in policies:
         if proposed is not None:
             raise InvalidStudyError(f"{study.source} names both a proposed policy and rules; give one of them")

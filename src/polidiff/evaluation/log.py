@@ -30,6 +30,7 @@ from polidiff.evaluation.logged.model import SplitPolicy, same_rows, split_polic
 from polidiff.evaluation.logged.named import evaluate_by, judge_by
 from polidiff.evaluation.logged.plan import estimated_world
 from polidiff.evaluation.logged.region_effects import Inside, logged_effects
+from polidiff.evaluation.logged.second_log import counted_together, first_policy, is_log, judge_logs, policy_behind
 from polidiff.evaluation.logged.starts import Starts, group_starts
 from polidiff.evaluation.logged.verdict_support import by_units
 from polidiff.evaluation.logged.worst_case_bounds import PolicyBounds, bound_policy, value_bounds
@@ -187,8 +188,16 @@ def _bootstrapped(log: Log, counted: CountedLog, target: SplitPolicy, resamples:
 
 
 def compare(log: Log, current: Any, proposed: Any, *, seed: int = 0) -> EstimatedComparison | RowsComparison:
-    """Two policies over what a log holds; "log" is the one that wrote it."""
-    return (EstimatedComparison if log.discrete else RowsComparison)(log, current, proposed, seed=seed)
+    """Two policies over what a log holds; "log" is the one that wrote it, another log the one that wrote that."""
+    if not is_log(proposed):
+        return (EstimatedComparison if log.discrete else RowsComparison)(log, current, proposed, seed=seed)
+    both = isinstance(current, str) and current == LOG
+    policy = policy_behind(log, proposed, seed=seed)
+    if log.discrete and both:
+        return EstimatedComparison(log, first_policy(log), policy, seed=seed, second=proposed)
+    found = (EstimatedComparison if log.discrete else RowsComparison)(log, current, policy, seed=seed)
+    found.second = proposed if both else None
+    return found
 
 
 class EstimatedComparison(TableComparison):
@@ -196,9 +205,13 @@ class EstimatedComparison(TableComparison):
 
     shows_episodes = False
     estimators = ESTIMATORS
+    second: Log | None = None  # that the proposed policy wrote, where the current one wrote the first
 
-    def __init__(self, log: Log, current: Any, proposed: Any, *, seed: int) -> None:
+    def __init__(self, log: Log, current: Any, proposed: Any, *, seed: int, second: Log | None = None) -> None:
         self.counted, self.given = counted_log(log, (current, proposed), seed=seed), (current, proposed)
+        self.second = second
+        if second is not None:
+            self.counted = counted_together(log, second, self.counted)
         old, new = (_padded(self.counted.table(policy)) for policy in self.given)
         model = _finite(estimated_world(log, counted=self.counted), (old, new))
         super().__init__(model, TablePolicy(old), TablePolicy(new))
@@ -211,6 +224,8 @@ class EstimatedComparison(TableComparison):
         if evaluation is not None:
             masks = _starting_in(self.world, groups)
             return judge_by(evaluation, self.world, *self.given, masks, level=level, counted=self.counted, seed=seed)
+        if self.second is not None:
+            return _side_by_side(self.world, self.second, groups, level)
         features = self.world.features_of(self.world.starts)
         masks = [covers_any(rules, features) if rules else np.ones(len(features), dtype=np.bool_) for rules in groups]
         found = compare_log(self.world, *self.given, masks, level=level, counted=self.counted, seed=seed)
@@ -260,6 +275,7 @@ class RowsComparison(Comparison):
 
     shows_episodes = False
     estimators = ESTIMATORS
+    second: Log | None = None  # that the proposed policy wrote, where the current one wrote the first
 
     def __init__(self, log: Log, current: Any, proposed: Any, *, seed: int) -> None:
         self.world: Log = log
@@ -298,6 +314,8 @@ class RowsComparison(Comparison):
         if evaluation is not None:
             pair, masks = (self.current, self.proposed), _starting_in(self.world, groups)
             return judge_by(evaluation, self.world, *pair, masks, level=level, seed=seed)
+        if self.second is not None:
+            return _side_by_side(self.world, self.second, groups, level)
         log, counted = self.world, self.counted(self._rules)
         masks = [self._starts_in(counted, rules) for rules in groups]
         found = compare_log(log, self.current, self.proposed, masks, level=level, counted=counted, seed=seed)
@@ -357,6 +375,10 @@ def _starting_in(log: Log, groups: Sequence[Sequence[Rule]]) -> list[BoolArray]:
     """Masks (episodes,) of those that begin where one of the rules holds; no rules: all."""
     features = log.features_of(log.rows.states[log.rows.first])
     return [covers_any(rules, features) if rules else np.ones(len(features), dtype=np.bool_) for rules in groups]
+
+
+def _side_by_side(log: Log, second: Log, groups: Sequence[Sequence[Rule]], level: float) -> GroupVerdicts:
+    return judge_logs(log, second, _starting_in(log, groups), _starting_in(second, groups), level=level)
 
 
 def row_policy(log: Log, policy: Any, *, seed: int) -> Policy:

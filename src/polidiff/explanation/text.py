@@ -31,6 +31,7 @@ from polidiff.records.rule import Rule
 from polidiff.records.suppression import suppressed
 
 MOST_IN_A_ROW = 4  # regions of a path told one by one; a longer one is folded where it repeats itself
+ALL = 1 - 1e-9  # share that is everything
 MOST_MET = 5  # regions told where no path is
 MOST_READ_ALOUD = 12  # conditions in one sentence; beyond, its regions are called by their names
 
@@ -132,7 +133,9 @@ def sentence_text(explanation: Explanation, sentence: Sentence, *, figures: bool
             return (
                 f"{start}, only changes behind which fewer than {least} episodes stand are met. They lead to {effect}."
             )
-        if all(v.direction == "same" for v in sentence.verdicts):
+        decided = any(v.direction in ("more", "less") for v in sentence.verdicts)
+        all_told = explanation.quality.recall >= ALL  # no change is left out, so none is met here
+        if all(v.direction == "same" for v in sentence.verdicts) or (not decided and all_told):
             return f"{start}, the two policies act the same." if not paper else f"{start}, two policies act the same;"
         effect = verdicts_text(sentence.verdicts, explanation.outcomes)
         return f"{start}, only rare changes that no rule tells are met. They lead to {effect}."

@@ -45,7 +45,18 @@ class Model(Protocol):
     predict: Callable[..., Any]
 
 
-PolicyLike: TypeAlias = Policy | Model | npt.ArrayLike | str | os.PathLike[str] | Callable[..., Any]  # see `as_policy`
+class WrittenLog(Protocol):
+    """A log of past decisions, standing for the policy that wrote it; taken where the world is a log too."""
+
+    @property
+    def kind(self) -> str:
+        """The kind of world that it is."""
+        ...
+
+
+PolicyLike: TypeAlias = (
+    Policy | Model | WrittenLog | npt.ArrayLike | str | os.PathLike[str] | Callable[..., Any]
+)  # see `as_policy`
 
 
 def top_actions(probabilities: FloatArray, prefer: IntArray | None = None) -> IntArray:

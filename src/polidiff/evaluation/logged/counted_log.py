@@ -92,6 +92,10 @@ def state_table(log: Log, policy: Any) -> FloatArray:
 
 def as_log_policy(log: Log, policy: Any) -> Any:
     """A policy over the log's actions; one with more actions than the log knows is told how to declare them."""
+    if getattr(policy, "kind", None) == "log":
+        from polidiff.evaluation.logged.second_log import policy_behind
+
+        return policy_behind(log, policy)
     if isinstance(policy, str) and policy.startswith(COLUMN):
         return advice_policy(log, policy.removeprefix(COLUMN))
     width = getattr(policy, "n_actions", None) if not isinstance(policy, np.ndarray) else None

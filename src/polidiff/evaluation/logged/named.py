@@ -12,7 +12,7 @@ were cut.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,6 +71,13 @@ def judge_by(
 ) -> GroupVerdicts:
     """Verdicts for groups of episodes, each a mask (episodes,), by the estimator of this name."""
     found = _estimates(name, log, (proposed, current), masks, counted, seed)
+    told = as_verdicts(log, found, masks, level=level, by_log=isinstance(current, str) and current == LOG)
+    untested = f"Judged by {name}, as asked; history, drift and unrecorded reasons are not tested then."
+    return replace(told, warnings=(*log.notes, untested))
+
+
+def as_verdicts(log: Log, found: Estimates, masks: Sequence[BoolArray], *, level: float, by_log: bool) -> GroupVerdicts:
+    """Verdicts on every outcome for groups of episodes; the level holds over all of them together (Bonferroni)."""
     family = len(masks) * len(log.outcomes)
     strict = 1 - (1 - level) / family
     person = log.rows.person[log.rows.first]
@@ -94,8 +101,7 @@ def judge_by(
         unsupported=found.unsupported,
         episodes=np.array([float(mask.sum()) for mask in masks]),
         family=family,
-        logged_by_current=isinstance(current, str) and current == LOG,
-        warnings=(f"Judged by {name}, as asked; history, drift and unrecorded reasons are not tested then.",),
+        logged_by_current=by_log,
         method=found.method,
         people=np.array([len(np.unique(person[mask])) for mask in masks]),
     )
@@ -207,7 +213,7 @@ def _weighted(
         parts = [_self_normalised(weight[inside], total[inside]) for weight in weights]
         values[:, g] = [middle for middle, _ in parts]
         shares = (parts[0][1], parts[1][1], parts[0][1] - parts[1][1])
-        errors[:, g] = [_by_person(share, person[inside]) for share in shares]
+        errors[:, g] = [standard_error(share, person[inside]) for share in shares]
         effective[g] = min(_effective(weight[inside]) for weight in weights)
     failures = tuple(_why_not_weighted(1 - float(whole.mean()), [w[mask[whole]] for w in weights]) for mask in masks)
     untried = np.full(len(masks), _untried(log, pair[0], seed))
@@ -240,7 +246,7 @@ def _self_normalised(weight: FloatArray, total: FloatArray) -> tuple[FloatArray,
     return middle, weight[:, None] * (total - middle) / mass
 
 
-def _by_person(influence: FloatArray, person: AnyArray) -> FloatArray:
+def standard_error(influence: FloatArray, person: AnyArray) -> FloatArray:
     """(M,) standard error of a sum of influences, with people as units."""
     _, unit = np.unique(person, return_inverse=True)
     summed = np.array([np.bincount(unit, column) for column in influence.T])
