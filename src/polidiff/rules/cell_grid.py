@@ -243,7 +243,7 @@ def met_grid(values: FloatArray, axes: tuple[Axis, ...]) -> Grid:
 def _checked(grid: Grid) -> Grid:
     if not grid.columns:
         names = ", ".join(axis.name for axis in grid.axes[:8])
-        raise InvalidWorldError(f"rules need a feature that differs between states; {names} are constant")
+        raise InvalidWorldError(f"rules need a feature that differs between states; these do not: {names}")
     return grid
 
 

@@ -121,6 +121,8 @@ def own_against_strangers(
 
 def _without_gaps(x: FloatArray) -> FloatArray:
     """Features with the mean in place of what is missing, and a column beside that says where it was."""
+    if not x.shape[1]:  # no feature takes two values: all states are one
+        return np.zeros((len(x), 1))
     absent = np.isnan(x)
     gaps = absent.any(axis=0)
     if not gaps.any():

@@ -97,7 +97,7 @@ def rule_cells(states: AnyArray, names: tuple[str, ...]) -> RuleCells:
     parts = [codes[j] if word is None else (codes[j] == word).astype(np.uint8) for j, word in columns]
     sizes = [grid.axes[j].cells if word is None else 2 for j, word in columns]
     if not columns:
-        raise InvalidLogError(f"rules need a feature that differs between rows; {', '.join(names[:8])} are constant")
+        raise InvalidLogError(f"rules need a feature that differs between rows; these do not: {', '.join(names[:8])}")
     kinds = Kinds(
         {j: tuple(map(str, axis.categories)) for j, axis in enumerate(grid.axes) if axis.cuts is None},
         frozenset(j for j, axis in enumerate(grid.axes) if axis.missing),
