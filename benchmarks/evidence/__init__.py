@@ -29,6 +29,7 @@ TABLES: dict[str, tuple[str, Callable[[Results], Table]]] = {
     "rules objective": ("rules", rules.objective),
     "rules accuracy": ("rules", rules.accuracy),
     "rules boxes": ("rules", rules.boxes),
+    "learners": ("learners", rules.learners),
     "rule plans": ("rule_plans", rules.plans),
     "rule plans held out": ("rule_plans", rules.held_out),
     "rule plans from logs": ("rule_plans", rules.from_logs),

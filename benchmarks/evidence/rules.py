@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from benchmarks.evidence.table import Results, Table, by, share
+from polidiff.options import CLASSIFIERS
 
 LEARNERS = ("polidiff", "AIX360", "RIPPER", "FIGS", "tree")
 PEERS = ("regions of the optimum", "tree fitted to the optimum", "single states")
@@ -37,6 +38,19 @@ def accuracy(results: Results) -> Table:
         of = {cell["learner"]: cell for cell in cells}
         rows.append([name, *(_accuracy(of[learner]) if learner in of else "–" for learner in LEARNERS)])
     return Table(("set", *LEARNERS), rows)
+
+
+def learners(results: Results) -> Table:
+    """F1 of each learner's regions, its rules and comparisons, on the paper's continuous task and beyond."""
+    names = [name for name in CLASSIFIERS if name in results]
+    tasks = list(results[names[0]])
+
+    def cell(figures: Mapping[str, Any]) -> str:
+        if "left out" in figures:
+            return "–"
+        return f"{share(figures['F1'])} ({figures['rules']:g} / {figures['comparisons']:g}), {figures['seconds']:.1f} s"
+
+    return Table(("learner", *tasks), [[name, *(cell(results[name][task]) for task in tasks)] for name in names])
 
 
 def boxes(results: Results) -> Table:

@@ -248,3 +248,19 @@ def test_a_probability_shift_counts_in_a_simulator_only_where_the_policies_lead_
     policies = [as_policy(luck(*chances), n_actions=3) for chances in (current, proposed)]
     found = find_divergence(Simulator(Lanes()), *policies, DivergenceOptions(starts=20), seed=0)
     assert found.diverging.all() if differs else not found.diverging.any()
+
+
+def test_in_paper_style_splitting_roll_outs_take_the_most_probable_action():
+    def mostly(states):
+        return 0.8 * one_hot(navigation.current(states), 3) + 0.2 / 3
+
+    def cells_met(**options):
+        policies = [as_policy(p, n_actions=3) for p in (mostly, navigation.current)]
+        met = find_divergence(
+            navigation.world(), *policies, DivergenceOptions(max_splits=0, starts=50, **options), seed=0
+        )
+        return {tuple(cell) for cell in np.floor(met.states * 10 + 1e-9).astype(int).tolist()}
+
+    walked = cells_met(most_probable_only=True)
+    assert walked <= {(0, 0), (0, 1), *((x, 2) for x in range(10))}  # north to y = 0.2, then east
+    assert walked < cells_met()  # luck leads elsewhere too

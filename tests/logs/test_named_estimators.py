@@ -111,3 +111,15 @@ def test_where_nothing_is_estimated_no_estimator_is_taken(kind):
 def test_an_unknown_estimator_is_refused(log):
     with pytest.raises(InvalidOptionError, match="evaluation must be one of 'model bootstrap', 'importance sampling'"):
         evaluate(log, "log", evaluation="magic")
+
+
+def test_in_paper_style_a_log_is_judged_by_the_papers_rule(log):
+    found = explain(log, "log", chain.proposed(), style="paper", evaluation="model bootstrap")
+    for verdicts in (found.verdicts, *(sentence.verdicts for sentence in found.sentences)):
+        for verdict in verdicts:
+            above, below = (
+                verdict.current.estimate < verdict.proposed.low,
+                verdict.current.estimate > verdict.proposed.high,
+            )
+            assert verdict.direction == ("more" if above else "less" if below else verdict.direction)
+            assert above or below or verdict.direction in ("unknown", "same")

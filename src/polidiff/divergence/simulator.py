@@ -153,7 +153,10 @@ class _Splitter:
             split = split[rng.random(len(split)) < share]
             if split.size:
                 children.append(self._split_off(stepper, running, met, split, branch, time))
-            actions = drawn_from(probabilities[follows], partial(_draw, rng, len(states)))
+            if self.options.most_probable_only:  # Algorithm 1 performs the most probable action
+                actions = met.a_e if follows else met.a_b
+            else:
+                actions = drawn_from(probabilities[follows], partial(_draw, rng, len(states)))
             step = stepper.step(actions, running)
             alive = ~(step.terminated | step.truncated)
             running, states = running[alive], step.next_states[alive]

@@ -57,10 +57,11 @@ def judge_groups(
         tuple(_verdict(judged, members, m, outcome, level, strict, same) for m, outcome in enumerate(outcomes))
         for members, same in zip(groups, unchanged, strict=True)
     ]
-    return [tuple(map(_by_papers_rule, row, outcomes)) for row in shown] if papers_rule else shown
+    return [tuple(map(by_papers_rule, row, outcomes)) for row in shown] if papers_rule else shown
 
 
-def _by_papers_rule(verdict: Verdict, outcome: Outcome) -> Verdict:
+def by_papers_rule(verdict: Verdict, outcome: Outcome) -> Verdict:
+    """The verdict by h_oc: the current policy's estimate against the interval of the proposed one."""
     assert verdict.current is not None
     assert verdict.proposed is not None
     direction = papers_verdict(verdict.current.estimate, verdict.proposed)

@@ -9,6 +9,7 @@ from typing import Any
 from polidiff.divergence import Divergence, find_divergence
 from polidiff.evaluation import compare
 from polidiff.evaluation.comparison import Achieved, Comparison, GroupVerdicts, check_estimator
+from polidiff.evaluation.start_outcomes import by_papers_rule
 from polidiff.explanation.assessment import Material, quality_and_forms
 from polidiff.explanation.methods import methods_record
 from polidiff.explanation.patching import patch_of
@@ -45,6 +46,7 @@ from polidiff.records.explanation import (
 )
 from polidiff.records.outcome import Assumption
 from polidiff.records.patch import Patch
+from polidiff.records.rule import Rule
 from polidiff.regions.describe import Described, describe
 from polidiff.rules.learners import as_learner
 from polidiff.worlds.protocol import World
@@ -173,12 +175,10 @@ def tell_starts(found: Difference, journeys: Journeys) -> Story:
 
 def judged_by_log(found: Difference, story: Story) -> Story:
     """The story with the log's own verdicts, where a model that a log supports has told it."""
-    options, everyone = found.options, len(story.sentences)
+    everyone = len(story.sentences)
     groups = [start_rules(sentence) for sentence in story.sentences]
     losing = [[] if entry.start is None else [entry.start] for entry in story.worse_off]
-    judged = found.comparison.judge(
-        [*groups, [], *losing], level=options.level, seed=options.seed, evaluation=options.evaluation
-    )
+    judged = _judged(found, [*groups, [], *losing])
     if judged is None:
         return story
     episodes = int(judged.episodes[everyone])
@@ -193,11 +193,8 @@ def judged_by_log(found: Difference, story: Story) -> Story:
 
 def tell_log(found: Difference, meetings: Meetings, regions: tuple[Region, ...], order: IntArray) -> Story:
     """The story where only logged episodes are known; `regions` are printed in this `order`."""
-    options = found.options
     groups = [[region.rule] for region in regions] if meetings.one_step else []
-    judged = found.comparison.judge(
-        [[], *groups], level=options.level, seed=options.seed, evaluation=options.evaluation
-    )
+    judged = _judged(found, [[], *groups])
     assert judged is not None
     sentences = sentences_by_log(meetings, regions, order, judged, _whole(found))
     return Story(
@@ -206,6 +203,15 @@ def tell_log(found: Difference, meetings: Meetings, regions: tuple[Region, ...],
         quality=rule_quality(found.divergence, found.described, found.regions, sentences),
         **_of_log(judged, 0, ()),
     )
+
+
+def _judged(found: Difference, groups: list[list[Rule]]) -> GroupVerdicts | None:
+    """What the log says about groups of starts; in paper style by the paper's rule."""
+    options, outcomes = found.options, found.comparison.world.outcomes
+    judged = found.comparison.judge(groups, level=options.level, seed=options.seed, evaluation=options.evaluation)
+    if judged is None or options.style != "paper":
+        return judged
+    return replace(judged, verdicts=tuple(tuple(map(by_papers_rule, row, outcomes)) for row in judged.verdicts))
 
 
 def _of_log(judged: GroupVerdicts, everyone: int, warnings: tuple[str, ...]) -> dict[str, Any]:

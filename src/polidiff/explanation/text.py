@@ -66,10 +66,18 @@ def _headline(explanation: Explanation) -> list[str]:
     effect = [f"Over all starts: {overall}."] if overall else []
     if not count and explanation.withheld:
         return [f"{changes_text(explanation)} change, in groups too small to be shown.", *effect]
+    if not count and parts_unseen(explanation):
+        return ["Outcomes differ, though no region was found in which the two policies part.", *effect]
     if not count:
         return ["The two policies act the same wherever either of them gets."]
     regions = "one region" if count == 1 else f"{count} regions"
     return [f"They differ in {regions}, in {changes_text(explanation)}.", *effect, *carrying_lines(explanation)]
+
+
+def parts_unseen(explanation: Explanation) -> bool:
+    """Whether outcomes differ although no region tells why: they part where the test of next states is blind."""
+    decided = any(verdict.direction in ("more", "less") for verdict in explanation.verdicts)
+    return not explanation.regions and (decided or bool(explanation.worse_off))
 
 
 def carrying_lines(explanation: Explanation) -> list[str]:

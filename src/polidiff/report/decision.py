@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from polidiff.explanation.advice import advise
-from polidiff.explanation.text import changes_text, worse_off_text
+from polidiff.explanation.text import changes_text, parts_unseen, worse_off_text
 from polidiff.explanation.words import counted, listing, losers, percent, place_text, swap_text, verdicts_text
 from polidiff.records.explanation import Explanation
 from polidiff.report.view import Answer
@@ -25,6 +25,8 @@ def answers(explanation: Explanation) -> tuple[Answer, ...]:
 
 def _changes(explanation: Explanation) -> str:
     regions = explanation.regions
+    if parts_unseen(explanation) and not explanation.withheld:
+        return "No region was found in which the two policies part, yet outcomes differ."
     if not regions and not explanation.withheld:
         return "Nothing: the two policies act the same wherever it matters."
     share = f"{changes_text(explanation)} change"

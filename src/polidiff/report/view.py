@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from polidiff.explanation.text import changes_text, sentence_text
+from polidiff.explanation.text import changes_text, parts_unseen, sentence_text
 from polidiff.explanation.words import (
     amount_text,
     bounds_text,
@@ -191,6 +191,8 @@ def headline(explanation: Explanation) -> str:
     """The result in one line."""
     if not explanation.regions and explanation.withheld:
         return f"{changes_text(explanation)} change, in groups too small to be shown."
+    if parts_unseen(explanation):
+        return "Outcomes differ, though no region was found in which the two policies part."
     if not explanation.regions:
         return "The two policies act the same wherever it matters."
     rules = len(explanation.regions)

@@ -89,8 +89,8 @@ def _denying(outside: Stage, table: Table, name: str) -> Stage:
         pieces = [part for piece in pieces for part in without(piece, rule, kinds)]
         if len(pieces) > MOST_PIECES:
             raise InvalidOptionError(
-                f"the clauses of class {name} come to more than {MOST_PIECES} disjoint rules. Hint: form='dnf', or a "
-                "higher clause_cost"
+                f"the clauses of class {name} come to more than {MOST_PIECES} disjoint rules. Hint: the "
+                "disjunctive form (classifier='rules', form='dnf'), or a higher clause_cost"
             )
     message = None if pieces else f"No rules for class {name}: leaving it out costs less than telling it by clauses."
     clauses = tuple(denied(rule, kinds) for rule in outside.rules)
