@@ -47,9 +47,11 @@ def evaluate(
     True
     """
     from polidiff.evaluation import evaluate as evaluate_in
+    from polidiff.worlds.real_actions import alone
 
     options = EvaluateOptions(horizon, level, seed, episodes, evaluation)
-    return evaluate_in(with_outcomes(world, outcomes), policy, options)
+    place, policy = alone(with_outcomes(world, outcomes), policy)
+    return evaluate_in(place, policy, options)
 
 
 def explain(
@@ -85,6 +87,7 @@ def explain(
     [(('s1',), 'action 0', 'action 1'), (('s5',), 'action 0', 'action 1')]
     """
     from polidiff.explanation.compose import compose
+    from polidiff.worlds.real_actions import compared
 
     options = ExplainOptions(
         level=level,
@@ -100,7 +103,9 @@ def explain(
         classifier=classifier,
         evaluation=evaluation,
     )
-    return compose(with_outcomes(world, outcomes), current, proposed, options)
+    place, current, proposed, notes = compared(with_outcomes(world, outcomes), current, proposed, seed=seed)
+    explanation = compose(place, current, proposed, options)
+    return replace(explanation, warnings=(*explanation.warnings, *notes)) if notes else explanation
 
 
 def improve(
@@ -142,6 +147,7 @@ def improve(
     [0.0, 2.0, 6.0, 8.0]
     """
     from polidiff.frontier.improve import improve as improved
+    from polidiff.worlds.real_actions import planned
 
     options = ImproveOptions(
         budget=budget,
@@ -163,7 +169,7 @@ def improve(
         pessimism=pessimism,
         min_group=min_group,
     )
-    place = with_outcomes(world, None)
+    place, current, candidates = planned(with_outcomes(world, None), current, candidates)
     parse_guards(options.keep, _guarded(place))  # an unknown outcome is told before work that takes minutes
     frontier = improved(place, current, candidates, options, explain)
     name = "" if place.return_outcome is None else place.return_outcome.name

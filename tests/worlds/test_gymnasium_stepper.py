@@ -12,7 +12,7 @@ from gymnasium import spaces
 from polidiff import evaluate, explain
 from polidiff.errors import InvalidOutcomeError, InvalidWorldError, RestoreError
 from polidiff.worlds import Simulator
-from polidiff.worlds.gymnasium import EnvSource, GymnasiumStepper, describe, with_levels
+from polidiff.worlds.gymnasium import EnvSource, GymnasiumStepper, describe
 
 
 class Walk(gymnasium.Env):
@@ -254,7 +254,7 @@ CIRCLE = {"Acrobot-v1": [(0, 1), (2, 3)], "Pendulum-v1": [(0, 1)]}
     ],
 )
 def test_names_stand_for_what_is_observed(env_id, names, n_actions):
-    env = with_levels(env_id, [-2.0, 2.0]) if env_id == "Pendulum-v1" else env_id
+    env = Simulator(env_id, actions=[-2.0, 2.0])._source if env_id == "Pendulum-v1" else env_id
     described = describe(env)
     assert (described["feature_names"], described["n_actions"]) == (names, n_actions)
     states = GymnasiumStepper.start(env, np.arange(5)).states
@@ -328,17 +328,15 @@ def test_action_indices_count_from_zero_whatever_the_environment_calls_them(star
     assert np.array_equal(step.next_states, plain.next_states)
 
 
-def test_real_actions_are_refused_with_a_way_out_that_works():
-    with pytest.raises(InvalidWorldError, match=r"with_levels\(env, bins\).*Discretised\(policy, bins\)"):
-        describe("Pendulum-v1")
-    env = with_levels("Pendulum-v1", [-2.0, 0.0, 2.0])
-    assert describe(env)["n_actions"] == 3
-    found = GymnasiumStepper.start(env, np.array([4])).step(np.array([2]), np.array([0])).next_states
+def test_levels_of_real_actions_are_what_the_environment_takes():
+    world = Simulator("Pendulum-v1", actions=[-2.0, 0.0, 2.0])
+    assert [action.name for action in world.actions] == ["torque -2", "torque 0", "torque 2"]
+    found = world.stepper(1, (4,)).step(np.array([2]), np.array([0])).next_states
     by_itself = gymnasium.make("Pendulum-v1")
-    by_itself.reset(seed=4)
+    by_itself.reset(seed=int(np.random.SeedSequence((4,)).generate_state(1)[0]))
     assert found[0] == pytest.approx(by_itself.step(np.array([2.0], dtype=np.float32))[0])
     with pytest.raises(InvalidWorldError, match="level 0 is"):
-        with_levels("Pendulum-v1", [-9.0, 9.0])
+        Simulator("Pendulum-v1", actions=[-9.0, 9.0])
 
 
 @pytest.mark.parametrize("origin", [3.5, object()])

@@ -204,8 +204,15 @@ def policy_named(name: str, study: Study, world: World, *, trust: bool = False) 
     shape: dict[str, Named] = {"actions": world.actions, "n_states": n_states, "greedy": greedy}
     if name.startswith(ALWAYS):
         return as_policy(name, **shape)
+    real = getattr(world, "real", None) is not None  # what gives real numbers is read where these become choices
     if _names_code(name):
-        return as_policy(_made(name, named(name, trust=trust)), **shape)
+        made: Named = _made(name, named(name, trust=trust))
+        return made if real else as_policy(made, **shape)
+    if real:
+        from polidiff.policies.files import read_object
+
+        numbers: Named = read_object(str(study.file(name)), trust=trust)
+        return numbers
     return as_policy(str(study.file(name)), trust=trust, **shape)
 
 

@@ -93,7 +93,7 @@ class Discretised:
         batch = np.asarray(states)
         if not len(batch):
             return np.zeros((0, self.n_actions))
-        chosen = _real_actions(self.policy, batch).astype(np.float64)
+        chosen = real_actions(self.policy, batch).astype(np.float64)
         width = self.bins.shape[1]
         if chosen.size != len(batch) * width:
             raise InvalidPolicyError(
@@ -123,7 +123,8 @@ def _levels(policy: ForeignModel, bins: npt.ArrayLike) -> FloatArray:
     return table.reshape(len(table), -1)
 
 
-def _real_actions(policy: ForeignModel, batch: AnyArray) -> AnyArray:
+def real_actions(policy: ForeignModel, batch: AnyArray) -> AnyArray:
+    """What a model or function does, in real numbers; of one that draws its actions, the mean."""
     if callable(getattr(policy, "predict", None)):
         space = getattr(policy, "observation_space", None)
         if space is None:

@@ -12,13 +12,13 @@ import numpy as np
 
 from polidiff.errors import InvalidOptionError, InvalidWorldError
 from polidiff.records.action import Action, ActionNames, as_actions
-from polidiff.records.arrays import AnyArray
+from polidiff.records.arrays import AnyArray, FloatArray
 from polidiff.records.outcome import Outcome
 from polidiff.worlds.protocol import with_return
 from polidiff.worlds.steppers import Model, ModelStepper, Stepper
 
 if TYPE_CHECKING:
-    from polidiff.worlds.gymnasium.spaces import EnvLike
+    from polidiff.worlds.gymnasium.spaces import EnvLike, RealCodec
 
 
 REWARD = "reward"
@@ -35,8 +35,9 @@ class Simulator:
         A model has ``n_actions``, ``reset(count, rng)`` and ``step(states, actions, rng)``.
     horizon : int, optional
         Sums run over the first `horizon` decisions; by default the environment's own limit, else 10,000.
-    actions : names, optional
-        One per action.
+    actions : names or levels, optional
+        A name per action. An environment that takes real numbers may be given names of these, or levels to choose
+        among, (A,) or (A, d); without levels policies are compared by what they do more or less.
     features : callable, optional
         From a batch of observations to what rules speak about (n, d); by default the observation itself.
     feature_names : sequence of str, optional
@@ -73,8 +74,13 @@ class Simulator:
         is_model = all(hasattr(env, name) for name in ("n_actions", "reset", "step"))
         self.is_model = is_model and not hasattr(env, "action_space")
         described = _describe_model(env) if self.is_model else _describe_environment(env)
-        self._source = described.get("source", env)  # keeps copies of an environment for the next batch
+        self._source: Any = described.get("source", env)  # keeps copies of an environment for the next batch
         self.n_actions = int(described["n_actions"])
+        self.real: RealCodec | None = described.get("real")  # bounds of an environment that takes real numbers
+        self.component_names: tuple[str, ...] = described.get("components") or ()
+        self.levels: FloatArray | None = None  # (A, d) among which these are chosen
+        if self.real is not None and actions is not None:
+            actions = self._real_actions(actions, self.real)
         self.actions: tuple[Action, ...] = as_actions(
             actions if actions is not None else described.get("actions"), self.n_actions
         )
@@ -83,6 +89,37 @@ class Simulator:
         self._names = tuple(feature_names) if feature_names is not None else described.get("feature_names")
         self.categorical = bool(described.get("categorical", False)) and features is None
         self.return_outcome, self.outcomes = with_return(outcomes, return_name, include_return, of=REWARD)
+
+    def _real_actions(self, given: ActionNames, real: RealCodec) -> ActionNames | None:
+        """Names of the components of a real action, or levels (A,) or (A, d) to choose among."""
+        if all(isinstance(name, str) for name in given):
+            if len(given) != real.width:
+                raise InvalidWorldError(f"the environment takes {real.width} numbers; {len(given)} names are given")
+            self.component_names = tuple(str(name) for name in given)
+            return None
+        try:
+            levels = np.array(given, dtype=np.float64).reshape(len(given), real.width)
+        except (TypeError, ValueError):
+            raise InvalidWorldError(
+                f"the environment takes {real.width} real numbers; actions must name them, or list levels of "
+                f"shape (levels, {real.width})"
+            ) from None
+        outside = np.flatnonzero(((levels < real.low) | (levels > real.high)).any(axis=1))
+        if outside.size or len(levels) < 2:
+            raise InvalidWorldError(
+                f"at least two levels must lie between {real.low} and {real.high}; "
+                f"{f'level {outside[0]} is {levels[outside[0]]}' if outside.size else 'one is given'}"
+            )
+        self.levels, self.n_actions = levels, len(levels)
+        self._source = self._source.choosing(tuple(partial(constant, level) for level in levels))
+        return [dict(zip(self.component_names, level.tolist(), strict=True)) for level in levels]
+
+    def with_choices(self, choices: Sequence[Callable[[AnyArray], FloatArray]], names: Sequence[str]) -> Simulator:
+        """The same world, where actions are choices among real numbers, functions of states (n, …) to (n, d)."""
+        world = copy(self)
+        world._source, world.real = self._source.choosing(tuple(choices)), None
+        world.n_actions, world.actions = len(choices), as_actions(list(names), len(choices))
+        return world
 
     @property
     def chunk(self) -> int:
@@ -158,6 +195,11 @@ class Simulator:
                 f"features must map {len(batch)} observations to ({len(batch)}, d); it gave shape {rows.shape}"
             )
         return rows
+
+
+def constant(level: FloatArray, states: AnyArray) -> FloatArray:
+    """The same numbers (n, d) in every state."""
+    return np.broadcast_to(level, (len(states), len(level)))
 
 
 def _numbered(rows: AnyArray | None, states: AnyArray) -> AnyArray:

@@ -5,8 +5,8 @@ imported only to make an environment from its id.
 """
 
 from polidiff.worlds.gymnasium.describe import describe
-from polidiff.worlds.gymnasium.source import EnvSource, as_source, with_levels
+from polidiff.worlds.gymnasium.source import EnvSource, as_source
 from polidiff.worlds.gymnasium.stepper import GymnasiumStepper
 from polidiff.worlds.gymnasium.tables import natural_features, table_of
 
-__all__ = ["EnvSource", "GymnasiumStepper", "as_source", "describe", "natural_features", "table_of", "with_levels"]
+__all__ = ["EnvSource", "GymnasiumStepper", "as_source", "describe", "natural_features", "table_of"]

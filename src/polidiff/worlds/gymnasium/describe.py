@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from polidiff.worlds.gymnasium.source import as_source
-from polidiff.worlds.gymnasium.spaces import Env, EnvLike
+from polidiff.worlds.gymnasium.spaces import Env, EnvLike, RealCodec
 
 _CART = ("position", "velocity", "angle", "angular velocity")
 _LANDER = (
@@ -43,6 +43,14 @@ ACTIONS: dict[str, tuple[str, ...]] = {
 }
 
 
+COMPONENTS: dict[str, tuple[str, ...]] = {
+    "PendulumEnv": ("torque",),
+    "Continuous_MountainCarEnv": ("push",),
+    "LunarLander": ("main engine", "side engine"),
+    "BipedalWalker": ("hip 1", "knee 1", "hip 2", "knee 2"),
+}
+
+
 def known_names(env: Env, names: dict[str, tuple[str, ...]], count: int) -> tuple[str, ...] | None:
     """The names for an environment, by its class or a parent of it; None if there are none or their number differs."""
     for cls in type(env.unwrapped).__mro__:
@@ -52,22 +60,31 @@ def known_names(env: Env, names: dict[str, tuple[str, ...]], count: int) -> tupl
     return None
 
 
+def _components(env: Env, width: int) -> tuple[str, ...]:
+    plain = ("action",) if width == 1 else tuple(f"action {j}" for j in range(width))
+    return known_names(env, COMPONENTS, width) or plain
+
+
 def describe(origin: EnvLike) -> dict[str, Any]:
     """Number and names of actions, names of features, time limit, and the kind of observation.
 
     Returns
     -------
     dict
-        ``n_actions``, ``actions`` (names, mappings of levels, or None), ``feature_names``, ``horizon`` (None without a
+        ``real`` and ``components`` (bounds and names of numbers that the environment takes, else None), ``n_actions``,
+        ``actions`` (names, mappings of levels, or None), ``feature_names``, ``horizon`` (None without a
         time limit), ``kind`` ("index", "box" or "mixed"), ``categorical`` (whether observations are state indices) and
         ``source``, which keeps copies of the environment between batches.
     """
     source = as_source(origin)
     env, actions, observations = source.example, source.actions, source.observations
     spec = getattr(env, "spec", None)
+    real = actions if isinstance(actions, RealCodec) else None
     return {
+        "real": real,
+        "components": None if real is None else _components(env, real.width),
         "n_actions": actions.count,
-        "actions": actions.names or known_names(env, ACTIONS, actions.count),
+        "actions": actions.names or (known_names(env, ACTIONS, actions.count) if real is None else ("its own",)),
         "feature_names": known_names(env, FEATURES, len(observations.names)) or observations.names,
         "horizon": source.time_limit or getattr(spec, "max_episode_steps", None),
         "kind": observations.kind,

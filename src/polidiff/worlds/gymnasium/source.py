@@ -10,22 +10,23 @@ import difflib
 import warnings
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from functools import cached_property
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from polidiff.errors import InvalidWorldError, MissingExtraError
+from polidiff.records.arrays import AnyArray, FloatArray
 from polidiff.worlds.gymnasium.spaces import (
     ActionCodec,
     Env,
     EnvLike,
     ObservationCodec,
+    RealCodec,
     action_codec,
     observation_codec,
-    space_kind,
 )
 
 if TYPE_CHECKING:
@@ -46,12 +47,13 @@ class EnvSource:
         An id, an instance (never stepped itself, only copied), or a function that makes one.
     """
 
-    def __init__(self, origin: EnvLike) -> None:
+    def __init__(self, origin: EnvLike, choices: RealCodec | None = None) -> None:
         self.origin = origin
+        self.choices = choices
         self._free: list[Env] = []
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return EnvSource, (self.origin,)
+        return EnvSource, (self.origin, self.choices)
 
     @cached_property
     def _make(self) -> Callable[[], Env]:
@@ -79,8 +81,10 @@ class EnvSource:
         return observation_codec(env.single_observation_space if self.is_vector else env.observation_space)
 
     @cached_property
-    def actions(self) -> ActionCodec:
+    def actions(self) -> ActionCodec | RealCodec:
         """From action indices to what the environment takes."""
+        if self.choices is not None:
+            return self.choices
         env = self.example
         return action_codec(env.single_action_space if self.is_vector else env.action_space)
 
@@ -90,6 +94,12 @@ class EnvSource:
         from polidiff.worlds.gymnasium.restore import find_restore
 
         return find_restore(self)
+
+    def choosing(self, choices: tuple[Callable[[AnyArray], FloatArray], ...]) -> EnvSource:
+        """The same environment, whose actions are choices among real numbers."""
+        actions = self.actions
+        assert isinstance(actions, RealCodec)
+        return EnvSource(self.origin, replace(actions, choices=choices))
 
     def take(self) -> Env:
         """A copy without checking wrappers, used before or new."""
@@ -247,31 +257,3 @@ def _checked(env: Env) -> Env:
 
 def _line(error: BaseException) -> str:
     return " ".join(str(error).split())
-
-
-def with_levels(env: EnvLike, bins: npt.ArrayLike) -> Env:
-    """The environment with one discrete action per row of `bins` (A, d), or per entry if it takes a single number.
-
-    The same `bins` given to ``Discretised(policy, bins)`` make a policy of real numbers choose among them.
-    """
-    try:
-        import gymnasium
-    except ImportError:
-        raise MissingExtraError("gymnasium", "gym") from None
-    inner = made(env) if isinstance(env, str) else env
-    space = inner.action_space
-    if space_kind(space) != "Box":
-        raise InvalidWorldError(f"levels are for environments that take real numbers; this one takes {space}")
-    table = np.asarray(bins, dtype=space.dtype).reshape(len(np.asarray(bins)), -1)
-    width = int(np.prod(space.shape))
-    if table.shape[1] != width:
-        raise InvalidWorldError(f"bins must have shape (levels, {width}); got {np.asarray(bins).shape}")
-    levels = table.reshape(len(table), *space.shape)
-    outside = [index for index, level in enumerate(levels) if not space.contains(level)]
-    if outside:
-        raise InvalidWorldError(
-            f"levels must lie between {space.low} and {space.high}; level {outside[0]} is {levels[outside[0]]}"
-        )
-    return gymnasium.wrappers.TransformAction(
-        inner, lambda action: levels[int(action)], gymnasium.spaces.Discrete(len(levels))
-    )

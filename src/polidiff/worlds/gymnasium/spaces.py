@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polidiff.errors import InvalidWorldError
-from polidiff.records.arrays import AnyArray, IntArray
+from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 
 MOST_COMBINATIONS = 1000
 
@@ -50,11 +50,43 @@ class ActionCodec:
     names: tuple[dict[str, int], ...] | None  # mappings of levels for composed actions, None for plain ones
     taken: tuple[EnvAction, ...] | None  # what the environment takes per index; None if the index itself
 
-    def decode(self, actions: IntArray) -> list[EnvAction]:
-        """Actions of the environment for action indices."""
+    def decode(self, actions: IntArray, states: AnyArray | None = None) -> list[EnvAction]:
+        """Actions of the environment for action indices; `states` (n, …) matter to choices among real numbers only."""
         if self.taken is None:
             return list(actions)  # numpy integers, as vector environments pass them; spaces check those faster
         return [self.taken[action] for action in actions.tolist()]
+
+
+@dataclass(frozen=True, eq=False)
+class RealCodec:
+    """Choices among real numbers, each a function of states (n, …) to numbers (n, width)."""
+
+    low: FloatArray  # (width,)
+    high: FloatArray
+    shape: tuple[int, ...]
+    dtype: npt.DTypeLike
+    choices: tuple[Callable[[AnyArray], FloatArray], ...] = ()
+    names: None = None
+
+    @property
+    def count(self) -> int:
+        """How many choices there are, at least the policy's own."""
+        return max(1, len(self.choices))
+
+    @property
+    def width(self) -> int:
+        """How many numbers an action has."""
+        return math.prod(self.shape)
+
+    def decode(self, actions: IntArray, states: AnyArray | None = None) -> list[EnvAction]:
+        """Numbers for the environment, within its bounds; without states, some that it takes."""
+        taken = np.zeros((len(actions), self.width))
+        if states is not None:
+            for choice in np.unique(actions):
+                rows = actions == choice
+                taken[rows] = self.choices[choice](states[rows])
+        kept = np.clip(taken, self.low, self.high).astype(self.dtype)
+        return list(kept.reshape(len(actions), *self.shape))
 
 
 def space_kind(space: Space) -> str:
@@ -109,8 +141,8 @@ def parts_of(space: Space) -> list[tuple[str | int, Space]]:
     return list(inner.items()) if isinstance(inner, Mapping) else list(enumerate(inner))
 
 
-def action_codec(space: Space) -> ActionCodec:
-    """The codec of a discrete action space; others are refused."""
+def action_codec(space: Space) -> ActionCodec | RealCodec:
+    """The codec of an action space; what is neither choices nor numbers is refused."""
     kind = space_kind(space)
     if kind == "Discrete":
         start = int(getattr(space, "start", 0))
@@ -119,12 +151,11 @@ def action_codec(space: Space) -> ActionCodec:
     if kind in ("MultiDiscrete", "MultiBinary"):
         return _combinations(space, kind)
     if kind == "Box":
-        raise InvalidWorldError(
-            f"actions must be discrete; this environment takes {math.prod(space.shape)} real numbers. Hint: choose "
-            "levels, wrap the environment with polidiff.worlds.gymnasium.with_levels(env, bins) and the policies "
-            "with Discretised(policy, bins)"
-        )
-    raise InvalidWorldError(f"actions must be discrete (Discrete, MultiDiscrete or MultiBinary); got {kind}")
+        low, high = (np.asarray(bound, dtype=np.float64).ravel() for bound in (space.low, space.high))
+        return RealCodec(low, high, tuple(space.shape), space.dtype)
+    raise InvalidWorldError(
+        f"actions must be discrete (Discrete, MultiDiscrete or MultiBinary) or numbers (Box); got {kind}"
+    )
 
 
 def _combinations(space: Space, kind: str) -> ActionCodec:

@@ -108,7 +108,10 @@ class VectorStepper:
         return self.source.observations.rows(observations)
 
     def _moved(self, which: int, moves: IntArray) -> tuple[AnyArray, FloatArray, AnyArray, AnyArray, Info]:
-        taken = np.asarray(self.source.actions.decode(moves))
+        here = np.resize(
+            self._states[which * self._width : (which + 1) * self._width], (self._width, *self._states.shape[1:])
+        )
+        taken = np.asarray(self.source.actions.decode(moves, here))
         observations, rewards, ended, cut, info = self._vectors[which].step(taken)
         states, paid = self._rows(observations), np.asarray(rewards, dtype=np.float64)
         last = info.get("final_obs", info.get("final_observation"))
@@ -184,7 +187,7 @@ class GymnasiumStepper:
 
     def step(self, actions: IntArray, running: IntArray) -> Step:
         """Move the episodes `running` by `actions`, both of length k."""
-        envs, moves = self._envs, self.source.actions.decode(np.asarray(actions))
+        envs, moves = self._envs, self.source.actions.decode(np.asarray(actions), self._states[running])
         indices = running.tolist()
         results = [envs[index].step(move) for index, move in zip(indices, moves, strict=True)]
         if self.source.restore.keeps_actions:

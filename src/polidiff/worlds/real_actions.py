@@ -1,0 +1,238 @@
+r"""Environments that take real numbers, told as a few choices.
+
+Two policies are compared by the signed difference :math:`u_e(s) - u_b(s)` of what they do: choice 0 is what the current
+policy does, every other choice is a direction and a size ("more torque by 0.3 to 0.8"), cut at quantiles of the
+differences that both policies meet. Choice k moves :math:`u_b(s)` by the difference, kept within the bounds of k:
+
+.. math:: u_k(s) = u_b(s) + \min(\max(u_e(s) - u_b(s), l_k), h_k)
+
+so that the proposed policy, which takes the choice that its difference falls in, does exactly what it would do.
+Plans choose among levels of each component, or do as now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from polidiff.errors import InvalidPolicyError, InvalidWorldError
+from polidiff.policies import PolicyLike
+from polidiff.policies.callables import CallablePolicy
+from polidiff.policies.wrappers import Discretised, real_actions
+from polidiff.records.arrays import AnyArray, FloatArray, IntArray
+from polidiff.streams import Stream
+from polidiff.worlds.gymnasium.spaces import RealCodec
+from polidiff.worlds.rollouts import roll_out
+from polidiff.worlds.simulator import Simulator, constant
+
+AS_NOW = "as now"
+SEEN = 10  # episodes of each policy whose differences place the cuts
+SMALL = 0.02  # of the range of what both policies do: a smaller difference counts as none
+LEVELS = {1: 5, 2: 3, 3: 3}  # of each component, by how many there are
+Choice = Callable[[AnyArray], FloatArray]  # states (n, …) -> (n, d)
+
+
+@dataclass(frozen=True, eq=False)
+class RealPolicy:
+    """What a policy does in real numbers (n, d), within the bounds of the environment."""
+
+    policy: PolicyLike
+    real: RealCodec
+
+    @property
+    def width(self) -> int:
+        """How many numbers an action has."""
+        return self.real.width
+
+    def __call__(self, states: AnyArray) -> FloatArray:
+        if callable(getattr(self.policy, "probabilities", None)):
+            raise InvalidPolicyError(
+                f"the environment takes {self.width} real numbers; the policy gives probabilities of actions. Hint: "
+                "pass a function or a model that gives the numbers, or choose levels: Simulator(env, actions=[…])"
+            )
+        answer = np.asarray(real_actions(self.policy, np.asarray(states)), dtype=np.float64)
+        if answer.size != len(states) * self.width:
+            raise InvalidPolicyError(
+                f"the environment takes {self.width} real numbers; the policy answered {len(states)} states with shape "
+                f"{answer.shape}"
+            )
+        return np.clip(answer.reshape(len(states), self.width), self.real.low, self.real.high)
+
+
+def alone(world: Any, policy: PolicyLike) -> tuple[Any, PolicyLike]:
+    """The world and a policy to be played in it, as it is."""
+    if not _is_real(world):
+        return world, policy
+    if world.levels is not None:
+        return world, Discretised(policy, world.levels)
+    return world.with_choices((RealPolicy(policy, world.real),), ("its own",)), _always(0, 1)
+
+
+def compared(
+    world: Any, current: PolicyLike, proposed: PolicyLike, *, seed: int
+) -> tuple[Any, PolicyLike, PolicyLike, tuple[str, ...]]:
+    """The world with choices that tell two policies apart, both policies among these, and what to know about it."""
+    if not _is_real(world):
+        return world, current, proposed, ()
+    if world.levels is not None:
+        return world, Discretised(current, world.levels), Discretised(proposed, world.levels), (_snapped(world),)
+    old, new = (RealPolicy(policy, world.real) for policy in (current, proposed))
+    seen = _differences(world, old, new, seed)
+    bins = SignedBins.of(seen, world.component_names)
+    moves = tuple(_Moved(old, new, low, high) for low, high in zip(bins.low, bins.high, strict=True))
+    told = world.with_choices((old, *moves), (AS_NOW, *bins.names))
+    choose = CallablePolicy(lambda states: bins.of_rows(new(states) - old(states)), 1 + len(moves))
+    least = ", ".join(f"{size:.2g} of {name}" for size, name in zip(bins.least, world.component_names, strict=True))
+    note = f"Differences below {least} count as none, and the proposed policy is played without them."
+    return told, _always(0, 1 + len(moves)), choose, (note,)
+
+
+def planned(
+    world: Any, current: PolicyLike, candidates: Sequence[PolicyLike] | None
+) -> tuple[Any, PolicyLike, Sequence[PolicyLike] | None]:
+    """The world with what plans may do: as now, as a candidate, or a level of each component."""
+    if not _is_real(world):
+        return world, current, candidates
+    old = RealPolicy(current, world.real)
+    if candidates is not None:
+        listed = [candidates] if callable(candidates) else list(candidates)
+        others = tuple(RealPolicy(candidate, world.real) for candidate in listed)
+        names = (AS_NOW, *(f"as candidate {k + 1}" for k in range(len(others))))
+        count = len(names)
+        told = world.with_choices((old, *others), names)
+        return told, _always(0, count), [_always(1 + k, count) for k in range(len(others))]
+    levels = world.levels if world.levels is not None else _even_levels(world.real)
+    names = tuple(level_name(world.component_names, level) for level in levels)
+    constants = tuple(partial(constant, level) for level in levels)
+    return world.with_choices((*constants, old), (*names, "unchanged")), _always(len(levels), len(levels) + 1), None
+
+
+def level_name(components: Sequence[str], level: FloatArray) -> str:
+    """Such as "torque −0.5, lift 1"."""
+    return ", ".join(f"{name} {value:g}" for name, value in zip(components, level.tolist(), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class SignedBins:
+    """Directions and sizes of a difference (n, d); a component within `least` is the same."""
+
+    least: FloatArray  # (d,)
+    cuts: tuple[FloatArray, ...]  # of each component, ascending; the middle cell holds 0
+    cells: IntArray  # (K, d) cell of each choice in each component
+    names: tuple[str, ...]  # of the choices
+
+    @classmethod
+    def of(cls, rows: FloatArray, components: Sequence[str]) -> SignedBins:
+        """Cut at the medians of what is more and of what is less; choices are the combinations that were met."""
+        least = SMALL * np.maximum(np.abs(rows).max(axis=0), 1e-9) * 2
+        halves = rows.shape[1] == 1
+        cuts = tuple(_cuts(column, small, halves) for column, small in zip(rows.T, least, strict=True))
+        codes = _codes(rows, cuts)
+        middle = np.array([len(cut) // 2 for cut in cuts])
+        met = np.unique(codes[(codes != middle).any(axis=1)], axis=0)
+        names = tuple(_name(cell, codes, rows, middle, components) for cell in met)
+        return cls(least, cuts, met.reshape(-1, rows.shape[1]), names)
+
+    @property
+    def low(self) -> FloatArray:
+        """(K, d) least difference of each choice."""
+        return np.array(
+            [[np.r_[-np.inf, cut][c] for cut, c in zip(self.cuts, cell, strict=True)] for cell in self.cells]
+        )
+
+    @property
+    def high(self) -> FloatArray:
+        """(K, d) largest difference of each choice."""
+        return np.array(
+            [[np.r_[cut, np.inf][c] for cut, c in zip(self.cuts, cell, strict=True)] for cell in self.cells]
+        )
+
+    def of_rows(self, rows: FloatArray) -> IntArray:
+        """Choice of each difference: 0 where it is none, else that which most components fall in."""
+        codes = _codes(rows, self.cuts)
+        middle = np.array([len(cut) // 2 for cut in self.cuts])
+        if not len(self.cells):
+            return np.zeros(len(rows), dtype=np.int64)
+        alike = (codes[:, None, :] == self.cells[None]).sum(axis=2)
+        return np.where((codes == middle).all(axis=1), 0, 1 + alike.argmax(axis=1)).astype(np.int64)
+
+
+def _cuts(column: FloatArray, least: float, halves: bool) -> FloatArray:
+    more, less = column[column > least], column[column < -least]
+    inner = [np.median(less)] if halves and len(less) else []
+    outer = [np.median(more)] if halves and len(more) else []
+    if not halves or (inner and outer):
+        return np.array([*inner, -least, least, *outer])
+    far = 2 * np.abs(column).max() + 1.0  # a cut that nothing meets keeps 0 in the middle
+    return np.array([*(inner or [-far]), -least, least, *(outer or [far])])
+
+
+def _codes(rows: FloatArray, cuts: Sequence[FloatArray]) -> IntArray:
+    cells = [np.searchsorted(cut, column, side="right") for cut, column in zip(cuts, rows.T, strict=True)]
+    return np.stack(cells, axis=1).astype(np.int64)
+
+
+def _name(cell: IntArray, codes: IntArray, rows: FloatArray, middle: IntArray, components: Sequence[str]) -> str:
+    """Such as "more torque by 0.3 to 0.8": the sizes are those that were met."""
+    within = (codes == cell).all(axis=1)
+    parts = []
+    for j, component in enumerate(components):
+        if cell[j] != middle[j]:
+            low, high = np.sort(np.abs(rows[within, j]))[[0, -1]]
+            size = f"{low:.2g}" if f"{low:.2g}" == f"{high:.2g}" else f"{low:.2g} to {high:.2g}"
+            parts.append(f"{'more' if cell[j] > middle[j] else 'less'} {component} by {size}")
+    return ", ".join(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class _Moved:
+    old: Choice
+    new: Choice
+    low: FloatArray
+    high: FloatArray
+
+    def __call__(self, states: AnyArray) -> FloatArray:
+        before = self.old(states)
+        return before + np.clip(self.new(states) - before, self.low, self.high)
+
+
+def _is_real(world: Any) -> bool:
+    return isinstance(world, Simulator) and world.real is not None
+
+
+def _always(choice: int, count: int) -> CallablePolicy:
+    return CallablePolicy(lambda states: np.full(len(states), choice), count)
+
+
+def _snapped(world: Simulator) -> str:
+    return f"Both policies are played at the nearest of {world.n_actions} levels."
+
+
+def _differences(world: Simulator, old: RealPolicy, new: RealPolicy, seed: int) -> FloatArray:
+    """Differences (N, d) where either policy gets."""
+    both = world.with_choices((old, new), ("current", "proposed"))
+    rows = []
+    for k in range(2):
+        played = roll_out(
+            both, _always(k, 2), episodes=SEEN, seed=(seed, Stream.EXPLORED_STATES), record=True, what="differences"
+        )
+        assert played.visits is not None
+        rows.append(new(played.visits.states) - old(played.visits.states))
+    return np.concatenate(rows)
+
+
+def _even_levels(real: RealCodec) -> FloatArray:
+    low, high, width = real.low, real.high, real.width
+    if width not in LEVELS or not np.isfinite([low, high]).all():
+        raise InvalidWorldError(
+            f"plans choose among levels; this environment takes {width} real numbers "
+            f"{'without bounds ' if width in LEVELS else ''}and none are given. Hint: Simulator(env, actions=[…]) with "
+            "one level per entry"
+        )
+    axes = [np.linspace(a, b, LEVELS[width]) for a, b in zip(low, high, strict=True)]
+    return np.array(list(product(*axes)))

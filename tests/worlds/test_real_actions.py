@@ -1,0 +1,95 @@
+"""Environments that take real numbers: told by what is done more or less, planned by levels."""
+
+import numpy as np
+import pytest
+
+from polidiff import Simulator, evaluate, explain, improve
+from polidiff.errors import InvalidPolicyError, InvalidWorldError
+from polidiff.worlds.real_actions import SignedBins
+
+gymnasium = pytest.importorskip("gymnasium")
+
+
+class Dosing(gymnasium.Env):
+    """The level falls by the dose and rises by luck; it should stay at 5. Two substances do not touch each other."""
+
+    observation_space = gymnasium.spaces.Box(0, 10, (2,))
+    action_space = gymnasium.spaces.Box(0, 5, (2,), np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.level, self.time = self.np_random.uniform(0, 10, 2), 0
+        return self.level.astype(np.float32), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action)
+        self.level = np.clip(self.level - 0.5 * action + self.np_random.normal(1, 0.3, 2), 0, 10)
+        self.time += 1
+        return self.level.astype(np.float32), -float(np.abs(self.level - 5).sum()), False, self.time >= 10, {}
+
+
+def steady(states):
+    return np.full((len(states), 2), 2.0)
+
+
+def careful(states):
+    return np.stack([np.clip(states[:, 0] - 3, 0, 9), np.full(len(states), 2.0)], axis=1)  # above 5 it is cut
+
+
+WORLD = Simulator(Dosing, actions=["insulin", "salt"])
+
+
+def test_a_policy_is_played_as_it_is():
+    env, totals = Dosing(), []
+    for seed in np.random.SeedSequence((3, 0)).generate_state(40):
+        state, total, over = env.reset(seed=int(seed))[0], 0.0, False
+        while not over:
+            state, paid, _, over, _ = env.step(np.clip(careful(state[None])[0], 0, 5).astype(np.float32))
+            total += paid
+        totals.append(total)
+    told = evaluate(WORLD, careful, episodes=40, seed=3).outcomes["return"]
+    assert told.estimate == pytest.approx(np.mean(totals))
+
+
+def test_the_difference_is_told_by_component_direction_and_size():
+    told = explain(WORLD, steady, careful, max_steps=4_000)
+    assert {region.current for region in told.regions} == {"as now"}
+    assert all("salt" not in region.proposed for region in told.regions)
+    (more,) = (region for region in told.regions if region.proposed.startswith("more insulin by "))
+    assert more.rule.covers(np.array([[8.0, 3.0], [3.0, 3.0]])).tolist() == [True, False]
+    assert told.quality.f1 > 0.95
+    assert "count as none" in told.warnings[-1]
+
+
+def test_levels_that_a_user_chooses():
+    world = Simulator(Dosing, actions=[[0, 2], [2, 2], [4, 2]])
+    told = explain(world, steady, careful, max_steps=4_000)
+    assert {region.current for region in told.regions} == {"action 0 2, action 1 2"}
+    assert "nearest of 3 levels" in told.warnings[-1]
+
+
+def test_plans_choose_levels_or_a_candidate_and_gain_what_they_say():
+    best = improve(WORLD, steady, [careful]).best
+    exact = evaluate(WORLD, careful, episodes=500, seed=5).outcomes["return"]
+    assert best.outcomes["return"].low <= exact.high
+    assert best.outcomes["return"].high >= exact.low
+
+
+def test_sizes_are_cut_at_the_median_of_each_direction():
+    rows = np.array([-4.0, -1.0, 0.0, 0.01, 2.0, 3.0, 4.0])[:, None]
+    bins = SignedBins.of(rows, ["dose"])
+    assert bins.names[0].startswith("less dose by ")
+    assert bins.of_rows(np.zeros((2, 1))).tolist() == [0, 0]
+    chosen = bins.of_rows(np.array([[3.5], [-1.2], [2.5]]))
+    low, high = bins.low[chosen - 1, 0], bins.high[chosen - 1, 0]
+    assert (low <= [3.5, -1.2, 2.5]).all()
+    assert (high >= [3.5, -1.2, 2.5]).all()
+
+
+def test_what_cannot_be_is_refused():
+    with pytest.raises(InvalidWorldError, match="level 1 is"):
+        Simulator(Dosing, actions=[[0, 0], [0, 9]])
+    with pytest.raises(InvalidWorldError, match="1 names are given"):
+        Simulator(Dosing, actions=["insulin"])
+    with pytest.raises(InvalidPolicyError, match="takes 2 real numbers"):
+        evaluate(WORLD, lambda states: np.zeros(len(states)), episodes=3)
