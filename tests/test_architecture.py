@@ -54,7 +54,7 @@ KINDS = {"table", "simulator", "log"}
 KNOW_WORLDS = {"worlds", "policies", "domains", "paper"}  # they are worlds, or make them
 MAKES_WORLDS = "cli/loading.py"  # from a study file
 PER_KIND = {"table.py", "simulator.py", "log.py", "__init__.py"}
-PER_KIND_FOLDERS = {"tables", "simulated", "logged"}  # helpers of one kind of world
+PER_KIND_FOLDERS = {"tables", "simulated", "logged", "scores"}  # helpers of one kind of world
 SAYS_WHICH = "records/explanation.py"  # what a result tells about its world
 ON_TABLES = {  # exact values and planners: they work on a table, whatever world it stands for
     "evaluation/exact.py",

@@ -1,10 +1,10 @@
 """Do intervals from a log hold, and what do they cost?
 
 Coverage, width, sign errors and family-wise error on worlds whose truth is known (`coverage`), many outcomes at once
-(`family`), a state that is not Markov, a logging policy that is not known and what cells hide (`harder`), logs that
-break what verdicts rest on (`believe`), plans over feature rows (`plans`), two logs that judge each other's policy
-(`bandit`), and time and memory (`speed`).
-``python -m benchmarks.logs PART ...`` runs some parts and keeps every row of the coverage table as soon as it is done.
+(`family`), a state that is not Markov, a logging policy that is not known (`harder`), scores of feature logs
+(`scores`), logs that break what verdicts rest on (`believe`), plans over feature rows (`plans`), two logs that judge
+each other's policy (`bandit`), and time and memory (`speed`). ``python -m benchmarks.logs PART ...`` runs some parts
+and keeps every row of the coverage table as soon as it is done.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ def cells(smoke: bool) -> list[Cell]:
 
 def parts(smoke: bool) -> Mapping[str, Callable[[], Any]]:
     """Name of each part -> what runs it; imported late, because some need other packages."""
-    from benchmarks.logs import bandit, believe, family, harder, plans, speed
+    from benchmarks.logs import bandit, believe, family, harder, plans, scores, speed
 
     return {
         "coverage": lambda: [measure(cell, seed=SEED) for cell in cells(smoke)],
         "family": lambda: family.run(smoke, seed=SEED),
         "harder": lambda: harder.run(smoke, seed=SEED),
-        "hidden in cells": lambda: harder.hidden_in_cells(smoke, seed=SEED),
+        "scores": lambda: scores.run(smoke),
         "believe": lambda: believe.run(smoke, seed=SEED),
         "navigation": lambda: plans.run(smoke, seed=SEED),
         "open bandit": lambda: bandit.run(smoke),

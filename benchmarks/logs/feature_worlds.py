@@ -117,6 +117,55 @@ def _null_step(x: FloatArray, a: IntArray, g: np.random.Generator) -> tuple[Floa
     return new, x[:, 0] + 0.5 * x[:, 1] + g.normal(0, 0.6, len(a))
 
 
+def _dosing_step(x: FloatArray, a: IntArray, g: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    pressure, lactate, dose = x.T
+    new_dose = 0.7 * dose + 0.5 * a
+    new = pressure + 4.0 * new_dose - 0.15 * (pressure - 65) - 2.5 * lactate + g.normal(0, 3, len(a))
+    burden = np.clip(0.9 * lactate + 0.02 * np.maximum(65 - new, 0) + 0.05 * new_dose + g.normal(0, 0.1, len(a)), 0, 5)
+    return np.column_stack([new, burden, new_dose]), -0.05 * np.abs(new - 72) - 0.4 * burden - 0.1 * a
+
+
+def _dosing_current(x: FloatArray) -> IntArray:
+    return np.where(x[:, 0] < 58, 2, np.where(x[:, 0] < 68, 1, 0))
+
+
+def _dosing_proposed(x: FloatArray) -> IntArray:
+    return np.where((x[:, 0] < 64) & (x[:, 2] < 1.0), 2, _dosing_current(x))
+
+
+def _offers_step(x: FloatArray, a: IntArray, g: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    taste, fatigue, spent = x.T
+    chance = 1 / (1 + np.exp(-(0.8 * taste - 1.2 * fatigue + np.array([-1.5, -0.9, -0.4, 0.1])[a])))
+    bought = g.random(len(a)) < chance
+    tired = np.clip(0.7 * fatigue + np.array([0.0, 0.15, 0.3, 0.55])[a] + g.normal(0, 0.05, len(a)), 0, 3)
+    state = np.column_stack([0.95 * taste + g.normal(0, 0.2, len(a)), tired, 0.8 * spent + bought])
+    return state, bought * 3.0 - np.array([0.0, 0.3, 0.7, 1.4])[a]
+
+
+def _offers_current(x: FloatArray) -> IntArray:
+    return np.where(x[:, 0] > 0.5, 2, np.where(x[:, 0] > -0.5, 1, 0))
+
+
+def _offers_proposed(x: FloatArray) -> IntArray:
+    return np.where((x[:, 1] > 0.6) & (x[:, 0] > 0), 0, _offers_current(x))
+
+
+def _relapse_step(x: FloatArray, a: IntArray, g: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    risk, age = x.T
+    treated = np.where(a == 1, 0.45, 1.0)
+    relapse = g.random(len(a)) < np.clip(0.04 * np.exp(0.6 * risk) * treated, 0, 0.9)
+    new = 0.9 * risk + 0.8 * relapse - 0.1 * (a == 1) + g.normal(0, 0.3, len(a))
+    return np.column_stack([new, age]), -10.0 * relapse - (0.4 + 0.3 * (age > 0.5)) * a
+
+
+def _relapse_current(x: FloatArray) -> IntArray:
+    return (x[:, 0] > 1.0).astype(np.int64)
+
+
+def _relapse_proposed(x: FloatArray) -> IntArray:
+    return (x[:, 0] > np.where(x[:, 1] > 0.5, 0.7, 0.2)).astype(np.int64)
+
+
 WORLDS = {
     world.name: world
     for world in (
@@ -130,6 +179,13 @@ WORLDS = {
               _queue_step, _queue_current, _queue_proposed),
         World("ten", 3, 5, lambda n, g: g.normal(size=(n, 10)), _ten_step, _ten_current, _ten_proposed),
         World("nothing", 3, 8, lambda n, g: g.normal(size=(n, 4)), _null_step, _ten_current, _ten_proposed),
+        World("dosing", 3, 12,
+              lambda n, g: np.column_stack([g.normal(62, 6, n), g.gamma(2, 0.6, n), g.uniform(0, 0.5, n)]),
+              _dosing_step, _dosing_current, _dosing_proposed),
+        World("offers", 4, 8, lambda n, g: np.column_stack([g.normal(0, 1, n), g.uniform(0, 1, n), np.zeros(n)]),
+              _offers_step, _offers_current, _offers_proposed),
+        World("relapse", 2, 10, lambda n, g: np.column_stack([g.normal(0, 1, n), g.uniform(0, 1, n)]),
+              _relapse_step, _relapse_current, _relapse_proposed),
     )
 }  # fmt: skip
 

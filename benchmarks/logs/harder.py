@@ -7,13 +7,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.logs import tasks
-from benchmarks.logs.plans import navigation_log
-from polidiff import evaluate
-from polidiff.domains import navigation
 from polidiff.evaluation.exact import exact_evaluator
 from polidiff.evaluation.logged.bootstrap import bootstrap_values
-from polidiff.evaluation.logged.compare import compare_log
-from polidiff.evaluation.logged.counted_log import counted_log
 from polidiff.evaluation.logged.counts import count_rows
 from polidiff.evaluation.logged.model import split_policy
 from polidiff.evaluation.logged.starts import Starts
@@ -120,39 +115,4 @@ def bootstrap_coverage(episodes: int = 200, *, repetitions: int, seed: int) -> l
         cover = np.mean(hits, axis=0)
         shares = {"bootstrap cover": round(float(cover[0]), 3), "careful cover": round(float(cover[1]), 3)}
         found.append({"task": task.name, "episodes": episodes, "repetitions": repetitions, **shares})
-    return found
-
-
-def hidden_in_cells(smoke: bool, *, seed: int) -> list[dict[str, Any]]:
-    """Navigation, the second candidate: intervals over plain cells, and over cells told apart by how they were reached.
-
-    Cover of single intervals of level .95: the difference, the current and the proposed value of both outcomes.
-    """
-    settings = ((2000, 0.3),) if smoke else ((2000, 0.1), (2000, 0.3), (2000, 0.5), (6000, 0.3))
-    repetitions = 2 if smoke else 20
-    return [_cell_cover(n, exploring, repetitions, seed) for n, exploring in settings]
-
-
-def _cell_cover(episodes: int, exploring: float, repetitions: int, seed: int) -> dict[str, Any]:
-    table, policies = navigation.table(), (navigation.current, navigation.proposed_2)
-    worth = [[value.estimate for value in evaluate(table, p(table.features)).outcomes.values()] for p in policies]
-    truth = np.array([[new - old, old, new] for old, new in zip(*worth, strict=True)])
-    found: dict[str, Any] = {"episodes": episodes, "random actions": exploring, "repetitions": repetitions}
-    logs = [navigation_log(episodes, exploring, seed + 1000 + r) for r in range(repetitions)]
-    for name, history in (("before", False), ("after", True)):
-        told = []
-        for log in logs:
-            ground = counted_log(log, policies, history=history)
-            verdicts = compare_log(log, *policies, counted=ground).verdicts[0]
-            shown = [(v.pointwise, v.current, v.proposed) for v in verdicts]
-            told.append([[(part.low, part.high) for part in parts] for parts in shown])
-        ends = np.array(told)  # (repetitions, outcomes, difference / current / proposed, low / high)
-        hits = (ends[..., 0] <= truth) & (truth <= ends[..., 1])
-        for k, outcome in enumerate(("return", "stay")):
-            cover = [round(float(share), 3) for share in hits[:, k].mean(axis=0)]
-            found[f"{outcome} {name}"] = {
-                "cover": dict(zip(("difference", "current", "proposed"), cover, strict=True)),
-                "median width": round(float(np.median(ends[:, k, 0, 1] - ends[:, k, 0, 0])), 2),
-                "includes 0": round(float(((ends[:, k, 0, 0] <= 0) & (ends[:, k, 0, 1] >= 0)).mean()), 3),
-            }
     return found

@@ -41,7 +41,7 @@ def truth(walk, table):
     return walk.initial @ exact_evaluator(walk, table).values(outcome_tensor(walk))
 
 
-def test_cells_give_intervals_that_hold_the_truth(walk, even, keen):
+def test_scores_give_intervals_that_hold_the_truth(walk, even, keen):
     exact, hits = truth(walk, keen), []
     for seed in range(5):
         found = evaluate_log(measured(walk, even, 800, seed), keen_on_features, checks=False).outcomes

@@ -11,11 +11,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from polidiff.evaluation.assumptions.log_checks import overlap_check
+from polidiff.evaluation.assumptions.log_checks import overlap_check, rare_action_check
 from polidiff.evaluation.comparison import Achieved, Comparison, Effects, GroupVerdicts, RegionChanges
 from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.evaluation.logged.assessment import assess, deeper_counts, numbered_rows
@@ -29,11 +30,15 @@ from polidiff.evaluation.logged.cross_check import cross_check
 from polidiff.evaluation.logged.model import SplitPolicy, same_rows, split_policy
 from polidiff.evaluation.logged.named import evaluate_by, judge_by
 from polidiff.evaluation.logged.plan import estimated_world
-from polidiff.evaluation.logged.region_effects import Inside, logged_effects
+from polidiff.evaluation.logged.region_effects import logged_effects
+from polidiff.evaluation.logged.rule_coverage import RuleCoverage, cover_all_rows
 from polidiff.evaluation.logged.second_log import counted_together, first_policy, is_log, judge_logs, policy_behind
 from polidiff.evaluation.logged.starts import Starts, group_starts
 from polidiff.evaluation.logged.verdict_support import by_units
 from polidiff.evaluation.logged.worst_case_bounds import PolicyBounds, bound_policy, value_bounds
+from polidiff.evaluation.scores.difference import MOST_UNSUPPORTED
+from polidiff.evaluation.scores.scored_log import ScoredLog, score_effects, scored_log, value_intervals
+from polidiff.evaluation.scores.verdicts import compare_by_scores
 from polidiff.evaluation.table import TableComparison
 from polidiff.options import ESTIMATORS, EvaluateOptions
 from polidiff.policies import Policy, TablePolicy
@@ -49,7 +54,6 @@ if TYPE_CHECKING:
 
 ALMOST_ONE = 0.999  # discount that keeps estimated loops without exit finite while regions are looked for
 READ_OFF = "Shares of episodes are those of the logged episodes, in which the current policy acted."
-CELLS = "States are judged in cells of similar ones; what a cell hides can make an interval of a small log too narrow."
 
 
 def evaluate(log: Log, policy: Any, options: EvaluateOptions) -> Evaluation:
@@ -81,7 +85,9 @@ def evaluate_log(
     checks : bool
         Also give the weighted estimates, the effective sample size and the bootstrap, in ``details``.
     """
-    counted = counted if counted is not None else counted_log(log, (policy,), seed=seed, history=True)
+    if not log.discrete:
+        return _evaluate_rows(log, policy, level=level, seed=seed)
+    counted = counted if counted is not None else counted_log(log)
     assessment = assess(log)
     if assessment.deepened is not None:
         counted = deeper_counts(log, assessment.deepened, counted)
@@ -92,7 +98,7 @@ def evaluate_log(
     bounds = [value_bounds(judged, k, 1 - level) for k in range(len(ranges))]
     outcomes = {o.name: as_interval(bounds[k], 0, level) for k, o in enumerate(log.outcomes)}
     outcomes = by_units(log, assessment, numbered_rows(log, assessment, counted), judged, outcomes)
-    overlap = overlap_check(float(judged.unsupported[0]), float(log.check.episodes))
+    overlap = overlap_check(judged.unsupported, np.array([float(log.check.episodes)]))
     details = {
         "rows": float(log.check.rows),
         "episodes": float(log.check.episodes),
@@ -110,6 +116,28 @@ def evaluate_log(
         truncated=log.check.cut / max(log.check.episodes, 1),
         details=details,
         assumptions=(*assessment.assumptions, overlap),
+    )
+
+
+def _evaluate_rows(log: Log, policy: Any, *, level: float, seed: int) -> Evaluation:
+    """Expected outcomes from scores of the rows."""
+    scored = scored_log(log, policy, seed=seed)
+    outcomes, scores = value_intervals(scored, policy, level=level)
+    unsupported = float(scores.unsupported.mean())
+    details = {
+        "rows": float(log.check.rows),
+        "episodes": float(log.check.episodes),
+        **({"episodes scored": float(scored.episodes)} if scored.episodes < log.check.episodes else {}),
+        "unsupported": unsupported,
+        "changed decisions per episode": scores.changes,
+    }
+    return Evaluation(
+        outcomes=outcomes,
+        per_start={},
+        method=_by_scores(scored),
+        truncated=log.check.cut / max(log.check.episodes, 1),
+        details=details,
+        assumptions=(*assess(log).assumptions, rare_action_check(unsupported, MOST_UNSUPPORTED)),
     )
 
 
@@ -282,26 +310,23 @@ class RowsComparison(Comparison):
         self.place: Log = log
         self.current, self.proposed, self.seed = current, proposed, seed
         self._rules: tuple[Rule, ...] = ()
-        self._counted: CountedLog | None = None
+        self._coverage: RuleCoverage | None = None
 
     @property
     def one_step(self) -> bool:
         """Whether every episode is a single decision."""
         return self.world.check.rows == self.world.check.episodes
 
-    def counted(self, rules: Sequence[Rule]) -> CountedLog:
-        """The log counted over cells, and how often rules are met; cells of single decisions end where regions do."""
-        if self._counted is None or tuple(rules) != self._rules:
-            self._rules = tuple(rules)
-            self._counted = counted_log(
-                self.world,
-                (self.current, self.proposed),
-                self._rules if self.one_step else (),
-                seed=self.seed,
-                history=True,
-                rules=self._rules,
-            )
-        return self._counted
+    @cached_property
+    def scored(self) -> ScoredLog:
+        """The rows with the chances of their actions."""
+        return scored_log(self.world, self.current, seed=self.seed)
+
+    def coverage(self, rules: Sequence[Rule]) -> RuleCoverage:
+        """How often rules are met in all rows, each where it is the first to cover."""
+        if self._coverage is None or tuple(rules) != self._rules:
+            self._rules, self._coverage = tuple(rules), cover_all_rows(self.world, rules)
+        return self._coverage
 
     def achieved(self, diverging: BoolArray, *, length: float, max_steps: int, seed: int) -> Achieved:
         """Only how often the policies part: no start is known by itself."""
@@ -310,39 +335,28 @@ class RowsComparison(Comparison):
     def judge(
         self, groups: Sequence[Sequence[Rule]], *, level: float, seed: int, evaluation: str | None = None
     ) -> GroupVerdicts:
-        """Careful intervals for everyone, and for the episodes that begin in a region."""
+        """Intervals from scores for everyone, and for the decisions in a region where each is an episode."""
+        log = self.world
         if evaluation is not None:
-            pair, masks = (self.current, self.proposed), _starting_in(self.world, groups)
-            return judge_by(evaluation, self.world, *pair, masks, level=level, seed=seed)
+            pair, chosen = (self.current, self.proposed), _starting_in(log, groups)
+            return judge_by(evaluation, log, *pair, chosen, level=level, seed=seed)
         if self.second is not None:
-            return _side_by_side(self.world, self.second, groups, level)
-        log, counted = self.world, self.counted(self._rules)
-        masks = [self._starts_in(counted, rules) for rules in groups]
-        found = compare_log(log, self.current, self.proposed, masks, level=level, counted=counted, seed=seed)
-        said = (*log.notes, *found.warnings)
-        if not self.one_step:
-            said = (*log.notes, READ_OFF, CELLS, *found.warnings, *self._doubts(found, counted))
-        return replace(found, method=_method(log), warnings=said)
-
-    def _starts_in(self, counted: CountedLog, rules: Sequence[Rule]) -> BoolArray:
-        if not rules or counted.start_region is None:
-            return np.ones(len(counted.start_state), dtype=np.bool_)
-        return np.asarray(counted.start_region == self._rules.index(rules[0]) + 1)
-
-    def _doubts(self, found: GroupVerdicts, counted: CountedLog) -> tuple[str, ...]:
-        """Outcomes for which the doubly robust estimate of the proposed policy lies apart from the model's interval.
-
-        Episodes of one decision need no such check: weighted by the shares of its cells, a cell's mean is the same
-        mean.
-        """
-        told = {verdict.outcome: verdict.proposed for verdict in found.verdicts[0] if verdict.proposed is not None}
-        checked = cross_check(self.world, self.proposed, model=told, counted=counted, by_cells=True)
-        return tuple(f"Proposed policy, {text}" for text in checked.warnings) if checked.shown else ()
+            return _side_by_side(log, self.second, groups, level)
+        region = first_match(list(self._rules), log.starts)
+        everyone = np.ones(len(region), dtype=np.bool_)
+        asked = [self._rules.index(rules[0]) if rules else None for rules in groups]
+        masks = [everyone if k is None else region == k for k in asked]
+        judged = compare_by_scores(log, self.current, self.proposed, masks, level=level, scored=self.scored)
+        if log.sampled:  # who is told comes from all rows, what is told of them from those that are held
+            rows = self.coverage(self._rules).rows
+            episodes = np.array([float(log.check.episodes if k is None else rows[k]) for k in asked])
+            judged = replace(judged, episodes=episodes)
+        read_off = () if self.one_step else (READ_OFF,)
+        return replace(judged, method=_by_scores(self.scored), warnings=(*log.notes, *read_off, *judged.warnings))
 
     def support(self, rules: Sequence[Rule]) -> tuple[Support, ...]:
         """Rows and people of the whole log in each region."""
-        coverage = self.counted(rules).coverage
-        assert coverage is not None
+        coverage = self.coverage(rules)
         return tuple(
             Support(int(rows), int(met), float(rows / self.world.check.rows))
             for rows, met in zip(coverage.rows, coverage.people, strict=True)
@@ -351,24 +365,14 @@ class RowsComparison(Comparison):
     def region_effects(
         self, changes: RegionChanges, *, level: float, length: float, max_steps: int, seed: int
     ) -> Effects:
-        """Judged over the cells of the log, as the whole is; not known where only a sample of the rows is held."""
-        if self.world.sampled or self.world.n_actions < 2:
+        """Judged by scores of the rows, as the whole is."""
+        if self.world.n_actions < 2:
             return {}
-        counted = self.counted(changes.rules)
-        return logged_effects(
-            self.world,
-            (self.current, self.proposed),
-            changes,
-            lambda k: counted.average(Inside(changes, k, self.world.n_actions))[:, 0],
-            counted=counted,
-            level=level,
-            seed=seed,
-        )
+        return score_effects(self.scored, (self.current, self.proposed), changes, level=level)
 
     def summary(self, seen: AnyArray, facts: Mapping[str, str | float | int]) -> WorldSummary:
-        """Rows and episodes, and the ranges of features over all rows."""
-        counted = self.counted(self._rules)
-        return log_summary(self.world, np.array(counted.names, dtype=object)[counted.row_state()])
+        """Rows and episodes, and the ranges of features that many reach."""
+        return log_summary(self.world)
 
 
 def _starting_in(log: Log, groups: Sequence[Sequence[Rule]]) -> list[BoolArray]:
@@ -391,6 +395,13 @@ def row_policy(log: Log, policy: Any, *, seed: int) -> Policy:
 
 def _method(log: Log) -> str:
     return f"careful intervals from {log.check.episodes} logged episodes"
+
+
+def _by_scores(scored: ScoredLog) -> str:
+    """How verdicts are made, and from how much of the log."""
+    episodes, scored_episodes = scored.log.check.episodes, scored.episodes
+    part = f"{episodes}" if scored_episodes == episodes else f"{scored_episodes} of {episodes}"
+    return f"doubly robust scores of {part} logged episodes, cross-fitted; chances of actions {scored.chances.method}"
 
 
 def _padded(table: FloatArray) -> FloatArray:

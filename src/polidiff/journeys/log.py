@@ -32,7 +32,6 @@ def follow(
     """Episodes of the proposed policy in the estimated model, or the logged episodes."""
     if isinstance(comparison, EstimatedComparison):
         return table.follow(comparison.place, comparison, rules, seed=seed, episodes=episodes)
-    coverage = comparison.counted(rules).coverage
-    assert coverage is not None
+    coverage = comparison.coverage(rules)
     first = np.array([coverage.typical_first(k) for k in range(len(rules))])
     return Meetings(coverage.episodes / max(1, log.check.episodes), first, comparison.one_step)

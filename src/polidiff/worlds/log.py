@@ -265,10 +265,9 @@ class Log:
         held = self.rows.n_episodes
         return (
             *lacking,
-            f"The log is too long to be held: rules and cells were chosen on {held} of {self.check.episodes} episodes "
-            f"({len(self.rows.actions)} of {self.check.rows} rows), drawn by a hash of their names. Counts and "
-            "intervals come from all episodes but those that drew the cells; changes per episode, how well rules fit, "
-            f"weighted estimates, the bootstrap and learned candidates come from the {held}.",
+            f"The log is too long to be held: rules, verdicts, changes per episode and learned candidates come from "
+            f"{held} of {self.check.episodes} episodes ({len(self.rows.actions)} of {self.check.rows} rows), drawn by "
+            "a hash of their names. How often regions are met is counted in all rows.",
         )
 
     @property

@@ -97,7 +97,7 @@ def test_intervals_cover_the_simulated_truth():
 
 
 def test_a_cut_is_not_an_end():
-    """Cutting one episode in ten after two of four steps moves the estimate by less than its error."""
+    """One episode in ten is cut after two of four steps: the estimate stays, and would fall if cuts were ends."""
     rows = walk(800, 5)
     keep = ~((rows.episode % 10 == 0) & (np.arange(len(rows.actions)) % 4 >= 2))
     place = np.cumsum(keep) - 1
@@ -112,14 +112,16 @@ def test_a_cut_is_not_an_end():
         rows.probability[keep],
     )
     found = []
-    for some in (rows, LoggedRows(*parts)):
+    ended = np.where(follow == CUT, END, follow)
+    for some in (rows, LoggedRows(*parts), LoggedRows(*parts[:3], ended, *parts[4:])):
         decisions = decisions_of(some, 2)
         second = np.where(decisions.x[:, 0] > 0, 0.9, 0.3)
         table = np.column_stack([1 - second, second])
         found.append(difference_scores(decisions, table, None, logging_chances(decisions)))
-    whole, cut = (one.intervals() for one in found)
+    whole, cut, end = (one.intervals() for one in found)
     assert found[1].cut == pytest.approx(0.1)
-    assert abs(whole.estimate[0] - cut.estimate[0]) < whole.error[0]
+    assert abs(whole.estimate[0] - cut.estimate[0]) < 2 * whole.error[0]
+    assert end.estimate[0] < cut.estimate[0] - 0.04
 
 
 def test_a_regression_is_linear_in_what_it_fits():
@@ -153,7 +155,8 @@ def test_weights_average_to_one_and_scores_do_not_depend_on_the_order_of_episode
         rows.probability[turned],
     )
     found = []
-    for some in (rows, LoggedRows(*parts)):
+    ended = np.where(follow == CUT, END, follow)
+    for some in (rows, LoggedRows(*parts), LoggedRows(*parts[:3], ended, *parts[4:])):
         decisions = decisions_of(some, 2)
         second = np.where(decisions.x[:, 0] > 0, 0.6, 0.3)
         table = np.column_stack([1 - second, second])

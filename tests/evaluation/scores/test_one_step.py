@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -119,7 +121,7 @@ def test_repeated_people_are_one_unit():
     once = rows_of(np.zeros((80, 0)), actions, outcome)
     errors = []
     for rows, group in ((once, None), (twice, np.tile(np.arange(80), 2)), (twice, None)):
-        decisions = decisions_of(rows, 2, group=group)
+        decisions = decisions_of(replace(rows, unit=group), 2)
         count = len(rows.actions)
         scores = one_step_scores(decisions).difference(always(1, count), always(0, count))
         sizes = decisions.per_unit(np.ones((count, 1)))

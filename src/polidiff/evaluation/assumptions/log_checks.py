@@ -220,12 +220,32 @@ def _as_recorded(stratum: IntArray, action: IntArray, probability: FloatArray) -
     return np.asarray(np.minimum(2 * np.minimum(below, above), 1.0))
 
 
-def overlap_check(unsupported: float, episodes: float) -> Assumption:
-    """Whether the log has what the proposed policy does: the chance that an episode meets what nobody has tried."""
-    status: Status = "held" if unsupported <= 1e-9 else "doubtful" if unsupported < 0.5 else "failed"
+def overlap_check(unsupported: FloatArray, episodes: FloatArray) -> Assumption:
+    """Whether the log has what the proposed policy does: chances (groups,) that an episode meets what nobody has tried.
+
+    The share that is told is that of the largest group, which is everyone; the status is that of the worst.
+    """
+    whole, worst = int(np.argmax(episodes)), float(unsupported.max())
+    status: Status = "held" if worst <= 1e-9 else "doubtful" if worst < 0.5 else "failed"
     said = "" if status == "held" else "What was never tried is taken as anything within the declared range."
-    detail = f"{unsupported:.1%} of the proposed policy's episodes meet a decision that none of {episodes:.0f} shows"
-    return Assumption("overlap", "decisions of the proposed policy against those in the log", status, detail, said)
+    told, behind = float(unsupported[whole]), max(float(episodes[whole]), 1.0)
+    detail = f"{told:.1%} of the proposed policy's episodes meet a decision that none of {behind:.0f} shows"
+    if worst > told + 0.0005:
+        detail += f"; in one group of starts {worst:.1%}"
+    return Assumption("overlap", _OVERLAP, status, detail, said)
+
+
+_OVERLAP = "decisions of the proposed policy against those in the log"
+
+
+def rare_action_check(unsupported: float, most: float) -> Assumption:
+    """Whether the log takes what the proposed policy does: the share of decisions on actions next to never taken."""
+    status: Status = "held" if unsupported <= 1e-9 else "doubtful" if unsupported <= most else "failed"
+    detail = f"{unsupported:.1%} of the decisions would change to actions that the log next to never takes there"
+    said = "" if status == "held" else "What these bring is guessed from alike rows."
+    if status == "failed":
+        said = f"Beyond {most:.0%} nothing is decided."
+    return Assumption("overlap", _OVERLAP, status, detail, said)
 
 
 def rare_event_check(edge: float, episodes: float, declared: tuple[float, float] | None, largest: float) -> Assumption:

@@ -21,8 +21,8 @@ from polidiff.evaluation.assumptions.markov import Deepened, deepen, transitions
 from polidiff.evaluation.assumptions.markov_features import drift_feature_check, feature_history_check
 from polidiff.evaluation.logged.counted_log import CountedLog
 from polidiff.evaluation.logged.counts import count_rows
-from polidiff.evaluation.logged.encoder import fit_encoder
 from polidiff.evaluation.logged.episodes import some_episodes
+from polidiff.evaluation.scores.decisions import numbers_of
 from polidiff.records.arrays import IntArray
 from polidiff.records.outcome import Assumption
 from polidiff.worlds.log_rows import LoggedRows
@@ -50,6 +50,11 @@ class Assessment:
     def status(self, name: str) -> str:
         """Of one assumption."""
         return next((a.status for a in self.assumptions if a.name == name), "not testable")
+
+    @property
+    def randomised(self) -> bool:
+        """Whether the log records with which probabilities actions were drawn, and they are right."""
+        return self.rows is not None and self.rows.probability is not None and self.status("propensities") == "held"
 
     @property
     def drifts(self) -> bool:
@@ -87,18 +92,23 @@ def _assess(log: Log) -> Assessment:
     moves = transitions_of(tested) if log.discrete else None
     common = (independence_check(tested, own, moves), propensity_check(tested), cut_check(rows, names))
     if moves is None:
-        x = fit_encoder(tested.states)(tested.states)
+        x = numbers_of(tested.states)
         checks: tuple[Assumption, ...] = (feature_history_check(tested, x), drift_feature_check(tested, x))
         scale = largest_scale(tested.states, tested.actions, log.feature_names)
-        return Assessment((*checks, *common), rows, None, units, scale=scale)
+        return _counting(Assessment((*checks, *common), rows, None, units, scale=scale))
     deepened = deepen(moves, log.n_states)
     if deepened.depth and tested is not rows:
         deepened = replace(deepen(transitions_of(rows), log.n_states), p_values=deepened.p_values)
     checks = (history_check(deepened), drift_check(moves, own), *common)
-    deeper = deepened if deepened.depth else None
-    if units is None and common[0].status == "failed":
-        return Assessment(checks, rows, deeper, stretches(rows)[rows.first], "stretches of the log")
-    return Assessment(checks, rows, deeper, units)
+    return _counting(Assessment(checks, rows, deepened if deepened.depth else None, units))
+
+
+def _counting(assessment: Assessment) -> Assessment:
+    """Where episodes that stand together are alike and nobody says whose they are, stretches of the log count."""
+    rows = assessment.rows
+    if rows is None or assessment.units is not None or assessment.status("independence") != "failed":
+        return assessment
+    return replace(assessment, units=stretches(rows)[rows.first], counted_as="stretches of the log")
 
 
 def _units(rows: LoggedRows) -> IntArray | None:

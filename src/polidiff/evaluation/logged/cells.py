@@ -1,13 +1,23 @@
-"""Feature states as cells, so that one engine serves both kinds of log.
+r"""Feature states as cells in which policies act alike and their values are level, so that plans are found in a model.
 
-A regression tree splits the feature space where the policies differ and where their values do (`partition`); the
-regions of an explanation split it further. A quarter of the episodes draws the cells and
-the others are counted in them, so that no cell is judged by the rows that drew it. Within a cell a policy is its
-average over the cell's rows: an approximation. With `history` cells are told apart by the policies' actions and by how
-they were reached (`cell_history`), and what the approximation hides is part of the interval.
+A quarter of the episodes draws the cells and the others are counted in them, so that no cell is used by the rows that
+drew it. Within a cell a policy is its average over the cell's rows: an approximation, good enough to choose plans by.
+They are judged by scores of the rows themselves.
 
-Of a log that is too long to be held, episodes that are held draw the cells, and all rows are then put into them
-(`all_rows`).
+A cell may stand for its states if the value of each policy in question is the same in all of them. What the logging
+policy's episodes brought is not enough: where it mends what a proposed policy would not, both sides of a border look
+alike. So the cells are drawn several times. With :math:`V_\pi` solved on the last cells, a logged row whose action is
+the policy's own shows
+
+.. math:: V_\pi(c) + \frac{g + \gamma V_\pi(c') - Q_\pi(c, a)}{\sqrt{p_c}},
+
+with :math:`p_c` the share of such rows in the cell (a row of another action shows :math:`V_\pi(c)`), and a regression
+tree is grown on what all policies show. Dividing by the root keeps the scatter as large as that of the rows that speak.
+A split must gain more than the best of many splits would if all that varies within the last cells were noise,
+
+.. math:: \sum_j \varphi_j + 2 \sqrt{L \textstyle\sum_j \varphi_j^2} + 2 L \max_j \varphi_j
+
+over the columns j (Laurent and Massart 2000), with L the logarithm of the places tried.
 """
 
 from __future__ import annotations
@@ -18,102 +28,85 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from polidiff.evaluation.logged.all_rows import DRAWING, Asked, answers, count_all_rows, share_that_draws
-from polidiff.evaluation.logged.cell_map import CellMap, cut_by_actions, join_slivers, leaf_of, region_of
 from polidiff.evaluation.logged.counted_log import LOG, CountedLog, as_log_policy
 from polidiff.evaluation.logged.counts import BLOCKS, count_rows
 from polidiff.evaluation.logged.encoder import Encoder, fit_encoder
-from polidiff.evaluation.logged.episodes import some_episodes
-from polidiff.evaluation.logged.partition import fit_partition
-from polidiff.evaluation.logged.rule_coverage import rule_coverage
-from polidiff.records.arrays import BoolArray, FloatArray
-from polidiff.worlds.log_stream import limit_of
+from polidiff.evaluation.logged.episodes import outcomes_to_come, some_episodes
+from polidiff.evaluation.logged.model import build_model, split_policy
+from polidiff.policies import Policy, one_hot, top_actions
+from polidiff.records.arrays import BoolArray, FloatArray, IntArray
+from polidiff.records.rule import Rule, first_match
+from polidiff.worlds.log_rows import LoggedRows
+from polidiff.worlds.shards.transition_counts import CUT
 
 if TYPE_CHECKING:
-    from polidiff.policies import Policy
     from polidiff.worlds.log import Log
 
+DRAWING = 4  # one episode in so many draws the cells
+OTHER = "other states"
+FEWEST_ROWS = 30  # per cell, among the rows that draw it
+MOST_CELLS = 300
+ROUNDS = 4
+SPLITS_TRIED = 3.0  # logarithm of how many places a split may be put
 
-def count_cells_of(
-    log: Log,
-    policies: Sequence[Any],
-    regions: Sequence[Any],
-    *,
-    seed: int = 0,
-    blocks: int = BLOCKS,
-    history: bool = False,
-    rules: Sequence[Any] = (),
-) -> CountedLog:
-    """A log with feature states, counted over cells; `rules` are those whose share of all rows is wanted."""
+
+def count_cells_of(log: Log, policies: Sequence[Any], regions: Sequence[Rule], *, seed: int = 0) -> CountedLog:
+    """A log with feature states, counted over cells of the rows that are held."""
     rows = log.rows
     named = [policy for policy in policies if not (isinstance(policy, str) and policy == LOG)]
     given = [as_log_policy(log, policy) for policy in named]
-    several = history and len(rows.actions) > rows.n_episodes
-    tables = [answers(policy, rows.states) for policy in given] if several else []
-    drawing, encode = _drawing(log), fit_encoder(rows.states)
-    x = encode(rows.states)
-    cells = draw_cells(log, given, regions, encode, x, drawing, tables, seed)
-    if log.sampled:
-        limit = limit_of(share_that_draws(log))
-        asked = Asked(cells, tuple(given), log.n_actions, len(log.outcomes), limit, blocks, tuple(rules))
-        return count_all_rows(log, asked, named)
+    drawing, encode = _drawing(rows), fit_encoder(rows.states)
+    x, region = encode(rows.states), np.asarray(first_match(list(regions), rows.states) + 1, dtype=np.int64)
+    drawn = np.column_stack([x[drawing], region[drawing]])  # the tree may split by region, exactly
+    tree = fit_partition(
+        some_episodes(rows, drawing), drawn, given, log.n_actions, region=region[drawing], discount=log.discount,
+        seed=seed,
+    ).tree_  # fmt: skip
+    code, width = _joined(_leaf_of(tree, x, region), region, len(regions) + 1), len(regions) + 1
+    met, cell = np.unique(code, return_inverse=True)
     counted = ~drawing if drawing.any() and not drawing.all() else drawing
-    if cells.turns is not None:
-        cells = cells.with_levels(cells.ways_to(rows, x, tables, counted))
-    met, cell = np.unique(cells.number(rows, x, tables), return_inverse=True)
-    judging = replace(some_episodes(rows, counted), episode=rows.episode[counted])  # same blocks as the whole log
-    counts = count_rows(judging, cell[counted], len(met), log.n_actions, blocks=BLOCKS)
+    part = replace(some_episodes(rows, counted), episode=rows.episode[counted])  # same blocks as the whole log
+    counts = count_rows(part, cell[counted], len(met), log.n_actions, blocks=BLOCKS)
 
     def average(policy: Any) -> FloatArray:
-        chosen = answers(as_log_policy(log, policy), rows.states)
+        chosen = np.asarray(as_log_policy(log, policy).probabilities(rows.states), dtype=np.float64)
         size = np.maximum(np.bincount(cell, minlength=len(met)), 1)
         return np.column_stack([np.bincount(cell, column, len(met)) for column in chosen.T]) / size[:, None]
 
+    described = _descriptions(tree, encode, log.feature_names)
+    names = [
+        described.get(leaf, OTHER) + (f" (region {r})" if r else "") for leaf, r in (divmod(int(c), width) for c in met)
+    ]
     first = rows.first
     return CountedLog(
-        counts,
-        cells.named(met),
-        cell[first],
-        np.ones(int(first.sum()), dtype=np.int64),
-        average,
-        lambda: cell,
-        region_of(regions, rows.states[first]),
-        rule_coverage(rows, rules, x),
+        counts, tuple(names), cell[first], np.ones(int(first.sum()), dtype=np.int64), average, lambda: cell
     )
 
 
-def draw_cells(
-    log: Log,
-    policies: Sequence[Policy],
-    regions: Sequence[Any],
-    encode: Encoder,
-    x: FloatArray,
-    drawing: BoolArray,
-    tables: Sequence[FloatArray],
-    seed: int,
-) -> CellMap:
-    """Cells from the rows (n,) that draw them, with encoded features x (n, d); cut by `tables` (n, A), if any."""
-    rows, width, region = log.rows, len(regions) + 1, region_of(regions, log.rows.states)
-    drawn = np.column_stack([x[drawing], region[drawing]])  # the tree may split by region, exactly
-    tree = fit_partition(
-        some_episodes(rows, drawing), drawn, policies, log.n_actions, region=region[drawing], discount=log.discount,
-        seed=seed,
-    ).tree_  # fmt: skip
-    leaf = leaf_of(tree, x, region)
-    places = join_slivers(leaf, region, width, np.arange(width))
-    turns = cut_by_actions(places.of(leaf, region), tables) if tables else None
-    return CellMap(encode, tree, tuple(regions), _descriptions(tree, encode, log.feature_names), places, turns)
+def _joined(leaf: IntArray, region: IntArray, width: int) -> IntArray:
+    """(n,) leaf · width + region; small pieces of a leaf that regions cut are joined as leaf 0 of their region.
+
+    Leaf 0 is the root, which is a leaf only if it is the only one: then nothing is left to join.
+    """
+    code = leaf * width + region
+    codes, place, size = np.unique(code, return_inverse=True, return_counts=True)
+    cut = np.bincount(codes // width)[codes // width] > 1
+    return np.where((cut & (size < FEWEST_ROWS))[place.ravel()], region, code)
 
 
-def _drawing(log: Log) -> BoolArray:
+def _leaf_of(tree: Any, x: FloatArray, region: IntArray) -> IntArray:
+    """(n,) leaf of each row in a tree over its encoded features (n, d) and its region (n,)."""
+    single = np.empty((len(x), x.shape[1] + 1), dtype=np.float32)
+    with np.errstate(over="ignore"):
+        single[:, :-1], single[:, -1] = x, region
+    return np.asarray(tree.apply(single), dtype=np.int64)
+
+
+def _drawing(rows: LoggedRows) -> BoolArray:
     """(n,) rows of the episodes that draw the cells; all of them if there are few."""
-    rows = log.rows
-    if rows.hashed is not None:
-        small: BoolArray = rows.hashed < limit_of(share_that_draws(log))
-        return small if small.any() else ~small
     if rows.n_episodes < 2 * DRAWING:
         return np.ones(len(rows.actions), dtype=np.bool_)
-    return rows.episode % DRAWING == 0
+    return np.asarray(rows.turn % DRAWING == 0)
 
 
 def _descriptions(tree: Any, encode: Encoder, names: tuple[str, ...]) -> dict[int, str]:
@@ -140,3 +133,81 @@ def _side(encode: Encoder, name: str, column: int, low: float, high: float) -> s
     if np.isinf(low):
         return f"{name} ≤ {high:.4g}"
     return f"{name} > {low:.4g}" if np.isinf(high) else f"{low:.4g} < {name} ≤ {high:.4g}"
+
+
+def fit_partition(
+    rows: LoggedRows,
+    x: FloatArray,
+    policies: Sequence[Policy],
+    n_actions: int,
+    *,
+    region: IntArray,
+    discount: float,
+    seed: int,
+) -> Any:
+    """A regression tree over encoded features x (n, d); its leaves are the cells, `region` (n,) is told apart first."""
+    acted = [top_actions(policy.probabilities(rows.states)) for policy in policies]
+    apart = [one_hot(region, int(region.max(initial=0)) + 1), *(one_hot(actions, n_actions) for actions in acted)]
+    logged = outcomes_to_come(rows, discount)
+    tree = _grow(x, [*apart, logged], np.zeros(len(x), dtype=np.int64), seed)
+    for _ in range(ROUNDS if acted else 0):
+        cell = _renumbered(tree.apply(x))
+        tree = _grow(x, [*apart, logged, *_shown(rows, cell, acted, n_actions, discount)], cell, seed)
+    return tree
+
+
+def _shown(
+    rows: LoggedRows, cell: IntArray, acted: Sequence[IntArray], n_actions: int, discount: float
+) -> list[FloatArray]:
+    """(n, K) per policy: what each row shows of the policy's value, given cells."""
+    size = int(cell.max()) + 1
+    edges = count_rows(rows, cell, size, n_actions).edges
+    after = np.where(rows.follow >= 0, cell[rows.follow], size)
+    members = np.bincount(cell, minlength=size)
+    found = []
+    for actions in acted:
+        table = _averages(cell, one_hot(actions, n_actions), members)
+        model = build_model(edges, split_policy(table, None), discount=discount, lend=True)
+        own = np.flatnonzero((rows.actions == actions) & (rows.follow != CUT))
+        here, pair = cell[own], cell[own] * n_actions + actions[own]
+        share = np.bincount(here, minlength=size) / members
+        shown = np.empty(rows.gains.shape)
+        for k in range(edges.sums.shape[1]):
+            values = model.values(k, 0.0)
+            shown[:, k] = values[cell]
+            drawn = rows.gains[own, k] + discount * np.append(values, 0.0)[after[own]]
+            shown[own, k] += _off_mean(drawn, pair) / np.sqrt(share[here])
+        found.append(shown)
+    return found
+
+
+def _off_mean(values: FloatArray, group: IntArray) -> FloatArray:
+    total, count = np.bincount(group, values), np.bincount(group)
+    return np.asarray(values - (total / np.maximum(count, 1))[group])
+
+
+def _averages(cell: IntArray, table: FloatArray, members: IntArray) -> FloatArray:
+    columns = [np.bincount(cell, column, len(members)) for column in table.T]
+    return np.asarray(np.column_stack(columns) / members[:, None])
+
+
+def _renumbered(leaf: IntArray) -> IntArray:
+    return np.asarray(np.unique(leaf, return_inverse=True)[1])
+
+
+def _grow(x: FloatArray, signals: Sequence[FloatArray], cell: IntArray, seed: int) -> Any:
+    """A tree on signals, each on the scale of one standard deviation; what varies within cells may be noise."""
+    from sklearn.tree import DecisionTreeRegressor
+
+    table = np.column_stack(signals)
+    scale = table.std(axis=0)
+    kept = scale > 1e-12 * (1 + np.abs(table).max(axis=0))
+    table = table[:, kept] / scale[kept] if kept.any() else np.zeros((len(x), 1))
+    noise = np.array([_off_mean(column, cell).var() for column in table.T])
+    luck = noise.sum() + 2 * np.sqrt(SPLITS_TRIED * (noise**2).sum()) + 2 * SPLITS_TRIED * noise.max()
+    return DecisionTreeRegressor(
+        max_leaf_nodes=MOST_CELLS,
+        min_samples_leaf=max(min(FEWEST_ROWS, len(x) // 4), 1),
+        min_impurity_decrease=luck / (table.shape[1] * len(x)),
+        random_state=seed,
+    ).fit(x, table)

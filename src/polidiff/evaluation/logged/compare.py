@@ -16,6 +16,7 @@ from polidiff.evaluation.logged.model import SplitPolicy, same_rows, split_polic
 from polidiff.evaluation.logged.starts import group_starts
 from polidiff.evaluation.logged.verdict_support import Judgement, supported
 from polidiff.evaluation.logged.worst_case_bounds import NO_MASS, PolicyBounds, bound_policy, difference, value_bounds
+from polidiff.evaluation.scores.verdicts import compare_by_scores
 from polidiff.evaluation.verdicts import direction_of, verdict
 from polidiff.records.arrays import FloatArray
 from polidiff.records.explanation import Verdict
@@ -48,8 +49,7 @@ def compare_log(
     current, proposed : policies, or "log"
         "log" is the policy that wrote the log, whatever it was.
     groups : sequence of arrays over ``log.starts``, optional
-        Masks, or weights that are taken as known; one group of all starts by default. Where a log is not held, over
-        ``counted.start_state``: the cells in which its episodes begin.
+        Masks, or weights that are taken as known; one group of all starts by default.
     family : int, optional
         Over how many comparisons the level must hold together; by default groups × outcomes.
     logged_by : policy, "auto" or None
@@ -57,7 +57,9 @@ def compare_log(
     lines : bool
         Whether verdicts say what they rest on, and up to which strength of unrecorded reasons they hold.
     """
-    counted = counted if counted is not None else counted_log(log, (current, proposed), seed=seed, history=True)
+    if not log.discrete:
+        return compare_by_scores(log, current, proposed, groups, level=level, family=family, lines=lines, seed=seed)
+    counted = counted if counted is not None else counted_log(log)
     assessment = assess(log)
     if assessment.deepened is not None:
         counted = deeper_counts(log, assessment.deepened, counted)

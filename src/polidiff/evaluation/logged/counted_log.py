@@ -12,7 +12,6 @@ from polidiff.errors import InvalidPolicyError
 from polidiff.evaluation.logged.advice import COLUMN, advice_policy
 from polidiff.evaluation.logged.behaviour import estimate_behaviour, logged_shares
 from polidiff.evaluation.logged.counts import HALVES, Counts, count_log
-from polidiff.evaluation.logged.rule_coverage import RuleCoverage
 from polidiff.policies import Policy, TablePolicy, as_policy
 from polidiff.records.arrays import FloatArray, IntArray
 
@@ -32,8 +31,6 @@ class CountedLog:
     start_episodes: IntArray  # (n_starts,)
     average: Callable[[Any], FloatArray]  # policy -> (S, A) probabilities
     row_state: Callable[[], IntArray]  # state or cell of every logged row that is held
-    start_region: IntArray | None = None  # (n_starts,) 1 + the region that cells were cut by; 0 for none
-    coverage: RuleCoverage | None = None  # how often rules were met in a log of features
 
     def table(self, policy: Any) -> FloatArray:
         """Probabilities (S, A) of a policy; of "log", the logged shares."""
@@ -49,19 +46,15 @@ def counted_log(
     *,
     seed: int = 0,
     blocks: int = HALVES,
-    history: bool = False,
-    rules: Sequence[Any] = (),
 ) -> CountedLog:
     """A log counted over its states, or over cells fitted to policies and regions if its states are features.
 
     Two blocks of episodes are there since the log was read; more of them show over how many episodes a pair is spread.
-    With `history` cells are also told apart by how they were reached, so that intervals know what a cell hides. How
-    often the `rules` were met is counted beside.
     """
     if not log.discrete:
         from polidiff.evaluation.logged.cells import count_cells_of
 
-        return count_cells_of(log, policies, regions, seed=seed, blocks=blocks, history=history, rules=rules)
+        return count_cells_of(log, policies, regions, seed=seed)
     counts = count_log(log, blocks=blocks)
     starts = log.starts.astype(np.int64)
     return CountedLog(

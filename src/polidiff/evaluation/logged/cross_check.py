@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from polidiff.evaluation.logged.behaviour import estimate_behaviour, logged_shares
+from polidiff.evaluation.logged.behaviour import estimate_behaviour
 from polidiff.evaluation.logged.counted_log import LOG, CountedLog, as_log_policy, counted_log
 from polidiff.evaluation.logged.counts import Counts, count_rows
 from polidiff.evaluation.logged.episodes import some_episodes, whole_episodes
@@ -46,14 +46,9 @@ def cross_check(
     model: Mapping[str, Interval] | None = None,
     level: float = 0.95,
     counted: CountedLog | None = None,
-    by_cells: bool = False,
     seed: int = 0,
 ) -> CrossCheck:
-    """Five weighted estimates of a policy's outcomes; compared with the model's intervals if these are given.
-
-    With `by_cells`, who wrote a log of features is read off the shares of its cells, which costs next to nothing;
-    without, a classifier is fitted.
-    """
+    """Five weighted estimates of a policy's outcomes; compared with the model's intervals if these are given."""
     counted = counted if counted is not None else counted_log(log, (policy,), seed=seed)
     keep = whole_episodes(log.rows)
     cut = 1 - float(keep[log.rows.first].mean())
@@ -61,7 +56,7 @@ def cross_check(
         said = f"{cut:.0%} of the episodes were cut, so whole episodes cannot be reweighted without bias"
         return CrossCheck({}, 0.0, int((keep & log.rows.first).sum()), "none", False, (said,))
     rows, state = some_episodes(log.rows, keep), counted.row_state()[keep]
-    chances, source = logging_chances(log, counted, keep, seed, by_cells)
+    chances, source = logging_chances(log, counted, keep, seed)
     table = counted.table(policy)
     taken = row_chances(log, counted, policy, keep)
     q, v = _cross_fitted(rows, state, table, log.n_actions, log.discount)
@@ -84,17 +79,13 @@ def row_chances(log: Log, counted: CountedLog, policy: Any, keep: Any) -> FloatA
     return chances
 
 
-def logging_chances(log: Log, counted: CountedLog, keep: Any, seed: int, by_cells: bool) -> tuple[FloatArray, str]:
+def logging_chances(log: Log, counted: CountedLog, keep: Any, seed: int) -> tuple[FloatArray, str]:
     """(n,) probability with which each logged action was taken, and where that comes from."""
     if log.rows.probability is not None:
         return log.rows.probability[keep], "the probability column"
     if log.discrete:
         shares = counted.table(LOG)[log.rows.states[keep], log.rows.actions[keep]]
         return shares, "the shares of each state in the log"
-    if by_cells:
-        cell, visits = counted.row_state(), np.zeros((len(counted.names), log.n_actions))
-        np.add.at(visits, (cell, log.rows.actions), 1.0)  # all rows, so that no logged action has share 0
-        return logged_shares(visits)[cell, log.rows.actions][keep], "the shares of each cell in the log"
     behaviour = estimate_behaviour(log, seed=seed)
     chances = behaviour.row_probabilities[np.arange(len(keep)), log.rows.actions][keep]
     return np.maximum(chances, LEAST_CHANCE), f"{behaviour.method}, calibration error {behaviour.calibration_error:.3f}"

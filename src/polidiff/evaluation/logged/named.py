@@ -196,7 +196,7 @@ def _weighted(
     counted = counted if counted is not None else counted_log(log, pair, seed=seed)
     keep = whole_episodes(log.rows)
     whole = keep[log.rows.first]
-    rows, chances = some_episodes(log.rows, keep), logging_chances(log, counted, keep, seed, by_cells=False)[0]
+    rows, chances = some_episodes(log.rows, keep), logging_chances(log, counted, keep, seed)[0]
     total, nothing = outcomes_to_come(rows, log.discount)[rows.first], np.zeros(rows.gains.shape)
     weights = []
     for policy in pair:

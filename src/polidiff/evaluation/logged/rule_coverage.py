@@ -1,17 +1,24 @@
-"""How often rules are met by the rows of a log, and between which numbers its features lie: sums over parts of it."""
+"""How often rules are met by the rows of a log: sums over parts of it, so that it need not be held."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from polidiff.records.arrays import BoolArray, FloatArray, IntArray
+from polidiff.records.arrays import IntArray
 from polidiff.records.rule import Rule, first_match
 from polidiff.worlds.log_rows import LoggedRows
 
+if TYPE_CHECKING:
+    from polidiff.worlds.log import Log
+
 LATEST = 4096  # decisions before a first meeting that are told apart
+COUNTING = "counting all rows"
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,10 +27,8 @@ class RuleCoverage:
 
     rows: IntArray  # (R,)
     first: IntArray  # (R, T) episodes that meet the rule for the first time after so many decisions
-    low: FloatArray  # (d,) of each feature; NaN where it has no number
-    high: FloatArray  # (d,)
     people: IntArray  # (R,) distinct people that meet the rule; of several parts of a log, at least as many
-    apart: BoolArray  # () whether no person is in two parts of a log: every episode is another's
+    apart: bool  # whether no person is in two parts of a log: every episode is another's
 
     def __add__(self, other: RuleCoverage) -> RuleCoverage:
         """What was seen in two parts of a log."""
@@ -31,9 +36,8 @@ class RuleCoverage:
         first = np.zeros((len(self.rows), width), dtype=np.int64)
         for part in (self.first, other.first):
             first[:, : part.shape[1]] += part
-        low, high = np.fmin(self.low, other.low), np.fmax(self.high, other.high)
         people = self.people + other.people if self.apart else np.maximum(self.people, other.people)
-        return RuleCoverage(self.rows + other.rows, first, low, high, people, self.apart)
+        return RuleCoverage(self.rows + other.rows, first, people, self.apart)
 
     @property
     def episodes(self) -> IntArray:
@@ -49,8 +53,20 @@ class RuleCoverage:
         return float(np.mean(middle))
 
 
-def rule_coverage(rows: LoggedRows, rules: Sequence[Rule], x: FloatArray) -> RuleCoverage:
-    """What is seen in the rows of whole episodes, with encoded features (n, d)."""
+def cover_all_rows(log: Log, rules: Sequence[Rule]) -> RuleCoverage:
+    """What is seen in all rows of a log, whether they are held or not."""
+    if not log.sampled:
+        return rule_coverage(log.rows, rules)
+    return reduce(add, log.count_parts(count_batches, tuple(rules), what=COUNTING))
+
+
+def count_batches(batches: Iterator[LoggedRows], rules: tuple[Rule, ...]) -> RuleCoverage:
+    """What is seen in the rows of whole episodes that come in batches."""
+    return reduce(add, (rule_coverage(rows, rules) for rows in batches))
+
+
+def rule_coverage(rows: LoggedRows, rules: Sequence[Rule]) -> RuleCoverage:
+    """What is seen in the rows of whole episodes."""
     where, count = np.asarray(first_match(list(rules), rows.states)), len(rules)
     at = np.minimum(np.arange(len(where)) - np.flatnonzero(rows.first)[rows.episode], LATEST - 1)
     first = np.zeros((count, int(at.max(initial=0)) + 1), dtype=np.int64)
@@ -58,7 +74,6 @@ def rule_coverage(rows: LoggedRows, rules: Sequence[Rule], x: FloatArray) -> Rul
         inside = np.flatnonzero(where == k)
         _, met = np.unique(rows.episode[inside], return_index=True)
         first[k] = np.bincount(at[inside[met]], minlength=first.shape[1])
-    low, high = (np.array([end.reduce(column) for column in x.T]) for end in (np.fmin, np.fmax))
     people = np.array([len(np.unique(rows.person[where == k])) for k in range(count)], dtype=np.int64)
     met = np.bincount(where[where >= 0], minlength=count)
-    return RuleCoverage(met, first, low, high, people, np.array(rows.unit is None))
+    return RuleCoverage(met, first, people, rows.unit is None)

@@ -65,6 +65,41 @@ Verdicts = tuple[tuple[Verdict, ...], ...]
 Strengths = list[list[tuple[float | None, float | None]]]  # [group][outcome] Γ for every decision, and for one
 
 
+@dataclass(frozen=True, eq=False)
+class Backing:
+    """What verdicts rest on beside their intervals, however these were made."""
+
+    assessment: Assessment
+    overlap: Assumption
+    episodes: FloatArray  # (groups,)
+    one_step: bool
+    strengths: Strengths
+    rare: list[list[Assumption | None]]  # [group][outcome] events that may be missing from the log
+
+    def told(self, verdicts: Verdicts) -> Verdicts:
+        """Each verdict with its strength and the line of what it rests on."""
+        return tuple(tuple(self._line(v, g, k) for k, v in enumerate(group)) for g, group in enumerate(verdicts))
+
+    @property
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """All that verdicts rest on; of rare events the gravest."""
+        rare = [check for group in self.rare for check in group if check is not None]
+        worst = sorted(rare, key=lambda a: ("doubtful", "not testable", "held").index(a.status))[:1]
+        return (*self.assessment.assumptions, self.overlap, *worst, unrecorded_check(self.assessment.randomised))
+
+    def _line(self, verdict: Verdict, group: int, k: int) -> Verdict:
+        (every, one), rare, assessment = self.strengths[group][k], self.rare[group][k], self.assessment
+        gamma = None if every is None else hidden_reasons(every, None if self.one_step else one, assessment.scale)
+        if gamma is None and verdict.direction != "unknown" and assessment.randomised:
+            gamma = DRAWN
+        unit, episodes = "episodes", float(self.episodes[group])
+        if assessment.units is not None:
+            unit = f"episodes, counted as {int(assessment.units.max()) + 1} {assessment.counted_as}"
+        checks = [*assessment.assumptions, self.overlap, *([rare] if rare is not None else [])]
+        line = rests_on(episodes, unit, checks, gamma) if np.isfinite(episodes) else None
+        return replace(verdict, holds_up_to=None if verdict.direction == "unknown" else every, rests_on=line)
+
+
 def supported(
     judgement: Judgement, verdicts: Verdicts, *, lines: bool = True
 ) -> tuple[Verdicts, tuple[Assumption, ...]]:
@@ -81,19 +116,14 @@ def supported(
         return verdicts, judgement.assessment.assumptions
     strengths = _strengths(judgement, verdicts)
     verdicts = _withstanding(judgement, verdicts, strengths)
-    largest, whole = _largest(judgement), max(judgement.starts.episodes.max(), 1.0)
-    overlap = overlap_check(float(judgement.pair[0].unsupported.max()), float(whole))
-    shown, rare = [], list[Assumption]()
-    for g, group in enumerate(verdicts):
-        told = []
-        for k, verdict in enumerate(group):
-            every, one = strengths[g][k]
-            beyond = _rare_events(judgement, verdict, g, k, largest)
-            rare += [beyond] if beyond is not None else []
-            told.append(_told(judgement, verdict, g, (every, one), overlap, beyond))
-        shown.append(tuple(told))
-    worst = sorted(rare, key=lambda a: ("doubtful", "not testable", "held").index(a.status))[:1]
-    return tuple(shown), (*judgement.assessment.assumptions, overlap, *worst, unrecorded_check(randomised(judgement)))
+    largest, episodes = _largest(judgement), judgement.starts.episodes
+    rare = [
+        [_rare_events(judgement, v, g, k, largest) for k, v in enumerate(group)] for g, group in enumerate(verdicts)
+    ]
+    several = judgement.rows is not None and len(judgement.rows.actions) > judgement.rows.n_episodes
+    overlap = overlap_check(judgement.pair[0].unsupported, episodes)
+    backing = Backing(judgement.assessment, overlap, episodes, not several, strengths, rare)
+    return backing.told(verdicts), backing.assumptions
 
 
 def _withstanding(judgement: Judgement, verdicts: Verdicts, strengths: Strengths) -> Verdicts:
@@ -111,29 +141,7 @@ def _withstanding(judgement: Judgement, verdicts: Verdicts, strengths: Strengths
     )
 
 
-def _told(
-    judgement: Judgement,
-    verdict: Verdict,
-    group: int,
-    strength: tuple[float | None, float | None],
-    overlap: Assumption,
-    rare: Assumption | None,
-) -> Verdict:
-    """One verdict with its strength and the line of what it rests on."""
-    every, one = strength
-    several = judgement.rows is not None and len(judgement.rows.actions) > judgement.rows.n_episodes
-    gamma = None if every is None else hidden_reasons(every, one if several else None, judgement.assessment.scale)
-    if gamma is None and verdict.direction != "unknown" and randomised(judgement):
-        gamma = DRAWN
-    episodes, unit = float(judgement.starts.episodes[group]), "episodes"
-    if judgement.assessment.units is not None:
-        unit = f"episodes, counted as {int(judgement.assessment.units.max()) + 1} {judgement.assessment.counted_as}"
-    checks = [*judgement.assessment.assumptions, overlap, *([rare] if rare is not None else [])]
-    line = rests_on(episodes, unit, checks, gamma) if np.isfinite(episodes) else None
-    return replace(verdict, holds_up_to=None if verdict.direction == "unknown" else every, rests_on=line)
-
-
-def _directed(verdict: Verdict, outcome: Outcome, difference: Interval, pointwise: Interval, reason: str) -> Verdict:
+def directed(verdict: Verdict, outcome: Outcome, difference: Interval, pointwise: Interval, reason: str) -> Verdict:
     """The verdict for other intervals."""
     direction = direction_of(difference, outcome.margin)
     note = reason if direction == "unknown" and verdict.note is None else verdict.note
@@ -166,7 +174,7 @@ def _by_units(judgement: Judgement, verdicts: Verdicts) -> Verdicts:
             assert joint is not None
             assert alone is not None
             reason = f"people come back: {freedom + 1} blocks of them are too few to tell"
-            verdict = _directed(verdict, judgement.outcomes[k], joint, alone, reason)
+            verdict = directed(verdict, judgement.outcomes[k], joint, alone, reason)
             told.append(replace(verdict, proposed=new, current=old))
         found.append(tuple(told))
     return tuple(found)
@@ -235,7 +243,7 @@ def _through_time(judgement: Judgement, verdicts: Verdicts) -> Verdicts:
     def spanned(verdict: Verdict, g: int, k: int) -> Verdict:
         joint = _spanning(verdict.difference, [half[0][k] for half in halves], g)
         alone = _spanning(verdict.pointwise, [half[1][k] for half in halves], g)
-        return _directed(verdict, judgement.outcomes[k], joint, alone, reason)
+        return directed(verdict, judgement.outcomes[k], joint, alone, reason)
 
     return tuple(tuple(spanned(v, g, k) for k, v in enumerate(group)) for g, group in enumerate(verdicts))
 
@@ -258,16 +266,10 @@ def _spanning(own: Interval, others: Sequence[tuple[FloatArray, FloatArray, Floa
     return replace(own, low=min(own.low, low), high=max(own.high, high))
 
 
-def randomised(judgement: Judgement) -> bool:
-    """Whether the log records with which probabilities actions were drawn, and they are right."""
-    rows = judgement.assessment.rows
-    return rows is not None and rows.probability is not None and judgement.assessment.status("propensities") == "held"
-
-
 def _strengths(judgement: Judgement, verdicts: Verdicts) -> Strengths:
     """[group][outcome] Γ up to which a decided verdict holds, for every decision and for one of each episode."""
     found: Strengths = [[(None, None)] * len(group) for group in verdicts]
-    if judgement.rows is None or randomised(judgement):
+    if judgement.rows is None or judgement.assessment.randomised:
         return found
     states, actions = judgement.size
     for k, outcome in enumerate(judgement.outcomes):

@@ -1,7 +1,7 @@
 """The rows of a log as numbers, in an order that does not depend on how they were stored, with folds of whole units.
 
-A unit is what can be drawn independently: an episode, or all episodes of one person. Units are put in the order of a
-hash of what is recorded about them, so that the same records give the same folds and the same sums to the last digit,
+A unit is what can be drawn independently: an episode, or all episodes of one person. Units are in the order
+of what is recorded about them, so that the same records give the same folds and the same sums to the last digit,
 however a file was sorted.
 """
 
@@ -13,10 +13,9 @@ import numpy as np
 
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.worlds.log_rows import LoggedRows
+from polidiff.worlds.shards.transition_counts import CUT, END
 
 LEVELS = 12  # of a text column that get a column of their own; the others share one
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-_MIX_AGAIN = np.uint64(0xBF58476D1CE4E5B9)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,20 +93,15 @@ def held_rows(decisions: Decisions, seed: int) -> BoolArray:
     return np.asarray(deal(decisions.n_units, 4, seed + 7919)[decisions.unit] == 0)
 
 
-def decisions_of(rows: LoggedRows, n_actions: int, *, group: AnyArray | None = None) -> Decisions:
-    """The rows in canonical order; `group` (n,) says whose each row is, where people have several episodes."""
-    x = numbers_of(rows.states)
-    episode_hash = _episode_hashes(rows, x)
-    unit = rows.episode if group is None else np.unique(group, return_inverse=True)[1].ravel()
-    per_row = episode_hash[rows.episode]
-    unit_hash = np.zeros(int(unit.max()) + 1, dtype=np.uint64)
-    np.add.at(unit_hash, unit[rows.first], _mixed(per_row[rows.first]))
-    order = np.lexsort((np.arange(len(unit)), rows.episode, per_row, unit, unit_hash[unit]))
+def decisions_of(rows: LoggedRows, n_actions: int) -> Decisions:
+    """The rows in canonical order, one unit after the other."""
+    unit = rows.episode if rows.unit is None else np.unique(rows.unit, return_inverse=True)[1].ravel()
+    order = _together(_together(rows.canonical, rows.episode), unit)
     place = np.empty(len(order) + 2, dtype=np.int64)
     place[order] = np.arange(len(order))
-    place[-2:] = -2, -1
+    place[-2:] = CUT, END
     return Decisions(
-        x=x[order],
+        x=numbers_of(rows.states)[order],
         actions=np.asarray(rows.actions[order], dtype=np.int64),
         gains=np.asarray(rows.gains[order], dtype=np.float64),
         episode=_renumbered(rows.episode[order]),
@@ -117,6 +111,13 @@ def decisions_of(rows: LoggedRows, n_actions: int, *, group: AnyArray | None = N
         probability=None if rows.probability is None else rows.probability[order],
         order=order,
     )
+
+
+def _together(order: IntArray, label: IntArray) -> IntArray:
+    """The order with rows of one label next to each other, where the first of them stood."""
+    first = np.full(int(label.max()) + 1, len(order))
+    np.minimum.at(first, label[order], np.arange(len(order)))
+    return np.asarray(order[np.argsort(first[label[order]], kind="stable")])
 
 
 def numbers_of(states: AnyArray) -> FloatArray:
@@ -151,28 +152,6 @@ def _levels(values: AnyArray) -> FloatArray:
     names, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
     common = np.argsort(-counts, kind="stable")[: min(LEVELS, len(names) - 1)]
     return (codes.ravel()[:, None] == common).astype(np.float64)
-
-
-def _episode_hashes(rows: LoggedRows, x: FloatArray) -> AnyArray:
-    """(episodes,) of all that is recorded, in the order of the steps."""
-    parts = [x, rows.gains, rows.actions[:, None]]
-    if rows.probability is not None:
-        parts.append(rows.probability[:, None])
-    table = np.ascontiguousarray(np.column_stack(parts), dtype=np.float64) + 0.0
-    code = np.zeros(len(table), dtype=np.uint64)
-    for column in table.T:
-        code = _mixed(code ^ np.ascontiguousarray(column).view(np.uint64))
-    step = np.arange(len(code)) - np.flatnonzero(rows.first)[rows.episode]
-    code = _mixed(code + step.astype(np.uint64) * _MIX)
-    total = np.zeros(rows.n_episodes, dtype=np.uint64)
-    np.add.at(total, rows.episode, code)
-    return total
-
-
-def _mixed(code: AnyArray) -> AnyArray:
-    """A bijection of 64-bit numbers that spreads every bit."""
-    code = (code + _MIX) * _MIX_AGAIN
-    return code ^ (code >> np.uint64(29))
 
 
 def _renumbered(labels: IntArray) -> IntArray:

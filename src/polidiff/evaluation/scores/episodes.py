@@ -24,12 +24,12 @@ import numpy as np
 from polidiff.evaluation.scores.decisions import Decisions, held_rows
 from polidiff.evaluation.scores.regression import ActionRegression, Design, design_of
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
+from polidiff.worlds.shards.transition_counts import CUT
 
 FOLDS = 4
-SWEEPS = 40
-SETTLED = 2e-3  # share of the spread by which a sweep may still move values
+SWEEPS = 25
+SETTLED = 5e-3  # share of the spread by which a sweep may still move values
 MOST_WEIGHT = 20.0  # of a state under the proposed policy, relative to the log
-CUT = -2
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +124,8 @@ def state_weights(
     omega = np.ones(len(first))
     for _ in range(min(SWEEPS, limit)):
         omega = np.where(first, 1.0, np.clip(model(target)[:, 0], 0.0, MOST_WEIGHT))
+        mass, got = (np.bincount(step[fit], part[fit], limit) for part in (target, omega))
+        omega *= np.divide(mass, got, out=np.ones(limit), where=got > 0)[step]
         moved_on = omega * ratio
         mass, got = (np.bincount(step[fit], part[fit], limit) for part in (omega, moved_on))
         moved_on *= np.divide(mass, got, out=np.ones(limit), where=got > 0)[step]

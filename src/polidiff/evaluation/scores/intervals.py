@@ -7,8 +7,8 @@ Every quantity is a ratio of sums over units u (a segment's mean is the sum of i
           \mathrm{se}_k^2 = \tfrac{m}{m-1} \sum_u x_{uk}^2 .
 
 Together: the critical value is that of the largest :math:`|t|` of normal variables with the correlations of the
-:math:`x_{uk}`. Few or heavy units: Student's t with :math:`m_k / \kappa_k - 1` degrees of freedom, :math:`m_k` the
-units that take part and :math:`\kappa_k` the kurtosis of their :math:`x_{uk}`.
+:math:`x_{uk}`. Few or heavy units: Student's t with :math:`2 m_k / (\kappa_k - 1)` degrees of freedom, those of a
+variance from :math:`m_k` units with kurtosis :math:`\kappa_k` (Satterthwaite), at most :math:`m_k - 1`.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def score_intervals(
     square, fourth = (parts**2).sum(axis=0), (parts**4).sum(axis=0)
     error = np.sqrt(square * units / np.maximum(units - 1, 1))
     kurtosis = np.divide(units * fourth, square**2, out=np.ones_like(square), where=square > 0)
-    freedom = np.maximum(units / np.maximum(kurtosis, 1.0) - 1, 2.0)
+    freedom = np.clip(2 * units / np.maximum(kurtosis - 1, 1e-9), 2.0, np.maximum(units - 1, 2.0))
     alpha = joint_alpha(parts, level)
     together, alone = (
         np.where(units < 2, np.inf, stats.t.ppf(1 - a / 2, freedom) * error * inflation) for a in (alpha, 1 - level)

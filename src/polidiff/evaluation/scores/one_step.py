@@ -11,7 +11,7 @@ current policy is the one that wrote the log, :math:`Y_i` itself is its score.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,7 +21,17 @@ from polidiff.evaluation.scores.regression import ActionRegression, Design, desi
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
 FOLDS = 5
-CLIP = 0.01  # chances below it count as it: no row weighs more than a hundred
+FOR_REPEATS = 10_000  # rows that folds are drawn for, again and again where there are fewer
+MOST_REPEATS = 5
+CLIP = 0.01  # chances below it count as next to none, and as it: no row weighs more than a hundred
+
+
+def row_weights(logged: FloatArray) -> FloatArray:
+    r"""(n,) inverse chances of the logged actions, at most :math:`\sqrt n`; what is cut off fades before the noise.
+
+    Ionides (2008), Truncated importance sampling.
+    """
+    return np.asarray(1.0 / np.maximum(logged, max(CLIP, len(logged) ** -0.5)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,11 +61,24 @@ def one_step_scores(
         fold = np.zeros_like(fold)
     held = held_rows(decisions, seed)
     chances = chances if chances is not None else propensities(design, fold, held, decisions.probability)
-    weight = 1.0 / np.maximum(chances.logged, CLIP)
+    weight = row_weights(chances.logged)
     columns = [_outcome_values(design, fold, held, column) for column in decisions.gains.T]
     pairs = zip(columns, decisions.gains.T, strict=True)
     fitted = np.stack([_centred(values, decisions, weight, outcome) for values, outcome in pairs], axis=2)
     return OneStepScores(decisions, aipw(fitted, decisions.actions, decisions.gains, weight), fitted, chances, fold)
+
+
+def repeated_scores(decisions: Decisions, *, chances: Propensity | None = None, seed: int = 0) -> OneStepScores:
+    """Scores averaged over several draws of the folds where rows are few: which fold a row falls into is chance."""
+    repeats = 1 + FOR_REPEATS // max(len(decisions.actions), 1)
+    parts = [one_step_scores(decisions, chances=chances, seed=seed + k) for k in range(min(repeats, MOST_REPEATS))]
+    if len(parts) == 1:
+        return parts[0]
+    scores, fitted = (np.mean([getattr(part, name) for part in parts], axis=0) for name in ("scores", "fitted"))
+    table, logged = (np.mean([getattr(part.propensity, n) for part in parts], axis=0) for n in ("table", "logged"))
+    return replace(
+        parts[0], scores=scores, fitted=fitted, propensity=replace(parts[0].propensity, table=table, logged=logged)
+    )
 
 
 def aipw(fitted: FloatArray, actions: IntArray, outcomes: FloatArray, weight: FloatArray) -> FloatArray:

@@ -16,14 +16,21 @@ from typing import TypeAlias
 import numpy as np
 
 from polidiff.evaluation.scores.decisions import Decisions, held_rows
-from polidiff.evaluation.scores.difference import DifferenceScores, against_log, assessed, difference_scores
-from polidiff.evaluation.scores.episodes import CUT, EpisodeScores, policy_values, scores_of_fold
+from polidiff.evaluation.scores.difference import (
+    DifferenceScores,
+    against_log,
+    assessed,
+    difference_scores,
+    how_often,
+)
+from polidiff.evaluation.scores.episodes import EpisodeScores, policy_values, scores_of_fold
 from polidiff.evaluation.scores.intervals import ScoreIntervals, score_intervals
 from polidiff.evaluation.scores.one_step import CLIP, OneStepScores, one_step_scores
 from polidiff.evaluation.scores.propensity import Propensity, rarely_taken
 from polidiff.evaluation.scores.regression import design_of
 from polidiff.progress import track
 from polidiff.records.arrays import BoolArray, FloatArray
+from polidiff.worlds.shards.transition_counts import CUT
 
 FOLDS = 5
 LEAST_CHANCE = 0.05  # smaller chances count as it where plans are chosen: a plan that rests on few heavy rows is luck
@@ -129,7 +136,7 @@ class PlanScores:
         for piece in pieces:
             own = piece.own
             rows[own], plan[own], weight[own] = piece.rows[own], piece.plan[own], piece.weight[own]
-        often = float(weight.max())
+        often = how_often(weight)
         return JudgedPlan(assessed(self.decisions, rows, plan, self.base, self.chances, weight, often), plan)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
+from polidiff.evaluation.scores.decisions import Decisions
 from polidiff.evaluation.scores.regression import PATIENCE, Design, TreeGrower, leaves_of
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
@@ -105,14 +106,14 @@ def fit_logit(design: Design, rows: IntArray, penalty: float) -> FloatArray:
 def rarely_taken(table: FloatArray, actions: IntArray, least: float) -> BoolArray:
     """(n, A) where an action has next to no chance: below `least`, or where it should have been seen and was not.
 
-    Among the rows with the smallest chances of an action, none took it although :math:`4 + \\ln A` were expected to:
-    the estimate is then too large there, because it is smooth.
+    Among the rows with the smallest chances of an action, none took it although 2.5 were expected to: the estimate is
+    then too large there, because it is smooth.
     """
     rare = table < least
     for a in range(table.shape[1]):
         order = np.argsort(table[:, a], kind="stable")
         before = int(np.argmax(np.append(actions[order] == a, True)))
-        if table[order[:before], a].sum() > 4.0 + np.log(table.shape[1]):
+        if table[order[:before], a].sum() > 2.5:
             rare[order[:before], a] = True
     return rare
 
@@ -171,3 +172,13 @@ def _log_loss(scores: FloatArray, actions: IntArray) -> float:
 def _softmax(scores: FloatArray) -> FloatArray:
     raised = np.exp(scores - scores.max(axis=1, keepdims=True))
     return np.asarray(raised / raised.sum(axis=1, keepdims=True))
+
+
+def looks_written_by(given: FloatArray, estimated: Propensity, decisions: Decisions) -> bool:
+    """Whether a log looks as if a policy (n, A) had taken its actions: no worse than the estimate, beyond chance."""
+    logged = given[np.arange(len(given)), decisions.actions]
+    if (logged <= 0).any():
+        return False
+    gain = decisions.per_unit((np.log(np.maximum(estimated.logged, FLOOR)) - np.log(logged))[:, None])[:, 0]
+    error = float(gain.std() / np.sqrt(len(gain)))
+    return bool(gain.mean() <= 2.5 * error + 1e-12)

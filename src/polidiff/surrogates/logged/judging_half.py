@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
+from polidiff.evaluation.comparison import GroupVerdicts
 from polidiff.evaluation.logged.compare import compare_log
 from polidiff.evaluation.logged.counted_log import CountedLog
+from polidiff.evaluation.scores.scored_log import ScoredLog, scored_log
+from polidiff.evaluation.scores.verdicts import compare_by_scores
 from polidiff.progress import track
 from polidiff.records.outcome import Interval
 from polidiff.records.plan import Plan
@@ -38,7 +42,7 @@ class JudgingHalf:
         log, current = self.log, self.current
         changing = bool(plan.patch.edits)
         policy = plan.policy if changing else current
-        compared = compare_log(log, current, policy, level=self.level, family=family, counted=self.counted(plan))
+        compared = self._compared(plan, policy, family)
         verdicts = compared.verdicts[0]
         outcomes = {v.outcome: v.proposed for v in verdicts if v.proposed is not None}
         k, sign = aim(log)
@@ -60,6 +64,18 @@ class JudgingHalf:
             rests_on=verdicts[k].rests_on if changing else None,
             _explain=None if explain is None else (lambda: explain(log, current, policy)),
         )
+
+    def _compared(self, plan: Plan, policy: Any, family: int) -> GroupVerdicts:
+        log, current, level = self.log, self.current, self.level
+        if log.discrete:
+            return compare_log(log, current, policy, level=level, family=family, counted=self.counted(plan))
+        odd = log.rows.turn[log.rows.first] % 2 == 1
+        return compare_by_scores(log, current, policy, level=level, family=family, scored=self.scored, judging=odd)
+
+    @cached_property
+    def scored(self) -> ScoredLog:
+        """All rows, of which those of the half judge; the others help to estimate what they are compared with."""
+        return scored_log(self.log, self.current)
 
 
 def _signed(sign: float, interval: Interval) -> Interval:

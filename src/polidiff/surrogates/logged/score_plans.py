@@ -344,7 +344,7 @@ def reduce_to_scores(log: Log, current: Any, options: ImproveOptions) -> ScorePl
     split_support(options.min_support, MIN_SUPPORT)
     frozen, rows = frozen_rules(options.freeze, log.feature_names), log.rows
     cells = rule_cells(rows.states, log.feature_names)
-    decisions = decisions_of(rows, log.n_actions, group=rows.unit)
+    decisions = decisions_of(rows, log.n_actions)
     if decisions.n_units < 4 * MIN_GROUP:
         raise InvalidOptionError(
             f"rule plans from a log need at least {4 * MIN_GROUP} episodes; there are {decisions.n_units}"
