@@ -34,6 +34,7 @@ TABLES: dict[str, tuple[str, Callable[[Results], Table]]] = {
     "rule plans held out": ("rule_plans", rules.held_out),
     "rule plans from logs": ("rule_plans", rules.from_logs),
     "logs believe": ("logs", logs.believe),
+    "logs scores": ("logs", logs.scores),
     "logs coverage": ("logs", logs.coverage),
     "logs family": ("logs", logs.family),
     "logs bandit": ("logs", logs.bandit),

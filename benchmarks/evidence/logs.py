@@ -31,6 +31,20 @@ def believe(results: Results) -> Table:
     return Table(head, rows)
 
 
+def scores(results: Results) -> Table:
+    """Feature worlds: cover; width over the effect; decided rightly / wrongly, beside estimates written by hand."""
+    ways = ("scores", "PDIS", "WIS", "DR")
+    rows = [
+        [f"{row['world']} ({row['logs']})", *(_decided(row[way]) for way in ways)]
+        for row in results["scores"]["features"]
+    ]
+    return Table(("world (logs)", *ways), rows)
+
+
+def _decided(way: Results) -> str:
+    return f"{way['cover']:.2f}; {way['width to effect']:.1f}; {way['right']:.2f} / {way['wrong']:.2f}"
+
+
 def coverage(results: Results) -> Table:
     """How often intervals of one policy and of the difference hold the truth."""
     head = (

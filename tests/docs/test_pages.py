@@ -18,10 +18,6 @@ HELD_ELSEWHERE = {  # tables whose values other tests compute
     ("environments.md", "| script | asks | first line of the answer | processor seconds |"),
     ("paper.md", "| task | quantity | value |"),
     ("reproduction.md", "| where | what | how close |"),
-    ("logs.md", "| episodes, random | return, plain cells | return | stay, plain cells | stay |"),
-    ("logs.md", "| episodes | random | plans beside the current policy | changes named as not known |"),
-    ("scale.md", "| rows | rows held | CPU | peak memory | difference in return |"),
-    ("scale.md", "| episodes, random, outcome | all held | 25 % | 10 % | 3 % |"),
 }
 MOST_WORDS = 8_000
 SIX_TASKS = (
