@@ -12,6 +12,8 @@ from polidiff.paper.metrics import staircase
 from polidiff.paper.runs import LENGTH, VISITS, parts_of
 from polidiff.report.charts.theme import PAPER
 
+RED, BLUE = PAPER.worse, PAPER.current  # the paper's colours of the current policy and of changes
+
 
 def moves_of(panel):
     """The rows behind the lines of a panel."""
@@ -33,16 +35,16 @@ def test_figures_two_to_eight_are_drawn_each_with_a_table(figures):
         assert all(len(row) == len(figure.table.columns) for row in figure.table.rows)
 
 
-def test_each_plan_of_figure_4_has_as_many_orange_moves_as_changed_states(figures):
+def test_each_plan_of_figure_4_has_as_many_blue_moves_as_changed_states(figures):
     for panel, count in zip(figures[4].panels, (1, 1, 2), strict=True):
         moves = moves_of(panel)
-        assert sum(move["c"] == PAPER.proposed for move in moves) == count
-        assert sum(move["c"] == PAPER.current for move in moves) == 11 - count
+        assert sum(move["c"] == BLUE for move in moves) == count
+        assert sum(move["c"] == RED for move in moves) == 11 - count
 
 
 def test_the_proposed_policy_of_figure_2_changes_no_arrow_at_s0(figures):
-    orange = [m for m in moves_of(figures[2].panels[2]) if m["c"] == PAPER.proposed]
-    assert len(orange) == 2
+    blue = [m for m in moves_of(figures[2].panels[2]) if m["c"] == BLUE]
+    assert len(blue) == 2
 
 
 def test_one_arrow_of_the_definition_stands_for_each_move(figures):
@@ -61,10 +63,11 @@ def test_walks_change_the_decisions_that_are_counted(policy, changed):
 
 def test_figure_3_shows_every_start_under_both_policies(runs):
     for outcome in (LENGTH, VISITS):
-        rows = outcome_rows(runs.exploring, outcome)
-        assert {(row["p"], row["s"]) for row in rows} == {
-            (policy, f"s{start}") for policy in ("current", "proposed") for start in range(11)
-        }
+        for bootstrap in (False, True):
+            rows = outcome_rows(runs.exploring, outcome, bootstrap=bootstrap)
+            assert {(row["p"], row["s"]) for row in rows} == {
+                (policy, f"s{start}") for policy in ("current", "proposed") for start in range(11)
+            }
 
 
 def test_figure_6_misses_what_the_readings_miss(figures):

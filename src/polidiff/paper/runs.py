@@ -65,6 +65,7 @@ class Logged:
     log: str  # how it was written
     truth: Mapping[str, Evaluation]  # "current", "proposed"
     estimate: Mapping[str, Evaluation]
+    bootstrap: Mapping[str, Evaluation]  # by the paper's model-based bootstrap
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,4 +195,7 @@ def logged(random_share: float, *, slip: float, seed: int) -> Logged:
         log=f"{EPISODES} episodes, {log.check.rows} decisions, {percent(random_share)} of them random{slips}",
         truth={name: evaluate(world, policy) for name, policy in policies.items()},
         estimate={name: evaluate_log(log, policy, checks=False, seed=seed) for name, policy in policies.items()},
+        bootstrap={
+            name: evaluate(log, policy, evaluation="model bootstrap", seed=seed) for name, policy in policies.items()
+        },
     )

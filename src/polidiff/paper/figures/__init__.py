@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from polidiff.paper.figures.estimates import figure_3
 from polidiff.paper.figures.figure import Figure, Panel, figure_chart, panel_chart
 from polidiff.paper.figures.graphs import figure_2, figure_4, figure_7
@@ -14,6 +16,7 @@ __all__ = ["Figure", "Panel", "all_figures", "figure_chart", "panel_chart"]
 
 
 def all_figures(runs: Runs, palette: Palette) -> tuple[Figure, ...]:
-    """Figures 2 to 8, in the colours given."""
+    """Figures 2 to 8 in the paper's colours: the current policy and rewards red, changes and regions blue."""
     makers = (figure_2, figure_3, figure_4, figure_5, figure_6, figure_7, figure_8)
-    return tuple(make(runs, palette) for make in makers)
+    own = replace(palette, current=palette.worse, proposed=palette.current)
+    return tuple(make(runs, own) for make in makers)

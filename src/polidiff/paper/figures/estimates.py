@@ -27,7 +27,8 @@ def figure_3(runs: Runs, palette: Palette) -> Figure:
         3,
         "true and estimated outcomes from each start",
         "Estimates from an exploring log lie on the true outcomes; with slips they scatter within their intervals.",
-        f"Black: true. Colour: estimated from a log of the current policy, with 95 % intervals ({runs.exploring.log}). "
+        f"Black: true. Colour: estimated from a log of the current policy, with 95 % intervals ({runs.exploring.log}); "
+        "filled by our judge, hollow by the paper's model-based bootstrap. "
         "A log of the current policy alone would show nothing of the proposed actions, so a fifth of its decisions are "
         "random. In the paper's chain every move is certain and estimates are exact; (c) and (d) let "
         f"{percent(SLIP)} of the moves go astray.",
@@ -38,25 +39,32 @@ def figure_3(runs: Runs, palette: Palette) -> Figure:
 
 
 def _chart(logged: Logged, outcome: str, palette: Palette) -> Chart:
-    rows = outcome_rows(logged, outcome)
+    rows = [{**row, "w": "ours"} for row in outcome_rows(logged, outcome)]
+    rows += [{**row, "w": "bootstrap"} for row in outcome_rows(logged, outcome, bootstrap=True)]
+    rows = [{**row, "o": f"{row['p']}, {row['w']}"} for row in rows]
     x = alt.X("s:N", sort=list(STARTS), title="start", axis=alt.Axis(labelAngle=0))
-    aside = alt.XOffset("p:N", sort=list(POLICIES), scale=alt.Scale(paddingOuter=0.3))
+    places = [f"{policy}, {way}" for policy in POLICIES for way in ("ours", "bootstrap")]
+    aside = alt.XOffset("o:N", sort=places, scale=alt.Scale(paddingOuter=0.3))
     y = alt.Y("e:Q", title=outcome)
     color = alt.Color(
         "p:N", title=None, scale=alt.Scale(domain=list(POLICIES), range=[palette.current, palette.proposed])
     )
     base = alt.Chart(rows_of(rows)).encode(x=x, xOffset=aside)
     spread = base.mark_rule(strokeWidth=2).encode(y=alt.Y("l:Q"), y2="h:Q", color=color)
-    dots = base.mark_point(size=75, filled=True, opacity=1).encode(y=y, color=color)
+    ours = base.transform_filter("datum.w == 'ours'").mark_point(size=55, filled=True, opacity=1)
+    drawn = base.transform_filter("datum.w != 'ours'").mark_point(size=45, filled=False, strokeWidth=1.6, opacity=1)
     true = base.mark_tick(thickness=2, size=9, opacity=1, color=palette.ink, orient="horizontal").encode(y=alt.Y("t:Q"))
-    return alt.layer(spread, dots, true).properties(width=330, height=190)
+    return alt.layer(spread, ours.encode(y=y, color=color), drawn.encode(y=y, color=color), true).properties(
+        width=330, height=190
+    )
 
 
-def outcome_rows(logged: Logged, outcome: str) -> Rows:
-    """One row for each policy and start."""
+def outcome_rows(logged: Logged, outcome: str, *, bootstrap: bool = False) -> Rows:
+    """One row for each policy and start: by our judge, or by the paper's bootstrap."""
     rows = []
     for policy in POLICIES:
-        truth, estimate = logged.truth[policy].per_start[outcome], logged.estimate[policy].per_start[outcome]
+        judged = (logged.bootstrap if bootstrap else logged.estimate)[policy]
+        truth, estimate = logged.truth[policy].per_start[outcome], judged.per_start[outcome]
         for start in STARTS:
             interval = estimate[start]
             figures = {"e": interval.estimate, "l": interval.low, "h": interval.high, "t": truth[start].estimate}
@@ -66,9 +74,19 @@ def outcome_rows(logged: Logged, outcome: str) -> Rows:
 
 def _table(runs: Runs) -> Table:
     rows = tuple(
-        (name, row["s"], outcome, row["p"], f"{row['t']:.3f}", f"{row['e']:.3f}", f"{row['l']:.3f} to {row['h']:.3f}")
+        (
+            name,
+            row["s"],
+            outcome,
+            row["p"],
+            f"{row['t']:.3f}",
+            f"{row['e']:.3f}",
+            f"{row['l']:.3f} to {row['h']:.3f}",
+            f"{other['l']:.3f} to {other['h']:.3f}",
+        )
         for name, logged in (("the chain", runs.exploring), (f"slip {percent(SLIP)}", runs.slipping))
         for outcome in (LENGTH, VISITS)
-        for row in outcome_rows(logged, outcome)
+        for row, other in zip(outcome_rows(logged, outcome), outcome_rows(logged, outcome, bootstrap=True), strict=True)
     )
-    return Table(("world", "start", "outcome", "policy", "true", "estimated", "95 % interval"), rows)
+    head = ("world", "start", "outcome", "policy", "true", "estimated", "95 % interval", "model bootstrap")
+    return Table(head, rows)

@@ -39,14 +39,15 @@ UNIT = 54  # pixels
 RADIUS = 0.26
 X_RANGE, Y_RANGE = (-0.4, 8.35), (-0.85, 1.3)
 REWARDS = {(1, 2): "+1", (5, 6): "+3", (9, 11): "+5 for 0", (10, 11): "+5 for 0"}
-NOTE = "Blue: the current policy's moves. Orange: changed moves. Dashed: moves not made. Ringed: desired states."
+NOTE = "Red: the current policy's moves. Blue: changed moves. Dashed: moves not made. Ringed: desired states."
 
 
 def figure_2(runs: Runs, palette: Palette) -> Figure:
     """The chain and both policies."""
     panels = (
         Panel(
-            "(a) The task: where both actions lead to the same state, one arrow stands for both", _definition(palette)
+            "(a) The task: arrows name their action where the two actions lead apart",
+            _definition(palette),
         ),
         Panel("(b) Current policy: action 0 everywhere", _policy_graph(current(), palette)),
         Panel("(c) Proposed policy: action 1 in s0, s1 and s5", _policy_graph(proposed(), palette)),
@@ -117,7 +118,7 @@ def figure_7(runs: Runs, palette: Palette) -> Figure:
         "Each arrow names its action, then its reward if it is not −0.001. Unnamed: both actions. An episode starts in "
         "s0 … s10, each as likely, and ends in s11. The paper's own drawing of the moves is missing; this one agrees "
         "with all of its text.",
-        (Panel("Moves and rewards", _definition(palette, names=True)),),
+        (Panel("Moves and rewards", _definition(palette)),),
         Table(("state", "action 0 leads to", "action 1 leads to", "reward of 0", "reward of 1", ""), rows),
     )
 
@@ -127,10 +128,10 @@ def _reward(state: int, action: int) -> str:
     return paid.get((state, action), "−0.001")
 
 
-def _definition(palette: Palette, *, names: bool = False) -> Chart:
+def _definition(palette: Palette) -> Chart:
     moves = {(s, t) for after in (AFTER_0, AFTER_1) for s, t in enumerate(after)}
     rows = [_arrow(s, t, palette.soft) for s, t in sorted(moves)]
-    labels = [_label(s, t, _move_name(s, t) if names else REWARDS.get((s, t), "")) for s, t in sorted(moves)]
+    labels = [_label(s, t, _move_name(s, t)) for s, t in sorted(moves)]
     return _graph(rows, [], [row for row in labels if row["t"]], palette)
 
 

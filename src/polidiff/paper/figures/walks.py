@@ -20,8 +20,9 @@ from polidiff.report.view import Table
 STARTS = np.array([[0.018, 0.03], [0.045, 0.078], [0.07, 0.022], [0.088, 0.062]])
 X_RANGE, Y_RANGE = (0.0, 1.08), (0.0, 0.44)
 NOTE = (
-    "Four walks. Orange: decisions that differ from the current policy's. Dashed boxes: regions where policies differ. "
-    "Green boxes: rewards on arrival. Shaded: the desired region. Beyond x = 0.95 (star): +10 and the end."
+    "Four walks. Blue: decisions that differ from the current policy's, and the regions where policies differ. "
+    "Red boxes: rewards on arrival. Shaded: the desired region. The rectangle with black circles holds the starts, the "
+    "one with the star, beyond x = 0.95, the end: +10."
 )
 # Where names and rewards stand clear of the walks: x, y, alignment.
 TAGS = {
@@ -148,13 +149,15 @@ def _ground(x: alt.X, y: alt.Y, palette: Palette) -> list[Chart]:
         {"x": column / 10, "x2": (column + 1) / 10, "y": row / 10, "y2": (row + 1) / 10}
         for column, row in navigation.BONUS
     ]
+    starts = rows_of([{"x": 0.0, "x2": 0.1, "y": 0.0, "y2": 0.1}])
     area = {"x": x, "y": y, "x2": "x2", "y2": "y2"}
     return [
+        alt.Chart(starts).mark_rect(filled=False, stroke=palette.soft, strokeWidth=1).encode(**area),
         alt.Chart(band).mark_rect(color=palette.muted, opacity=0.22).encode(**area),
-        alt.Chart(goal).mark_rect(color=palette.better, opacity=0.14).encode(**area),
-        alt.Chart(star).mark_text(fontSize=16, color=palette.better).encode(x=x, y=y, text="t:N"),
-        alt.Chart(rows_of(boxes)).mark_rect(color=palette.better, opacity=0.2, stroke=palette.better).encode(**area),
-        *_tag_layers([f"+{reward:g}" for reward in navigation.BONUS.values()], x, y, palette.better),
+        alt.Chart(goal).mark_rect(color=palette.muted, opacity=0.3, stroke=palette.soft).encode(**area),
+        alt.Chart(star).mark_text(fontSize=16, color=palette.ink).encode(x=x, y=y, text="t:N"),
+        alt.Chart(rows_of(boxes)).mark_rect(color=palette.current, opacity=0.15, stroke=palette.current).encode(**area),
+        *_tag_layers([f"+{reward:g}" for reward in navigation.BONUS.values()], x, y, palette.current),
     ]
 
 
@@ -162,8 +165,10 @@ def _region_layers(names: Sequence[str], x: alt.X, y: alt.Y, palette: Palette) -
     if not names:
         return []
     rows = [dict(zip(("x", "x2", "y", "y2"), BOXES[name], strict=True), t=name) for name in names]
-    outlines = alt.Chart(rows_of(rows)).mark_rect(filled=False, stroke=palette.ink, strokeWidth=1.4, strokeDash=[4, 3])
-    return [outlines.encode(x=x, x2="x2", y=y, y2="y2"), *_tag_layers(names, x, y, palette.ink)]
+    outlines = alt.Chart(rows_of(rows)).mark_rect(
+        filled=False, stroke=palette.proposed, strokeWidth=1.6, strokeDash=[4, 3]
+    )
+    return [outlines.encode(x=x, x2="x2", y=y, y2="y2"), *_tag_layers(names, x, y, palette.proposed)]
 
 
 def _tag_layers(names: Sequence[str], x: alt.X, y: alt.Y, color: str) -> list[Chart]:
