@@ -130,7 +130,8 @@ def _fit_classifier(x: FloatArray, actions: IntArray, seed: int) -> Any:
     fewest = np.unique(actions, return_counts=True)[1]
     if len(fewest) == 1:
         return DummyClassifier().fit(x, actions)
-    trees = HistGradientBoostingClassifier(max_iter=40, max_leaf_nodes=8, random_state=seed, early_stopping=False)
+    rounds = min(40, max(5, 200 // len(fewest)))  # a round has a tree for every action
+    trees = HistGradientBoostingClassifier(max_iter=rounds, max_leaf_nodes=8, random_state=seed, early_stopping=False)
     if fewest.min() < FOLDS:
         return trees.fit(x, actions)
     folds = StratifiedKFold(3, shuffle=True, random_state=seed)

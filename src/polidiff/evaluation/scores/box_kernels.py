@@ -14,6 +14,7 @@ def scan_boxes(
     named: BoolArray,  # (d,) features of which a box holds the last cell or all
     price: FloatArray,  # (m,) of one bound
     most: int,  # bounds of a box
+    deepest: int,  # features of a box: 2 or 3
     room: FloatArray,  # ((largest + 1) ** 3,) sums of the rows below each corner
     best: FloatArray,  # (d, m) filled: worth of the best box that has the feature
     box: IntArray,  # (d, m, 9) filled: its (feature, first, last) three times; last < first: no condition
@@ -22,7 +23,7 @@ def scan_boxes(
     d, n = codes.shape
     for f in range(d):
         for g in range(f, d):
-            for h in range(g, d):
+            for h in range(g, d if deepest > 2 else g + 1):
                 if (f == g) != (g == h) and f == g:
                     continue  # one feature: f = g = h; two: f < g = h; three: f < g < h
                 a, b, c = sizes[f], (sizes[g] if g > f else 1), (sizes[h] if h > g else 1)

@@ -11,8 +11,9 @@ gone through (`proven_lists`); else what no list can exceed is the sum of the be
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, combinations, product
+from math import comb
 from typing import TypeAlias
 
 import numpy as np
@@ -24,6 +25,8 @@ RuleList: TypeAlias = tuple[tuple[int, Box], ...]  # (move, box); the move after
 SWEEPS = 3
 BEAM = 2
 NODES = 2000  # lists whose last rule is looked for, per number of rules
+MOST_SCANNED = 100_000_000  # triples of features, moves and cells
+SCREENED = 10  # features, and half as many moves, among which triples are then looked for
 MOST_LISTED = 20_000_000  # boxes, moves and cells that are multiplied to go through all lists
 
 
@@ -50,6 +53,13 @@ class CellTable:
     price: FloatArray  # (A + 1,)
     named: BoolArray  # (d,) features of which a box names the last cell or says nothing
     options: ListOptions
+    features: IntArray  # that boxes may speak about
+    moves_tried: IntArray  # moves of boxes; the last keeps
+
+    @property
+    def crowded(self) -> bool:
+        """Whether there are too many triples of features to scan them all for every move."""
+        return comb(len(self.sizes), 3) * self.gains.size > MOST_SCANNED
 
     @property
     def keep(self) -> int:
@@ -110,6 +120,7 @@ def best_lists(
 
 def grown_lists(table: CellTable) -> list[RuleList]:
     """The best list found of at most 1, 2, … rules."""
+    table = screened(table)
     everyone = np.argsort(-table.gains[:-1].sum(axis=1), kind="stable")[: BEAM + 1]
     beam: list[tuple[float, RuleList]] = [(0.0, ()), *((0.0, ((int(move), ()),)) for move in everyone)]
     lists: list[RuleList] = []
@@ -119,7 +130,7 @@ def grown_lists(table: CellTable) -> list[RuleList]:
         for _, rules in beam:
             if len(rules) < count:
                 for place in range(len(rules) + (0 if _has_default(rules) else 1)):
-                    for longer in _responses(table, rules, place, replace=False):
+                    for longer in _responses(table, rules, place, again=False):
                         grown[longer] = table.worth(longer)
         waiting = [item for item in beam if len(item[1]) == count]  # defaults: the next rules go in front of them
         kinds = [[item for item in grown.items() if _has_default(item[0]) is kind] for kind in (False, True)]
@@ -161,12 +172,24 @@ def merged(
         price=np.maximum(price, 1e-7 * float(np.abs(gains).sum(axis=0).max(initial=0.0)) / max(len(gains), 1)),
         named=np.zeros(len(sizes), dtype=np.bool_) if named is None else named,
         options=options,
+        features=np.arange(len(sizes)),
+        moves_tried=np.arange(gains.shape[1] + 1),
     )
 
 
-def _responses(table: CellTable, rules: RuleList, place: int, *, replace: bool) -> list[RuleList]:
+def screened(table: CellTable) -> CellTable:
+    """The table with the features and moves of the best boxes of two features, where triples are too many."""
+    if not table.crowded:
+        return table
+    best = _scan(table, table.codes, table.gains[:-1], np.arange(len(table.sizes)), np.arange(table.keep), 2, {})
+    features = np.sort(np.argsort(-best.max(axis=1), kind="stable")[:SCREENED])
+    moves = np.sort(np.argsort(-best.max(axis=0), kind="stable")[: SCREENED // 2])
+    return replace(table, features=features, moves_tried=np.append(moves, table.keep))
+
+
+def _responses(table: CellTable, rules: RuleList, place: int, *, again: bool) -> list[RuleList]:
     """Lists with the best boxes at one place, the others fixed."""
-    before, after = rules[:place], rules[place + int(replace) :]
+    before, after = rules[:place], rules[place + int(again) :]
     reached = moves_of(table.codes, before, -1) < 0
     later = table.gains[table.moves(after), np.arange(len(reached))]
     gains = (table.gains - later)[:, reached]
@@ -180,7 +203,7 @@ def _improved(table: CellTable, rules: RuleList) -> tuple[float, RuleList]:
     for _ in range(SWEEPS):
         before = worth
         for place in range(len(rules)):
-            for option in _responses(table, rules, place, replace=True)[:1]:
+            for option in _responses(table, rules, place, again=True)[:1]:
                 value = table.worth(option)
                 if value > worth + 1e-9 * (1 + abs(worth)):
                     rules, worth = option, value
@@ -197,17 +220,33 @@ def best_boxes(table: CellTable, reached: BoolArray, gains: FloatArray) -> list[
 
 def ranked_boxes(table: CellTable, reached: BoolArray, gains: FloatArray) -> list[tuple[float, tuple[int, Box]]]:
     """The worth of the best box of every move and feature, and of everyone: the first is the best of all boxes."""
+    codes = np.ascontiguousarray(table.codes[:, reached])
+    worth: dict[tuple[int, Box], float] = {(move, ()): float(gains[move].sum()) for move in range(len(gains))}
+    _scan(table, codes, gains, table.features, table.moves_tried[table.moves_tried < len(gains)], 3, worth)
+    return sorted(((value, rule) for rule, value in worth.items()), key=lambda item: (-item[0], item[1]))
+
+
+def _scan(
+    table: CellTable,
+    codes: AnyArray,
+    gains: FloatArray,
+    features: IntArray,
+    moves: IntArray,
+    deepest: int,
+    worth: dict[tuple[int, Box], float],
+) -> FloatArray:
+    """(features, moves) worth of the best boxes over some features, which are also noted in `worth`."""
     from polidiff.evaluation.scores.box_kernels import scan_boxes
 
-    codes = np.ascontiguousarray(table.codes[:, reached])
-    d, m, width = len(codes), len(gains), int(table.sizes.max(initial=1)) + 1
-    best, box = np.full((d, m), -np.inf), np.full((d, m, 9), -1, dtype=np.int64)
-    scan_boxes(codes, table.sizes, np.ascontiguousarray(gains), table.named, table.price[:m],
-               table.options.max_conditions, np.zeros(width**3), best, box)  # fmt: skip
-    worth: dict[tuple[int, Box], float] = {(move, ()): float(gains[move].sum()) for move in range(m)}
+    sizes = table.sizes[features]
+    best, box = np.full((len(features), len(moves)), -np.inf), np.full((len(features), len(moves), 9), -1)
+    room = np.zeros((int(sizes.max(initial=1)) + 1) ** 3)
+    scan_boxes(np.ascontiguousarray(codes[features]), sizes, np.ascontiguousarray(gains[moves]), table.named[features],
+               table.price[moves], table.options.max_conditions, deepest, room, best, box)  # fmt: skip
     for feature, move in np.argwhere(np.isfinite(best)).tolist():
-        worth[(move, _as_box(box[feature, move], table.sizes))] = float(best[feature, move])
-    return sorted(((value, rule) for rule, value in worth.items()), key=lambda item: (-item[0], item[1]))
+        found = [(int(features[f]), a, b) for f, a, b in _as_box(box[feature, move], sizes)]
+        worth[(int(moves[move]), tuple(found))] = float(best[feature, move])
+    return best
 
 
 def _supported(table: CellTable, reached: BoolArray, move: int, box: Box) -> bool:
@@ -302,6 +341,9 @@ class _Search:
     def _visit(self, rules: RuleList, left: BoolArray, worth: float, count: int, nodes: int) -> int:
         """Go through all lists that begin with these rules; the nodes that are left."""
         table = self.table
+        if table.crowded:
+            self.open_bound = max(self.open_bound, worth + float(table.gains.max(axis=0)[left].sum()))
+            return nodes
         if count == 1:
             for _, rule in ranked_boxes(table, left, table.gains[:-1, left])[:1]:
                 self._offer((*rules, rule))
