@@ -88,3 +88,16 @@ def test_the_text_speaks_of_decisions_not_of_paths(told):
     assert "of decisions." in text.splitlines()[0]
     assert "no single path" not in text
     assert "per episode" not in text
+
+
+@pytest.mark.parametrize("chance", [None, 0.5])
+def test_chance_borders_of_a_random_log_are_no_regions(chance):
+    rng = np.random.default_rng(2)
+    x, z, a = rng.uniform(0, 10, 1500), rng.normal(size=1500), rng.integers(0, 2, 1500)
+    frame = pl.DataFrame({"x": x, "z": z, "a": np.array(["A", "B"])[a], "r": (a == (x > 5)) + rng.normal(size=1500)})
+    log = Log(frame, state=["x", "z"], action="a", reward="r", probability=chance)
+    told = explain(log, "log", lambda states: (states[:, 0] >= 5).astype(int))
+    shares = np.bincount(a) / 1500
+    swaps = {(r.current, r.proposed, round(r.shift.current, 6), r.shift.proposed) for r in told.regions}
+    assert swaps == {("A", "A", round(shares[0], 6), 1.0), ("B", "B", round(shares[1], 6), 1.0)}
+    assert len(told.regions) == 2

@@ -9,11 +9,17 @@ import numpy as np
 from polidiff.divergence.record import Divergence, label_swaps
 from polidiff.divergence.table import compare_tables
 from polidiff.evaluation.log import EstimatedComparison, row_policy
+from polidiff.evaluation.logged.behaviour import estimate_behaviour
+from polidiff.evaluation.logged.counted_log import LOG
 from polidiff.options import DivergenceOptions
 from polidiff.policies import PolicyLike, top_actions
+from polidiff.records.arrays import FloatArray
 
 if TYPE_CHECKING:
     from polidiff.worlds.log import Log
+
+CHANCE = 2.5  # standard errors that a difference must exceed to be more than chance
+LEAST = 1e-3  # chance of a logged action, at least
 
 
 def find_divergence(
@@ -26,15 +32,35 @@ def find_divergence(
     return compare_rows(log, current, proposed, options, seed=seed)
 
 
+def chances_of(log: Log, policy: PolicyLike, *, seed: int) -> FloatArray:
+    """(n, A) chances of a policy in the rows that are held; "log": estimated from them.
+
+    Where no feature is seen to move what the log does, its policy is the shares of the whole log: chance borders of an
+    estimate would be told as regions.
+    """
+    rows = log.rows
+    if not (isinstance(policy, str) and policy == LOG):
+        return np.asarray(row_policy(log, policy, seed=seed).probabilities(rows.states), dtype=np.float64)
+    behaviour = estimate_behaviour(log, seed=seed)
+    shares = np.bincount(rows.actions, minlength=log.n_actions) / len(rows.actions)
+    stated = behaviour.row_probabilities[np.arange(len(rows.actions)), rows.actions]
+    gain = np.bincount(rows.person, np.log(np.maximum(stated, LEAST)) - np.log(shares[rows.actions]))
+    if gain.mean() <= CHANCE * gain.std() / np.sqrt(len(gain)):
+        return np.tile(shares, (len(rows.actions), 1))
+    return np.asarray(behaviour.policy.probabilities(rows.states), dtype=np.float64)
+
+
 def compare_rows(
     log: Log, current: PolicyLike, proposed: PolicyLike, options: DivergenceOptions, *, seed: int
 ) -> Divergence:
     """Where the policies part among the logged rows that are held."""
     rows = log.rows
-    old, new = (np.asarray(row_policy(log, p, seed=seed).probabilities(rows.states)) for p in (current, proposed))
+    old, new = (chances_of(log, policy, seed=seed) for policy in (current, proposed))
     a_b = top_actions(old)
     a_e = top_actions(new, prefer=a_b)
     index = np.arange(len(a_b))
+    if isinstance(current, str) and current == LOG:  # which of two equal shares is larger is chance
+        a_b = np.where(old[index, a_e] >= old[index, a_b] - CHANCE / np.sqrt(len(a_b)), a_e, a_b)
     p_b, p_e = old[index, a_b], new[index, a_e]
     differs = (a_b != a_e) | (np.abs(p_b - p_e) > options.policy_tolerance)
     label, swaps = label_swaps(differs, a_b, a_e, (p_b, p_e), tuple(action.name for action in log.actions))

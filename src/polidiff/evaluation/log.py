@@ -257,7 +257,9 @@ class EstimatedComparison(TableComparison):
         features = self.world.features_of(self.world.starts)
         masks = [covers_any(rules, features) if rules else np.ones(len(features), dtype=np.bool_) for rules in groups]
         found = compare_log(self.world, *self.given, masks, level=level, counted=self.counted, seed=seed)
-        return replace(found, method=_method(self.world), warnings=(*found.warnings, *_loop_warning(found)))
+        gaps = (f"The log has {self.world.check.gaps_told}.",) if self.world.check.gaps else ()
+        said = (*gaps, *found.warnings, *_loop_warning(found))
+        return replace(found, method=_method(self.world), warnings=said)
 
     def support(self, rules: Sequence[Rule]) -> tuple[Support, ...]:
         """Logged decisions in each region, and the distinct people that they belong to."""
@@ -401,7 +403,10 @@ def _by_scores(scored: ScoredLog) -> str:
     """How verdicts are made, and from how much of the log."""
     episodes, scored_episodes = scored.log.check.episodes, scored.episodes
     part = f"{episodes}" if scored_episodes == episodes else f"{scored_episodes} of {episodes}"
-    return f"doubly robust scores of {part} logged episodes, cross-fitted; chances of actions {scored.chances.method}"
+    chances = scored.chances
+    known = "as recorded" if scored.decisions.probability is not None else "those of the current policy"
+    source = known if chances.known else "estimated"
+    return f"doubly robust scores of {part} logged episodes, cross-fitted (chances of actions {source})"
 
 
 def _padded(table: FloatArray) -> FloatArray:

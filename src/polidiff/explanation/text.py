@@ -260,7 +260,9 @@ def region_text(region: Region, people: str = "episodes") -> str:
     """A region with its support and how true it is; `people` is what stands behind it."""
     behind = f"{percent(region.support.share)} of decisions"
     if not names_states(region.rule):
-        behind += f", {region.support.states} states" if region.states else f", {region.support.episodes} {people}"
+        behind += (
+            f", {counted(region.support.states, 'state')}" if region.states else f", {region.support.episodes} {people}"
+        )
     true = f"right in {percent(region.precision)}, covers {percent(region.recall)} of such changes"
     mark = "; no record in the log supports it" if region.support.unsupported == 1.0 else ""
     together = f" ({len(region.states)} states told together)" if region.merged else ""

@@ -260,6 +260,8 @@ class Log:
         if self.check.dropped:
             what = "they have no action or outcome, or come after such a row in their episode"
             lacking = (f"{self.check.dropped} rows were left out: {what}.",)
+        if self.check.gaps:
+            lacking += (f"The log has {self.check.gaps_told}.",)
         if not self.sampled:
             return lacking
         held = self.rows.n_episodes

@@ -46,11 +46,17 @@ class DataCheck:
     dropped: int = 0  # rows left out for want of an action or outcome, and those after them in their episodes
     sorted: bool = False  # whether rows were put in order by episode and step
 
+    @property
+    def gaps_told(self) -> str:
+        """How many gaps there are, and what that means."""
+        many = "1 gap" if self.gaps == 1 else f"{self.gaps} gaps"
+        return f"{many} in the steps: what follows the row before a gap is unknown"
+
     def __str__(self) -> str:
         of = "" if self.people is None else f" of {self.people} people"
         lines = [f"{self.rows} rows, {self.episodes} episodes{of} ({self.terminated} ended, {self.cut} cut)"]
         if self.gaps:
-            lines.append(f"{self.gaps} gaps in the steps: what follows the row before a gap is unknown")
+            lines.append(self.gaps_told)
         if self.missing:
             lines.append("missing: " + ", ".join(f"{name} {count}" for name, count in self.missing.items()))
         if self.constant:
