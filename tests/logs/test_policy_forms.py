@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from polidiff import Log, evaluate, explain
+from polidiff import Log, as_policy, evaluate, explain
 from polidiff.errors import InvalidPolicyError
 from polidiff.evaluation.logged.compare import compare_log
 from polidiff.evaluation.logged.counted_log import as_log_policy
@@ -113,3 +113,11 @@ def test_advice_that_is_missing_is_named_by_its_row():
     frame = trial().with_columns(pl.when(pl.int_range(pl.len()) != 17).then(pl.col("recommended")).alias("recommended"))
     with pytest.raises(InvalidPolicyError, match="row 17 holds nothing"):
         evaluate(Log(frame, **NAMES), "column:recommended")
+
+
+def test_a_classifier_of_yes_and_no_chooses_actions_1_and_0():
+    from sklearn.tree import DecisionTreeClassifier
+
+    states = np.array([[0.0], [1.0], [2.0], [3.0]])
+    policy = as_policy(DecisionTreeClassifier().fit(states, states[:, 0] > 1.5))
+    assert policy.probabilities(states).tolist() == [[1, 0], [1, 0], [0, 1], [0, 1]]

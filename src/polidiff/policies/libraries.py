@@ -62,6 +62,7 @@ def _action_indices(classifier: ForeignModel, names: tuple[str, ...] | None, wha
             f"{what} predicts {len(classes)} labels per state. Hint: fit one label, the action index"
         )
     labels = np.asarray(classes)
+    labels = labels.astype(np.int64) if labels.dtype == np.bool_ else labels  # no and yes are actions 0 and 1
     if is_text(labels) and names is not None:
         return action_numbers(labels, names, what)
     whole = np.issubdtype(labels.dtype, np.number) and np.array_equal(labels, labels.astype(np.int64))
