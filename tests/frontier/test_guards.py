@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from polidiff import Outcome, TabularMDP, improve
 from polidiff.domains import chain
 from polidiff.errors import InfeasibleError
 from polidiff.frontier import guarded as guarded_plans
@@ -78,3 +79,19 @@ def test_guards_relative_to_the_current_policy_rule_out_longer_trajectories():
 def test_a_guard_that_binds_only_within_the_budget_is_named():
     with pytest.raises(InfeasibleError, match="return>=current"):
         improve_table(chain.world(), chain.current(), keep="return>=current+1", unit="total", budget=3)
+
+
+def test_a_long_line_with_two_decisions_is_solved_whatever_numpy_can_count():
+    states, free = 80, (3, 40)
+    moves, allowed = np.zeros((states, 2, states)), np.ones((states, 2), dtype=bool)
+    for state in range(states - 1):
+        moves[state, :, state + 1] = 1.0
+        allowed[state, 1] = state in free
+    rewards = np.zeros((states, 2))
+    rewards[list(free), 1] = 1.0
+    world = TabularMDP(
+        moves, rewards, np.eye(states)[0], absorbing=np.arange(states) == states - 1, allowed=allowed,
+        outcomes=[Outcome("pain", np.where(np.arange(states) == 40, 1.0, 0.0)[:, None] * np.array([0.0, 1.0]))],
+    )  # fmt: skip
+    frontier = improve(world, np.zeros(states, dtype=int), keep=["pain<=current"])
+    assert [(plan.changes, plan.expected_return) for plan in frontier] == [(0, 0), (1, 1)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.fuzz import arrays, commands, documents, logs, pages, texts
+from tests.fuzz import arrays, commands, documents, logs, pages, texts, whole_studies
 from tests.fuzz.judge import Door
 
 DOORS = {
@@ -19,5 +19,6 @@ DOORS = {
         Door("questions", pages.questions, pages.enter_question),
         Door("reports", pages.pages, pages.enter_page),
         Door("command line", commands.cases, commands.enter_command),
+        Door("whole studies", whole_studies.wholes, whole_studies.enter_whole, seconds=30.0),
     )
 }

@@ -47,6 +47,7 @@ class Door:
     name: str
     cases: SearchStrategy[Any]
     enter: Callable[[Any, Path], Any]  # the case and a folder of its own
+    seconds: float | None = None  # of computing for one case, if not `SECONDS`
 
 
 @dataclass
@@ -66,7 +67,7 @@ class Tally:
 def verdict(door: Door, case: Any, folder: Path) -> str:
     """ "accepted" or "refused"; raises `FailureError` for anything else."""
     try:
-        with no_warnings(), time_limit(SECONDS):
+        with no_warnings(), time_limit(door.seconds or SECONDS):
             door.enter(case, folder)
     except PolidiffError as error:
         check_message(str(error))

@@ -89,8 +89,10 @@ def enumerated(problem: FrontierProblem, hull: Hull) -> Archive:
     Where a guard is nearly the return itself, prices bound nothing, and on a small table this is the shorter way.
     """
     counts = np.diff(problem.first)
-    ranks = np.stack(np.unravel_index(np.arange(int(counts.prod())), counts), axis=1)
-    every = problem.first[:-1] + ranks
+    every, period = np.tile(problem.first[:-1], (int(counts.prod()), 1)), 1
+    for state in np.flatnonzero(counts > 1)[::-1]:  # `np.unravel_index` stops at 32 or 64 states
+        every[:, state] += np.arange(len(every)) // period % counts[state]
+        period *= int(counts[state])
     every = every[np.argsort((every != problem.base).sum(axis=1), kind="stable")]
     if not problem.always_ends:
         every = np.array([choice for choice in every if problem.ends(choice)])

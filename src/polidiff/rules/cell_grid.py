@@ -156,15 +156,13 @@ class Grid:
                 found.append((condition.column, first, last))
         return tuple(sorted(found))
 
-    @cached_property
-    def _keys(self) -> IntArray:
-        return _key(self.places, self.axes)
-
     def of(self, features: AnyArray) -> IntArray:
         """Place of each row (n, d), −1 where none was met; places of such a grid are distinct and in order."""
-        key = _key(_codes(features, self.axes), self.axes)
-        at = np.minimum(np.searchsorted(self._keys, key), self.size - 1)
-        return np.where(self._keys[at] == key, at, -1)
+        sizes = [axis.cells + int(bool(axis.words)) for axis in self.axes]  # an unknown word has a number of its own
+        numbers = _cell_numbers(np.vstack([self.places, _codes(features, self.axes)]).T, sizes)
+        known, asked = numbers[: self.size], numbers[self.size :]
+        at = np.minimum(np.searchsorted(known, asked), self.size - 1)
+        return np.where(known[at] == asked, at, -1)
 
     def padded(self, more: int) -> Grid:
         """The grid with a few places behind the others, like the first."""
@@ -223,7 +221,7 @@ def grid_of_rows(values: FloatArray, signals: FloatArray, names: Sequence[str], 
         if more is None:
             continue
         tried = (*cuts[:column], more, *cuts[column + 1 :])
-        if len(np.unique(_cell_numbers(values, tried))) <= most:
+        if len(np.unique(_cell_numbers(*_cut_codes(values, tried)))) <= most:
             cuts = tried
     cut = tuple(
         axis if axis.words else Axis(axis.name, axis.column, part, gaps=axis.gaps)
@@ -234,10 +232,10 @@ def grid_of_rows(values: FloatArray, signals: FloatArray, names: Sequence[str], 
 
 def met_grid(values: FloatArray, axes: tuple[Axis, ...]) -> Grid:
     """The grid of the cells that rows (n, d) of numbers lie in."""
-    cuts = tuple(axis.bounds for axis in axes)
-    keys = np.unique(_cell_numbers(values, cuts))
-    shape = tuple(len(part) + 1 for part in cuts)
-    return Grid(axes, np.stack(np.unravel_index(keys, shape), axis=1).astype(np.int64))
+    cuts = [axis.bounds for axis in axes]
+    codes, sizes = _cut_codes(values, cuts)
+    first = np.unique(_cell_numbers(codes, sizes), return_index=True)[1]
+    return Grid(axes, np.stack(codes, axis=1)[first])
 
 
 def _checked(grid: Grid) -> Grid:
@@ -251,15 +249,21 @@ def _codes(features: AnyArray, axes: Sequence[Axis]) -> IntArray:
     return np.stack([axis.codes(features[:, axis.column]) for axis in axes], axis=1)
 
 
-def _key(codes: IntArray, axes: Sequence[Axis]) -> IntArray:
-    """One number per row for the cell it lies in; an unknown word has a number of its own."""
-    shape = tuple(axis.cells + int(bool(axis.words)) for axis in axes)
-    return np.asarray(np.ravel_multi_index(tuple(codes.T), shape), dtype=np.int64)
+def _cell_numbers(codes: Sequence[IntArray] | IntArray, sizes: Sequence[int]) -> IntArray:
+    """(n,) a number for the cell of each row, in the order of the cells; any number of axes (d, n) has room."""
+    numbers, cells = np.zeros(len(codes[0]), dtype=np.int64), 1
+    for column, size in zip(codes, sizes, strict=True):
+        if cells * size >= 2**62:
+            numbers = np.unique(numbers, return_inverse=True)[1]
+            cells = len(numbers)
+        numbers, cells = numbers * size + column, cells * size
+    return numbers
 
 
-def _cell_numbers(values: FloatArray, cuts: Sequence[FloatArray]) -> IntArray:
-    codes = tuple(np.searchsorted(part, values[:, j], side="right") for j, part in enumerate(cuts))
-    return np.asarray(np.ravel_multi_index(codes, tuple(len(part) + 1 for part in cuts)), dtype=np.int64)
+def _cut_codes(values: FloatArray, cuts: Sequence[FloatArray]) -> tuple[list[IntArray], list[int]]:
+    """The interval between cuts that each value lies in, a column (n,) per feature, and how many there are of each."""
+    codes = [np.searchsorted(part, values[:, j], side="right").astype(np.int64) for j, part in enumerate(cuts)]
+    return codes, [len(part) + 1 for part in cuts]
 
 
 def _numbers(column: AnyArray) -> bool:
