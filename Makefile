@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-slow test-adapters test-cluster check docs bench bench-smoke clean
+.PHONY: demo test test-slow test-adapters test-cluster check docs fuzz bench bench-smoke clean
 
 $(VENV)/pip.stamp:
 	$(PYTHON) -m venv $(VENV)
@@ -86,6 +86,9 @@ check: $(VENV)/check.stamp $(VENV)/test.stamp  ## style, types, direction of imp
 
 docs: $(VENV)/docs.stamp  ## the site, under site/; a broken link or a missing page is an error
 	$(BIN)/mkdocs build --strict
+
+fuzz: $(VENV)/test.stamp  ## whatever may come in from outside, 10,000 cases a door, for hours; POLIDIFF_DOORS="whole studies" is one
+	$(BIN)/python -m benchmarks fuzz
 
 bench: $(VENV)/test.stamp  ## all benchmarks, results under benchmarks/results/
 	$(BIN)/python -m benchmarks

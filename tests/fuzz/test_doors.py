@@ -15,7 +15,7 @@ from tests.fuzz.doors import DOORS
 from tests.fuzz.judge import Door, try_door
 
 ROOT = Path(__file__).resolve().parents[2]
-CASES = {"reports": 20, "command line": 25, "study files": 50}
+CASES = {"reports": 20, "command line": 25, "study files": 50, "whole studies": 15}
 
 
 @pytest.mark.parametrize("name", DOORS)
@@ -35,7 +35,7 @@ def test_an_error_that_was_not_meant_is_a_failure_and_names_its_place():
 
         Interval.exactly("no number")
 
-    assert list(tried(enter).failures) == ["ValueError in interval.py:exactly"]
+    assert list(tried(enter).failures) == ["ValueError in outcome.py:exactly"]
 
 
 def test_a_warning_an_empty_message_and_a_hang_are_failures(monkeypatch):

@@ -129,7 +129,8 @@ def _log(case: Whole, rng: np.random.Generator, folder: Path) -> dict[str, Any]:
         action: [f"do {k}" for k in rng.integers(0, int(rng.integers(1, 4)), rows)],
         "pays": [f"{x:.3g}" for x in rng.normal(size=rows) * 10.0 ** rng.integers(-3, 6)],
     }
-    roles: dict[str, Any] = {"state": [number, word, odd] if case.features else word, "action": action, "reward": "pays"}
+    state = [number, word, odd] if case.features else word
+    roles: dict[str, Any] = {"state": state, "action": action, "reward": "pays"}
     if case.kind == "episodes":
         length = int(rng.integers(1, 5))
         last = [(k + 1) % length == 0 and rng.random() < 0.9 for k in range(rows)]

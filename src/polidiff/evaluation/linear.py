@@ -3,24 +3,29 @@ r"""Solving :math:`(I - \gamma P)\, V = g` and its transpose, dense or sparse, t
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
 from scipy.sparse import linalg as sparse_linalg
 
-from polidiff.records.arrays import FloatArray
+from polidiff.records.arrays import FloatArray, IntArray
 
 DENSE_UP_TO = 1500
 RESIDUAL = 1e-12
+NARROW = 64  # places from the diagonal within which a factorisation stays small
+FIRST, MORE = 20, 400  # steps of an iteration before a reordering is tried, and before fill-in is let in
+Solve = Callable[[FloatArray, bool], FloatArray]
 
 
-def solver(moves: sparse.csr_array, discount: float) -> Callable[[FloatArray, bool], FloatArray]:
+def solver(moves: sparse.csr_array, discount: float) -> Solve:
     r"""A function (right-hand side, transposed) → solution of :math:`(I - \gamma P) V = g`.
 
-    Small systems are factorised once by LAPACK. Larger ones go through BiCGSTAB or GMRES, column by column,
-    which need no fill-in on graphs without structure; where neither reaches the residual a sparse factorisation takes
-    over.
+    Small systems are factorised once by LAPACK, and so are sparse ones without fill-in to fear: those whose entries lie
+    near the diagonal, as they come or, after a few steps of iteration that did not suffice, reordered (Cuthill and
+    McKee). Others go through BiCGSTAB, column by column; where that is slow with an incomplete factorisation of bounded
+    fill-in before it, and where even that does not reach the residual the whole factorisation takes over.
     """
     size = moves.shape[0]
     if size <= DENSE_UP_TO:
@@ -29,28 +34,73 @@ def solver(moves: sparse.csr_array, discount: float) -> Callable[[FloatArray, bo
             linalg.lu_solve(factors, g, trans=1 if transposed else 0, check_finite=False)
         )
     system = sparse.csr_array(sparse.eye_array(size, format="csr") - discount * moves)
-    factorised: list[Any] = []
-
-    def solve(g: FloatArray, transposed: bool) -> FloatArray:
-        matrix = sparse.csr_array(system.T) if transposed else system
-        columns = [_iterate(matrix, column) for column in np.atleast_2d(g.T)]
-        if any(column is None for column in columns):
-            if not factorised:
-                factorised.append(sparse_linalg.splu(sparse.csc_array(system)))
-            return np.asarray(factorised[0].solve(g, "T" if transposed else "N"))
-        return np.stack([c for c in columns if c is not None], axis=1).reshape(g.shape)
-
-    return solve
+    return _factorised(system) if _width(system) <= NARROW else _Iterated(system)
 
 
-def _iterate(matrix: sparse.csr_array, g: FloatArray) -> FloatArray | None:
-    norm = float(np.linalg.norm(g))
-    if norm == 0.0:
-        return np.zeros_like(g)
-    unit = g / norm  # both methods give up on small right-hand sides by absolute tests
-    methods: list[tuple[Any, int]] = [(sparse_linalg.bicgstab, 2000), (sparse_linalg.gmres, 20)]
-    for method, rounds in methods:
-        solution, _ = method(matrix, unit, rtol=RESIDUAL, atol=0.0, maxiter=rounds)
-        if np.isfinite(solution).all() and np.linalg.norm(matrix @ solution - unit) <= 10 * RESIDUAL:
-            return np.asarray(solution * norm)
-    return None
+def _width(system: sparse.csr_array, place: IntArray | None = None) -> int:
+    """How far from the diagonal entries lie, at most, as they come or at other places (n,)."""
+    at = np.arange(system.shape[0]) if place is None else place
+    return int(np.abs(np.repeat(at, np.diff(system.indptr)) - at[system.indices]).max(initial=0))
+
+
+def _factorised(system: sparse.csr_array) -> Solve:
+    factors: Any = sparse_linalg.splu(sparse.csc_array(system))
+    return lambda g, transposed: np.asarray(factors.solve(g, "T" if transposed else "N"))
+
+
+class _Iterated:
+    """Solves by iteration for as long as that pays, and remembers what took its place."""
+
+    def __init__(self, system: sparse.csr_array) -> None:
+        self.system = system
+        self.direct: Solve | None = None
+
+    def __call__(self, g: FloatArray, transposed: bool) -> FloatArray:
+        matrix = sparse.csr_array(self.system.T) if transposed else self.system
+        columns = np.atleast_2d(g.T)
+        solutions = np.empty(columns.shape)
+        for index, column in enumerate(columns):
+            solution = None if self.direct is not None else self._column(matrix, column, transposed)
+            if solution is None:
+                self.direct = self.direct or _factorised(self.system)
+                return self.direct(g, transposed)
+            solutions[index] = solution
+        return np.ascontiguousarray(solutions.T).reshape(g.shape)
+
+    def _column(self, matrix: sparse.csr_array, g: FloatArray, transposed: bool) -> FloatArray | None:
+        norm = float(np.linalg.norm(g))
+        if norm == 0.0:
+            return np.zeros_like(g)
+        unit = g / norm  # the methods give up on small right-hand sides by absolute tests
+        solution, rest = _steps(matrix, unit, None, FIRST)
+        if rest > RESIDUAL and self.narrow:
+            return None
+        if rest > RESIDUAL:
+            solution, rest = _steps(matrix, unit, solution, MORE)
+        if rest > 10 * RESIDUAL:
+            solution, rest = _steps(matrix, unit, None, MORE, self.incomplete(transposed))
+        return solution * norm if rest <= 10 * RESIDUAL else None
+
+    @cached_property
+    def narrow(self) -> bool:
+        """Whether a reordering brings all entries near the diagonal."""
+        order = sparse.csgraph.reverse_cuthill_mckee(self.system)
+        return _width(self.system, np.argsort(order)) <= 2 * NARROW
+
+    @cached_property
+    def _factors(self) -> Any:
+        return sparse_linalg.spilu(sparse.csc_array(self.system), drop_tol=1e-4, fill_factor=10)
+
+    def incomplete(self, transposed: bool) -> Any:
+        """About the inverse, from a factorisation of bounded fill-in."""
+        kind = "T" if transposed else "N"
+        return sparse_linalg.LinearOperator(self.system.shape, lambda g: self._factors.solve(g, kind))
+
+
+def _steps(
+    matrix: sparse.csr_array, g: FloatArray, begin: FloatArray | None, most: int, inverse: Any = None
+) -> tuple[FloatArray, float]:
+    """At most so many steps of BiCGSTAB towards a right-hand side of length 1; where it got, and what is left."""
+    solution, _ = sparse_linalg.bicgstab(matrix, g, begin, rtol=RESIDUAL, atol=0.0, maxiter=most, M=inverse)
+    rest = float(np.linalg.norm(matrix @ solution - g)) if np.isfinite(solution).all() else np.inf
+    return np.asarray(solution), rest
