@@ -31,3 +31,9 @@ def test_rules_on_features_that_never_vary_are_refused():
     log, _ = trial(probability=0.5)
     with pytest.raises(InvalidInputError, match="ward"):
         improve(log, "always:old", max_rules=1)
+
+
+def test_a_change_for_everybody_is_told_as_one():
+    log, _ = trial(probability=0.5)
+    text = str(explain(log, "always:old", "always:new"))
+    assert "• Everywhere (100 % of decisions), do new instead of old." in text

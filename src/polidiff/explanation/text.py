@@ -204,8 +204,9 @@ def _told_once(path: tuple[str, ...]) -> tuple[str, ...]:
 
 def _segment_text(explanation: Explanation, sentence: Sentence, region: Region, *, figures: bool) -> str:
     effect = verdicts_text(sentence.verdicts, explanation.outcomes, figures=figures)
+    place = _place(region)
     return (
-        f"Where {rule_text(region.rule)} ({percent(sentence.share)} of decisions), {_do(region, paper=False)}. "
+        f"{place[0].upper()}{place[1:]} ({percent(sentence.share)} of decisions), {_do(region, paper=False)}. "
         f"This leads to {effect}."
     )
 
