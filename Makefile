@@ -84,7 +84,8 @@ check: $(VENV)/check.stamp $(VENV)/test.stamp  ## style, types, direction of imp
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 0 tests/test_architecture.py
 
-docs: $(VENV)/docs.stamp  ## the site, under site/; a broken link or a missing page is an error
+docs: $(VENV)/docs.stamp $(VENV)/test.stamp  ## the site with its gallery, under site/; a broken link is an error
+	$(BIN)/python -m tests.docs.gallery docs/gallery
 	$(BIN)/mkdocs build --strict
 
 fuzz: $(VENV)/test.stamp  ## whatever may come in from outside, 10,000 cases a door, for hours; POLIDIFF_DOORS="whole studies" is one

@@ -57,10 +57,12 @@ def cells(text: str) -> Iterator[Cell]:
             yield Cell(match["language"], match["source"], match["title"], match["output"], line, match.end())
 
 
-def run_page(path: Path, folder: Path) -> Iterator[tuple[Cell, str]]:
-    """Each cell of a page with what it printed."""
+def run_page(path: Path, folder: Path, without: tuple[str, ...] = ()) -> Iterator[tuple[Cell, str]]:
+    """Each cell of a page with what it printed; cells that hold one of the words `without` are left out."""
     names: dict[str, Any] = {"__name__": "__page__"}
     for cell in cells(path.read_text(encoding="utf-8")):
+        if any(word in cell.source for word in without):
+            continue
         with chdir(folder):
             yield cell, _run(cell, names, path.name)
 

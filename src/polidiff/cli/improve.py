@@ -62,6 +62,10 @@ def command(
         names = read.section("policies").get("candidates", [])
         candidates = [policy_named(name, read, world, trust=trust) for name in names] or None
         frontier = with_origin(improve(world, current, candidates, **settings(ImproveOptions, read.values)), read)
+        if report is not None:  # the JSON file then holds the words of the page too
+            from polidiff.report.plans import explained
+
+            frontier = explained(frontier)
     if patch is not None:
         frontier.best.patch.save(patch)
     deliver(frontier, as_json=as_json, output=output, report=report, quiet=quiet)

@@ -54,7 +54,10 @@ def summary(explanation: Explanation, frontier: Frontier) -> str:
     """The sentences, how well rules tell the whole difference, every plan, and what to keep in mind."""
     return "\n".join(
         [
-            *(f"• {sentence}" for sentence in briefing(explanation, frontier)),
+            *(
+                f"• {sentence}"
+                for sentence in explanation.methods.study.get("summary") or briefing(explanation, frontier)
+            ),
             "",
             *_curve(explanation),
             "",

@@ -13,7 +13,7 @@ from polidiff.evaluation.start_outcomes import by_papers_rule
 from polidiff.explanation.assessment import Material, quality_and_forms
 from polidiff.explanation.methods import methods_record
 from polidiff.explanation.patching import patch_of
-from polidiff.explanation.pictures import pictures_of, sample_of
+from polidiff.explanation.pictures import decisions_of, episode_pairs, pictures_of, sample_of
 from polidiff.explanation.quality import rule_quality
 from polidiff.explanation.reader import words_in
 from polidiff.explanation.regions import printed_order, region_ids, region_records, with_effects
@@ -29,11 +29,12 @@ from polidiff.explanation.sentences import (
 from polidiff.explanation.text import sentence_text
 from polidiff.explanation.words import percent
 from polidiff.explanation.worse_off import tails, worse_off
-from polidiff.journeys import Journeys, Meetings, follow, sample_trajectories
+from polidiff.journeys import Journeys, Meetings, Trajectory, follow
 from polidiff.options import ExplainOptions
 from polidiff.policies import PolicyLike
-from polidiff.records.arrays import AnyArray, IntArray
+from polidiff.records.arrays import IntArray
 from polidiff.records.explanation import (
+    EpisodePair,
     Explanation,
     Picture,
     Quality,
@@ -83,6 +84,7 @@ class Story:
     assumptions: tuple[Assumption, ...] = ()  # what the verdicts rest on
     forms: Mapping[str, str] = field(default_factory=dict)
     pictures: tuple[Picture, ...] = ()
+    episodes: tuple[EpisodePair, ...] = ()
     leads: bool = True  # whether the difference is the best way to tell it
     context: Any = None  # what answers for single cases
 
@@ -133,6 +135,7 @@ def tell_starts(found: Difference, journeys: Journeys) -> Story:
     assert forming is not None
     assert judged is not None
     grouped = group_starts(comparison, journeys, achieved, options)
+    pairs = episode_pairs(comparison, options.seed)
     sentences = sentences_by_start(
         grouped, journeys, judged, found.ids, found.regions, worst_first=options.style != "paper"
     )
@@ -167,7 +170,8 @@ def tell_starts(found: Difference, journeys: Journeys) -> Story:
         tails=tails(judged, place.outcomes),
         warnings=_warnings(found, sentences),
         forms=forms,
-        pictures=_pictures(found, journeys),
+        pictures=_pictures(found, pairs),
+        episodes=decisions_of(pairs, place.actions),
         leads=not (changed > NEARLY_EVERYWHERE and place.has_features),
         context=(place, comparison.current, comparison.proposed),
     )
@@ -251,6 +255,7 @@ def _explanation(found: Difference, regions: tuple[Region, ...], story: Story) -
         forms=story.forms,
         lead="difference" if story.leads else "complete",
         pictures=story.pictures,
+        episodes=story.episodes,
         graph=comparison.moves(),
         sample=sample_of(divergence, names, options.seed) if comparison.shows_episodes else (),
         context=story.context,
@@ -261,16 +266,13 @@ def _explanation(found: Difference, regions: tuple[Region, ...], story: Story) -
     return replace(told, quality=replace(told.quality, length=length, forms=forms))
 
 
-def _pictures(found: Difference, journeys: Journeys) -> tuple[Picture, ...]:
-    """Visits over pairs of features, with a few episodes of both policies where these may be shown."""
-    comparison, place = found.comparison, found.comparison.place
+def _pictures(found: Difference, pairs: tuple[tuple[Trajectory, Trajectory], ...]) -> tuple[Picture, ...]:
+    """Visits over pairs of features, with a few pairs of episodes."""
+    place = found.comparison.place
     told_features = tuple(name for region in found.regions for name in region.rule.features)
-    episodes: tuple[tuple[AnyArray, ...], tuple[AnyArray, ...]] = (), ()
-    if comparison.shows_episodes and place.has_features:
-        before = sample_trajectories(place, comparison.current, seed=found.options.seed)
-        episodes = before, journeys.trajectories
+    features = tuple((one.features, other.features) for one, other in pairs)
     where = found.described.region_of(found.divergence.features)
-    return pictures_of(found.divergence, where, found.ids, place.feature_names, told_features, episodes)
+    return pictures_of(found.divergence, where, found.ids, place.feature_names, told_features, features)
 
 
 def _warnings(found: Difference, sentences: tuple[Sentence, ...]) -> tuple[str, ...]:

@@ -3,18 +3,42 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
 
 from polidiff.divergence.record import Divergence
+from polidiff.evaluation.comparison import Comparison
+from polidiff.journeys import Trajectory, sample_trajectories
+from polidiff.records.action import Action
 from polidiff.records.arrays import AnyArray, IntArray
-from polidiff.records.explanation import Cell, Picture, SampledState
+from polidiff.records.explanation import Cell, EpisodePair, Picture, SampledState
 from polidiff.streams import Stream
 
 GRID = 24
 MOST_PICTURES = 3
 MOST_SAMPLED = 400
+MOST_PAIRS = 4
+MOST_DECISIONS = 60
+
+
+def episode_pairs(comparison: Comparison, seed: int) -> tuple[tuple[Trajectory, Trajectory], ...]:
+    """A few episodes of both policies from the same starts, where these may be shown; those that part come first."""
+    place = comparison.place
+    if not comparison.shows_episodes or not place.has_features:
+        return ()
+    played = (sample_trajectories(place, policy, seed=seed) for policy in (comparison.current, comparison.proposed))
+    shared = [pair for pair in zip(*played, strict=True) if np.array_equal(pair[0].features[:1], pair[1].features[:1])]
+    shared.sort(key=lambda pair: np.array_equal(pair[0].actions, pair[1].actions))
+    return tuple((one, other) for one, other in shared[:MOST_PAIRS])
+
+
+def decisions_of(pairs: Sequence[tuple[Trajectory, Trajectory]], actions: Sequence[Action]) -> tuple[EpisodePair, ...]:
+    """What both policies do, decision by decision, by name."""
+    names = [action.name for action in actions]
+    told = [[tuple(names[a] for a in episode.actions[:MOST_DECISIONS]) for episode in pair] for pair in pairs]
+    return tuple(EpisodePair(one, other) for one, other in told)
 
 
 def pictures_of(
@@ -23,7 +47,7 @@ def pictures_of(
     ids: tuple[str, ...],
     names: tuple[str, ...],
     told_features: tuple[str, ...],
-    trajectories: tuple[tuple[AnyArray, ...], tuple[AnyArray, ...]],
+    trajectories: tuple[tuple[AnyArray, AnyArray], ...],
 ) -> tuple[Picture, ...]:
     """Pictures over the pairs of features that the rules speak about most."""
     if divergence.features.dtype == object or len(names) < 2 or not len(ids):
@@ -39,7 +63,7 @@ def _picture(
     ids: tuple[str, ...],
     names: tuple[str, ...],
     pair: tuple[str, str],
-    trajectories: tuple[tuple[AnyArray, ...], tuple[AnyArray, ...]],
+    trajectories: tuple[tuple[AnyArray, AnyArray], ...],
 ) -> Picture:
     columns = [names.index(name) for name in pair]
     points = np.nan_to_num(divergence.features[:, columns].astype(float))
@@ -55,7 +79,7 @@ def _picture(
         most = int(mass.argmax())
         x, y = low + (np.array(divmod(int(k), wide)) + 0.5) * step
         cells.append(Cell(float(x), float(y), float(mass.sum()), ids[most - 1] if most else None))
-    lines = [tuple(_line(path, columns) for path in group) for group in trajectories]
+    lines = [tuple(_line(pair[policy], columns) for pair in trajectories) for policy in (0, 1)]
     return Picture(pair[0], pair[1], float(step[0]), float(step[1]), tuple(cells), lines[0], lines[1])
 
 

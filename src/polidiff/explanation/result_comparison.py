@@ -16,11 +16,12 @@ from dataclasses import dataclass
 
 from polidiff.errors import InvalidOptionError
 from polidiff.explanation.advice import advise
+from polidiff.explanation.plan_verdicts import plan_verdicts
 from polidiff.explanation.text import frontier_headline
 from polidiff.explanation.words import group_words, losers, percent, place_text, rule_text, swap_text
 from polidiff.records.explanation import Explanation, Feature, Region, WorldSummary, WorseOff
 from polidiff.records.outcome import Interval
-from polidiff.records.plan import Frontier, Plan
+from polidiff.records.plan import Frontier
 from polidiff.records.result_comparison import (
     AssumptionChange,
     DifferenceChange,
@@ -99,7 +100,9 @@ def _side(record: Explanation | Frontier) -> _Side:
         )
     if not record.plans:
         return _Side((), (), {}, "There is no plan.")
-    return _Side(tuple(_plan_items(record)), (), _plan_verdicts(record), frontier_headline(record))
+    verdicts = plan_verdicts(record, record.best)
+    readings = {v.outcome: (v.valence or v.direction, v.difference) for v in verdicts}
+    return _Side(tuple(_plan_items(record)), (), readings, frontier_headline(record))
 
 
 def _region_item(region: Region, world: WorldSummary) -> _Item:
@@ -133,31 +136,6 @@ def _plan_items(frontier: Frontier) -> Iterable[_Item]:
         key = change_key(edit.rule, current, proposed)
         words = f"{proposed} instead of {current} {place_text(edit.rule)}"
         yield _Item(key, None, edit.rule, (current, proposed), words, worths.get(key))
-
-
-def _plan_verdicts(frontier: Frontier) -> dict[str, tuple[str, Interval]]:
-    """What the best plan does to each outcome; outcomes that were not judged as a difference get the wider interval."""
-    nothing, best = frontier.plans[0], frontier.best
-    verdicts = {}
-    for name, after in best.outcomes.items():
-        difference = _difference(name, frontier, best, nothing.outcomes[name], after)
-        outcome = next((outcome for outcome in frontier.outcomes if outcome.name == name), None)
-        direction = "more" if difference.low > 0 else "less" if difference.high < 0 else "unknown"
-        if difference.low == difference.high == 0:
-            direction = "same"
-        verdicts[name] = ((outcome.valence(direction) if outcome else None) or direction, difference)
-    return verdicts
-
-
-def _difference(name: str, frontier: Frontier, best: Plan, before: Interval, after: Interval) -> Interval:
-    if best is frontier.plans[0]:
-        return Interval.exactly(0.0)
-    if name == frontier.objective and best.gain is not None:
-        return best.gain
-    if before.exact and after.exact:
-        return Interval.exactly(after.estimate - before.estimate)
-    level = min(before.level, after.level)
-    return Interval(after.estimate - before.estimate, after.low - before.high, after.high - before.low, level)
 
 
 def _changes(

@@ -32,6 +32,7 @@ from polidiff.records.suppression import suppressed
 
 MOST_IN_A_ROW = 4  # regions of a path told one by one; a longer one is folded where it repeats itself
 ALL = 1 - 1e-9  # share that is everything
+MOST_CARRIED = 3  # outcomes of which it is said what one change does
 MOST_MET = 5  # regions told where no path is
 MOST_READ_ALOUD = 12  # conditions in one sentence; beyond, its regions are called by their names
 
@@ -99,10 +100,15 @@ def carrying_lines(explanation: Explanation) -> list[str]:
 
 def _carried_text(region: Region, outcomes: Sequence[Outcome]) -> str:
     assert region.effect is not None
+    told, more = outcomes[:MOST_CARRIED], len(outcomes) - MOST_CARRIED
     alone, without = (
-        listing([f"{outcome.name} {interval_text(effect[outcome.name], outcome=outcome)}" for outcome in outcomes])
+        listing([f"{outcome.name} {interval_text(effect[outcome.name], outcome=outcome)}" for outcome in told])
         for effect in (region.effect.alone, region.effect.without)
     )
+    if more > 0:
+        return (
+            f"{region.id} carries this: its change alone makes {alone}, and {counted(more, 'more outcome')} likewise."
+        )
     return f"{region.id} carries this: its change alone makes {alone}; all others together make {without}."
 
 

@@ -360,7 +360,9 @@ def verdicts_text(verdicts: Sequence[Verdict], outcomes: Sequence[Outcome], *, f
     told = [v for v in verdicts if v.direction in ("more", "less")]
     rest = [v for v in verdicts if v.direction not in ("more", "less")]
     text, before = "", None
-    for v in [*told, *rest]:
+    ordered = [*told, *rest]
+    shown = ordered if len(ordered) <= MOST_NAMED else ordered[: MOST_NAMED - 1]
+    for v in shown:
         outcome = by_name[v.outcome]
         words = verdict_text(v, outcome) if figures else _bare(v, outcome)
         if text:
@@ -368,7 +370,7 @@ def verdicts_text(verdicts: Sequence[Verdict], outcomes: Sequence[Outcome], *, f
             text += " but " if opposed else " and "
         text += words
         before = v.valence or before
-    return text
+    return f"{text} and {counted(len(ordered) - len(shown), 'more outcome')}" if len(shown) < len(ordered) else text
 
 
 def _bare(verdict: Verdict, outcome: Outcome) -> str:

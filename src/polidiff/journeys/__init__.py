@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 
 from polidiff.evaluation.comparison import Comparison
-from polidiff.journeys.record import Journeys, Meetings, Path
+from polidiff.journeys.record import Journeys, Meetings, Path, Trajectory
 from polidiff.policies import Policy
-from polidiff.records.arrays import AnyArray
 from polidiff.records.rule import Rule
 from polidiff.worlds.protocol import World, by_kind
 
-__all__ = ["Journeys", "Meetings", "Path", "follow", "sample_trajectories"]
+__all__ = ["Journeys", "Meetings", "Path", "Trajectory", "follow", "sample_trajectories"]
 
 
 @by_kind
@@ -21,6 +20,6 @@ def follow(
 
 
 @by_kind
-def sample_trajectories(world: World, policy: Policy, *, seed: int) -> tuple[AnyArray, ...]:
-    """Feature rows of a few episodes."""
+def sample_trajectories(world: World, policy: Policy, *, seed: int) -> tuple[Trajectory, ...]:
+    """A few episodes; with the same seed, two policies set out from the same starts."""
     raise NotImplementedError

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,13 @@ from polidiff.worlds.rollouts import Rollouts
 
 Path: TypeAlias = tuple[int, ...]  # region indices
 SHOWN = 12  # episodes whose trajectories are kept
+
+
+class Trajectory(NamedTuple):
+    """One episode."""
+
+    features: AnyArray  # (steps, d)
+    actions: IntArray  # (steps,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,8 +134,10 @@ def _paths(episode: IntArray, sequence: IntArray, owner: IntArray, count: int) -
     return paths
 
 
-def trajectories_of(world: World, played: Rollouts) -> tuple[AnyArray, ...]:
-    """Feature rows of played episodes, one by one."""
-    assert played.visits is not None
-    cuts = np.searchsorted(played.visits.episode, np.arange(1, len(played.lengths)))
-    return tuple(world.features_of(part) for part in np.split(played.visits.states, cuts))
+def trajectories_of(world: World, played: Rollouts) -> tuple[Trajectory, ...]:
+    """Features and decisions of played episodes, one by one."""
+    visits = played.visits
+    assert visits is not None
+    cuts = np.searchsorted(visits.episode, np.arange(1, len(played.lengths)))
+    parts = zip(np.split(visits.states, cuts), np.split(visits.actions, cuts), strict=True)
+    return tuple(Trajectory(world.features_of(states), actions) for states, actions in parts)

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from polidiff.evaluation.simulator import SimulatorComparison
-from polidiff.journeys.record import SHOWN, Journeys, journeys_of, trajectories_of
+from polidiff.journeys.record import SHOWN, Journeys, Trajectory, journeys_of, trajectories_of
 from polidiff.policies import Policy
-from polidiff.records.arrays import AnyArray
 from polidiff.records.rule import Rule, first_match
 from polidiff.streams import Stream
 from polidiff.worlds.rollouts import roll_out
@@ -28,7 +27,7 @@ def follow(
     return journeys_of(world, played, region, np.arange(episodes), weight, regions=len(rules))
 
 
-def sample_trajectories(world: Simulator, policy: Policy, *, seed: int) -> tuple[AnyArray, ...]:
-    """Feature rows of a few episodes."""
+def sample_trajectories(world: Simulator, policy: Policy, *, seed: int) -> tuple[Trajectory, ...]:
+    """A few episodes; with the same seed, two policies set out from the same starts."""
     seeds = (seed, Stream.SHOWN_EPISODES)
     return trajectories_of(world, roll_out(world, policy, episodes=SHOWN, seed=seeds, record=True, what="trajectories"))

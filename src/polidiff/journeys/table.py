@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from polidiff.evaluation.table import TableComparison
-from polidiff.journeys.record import SHOWN, Journeys, journeys_of, trajectories_of
+from polidiff.journeys.record import SHOWN, Journeys, Trajectory, journeys_of, trajectories_of
 from polidiff.policies import Policy
-from polidiff.records.arrays import AnyArray, IntArray
+from polidiff.records.arrays import IntArray
 from polidiff.records.rule import Rule, first_match
 from polidiff.streams import Stream
 from polidiff.worlds.checks import surely_ending
@@ -44,8 +44,8 @@ def follow(
     return journeys_of(world, played, region, owner, world.initial[starts], regions=len(rules), names=names)
 
 
-def sample_trajectories(world: TabularMDP, policy: Policy, *, seed: int) -> tuple[AnyArray, ...]:
-    """Feature rows of a few episodes."""
+def sample_trajectories(world: TabularMDP, policy: Policy, *, seed: int) -> tuple[Trajectory, ...]:
+    """A few episodes; with the same seed, two policies set out from the same starts."""
     horizon = _horizon(world, policy, SHOWN)
     seeds = (seed, Stream.SHOWN_EPISODES)
     played = roll_out(world, policy, episodes=SHOWN, seed=seeds, record=True, horizon=horizon, what="trajectories")

@@ -255,6 +255,14 @@ class Picture:
 
 
 @dataclass(frozen=True)
+class EpisodePair:
+    """What both policies do, decision by decision, from one start; never from a log."""
+
+    current: tuple[str, ...]  # actions, at most the first 60
+    proposed: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class SampledState:
     """A visited state, kept so that a result can be asked about boxes drawn later; never one of a log."""
 
@@ -314,6 +322,7 @@ class Explanation:
     forms: Mapping[str, str] = field(default_factory=dict)  # the earlier forms and the complete one, as text
     lead: Literal["difference", "complete"] = "difference"  # "complete" where the policies differ nearly everywhere
     pictures: tuple[Picture, ...] = ()
+    episodes: tuple[EpisodePair, ...] = ()  # a few from shared starts
     graph: tuple[Arrow, ...] = ()
     sample: tuple[SampledState, ...] = ()  # at most 400
     withheld: int = 0  # regions that are not shown, because too few people stand behind them

@@ -60,6 +60,7 @@ class Plan:
     warnings: tuple[str, ...] = ()
     holds_up_to: float | None = None  # strength Γ of unrecorded reasons at which the gain's interval meets 0; logs only
     rests_on: str | None = None  # how many people, what was tested, what cannot be, what would change it; logs only
+    sentences: tuple[str, ...] = ()  # the plan explained against the current policy, in words; empty until asked for
     policy: Any = field(default=None, repr=False, metadata={"json": False})
     _explain: Callable[[], Explanation] | None = field(default=None, repr=False, metadata={"json": False})
 
@@ -76,6 +77,11 @@ class Plan:
             self.__dict__["_made"] = made
         explanation: Explanation = made
         return explanation
+
+    @property
+    def explainable(self) -> bool:
+        """Whether the world is at hand to explain it in."""
+        return self._explain is not None
 
     def without(self, index: int) -> float:
         """Expected return if one of the rules is dropped."""
@@ -161,8 +167,7 @@ class Frontier(Sequence[Plan]):
 
     def at(self, budget: float) -> Plan:
         """The best plan with at most `budget` changes."""
-        counts = [len(plan.rules) if self.unit == "rules" else plan.changes for plan in self.plans]
-        affordable = [plan for plan, count in zip(self.plans, counts, strict=True) if count <= budget + 1e-9]
+        affordable = [plan for plan in self.plans if self.cost(plan) <= budget + 1e-9]
         if not affordable:
             raise InvalidOptionError(f"a budget must be at least 0; got {budget!r}")
         return affordable[-1]
@@ -186,6 +191,29 @@ class Frontier(Sequence[Plan]):
         if not self.judged:
             return max(self.plans, key=lambda plan: plan.expected_return)
         return max(self.plans, key=lambda plan: _shown_gain(plan, self.plans[0]))
+
+    @property
+    def knee(self) -> Plan:
+        """Where further changes begin to pay less than the average one: the plan to look at first.
+
+        Of the plans up to the best, the one highest above the line from the current policy to the best; the best where
+        none is above it. By the lower bound of the gain where gains were judged.
+        """
+        best, nothing = self.best, self.plans[0]
+        gain = {id(plan): self._gain(plan) for plan in self.plans}
+        most, cost = gain[id(best)], self.cost(best)
+        if best is nothing or not cost or not most > 0:
+            return best
+        offered = [plan for plan in self.plans if self.cost(plan) <= cost and gain[id(plan)] > 0]
+        above = max(offered, key=lambda plan: (gain[id(plan)] / most - self.cost(plan) / cost, -self.cost(plan)))
+        return above if gain[id(above)] / most - self.cost(above) / cost > 1e-9 else best
+
+    def _gain(self, plan: Plan) -> float:
+        return _shown_gain(plan, self.plans[0]) if self.judged else plan.expected_return - self.plans[0].expected_return
+
+    def cost(self, plan: Plan) -> float:
+        """What a plan costs in the frontier's unit: plans told as rules are compared by their number of rules."""
+        return float(len(plan.rules)) if self.unit == "rules" else plan.changes
 
     def to_frame(self) -> Any:
         """One row per plan, as a polars data frame."""

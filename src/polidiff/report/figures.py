@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -12,7 +12,7 @@ from polidiff.records.plan import Frontier, Plan
 from polidiff.report import plans as plan_texts
 from polidiff.report import view
 from polidiff.report.charts import frontier as frontier_charts
-from polidiff.report.charts import outcomes, paths, regions
+from polidiff.report.charts import outcomes, paths, regions, shows_strip
 from polidiff.report.charts.theme import PAGE, Chart, Spec, finished
 from polidiff.report.names import label, shown
 from polidiff.report.numbering import Numbering
@@ -20,6 +20,7 @@ from polidiff.report.numbering import Numbering
 MOST_PICTURES = 4
 FIRST_CELLS, FURTHER_CELLS = 900, 250
 MOST_TABLE_ROWS = 100
+MOST_OUTCOMES = 6
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Figure:
     title: str
     summary: str  # read out instead of the picture
     specs: tuple[tuple[str, Spec], ...]  # (name in the list of choices, chart); the first is drawn
-    table: view.Table
+    table: view.Table | None  # None where a table of the page's own has the numbers
     note: str = field(default="")
 
 
@@ -62,21 +63,39 @@ def page_config() -> Spec:
 def _region_figures(explanation: Explanation) -> Iterator[Figure]:
     pictures = explanation.pictures[:MOST_PICTURES]
     if pictures:
-        summary = f"{len(explanation.regions)} regions in which the policies differ, over {_pair(pictures[0])}."
+        summary = (
+            f"{counted(len(explanation.regions), 'region')} in which the policies differ, over {_pair(pictures[0])}."
+        )
         specs = []
         for index, picture in enumerate(pictures):
             cells = FIRST_CELLS if index == 0 else FURTHER_CELLS
             chart = regions.regions_chart(explanation, PAGE, picture=index, most=cells)
             specs.append((_pair(picture), _spec(chart, summary)))
-        note = "Grey: visited, same action. Colour: visited, other action. Outlines: the rules. Stronger: more visits."
+        note = "Grey: visited, same action. Colour: visited, other action. Stronger: more visits. Outlines: the rules"
+        note += " that speak about these two features and no other." if _others(explanation, pictures) else "."
         yield Figure("regions", "Regions", summary, tuple(specs), view.regions_table(explanation), note)
+    if shows_strip(explanation):
+        summary = "What both policies do, decision by decision, from a few shared starts."
+        rows = tuple((row["g"], f"{row['i'] + 1} to {row['j']}", row["a"]) for row in paths.strip_rows(explanation))[
+            :MOST_TABLE_ROWS
+        ]
+        table = view.Table(("episode", "decisions", "action"), rows)
+        yield Figure(
+            "strip", "A few episodes", summary, (("", _spec(paths.strip_chart(explanation, PAGE), summary)),), table
+        )
+        return
     drawn = [index for index, picture in enumerate(pictures) if picture.trajectories or picture.proposed_trajectories]
     if drawn:
         picture = pictures[drawn[0]]
-        summary = f"Episodes of the current and the proposed policy over {_pair(picture)}."
+        summary = f"Episodes of the current and the proposed policy from the same starts, over {_pair(picture)}."
         chart = regions.trajectories_chart(explanation, PAGE, picture=drawn[0])
         table = _trajectory_table(picture)
         yield Figure("trajectories", "A few episodes", summary, (("", _spec(chart, summary)),), table)
+
+
+def _others(explanation: Explanation, pictures: Sequence[Picture]) -> bool:
+    """Whether some rule speaks about more than the two features of a picture."""
+    return any(set(r.rule.features) - {p.x, p.y} for r in explanation.regions for p in pictures)
 
 
 def _pair(picture: Picture) -> str:
@@ -87,7 +106,7 @@ def _trajectory_table(picture: Picture) -> view.Table:
     rows = tuple(
         (policy, str(len(path)), _point(path[0]), _point(path[-1]))
         for policy, group in (("current", picture.trajectories), ("proposed", picture.proposed_trajectories))
-        for path in group
+        for path in group[: regions.MOST_PAIRS]
         if path
     )
     return view.Table(("policy", "states passed", "first", "last"), rows)
@@ -100,7 +119,7 @@ def _point(point: tuple[float, float]) -> str:
 def _graph_figures(explanation: Explanation) -> Iterator[Figure]:
     if explanation.graph:
         states = len(paths.layout(explanation.graph))
-        summary = f"{states} states and the moves between them under both policies."
+        summary = f"{counted(states, 'state')} and the moves between them under both policies."
         rows = tuple(
             (arrow.source, arrow.target, arrow.policy, view.percent(arrow.probability))
             for arrow in explanation.graph[:MOST_TABLE_ROWS]
@@ -124,7 +143,9 @@ def _path_figures(explanation: Explanation) -> Iterator[Figure]:
 
 
 def _outcome_figures(explanation: Explanation) -> Iterator[Figure]:
-    for index, verdict in enumerate(explanation.verdicts[:8]):
+    if not view.differs(explanation):
+        return
+    for index, verdict in enumerate(view.most_telling(explanation.verdicts)[:MOST_OUTCOMES]):
         of = next((outcome for outcome in explanation.outcomes if outcome.name == verdict.outcome), None)
         difference = bounds_text(verdict.difference, of, difference=True)
         summary = f"{verdict.outcome}: proposed minus current is {difference} over all starts, {verdict.direction}."
@@ -142,27 +163,35 @@ def _quality_figures(explanation: Explanation) -> Iterator[Figure]:
         )
         table = view.Table(("rules", "comparisons to read", "F1", ""), rows)
         chart = outcomes.tradeoff_chart(explanation, PAGE)
-        yield Figure("tradeoff", "More rules, better plan_texts?", summary, (("", _spec(chart, summary)),), table)
+        yield Figure("tradeoff", "More rules, a better description?", summary, (("", _spec(chart, summary)),), table)
 
 
 def frontier_figures(frontier: Frontier, plans: plan_texts.PlansView) -> dict[str, list[Figure]]:
-    """Figures by section; all but the ledger follow the slider."""
+    """Figures by section; all but the ledger and the proofs follow the slider."""
     return {
-        "frontier": [_frontier_figure(frontier, plans)],
+        "frontier": [_plans_figure(frontier, plans)],
         "effect": [_effect_figure(frontier, plans.plans[plans.start])],
         "plan": list(_plan_figures(frontier, plans)),
         "ledger": list(_ledger_figures(frontier, plans.numbering)),
+        "proofs": [_proofs_figure(frontier, plans)],
     }
 
 
-def _frontier_figure(frontier: Frontier, plans: plan_texts.PlansView) -> Figure:
-    chart = frontier_charts.frontier_chart(frontier, PAGE, plans=plans.plans, picked=plans.start)
+def _plans_figure(frontier: Frontier, plans: plan_texts.PlansView) -> Figure:
+    chart = frontier_charts.plans_chart(frontier, PAGE, plans=plans.plans, picked=plans.start)
     summary = (
         f"{frontier.aim} of {counted(len(frontier.plans), 'plan')} against {frontier_charts.UNITS[frontier.unit]}."
     )
-    table = plan_texts.plans_table(plans.plans[:MOST_TABLE_ROWS], frontier)
+    return Figure("plans", "What changes buy", summary, (("", _spec(chart, summary)),), None)
+
+
+def _proofs_figure(frontier: Frontier, plans: plan_texts.PlansView) -> Figure:
+    every = -(-len(plans.plans) // MOST_TABLE_ROWS)
+    chart = frontier_charts.frontier_chart(frontier, PAGE, plans=plans.plans[::every], picked=plans.start // every)
+    summary = "How far each plan may be from the best of its size, and what simpler methods find."
+    table = plan_texts.proofs_table(plans.plans[:MOST_TABLE_ROWS], frontier)
     note = "Filled dots are proven best for their number of changes; dashed: no policy, mixed or not, lies above."
-    return Figure("frontier", "What changes buy", summary, (("", _spec(chart, summary)),), table, note)
+    return Figure("frontier", "Bounds and simpler methods", summary, (("", _spec(chart, summary)),), table, note)
 
 
 def _effect_figure(frontier: Frontier, plan: Plan) -> Figure:

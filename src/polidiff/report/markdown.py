@@ -16,10 +16,10 @@ from polidiff.records.result_comparison import ResultComparison
 from polidiff.records.suppression import suppressed
 from polidiff.report import comparison, plans, view
 from polidiff.report.charts import DESCRIPTIONS, charts_of, picture
-from polidiff.report.decision import answers
+from polidiff.report.decision import answers, plan_answers
 from polidiff.report.names import shown
 from polidiff.report.numbering import number_changes
-from polidiff.report.view import methods_text
+from polidiff.report.reviewer_tables import assumptions_table, methods_text
 
 MOST_ROWS = 30
 MOST_PICTURES = 3
@@ -63,7 +63,7 @@ def markdown(record: Explanation | Frontier, pictures: dict[str, str] | None = N
     resting = rests_on_lines(record)
     if resting:
         parts += ["## What this rests on", "", *(f"- {escaped(line)}" for line in resting), ""]
-        parts += table_lines(view.assumptions_table(record.assumptions))
+        parts += table_lines(assumptions_table(record.assumptions))
     if record.warnings:
         parts += ["## Caveats", "", *(f"- {escaped(line)}" for line in record.warnings), ""]
     parts += ["## Method", "", escaped(methods_text(record.methods, record.world)), ""]
@@ -128,12 +128,15 @@ def _frontier_lines(frontier: Frontier) -> Iterator[str]:
     yield ""
     yield from table_lines(plans.plans_table(frontier.plans, frontier))
     if frontier.plans:
-        yield "## The plan with the most return"
+        yield "## The plan to look at first"
         yield ""
-        for text in plans.change_texts(frontier.best, numbering)[:MOST_ROWS]:
+        for answer in plan_answers(frontier):
+            yield f"- **{answer.question}** {escaped(' '.join((answer.text, *answer.more)))}"
+        yield ""
+        for text in plans.change_texts(frontier.knee, numbering)[:MOST_ROWS]:
             yield f"- {escaped(text)}"
         yield ""
-        yield from table_lines(plans.outcome_rows_table(frontier.best, frontier))
+        yield from table_lines(plans.outcome_rows_table(frontier.knee, frontier))
     if frontier.ledger is not None and frontier.ledger.entries:
         yield "## What each change is worth"
         yield ""

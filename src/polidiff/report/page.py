@@ -27,18 +27,20 @@ from markupsafe import Markup
 
 from polidiff.errors import InvalidOptionError, PolidiffError
 from polidiff.explanation.text import rests_on_lines
+from polidiff.explanation.words import few, number
 from polidiff.files import write_whole
 from polidiff.records.explanation import Explanation
 from polidiff.records.plan import Frontier
 from polidiff.records.result_comparison import ResultComparison
 from polidiff.records.suppression import released
-from polidiff.report import comparison, view
-from polidiff.report.decision import answers
+from polidiff.report import comparison, reviewer_tables, view
+from polidiff.report.charts.frontier import UNITS
+from polidiff.report.decision import answers, knee_text, plan_answers
 from polidiff.report.figures import Figure, explanation_figures, frontier_figures, page_config
 from polidiff.report.names import shown
 from polidiff.report.numbering import number_changes
-from polidiff.report.plans import PlansView, change_texts, plan_cards, plans_view, size_of
-from polidiff.report.view import methods_table, methods_text
+from polidiff.report.plans import PlansView, change_texts, explained, plan_cards, plans_table, plans_view, size_of
+from polidiff.report.reviewer_tables import methods_table, methods_text
 
 Result: TypeAlias = Explanation | Frontier | ResultComparison
 Content: TypeAlias = dict[str, Any]  # what the template and the page's script read, by name
@@ -74,7 +76,7 @@ def page_html(*records: Result, title: str | None = None) -> str:
     content, charts, plans = _content(explanation, frontier)
     page = _environment().get_template("page.html")
     text = page.render(
-        title=title or _title(explanation, frontier),
+        title=title or page_title(explanation, frontier),
         style=Markup(_asset("page.css")),
         library=Markup(library),
         script=Markup(script),
@@ -126,7 +128,7 @@ def _content(explanation: Explanation | None, frontier: Frontier | None) -> tupl
         content["explanation"] = _explanation_content(explanation, figures)
         charts.update(_charts(figures))
     if frontier is not None and frontier.plans:
-        frontier = frontier if explanation is None else _same_ranges(frontier, explanation)
+        frontier = explained(frontier if explanation is None else _same_ranges(frontier, explanation))
         offered = plans_view(frontier, number_changes(explanation, frontier), MOST_DATA - size_of(charts))
         figures = frontier_figures(frontier, offered)
         content["frontier"] = _frontier_content(frontier, offered, figures)
@@ -136,10 +138,22 @@ def _content(explanation: Explanation | None, frontier: Frontier | None) -> tupl
     assert result is not None
     content["warnings"] = _all_warnings(explanation, frontier)
     content["resting"] = rests_on_lines(result)
-    content["assumptions"] = view.assumptions_table(result.assumptions)
+    content["assumptions"] = reviewer_tables.assumptions_table(result.assumptions)
     content["methods"] = methods_text(result.methods, result.world)
     content["facts"] = methods_table(result.methods, result.world)
+    content["answers"] = _first_screen(explanation, frontier)
+    said = result.methods.study.get("summary")
+    content["summary"] = [str(line) for line in said] if isinstance(said, list) else []
+    content["compared"] = compared_policies(explanation, frontier)
+    content["footer"] = footer_text(explanation, frontier)
+    content["sections"] = _sections(content)
     return content, charts, plans
+
+
+def _first_screen(explanation: Explanation | None, frontier: Frontier | None) -> tuple[view.Answer, ...]:
+    if explanation is not None:
+        return answers(explanation)
+    return plan_answers(frontier) if frontier is not None and frontier.plans else ()
 
 
 def _same_ranges(frontier: Frontier, explanation: Explanation) -> Frontier:
@@ -152,8 +166,9 @@ def _same_ranges(frontier: Frontier, explanation: Explanation) -> Frontier:
 
 def _explanation_content(explanation: Explanation, figures: dict[str, list[Figure]]) -> Content:
     return {
-        "headline": view.headline(explanation),
-        "answers": answers(explanation),
+        "changed": view.differs(explanation),
+        "further": view.further_outcomes(explanation),
+        "effects": view.effects_table(explanation),
         "outcome_cards": view.outcome_cards(explanation),
         "summary_cards": view.summary_cards(explanation),
         "worse": view.worse_views(explanation),
@@ -162,8 +177,8 @@ def _explanation_content(explanation: Explanation, figures: dict[str, list[Figur
         "sentences": view.sentence_views(explanation),
         "regions": view.regions_table(explanation),
         "outcomes": view.outcomes_table(explanation),
-        "quality": view.quality_table(explanation),
-        "forms": view.forms_table(explanation),
+        "quality": reviewer_tables.quality_table(explanation),
+        "forms": reviewer_tables.forms_table(explanation),
         "figures": figures,
     }
 
@@ -176,7 +191,13 @@ def _frontier_content(frontier: Frontier, offered: PlansView, figures: dict[str,
         "start": offered.start,
         "left_out": offered.left_out,
         "changes": change_texts(plan, offered.numbering),
+        "sentences": plan.sentences,
+        "opening": knee_text(frontier),
+        "table": plans_table(offered.plans, frontier),
+        "example": f"{next(iter(plan.outcomes), 'changes')} >= current; changes <= {number(frontier.cost(plan))}",
+        "unit": UNITS[frontier.unit],
         "outcome_names": list(plan.outcomes),
+        "aim": next((k for k, name in enumerate(plan.outcomes) if name == frontier.objective), 0),
         "figures": figures,
     }
 
@@ -194,11 +215,46 @@ def _charts(figures: dict[str, list[Figure]]) -> Content:
     }
 
 
-def _title(explanation: Explanation | None, frontier: Frontier | None) -> str:
-    for record in (explanation, frontier):
-        if record is not None and isinstance(record.methods.study.get("title"), str):
-            return str(record.methods.study["title"])
-    return "What the proposed policy changes" if explanation is not None else "Which changes pay most"
+def page_title(*records: Explanation | Frontier | None) -> str:
+    """The study's title, else what the page shows; with the policies that it compares, where a study names them."""
+    made = [record for record in records if record is not None]
+    named = [str(r.methods.study["title"]) for r in made if isinstance(r.methods.study.get("title"), str)]
+    default = "What the proposed policy changes" if isinstance(made[0], Explanation) else "Which changes pay most"
+    return named[0] if named else default
+
+
+def compared_policies(*records: Explanation | Frontier | None) -> str:
+    """Which policies a study compares; nothing where no study names them."""
+    for record in records:
+        policies = record.methods.study.get("policies") if record is not None else None
+        if isinstance(policies, dict) and "current" in policies:
+            rules = policies.get("rules")
+            proposed = policies.get("proposed") or (few([str(rule) for rule in rules]) if rules else "plans")
+            return f"{proposed} against {policies['current']}"
+    return ""
+
+
+def footer_text(*records: Explanation | Frontier | None) -> str:
+    """Version, seed and inputs with the beginnings of their hashes; no clock, so that bytes are the same."""
+    record = next(record for record in records if record is not None)
+    methods = record.methods
+    version_of = methods.versions.get("polidiff", "")
+    inputs = [f"{name} {digest.removeprefix('sha256:')[:12]}" for name, digest in methods.inputs.items()]
+    made = f"Made with polidiff {version_of}".rstrip()
+    return f"{made}, seed {methods.seed}." + (f" Inputs: {few(inputs)}." if inputs else "")
+
+
+def _sections(content: Content) -> list[tuple[str, str]]:
+    """Address and name of each section that has something to show."""
+    explanation, sections = content["explanation"], []
+    if explanation is not None and explanation["changed"]:
+        sections += [("worse", "Who is worse off")]
+        sections += [("sentences", "What changes")] * bool(explanation["sentences"])
+        sections += [("where", "Where")] * bool(explanation["regions"].rows)
+        sections += [("outcomes", "Outcomes")]
+    sections += [("plans", "Plans")] * (content["frontier"] is not None)
+    sections += [("caveats", "Caveats")] * bool(content["resting"] or content["warnings"])
+    return [*sections, ("methods", "Method")]
 
 
 def _embedded(data: Content) -> str:

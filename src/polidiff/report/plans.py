@@ -4,34 +4,39 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from polidiff.errors import PolidiffError
+from polidiff.explanation.advice import advise
+from polidiff.explanation.plan_verdicts import plan_verdicts
+from polidiff.explanation.text import sentence_text, worse_off_text
 from polidiff.explanation.words import (
     bare_bounds,
     bounds_text,
     counted,
+    losers,
     named_with_unit,
     names_text,
     number,
     place_text,
     rule_text,
-    signed,
     worth_text,
 )
-from polidiff.records.outcome import Interval
+from polidiff.records.explanation import Verdict
+from polidiff.records.outcome import Interval, Outcome
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.plan import Frontier, Plan, PlanRule
+from polidiff.records.suppression import suppressed
 from polidiff.report.charts.frontier import (
     UNITS,
-    cost_of,
     largest_differences,
     plan_box_rows,
     plan_boxes,
     plan_difference_rows,
     plan_spans,
 )
-from polidiff.report.charts.outcomes import READINGS
+from polidiff.report.charts.outcomes import READINGS, difference_row
 from polidiff.report.charts.regions import Span, telling_pair
 from polidiff.report.charts.theme import Row, drawable
 from polidiff.report.names import label, shown
@@ -41,7 +46,9 @@ from polidiff.report.view import Card, Table, percent
 Figures: TypeAlias = list[str | float | None]  # of one outcome: texts, then numbers of its bar
 UNNUMBERED = Numbering()
 MOST_BYTES = 150_000
-DOT_BYTES = 130  # of one plan in the chart of all plans
+MOST_COLUMNS = 6  # outcomes in the table of plans
+MOST_SENTENCES = 6
+DOT_BYTES = 55  # of one plan in the chart of all plans
 
 
 @dataclass(frozen=True)
@@ -99,10 +106,12 @@ def plans_view(frontier: Frontier, numbering: Numbering = UNNUMBERED, room: int 
     spans = plan_spans(frontier, pair) if pair is not None else None
     payload = _payload(frontier, pair, spans, numbering)
     keep = _fitting(payload, room)
+    knee = next(place for place, plan in enumerate(plans) if plan is frontier.knee)
     payload["plans"] = _stepwise([payload["plans"][index] for index in keep])
+    payload["costs"] = [payload["costs"][index] for index in keep]
     shown_plans = tuple(plans[index] for index in keep)
-    chosen = next((place for place, plan in enumerate(shown_plans) if plan is frontier.best), len(keep) - 1)
-    return PlansView(shown_plans, pair, spans, payload, chosen, len(plans) - len(keep), numbering)
+    first = min(range(len(keep)), key=lambda place: abs(keep[place] - knee))
+    return PlansView(shown_plans, pair, spans, payload, first, len(plans) - len(keep), numbering)
 
 
 def _fitting(payload: Row, room: int) -> list[int]:
@@ -141,6 +150,7 @@ def _payload(
     details: dict[str, int] = {}
     boxes: dict[int, Row] = {}
     plans = []
+    outcomes = {outcome.name: outcome for outcome in frontier.outcomes}
     largest = largest_differences(frontier) if frontier.plans else {}
     for plan in frontier.plans:
         texts = [shown(text) for text in change_texts(plan, numbering)]
@@ -148,23 +158,40 @@ def _payload(
         if pair is not None and spans is not None:
             for row in plan_box_rows(plan, pair, spans, texts, numbering.of(plan)):
                 boxes[numbers[row["k"]]] = {k: row[k] for k in ("x", "x2", "y", "y2", "n")}
-        outcomes = _outcome_entries(plan, frontier, largest)
-        plans.append(_plan_entry(plan, frontier, numbers, details, outcomes))
+        plans.append(_plan_entry(plan, frontier, numbers, details, _outcome_entries(plan, frontier, largest)))
     return {
         "changes": list(sentences),
         "details": list(details),
         "boxes": boxes,
         "shares": [point.share for point in frontier.plans[-1].adoption] if frontier.plans else [],
         "names": [label(name, 24) for name in largest],
+        "asked": [shown(name) for name in largest],
+        "costs": [_short(frontier.cost(plan)) for plan in frontier.plans],
         "readings": list(READINGS),
+        "units": [unit_behind(outcomes.get(name)) for name in largest],
         "plans": plans,
     }
 
 
 def _outcome_entries(plan: Plan, frontier: Frontier, largest: dict[str, float]) -> list[Figures]:
+    """Of each outcome: value and difference in words, reading, the value that guards ask, and the length of its bar."""
     rows = plan_difference_rows(plan, frontier, largest)
-    texts = [row[1:] for row in outcome_rows_table(plan, frontier).rows]
-    return [[*figures, *_bar(row)] for figures, row in zip(texts, rows, strict=True)]
+    entries = zip(outcome_rows_table(plan, frontier).rows, plan_verdicts(frontier, plan), strict=True)
+    told = [
+        [*texts[1:], _reading(verdict), _short(plan.outcomes[verdict.outcome].estimate)] for texts, verdict in entries
+    ]
+    return [[*entry, _short(row["d"])] for entry, row in zip(told, rows, strict=False)] + told[len(rows) :]
+
+
+def unit_behind(outcome: Outcome | None) -> str:
+    """What stands behind a difference of an outcome."""
+    if outcome is not None and outcome.is_share:
+        return " percentage points"
+    return f" {shown(outcome.unit)}" if outcome is not None and outcome.unit else ""
+
+
+def _reading(verdict: Verdict) -> int:
+    return READINGS.index(difference_row(verdict)["v"])
 
 
 def _plan_entry(
@@ -178,13 +205,8 @@ def _plan_entry(
         "o": outcomes,
         "a": [_short(point.expected_return) for point in plan.adoption],
     }
-    return {**entry, "w": [shown(line) for line in plan.warnings]} if plan.warnings else entry
-
-
-def _bar(row: Row) -> Figures:
-    """Number of the reading, the difference, and its bounds unless it is exact."""
-    numbers = [_short(row["d"])] if row["l"] == row["h"] else [_short(row["d"]), _short(row["l"]), _short(row["h"])]
-    return [READINGS.index(row["v"]), *numbers]
+    entry |= {"w": [shown(line) for line in plan.warnings]} if plan.warnings else {}
+    return entry | ({"x": [shown(line) for line in plan.sentences]} if plan.sentences else {})
 
 
 def _short(value: float) -> float | None:
@@ -192,15 +214,12 @@ def _short(value: float) -> float | None:
 
 
 def plan_cards(plan: Plan, frontier: Frontier) -> tuple[Card, ...]:
-    """What a plan costs, what it returns, how sure that nothing better exists."""
-    gain = plan.expected_return - frontier.plans[0].expected_return
-    reached = f"{percent(plan.share)} of the way to the optimum" if plan.share is not None else f"gain {signed(gain)}"
-    proof = "proven best for this budget" if plan.proven else f"at most {percent(plan.gap)} of the range from the best"
-    return (
-        _cost_card(plan, frontier),
-        Card(frontier.aim, number(plan.expected_return), reached),
-        Card("proof", "proven" if plan.proven else f"gap {percent(plan.gap)}", proof),
-    )
+    """What a plan costs and what it gains; with its interval where the gain was judged."""
+    gain = plan.gain if plan.gain is not None else Interval.exactly(plan.expected_return - frontier[0].expected_return)
+    reached = f"gain {bounds_text(gain, difference=True)}"
+    if plan.share is not None and plan.gain is None:
+        reached = f"{percent(plan.share)} of what is possible"
+    return _cost_card(plan, frontier), Card(frontier.aim, number(plan.expected_return, 6), reached)
 
 
 def _cost_card(plan: Plan, frontier: Frontier) -> Card:
@@ -212,34 +231,68 @@ def _cost_card(plan: Plan, frontier: Frontier) -> Card:
 
 def outcome_rows_table(plan: Plan, frontier: Frontier) -> Table:
     """Outcomes of one plan beside those of doing nothing."""
-    nothing = frontier.plans[0]
     outcomes = {outcome.name: outcome for outcome in frontier.outcomes}
     rows = tuple(
         (
-            named_with_unit(name, outcomes.get(name)),
-            bare_bounds(value, outcomes.get(name)),
-            bare_bounds(
-                Interval.exactly(value.estimate - nothing.outcomes[name].estimate), outcomes.get(name), difference=True
-            ),
+            named_with_unit(verdict.outcome, outcomes.get(verdict.outcome)),
+            bare_bounds(plan.outcomes[verdict.outcome], outcomes.get(verdict.outcome)),
+            bare_bounds(verdict.difference, outcomes.get(verdict.outcome), difference=True),
         )
-        for name, value in plan.outcomes.items()
+        for verdict in plan_verdicts(frontier, plan)
     )
     return Table(("outcome", "with this plan", "difference to the current policy"), rows)
 
 
 def plans_table(plans: Sequence[Plan], frontier: Frontier) -> Table:
-    """One row per plan."""
+    """One row per plan, one column per outcome; beyond the first few, outcomes stand with the chosen plan."""
+    outcomes = {outcome.name: outcome for outcome in frontier.outcomes}
+    names = list(plans[0].outcomes)[:MOST_COLUMNS] if plans else []
     rows = tuple(
         (
-            number(cost_of(plan, frontier)),
-            number(plan.expected_return),
-            number(plan.bound),
-            "proven" if plan.proven else percent(plan.gap),
+            number(frontier.cost(plan)),
+            *(bare_bounds(plan.outcomes[name], outcomes.get(name)) for name in names),
             str(len(plan.rules) or len(plan.patch.changing)),
         )
         for plan in plans
     )
-    return Table((UNITS[frontier.unit], frontier.aim, "bound", "proof", "changes to read"), rows)
+    heads = [named_with_unit(name, outcomes.get(name)) for name in names]
+    return Table((UNITS[frontier.unit], *heads, "changes to read"), rows)
+
+
+def proofs_table(plans: Sequence[Plan], frontier: Frontier) -> Table:
+    """How far each plan may be from the best of its size."""
+    rows = tuple(
+        (
+            number(frontier.cost(plan)),
+            number(plan.expected_return, 6),
+            number(plan.bound, 6),
+            "proven" if plan.proven else percent(plan.gap),
+        )
+        for plan in plans
+    )
+    return Table((UNITS[frontier.unit], frontier.aim, "no plan returns more than", "gap"), rows)
+
+
+def plan_sentences(plan: Plan) -> tuple[str, ...]:
+    """The plan explained against the current policy, in words; nothing where no world is at hand to explain it in."""
+    if plan.sentences or not plan.explainable or not plan.patch.changing:
+        return plan.sentences
+    try:
+        explanation = suppressed(plan.explanation)
+    except PolidiffError:
+        return ()
+    told = [sentence_text(explanation, sentence) for sentence in explanation.sentences[:MOST_SENTENCES]]
+    losing = [f"Worse off: {worse_off_text(explanation, entry)}" for entry in losers(explanation)[:MOST_SENTENCES]]
+    return (*told, *losing, f"What now: {advise(explanation).sentence}")
+
+
+def explained(frontier: Frontier) -> Frontier:
+    """The frontier with the plan to look at first and the best one explained in words."""
+    if not frontier.plans:
+        return frontier
+    told = {id(plan): plan_sentences(plan) for plan in (frontier.knee, frontier.best)}
+    plans = tuple(replace(plan, sentences=told.get(id(plan), plan.sentences)) for plan in frontier.plans)
+    return replace(frontier, plans=plans)
 
 
 def ledger_table(frontier: Frontier, numbering: Numbering = UNNUMBERED) -> Table:

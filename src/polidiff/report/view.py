@@ -9,12 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Literal, TypeAlias
 
 from polidiff.explanation.text import changes_text, parts_unseen, sentence_text
 from polidiff.explanation.words import (
     amount_text,
     bounds_text,
+    counted,
+    few,
     group_words,
     losers,
     names_text,
@@ -25,7 +28,6 @@ from polidiff.explanation.words import (
 from polidiff.explanation.words import percent as percent_text
 from polidiff.records.explanation import (
     Explanation,
-    Methods,
     Region,
     Sentence,
     Support,
@@ -33,9 +35,12 @@ from polidiff.records.explanation import (
     WorldSummary,
     WorseOff,
 )
-from polidiff.records.outcome import Assumption, Interval, Outcome
+from polidiff.records.outcome import Interval, Outcome
 
 Tone: TypeAlias = Literal["better", "worse", "neutral", "same", "unknown"]
+MOST_CARDS = 6
+MOST_CHIPS = 7
+MOST_EFFECTS = 4  # outcomes of which each region's effect is told
 MARKS: dict[Tone, str] = {"better": "▲", "worse": "▼", "neutral": "◆", "same": "=", "unknown": "?"}
 
 
@@ -138,15 +143,35 @@ def chip_of(verdict: Verdict, outcomes: Sequence[Outcome]) -> Chip:
     return Chip(f"{words}, by {amount_text(verdict.difference, outcome)}", tone, verdict.note or "")
 
 
+def most_telling(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """Losses and gains in turn, then differences without a preference, what is unknown, what stays the same."""
+    groups = {tone: [v for v in verdicts if tone_of(v) == tone] for tone in MARKS}
+    decided = [v for pair in zip_longest(groups["worse"], groups["better"]) for v in pair if v is not None]
+    return [*decided, *groups["neutral"], *groups["unknown"], *groups["same"]]
+
+
 def outcome_cards(explanation: Explanation) -> tuple[Card, ...]:
-    """Current → proposed for every outcome."""
+    """Current → proposed for every outcome; of many, for the most telling ones."""
     cards = []
-    for verdict in explanation.verdicts:
+    many = len(explanation.verdicts) > MOST_CARDS
+    for verdict in (most_telling(explanation.verdicts) if many else explanation.verdicts)[:MOST_CARDS]:
         outcome = next((o for o in explanation.outcomes if o.name == verdict.outcome), None)
         cards.append(
             Card(verdict.outcome, _before_and_after(verdict, outcome), _reading(verdict, outcome), tone_of(verdict))
         )
     return tuple(cards)
+
+
+def differs(explanation: Explanation) -> bool:
+    """Whether there is anything to tell below the first screen."""
+    told = bool(explanation.regions or explanation.withheld or explanation.worse_off)
+    return told or any(verdict.direction != "same" for verdict in explanation.verdicts)
+
+
+def further_outcomes(explanation: Explanation) -> str:
+    """How many outcomes have no card."""
+    more = len(explanation.verdicts) - MOST_CARDS
+    return f"{counted(more, 'more outcome')} in the table below." if more > 0 else ""
 
 
 def _before_and_after(verdict: Verdict, outcome: Outcome | None) -> str:
@@ -171,20 +196,15 @@ def _reading(verdict: Verdict, outcome: Outcome | None) -> str:
 
 
 def summary_cards(explanation: Explanation) -> tuple[Card, ...]:
-    """How much changes, and how much of it the text tells."""
+    """How much changes, and how much of it the rules describe."""
+    if not explanation.regions:
+        return ()
     rules = len(explanation.regions)
-    recovered = [share for share in explanation.quality.completeness.values() if share is not None]
-    recovery = "outcomes barely differ" if explanation.quality.completeness else "counted where no rule was learned"
-    if recovered:
-        recovery = f"recovers {percent(min(recovered))} of the outcome differences"
     where = "1 rule says where" if rules == 1 else f"{rules} rules say where"
-    one_step = explanation.world.one_step
-    return (
-        Card("of decisions change", percent(explanation.changes), where)
-        if one_step
-        else Card("changed decisions per episode", number(explanation.changes), where),
-        Card("of the changed decisions described", percent(explanation.quality.recall), recovery),
-    )
+    told = f"{where}; they describe {percent(explanation.quality.recall)} of it"
+    if explanation.world.one_step:
+        return (Card("of decisions change", percent(explanation.changes), told),)
+    return (Card("changed decisions per episode", number(explanation.changes), told),)
 
 
 def headline(explanation: Explanation) -> str:
@@ -209,12 +229,19 @@ def sentence_views(explanation: Explanation) -> tuple[SentenceView, ...]:
             sentence_text(explanation, sentence, figures=False),
             sentence.share,
             tuple((region, swaps.get(region, "")) for region in sentence.path),
-            tuple(chip_of(verdict, explanation.outcomes) for verdict in sentence.verdicts),
+            _chips(sentence.verdicts, explanation.outcomes),
             support_text(sentence.support, explanation.world),
             tuple(_sentence_notes(sentence)),
         )
         for place, sentence in enumerate(explanation.sentences, start=1)
     )
+
+
+def _chips(verdicts: Sequence[Verdict], outcomes: Sequence[Outcome]) -> tuple[Chip, ...]:
+    if len(verdicts) <= MOST_CHIPS:
+        return tuple(chip_of(verdict, outcomes) for verdict in verdicts)
+    told = tuple(chip_of(verdict, outcomes) for verdict in most_telling(verdicts)[: MOST_CHIPS - 1])
+    return (*told, Chip(counted(len(verdicts) - len(told), "more outcome"), "same"))
 
 
 def _sentence_notes(sentence: Sentence) -> Iterable[str]:
@@ -269,7 +296,7 @@ def nobody_worse(explanation: Explanation) -> str:
     if unknown:
         remain = "1 comparison remains" if unknown == 1 else f"{unknown} comparisons remain"
         return f"No group is shown to be worse off, but {remain} unknown."
-    return f"No group of starts is worse off on {', '.join(judged)}."
+    return f"No group of starts is worse off on {few(judged)}."
 
 
 def tails_table(explanation: Explanation) -> Table:
@@ -307,6 +334,28 @@ def regions_table(explanation: Explanation) -> Table:
     return Table(("region", "where", "instead", "decisions", "behind it", "precision", "recall"), rows)
 
 
+def effects_table(explanation: Explanation) -> Table:
+    """What each change does alone, and what the others do without it; for the most telling outcomes."""
+    outcomes = {outcome.name: outcome for outcome in explanation.outcomes}
+    names = [verdict.outcome for verdict in most_telling(explanation.verdicts)][:MOST_EFFECTS]
+    if len(explanation.regions) < 2:  # one change alone is the whole difference
+        return Table((), ())
+    rows = tuple(
+        (
+            region.id,
+            name,
+            *(
+                bounds_text(side[name], outcomes.get(name), difference=True) if name in side else "never ends"
+                for side in (region.effect.alone, region.effect.without)
+            ),
+        )
+        for region in explanation.regions
+        if region.effect is not None
+        for name in names
+    )
+    return Table(("change", "outcome", "this change alone", "all changes but this one"), rows)
+
+
 def region_where(region: Region) -> str:
     """Where a region is, in words."""
     if region.merged and region.states:
@@ -326,7 +375,9 @@ def outcomes_table(explanation: Explanation) -> Table:
             f"{v.direction}{f' ({v.valence})' if v.valence else ''}",
             v.note or (f"{percent(v.unsupported)} unsupported" if v.unsupported else ""),
         )
-        for v in explanation.verdicts
+        for v in (
+            most_telling(explanation.verdicts) if len(explanation.verdicts) > MOST_CARDS else explanation.verdicts
+        )
     )
     return Table(("outcome", "current", "proposed", "difference", "verdict", "note"), rows)
 
@@ -343,67 +394,3 @@ def group_table(explanation: Explanation, outcome: str) -> Table:
         if v.outcome == outcome
     )
     return Table(("starts", "difference", "verdict", "reading"), rows, f"{outcome}: proposed − current")
-
-
-def assumptions_table(assumptions: tuple[Assumption, ...]) -> Table:
-    """What verdicts from a log rest on, and how each was tested."""
-    rows = tuple((a.name, a.status, a.detail, a.consequence, a.tested) for a in assumptions)
-    return Table(("assumption", "status", "what was seen", "what follows", "how it was tested"), rows)
-
-
-def quality_table(explanation: Explanation) -> Table:
-    """How true the text is, measured on visits that did not make it."""
-    quality = explanation.quality
-    rows = [
-        ("precision of the rules", percent(quality.precision)),
-        ("recall of the rules", percent(quality.recall)),
-        ("F1", f"{quality.f1:.3f}"),
-        ("right pair of actions named", percent(quality.swap_accuracy)),
-        *((f"difference recovered: {name}", percent(share)) for name, share in quality.completeness.items()),
-        ("told path is the typical path", percent(quality.path_fidelity)),
-        ("verdicts left unknown", percent(quality.abstained)),
-        ("words", str(quality.length.words)),
-    ]
-    if quality.stability is not None:
-        rows.append(("stability over resamples", f"{quality.stability:.2f}"))
-    return Table(("measure", "value"), tuple(rows))
-
-
-def forms_table(explanation: Explanation) -> Table:
-    """This text against other ways of telling the difference."""
-    rows = tuple(
-        (
-            form.form,
-            str(form.length.words),
-            percent(form.action_accuracy),
-            percent(form.changed_accuracy),
-            percent(form.direction_accuracy),
-            percent(form.choice_accuracy),
-        )
-        for form in explanation.quality.forms
-    )
-    return Table(("form", "words", "action predicted", "where changed", "direction", "right choice"), rows)
-
-
-WORLDS = {"table": "a known table", "simulator": "a simulator", "log": "a log of past decisions"}
-
-
-def methods_text(methods: Methods, world: WorldSummary) -> str:
-    """The paragraph that a reviewer looks for."""
-    together = f"over all {methods.family} comparisons together" if methods.family > 1 else "for the one comparison"
-    sure = "" if methods.evaluation == "exact" else f" Intervals hold at {percent(methods.level)} {together}."
-    return (
-        f"The world is {WORLDS[world.kind]}. Outcomes: {methods.evaluation}.{sure} Two policies differ in a state when "
-        f"their actions (or probabilities, beyond {methods.policy_tolerance:g}) differ and the next states do too "
-        f"(total variation beyond {methods.transition_tolerance:g}), or an outcome differs at once. "
-        f"{f'Regions are learned by {methods.classifier}. ' if methods.classifier else ''}Seed {methods.seed}."
-    )
-
-
-def methods_table(methods: Methods, world: WorldSummary) -> Table:
-    """Facts of the world, versions and hashes of inputs."""
-    rows = [(name, str(value)) for name, value in world.facts.items()]
-    rows += [("actions", ", ".join(action.name for action in world.actions[:30]) + (" …" * (len(world.actions) > 30)))]
-    rows += [(f"version of {name}", version) for name, version in methods.versions.items()]
-    rows += [(f"input {name}", digest) for name, digest in methods.inputs.items()]
-    return Table(("fact", "value"), tuple(rows))

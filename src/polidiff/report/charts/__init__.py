@@ -24,8 +24,8 @@ def chart(record: Explanation | Frontier, which: str, palette: Palette = PAPER) 
     ----------
     record : Explanation or Frontier
     which : str
-        One of `charts_of(record)`: "regions", "trajectories", "graph", "paths", "outcomes", "tradeoff"; "frontier",
-        "plan", "ledger", "order", "adoption".
+        One of `charts_of(record)`: "regions", "trajectories", "strip", "graph", "paths", "outcomes", "tradeoff";
+        "frontier", "plan", "ledger", "order", "adoption".
     """
     from polidiff.report.charts.theme import WIDTH, finished
 
@@ -40,7 +40,8 @@ def chart(record: Explanation | Frontier, which: str, palette: Palette = PAPER) 
 
 DESCRIPTIONS = {
     "regions": "Where the two policies act differently",
-    "trajectories": "Episodes of both policies",
+    "trajectories": "Episodes of both policies from the same starts",
+    "strip": "What both policies do, decision by decision, from the same starts",
     "graph": "Moves between states under both policies",
     "paths": "In which order the differences are met",
     "outcomes": "Differences of outcomes, proposed minus current",
@@ -70,10 +71,20 @@ def _explanation_charts(record: Explanation) -> dict[str, Drawer]:
         "graph": (paths.graph_chart, bool(record.graph)),
         "outcomes": (outcomes.outcomes_chart, bool(record.verdicts)),
         "paths": (paths.paths_chart, any(s.path for s in record.sentences) and not record.world.one_step),
-        "trajectories": (regions.trajectories_chart, any(p.trajectories for p in record.pictures)),
+        "strip": (paths.strip_chart, shows_strip(record)),
+        "trajectories": (
+            regions.trajectories_chart,
+            any(p.trajectories for p in record.pictures) and not shows_strip(record),
+        ),
         "tradeoff": (outcomes.tradeoff_chart, len(record.tradeoff) > 1),
     }
     return {name: draw for name, (draw, possible) in offered.items() if possible}
+
+
+def shows_strip(record: Explanation) -> bool:
+    """Whether decisions over time tell more than lines over two features do."""
+    parting = any(pair.current != pair.proposed for pair in record.episodes)
+    return parting and len(record.world.features) > 2
 
 
 def _frontier_charts(record: Frontier) -> dict[str, Drawer]:

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import altair as alt
 
+from polidiff.explanation.plan_verdicts import plan_verdicts
+from polidiff.explanation.words import bounds_text
 from polidiff.records.outcome import Interval
 from polidiff.records.plan import AdoptionPoint, Frontier, Plan
 from polidiff.records.rule import Rule
-from polidiff.report.charts.outcomes import forest
+from polidiff.report.charts.outcomes import difference_row, verdict_scale
 from polidiff.report.charts.regions import Span, side, span_over
 from polidiff.report.charts.theme import Chart, Palette, Rows, rows_of
 from polidiff.report.names import label
 from polidiff.report.numbering import Numbering
 
 MOST_CHANGES = 20
+MOST_OUTCOMES = 12  # in one picture
 UNITS = {
     "expected": "changed decisions per episode",
     "total": "changed decisions, summed over starts",
     "rules": "rules",
     "states": "changed states",
 }
-PICKED = "picked"
+PICKED = "picked"  # the signals that the page sets: the chosen plan, and plans that break a guard
+REFUSED = "refused"
 _SPARSE = alt.Axis(tickCount=5)
 
 
@@ -58,9 +63,29 @@ def frontier_chart(
     return alt.layer(*layers).add_params(chosen).properties(height=320)
 
 
-def cost_of(plan: Plan, frontier: Frontier) -> float:
-    """What a plan costs in the frontier's unit: plans told as rules are compared by their number of rules."""
-    return float(len(plan.rules)) if frontier.unit == "rules" else plan.changes
+def plans_chart(frontier: Frontier, palette: Palette, *, plans: Sequence[Plan], picked: int) -> Chart:
+    """Plans as dots over two quantities that the page may exchange; the chosen one ringed, refused ones faint."""
+    x = alt.X(
+        "x:Q",
+        title=UNITS[frontier.unit],
+        scale=alt.Scale(zero=False, nice=False, padding=16),
+        axis=alt.Axis(tickCount=6),
+    )
+    y = alt.Y(
+        "y:Q",
+        title=label(frontier.aim),
+        scale=alt.Scale(zero=False, nice=False, padding=16),
+        axis=alt.Axis(tickCount=6),
+    )
+    rows = [{"i": row["i"], "x": row["c"], "y": row["r"]} for row in plan_rows(plans, frontier)]
+    base = alt.Chart(rows_of(rows, name="plans")).encode(x=x, y=y)
+    seen = alt.condition(f"indexof({REFUSED}, datum.i) < 0", alt.value(1.0), alt.value(0.18))
+    dots = base.mark_point(size=80, filled=True, color=palette.current, cursor="pointer").encode(opacity=seen)
+    ring = base.transform_filter(f"datum.i == {PICKED}").mark_point(
+        size=260, filled=True, color=palette.proposed, opacity=1, stroke=palette.ink, strokeWidth=1.5
+    )
+    chosen, refused = alt.param(name=PICKED, value=picked), alt.param(name=REFUSED, value=[])
+    return alt.layer(dots, ring).add_params(chosen, refused).properties(height=300)
 
 
 def plan_rows(plans: Sequence[Plan], frontier: Frontier) -> Rows:
@@ -68,7 +93,7 @@ def plan_rows(plans: Sequence[Plan], frontier: Frontier) -> Rows:
     return [
         {
             "i": index,
-            "c": cost_of(plan, frontier),
+            "c": frontier.cost(plan),
             "r": plan.expected_return,
             "b": plan.bound if math.isfinite(plan.bound) else None,
             "p": "proven" if plan.proven else "not proven",
@@ -263,36 +288,30 @@ def largest_differences(frontier: Frontier) -> dict[str, float]:
 
 
 def plan_difference_rows(plan: Plan, frontier: Frontier, largest: dict[str, float]) -> Rows:
-    """Difference of each outcome to doing nothing, as a share of the largest over all plans of that outcome.
-
-    Outcomes have units of their own; the share lets one picture show them all, and the table beside it the numbers.
-    """
-    nothing = frontier.plans[0]
-    rows = []
-    for order, (name, value) in enumerate(plan.outcomes.items()):
-        base = nothing.outcomes[name].estimate
-        gap = Interval(value.estimate - base, value.low - base, value.high - base, value.level)
-        share = gap.scaled(1 / largest[name])
-        row = {"g": label(name, 24), "n": order, "d": share.estimate, "l": share.low, "h": share.high}
-        rows.append({**row, "v": reading(frontier, name, share)})
-    return rows
-
-
-def reading(frontier: Frontier, name: str, difference: Interval) -> str:
-    """Whether a difference is better, worse, the same or unknown, by its interval."""
-    outcome = next((o for o in frontier.outcomes if o.name == name), None)
-    if difference.low > 0 or difference.high < 0:
-        direction = "more" if difference.low > 0 else "less"
-        return (outcome.valence(direction) if outcome is not None else None) or "no preference"
-    return "same" if difference.low == difference.high == 0 else "unknown"
+    """The difference of each outcome to doing nothing, as bars that one picture can hold and words in its own unit."""
+    outcomes = {outcome.name: outcome for outcome in frontier.outcomes}
+    return [
+        {
+            "g": label(verdict.outcome, 24),
+            "n": order,
+            **difference_row(replace(verdict, difference=verdict.difference.scaled(1 / largest[verdict.outcome]))),
+            "t": bounds_text(
+                Interval.exactly(verdict.difference.estimate), outcomes.get(verdict.outcome), difference=True
+            ),
+        }
+        for order, verdict in enumerate(plan_verdicts(frontier, plan)[:MOST_OUTCOMES])
+    ]
 
 
 def plan_outcomes_chart(frontier: Frontier, palette: Palette, *, plan: Plan | None = None) -> Chart:
-    """What one plan does to every outcome, against doing nothing."""
+    """What one plan does to every outcome, against doing nothing; each bar is labelled in its own unit."""
     rows = plan_difference_rows(plan or frontier.best, frontier, largest_differences(frontier))
-    return forest(
-        rows,
-        palette,
-        title="share of largest difference",
-        name="differences",
-    )
+    data = rows_of(rows, "differences")
+    y = alt.Y("g:N", sort=alt.EncodingSortField("n", op="min"), title=None, axis=alt.Axis(ticks=False, domain=False))
+    x = alt.X("d:Q", axis=None, stack=None, scale=alt.Scale(domain=[-1.0, 2.0], clamp=True))
+    base = alt.Chart(data).encode(y=y)
+    zero = alt.Chart(rows_of([{"d": 0}])).mark_rule(color=palette.soft, strokeDash=[2, 2]).encode(x=x)
+    color = alt.Color("v:N", scale=verdict_scale(palette), legend=None)
+    bars = base.mark_bar(height={"band": 0.45}, cornerRadius=2).encode(x=x, color=color)
+    words = base.mark_text(align="left", dx=6).encode(x=alt.XDatum(1.0, axis=None), text="t:N")
+    return alt.layer(zero, bars, words).properties(height=max(1, len(rows)) * 30)

@@ -51,7 +51,11 @@ def outcome_chart(explanation: Explanation, palette: Palette, *, outcome: str) -
     """Forest plot of one outcome: difference proposed − current, for all starts and for each group."""
     of = next((o for o in explanation.outcomes if o.name == outcome), None)
     unit = f" ({label(of.unit, 20)})" if of is not None and of.unit else ""
-    return forest(difference_rows(explanation, outcome), palette, title=f"proposed − current{unit}")
+    rows = difference_rows(explanation, outcome)
+    if of is not None and of.is_share:
+        unit = " (percentage points)"
+        rows = [{**row, **{k: row[k] and 100 * row[k] for k in "dlh"}} for row in rows]
+    return forest(rows, palette, title=f"proposed − current{unit}")
 
 
 def forest(rows: Rows, palette: Palette, *, title: str, name: str | None = None, step: int = 26) -> Chart:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 import altair as alt
 
 from polidiff.records.explanation import Arrow, Explanation
-from polidiff.report.charts.regions import swap_names, swap_scale
+from polidiff.report.charts.regions import MOST_PAIRS, swap_names, swap_scale
 from polidiff.report.charts.theme import Chart, Palette, Rows, rows_of
 from polidiff.report.names import label
 
 MOST_GROUPS = 12
+OTHER_ACTIONS = "other actions"
 NODE_RADIUS = 0.2
 
 
@@ -38,6 +40,36 @@ def path_rows(explanation: Explanation, names: dict[str, str]) -> Rows:
         for number, sentence in enumerate(explanation.sentences[:MOST_GROUPS], start=1)
         for place, region in enumerate(sentence.path, start=1)
     ]
+
+
+def strip_chart(explanation: Explanation, palette: Palette) -> Chart:
+    """What both policies do, decision by decision, from a few shared starts."""
+    rows = strip_rows(explanation)
+    taken = Counter[str]()
+    for row in rows:
+        taken[row["a"]] += row["j"] - row["i"]
+    most = len(palette.swaps)
+    names = [name for name, _ in taken.most_common()]
+    known = names if len(names) <= most else names[: most - 1]
+    rows = [{**row, "a": row["a"] if row["a"] in known else OTHER_ACTIONS} for row in rows]
+    domain = [*known, *([OTHER_ACTIONS] if len(known) < len(names) else [])]
+    x = alt.X("i:Q", title="decision", axis=alt.Axis(tickCount=6, grid=False), scale=alt.Scale(nice=False))
+    y = alt.Y("g:N", sort=None, title=None, axis=alt.Axis(domain=False, ticks=False))
+    color = alt.Color("a:N", scale=alt.Scale(domain=domain, range=list(palette.swaps[: len(domain)])), title=None)
+    tiles = alt.Chart(rows_of(rows)).mark_rect(opacity=0.75).encode(x=x, x2="j:Q", y=y, color=color)
+    return tiles.properties(height=26 * 2 * len(explanation.episodes[:MOST_PAIRS]))
+
+
+def strip_rows(explanation: Explanation) -> Rows:
+    """One row per stretch of the same action."""
+    rows = []
+    for number, pair in enumerate(explanation.episodes[:MOST_PAIRS], start=1):
+        for policy, actions in (("current", pair.current), ("proposed", pair.proposed)):
+            for action, steps in groupby(enumerate(actions), key=lambda entry: entry[1]):
+                places = [place for place, _ in steps]
+                stretch = {"i": places[0], "j": places[-1] + 1, "a": label(action)}
+                rows.append({"g": f"start {number}, {policy}", **stretch})
+    return rows
 
 
 def graph_chart(explanation: Explanation, palette: Palette) -> Chart:

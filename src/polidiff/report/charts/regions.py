@@ -12,7 +12,7 @@ import altair as alt
 from polidiff.explanation.words import swap_text
 from polidiff.records.explanation import Cell, Explanation, Feature, Picture, Region
 from polidiff.records.rule import Rule
-from polidiff.report.charts.theme import Chart, Palette, Rows, rows_of
+from polidiff.report.charts.theme import Chart, Palette, Row, Rows, rows_of
 from polidiff.report.names import label
 
 Span: TypeAlias = tuple[float, float]
@@ -77,7 +77,7 @@ def telling_pair(rules: Iterable[Rule], features: Sequence[Feature]) -> tuple[st
 
 
 MOST_CELLS = 900
-MOST_EPISODES = 12
+MOST_PAIRS = 3
 OTHER = "other swaps"
 _AXIS = alt.Axis(tickCount=6, grid=False)
 
@@ -149,45 +149,63 @@ def regions_chart(explanation: Explanation, palette: Palette, *, picture: int = 
     outlines = rows_of(box_rows(explanation.regions, drawn, explanation, names))
     boxes = base.properties(data=outlines).mark_rect(filled=False, strokeWidth=2.5, cornerRadius=2)
     boxes = boxes.encode(color=color, tooltip=[alt.Tooltip("t:N", title="region")])
-    tags = alt.Chart(outlines).mark_text(align="left", baseline="top", dx=5, dy=5, fontWeight=600, color=palette.ink)
-    tags = tags.encode(x=x, y=alt.Y("y2:Q"), text="id:N")
-    layers = [grey, coloured, boxes] + ([tags] if len(explanation.regions) <= 15 else [])
-    return alt.layer(*layers).properties(height=340)
+    places = rows_of(tag_rows(box_rows(explanation.regions, drawn, explanation, names), *_limits(drawn, explanation)))
+    tags = alt.Chart(places).mark_text(align="left", baseline="top", dx=5, dy=5, fontWeight=600, color=palette.ink)
+    return alt.layer(grey, coloured, boxes, tags.encode(x=x, y="y:Q", text="id:N")).properties(height=340)
+
+
+def tag_rows(boxes: Rows, across: Span, along: Span) -> Rows:
+    """Where the number of each box is written: at its upper left, or the next free place below; else nowhere."""
+    wide, tall = 0.07 * (across[1] - across[0]), 0.08 * (along[1] - along[0])
+    rows: list[Row] = []
+    for box in boxes:
+        steps = 1 + int(max(0.0, box["y2"] - box["y"]) / tall)
+        for step in range(min(steps, 6)):
+            place = {"x": box["x"], "y": box["y2"] - step * tall, "id": box["id"]}
+            if all(abs(row["x"] - place["x"]) >= wide or abs(row["y"] - place["y"]) >= tall for row in rows):
+                rows.append(place)
+                break
+    return rows
 
 
 def trajectories_chart(explanation: Explanation, palette: Palette, *, picture: int = 0) -> Chart:
-    """A few episodes of both policies over the regions."""
+    """A few episodes of both policies from the same starts, over the regions."""
     drawn = explanation.pictures[picture]
     x, y = _axes(drawn, explanation)
     names = {region.id: label(swap_text(region, short=True)) for region in explanation.regions}
     rows = [
         {"x": _short(point[0]), "y": _short(point[1]), "n": f"{policy}{number}", "i": step, "p": policy}
         for policy, paths in (("current", drawn.trajectories), ("proposed", drawn.proposed_trajectories))
-        for number, path in enumerate(paths[:MOST_EPISODES])
+        for number, path in enumerate(paths[:MOST_PAIRS], start=1)
         for step, point in enumerate(path)
     ]
     scale = alt.Scale(domain=["current", "proposed"], range=[palette.current, palette.proposed])
-    color = alt.Color("p:N", scale=scale, title=None)
-    dash = alt.StrokeDash("p:N", scale=alt.Scale(domain=["current", "proposed"], range=[[5, 3], [1, 0]]), legend=None)
+    color = alt.Color("p:N", scale=scale, title="policy")
+    dash = alt.StrokeDash(
+        "p:N", scale=alt.Scale(domain=["current", "proposed"], range=[[5, 3], [1, 0]]), title="policy"
+    )
     lines = (
         alt.Chart(rows_of(rows))
         .mark_line(strokeWidth=2, opacity=0.8, interpolate="linear")
         .encode(x=x, y=y, color=color, strokeDash=dash, detail="n:N", order="i:Q")
     )
-    starts = alt.Chart(rows_of([row for row in rows if row["i"] == 0])).mark_point(filled=True, size=45)
+    begun = rows_of([row for row in rows if row["i"] == 0 and row["p"] == "current"])
+    starts = alt.Chart(begun).mark_point(filled=True, size=70, color=palette.ink).encode(x=x, y=y)
     boxes = (
         alt.Chart(rows_of(box_rows(explanation.regions, drawn, explanation, names)))
         .mark_rect(color=palette.muted, fillOpacity=0.18, stroke=palette.muted, strokeWidth=1.5, cornerRadius=2)
         .encode(x=x, x2="x2", y=y, y2="y2")
     )
-    return alt.layer(boxes, lines, starts.encode(x=x, y=y, color=color)).properties(height=340)
+    return alt.layer(boxes, lines, starts).properties(height=340)
 
 
 def box_rows(regions: Sequence[Region], picture: Picture, explanation: Explanation, names: dict[str, str]) -> Rows:
-    """One rectangle per region, as far as it can be seen over the picture's two features."""
+    """One rectangle per region whose rule speaks about the picture's two features and no other."""
     across, along = _limits(picture, explanation)
     rows = []
     for region in regions:
+        if not set(region.rule.features) <= {picture.x, picture.y}:
+            continue
         x, y = side(region.rule, picture.x, across), side(region.rule, picture.y, along)
         tip = label(f"{region.id}: {swap_text(region, short=True)}", 80)
         rows.append(
