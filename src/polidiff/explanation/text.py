@@ -26,7 +26,7 @@ from polidiff.explanation.words import (
 )
 from polidiff.records.explanation import Explanation, Meeting, Region, Sentence, Verdict, WorseOff
 from polidiff.records.outcome import Interval, Outcome
-from polidiff.records.plan import Frontier, LedgerEntry, Plan
+from polidiff.records.plan import Frontier, Plan
 from polidiff.records.rule import Rule
 from polidiff.records.suppression import suppressed
 
@@ -419,15 +419,12 @@ def _ledger_rows(frontier: Frontier, limit: int = 10) -> list[str]:
     for entry in frontier.ledger.entries[:limit]:
         links = [f"needs {listing(list(entry.needs), 'or')}"] * bool(entry.needs)
         links += [f"conflicts with {listing(list(entry.conflicts))}"] * bool(entry.conflicts)
+        place = "" if entry.state in entry.change else f" (where {entry.state})"
         rows.append(
-            f"• {entry.change}{_place_of(entry)}: {worth_text(entry.alone)}; {worth_text(entry.removed)}; "
+            f"• {entry.change}{place}: {worth_text(entry.alone)}; {worth_text(entry.removed)}; "
             f"{signed(entry.shapley.estimate)}" + (f"; {'; '.join(links)}" if links else "")
         )
     return rows
-
-
-def _place_of(entry: LedgerEntry) -> str:
-    return "" if entry.state in entry.change else f" (where {entry.state})"
 
 
 def _notes(frontier: Frontier) -> list[str]:
