@@ -16,7 +16,8 @@ from polidiff.errors import (
     UnboundedReturnError,
 )
 from polidiff.evaluation.exact import exact_evaluator
-from polidiff.frontier import improve_table
+from polidiff.frontier import improve_table, prepare
+from polidiff.frontier.problem import contracted
 from polidiff.records.codec import dumps, from_dict
 from polidiff.worlds.tabular import TabularMDP
 
@@ -236,3 +237,26 @@ def test_where_the_hull_takes_too_long_prices_are_bisected(monkeypatch):
     assert cut.stats["method"] == "prices by bisection, sparse policy iteration"
     for plan in cut:
         assert plan.expected_return <= whole.at(plan.changes).expected_return + 1e-9 <= plan.bound + 2e-9
+
+
+@pytest.mark.parametrize("guard", [(), ("return>=current",)])
+def test_states_without_a_choice_are_left_out_of_the_search_and_change_no_answer(monkeypatch, guard):
+    left_out = 0
+    for seed in range(25):
+        rng = np.random.default_rng([7, seed])
+        moves = rng.dirichlet(np.full(12, 0.3), (12, 3))
+        moves[11] = np.eye(12)[11]
+        base, allowed = rng.integers(0, 3, 12), rng.random((12, 1)) < np.full((12, 3), 0.4)
+        allowed[np.arange(12), base] = True
+        rewards = rng.normal(size=(12, 3))
+        world = TabularMDP(moves, rewards, np.eye(12)[:2].sum(axis=0) / 2, absorbing=[11], allowed=allowed)
+        left_out += contracted(prepare(world, base, None).problem) is not None
+        answers = []
+        for rule in (contracted, lambda problem: None):
+            monkeypatch.setattr("polidiff.frontier.dispatch.contracted", rule)
+            whole = improve_table(world, base, keep=guard)
+            some = improve_table(world, base, keep=guard, budget=0.6 * whole[-1].changes)
+            answers.append([(plan.changes, plan.expected_return, plan.proven) for plan in (*whole, *some)])
+            assert [point.changes for point in whole.hull] == sorted(point.changes for point in whole.hull)
+        assert np.array(answers[0]) == pytest.approx(np.array(answers[1]), abs=1e-9)
+    assert left_out > 15

@@ -10,7 +10,7 @@ from polidiff.errors import InvalidOptionError
 from polidiff.frontier.guarded import solve_guarded
 from polidiff.frontier.hull import OutOfTimeError
 from polidiff.frontier.large import solve_large
-from polidiff.frontier.problem import FrontierProblem
+from polidiff.frontier.problem import FrontierProblem, contracted
 from polidiff.frontier.scaling import scaled
 from polidiff.frontier.setting import Setting
 from polidiff.frontier.solve import Effort, Solved, bounded, solve_frontier
@@ -25,8 +25,13 @@ def solve_setting(
     setting: Setting, effort: Effort, clock: Clock, budget: float | None, max_states: int | None
 ) -> Solved:
     """Plans of a setting with what is proven about each."""
-    own = scaled(setting.problem)
-    return own.back(_solve(setting, own.problem, effort, clock, budget, max_states))
+    less = contracted(setting.problem) if max_states is None else None
+    own = scaled(setting.problem if less is None else less.problem)
+    solved = own.back(_solve(setting, own.problem, effort, clock, budget, max_states))
+    if less is None:
+        return solved
+    hull = replace(solved.hull, choices=less.back(solved.hull.choices))
+    return replace(solved, choices=less.back(solved.choices), hull=hull)
 
 
 def _solve(

@@ -14,11 +14,13 @@ from functools import cached_property
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.linalg import splu
 
 from polidiff.errors import ImproperPolicyError, InvalidPolicyError
 from polidiff.frontier.absorption import all_end, ending_choice, ending_rows, ending_states
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
+MOST_NUMBERS = 20_000_000  # held at once while states without a choice are left out
 MASS = 1e-15  # probability below which a transition or a start is taken as absent
 
 
@@ -199,3 +201,58 @@ def _reached(links: sparse.csr_matrix, state: IntArray, usable: BoolArray, start
         if (more == reached).all():
             return np.asarray(reached, dtype=np.bool_)
         reached = more
+
+
+@dataclass(frozen=True, eq=False)
+class Contracted:
+    """A problem without the states that have no choice, and the way back."""
+
+    problem: FrontierProblem
+    fixed: IntArray  # (S,) of the given problem: the pair of a state without a choice, any other elsewhere
+    states: IntArray  # (s,) numbers of the states that are left
+    pairs: IntArray  # (p,) numbers of their pairs
+
+    def back(self, choices: IntArray) -> IntArray:
+        """Policies (b, S) over the given problem."""
+        whole = np.repeat(self.fixed[None], len(choices), axis=0)
+        whole[:, self.states] = self.pairs[choices]
+        return whole
+
+
+def contracted(problem: FrontierProblem) -> Contracted | None:
+    r"""The problem over states with a choice and starts only; None if few others could be left out.
+
+    With E the states left out, :math:`(I - P_{EE})^{-1}` says where an episode that enters them comes out and what it
+    brings on the way. From every state of a problem some policy ends, so that none stays in E for ever.
+    """
+    single = (np.diff(problem.first) == 1) & (problem.initial <= 0)
+    gone, states = np.flatnonzero(single), np.flatnonzero(~single)
+    if len(gone) < problem.n_states // 4 or len(gone) * len(states) > MOST_NUMBERS:
+        return None
+    through, pairs = problem.first[gone], np.flatnonzero(~single[problem.state])
+    weights = np.concatenate([problem.reward[None], problem.cost[None], problem.guards, problem.leaks[None]])
+    rows = problem.transitions.tocsr()
+    inner = sparse.csc_array(sparse.eye_array(len(gone)) - rows[through][:, gone])
+    sides = np.column_stack([rows[through][:, states].toarray(), weights[:, through].T])
+    after = np.asarray(splu(inner).solve(sides))
+    enter = rows[pairs][:, gone]
+    moves = rows[pairs][:, states].toarray() + enter @ after[:, : len(states)]
+    moves[moves <= MASS] = 0.0
+    reward, cost, *guards, leaks = (weights[:, pairs] + (enter @ after[:, len(states) :]).T).astype(np.float64)
+    number = np.full(problem.n_pairs, -1, dtype=np.int64)
+    number[pairs] = np.arange(len(pairs))
+    base = problem.base[states]
+    own = FrontierProblem(
+        transitions=sparse.csr_matrix(moves),
+        reward=reward,
+        cost=np.maximum(cost, 0.0),
+        state=np.searchsorted(states, problem.state[pairs]).astype(np.int64),
+        action=problem.action[pairs],
+        leaks=leaks > MASS,
+        initial=problem.initial[states],
+        base=np.where(base >= 0, number[np.maximum(base, 0)], -1),
+        names=problem.names[states],
+        guards=np.array(guards).reshape(len(problem.limits), len(pairs)),
+        limits=problem.limits,
+    )
+    return Contracted(own, problem.first[:-1].copy(), states, pairs)
