@@ -21,6 +21,7 @@ from polidiff.frontier.absorption import all_end, ending_choice, ending_rows, en
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
 MOST_NUMBERS = 20_000_000  # held at once while states without a choice are left out
+WORTH_IT = 150  # states from which leaving some out saves time
 MASS = 1e-15  # probability below which a transition or a start is taken as absent
 
 
@@ -227,7 +228,8 @@ def contracted(problem: FrontierProblem) -> Contracted | None:
     """
     single = (np.diff(problem.first) == 1) & (problem.initial <= 0)
     gone, states = np.flatnonzero(single), np.flatnonzero(~single)
-    if len(gone) < problem.n_states // 4 or len(gone) * len(states) > MOST_NUMBERS:
+    few = problem.n_states < WORTH_IT or len(gone) < problem.n_states // 4
+    if few or len(gone) * len(states) > MOST_NUMBERS:
         return None
     through, pairs = problem.first[gone], np.flatnonzero(~single[problem.state])
     weights = np.concatenate([problem.reward[None], problem.cost[None], problem.guards, problem.leaks[None]])
