@@ -15,7 +15,7 @@ from tests.fuzz.doors import DOORS
 from tests.fuzz.judge import Door, try_door
 
 ROOT = Path(__file__).resolve().parents[2]
-CASES = {"reports": 20, "command line": 25, "study files": 50, "whole studies": 15}
+CASES = {"reports": 20, "command line": 25, "study files": 50, "whole studies": 6}
 
 
 @pytest.mark.parametrize("name", DOORS)
