@@ -7,7 +7,7 @@ cell each, and so have missing values: a missing number lies below all others, a
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,11 @@ from polidiff.errors import InvalidLogError
 from polidiff.evaluation.logged.episodes import outcomes_to_come
 from polidiff.policies import one_hot, top_actions
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
-from polidiff.records.rule import Condition, Rule, missing_entries
+from polidiff.records.rule import Rule, missing_entries
 from polidiff.rules.box_algebra import Kinds
 from polidiff.rules.cell_grid import MOST_CELLS, Axis, Grid, grid_of_rows, met_grid
-from polidiff.rules.grid import readable_bound
 from polidiff.streams import Stream
+from polidiff.surrogates.logged.rule_cells import with_bounds
 from polidiff.worlds.log import Log
 from polidiff.worlds.log_rows import LoggedRows
 from polidiff.worlds.protocol import aim
@@ -44,7 +44,7 @@ class RowCells:
 def cells_of(log: Log, rows: LoggedRows, current: Any, frozen: tuple[Rule, ...], *, seed: int) -> RowCells:
     """Cells for rows; `current` is a policy, or None for the one that wrote the log."""
     values, kinds = _as_numbers(rows.states, log.feature_names)
-    plain = tuple(part for rule in frozen for part in _with_bounds(rule, values, kinds))
+    plain = tuple(part for rule in frozen for part in with_bounds(rule, values, kinds))
     given = _given_axes(values, kinds, plain, log.feature_names)
     some = np.random.default_rng((seed, Stream.SAMPLED_ROWS)).permutation(len(values))[:MOST_SAMPLED]
     begun = math.prod(axis.cells for axis in given)
@@ -99,24 +99,6 @@ def _filled(column: AnyArray, absent: Any, name: str) -> FloatArray:
     if endless.size:
         raise InvalidLogError(f"rules need finite features; {name!r} is {numbers[endless[0]]} in row {endless[0]}")
     return numbers if absent.all() or not absent.any() else np.where(absent, numbers[~absent].min() - 1.0, numbers)
-
-
-def _with_bounds(rule: Rule, values: FloatArray, kinds: Kinds) -> list[Rule]:
-    """The rule with bounds in place of listed numbers, one rule for each: 3 is from 3 to below what comes next."""
-    found = [Rule()]
-    for condition in rule.conditions:
-        sides = [condition]
-        if condition.values and condition.column not in kinds.words:
-            column = np.unique(values[:, condition.column])
-            sides = [_just(condition, float(v), column) for v in condition.values if not isinstance(v, str)]
-        found = [Rule((*part.conditions, side)) for part in found for side in sides]
-    return found
-
-
-def _just(condition: Condition, value: float, column: FloatArray) -> Condition:
-    above = column[column > value]
-    high = readable_bound(value, float(above[0])) if above.size else math.nextafter(value, math.inf)
-    return replace(condition, values=None, low=value, high=high)
 
 
 def _given_axes(values: FloatArray, kinds: Kinds, frozen: tuple[Rule, ...], names: tuple[str, ...]) -> tuple[Axis, ...]:
