@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from polidiff.evaluation.comparison import Achieved, Comparison, Effects, RegionChanges, Values, check_estimator
-from polidiff.evaluation.monte_carlo import mean_interval
+from polidiff.evaluation.monte_carlo import SKEWED, mean_interval, skewness
 from polidiff.evaluation.start_outcomes import StartOutcomes
 from polidiff.options import EvaluateOptions
 from polidiff.policies import MixedPolicy, Policy, PolicyLike, as_policy, top_actions
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import RegionEffect, WorldSummary
-from polidiff.records.outcome import Evaluation
+from polidiff.records.outcome import Assumption, Evaluation
 from polidiff.streams import Stream
 from polidiff.worlds.rollouts import gain_of, play_from, roll_out
 from polidiff.worlds.simulator import Simulator
@@ -26,6 +26,7 @@ FEWEST_EPISODES = 100  # that judge outcomes, however few steps are allowed
 FORMING = 250  # episodes that form groups of starts, at least, if so many are played
 COUNTED = 250  # episodes of the proposed policy in which changed decisions are counted, at most
 PAIRED_STEPS = 0.4  # share of `max_steps` that the episodes that judge may cost
+EPISODES_PER_SKEW = 25  # times the square of the skewness, from which a mean is nearly normal (Cochran's rule)
 PLAYED = 50  # states of a region from which every action is tried
 EFFECT_STEPS = 0.1  # share of `max_steps` that the effects of single regions may cost
 FEWEST_PAIRED, MOST_PAIRED = 30, 2_000  # episodes that such an effect is measured in; the most only in a model
@@ -46,7 +47,25 @@ def evaluate(world: Simulator, policy: PolicyLike, options: EvaluateOptions) -> 
     )
     outcomes = {o.name: mean_interval(played.totals[:, m], options.level) for m, o in enumerate(world.outcomes)}
     details = {"episodes": float(count), "mean length": float(np.mean(played.lengths))}
-    return Evaluation(outcomes, {}, f"{count} simulated episodes", played.truncated_share, details)
+    doubts = tuple(_rare(o.name, played.totals[:, m]) for m, o in enumerate(world.outcomes))
+    held = tuple(doubt for doubt in doubts if doubt is not None)
+    return Evaluation(outcomes, {}, f"{count} simulated episodes", played.truncated_share, details, held)
+
+
+def _rare(name: str, totals: FloatArray) -> Assumption | None:
+    """That a mean hangs on a few episodes, so that rarer and larger ones may not have been met."""
+    skew, count = skewness(totals), len(totals)
+    needed = round(EPISODES_PER_SKEW * skew**2)
+    if abs(skew) <= SKEWED or count >= needed:
+        return None
+    return Assumption(
+        "rare events",
+        "skewness of the episodes",
+        "doubtful",
+        f"{name} is skewed ({skew:.1f}): a few of {count} episodes carry its mean",
+        "The interval is widened towards the long tail and may still be too short: at least "
+        f"{needed} episodes are needed.",
+    )
 
 
 def default_episodes(world: Simulator) -> int:
