@@ -92,7 +92,7 @@ def test_a_sentence_lists_at_most_seven_things(count):
 @settings(max_examples=30, deadline=None)
 @given(SEEDS, st.sampled_from(KINDS))
 def test_the_plan_that_a_page_opens_on_gains_and_costs_no_more_than_the_best(seed, kind):
-    record: Frontier = frontier(seed, kind)
+    record: Frontier = suppressed(frontier(seed, kind))
     knee, best, nothing = record.knee, record.best, record.plans[0]
     assert record.cost(knee) <= record.cost(best) or knee is best
     if knee is not nothing:
@@ -132,5 +132,5 @@ def test_nothing_empty_is_shown():
     same = replace(base, regions=(), sentences=(), worse_off=(), tails=(), pictures=(), warnings=(), changes=0.0,
                    verdicts=base.sentences[2].verdicts)  # fmt: skip
     page = page_html(same)
-    assert re.findall(r"<h2[^>]*>([^<]*)</h2>", page) == ["Method"]
+    assert re.findall(r"<h2 id=[^>]*>([^<]*)</h2>", page) == ["Method"]
     assert "Details for reviewers" in page
