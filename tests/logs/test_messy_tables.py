@@ -289,3 +289,12 @@ def test_a_date_that_may_be_read_two_ways_is_asked_about():
     bad = frame.with_columns(t=pl.Series(["2024-01-02", "soon"]))
     with pytest.raises(InvalidLogError, match="'t' must hold numbers or times; row 1 holds 'soon'"):
         Log(bad, state="s", action="a", reward="r", episode="e", step="t", truncated=False)
+
+
+@pytest.mark.parametrize("skipped", [0, 1])
+def test_steps_that_are_numbered_by_fours_are_an_order_and_not_gaps(skipped):
+    rows = [(e, 3 + 4 * t, "well", "wait", 1.0, t == 2) for e in range(20) for t in range(3)]
+    del rows[1 : 1 + skipped]
+    table = pl.DataFrame(rows, schema=["stay", "hour", "state", "done", "paid", "end"], orient="row")
+    log = Log(table, state="state", action="done", episode="stay", step="hour", reward="paid", terminated="end")
+    assert log.check.gaps == skipped

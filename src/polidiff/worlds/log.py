@@ -165,7 +165,7 @@ class Log:
         check_types(self.source.schema, columns)
         ranges = declared_ranges(self.outcomes) if self.discount == 1.0 else ()
         self.read: ShardSummary = self.source.read(columns, blocks=HALVES, ranges=ranges)
-        if not self.read.wrong and (self.read.ordered or columns.episode is None):
+        if not (self.read.wrong or self.read.gaps) and (self.read.ordered or columns.episode is None):
             return None
         repaired = repair(self.source.frame(self.read), columns, sort=sort, drop=drop)
         if repaired is not None:

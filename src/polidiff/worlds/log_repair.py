@@ -121,7 +121,7 @@ def repair(lazy: pl.LazyFrame, columns: Columns, *, sort: bool, drop: bool) -> R
     table = lazy.with_row_index(ROW)
     if not in_order:
         table = table.sort(_keys(columns), maintain_order=True, nulls_last=True)
-    filled = _paid_at_the_end(table, columns)
+    filled = [*_paid_at_the_end(table, columns), *_consecutive(table, columns)]
     table = table.with_columns(filled) if filled else table
     if not drop:
         return None if in_order and not filled else Repaired(table, sorted=not in_order)
@@ -158,6 +158,18 @@ def _paid_at_the_end(lazy: pl.LazyFrame, columns: Columns) -> list[pl.Expr]:
     facts = collect(lazy.select((~last).sum().alias("rows before"), *(count.alias(n) for n, count in before.items())))
     late = [name for name in names if facts["rows before"][0] and not facts[name][0]]
     return [pl.when(last).then(pl.col(name)).otherwise(0).alias(name) for name in late]
+
+
+def _consecutive(lazy: pl.LazyFrame, columns: Columns) -> list[pl.Expr]:
+    """Steps that are numbered by hours or tens (0, 4, 8 …), numbered one by one: what is skipped evenly is no gap."""
+    if columns.episode is None or columns.step is None or not lazy.collect_schema()[columns.step].is_integer():
+        return []
+    step, episode = pl.col(columns.step), pl.col(columns.episode)
+    ahead = (step.shift(-1) - step).filter(episode == episode.shift(-1))
+    least = collect(lazy.select(ahead.min())).item()
+    if least is None or least < 2 or not collect(lazy.select((ahead % least == 0).all())).item():
+        return []
+    return [step // least]
 
 
 def _lacking(columns: Columns) -> pl.Expr:
