@@ -19,10 +19,10 @@ from tests.worlds.by_hand import NAMES, by_hand, episodes, told, written
 
 @st.composite
 def logs(draw):
-    """Episodes of one to six rows over few labels, some with gaps, some cut."""
+    """Episodes of one to seven rows over few labels, some with gaps, some cut; the first has steps one apart."""
     rows = []
     for episode in range(draw(st.integers(1, 6))):
-        steps = sorted(draw(st.sets(st.integers(0, 8), min_size=1, max_size=6)))
+        steps = sorted(draw(st.sets(st.integers(0, 8), min_size=1, max_size=6)) | ({0, 1} if not episode else set()))
         over = draw(st.booleans())
         for index, step in enumerate(steps):
             rows.append({

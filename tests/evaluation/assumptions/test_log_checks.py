@@ -134,7 +134,7 @@ def test_a_loss_too_rare_to_be_seen_is_named():
     found = rare_event_check(0.1, 600, (-100.0, 0.0), 30.0)
     assert found.status == "doubtful"
     assert "3 in 600 episodes" in found.detail
-    assert "costs more than 20, 0.667 times the largest in the log" in found.detail
+    assert "costs more than 20 (0.667 times the largest in the log)" in found.detail
     assert rare_event_check(0.1, 6000, (-100.0, 0.0), 30.0).status == "held"
     assert rare_event_check(0.1, 600, None, 30.0).status == "not testable"
 

@@ -262,7 +262,7 @@ def rare_event_check(edge: float, episodes: float, declared: tuple[float, float]
     """
     loss = abs(edge) * episodes / 3
     span = np.inf if declared is None else declared[1] - declared[0]
-    seen = f", {loss / largest:.3g} times the largest in the log" if 0 < largest < np.inf else ""
+    seen = f" ({loss / largest:.3g} times the largest in the log)" if 0 < largest < np.inf else ""
     detail = (
         f"an event with a chance below 3 in {episodes:.0f} episodes may be missing from the log; one that costs more "
         f"than {loss:.3g}{seen} would turn the verdict"
