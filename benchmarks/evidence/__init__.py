@@ -31,6 +31,7 @@ TABLES: dict[str, tuple[str, Callable[[Results], Table]]] = {
     "rules boxes": ("rules", rules.boxes),
     "learners": ("learners", rules.learners),
     "rule plans": ("rule_plans", rules.plans),
+    "trees": ("trees", rules.trees),
     "rule plans held out": ("rule_plans", rules.held_out),
     "rule plans from logs": ("rule_plans", rules.from_logs),
     "logs believe": ("logs", logs.believe),

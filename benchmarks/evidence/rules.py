@@ -92,6 +92,30 @@ def _case(name: str, case: Mapping[str, Any]) -> Iterator[Sequence[str]]:
         )
 
 
+def trees(results: Results) -> Table:
+    """Lists of at most three rules beside the best trees of depth two: return, comparisons, processor seconds."""
+    head = ("table", "states × actions", "one action", "optimum", "tree of depth 2", "list, at most 3 comparisons",
+            "list of at most 3 rules")  # fmt: skip
+    rows = [
+        [
+            row["table"],
+            f"{row['states']} × {row['actions']}",
+            f"{row['one action']:.4g}",
+            f"{row['optimum']:.4g}",
+            *(_solved(row.get(side)) for side in ("tree", "list, as many comparisons", "list")),
+        ]
+        for row in results["rows"]
+    ]
+    return Table(head, rows)
+
+
+def _solved(side: Results | None) -> str:
+    if side is None or side.get("return") is None:
+        return "–"
+    proven = " (proven)" if side["proven"] else ""
+    return f"{side['return']:.4g}{proven}, {side['comparisons']}, {side['cpu seconds']:.1f} s"
+
+
 def held_out(results: Results) -> Table:
     """Mean share of the gap over worlds that chose no setting, at 1, 2, 3 and 4 rules."""
     rows = [

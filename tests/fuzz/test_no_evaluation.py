@@ -15,7 +15,14 @@ METHODS = {"literal_eval", "from_string", "read_pickle"}
 LOADERS = {"pickle", "cPickle", "dill", "marshal", "shelve", "yaml", "subprocess", "code", "ctypes"}
 TRUSTED = {"policies/files.py": {"joblib", "torch"}}  # what `read_object` calls only if `trust` is given
 # names that are constants, or one of the three kinds of world
-BY_NAME = {"cli/main.py", "records/rendering.py", "__init__.py", "policies/libraries.py", "worlds/protocol.py"}
+BY_NAME = {
+    "cli/main.py",
+    "records/rendering.py",
+    "__init__.py",
+    "policies/libraries.py",
+    "rules/learners.py",
+    "worlds/protocol.py",
+}
 
 
 def calls(module: str) -> Iterator[tuple[str, str]]:

@@ -133,6 +133,7 @@ def true_return(plan):
     return evaluate(navigation.table(), plan.policy.probabilities(navigation.table().features)).outcomes
 
 
+@pytest.mark.slow
 def test_plans_from_feature_rows_change_regions_that_the_log_has_tried():
     log = navigation_log(12_000, 0.3)
     plans = improve(log, navigation.current, [navigation.proposed_1, navigation.proposed_2])
@@ -160,6 +161,7 @@ def test_a_small_log_names_the_changes_it_cannot_judge():
         assert len(plan.patch) == 0 or plan.gain.low > 0 or any("is not known" in text for text in plan.warnings)
 
 
+@pytest.mark.slow
 def test_plans_over_regions_keep_guards_freezes_and_budgets():
     log = navigation_log(2500, 0.3)
     candidates = [navigation.proposed_1, navigation.proposed_2]

@@ -27,7 +27,7 @@ from markupsafe import Markup
 
 from polidiff.errors import InvalidOptionError, PolidiffError
 from polidiff.explanation.text import rests_on_lines
-from polidiff.explanation.words import few, number
+from polidiff.explanation.words import counted, few, number
 from polidiff.files import write_whole
 from polidiff.records.explanation import Explanation
 from polidiff.records.plan import Frontier
@@ -228,8 +228,8 @@ def compared_policies(*records: Explanation | Frontier | None) -> str:
     for record in records:
         policies = record.methods.study.get("policies") if record is not None else None
         if isinstance(policies, dict) and "current" in policies:
-            rules = policies.get("rules")
-            proposed = policies.get("proposed") or (few([str(rule) for rule in rules]) if rules else "plans")
+            rules = policies.get("rules")  # counted: a rule may name a handful of people
+            proposed = policies.get("proposed") or (counted(len(rules), "rule") if rules else "plans")
             return f"{proposed} against {policies['current']}"
     return ""
 
