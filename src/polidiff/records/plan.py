@@ -199,17 +199,17 @@ class Frontier(Sequence[Plan]):
         Of the plans up to the best, the one highest above the line from the current policy to the best; the best where
         none is above it. By the lower bound of the gain where gains were judged.
         """
-        best, nothing = self.best, self.plans[0]
-        gain = {id(plan): self._gain(plan) for plan in self.plans}
+        best, nothing, judged = self.best, self.plans[0], self.judged
+        gain = {
+            id(plan): _shown_gain(plan, nothing) if judged else plan.expected_return - nothing.expected_return
+            for plan in self.plans
+        }
         most, cost = gain[id(best)], self.cost(best)
         if best is nothing or not cost or not most > 0:
             return best
         offered = [plan for plan in self.plans if self.cost(plan) <= cost and gain[id(plan)] > 0]
         above = max(offered, key=lambda plan: (gain[id(plan)] / most - self.cost(plan) / cost, -self.cost(plan)))
         return above if gain[id(above)] / most - self.cost(above) / cost > 1e-9 else best
-
-    def _gain(self, plan: Plan) -> float:
-        return _shown_gain(plan, self.plans[0]) if self.judged else plan.expected_return - self.plans[0].expected_return
 
     def cost(self, plan: Plan) -> float:
         """What a plan costs in the frontier's unit: plans told as rules are compared by their number of rules."""
