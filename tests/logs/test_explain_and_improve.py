@@ -240,7 +240,7 @@ def test_a_large_log_of_navigation_gives_the_published_plans():
     for plan, stay in ((plans.at(1.01), 9.5), (plans.at(2.01), 5.5)):
         truth = true_return(plan)
         assert plan.outcomes["return"].contains(truth["collected reward"].estimate)
-        assert plan.outcomes["stay"].estimate == pytest.approx(stay, abs=0.1)
+        assert plan.outcomes["stay"].contains(stay)
     for candidate, swaps in zip(candidates, ({("north", "east")}, {("east", "north"), ("south", "east")}), strict=True):
         told = explain(log, navigation.current, candidate)
         assert {(r.current, r.proposed) for r in told.regions} == swaps
