@@ -17,7 +17,7 @@ from scipy import sparse
 
 from polidiff.errors import ImproperPolicyError, InvalidPolicyError
 from polidiff.evaluation.linear import solver
-from polidiff.policies import Policy, as_policy, top_actions
+from polidiff.policies import as_policy
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.worlds.checks import closed_loop, surely_ending
 from polidiff.worlds.tabular import TabularMDP
@@ -109,11 +109,6 @@ def policy_table(world: TabularMDP, policy: Any) -> FloatArray:
             f"{world.actions[action].name!r} ({len(off)} such pairs)"
         )
     return table
-
-
-def top_table(world: TabularMDP, policy: Policy, prefer: IntArray | None = None) -> IntArray:
-    """Most probable action of each state (S,), ties as everywhere."""
-    return top_actions(policy_table(world, policy), prefer)
 
 
 def outcome_tensor(world: TabularMDP) -> FloatArray:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 from polidiff.records.action import Action, Direction, Shift
-from polidiff.records.codec import Json, schema, to_dict
+from polidiff.records.codec import Json, schema
 from polidiff.records.outcome import Assumption, Interval, Outcome
 from polidiff.records.patch import Patch
-from polidiff.records.rendering import renderer
+from polidiff.records.rendering import Result, renderer
 from polidiff.records.rule import Rule
 
 VerdictDirection = Literal["more", "less", "same", "unknown"]
@@ -302,7 +300,7 @@ class Methods:
 
 @schema("explanation", 1)
 @dataclass(frozen=True, eq=False)
-class Explanation:
+class Explanation(Result):
     """Where two policies act differently, in which order that is met, and what it does."""
 
     regions: tuple[Region, ...]
@@ -337,24 +335,9 @@ class Explanation:
         answer: Case = renderer("case")(self, state)
         return answer
 
-    def to_dict(self) -> dict[str, Json]:
-        """The JSON form."""
-        return to_dict(self)
-
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write as .json, .html, .md, .png or .svg, by the ending of the name."""
-        return save_by_suffix(self, path)
-
     def chart(self, which: str = "regions") -> Any:
         """A chart object for a notebook: "regions", "outcomes" or "paths"."""
         return renderer("chart")(self, which)
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        shown: dict[str, str] = renderer("notebook")(self)
-        return shown
-
-    def _repr_html_(self) -> str:
-        return self._repr_mimebundle_()["text/html"]
 
 
 @schema("case", 1)
@@ -371,16 +354,3 @@ class Case:
 
     def __str__(self) -> str:
         return self.text
-
-
-def save_by_suffix(record: object, path: str | os.PathLike[str]) -> Path:
-    """Write a result in the form that the file's ending names."""
-    from polidiff.errors import InvalidOptionError
-    from polidiff.records.rendering import RENDERERS
-
-    suffix = Path(path).suffix.lower()
-    if not suffix or suffix not in RENDERERS:
-        known = ", ".join(key for key in RENDERERS if key.startswith("."))
-        raise InvalidOptionError(f"a result is saved as one of {known}; got {os.fspath(path)!r}")
-    written: Path = renderer(suffix)(record, path)
-    return written

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal, overload
 
 from polidiff.errors import InvalidOptionError
 from polidiff.records.codec import Json, schema, to_dict
-from polidiff.records.explanation import Explanation, Methods, WorldSummary, save_by_suffix
+from polidiff.records.explanation import Explanation, Methods, WorldSummary
 from polidiff.records.outcome import Assumption, Interval, Outcome
 from polidiff.records.patch import Patch
-from polidiff.records.rendering import renderer
+from polidiff.records.rendering import Result, renderer
 from polidiff.records.rule import Rule
 
 
@@ -132,7 +130,7 @@ class Ledger:
 
 @schema("frontier", 1)
 @dataclass(frozen=True, eq=False)
-class Frontier(Sequence[Plan]):
+class Frontier(Result, Sequence[Plan]):
     """All non-dominated plans found, fewest changes first."""
 
     plans: tuple[Plan, ...]
@@ -239,24 +237,9 @@ class Frontier(Sequence[Plan]):
         text: str = renderer("frontier_text")(self)
         return text
 
-    def to_dict(self) -> dict[str, Json]:
-        """The JSON form."""
-        return to_dict(self)
-
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write as .json, .html, .md, .png or .svg, by the ending of the name."""
-        return save_by_suffix(self, path)
-
     def chart(self, which: str = "frontier") -> Any:
         """A chart object for a notebook: "frontier", "ledger" or "adoption"."""
         return renderer("chart")(self, which)
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        shown: dict[str, str] = renderer("notebook")(self)
-        return shown
-
-    def _repr_html_(self) -> str:
-        return self._repr_mimebundle_()["text/html"]
 
 
 def _shown_gain(plan: Plan, nothing: Plan) -> float:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
-from polidiff.records.codec import Json, schema, to_dict
-from polidiff.records.explanation import save_by_suffix
+from polidiff.records.codec import schema
 from polidiff.records.outcome import Interval, Outcome
-from polidiff.records.rendering import renderer
+from polidiff.records.rendering import Result, renderer
 
 Status = Literal["new", "gone", "larger", "smaller", "same"]
 
@@ -52,7 +49,7 @@ class AssumptionChange:
 
 @schema("comparison", 1)
 @dataclass(frozen=True)
-class ResultComparison:
+class ResultComparison(Result):
     """Which differences are new, gone, larger or smaller in a newer result, and which verdicts have turned."""
 
     kind: Literal["explanation", "frontier"]
@@ -77,15 +74,3 @@ class ResultComparison:
     def __str__(self) -> str:
         text: str = renderer("comparison_text")(self)
         return text
-
-    def to_dict(self) -> dict[str, Json]:
-        """The JSON form."""
-        return to_dict(self)
-
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write as .json, .html or .md, by the ending of the name."""
-        return save_by_suffix(self, path)
-
-    def _repr_html_(self) -> str:
-        shown: dict[str, str] = renderer("notebook")(self)
-        return shown["text/html"]

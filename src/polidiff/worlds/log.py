@@ -17,7 +17,7 @@ from polidiff.records.arrays import AnyArray, IntArray
 from polidiff.records.outcome import Outcome, check_outcomes
 from polidiff.worlds.log_check import DataCheck, check_ranges, checked, declared_ranges
 from polidiff.worlds.log_columns import Columns, Labels, check_types, find_labels, name_columns, named_actions
-from polidiff.worlds.log_repair import Repaired, repair, with_types
+from polidiff.worlds.log_repair import Repaired, renumbered, repair, with_types
 from polidiff.worlds.log_rows import LoggedRows, check_room, feature_matrix, read_rows
 from polidiff.worlds.log_source import LogSource, TableSource, collect
 from polidiff.worlds.log_stream import HASH, Reader, count_parts, draw_episodes, rows_that_fit
@@ -165,9 +165,11 @@ class Log:
         check_types(self.source.schema, columns)
         ranges = declared_ranges(self.outcomes) if self.discount == 1.0 else ()
         self.read: ShardSummary = self.source.read(columns, blocks=HALVES, ranges=ranges)
-        if not (self.read.wrong or self.read.gaps) and (self.read.ordered or columns.episode is None):
+        usable = not self.read.wrong and (self.read.ordered or columns.episode is None)
+        if usable and not self.read.gaps:
             return None
-        repaired = repair(self.source.frame(self.read), columns, sort=sort, drop=drop)
+        rows = self.source.frame(self.read)
+        repaired = renumbered(rows, columns) if usable else repair(rows, columns, sort=sort, drop=drop)
         if repaired is not None:
             self.source = self.source.with_table(repaired.table)
             self.read = self.source.read(columns, blocks=HALVES, ranges=ranges)
@@ -242,11 +244,6 @@ class Log:
     def work_folder(self) -> str | os.PathLike[str] | None:
         """Where what was counted of parts of the log may be kept."""
         return self.source.folder if self.source.table is None else None
-
-    @property
-    def share_held(self) -> float:
-        """Share of all episodes that are held, about."""
-        return self._most_rows / self.check.rows if self.sampled else 1.0
 
     @property
     def sampled(self) -> bool:

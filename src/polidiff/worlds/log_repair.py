@@ -131,6 +131,12 @@ def repair(lazy: pl.LazyFrame, columns: Columns, *, sort: bool, drop: bool) -> R
     return Repaired(table, int(before - left), not in_order)
 
 
+def renumbered(lazy: pl.LazyFrame, columns: Columns) -> Repaired | None:
+    """A table that can be read as it is, with its steps numbered one by one; None if they are."""
+    steps = _consecutive(lazy, columns)
+    return Repaired(lazy.with_row_index(ROW).with_columns(steps)) if steps else None
+
+
 def _keys(columns: Columns) -> list[str]:
     return [name for name in (columns.episode, columns.step) if name is not None]
 
@@ -166,10 +172,10 @@ def _consecutive(lazy: pl.LazyFrame, columns: Columns) -> list[pl.Expr]:
         return []
     step, episode = pl.col(columns.step), pl.col(columns.episode)
     ahead = (step.shift(-1) - step).filter(episode == episode.shift(-1))
-    least = collect(lazy.select(ahead.min())).item()
-    if least is None or least < 2 or not collect(lazy.select((ahead % least == 0).all())).item():
-        return []
-    return [step // least]
+    least, even = collect(lazy.select(ahead.min().alias("least"), (ahead % ahead.min() == 0).all().alias("even"))).row(
+        0
+    )
+    return [step // least] if even and least is not None and least > 1 else []
 
 
 def _lacking(columns: Columns) -> pl.Expr:

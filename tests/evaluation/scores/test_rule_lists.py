@@ -12,9 +12,9 @@ from polidiff.evaluation.scores.difference import logging_chances
 from polidiff.evaluation.scores.plans import PlanScores, plan_intervals
 from polidiff.evaluation.scores.rule_lists import (
     ListOptions,
-    best_lists,
     bounds_of,
     covers,
+    grown_lists,
     merged,
     moves_of,
     proven_lists,
@@ -23,6 +23,10 @@ from polidiff.evaluation.scores.rule_lists import (
 from polidiff.worlds.log_rows import LoggedRows
 
 FREE = ListOptions(max_rules=1, min_support=0.0)
+
+
+def best_lists(*cells):
+    return grown_lists(merged(*cells))
 
 
 def every_box(sizes, most):

@@ -106,18 +106,6 @@ def bounds_of(box: Box, sizes: IntArray) -> int:
     return sum(int(first > 0) + int(last < sizes[feature] - 1) for feature, first, last in box)
 
 
-def best_lists(
-    codes: AnyArray,
-    sizes: IntArray,
-    gains: FloatArray,
-    support: FloatArray,
-    options: ListOptions,
-    named: BoolArray | None = None,
-) -> list[RuleList]:
-    """The best list found of at most 1, 2, … rules, for cells (d, n), gains (n, A) and logged rows (n, A)."""
-    return grown_lists(merged(codes, sizes, gains, support, options, named))
-
-
 def grown_lists(table: CellTable) -> list[RuleList]:
     """The best list found of at most 1, 2, … rules."""
     table = screened(table)
