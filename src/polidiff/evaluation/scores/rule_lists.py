@@ -3,15 +3,16 @@ r"""Lists of at most K rules that gain most on scores: first match wins, no matc
 .. math:: \max_{\text{list}} \; \sum_i g_{i, \text{move}(i)} - \lambda \cdot \#\text{bounds}, \qquad
           g_{ia} = s_{ia} - s_{i, \text{current}}
 
-The best single box is exact over the cells. Lists grow by the best insertion at every place and then improve rule by
-rule, each replaced by the best box given the others, until no replacement helps. Where cells are few, all lists are
-gone through (`proven_lists`); else what no list can exceed is the sum of the best moves of all cells.
+Boxes of two features are all gone through, those of three among the features that are best in pairs: all of them where
+there are few. Lists grow by the best insertion at every place and then improve rule by rule, each replaced by the best
+box given the others, until no replacement helps. Where cells are few, all lists are gone through (`proven_lists`); else
+what no list can exceed is the sum of the best moves of all cells.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, combinations, product
 from math import comb
 from typing import TypeAlias
@@ -55,6 +56,7 @@ class CellTable:
     options: ListOptions
     features: IntArray  # that boxes may speak about
     moves_tried: IntArray  # moves of boxes; the last keeps
+    known: dict[tuple[RuleList, RuleList], list[RuleList]] = field(default_factory=dict)  # best boxes between rules
 
     @property
     def crowded(self) -> bool:
@@ -178,6 +180,12 @@ def screened(table: CellTable) -> CellTable:
 def _responses(table: CellTable, rules: RuleList, place: int, *, again: bool) -> list[RuleList]:
     """Lists with the best boxes at one place, the others fixed."""
     before, after = rules[:place], rules[place + int(again) :]
+    if (before, after) not in table.known:
+        table.known[before, after] = _best_between(table, before, after)
+    return table.known[before, after]
+
+
+def _best_between(table: CellTable, before: RuleList, after: RuleList) -> list[RuleList]:
     reached = moves_of(table.codes, before, -1) < 0
     later = table.gains[table.moves(after), np.arange(len(reached))]
     gains = (table.gains - later)[:, reached]
@@ -206,11 +214,17 @@ def best_boxes(table: CellTable, reached: BoolArray, gains: FloatArray) -> list[
     return [rule for rule in rules if _supported(table, reached, *rule)][: 2 * BEAM]
 
 
-def ranked_boxes(table: CellTable, reached: BoolArray, gains: FloatArray) -> list[tuple[float, tuple[int, Box]]]:
-    """The worth of the best box of every move and feature, and of everyone: the first is the best of all boxes."""
+def ranked_boxes(
+    table: CellTable, reached: BoolArray, gains: FloatArray, *, exact: bool = False
+) -> list[tuple[float, tuple[int, Box]]]:
+    """The worth of the best box of every move and feature, and of everyone; if exact, the first is the best of all."""
     codes = np.ascontiguousarray(table.codes[:, reached])
     worth: dict[tuple[int, Box], float] = {(move, ()): float(gains[move].sum()) for move in range(len(gains))}
-    _scan(table, codes, gains, table.features, table.moves_tried[table.moves_tried < len(gains)], 3, worth)
+    features, moves = table.features, table.moves_tried[table.moves_tried < len(gains)]
+    if len(features) > SCREENED and not exact:
+        best = _scan(table, codes, gains, features, moves, 2, worth).max(axis=1)
+        features = np.sort(features[np.argsort(-best, kind="stable")[:SCREENED]])
+    _scan(table, codes, gains, features, moves, 3, worth)
     return sorted(((value, rule) for rule, value in worth.items()), key=lambda item: (-item[0], item[1]))
 
 
@@ -223,7 +237,7 @@ def _scan(
     deepest: int,
     worth: dict[tuple[int, Box], float],
 ) -> FloatArray:
-    """(features, moves) worth of the best boxes over some features, which are also noted in `worth`."""
+    """(features, moves) worth of the best boxes over some features; those that pay are also noted in `worth`."""
     from polidiff.evaluation.scores.box_kernels import scan_boxes
 
     sizes = table.sizes[features]
@@ -231,9 +245,11 @@ def _scan(
     room = np.zeros((int(sizes.max(initial=1)) + 1) ** 3)
     scan_boxes(np.ascontiguousarray(codes[features]), sizes, np.ascontiguousarray(gains[moves]), table.named[features],
                table.price[moves], table.options.max_conditions, deepest, room, best, box)  # fmt: skip
-    for feature, move in np.argwhere(np.isfinite(best)).tolist():
-        found = [(int(features[f]), a, b) for f, a, b in _as_box(box[feature, move], sizes)]
-        worth[(int(moves[move]), tuple(found))] = float(best[feature, move])
+    place = np.argwhere(best > 0)
+    found = np.column_stack([place[:, 1], box[place[:, 0], place[:, 1]]])
+    for row, first in zip(*np.unique(found, axis=0, return_index=True), strict=True):
+        parts = tuple((int(features[f]), a, b) for f, a, b in _as_box(row[1:], sizes))
+        worth[(int(moves[row[0]]), parts)] = float(best[tuple(place[first])])
     return best
 
 
@@ -333,7 +349,7 @@ class _Search:
             self.open_bound = max(self.open_bound, worth + float(table.gains.max(axis=0)[left].sum()))
             return nodes
         if count == 1:
-            for _, rule in ranked_boxes(table, left, table.gains[:-1, left])[:1]:
+            for _, rule in ranked_boxes(table, left, table.gains[:-1, left], exact=True)[:1]:
                 self._offer((*rules, rule))
             return nodes - 1
         ceiling = table.gains.max(axis=0)
