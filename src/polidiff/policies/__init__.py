@@ -1,12 +1,11 @@
 """Policies: what chooses an action in a state."""
 
 from polidiff.policies.adapters import as_policy
-from polidiff.policies.callables import CallablePolicy
 from polidiff.policies.files import save_policy
+from polidiff.policies.functions import CallablePolicy, Discretised, GreedyPolicy, MixedPolicy
 from polidiff.policies.patched import PatchedPolicy, apply_patch, difference, rule_patch
 from polidiff.policies.protocol import Model, Policy, PolicyLike, choose, drawn_from, one_hot, top_actions
 from polidiff.policies.tables import TablePolicy, table_policy
-from polidiff.policies.wrappers import Discretised, GreedyPolicy, MixedPolicy
 
 __all__ = [
     "CallablePolicy",

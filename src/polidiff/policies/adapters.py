@@ -14,21 +14,19 @@ from typing import Any
 import numpy as np
 
 from polidiff.errors import InvalidPolicyError
-from polidiff.policies.callables import CallablePolicy
+from polidiff.policies import models
+from polidiff.policies.functions import CallablePolicy, GreedyPolicy, always
 from polidiff.policies.protocol import (
     ALWAYS,
     ForeignModel,
     Policy,
     PolicyLike,
     action_numbers,
-    always,
     is_text,
     names_of,
 )
 from polidiff.policies.tables import table_policy
 from polidiff.records.action import Action
-
-Adapter = Callable[[ForeignModel, int | None, str | None], Policy]
 
 
 def as_policy(
@@ -73,11 +71,7 @@ def as_policy(
     if names is not None:
         n_actions = len(names)
     policy = _recognised(obj, n_actions, n_states, names, output, trust)
-    if not greedy:
-        return policy
-    from polidiff.policies.wrappers import GreedyPolicy
-
-    return GreedyPolicy(policy)
+    return GreedyPolicy(policy) if greedy else policy
 
 
 def _recognised(
@@ -105,11 +99,13 @@ def _recognised(
         return _from_file(Path(obj), n_actions, n_states, names, output, trust)
     for recognises, adapter in _LIBRARIES:
         if recognises(obj):
-            return _checked(adapter(obj, n_actions, output), n_actions)
+            return _checked(getattr(models, adapter)(obj, n_actions, output), n_actions)
     if _is_classifier(obj):
-        from polidiff.policies.libraries import ClassifierPolicy
-
-        return _checked(ClassifierPolicy(obj, n_actions, names), n_actions)
+        return _checked(models.ClassifierPolicy(obj, n_actions, names), n_actions)
+    if _can("run", "get_inputs", "get_outputs")(obj):
+        raise InvalidPolicyError(
+            "give the path of the .onnx file instead of its session, so that workers can load it too"
+        )
     if callable(obj):
         return CallablePolicy(obj, n_actions, names)
     raise InvalidPolicyError(_not_recognised(obj))
@@ -158,46 +154,6 @@ def _can(*names: str) -> Callable[[ForeignModel], bool]:
     return lambda obj: all(callable(getattr(obj, name, None)) for name in names)
 
 
-def _stable_baselines(obj: ForeignModel, n_actions: int | None, output: str | None) -> Policy:
-    from polidiff.policies.libraries import StableBaselinesPolicy
-
-    return StableBaselinesPolicy(obj)
-
-
-def _d3rlpy(obj: ForeignModel, n_actions: int | None, output: str | None) -> Policy:
-    from polidiff.policies.libraries import D3rlpyPolicy
-
-    return D3rlpyPolicy(obj, n_actions)
-
-
-def _rllib(obj: ForeignModel, n_actions: int | None, output: str | None) -> Policy:
-    from polidiff.policies.libraries import RllibPolicy
-
-    return RllibPolicy(obj if _can("forward_inference")(obj) else obj.get_module(), n_actions)
-
-
-def _tianshou(obj: ForeignModel, n_actions: int | None, output: str | None) -> Policy:
-    from polidiff.policies.libraries import TianshouPolicy
-
-    return TianshouPolicy(obj if _can("compute_action")(obj) else obj.policy, n_actions)
-
-
-def _agent(obj: ForeignModel, n_actions: int | None, output: str | None) -> Policy:
-    from polidiff.policies.torch_modules import ActorPolicy
-
-    return ActorPolicy(obj, n_actions=n_actions)
-
-
-def _torch_module(obj: ForeignModel, n_actions: int | None, output: str | None) -> Policy:
-    from polidiff.policies.torch_modules import TorchPolicy
-
-    return TorchPolicy(obj, output=output, n_actions=n_actions)
-
-
-def _onnx_session(obj: ForeignModel, n_actions: int | None, output: str | None) -> Policy:
-    raise InvalidPolicyError("give the path of the .onnx file instead of its session, so that workers can load it too")
-
-
 def _is_classifier(obj: ForeignModel) -> bool:
     return _can("predict")(obj) and (hasattr(obj, "classes_") or _can("predict_proba")(obj))
 
@@ -206,14 +162,13 @@ def _is_agent(obj: ForeignModel) -> bool:
     return _can("parameters")(obj) and (_can("get_action_and_value")(obj) or _can("actor")(obj))
 
 
-_LIBRARIES: tuple[tuple[Callable[[ForeignModel], bool], Adapter], ...] = (
-    (lambda obj: _can("predict", "policy")(obj) and hasattr(obj, "action_space"), _stable_baselines),
-    (_can("predict", "predict_value"), _d3rlpy),
-    (lambda obj: _can("forward_inference")(obj) or _can("get_module", "train")(obj), _rllib),
-    (lambda obj: _can("compute_action")(obj) or _can("compute_action")(getattr(obj, "policy", None)), _tianshou),
-    (_is_agent, _agent),
-    (_can("forward", "parameters"), _torch_module),
-    (_can("run", "get_inputs", "get_outputs"), _onnx_session),
+_LIBRARIES: tuple[tuple[Callable[[ForeignModel], bool], str], ...] = (  # what tells a library's model, and its class
+    (lambda obj: _can("predict", "policy")(obj) and hasattr(obj, "action_space"), "StableBaselinesPolicy"),
+    (_can("predict", "predict_value"), "D3rlpyPolicy"),
+    (lambda obj: _can("forward_inference")(obj) or _can("get_module", "train")(obj), "RllibPolicy"),
+    (lambda obj: _can("compute_action")(obj) or _can("compute_action")(getattr(obj, "policy", None)), "TianshouPolicy"),
+    (_is_agent, "ActorPolicy"),
+    (_can("forward", "parameters"), "TorchPolicy"),
 )
 
 

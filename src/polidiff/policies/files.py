@@ -14,6 +14,7 @@ import json
 import os
 import zipfile
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ import numpy.typing as npt
 
 from polidiff.errors import InvalidPolicyError, MissingExtraError, UntrustedFileError
 from polidiff.files import read_limited, write_whole
+from polidiff.policies.models import MEMORY
 from polidiff.policies.patched import PatchedPolicy
 from polidiff.policies.protocol import ForeignModel, Policy
 from polidiff.policies.tables import TablePolicy, read_npy, read_npz
@@ -31,15 +33,6 @@ from polidiff.records.patch import Patch
 
 KEYS = ("policy", "probabilities", "actions", "table")
 MOST_BYTES = 256_000_000  # of a table written as text
-CODE = {
-    ".pkl": "a pickle",
-    ".pickle": "a pickle",
-    ".joblib": "a pickle",
-    ".pt": "a pickle of torch objects",
-    ".pth": "a pickle of torch objects",
-    ".zip": "a Stable-Baselines3 archive with pickled parts",
-    ".d3": "a d3rlpy archive with pickled parts",
-}
 
 
 def read_object(path: str | os.PathLike[str], *, trust: bool = False) -> Any:
@@ -55,28 +48,21 @@ def read_object(path: str | os.PathLike[str], *, trust: bool = False) -> Any:
     """
     file = Path(path)
     suffix = file.suffix.lower()
-    readers: dict[str, Callable[[Path], Any]] = {".npz": _npz, ".npy": read_npy, ".csv": _csv, ".json": _json}
-    loaders: dict[str, Callable[[Path], Any]] = {
-        ".pkl": _pickle,
-        ".pickle": _pickle,
-        ".joblib": _pickle,
-        ".pt": _torch,
-        ".pth": _torch,
-        ".zip": _zip,
-        ".d3": _d3,
-    }
-    if suffix not in readers and suffix not in loaders:
+    if suffix not in READERS and suffix not in LOADERS:
         raise InvalidPolicyError(
-            f"a policy file must end in {', '.join([*readers, '.onnx', *loaders])}; got {file.name!r}"
+            f"a policy file must end in {', '.join([*READERS, '.onnx', *LOADERS])}; got {file.name!r}"
         )
     if not os.path.isfile(file):
         raise InvalidPolicyError(f"there is no policy file {str(path)!r}")
-    if suffix in loaders and not trust:
+    if suffix in READERS:
+        return READERS[suffix](file)
+    load, what = LOADERS[suffix]
+    if not trust:
         raise UntrustedFileError(
-            f"{file.name} is {CODE[suffix]}: loading it runs whatever code it contains, and nothing was loaded. Hint: "
+            f"{file.name} is {what}: loading it runs whatever code it contains, and nothing was loaded. Hint: "
             "if you know who made it, allow it with trust=True (--trust on the command line), or export to ONNX"
         )
-    return (loaders[suffix] if suffix in loaders else readers[suffix])(file)
+    return load(file)
 
 
 def _npz(file: Path) -> AnyArray:
@@ -162,30 +148,41 @@ def _torch(file: Path) -> ForeignModel:
 
 
 def _zip(file: Path) -> ForeignModel:
-    try:
-        import stable_baselines3
-    except ImportError:
-        raise MissingExtraError("stable-baselines3", "sb3") from None
+    """A model of Stable-Baselines3 or sb3-contrib, with the statistics of VecNormalize that lie beside it."""
     try:
         with zipfile.ZipFile(file) as archive:
             data = json.loads(archive.read("data"))
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
         raise InvalidPolicyError(f"{file.name} is not an archive of Stable-Baselines3: {error}") from error
-    name = _algorithm(data)
-    return getattr(stable_baselines3, name).load(file, device="cpu")
+    module = str(dict(data["policy_class"]).get("__module__"))
+    if ".recurrent." in module:
+        raise InvalidPolicyError(f"{file.name} {MEMORY}")
+    library, name = next(pair for key, *pair in ALGORITHMS if key in data or key in module)
+    try:
+        model = getattr(import_module(library), name).load(file, device="cpu")
+    except ImportError:
+        raise MissingExtraError(library.replace("_", "-"), "sb3") from None
+    except Exception as error:
+        raise _unreadable(file, error) from error
+    beside = (
+        file.with_name(near) for near in (f"{file.stem}.pkl", f"{file.stem}_vecnormalize.pkl", "vecnormalize.pkl")
+    )
+    statistics = next((near for near in beside if near.is_file()), None)
+    if statistics is not None:
+        model._vec_normalize_env = _pickle(statistics)
+    return model
 
 
-def _algorithm(data: dict[str, Any]) -> str:
-    """The algorithm that wrote an archive, told by its settings (the archive does not name it)."""
-    if "exploration_fraction" in data:
-        return "DQN"
-    if "clip_range" in data:
-        return "PPO"
-    if "policy_delay" in data:
-        return "TD3"
-    if "target_entropy" in data:
-        return "SAC"
-    return "A2C"
+ALGORITHMS = (  # a setting that only this algorithm has (the archive does not name it), the first that is met
+    ("cg_max_steps", "sb3_contrib", "TRPO"),
+    ("n_quantiles", "sb3_contrib", "QRDQN"),
+    (".maskable.", "sb3_contrib", "MaskablePPO"),
+    ("exploration_fraction", "stable_baselines3", "DQN"),
+    ("clip_range", "stable_baselines3", "PPO"),
+    ("policy_delay", "stable_baselines3", "TD3"),
+    ("target_entropy", "stable_baselines3", "SAC"),
+    ("policy_class", "stable_baselines3", "A2C"),
+)
 
 
 def _d3(file: Path) -> ForeignModel:
@@ -196,6 +193,18 @@ def _d3(file: Path) -> ForeignModel:
             f"{file.name} needs d3rlpy, which is not installed. Hint: pip install d3rlpy"
         ) from None
     return d3rlpy.load_learnable(str(file))
+
+
+READERS: dict[str, Callable[[Path], Any]] = {".npz": _npz, ".npy": read_npy, ".csv": _csv, ".json": _json}
+LOADERS: dict[str, tuple[Callable[[Path], Any], str]] = {  # what runs code, and what to call it
+    ".pkl": (_pickle, "a pickle"),
+    ".pickle": (_pickle, "a pickle"),
+    ".joblib": (_pickle, "a pickle"),
+    ".pt": (_torch, "a pickle of torch objects"),
+    ".pth": (_torch, "a pickle of torch objects"),
+    ".zip": (_zip, "a Stable-Baselines3 archive with pickled parts"),
+    ".d3": (_d3, "a d3rlpy archive with pickled parts"),
+}
 
 
 def _is_number(text: str) -> bool:

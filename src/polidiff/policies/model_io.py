@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from polidiff.errors import InvalidPolicyError
-from polidiff.policies.protocol import ForeignModel, check_probabilities, one_hot, top_actions
+from polidiff.policies.protocol import (
+    ForeignModel,
+    check_actions,
+    check_probabilities,
+    is_text,
+    one_hot,
+    told_count,
+    top_actions,
+)
 from polidiff.records.arrays import AnyArray, FloatArray
 
 
@@ -23,9 +31,15 @@ def rows_of(states: AnyArray) -> AnyArray:
 def check_width(rows: AnyArray, expected: int | None, what: str) -> AnyArray:
     """The rows, if they have the number of columns that a model expects."""
     if expected is not None and rows.shape[1] != expected:
+        hint = "it was trained on another environment or with a wrapper; give the world the same one"
+        frames, rest = divmod(expected, max(1, rows.shape[1]))
+        if frames > 1 and not rest:
+            hint = (
+                f"if it was trained on {frames} frames, Simulator(lambda: FrameStackObservation(gymnasium.make(ID), "
+                f"{frames}, padding_type='zero'))"
+            )
         raise InvalidPolicyError(
-            f"{what} expects observations of {expected} numbers; the world's have {rows.shape[1]}. Hint: it was "
-            "trained on another environment or with a wrapper; give the world the same one"
+            f"{what} expects observations of {expected} numbers; the world's have {rows.shape[1]}. Hint: {hint}"
         )
     return rows
 
@@ -84,6 +98,7 @@ def action_count(space: ForeignModel, what: str) -> int:
     raise InvalidPolicyError(f"actions must be discrete; {what} has {type(space).__name__}")
 
 
+PROBE = 3  # states that a function is tried on
 OUTPUTS = ("logits", "probabilities", "values", "action")
 ROUNDING = 1e-3  # single and half precision
 CONTINUOUS = "Hint: choose levels and wrap the policy, Discretised(policy, bins)"
@@ -134,7 +149,7 @@ def as_probabilities(
     if array.ndim == 1:
         if output not in (None, "action"):
             raise InvalidPolicyError(f"{what} was to give {output} of shape ({count}, actions); it gave {array.shape}")
-        return _chosen(array, n_actions, what)
+        return one_hot(check_actions(array, count := told_count(n_actions, what), what, f". {CONTINUOUS}"), count)
     if output == "action":
         raise InvalidPolicyError(f"{what} chooses {array.shape[1]} numbers per state, not one action. {CONTINUOUS}")
     if n_actions is not None and array.shape[1] != n_actions:
@@ -176,19 +191,21 @@ def _read(table: FloatArray, output: str | None, what: str) -> FloatArray:
     return normalised(table, what)
 
 
-def _chosen(array: AnyArray, n_actions: int | None, what: str) -> FloatArray:
-    if n_actions is None:
-        raise InvalidPolicyError(f"{what} does not tell how many actions there are. Hint: as_policy(..., n_actions=)")
-    actions = array.astype(np.int64)
-    off = np.flatnonzero(actions != array)
-    if off.size:
-        raise InvalidPolicyError(
-            f"{what} must choose actions 0 to {n_actions - 1}; for state number {off[0]} it gave {array[off[0]]!r}. "
-            f"{CONTINUOUS}"
-        )
-    off = np.flatnonzero((actions < 0) | (actions >= n_actions))
-    if off.size:
-        raise InvalidPolicyError(
-            f"{what} must choose actions 0 to {n_actions - 1}; for state number {off[0]} it chose {actions[off[0]]}"
-        )
-    return one_hot(actions, n_actions)
+def takes_batches(function: Callable[[Any], Any], batch: AnyArray) -> bool:
+    """Whether a function takes many states at once: it answers each, and as it answers them one by one."""
+    probe = batch[np.linspace(0, len(batch) - 1, PROBE).astype(np.int64)]
+    try:
+        together = np.asarray(function(probe))
+    except Exception:
+        return False
+    if together.ndim not in (1, 2) or len(together) != PROBE:
+        return False
+    try:
+        apart = np.asarray([np.asarray(function(state)) for state in probe])
+    except Exception:
+        return True
+    if apart.shape != together.shape:
+        return True
+    if is_text(together):
+        return bool((apart == together).all())
+    return bool(np.allclose(apart.astype(float), together.astype(float)))

@@ -9,7 +9,8 @@ import numpy as np
 
 from polidiff.errors import InvalidPolicyError, MissingExtraError
 from polidiff.files import read_limited
-from polidiff.policies.model_io import OUTPUTS, as_probabilities, check_width, rows_of
+from polidiff.policies.model_io import OUTPUTS, check_width
+from polidiff.policies.models import ModelPolicy
 from polidiff.policies.protocol import ForeignModel, top_actions
 from polidiff.records.arrays import AnyArray, FloatArray
 
@@ -29,15 +30,14 @@ KINDS = (
 )
 
 
-class OnnxPolicy:
+class OnnxPolicy(ModelPolicy):
     """A model with one input of observations; `output` names one of its outputs, or how to read the only one."""
 
     def __init__(
         self, model: bytes, *, output: str | None = None, n_actions: int | None = None, name: str = "model"
     ) -> None:
-        self.model = model
+        super().__init__(model, f"ONNX model {name}", n_actions)
         self.output = output
-        self.what = f"ONNX model {name}"
         self._name = name
         self._session = _session(model, self.what)
         self._input = _only_input(self._session, self.what)
@@ -53,20 +53,7 @@ class OnnxPolicy:
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (self.model, self.output, self._n_actions, self._name)
 
-    @property
-    def n_actions(self) -> int:
-        """How many actions there are."""
-        if self._n_actions is None:
-            raise InvalidPolicyError(
-                f"{self.what} does not tell how many actions there are. Hint: as_policy(..., n_actions=)"
-            )
-        return self._n_actions
-
-    def probabilities(self, states: AnyArray) -> FloatArray:
-        """Answers of the model, as probabilities."""
-        rows = rows_of(states)
-        if not len(rows):
-            return np.zeros((0, self.n_actions))
+    def _batch(self, rows: AnyArray) -> FloatArray:
         shape = self._input.shape
         if len(shape) == 2 and isinstance(shape[1], int):
             check_width(rows, shape[1], self.what)
@@ -75,7 +62,7 @@ class OnnxPolicy:
         parts = [batch[i : i + 1] for i in range(len(batch))] if single else [batch]
         answers = [self._run(part) for part in parts]
         columns = [_stacked([answer[j] for answer in answers], self.n_actions) for j in range(len(self._chosen))]
-        table = as_probabilities(columns[0], len(rows), output=self._kind, n_actions=self._n_actions, what=self.what)
+        table = self._read(columns[0], rows, self._kind)
         if len(columns) == 2:
             self._check_labels(table, columns[1])
         return table

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -138,6 +137,28 @@ def check_probabilities(table: AnyArray, what: str = "each row of the policy") -
     return probabilities
 
 
+def told_count(count: int | None, what: str) -> int:
+    """How many actions there are; an error that says how to tell, where it is not known."""
+    if count is None:
+        raise InvalidPolicyError(f"{what} does not tell how many actions there are. Hint: as_policy(..., n_actions=)")
+    return count
+
+
+def check_actions(answer: AnyArray, n_actions: int, what: str, hint: str = "") -> IntArray:
+    """Actions (n,) as whole numbers; an error that names the first one that the world does not have."""
+    actions = answer.astype(np.int64, copy=False)
+    if actions is answer and answer.size and answer.min() >= 0 and answer.max() < n_actions:
+        return actions
+    off = np.flatnonzero((actions < 0) | (actions >= n_actions) | (actions != answer))
+    if off.size:
+        whole = actions[off[0]] == answer[off[0]]
+        raise InvalidPolicyError(
+            f"{what} must return actions 0 to {n_actions - 1}; for state number {off[0]} it returned "
+            f"{answer[off[0]].item()!r}{'' if whole else hint}"
+        )
+    return actions
+
+
 def names_of(actions: Sequence[Action | str] | None) -> tuple[str, ...] | None:
     """The names of a world's actions; None if there are none."""
     return None if actions is None else tuple(a.name if isinstance(a, Action) else str(a) for a in actions)
@@ -179,27 +200,3 @@ def action_numbers(answers: AnyArray, names: Sequence[str] | None, what: str) ->
     distinct, place = np.unique(answers.astype(str), return_inverse=True)
     numbers = np.array([action_number(str(name), names, what) for name in distinct], dtype=np.int64)
     return np.asarray(numbers[place.reshape(answers.shape)], dtype=np.int64)
-
-
-@dataclass(frozen=True)
-class ConstantPolicy:
-    """The same action in every state."""
-
-    action: int
-    n_actions: int
-
-    def probabilities(self, states: AnyArray) -> FloatArray:
-        """Probability 1 for the action."""
-        table = np.zeros((len(np.asarray(states)), self.n_actions))
-        table[:, self.action] = 1.0
-        return table
-
-
-def always(text: str, names: Sequence[str] | None, n_actions: int | None) -> ConstantPolicy:
-    """The policy that a text such as "always:placebo" stands for."""
-    number = action_number(text.removeprefix(ALWAYS), names, f"the policy {text!r}")
-    count = len(names) if names is not None else n_actions
-    if count is None or number >= count:
-        known = "it is not known how many actions there are" if count is None else f"there are {count} actions (from 0)"
-        raise InvalidPolicyError(f"the policy {text!r} takes action {number}; {known}")
-    return ConstantPolicy(number, count)

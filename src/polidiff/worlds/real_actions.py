@@ -22,8 +22,8 @@ import numpy as np
 
 from polidiff.errors import InvalidPolicyError, InvalidWorldError
 from polidiff.policies import PolicyLike
-from polidiff.policies.callables import CallablePolicy
-from polidiff.policies.wrappers import Discretised, real_actions
+from polidiff.policies.functions import CallablePolicy, Discretised
+from polidiff.policies.models import real_actions
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.streams import Stream
 from polidiff.worlds.gymnasium.spaces import RealCodec

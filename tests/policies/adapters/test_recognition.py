@@ -66,7 +66,7 @@ def test_rounding_of_single_precision_is_taken_out():
         (np.full((3, 2), np.nan), {"output": "logits"}, "finite numbers"),
         (np.zeros((3, 2)), {"output": "action"}, "Discretised"),
         (np.array([0.2, 0.4, 1.0]), {"n_actions": 2}, "Discretised"),
-        (np.array([0, 5, 1]), {"n_actions": 2}, "for state number 1 it chose 5"),
+        (np.array([0, 5, 1]), {"n_actions": 2}, "for state number 1 it returned 5"),
         (np.array([0, 1, 1]), {}, "n_actions="),
         (np.array([0, 1, 1]), {"output": "logits", "n_actions": 2}, "was to give logits"),
         (np.array([[2.0, 1.0]] * 3), {}, "output='logits'"),

@@ -149,3 +149,50 @@ def test_sampled_actions_follow_the_probabilities():
     luck = np.random.default_rng(0).random(len(state))
     share = choose(policy, state, lambda: luck).mean()
     assert share == pytest.approx(policy.probabilities(STATES[:1])[0, 1], abs=0.02)
+
+
+def test_statistics_beside_an_archive_normalise_what_the_model_sees(tmp_path):
+    from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+
+    env = VecNormalize(DummyVecEnv([lambda: gymnasium.make("CartPole-v1")]))
+    model = sb3.PPO("MlpPolicy", env, n_steps=64, n_epochs=1, seed=1, device="cpu").learn(128)
+    expected, _ = model.predict(env.normalize_obs(STATES.astype(np.float32)), deterministic=True)
+    path = tmp_path / "model.zip"
+    model.save(path)
+    with pytest.raises(InvalidPolicyError, match=r"normalised observations.*NAME\.pkl or vecnormalize\.pkl"):
+        as_policy(path, trust=True)
+    env.save(tmp_path / "model.pkl")
+    for policy in (as_policy(path, trust=True), as_policy(model)):
+        assert np.array_equal(top_actions(policy.probabilities(STATES)), expected)
+
+
+def test_a_stack_of_frames_is_named_and_the_hint_works():
+    from gymnasium.wrappers import FrameStackObservation
+    from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack
+
+    env = VecFrameStack(DummyVecEnv([lambda: gymnasium.make("CartPole-v1")]), 4)
+    model = sb3.PPO("MlpPolicy", env, n_steps=64, n_epochs=1, seed=1, device="cpu").learn(128)
+    with pytest.raises(InvalidPolicyError, match=r"if it was trained on 4 frames, .*padding_type='zero'"):
+        as_policy(model).probabilities(STATES)
+    stacked = Simulator(lambda: FrameStackObservation(gymnasium.make("CartPole-v1"), 4, padding_type="zero"))
+    seen = roll_out(stacked, as_policy(model, greedy=True), episodes=1, seed=(0,), record=True).visits.states
+    assert np.array_equal(seen[0, :12], np.zeros(12))  # the newest frame comes last, as in the library's own stack
+    assert np.array_equal(seen[1, 8:12], seen[0, 12:])
+
+
+def test_a_recurrent_archive_is_refused_with_a_way_out(tmp_path):
+    contrib = pytest.importorskip("sb3_contrib")
+    path = tmp_path / "memory.zip"
+    contrib.RecurrentPPO("MlpLstmPolicy", "CartPole-v1", n_steps=16, device="cpu").save(path)
+    with pytest.raises(InvalidPolicyError, match=r"remembers what it saw before.*Hint: train on a stack"):
+        as_policy(path, trust=True)
+
+
+@pytest.mark.parametrize("name", ["TRPO", "QRDQN"])
+def test_archives_of_the_contributed_algorithms_act_as_they_did(name, tmp_path):
+    contrib = pytest.importorskip("sb3_contrib")
+    model = getattr(contrib, name)("MlpPolicy", "CartPole-v1", device="cpu", seed=1)
+    model.save(tmp_path / "model.zip")
+    expected, _ = model.predict(STATES.astype(np.float32), deterministic=True)
+    policy = as_policy(tmp_path / "model.zip", trust=True)
+    assert np.array_equal(top_actions(policy.probabilities(STATES)), expected)

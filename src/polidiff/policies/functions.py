@@ -1,18 +1,79 @@
-"""Policies made from others: the most probable action, the level nearest to a real number, two of them side by side."""
+"""Functions as policies, and policies made from others: the most probable action, the nearest level, two of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from polidiff.errors import InvalidPolicyError
-from polidiff.policies.model_io import observed, rows_of
-from polidiff.policies.protocol import ForeignModel, Policy, one_hot, top_actions
-from polidiff.policies.torch_modules import called, in_batches
+from polidiff.policies.model_io import takes_batches
+from polidiff.policies.models import real_actions
+from polidiff.policies.protocol import (
+    ALWAYS,
+    ForeignModel,
+    Policy,
+    action_number,
+    action_numbers,
+    check_actions,
+    check_probabilities,
+    is_text,
+    one_hot,
+    told_count,
+    top_actions,
+)
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
+
+
+class CallablePolicy:
+    """A function from states to actions (numbers or names) or probabilities.
+
+    Whether the function takes a batch or one state is found out once, on the first call.
+    """
+
+    def __init__(
+        self, function: Callable[[Any], Any], n_actions: int | None = None, names: tuple[str, ...] | None = None
+    ) -> None:
+        self.function = function
+        self.names = names
+        self._n_actions = n_actions
+        self._batched: bool | None = None
+
+    @property
+    def n_actions(self) -> int:
+        """How many actions there are."""
+        return told_count(self._n_actions, "a function")
+
+    def probabilities(self, states: AnyArray) -> FloatArray:
+        """Answers of the function, as probabilities."""
+        answer = self.answers(states)
+        return answer if answer.ndim == 2 else one_hot(answer, self.n_actions)
+
+    def answers(self, states: AnyArray) -> AnyArray:
+        """Actions (n,) if the function names actions, probabilities (n, A) if it gives those."""
+        batch = np.asarray(states)
+        if not len(batch):
+            return np.zeros((0, self.n_actions))
+        if self._batched is None:
+            self._batched = takes_batches(self.function, batch)
+        answer = np.asarray(self.function(batch) if self._batched else [self.function(state) for state in batch])
+        if len(answer) != len(batch) or answer.ndim not in (1, 2):
+            raise InvalidPolicyError(
+                f"a policy must return one action or one row of probabilities per state; for {len(batch)} states it "
+                f"returned shape {answer.shape}"
+            )
+        if answer.ndim == 2:
+            if self._n_actions is not None and answer.shape[1] != self._n_actions:
+                raise InvalidPolicyError(
+                    f"a policy must return {self._n_actions} probabilities per state; got {answer.shape[1]}"
+                )
+            return check_probabilities(answer)
+        if is_text(answer):
+            return action_numbers(answer, self.names, "the policy")
+        return check_actions(answer, self.n_actions, "a policy")
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,31 +184,25 @@ def _levels(policy: ForeignModel, bins: npt.ArrayLike) -> FloatArray:
     return table.reshape(len(table), -1)
 
 
-def real_actions(policy: ForeignModel, batch: AnyArray) -> AnyArray:
-    """What a model or function does, in real numbers; of one that draws its actions, the mean."""
-    if callable(getattr(policy, "predict", None)):
-        space = getattr(policy, "observation_space", None)
-        if space is None:
-            return np.asarray(policy.predict(rows_of(batch).astype(np.float32)))
-        return np.asarray(policy.predict(observed(space, batch, type(policy).__name__), deterministic=True)[0])
-    if callable(getattr(policy, "parameters", None)) and callable(getattr(policy, "forward", None)):
-        return in_batches(lambda part: called(policy, policy, part), rows_of(batch))
-    if not callable(policy):
-        raise InvalidPolicyError(f"expected a model or a function that gives real numbers; got {type(policy).__name__}")
-    return _called(policy, batch)
+@dataclass(frozen=True)
+class ConstantPolicy:
+    """The same action in every state."""
+
+    action: int
+    n_actions: int
+
+    def probabilities(self, states: AnyArray) -> FloatArray:
+        """Probability 1 for the action."""
+        table = np.zeros((len(np.asarray(states)), self.n_actions))
+        table[:, self.action] = 1.0
+        return table
 
 
-def _called(policy: ForeignModel, batch: AnyArray) -> AnyArray:
-    """A function of a batch or of one state; the last state asked alone tells which."""
-    try:
-        together = np.asarray(policy(batch))
-    except Exception:
-        together = np.zeros(0)
-    if together.shape[:1] == (len(batch),):
-        try:
-            alone = np.asarray(policy(batch[-1])).ravel()
-        except Exception:
-            return together
-        if alone.shape != together[-1].ravel().shape or np.allclose(alone, together[-1].ravel()):
-            return together
-    return np.asarray([policy(state) for state in batch])
+def always(text: str, names: Sequence[str] | None, n_actions: int | None) -> ConstantPolicy:
+    """The policy that a text such as "always:placebo" stands for."""
+    number = action_number(text.removeprefix(ALWAYS), names, f"the policy {text!r}")
+    count = len(names) if names is not None else n_actions
+    if count is None or number >= count:
+        known = "it is not known how many actions there are" if count is None else f"there are {count} actions (from 0)"
+        raise InvalidPolicyError(f"the policy {text!r} takes action {number}; {known}")
+    return ConstantPolicy(number, count)
