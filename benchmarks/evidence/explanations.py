@@ -8,6 +8,7 @@ EXAM = ("action right", "right where changed", "direction right", "choice right"
 IN_BRIEF = {
     "polidiff": "this method",
     "paths and immediate effects": "paths and immediate effects (van der Waa et al.)",
+    "states visited": "states that only one policy visits (van der Waa et al.)",
     "outcomes only": "outcomes only (Sukkerd et al.)",
     "complete policy": "the whole proposed policy as a tree",
     "none": "no explanation",

@@ -89,6 +89,26 @@ def test_a_reader_does_best_with_this_form(explanation):
     assert own.choice_accuracy > scores["none"].choice_accuracy
 
 
+def test_the_earlier_forms_say_what_the_paper_prints_for_them(explanation):
+    # sections 7 and 2: each detour visits a desired state and adds one step; only the proposed policy meets s2 and s6
+    detour = "action 1, which adds 1 to trajectory length and adds 1 to visits to desired states"
+    assert explanation.forms["paths and immediate effects"] == (
+        f"Starting from s0, the proposed policy will reach s1 and perform {detour}. "
+        f"Then it will reach s5 and perform {detour}."
+    )
+    assert explanation.forms["states visited"] == (
+        "Starting from s0, the proposed policy visits s2 and s6, the current one does not. "
+        "The current one visits no state that the proposed one does not."
+    )
+    assert explanation.forms["outcomes only"] == (
+        "Starting from s0, the proposed policy leads to a longer trajectory but more visits to desired states."
+    )
+
+
+def test_a_tree_of_the_policy_names_states_not_their_numbers(explanation):
+    assert "action 1 in s5;" in explanation.forms["complete policy"]
+
+
 def test_changes_count_every_decision_that_differs(explanation):
     # s0 is met by 1 start, s1 by 2, s5 by 6, of 11
     assert explanation.changes == pytest.approx(9 / 11)

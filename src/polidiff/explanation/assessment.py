@@ -15,17 +15,20 @@ from polidiff.explanation.forms import (
     ChangedStep,
     Form,
     complete_policy,
+    detour,
     immediate_effects,
     nothing,
     outcomes_only,
     reach_of,
+    states_visited,
 )
 from polidiff.explanation.groups import StartGroup
 from polidiff.explanation.quality import completeness_of, own_reading, path_scores, rule_quality
 from polidiff.explanation.reader import Exam, score
+from polidiff.journeys import Trajectory, sample_trajectories
 from polidiff.journeys.record import Journeys, Path
 from polidiff.policies import PatchedPolicy
-from polidiff.records.arrays import IntArray
+from polidiff.records.arrays import AnyArray, IntArray
 from polidiff.records.explanation import Quality, Region, Sentence, Verdict
 from polidiff.records.patch import Patch
 from polidiff.regions.describe import Described
@@ -47,6 +50,7 @@ class Material:
     verdicts: list[tuple[Verdict, ...]]
     forming: StartOutcomes
     judged: StartOutcomes
+    pairs: tuple[tuple[Trajectory, Trajectory], ...]  # episodes of both policies that were played already
     seed: int
 
 
@@ -137,28 +141,61 @@ def _asked(material: Material) -> IntArray:
     return rows
 
 
+@dataclass(frozen=True, eq=False)
+class Example:
+    """One episode of each policy from the same start, the first that meets a difference."""
+
+    start: str
+    states: AnyArray  # (steps, d) of the proposed policy
+    current: tuple[str, ...]  # places it visits
+    proposed: tuple[str, ...]
+
+
 def _other_forms(material: Material, exam: Exam, overall: tuple[Verdict, ...], rules: int) -> list[Form]:
-    world = material.comparison.place
+    world, example = material.comparison.place, _example(material)
     names = tuple(action.name for action in world.actions)
-    steps, start = _typical_steps(material)
+    start, told = _from_start(material, example, overall)
     return [
-        immediate_effects(exam, steps, start, reach_of(exam.features)),
-        outcomes_only(exam, overall),
+        immediate_effects(exam, _changed_steps(material, example), example.start, reach_of(exam.features)),
+        states_visited(exam, example.current, example.proposed, example.start),
+        outcomes_only(exam, told, start),
         complete_policy(exam, world.feature_names, names, rules + 1, material.seed),
         nothing(exam),
     ]
 
 
-def _typical_steps(material: Material) -> tuple[tuple[ChangedStep, ...], str]:
-    """The changed decisions of one trajectory of the proposed policy, from the first start that meets a difference."""
-    journeys = material.journeys
-    candidates = [k for k in range(len(journeys.paths)) if journeys.modal(k)]
-    shown = range(len(journeys.trajectories))
-    k = next((c for c in candidates if c in shown), None)
-    if k is None:
-        return (), "the first start"
-    start = journeys.names[k] if journeys.names else "a typical start"
-    return tuple(_changed_steps(material, k)), start
+def _example(material: Material) -> Example:
+    """A pair of episodes; an empty one where none of a few meets a difference."""
+    comparison, described = material.comparison, material.described
+    policies = (comparison.current, comparison.proposed)
+    place = comparison.place
+    pairs = material.pairs or tuple(
+        zip(*(sample_trajectories(place, policy, seed=material.seed) for policy in policies), strict=True)
+    )
+    for old, new in pairs:
+        if np.array_equal(old.features[:1], new.features[:1]) and (described.region_of(new.features) >= 0).any():
+            ways = [tuple(_place_name(material, row) for row in way.features) for way in (old, new)]
+            return Example("a typical start" if place.has_features else ways[0][0], new.features, *ways)
+    return Example("the first start", np.empty((0, len(place.feature_names))), (), ())
+
+
+def _place_name(material: Material, row: AnyArray) -> str:
+    world = material.comparison.place
+    if not world.has_features:
+        return str(row[0])
+    return ", ".join(f"{name} {_shown(value)}" for name, value in zip(world.feature_names, row, strict=True))
+
+
+def _from_start(
+    material: Material, example: Example, overall: tuple[Verdict, ...]
+) -> tuple[str | None, tuple[Verdict, ...]]:
+    """The start of the example with the verdicts of its group, where starts have names; else all starts."""
+    names = material.journeys.names
+    if example.start not in names:
+        return None, overall
+    k = names.index(example.start)
+    of_group = [told for group, told in zip(material.groups, material.verdicts, strict=True) if k in group.members]
+    return example.start, (*of_group, overall)[0]
 
 
 def _shown(value: object) -> str:
@@ -170,23 +207,18 @@ def _shown(value: object) -> str:
     return f"{value:.3g}" if isinstance(value, (int, float, np.integer, np.floating)) else str(value)
 
 
-def _changed_steps(material: Material, k: int) -> list[ChangedStep]:
-    world = material.comparison.place
-    trajectory = material.journeys.trajectories[k]
-    where = material.described.region_of(trajectory)
-    steps = []
-    for row, region in zip(trajectory, where, strict=True):
-        if region < 0:
-            continue
-        swap = material.described.regions[region].swap
-        place = (
-            str(row[0])
-            if not world.has_features
-            else ", ".join(f"{name} {_shown(value)}" for name, value in zip(world.feature_names, row, strict=True))
-        )
-        index = [action.name for action in world.actions].index(swap.proposed)
-        steps.append(ChangedStep(row, place, swap.proposed, index, _immediate(material, int(region))))
-    return steps
+def _changed_steps(material: Material, example: Example) -> tuple[ChangedStep, ...]:
+    """The changed decisions of the proposed policy's episode."""
+    world, described = material.comparison.place, material.described
+    names, steps = [action.name for action in world.actions], []
+    for k, region in enumerate(described.region_of(example.states)):
+        if region >= 0:
+            action, longer = described.regions[region].swap.proposed, detour(example.current, example.proposed, k)
+            effects = dict(_immediate(material, int(region)))
+            effects |= {o.name: longer * o.of for o in world.outcomes if isinstance(o.of, (int, float))}
+            place = example.proposed[k]
+            steps.append(ChangedStep(example.states[k], place, action, names.index(action), effects))
+    return tuple(steps)
 
 
 def _immediate(material: Material, region: int) -> Mapping[str, float]:

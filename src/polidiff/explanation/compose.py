@@ -149,6 +149,7 @@ def tell_starts(found: Difference, journeys: Journeys) -> Story:
         grouped.verdicts,
         forming,
         judged,
+        pairs,
         options.seed,
     )
     quality, forms = quality_and_forms(material, grouped.overall, sentences, found.regions, found.patch)

@@ -1,24 +1,28 @@
 """Other ways to tell the same difference, for comparison: two earlier forms, and the complete policy.
 
-*Paths and immediate effects* (van der Waa et al. 2018, in the form the paper discusses): one typical trajectory and
-what each changed decision does at once. *Outcomes only* (Sukkerd et al. 2020): what becomes more or less, not why.
-*Complete policy*: a decision tree of the whole proposed policy, with as many leaves as the explanation has rules plus
-one.
+*Paths and immediate effects* (van der Waa et al. 2018, in the form of the paper's section 7): one typical trajectory
+and what each changed decision does at once. *States visited* (the same, in the form of section 2): the states that only
+one of the two trajectories visits. *Outcomes only* (Sukkerd et al. 2020): what becomes more or less, not why. *Complete
+policy*: a decision tree of the whole proposed policy, with as many leaves as the explanation has rules plus one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from polidiff.explanation.reader import Exam, Reading, words_in
-from polidiff.explanation.words import listing, number, verdicts_text
+from polidiff.explanation.words import listing, number, place_text, verdicts_text
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.records.explanation import Length, Verdict
 from polidiff.records.outcome import Outcome
+from polidiff.records.rule import Condition, Rule
+
+MOST_PLACES = 6  # that a text names
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +46,14 @@ class ChangedStep:
     effects: Mapping[str, float]  # outcome -> what it adds at once, against the current action
 
 
-def outcomes_only(exam: Exam, verdicts: tuple[Verdict, ...]) -> Form:
-    """What becomes more or less over all starts."""
+def outcomes_only(exam: Exam, verdicts: tuple[Verdict, ...], start: str | None) -> Form:
+    """What becomes more or less from one start, or over all of them."""
     told = verdicts_text(verdicts, exam.outcomes, figures=False)
-    text = f"The proposed policy leads to {told}."
+    text = (
+        f"Starting from {start}, the proposed policy leads to {told}."
+        if start
+        else f"The proposed policy leads to {told}."
+    )
     said = {v.outcome: v.direction for v in verdicts}
     reading = Reading(exam.current, tuple(said for _ in exam.directions))
     return Form("outcomes only", text, Length(1, 0, 0, 0, words_in(text)), reading)
@@ -73,16 +81,44 @@ def immediate_effects(exam: Exam, steps: tuple[ChangedStep, ...], start: str, re
     return Form("paths and immediate effects", text, Length(1, len(steps), literals, literals, words_in(text)), reading)
 
 
+def states_visited(exam: Exam, current: Sequence[str], proposed: Sequence[str], start: str) -> Form:
+    """The set differences of two trajectories: places that one of them visits and the other does not."""
+    here, there = ([place for place in dict.fromkeys(one) if place not in other] for one, other in
+                   ((proposed, current), (current, proposed)))  # fmt: skip
+    text, whole = (
+        f"Starting from {start}, the proposed policy visits {_places(here, 'current', most)}. "
+        f"The current one visits {_places(there, 'proposed', most)}."
+        for most in (MOST_PLACES, None)
+    )
+    literals = (len(here) + len(there)) * exam.features.shape[1]
+    length = Length(1, len(here) + len(there), literals, literals, words_in(whole))
+    return Form("states visited", text, length, Reading(exam.current, None))
+
+
+def detour(current: Sequence[str], proposed: Sequence[str], at: int) -> int:
+    """Decisions that the proposed way takes more than the current one from step `at` until both meet again; else 0.
+
+    >>> detour(["s0", "s1", "s3"], ["s0", "s1", "s2", "s3"], 1)
+    1
+    """
+    if proposed[at] not in current:
+        return 0
+    since = current.index(proposed[at])
+    ahead = list(current[since + 1 :])
+    met = next((k for k in range(at + 1, len(proposed)) if proposed[k] in ahead), None)
+    return 0 if met is None else met - at - 1 - ahead.index(proposed[met])
+
+
 def complete_policy(exam: Exam, names: tuple[str, ...], actions: tuple[str, ...], leaves: int, seed: int) -> Form:
     """A decision tree of the proposed policy."""
     from sklearn.tree import DecisionTreeClassifier
 
-    matrix = _as_numbers(exam.features)
+    matrix, levels = _as_numbers(exam.features)
     tree = DecisionTreeClassifier(max_leaf_nodes=max(2, leaves), random_state=seed)
     tree.fit(matrix, exam.proposed, sample_weight=exam.weight)
-    rules = _tree_rules(tree, names, actions)
-    text = "The proposed policy: " + "; ".join(rules) + "."
-    literals = sum(rule.count("<") + rule.count("≥") for rule in rules)
+    rules = _tree_rules(tree, names, levels)
+    text = "The proposed policy: " + "; ".join(f"{actions[do]} {place_text(rule)}" for rule, do in rules) + "."
+    literals = sum(rule.literals for rule, _ in rules)
     length = Length(1, len(rules), literals, literals, words_in(text))
     return Form("complete policy", text, length, Reading(tree.predict(matrix).astype(np.int64), None))
 
@@ -97,33 +133,49 @@ def _effects_text(effects: Mapping[str, float], outcomes: tuple[Outcome, ...]) -
     return listing(told) if told else "changes nothing at once"
 
 
+def _places(places: Sequence[str], other: str, most: int | None) -> str:
+    if not places:
+        return f"no state that the {other} one does not"
+    parted = [f"({place})" if "," in place else place for place in places[:most]]
+    more = len(places) - len(parted)
+    return f"{listing([*parted, *([f'{more} more'] if more else [])])}, the {other} one does not"
+
+
 def _near(features: AnyArray, point: AnyArray, reach: FloatArray) -> Any:
     if features.dtype == object:
         return (features == point[None, :]).all(axis=1)
     return (np.abs(features - point[None, :]) <= reach).all(axis=1)
 
 
-def _as_numbers(features: AnyArray) -> FloatArray:
+def _as_numbers(features: AnyArray) -> tuple[FloatArray, list[AnyArray]]:
+    """Features as numbers, and for features in words the word behind each number."""
     if features.dtype != object:
-        return np.nan_to_num(features.astype(np.float64))
-    columns = [np.unique(column.astype(str), return_inverse=True)[1] for column in features.T]
-    return np.stack(columns, axis=1).astype(np.float64)
+        return np.nan_to_num(features.astype(np.float64)), []
+    columns = [np.unique(column.astype(str), return_inverse=True) for column in features.T]
+    return np.stack([numbers for _, numbers in columns], axis=1).astype(np.float64), [words for words, _ in columns]
 
 
-def _tree_rules(tree: Any, names: tuple[str, ...], actions: tuple[str, ...]) -> list[str]:
-    inner = tree.tree_
-    rules: list[str] = []
-    stack: list[tuple[int, list[str]]] = [(0, [])]
+def _tree_rules(tree: Any, names: tuple[str, ...], levels: list[AnyArray]) -> list[tuple[Rule, int]]:
+    """Each leaf as a rule with its action."""
+    inner, rules = tree.tree_, []
+    stack: list[tuple[int, dict[int, tuple[float, float]]]] = [(0, {})]  # a node, and feature -> bounds
     while stack:
-        node, conditions = stack.pop()
+        node, bounds = stack.pop()
         if inner.children_left[node] < 0:
-            action = actions[int(tree.classes_[inner.value[node, 0].argmax()])]
-            rules.append(f"{' and '.join(conditions) or 'always'}: {action}")
+            conditions = tuple(_bounded(names[f], f, *cut, levels) for f, cut in bounds.items())
+            rules.append((Rule(conditions), int(tree.classes_[inner.value[node, 0].argmax()])))
             continue
-        name, cut = names[inner.feature[node]], number(float(inner.threshold[node]))
-        stack.append((int(inner.children_right[node]), [*conditions, f"{name} ≥ {cut}"]))
-        stack.append((int(inner.children_left[node]), [*conditions, f"{name} < {cut}"]))
+        feature, cut = int(inner.feature[node]), float(inner.threshold[node])
+        low, high = bounds.get(feature, (-math.inf, math.inf))
+        stack.append((int(inner.children_right[node]), {**bounds, feature: (cut, high)}))
+        stack.append((int(inner.children_left[node]), {**bounds, feature: (low, cut)}))
     return rules
+
+
+def _bounded(name: str, column: int, low: float, high: float, levels: list[AnyArray]) -> Condition:
+    if not levels:
+        return Condition(name, column, low, high)
+    return Condition(name, column, values=tuple(str(word) for k, word in enumerate(levels[column]) if low < k <= high))
 
 
 def reach_of(features: AnyArray) -> FloatArray:

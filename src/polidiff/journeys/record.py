@@ -19,7 +19,7 @@ from polidiff.worlds.protocol import World
 from polidiff.worlds.rollouts import Rollouts
 
 Path: TypeAlias = tuple[int, ...]  # region indices
-SHOWN = 12  # episodes whose trajectories are kept
+SHOWN = 12  # episodes that are played to show them
 
 
 class Trajectory(NamedTuple):
@@ -39,7 +39,6 @@ class Journeys:
     first_met: FloatArray  # (n, R) mean decisions before a region is first met, NaN if never
     meets: FloatArray  # (n, R) share of episodes that meet the region
     names: tuple[str, ...]  # of the starts, if the world names states
-    trajectories: tuple[AnyArray, ...]  # feature rows of the first few episodes
 
     def modal(self, k: int) -> Path:
         """The most frequent path of one start; among equals the shortest."""
@@ -115,11 +114,8 @@ def journeys_of(
         first_met[:, k] = np.divide(sums, hits, out=np.full(count, np.nan), where=hits > 0)
         meets[:, k] = hits / np.maximum(1, np.bincount(owner, minlength=count))
     starts = played.starts[np.searchsorted(owner, np.arange(count))]
-    shown = tuple(
-        world.features_of(played.visits.states[bounds[e] : bounds[e + 1]]) for e in range(min(episodes, SHOWN))
-    )
     paths = _paths(episode, sequence, owner, count)
-    return Journeys(world.features_of(starts), weight, paths, first_met, meets, names, shown)
+    return Journeys(world.features_of(starts), weight, paths, first_met, meets, names)
 
 
 def _paths(episode: IntArray, sequence: IntArray, owner: IntArray, count: int) -> tuple[Counter[Path], ...]:

@@ -45,10 +45,12 @@ def follow(
 
 
 def sample_trajectories(world: TabularMDP, policy: Policy, *, seed: int) -> tuple[Trajectory, ...]:
-    """A few episodes; with the same seed, two policies set out from the same starts."""
+    """A few episodes; with the same seed, two policies set out from the same starts: named ones in order."""
     horizon = _horizon(world, policy, SHOWN)
-    seeds = (seed, Stream.SHOWN_EPISODES)
-    played = roll_out(world, policy, episodes=SHOWN, seed=seeds, record=True, horizon=horizon, what="trajectories")
+    seeds, starts = (seed, Stream.SHOWN_EPISODES), None if world.has_features else world.starts[:SHOWN]
+    played = roll_out(
+        world, policy, episodes=SHOWN, seed=seeds, record=True, horizon=horizon, starts=starts, what="trajectories"
+    )
     return trajectories_of(world, played)
 
 

@@ -51,6 +51,17 @@ SECTION_6_2 = Printed(
     "but",
 )
 
+# What the paper says two earlier forms would tell on the chain, each fact in our words.
+_DETOUR = f"action 1, which adds 1 to {LENGTH} and adds 1 to {VISITS}"
+SECTION_7 = {
+    "paths and immediate effects": f"Starting from s0, the proposed policy will reach s1 and perform {_DETOUR}. "
+    f"Then it will reach s5 and perform {_DETOUR}.",
+    "states visited": "Starting from s0, the proposed policy visits s2 and s6, the current one does not. "
+    "The current one visits no state that the proposed one does not.",
+    "outcomes only": "Starting from s0, the proposed policy leads to a longer trajectory but more visits to desired "
+    "states.",
+}
+
 # Which tenths each region of the continuous task spans; S4 as the reward box and the current policy have it.
 BOXES: dict[str, Box] = {
     "S0": (0.0, 0.1, 0.0, 0.1),
@@ -155,18 +166,6 @@ READ = (
         "stay first, then reward",
         "reward first, then stay",
         "outcomes are told in the order in which the task lists them",
-    ),
-    Deviation(
-        "7, paths and immediate effects",
-        "each detour “increases the trajectory length by 1”",
-        "only the visit is an effect at once",
-        "every decision takes one step; the longer way shows only later, which is what this form leaves out",
-    ),
-    Deviation(
-        "7, outcomes only",
-        "told from s0",
-        "told over all starts",
-        "the sentence is the same for s0 … s5, and false for s6 … s10 in both",
     ),
 )
 
