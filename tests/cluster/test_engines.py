@@ -116,7 +116,7 @@ def log_folder(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch):
-    monkeypatch.setattr(shard_files, "SHARD_ROWS", 300)
+    monkeypatch.setattr(shard_files, "PART_ROWS", 300)
 
 
 @pytest.fixture(autouse=True)
@@ -128,9 +128,9 @@ def sent(monkeypatch):
 @pytest.fixture(scope="module")
 def alone(log_folder):
     """What each job says in a plain loop."""
-    before, shard_files.SHARD_ROWS = shard_files.SHARD_ROWS, 300
+    before, shard_files.PART_ROWS = shard_files.PART_ROWS, 300
     said = {name: text_of(job(log_folder)) for name, job in JOBS.items()}
-    shard_files.SHARD_ROWS = before
+    shard_files.PART_ROWS = before
     return said
 
 

@@ -16,7 +16,7 @@ from polidiff.evaluation.logged.rule_coverage import cover_all_rows
 from polidiff.progress import listening
 from polidiff.records.codec import dumps
 from polidiff.records.rule import Condition, Rule
-from polidiff.worlds import log_stream
+from polidiff.worlds import log_source
 from polidiff.worlds.shards import shard_files
 from tests.worlds.by_hand import spoilt, written
 from tests.worlds.test_log_sample import NAMES, here, there, walks
@@ -75,11 +75,10 @@ def by_hand(frame, kind):
 def test_rules_are_counted_in_all_rows_as_by_hand_wherever_files_are_cut(
     tmp_path, monkeypatch, kind, seed, cuts, group, shard, batch, table
 ):
-    for module in (shard_files, log_stream):
-        monkeypatch.setattr(module, "SHARD_ROWS", shard)
-    monkeypatch.setattr(shard_files, "BATCH_ROWS", group)
-    monkeypatch.setattr(log_stream, "STREAM_ROWS", batch)
-    monkeypatch.setattr(log_stream, "SLACK", 9.0)
+    monkeypatch.setattr(shard_files, "PART_ROWS", shard)
+    monkeypatch.setattr(shard_files, "RANGE_ROWS", group)
+    monkeypatch.setattr(log_source, "STREAM_ROWS", batch)
+    monkeypatch.setattr(log_source, "SLACK", 9.0)
     frame = patients(kind, 70, seed)
     source = frame if table else written(frame, tmp_path / "log", cuts, group)
     log = Log(source, **columns(kind), max_rows=70)
@@ -130,11 +129,10 @@ def test_text_files_tables_and_parquet_give_the_same_answer(tmp_path):
 
 
 def test_two_workers_count_the_bytes_of_a_plain_loop(tmp_path, monkeypatch):
-    for module in (shard_files, log_stream):
-        monkeypatch.setattr(module, "SHARD_ROWS", 1_500)
+    monkeypatch.setattr(shard_files, "PART_ROWS", 1_500)
     written(walks(1_500, seed=5), tmp_path, [100, 2_000, 2_001, 4_000], 400)
     log = Log(tmp_path, **NAMES, max_rows=1_000)
-    assert len(log_stream.whole_parts(log.read.pieces, "e")) > 2
+    assert len(shard_files.whole_parts(log.read.ranges, "e")) > 2
     alone = dumps(explain(log, here, there))
     with joblib.parallel_config(backend="loky", n_jobs=2):
         log = Log(tmp_path, **NAMES, max_rows=1_000)
@@ -142,7 +140,7 @@ def test_two_workers_count_the_bytes_of_a_plain_loop(tmp_path, monkeypatch):
 
 
 def test_progress_tells_rows_and_rows_per_second(tmp_path, monkeypatch):
-    monkeypatch.setattr(log_stream, "SHARD_ROWS", 500)
+    monkeypatch.setattr(shard_files, "PART_ROWS", 500)
     written(walks(600), tmp_path, [700], 100)
     said = []
     with listening(lambda what, share, remark: said.append((what, share, remark))):
@@ -155,9 +153,8 @@ def test_progress_tells_rows_and_rows_per_second(tmp_path, monkeypatch):
 
 
 def test_what_the_first_pass_left_out_is_left_out_of_the_second(tmp_path, monkeypatch):
-    for module in (shard_files, log_stream):
-        monkeypatch.setattr(module, "SHARD_ROWS", 300)
-    monkeypatch.setattr(shard_files, "BATCH_ROWS", 100)
+    monkeypatch.setattr(shard_files, "PART_ROWS", 300)
+    monkeypatch.setattr(shard_files, "RANGE_ROWS", 100)
     files = written(walks(500, seed=1), tmp_path / "log", [600, 900], 100)
     spoilt(files / "000.parquet", 2)
     (files / "001.parquet").write_bytes(b"PAR1")
@@ -178,13 +175,13 @@ def test_a_file_that_breaks_after_it_was_read_is_named_in_one_line(tmp_path):
     assert "\n" not in str(caught.value)
 
 
-def test_an_episode_too_long_to_be_carried_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(log_stream, "LONGEST", 50)
-    monkeypatch.setattr(log_stream, "STREAM_ROWS", 20)
+def test_an_episode_too_long_to_be_carried_is_named(monkeypatch):
+    monkeypatch.setattr(log_source, "STREAM_ROWS", 20)
     frame = walks(300).with_columns(pl.when(pl.col("e") < 30).then(0).otherwise(pl.col("e")).alias("e"))
     log = Log(frame.with_columns(pl.col("end") & (pl.col("e") > 0)), **NAMES, max_rows=300)
-    monkeypatch.setattr(log_stream, "SLACK", 9.0)
-    with pytest.raises(InvalidLogError, match="episode 0 has more than 50 rows and cannot be held"):
+    monkeypatch.setattr(log_source, "SLACK", 9.0)
+    monkeypatch.setattr(shard_files, "free_memory", lambda: 2 * 50 * 40.0)  # rows of some 40 bytes
+    with pytest.raises(InvalidLogError, match=r"episode 0 has more than \d+ rows and cannot be held"):
         cover_all_rows(log, RULES)
 
 

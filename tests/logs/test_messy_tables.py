@@ -218,8 +218,8 @@ def test_people_are_counted_and_dealt_as_a_whole():
 @pytest.mark.parametrize("names", ["numbers", "words"])
 @pytest.mark.parametrize("kind", ["table", "shards"])
 def test_all_episodes_of_a_person_are_counted_in_one_block(tmp_path, monkeypatch, kind, names):
-    monkeypatch.setattr(shard_files, "SHARD_ROWS", 7)
-    monkeypatch.setattr(shard_files, "BATCH_ROWS", 3)
+    monkeypatch.setattr(shard_files, "PART_ROWS", 7)
+    monkeypatch.setattr(shard_files, "RANGE_ROWS", 3)
     rng = np.random.default_rng(0)
     lengths = rng.integers(1, 5, 60)
     person, rows = rng.integers(0, 9, 60), lengths.sum()

@@ -10,5 +10,5 @@ from polidiff.worlds.shards import shard_files
 @pytest.fixture
 def small(monkeypatch):
     """Shards of two rows."""
-    monkeypatch.setattr(shard_files, "SHARD_ROWS", 2)
-    monkeypatch.setattr(shard_files, "BATCH_ROWS", 2)
+    monkeypatch.setattr(shard_files, "PART_ROWS", 2)
+    monkeypatch.setattr(shard_files, "RANGE_ROWS", 2)

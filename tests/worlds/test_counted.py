@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from polidiff.errors import InvalidLogError
-from polidiff.worlds.shards import kernels, transition_counts
+from polidiff.worlds.shards import transition_counts
 from polidiff.worlds.shards.transition_counts import CUT, END, Sizes, TransitionCounts, in_order
 
 BLOCKS = 3
@@ -22,7 +22,7 @@ many = settings(max_examples=60, deadline=None, suppress_health_check=[HealthChe
 @many
 @given(numbers=st.lists(st.integers(0, 2**62 - 1) | st.integers(0, 5) | st.integers(2**50, 2**50 + 5), max_size=60))
 def test_numbers_are_sorted_and_equal_ones_stay_in_order(monkeypatch, few, numbers):
-    monkeypatch.setattr(kernels, "FEW_ROWS", few)
+    monkeypatch.setattr(transition_counts, "FEW_ROWS", few)
     keys, order = in_order(np.array(numbers, dtype=np.int64))
     expected = sorted(range(len(numbers)), key=lambda i: (numbers[i], i))
     assert order.tolist() == expected
@@ -48,11 +48,9 @@ def test_keys_hold_their_parts_and_sort_as_they_do_with_the_end_after_all_states
     assert [rows[i] for i in np.argsort(keys, kind="stable")] == by_parts
 
 
-@either_reader
 @many
 @given(rows=transitions, data=st.data())
-def test_translated_keys_hold_the_translated_parts(monkeypatch, few, rows, data):
-    monkeypatch.setattr(kernels, "FEW_ROWS", few)
+def test_translated_keys_hold_the_translated_parts(rows, data):
     state, action = (np.array(data.draw(st.permutations(range(n)))) + data.draw(st.integers(0, 30)) for n in (10, 5))
     before = data.draw(st.integers(0, 7))
     sizes, into = Sizes(BLOCKS).holding(10, 5), Sizes(BLOCKS).holding(40, 35)
@@ -70,16 +68,12 @@ def test_translated_keys_hold_the_translated_parts(monkeypatch, few, rows, data)
     batches=st.lists(transitions, min_size=1, max_size=6),
     elsewhere=st.lists(st.booleans(), min_size=6, max_size=6),
     most=st.integers(1, 200),
-    numbers=st.integers(1, 200),
     outcomes=st.integers(0, 2),
     seed=st.integers(0, 9),
 )
-def test_sums_are_those_of_a_dictionary_however_rows_come(
-    monkeypatch, few, batches, elsewhere, most, numbers, outcomes, seed
-):
-    monkeypatch.setattr(kernels, "FEW_ROWS", few)
+def test_sums_are_those_of_a_dictionary_however_rows_come(monkeypatch, few, batches, elsewhere, most, outcomes, seed):
+    monkeypatch.setattr(transition_counts, "FEW_ROWS", few)
     monkeypatch.setattr(transition_counts, "MOST_NUMBERS", most)
-    monkeypatch.setattr(transition_counts, "MOST_IN_RUNS", numbers)
     rng, expected = np.random.default_rng(seed), defaultdict(lambda: np.zeros(1 + 2 * outcomes))
     counted = TransitionCounts(BLOCKS, outcomes)
     for n, (rows, apart) in enumerate(zip(batches, elsewhere, strict=False)):
@@ -121,7 +115,6 @@ def test_more_combinations_than_a_number_can_hold_are_refused():
 
 
 def test_more_transitions_than_memory_holds_are_refused_before_they_are_put_together(monkeypatch):
-    monkeypatch.setattr(transition_counts, "MOST_NUMBERS", 10 * 4)
     counted = TransitionCounts(BLOCKS, 1)
     counted.reserve(100, 1)
     for _ in range(3):

@@ -10,8 +10,7 @@ import pytest
 from polidiff import Log, evaluate, explain, improve
 from polidiff.errors import InvalidLogError, InvalidOptionError
 from polidiff.records.codec import dumps
-from polidiff.worlds import log_stream
-from polidiff.worlds.hashing import mixed
+from polidiff.worlds.log_rows import mixed
 from polidiff.worlds.shards import shard_files
 
 NAMES = {"state": ["x", "y"], "action": "a", "episode": "e", "terminated": "end", "reward": "r"}
@@ -41,8 +40,7 @@ def there(rows):
 
 @pytest.fixture
 def small(monkeypatch):
-    monkeypatch.setattr(shard_files, "SHARD_ROWS", 300)
-    monkeypatch.setattr(log_stream, "SHARD_ROWS", 300)
+    monkeypatch.setattr(shard_files, "PART_ROWS", 300)
 
 
 @pytest.mark.parametrize("text", [False, True])

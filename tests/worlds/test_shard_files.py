@@ -20,12 +20,13 @@ from tests.worlds.by_hand import NAMES, by_hand, episodes, spoilt, told, written
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(sizes=st.lists(st.integers(1, 30), min_size=1, max_size=9), most=st.integers(1, 60), batch=st.integers(1, 9))
-def test_shards_are_as_few_as_needed_and_of_about_the_same_size(tmp_path, monkeypatch, sizes, most, batch):
-    monkeypatch.setattr(shard_files, "SHARD_ROWS", most)
-    monkeypatch.setattr(shard_files, "BATCH_ROWS", batch)
+def test_parts_are_as_few_as_needed_and_of_about_the_same_size(tmp_path, monkeypatch, sizes, most, batch):
+    monkeypatch.setattr(shard_files, "PART_ROWS", most)
+    monkeypatch.setattr(shard_files, "RANGE_ROWS", batch)
     for number, rows in enumerate(sizes):
         pl.DataFrame({"s": [0] * rows}).write_parquet(tmp_path / f"{number}.parquet")
-    shards = shard_files.split_files([str(tmp_path / f"{number}.parquet") for number in range(len(sizes))])
+    files = [str(tmp_path / f"{number}.parquet") for number in range(len(sizes))]
+    shards = shard_files.whole_parts(shard_files.split_files(files), None)
     held, needed = [shard.rows for shard in shards], -(-sum(sizes) // most)
     assert sum(held) == sum(sizes)
     assert len(held) <= needed
@@ -63,7 +64,7 @@ def test_a_footer_that_is_damaged_is_refused_and_never_believed(tmp_path):
 
 @pytest.mark.usefixtures("small")
 def test_rows_that_cannot_be_read_are_named_and_left_out_only_on_request(tmp_path, monkeypatch):
-    monkeypatch.setattr(shard_files, "BATCH_ROWS", 5)  # rows 5 to 9 are read together
+    monkeypatch.setattr(shard_files, "RANGE_ROWS", 5)  # rows 5 to 9 are read together
     folder = written(episodes(), tmp_path / "log", [15], 3)
     spoilt(folder / "000.parquet", 2)
     with pytest.raises(InvalidLogError, match=r"000\.parquet, rows 6 to 8.*--skip-bad") as caught:
@@ -92,9 +93,9 @@ def test_rows_left_out_because_of_a_feature_are_left_out_again(tmp_path):
         stream.write(b"\xff" * column.total_compressed_size)
     with pytest.warns(SkippedRowsWarning):
         log = Log(file, state="s", action="a", reward="r", features=["x"], skip_bad=True)
-    assert log.read.rows == 2_500
+    assert log.read.facts.rows == 2_500
     with pytest.warns(SkippedRowsWarning):
-        assert log.summary(blocks=3).rows == 2_500
+        assert log.summary(blocks=3).facts.rows == 2_500
 
 
 @pytest.mark.usefixtures("small")

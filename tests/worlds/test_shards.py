@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from polidiff import Log, Outcome
 from polidiff.errors import InvalidLogError, InvalidOutcomeError
 from polidiff.evaluation.logged.counts import count_log, count_rows
-from polidiff.worlds.shards import kernels, shard_files
+from polidiff.worlds.shards import shard_files, shard_summary, transition_counts
 from tests.worlds.by_hand import NAMES, by_hand, episodes, told, written
 
 
@@ -39,13 +39,15 @@ def logs(draw):
     group=st.integers(1, 7),
     shard=st.integers(1, 12),
     batch=st.integers(1, 9),
+    rows=st.integers(1, 9),
     blocks=st.integers(1, 3),
 )
 def test_wherever_the_borders_fall_the_counts_are_those_made_by_hand(
-    tmp_path, monkeypatch, frame, cuts, group, shard, batch, blocks
+    tmp_path, monkeypatch, frame, cuts, group, shard, batch, rows, blocks
 ):
-    monkeypatch.setattr(shard_files, "SHARD_ROWS", shard)
-    monkeypatch.setattr(shard_files, "BATCH_ROWS", batch)
+    monkeypatch.setattr(shard_files, "PART_ROWS", shard)
+    monkeypatch.setattr(shard_files, "RANGE_ROWS", batch)
+    monkeypatch.setattr(shard_summary, "BATCH_ROWS", rows)
     log = Log(written(frame, tmp_path / "log", cuts, group), **NAMES)
     assert told(log, count_log(log, blocks=blocks)) == by_hand(frame, blocks)
     assert log.check == Log(frame, **NAMES).check
@@ -129,7 +131,7 @@ def test_machine_code_and_the_interpreter_give_the_same_bytes(monkeypatch, block
     frame = scattered()
     found = []
     for few in (0, 1 << 30):
-        monkeypatch.setattr(kernels, "FEW_ROWS", few)
+        monkeypatch.setattr(transition_counts, "FEW_ROWS", few)
         found.append(bytes_of(Log(frame, **NAMES, return_range=(-100, 100)), blocks))
     assert found[0] == found[1]
     log = Log(frame, **NAMES)
@@ -152,9 +154,9 @@ LABELS = {
 @pytest.mark.parametrize("kind", LABELS)
 @pytest.mark.parametrize("few", [0, 1 << 30])
 def test_labels_of_any_kind_are_counted_as_by_hand(tmp_path, monkeypatch, kind, few):
-    monkeypatch.setattr(kernels, "FEW_ROWS", few)
-    monkeypatch.setattr(shard_files, "SHARD_ROWS", 100)
-    monkeypatch.setattr(shard_files, "BATCH_ROWS", 40)
+    monkeypatch.setattr(transition_counts, "FEW_ROWS", few)
+    monkeypatch.setattr(shard_files, "PART_ROWS", 100)
+    monkeypatch.setattr(shard_files, "RANGE_ROWS", 40)
     frame = scattered(LABELS[kind], 300)
     for source in (frame, written(frame, tmp_path / "log", [77, 150], 20)):
         log = Log(source, **NAMES)
@@ -165,7 +167,7 @@ def test_labels_of_any_kind_are_counted_as_by_hand(tmp_path, monkeypatch, kind, 
 
 
 def test_a_log_cut_at_every_place_has_the_same_counts_and_checks(tmp_path, monkeypatch):
-    monkeypatch.setattr(shard_files, "SHARD_ROWS", 1)
+    monkeypatch.setattr(shard_files, "PART_ROWS", 1)
     frame = scattered(size=40, seed=3).with_columns(r=pl.int_range(pl.len()).cast(pl.Float64))
     expected = bytes_of(Log(frame, **NAMES), 3)
     for cut in range(1, frame.height):
@@ -183,8 +185,8 @@ EPISODES = {
 @pytest.mark.parametrize("kind", EPISODES)
 @pytest.mark.parametrize("step", [pl.Float64, pl.UInt32, pl.Datetime("us")])
 def test_episodes_and_steps_of_any_kind_are_told_apart(tmp_path, monkeypatch, kind, step):
-    monkeypatch.setattr(shard_files, "SHARD_ROWS", 90)
-    monkeypatch.setattr(shard_files, "BATCH_ROWS", 30)
+    monkeypatch.setattr(shard_files, "PART_ROWS", 90)
+    monkeypatch.setattr(shard_files, "RANGE_ROWS", 30)
     frame = scattered(size=400)
     other = frame.with_columns(EPISODES[kind](pl.col("e")), pl.col("t").cast(step))
     if step == pl.Datetime("us"):  # times have no gaps
@@ -195,10 +197,8 @@ def test_episodes_and_steps_of_any_kind_are_told_apart(tmp_path, monkeypatch, ki
     assert (log.check.episodes, log.check.gaps) == (frame["e"].n_unique(), Log(frame, **NAMES).check.gaps)
 
 
-@pytest.mark.parametrize("few", [0, 1 << 30])
 @pytest.mark.parametrize("place", [0, 17, 39])
-def test_what_is_missing_or_no_number_is_found_by_either_reader(monkeypatch, few, place):
-    monkeypatch.setattr(kernels, "FEW_ROWS", few)
+def test_what_is_missing_or_no_number_is_found(place):
     frame = scattered(size=40)
     for name, value, message in (
         ("r", float("nan"), "finite numbers"), ("r", float("-inf"), "finite numbers"), ("r", None, "finite numbers"),
@@ -210,7 +210,7 @@ def test_what_is_missing_or_no_number_is_found_by_either_reader(monkeypatch, few
             Log(frame.with_columns(pl.Series(name, values, dtype=frame.schema[name])), **NAMES)
 
 
-def test_features_of_states_are_found_in_one_pass_and_must_be_constant(tmp_path, small):
+def test_features_of_states_must_be_constant(tmp_path, small):
     frame = episodes().with_columns(
         x=(pl.col("s") * 1.5).replace(4.5, None),
         k=pl.col("s").cast(pl.Int32),
@@ -229,17 +229,6 @@ def test_features_of_states_are_found_in_one_pass_and_must_be_constant(tmp_path,
     log = Log(written(spoilt_at, tmp_path / "log", [5, 11], 3), **NAMES, features=["k", "x"])
     with pytest.raises(InvalidLogError, match=r"feature 'x' must be constant within a state; in state '1' it has 2"):
         log.features_of([0])
-
-
-def test_features_of_states_are_not_read_again(tmp_path):
-    frame = pl.DataFrame({"s": [0, 1, 0, 2], "a": [0, 1, 1, 0], "r": [1.0, 2.0, 3.0, 4.0], "x": [5.0, 6.0, 5.0, 7.0]})
-    frame.write_parquet(tmp_path / "log.parquet")
-    log = Log(tmp_path / "log.parquet", state="s", action="a", reward="r", features=["x"])
-    assert log.read.features["x"].to_list() == [5.0, 6.0, 7.0]
-    again = log.summary(blocks=3)
-    assert again.features is None
-    assert again.entries.count.sum() == 4
-    assert log.features_of([2, 0]).ravel().tolist() == [7.0, 5.0]
 
 
 def test_one_step_decisions_come_in_shards_too(tmp_path, small):

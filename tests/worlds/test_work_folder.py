@@ -15,7 +15,7 @@ from polidiff import Log
 from polidiff.errors import ChangedInputWarning, InvalidInputError
 from polidiff.evaluation.logged.counts import count_log
 from polidiff.parallel import keeping_work
-from polidiff.worlds.shards import shard_counter, shard_files
+from polidiff.worlds.shards import shard_files, shard_summary
 
 NAMES = {"state": "s", "action": "a", "episode": "e", "step": "t", "reward": "r", "terminated": "end"}
 
@@ -32,8 +32,8 @@ def episodes(count=40, length=5, seed=0):
 
 @pytest.fixture
 def log_files(tmp_path, monkeypatch):
-    """Four files of 50 rows, each a shard; episodes do not end where files do."""
-    monkeypatch.setattr(shard_files, "SHARD_ROWS", 50)
+    """Four files of 50 rows, each a part with the rest of its last episode; episodes do not end where files do."""
+    monkeypatch.setattr(shard_files, "PART_ROWS", 49)
     folder = tmp_path / "log"
     folder.mkdir()
     frame = episodes()
@@ -46,13 +46,13 @@ def log_files(tmp_path, monkeypatch):
 def reads(monkeypatch):
     """Which files were read, in order."""
     seen = []
-    original = shard_counter.summary_of
+    original = shard_summary.summary_of
 
-    def noted(shard, *options):
-        seen.append(shard.files[0][-9:])
-        return original(shard, *options)
+    def noted(part, *options):
+        seen.append(part.ranges[0].file[-9:])
+        return original(part, *options)
 
-    monkeypatch.setattr(shard_counter, "summary_of", noted)
+    monkeypatch.setattr(shard_summary, "summary_of", noted)
     return seen
 
 
@@ -75,17 +75,17 @@ def test_a_second_reading_takes_everything_from_the_folder_and_gives_the_same_by
 
 def test_reading_that_stopped_goes_on_with_what_is_missing(tmp_path, log_files, monkeypatch, reads):
     work = tmp_path / "work"
-    noted = shard_counter.summary_of
+    noted = shard_summary.summary_of
 
-    def stopped(shard, *options):
-        if shard.files[0].endswith("2.parquet"):
+    def stopped(part, *options):
+        if part.ranges[0].file.endswith("2.parquet"):
             raise KeyboardInterrupt
-        return noted(shard, *options)
+        return noted(part, *options)
 
-    monkeypatch.setattr(shard_counter, "summary_of", stopped)
+    monkeypatch.setattr(shard_summary, "summary_of", stopped)
     with pytest.raises(KeyboardInterrupt):
         Log(log_files, **NAMES, work_folder=work)
-    monkeypatch.setattr(shard_counter, "summary_of", noted)
+    monkeypatch.setattr(shard_summary, "summary_of", noted)
     log = Log(log_files, **NAMES, work_folder=work)
     assert reads == ["0.parquet", "1.parquet", "2.parquet", "3.parquet"]
     assert arrays(log) == arrays(Log(log_files, **NAMES))
@@ -99,11 +99,11 @@ def test_a_changed_file_is_noticed_and_read_again(tmp_path, log_files, reads):
     reads.clear()
     with pytest.warns(ChangedInputWarning, match=r"1\.parquet has changed since this work folder was begun"):
         log = Log(log_files, **NAMES, work_folder=work)
-    assert reads == ["1.parquet"]
+    assert reads == ["0.parquet", "1.parquet"]  # the last episode of the first part goes on in the file
     assert arrays(log) == arrays(Log(log_files, **NAMES))
 
 
-@pytest.mark.parametrize("change", [{"reward": None, "outcomes": []}, {"step": None}, {"skip_bad": True}])
+@pytest.mark.parametrize("change", [{"reward": None, "outcomes": []}, {"step": None}])
 def test_other_options_are_not_served_from_the_folder(tmp_path, log_files, reads, change):
     from polidiff import Outcome
 
@@ -141,13 +141,13 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path, log_files):
 
 DRIVER = """
 import sys, time
-from polidiff.worlds.shards import shard_counter, shard_files
-shard_files.SHARD_ROWS = 50
-original = shard_counter.summary_of
+from polidiff.worlds.shards import shard_summary, shard_files
+shard_files.PART_ROWS = 49
+original = shard_summary.summary_of
 def slow(shard, *options):
     time.sleep(float(sys.argv[1]))
     return original(shard, *options)
-shard_counter.summary_of = slow
+shard_summary.summary_of = slow
 from polidiff.cli.main import main
 main(sys.argv[2:])
 """

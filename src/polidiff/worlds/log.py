@@ -19,15 +19,15 @@ from polidiff.worlds.log_check import DataCheck, check_ranges, checked, declared
 from polidiff.worlds.log_columns import Columns, Labels, check_types, find_labels, name_columns, named_actions
 from polidiff.worlds.log_repair import Repaired, renumbered, repair, with_types
 from polidiff.worlds.log_rows import LoggedRows, check_room, feature_matrix, read_rows
-from polidiff.worlds.log_source import LogSource, TableSource, collect
-from polidiff.worlds.log_stream import HASH, Reader, count_parts, draw_episodes, rows_that_fit
-from polidiff.worlds.memory import free_memory
+from polidiff.worlds.log_source import HASH, LogSource, Reader, TableSource
 from polidiff.worlds.protocol import with_return
-from polidiff.worlds.shards.result_cache import ResultCache
+from polidiff.worlds.shards.shard_files import collect
 from polidiff.worlds.shards.shard_summary import ShardSummary
+from polidiff.worlds.shards.transition_counts import free_memory
 
 T = TypeVar("T")
 HALVES = 2  # blocks of episodes that reading tells apart: one chooses a plan, the other judges it
+MOST_VALUES = 100_000_000  # numbers of a log with feature states that are held at once: 0.8 GB
 
 
 class Log:
@@ -147,14 +147,14 @@ class Log:
         self.check: DataCheck = replace(check, dropped=repaired.dropped, sorted=repaired.sorted) if repaired else check
         if self.check.problems:
             raise InvalidLogError(self.check.problems[0])
-        if self.read.outside:
+        if self.read.facts.outside:
             check_ranges(self.frame, self.columns, self.outcomes)
         column = self.columns.state[0]
         self.state_labels: Labels | None = (
             find_labels(self.read.states, schema[column], column, states, "state") if self.columns.discrete else None
         )
         self.feature_names: tuple[str, ...] = self.columns.features or ("state",)
-        self._most_rows = rows_that_fit(self.columns, max_rows)
+        self._most_rows = MOST_VALUES // self.columns.values_per_row if max_rows is None else max_rows
         self._remembered: dict[str, Any] = {}
 
     def _read(self, *, sort: bool, drop: bool) -> Repaired | None:
@@ -165,8 +165,9 @@ class Log:
         check_types(self.source.schema, columns)
         ranges = declared_ranges(self.outcomes) if self.discount == 1.0 else ()
         self.read: ShardSummary = self.source.read(columns, blocks=HALVES, ranges=ranges)
-        usable = not self.read.wrong and (self.read.ordered or columns.episode is None)
-        if usable and not self.read.gaps:
+        facts = self.read.facts
+        usable = not facts.wrong and (facts.ordered or columns.episode is None)
+        if usable and not facts.gaps:
             return None
         rows = self.source.frame(self.read)
         repaired = renumbered(rows, columns) if usable else repair(rows, columns, sort=sort, drop=drop)
@@ -201,10 +202,9 @@ class Log:
         return bool(self.columns.features)
 
     @property
-    def temporal(self) -> bool:
-        """Whether steps are times, in which gaps cannot be told."""
-        step = self.columns.step
-        return step is not None and self.source.schema[step].is_temporal()
+    def reader(self) -> Reader:
+        """How its rows are read."""
+        return Reader(self.columns, self.source.schema, self.action_labels)
 
     @cached_property
     def rows(self) -> LoggedRows:
@@ -213,16 +213,14 @@ class Log:
             check_room(self._most_rows, self.columns, free_memory())
             drawn = self.drawn()
             check_room(drawn.height, self.columns, free_memory())
-            rows = read_rows(drawn.lazy(), self.columns, self.action_labels, None, temporal=self.temporal)
+            rows = read_rows(drawn.lazy(), self.columns, self.action_labels, None, temporal=self.reader.temporal)
             return replace(rows, hashed=drawn[HASH].to_numpy())
         check_room(self.check.rows, self.columns, free_memory())
-        return read_rows(self.frame, self.columns, self.action_labels, self.state_labels, temporal=self.temporal)
+        return read_rows(self.frame, self.columns, self.action_labels, self.state_labels, temporal=self.reader.temporal)
 
     def drawn(self, *more: str) -> pl.DataFrame:
         """The rows that are held of a log that is too long, with further columns."""
-        return draw_episodes(
-            self.source.table, self.read.pieces, self.columns, rows=self.read.rows, most=self._most_rows, more=more
-        )
+        return self.source.draw_episodes(self.read, self.columns, self._most_rows, more)
 
     def remembered(self, key: str, make: Callable[[], T]) -> T:
         """What was made of the log before, or is made now."""
@@ -231,19 +229,9 @@ class Log:
         made: T = self._remembered[key]
         return made
 
-    def count_parts(
-        self, count: Callable[..., T], asked: Any, cache: ResultCache[T] | None = None, *, what: str
-    ) -> Iterator[T]:
-        """``count(rows of whole episodes, a million or so at a time, asked)`` of every part of the log, in order."""
-        reader = Reader(self.columns, self.action_labels, self.temporal)
-        return count_parts(
-            self.source.table, self.read.pieces, reader, count, asked, rows=self.check.rows, what=what, cache=cache
-        )
-
-    @property
-    def work_folder(self) -> str | os.PathLike[str] | None:
-        """Where what was counted of parts of the log may be kept."""
-        return self.source.folder if self.source.table is None else None
+    def count_parts(self, count: Callable[..., T], asked: Any, *, what: str) -> Iterator[T]:
+        """``count(batches of rows of whole episodes, asked)`` of every part of the log, in order."""
+        return self.source.count_parts(self.read, self.reader, count, asked, what)
 
     @property
     def sampled(self) -> bool:
@@ -290,15 +278,10 @@ class Log:
         return met, episodes[met].astype(np.int64)
 
     def summary(self, *, blocks: int) -> ShardSummary:
-        """The log read with its episodes dealt to so many blocks in turn; from the first reading if that did so.
-
-        Features of discrete states are known by then, and are not read again; unless rows were left out, which may be
-        because of them.
-        """
+        """The log read with its episodes dealt to so many blocks in turn; from the first reading if that did so."""
         if blocks == HALVES:
             return self.read
-        columns = replace(self.columns, features=()) if self.discrete and not self.read.skipped else self.columns
-        return self.source.read(columns, blocks=blocks)
+        return self.source.read(replace(self.columns, features=()) if self.discrete else self.columns, blocks=blocks)
 
     def features_of(self, states: AnyArray) -> AnyArray:
         """Feature rows of states (numbers, or feature rows as they are); without features, a column of names."""
@@ -321,23 +304,29 @@ class Log:
     @cached_property
     def _state_features(self) -> AnyArray:
         """(S, d) features of each discrete state; an error where they are not constant."""
-        names, features, varied = self.columns.features, self.read.features, self.read.varied
-        if features is None or varied is None:
-            return np.zeros((self.n_states, len(names)))
-        number = self._labels.numbers_of(self.read.states)
+        names, labels = self.columns.features, self._labels
+        parts = [pl.col(name).first().alias(f"x{j}") for j, name in enumerate(names)]
+        parts += [_varies(pl.col(name)).alias(f"varies{j}") for j, name in enumerate(names)]
+        met = collect(self.frame.group_by(labels.number().alias("state")).agg(parts))
         for j, name in enumerate(names):
-            if varied[j].any():
-                state = int(number[np.flatnonzero(varied[j])[0]])
-                values = collect(self.frame.filter(self._labels.number() == state).select(pl.col(name).n_unique()))
+            varied = met.filter(f"varies{j}")["state"]
+            if len(varied):
+                state = int(varied.min())  # type: ignore[arg-type]
+                values = collect(self.frame.filter(labels.number() == state).select(pl.col(name).n_unique()))
                 raise InvalidLogError(
                     f"feature {name!r} must be constant within a state; in state {self.states[state]!r} it "
                     f"has {values.item()} values. Hint: state=[...] makes the features the state"
                 )
-        place = np.full(self.n_states, len(number))
-        place[number] = np.arange(len(number))
-        absent = features.clear(1)
-        table = pl.concat([features, absent])[place].rename({name: f"x{j}" for j, name in enumerate(names)})
-        return feature_matrix(table, len(names))
+        every = pl.DataFrame({"state": np.arange(self.n_states)}).join(
+            met, on="state", how="left", maintain_order="left"
+        )
+        return feature_matrix(every, len(names))
+
+
+def _varies(feature: pl.Expr) -> pl.Expr:
+    """Whether a feature has more than one value in a group, nothing being one."""
+    nothing = feature.null_count()
+    return ((feature.min() != feature.max()) | ((nothing > 0) & (nothing < pl.len()))).fill_null(False)
 
 
 def _all_outcomes(

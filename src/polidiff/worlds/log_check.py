@@ -17,8 +17,8 @@ from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.records.explanation import Feature, WorldSummary
 from polidiff.records.outcome import Outcome
 from polidiff.worlds.log_columns import ROW, Columns, Labels
-from polidiff.worlds.log_rows import boundaries, gain_expressions
-from polidiff.worlds.log_source import collect
+from polidiff.worlds.log_rows import boundaries, gain_expressions, row_problems
+from polidiff.worlds.shards.shard_files import collect
 from polidiff.worlds.shards.shard_summary import ShardSummary
 from polidiff.worlds.summary import features_seen
 
@@ -74,20 +74,21 @@ class DataCheck:
 
 def checked(read: ShardSummary, lazy: pl.LazyFrame, columns: Columns, actions: Labels) -> DataCheck:
     """The facts that reading has found. What is wrong, if anything is, is looked up in the rows once more."""
-    if read.rows == 0:
+    facts = read.facts
+    if facts.rows == 0:
         return DataCheck(
             0, 0, 0, 0, 0, 0, {}, (), actions.names, ("the log must have one row per decision; it has no rows",)
         )
     taken = set(actions.numbers_of(read.actions).tolist())
     return DataCheck(
-        rows=read.rows,
-        episodes=read.runs,
-        terminated=read.ended,
-        cut=read.runs - read.ended,
-        gaps=read.gaps,
+        rows=facts.rows,
+        episodes=facts.runs,
+        terminated=facts.ended,
+        cut=facts.runs - facts.ended,
+        gaps=facts.gaps,
         duplicates=0,
-        missing={name: count for name, count in zip(columns.used, read.missing, strict=True) if count},
-        constant=tuple(name for name, (varies, _) in zip(columns.features, read.values, strict=True) if not varies),
+        missing={name: count for name, count in zip(columns.used, facts.missing, strict=True) if count},
+        constant=tuple(name for name, (varies, _) in zip(columns.features, facts.values, strict=True) if not varies),
         never_taken=tuple(name for a, name in enumerate(actions.names) if a not in taken),
         problems=_problems(read, lazy, columns),
         skipped=read.skipped,
@@ -98,16 +99,16 @@ def checked(read: ShardSummary, lazy: pl.LazyFrame, columns: Columns, actions: L
 def _problems(read: ShardSummary, lazy: pl.LazyFrame, columns: Columns) -> tuple[str, ...]:
     """What makes the rows unusable, in words, with the first place of each."""
     problems = []
-    if read.wrong:
-        wrong = _wrong(columns)
+    if read.facts.wrong:
+        wrong = row_problems(columns)
         counts = collect(lazy.select(rule.sum().alias(name) for name, rule in wrong.items())).row(0, named=True)
         problems += [_first_place(lazy, columns, name, wrong[name], counts[name]) for name in wrong if counts[name]]
     if columns.group is not None and columns.episode is not None:
         problems += _shared_episodes(lazy, columns)
-    if columns.episode is not None and not read.ordered:
+    if columns.episode is not None and not read.facts.ordered:
         episodes = collect(lazy.select(pl.col(columns.episode).n_unique())).item()
-        if episodes != read.runs:
-            problems.append(_scattered(lazy, columns, read.runs - episodes))
+        if episodes != read.facts.runs:
+            problems.append(_scattered(lazy, columns, read.facts.runs - episodes))
     return tuple(problems)
 
 
@@ -155,43 +156,6 @@ def check_ranges(lazy: pl.LazyFrame, columns: Columns, outcomes: Sequence[Outcom
                 f"range {outcome.range} of outcome {outcome.name!r} must hold for every episode; {what} "
                 f"{first.row(0)[0]} has {first[f'gain{k}'][0]:.6g}. Hint: declare what is possible, not what is usual"
             )
-
-
-def _wrong(columns: Columns) -> dict[str, pl.Expr]:
-    """Per kind of problem, which rows have it."""
-    wrong: dict[str, pl.Expr] = {}
-    for name in columns.needed:
-        wrong[f"column {name!r} must have a value in every row; it is missing"] = pl.col(name).is_null()
-    for name in columns.outcome_columns:
-        bad = pl.col(name).is_null() | ~pl.col(name).cast(pl.Float64).is_finite()
-        wrong[f"column {name!r} must hold finite numbers; it is missing, NaN or infinite"] = bad.fill_null(True)
-    if columns.probability is not None:
-        chance = pl.col(columns.probability)
-        wrong[
-            f"the probability {columns.probability!r} of a logged action must be above 0 and at most 1; it is not"
-        ] = (~((chance > 0) & (chance <= 1))).fill_null(False)
-    if columns.episode is not None:
-        wrong |= _wrong_order(columns)
-    return wrong
-
-
-def _wrong_order(columns: Columns) -> dict[str, pl.Expr]:
-    episode = pl.col(str(columns.episode))
-    wrong = {}
-    if columns.step is not None:
-        step = pl.col(columns.step)
-        same = (episode.shift(1) == episode).fill_null(False)
-        wrong[f"steps ({columns.step!r}) must increase within an episode; they repeat"] = same & (
-            step == step.shift(1)
-        ).fill_null(False)
-        wrong[
-            f"steps ({columns.step!r}) must increase within an episode (hint: sort by episode and step); they fall"
-        ] = same & (step < step.shift(1)).fill_null(False)
-    goes_on = (episode.shift(-1) == episode).fill_null(False)
-    for name, said in ((columns.terminated, "ended"), (columns.truncated, "was cut")):
-        if name is not None:
-            wrong[f"an episode has one end; it {said} ({name!r}) and goes on"] = pl.col(name).cast(pl.Boolean) & goes_on
-    return wrong
 
 
 def _first_place(lazy: pl.LazyFrame, columns: Columns, said: str, rule: pl.Expr, count: int) -> str:

@@ -12,7 +12,7 @@ import polars as pl
 
 from polidiff.errors import InvalidLogError
 from polidiff.worlds.log_columns import RANKED, ROW, Columns
-from polidiff.worlds.log_source import collect
+from polidiff.worlds.shards.shard_files import collect
 
 YES, NO = ("1", "1.0", "true", "t", "yes", "y"), ("0", "0.0", "false", "f", "no", "n")
 NUMBERED = r"^([01])_.*$"  # 0_no and 1_yes, as statistics packages write levels

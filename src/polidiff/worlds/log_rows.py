@@ -2,11 +2,14 @@
 
 A row is followed by the next row of its episode, by the end if the process ended there (``terminated``), and otherwise
 by nothing that was recorded: the record was cut, or steps are missing. A cut is never taken for an end.
+
+Which episodes are drawn from a long log, and to which fold people are dealt, hashes decide that any reader agrees on.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import hashlib
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -15,9 +18,8 @@ import polars as pl
 from polidiff.errors import InvalidLogError
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.streams import Stream
-from polidiff.worlds.hashing import hashed_rows, mixed
 from polidiff.worlds.log_columns import Columns, Labels
-from polidiff.worlds.log_source import collect
+from polidiff.worlds.shards.shard_files import collect
 from polidiff.worlds.shards.transition_counts import CUT, END
 
 
@@ -90,18 +92,21 @@ def _summed(values: AnyArray, group: IntArray) -> AnyArray:
     return np.asarray(totals[group])
 
 
-def boundaries(columns: Columns) -> dict[str, pl.Expr]:
-    """Per row: whether it begins an episode, whether the next row continues it, whether the process ended."""
+def boundaries(columns: Columns, *, temporal: bool = False) -> dict[str, pl.Expr]:
+    """Per row: whether it begins an episode, whether the next row continues it, whether the process ended.
+
+    `temporal` says that steps are times, in which gaps cannot be told.
+    """
     if columns.episode is None:
         return {"first": pl.lit(True), "goes_on": pl.lit(False), "ended": pl.lit(True)}
     episode = pl.col(columns.episode)
-    same_next = (episode.shift(-1) == episode).fill_null(False)
-    goes_on = same_next
-    if columns.step is not None:
+    goes_on = (episode.shift(-1) == episode).fill_null(False)
+    if columns.step is not None and not temporal:
         step = pl.col(columns.step)
-        goes_on = same_next & (step.shift(-1) - step == 1).fill_null(False)
+        goes_on = goes_on & (step.shift(-1) - step == 1).fill_null(False)
     ended = pl.lit(False) if columns.terminated is None else pl.col(columns.terminated).cast(pl.Boolean)
-    return {"first": (episode.shift(1) != episode).fill_null(True), "goes_on": goes_on, "ended": ended}
+    first = (episode.shift(1) != episode).fill_null(True)
+    return {"first": first, "goes_on": goes_on, "ended": ended.fill_null(False)}
 
 
 def gain_expressions(columns: Columns) -> list[pl.Expr]:
@@ -116,7 +121,7 @@ def read_rows(
     lazy: pl.LazyFrame, columns: Columns, actions: Labels, states: Labels | None, *, temporal: bool = False
 ) -> LoggedRows:
     """All rows as arrays; for the estimators that look at whole episodes."""
-    edge = boundaries(columns if not temporal else _without_gaps(columns))
+    edge = boundaries(columns, temporal=temporal)
     state = [states.number().alias("x0")] if states is not None else _features(columns.state)
     extra = [] if columns.probability is None else [pl.col(columns.probability).cast(pl.Float64).alias("chance")]
     if columns.group is not None:
@@ -171,5 +176,86 @@ def _features(names: tuple[str, ...]) -> list[pl.Expr]:
     return [pl.col(name).alias(f"x{j}") for j, name in enumerate(names)]
 
 
-def _without_gaps(columns: Columns) -> Columns:
-    return replace(columns, step=None)
+def row_problems(columns: Columns) -> dict[str, pl.Expr]:
+    """Per kind of problem that makes rows unusable, in words, which rows have it."""
+    wrong: dict[str, pl.Expr] = {}
+    for name in columns.needed:
+        wrong[f"column {name!r} must have a value in every row; it is missing"] = pl.col(name).is_null()
+    for name in columns.outcome_columns:
+        bad = pl.col(name).is_null() | ~pl.col(name).cast(pl.Float64).is_finite()
+        wrong[f"column {name!r} must hold finite numbers; it is missing, NaN or infinite"] = bad.fill_null(True)
+    if columns.probability is not None:
+        chance = pl.col(columns.probability)
+        wrong[
+            f"the probability {columns.probability!r} of a logged action must be above 0 and at most 1; it is not"
+        ] = (~((chance > 0) & (chance <= 1))).fill_null(False)
+    if columns.episode is not None:
+        wrong |= _wrong_order(columns)
+    return wrong
+
+
+def _wrong_order(columns: Columns) -> dict[str, pl.Expr]:
+    episode = pl.col(str(columns.episode))
+    wrong = {}
+    if columns.step is not None:
+        step = pl.col(columns.step)
+        same = (episode.shift(1) == episode).fill_null(False)
+        wrong[f"steps ({columns.step!r}) must increase within an episode; they repeat"] = same & (
+            step == step.shift(1)
+        ).fill_null(False)
+        wrong[
+            f"steps ({columns.step!r}) must increase within an episode (hint: sort by episode and step); they fall"
+        ] = same & (step < step.shift(1)).fill_null(False)
+    goes_on = (episode.shift(-1) == episode).fill_null(False)
+    for name, said in ((columns.terminated, "ended"), (columns.truncated, "was cut")):
+        if name is not None:
+            wrong[f"an episode has one end; it {said} ({name!r}) and goes on"] = pl.col(name).cast(pl.Boolean) & goes_on
+    return wrong
+
+
+def mixed(numbers: IntArray | AnyArray) -> AnyArray:
+    """Whole numbers scattered over 64 bits (SplitMix64).
+
+    >>> mixed(np.array([0, 1])).tolist()
+    [16294208416658607535, 10451216379200822465]
+    """
+    x = np.asarray(numbers)
+    x = (x if x.dtype == np.uint64 else x.astype(np.int64).view(np.uint64)) + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def hashed_names(names: pl.Series) -> AnyArray:
+    """(n,) hashes of whole numbers or of text."""
+    if names.dtype.is_integer():
+        return mixed(names.to_numpy())
+    digests = [hashlib.blake2b(str(name).encode(), digest_size=8).digest() for name in names]
+    return np.frombuffer(b"".join(digests), dtype="<u8")
+
+
+def hashes(names: pl.Series) -> AnyArray:
+    """(n,) a hash of each row's name; made once for rows of one name that stand together."""
+    if not names.dtype.is_integer():
+        names = names.cast(pl.String)
+    begins = (names != names.shift(1)).fill_null(True).to_numpy()
+    per_row: AnyArray = hashed_names(names.filter(pl.Series(begins)))[np.cumsum(begins) - 1]
+    return per_row
+
+
+def hashed_rows(*columns: AnyArray) -> AnyArray:
+    """(n,) hashes of what rows hold in columns (n,) or (n, d) of numbers or text; equal rows have equal hashes."""
+    total = np.zeros(len(columns[0]), dtype=np.uint64)
+    for column in columns:
+        for part in column.reshape(len(column), -1).T:
+            total = mixed(total ^ _bits(part))
+    return total
+
+
+def _bits(values: AnyArray) -> AnyArray:
+    if values.dtype != object:
+        numbers = values.astype(np.float64) + 0.0  # one zero, whatever its sign
+        return mixed(np.where(np.isnan(numbers), np.nan, numbers).view(np.uint64))
+    distinct = {value: str(value) for value in values}
+    codes = dict(zip(distinct, hashed_names(pl.Series(list(distinct.values()), dtype=pl.String)), strict=True))
+    return np.array([codes[value] for value in values], dtype=np.uint64)

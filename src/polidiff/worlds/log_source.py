@@ -1,7 +1,14 @@
-"""Tables of past decisions from wherever people keep them, as one lazy frame.
+"""Tables of past decisions from wherever people keep them: read and counted, drawn from, or as one lazy frame.
 
 pandas, polars and Arrow tables come through narwhals; CSV and Parquet files, folders and globs are scanned, never read
 whole. Whatever the reading library says about a damaged or inconsistent file is told in one line.
+
+Of a log that is too long to be held, an episode is drawn if the hash of its name is small,
+
+.. math:: h(e) < 2^{64} \\cdot \frac{\text{rows that fit}}{\text{rows}},
+
+so that parts of a log are read apart from each other. The hash has nothing to do with what an episode holds: the sample
+is as good as a shorter log.
 """
 
 from __future__ import annotations
@@ -10,29 +17,41 @@ import glob
 import os
 import warnings
 import zlib
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 import polars as pl
 
 from polidiff.errors import InvalidLogError, MissingExtraError, SkippedRowsWarning
+from polidiff.parallel import stream_tasks
 from polidiff.parallel import work_folder as current_work_folder
-from polidiff.worlds.log_columns import Columns
-from polidiff.worlds.shards.result_cache import summary_cache
-from polidiff.worlds.shards.shard_counter import scan
+from polidiff.progress import report
+from polidiff.records.arrays import AnyArray
+from polidiff.worlds.log_columns import Columns, Labels
+from polidiff.worlds.log_rows import LoggedRows, hashes, mixed, read_rows
+from polidiff.worlds.shards.result_cache import summaries
 from polidiff.worlds.shards.shard_files import (
     FAULTS,
-    Shard,
+    Damage,
+    Part,
+    RowRange,
     check_readable,
     filesystem,
     first_line,
     is_remote,
     scan_file,
     split_files,
+    usable_ranges,
+    way_out,
+    whole_batches,
+    whole_parts,
 )
-from polidiff.worlds.shards.shard_summary import Reading, ShardSummary
+from polidiff.worlds.shards.shard_summary import Pace, Reading, ShardSummary, SummaryCounter
 from polidiff.worlds.text_tables import ENDINGS, ending, scan_text_tables
 
 if TYPE_CHECKING:
@@ -40,6 +59,10 @@ if TYPE_CHECKING:
 
 
 PARQUET = (".parquet", ".pq")
+HASH = "polidiff: hash"  # a column beside those of the log
+SLACK = 1.5  # times the rows that were meant to be drawn: beyond that, single episodes are too long
+STREAM_ROWS, STREAM_VALUES = 1 << 19, 1 << 23  # rows that are read at a time, and numbers that they and policies make
+T = TypeVar("T")
 
 TableSource: TypeAlias = "IntoDataFrame | pl.LazyFrame | str | os.PathLike[str]"  # a table, or where its files lie
 
@@ -53,19 +76,19 @@ class LogSource:
         self.is_text = files is None and isinstance(source, (str, os.PathLike))  # types are what a reader guessed
         self.table: pl.LazyFrame | None = None
         self._files: list[str] = files or []
-        self.shards: tuple[Shard, ...] = ()
+        self._split: list[RowRange | Damage] = []
+        self._usable: tuple[list[RowRange], tuple[str, ...]] | None = None  # and what is left out, once rows were read
         if files is None:
             self._set_table(lazy_frame(source))
             return
-        self.shards = split_files(files)
-        whole = [file for shard in self.shards for file in shard.files]
+        self._split = split_files(files)
+        whole = [part.file for part in self._split if isinstance(part, RowRange)]
         if not skip_bad or not whole:
-            check_readable(self.shards)
-        self.schema = _schema(scan_file((whole or files)[0]))  # a file without rows has no shard
+            check_readable(self._split)
+        self.schema = _schema(scan_file((whole or files)[0]))  # a file without rows has no range
 
     def _set_table(self, table: pl.LazyFrame) -> None:
         self.table = table
-        self.shards = (Shard(table=table),)
         self.schema = _schema(table)
 
     def with_table(self, table: pl.LazyFrame) -> LogSource:
@@ -76,26 +99,123 @@ class LogSource:
 
     def read(self, columns: Columns, *, blocks: int, ranges: tuple[tuple[int, float, float], ...] = ()) -> ShardSummary:
         """All rows, counted and checked; warns of what was left out."""
-        temporal = columns.step is not None and self.schema[columns.step].is_temporal()
-        kinds = tuple((name, str(self.schema[name])) for name in columns.used)
-        reading = Reading(columns, blocks, temporal, ranges, kinds)
-        cache = None if self.folder is None else summary_cache(self.folder, reading, skip_bad=self.skip_bad)
+        schema = pl.Schema({name: self.schema[name] for name in columns.used})
+        temporal = columns.step is not None and schema[columns.step].is_temporal()
+        reading, notes = Reading(columns, blocks, temporal, ranges, schema), tuple[str, ...]()
+        parts = [Part(table=self.table)]
+        if self.table is None:
+            if self._usable is None:
+                self._usable = usable_ranges(self._split, columns.used, columns.episode, skip_bad=self.skip_bad)
+            usable, notes = self._usable
+            parts = whole_parts(usable, columns.episode)
+        counter, pace = SummaryCounter(reading), Pace(sum(part.rows for part in parts), "reading the log")
         try:
-            with np.errstate(over="ignore", invalid="ignore"):  # sums of endless rewards are endless, not a fault
-                summary = scan(self.shards, reading, skip_bad=self.skip_bad, cache=cache)
+            for summary in summaries(parts, reading, self.folder if self.table is None else None):
+                counter.add(summary)
+                pace.tell(summary.facts.rows)
         except FAULTS as error:
-            raise InvalidLogError(f"the log cannot be read: {first_line(error)}. Hint: {_way_out(error)}") from error
-        for note in summary.skipped:
+            raise InvalidLogError(f"the log cannot be read: {first_line(error)}. Hint: {way_out(error)}") from error
+        for note in notes:
             warnings.warn(f"left out of the log: {note}", SkippedRowsWarning, 4)
-        return summary
+        return replace(counter.result(), skipped=notes, ranges=tuple(some for part in parts for some in part.ranges))
 
     def frame(self, read: ShardSummary | None = None) -> pl.LazyFrame:
         """The rows that were read, to select from; all rows if none was read yet."""
         if self.table is not None:
             return self.table
         if read is not None and read.skipped:
-            return pl.concat([scan_file(file).slice(first, rows) for file, first, rows in read.pieces])
+            return pl.concat([scan_file(file).slice(first, rows) for file, first, rows in read.ranges])
         return _scan_files(self._files)
+
+    def _parts(self, read: ShardSummary, columns: Columns) -> list[Part]:
+        return [Part(table=self.table)] if self.table is not None else whole_parts(read.ranges, columns.episode)
+
+    def draw_episodes(self, read: ShardSummary, columns: Columns, most: int, more: Sequence[str] = ()) -> pl.DataFrame:
+        """The rows of about `most` of all rows as whole episodes, in the order of the log, with the hash of each.
+
+        `more` are columns to read beside those of the log.
+        """
+        rows = read.facts.rows
+        names = dict.fromkeys((*columns.used, *more))
+        draw = partial(
+            draw_from, schema=pl.Schema({n: self.schema[n] for n in names}), columns=columns, share=most / rows
+        )
+        drawn, held, done = list[pl.DataFrame](), 0, 0
+        parts = self._parts(read, columns)
+        for sample, part in zip(stream_tasks(draw, [(part,) for part in parts]), parts, strict=True):
+            held, done = held + sample.height, done + part.rows
+            if held > SLACK * most + STREAM_ROWS:
+                raise InvalidLogError(
+                    f"about {most} of {rows} rows were to be drawn as whole episodes; {held} were drawn from the first "
+                    f"{done or rows}, because some episodes are very long. Hint: cut episodes, or set max_rows"
+                )
+            drawn.append(sample)
+            report("drawing episodes", min(1.0, done / rows))
+        if not held:
+            raise InvalidLogError(
+                f"no episode is short enough to be held: {rows} rows, max_rows = {most}. Hint: raise it"
+            )
+        return pl.concat(drawn)
+
+    def count_parts(
+        self, read: ShardSummary, reader: Reader, count: Callable[..., T], asked: Any, what: str
+    ) -> Iterator[T]:
+        """``count(batches of LoggedRows, asked)`` of every part of the log, in order."""
+        pace = Pace(read.facts.rows, what)
+        parts = self._parts(read, reader.columns)
+        tasks = [(part, reader, count, asked) for part in parts]
+        for part, counted in zip(parts, stream_tasks(count_part, tasks), strict=True):
+            pace.tell(part.rows or read.facts.rows)
+            yield counted
+
+
+@dataclass(frozen=True)
+class Reader:
+    """How rows of a log with feature states are read."""
+
+    columns: Columns
+    schema: pl.Schema
+    actions: Labels
+
+    @property
+    def temporal(self) -> bool:
+        """Whether steps are times, in which gaps cannot be told."""
+        return self.columns.step is not None and self.schema[self.columns.step].is_temporal()
+
+    @property
+    def batch(self) -> int:
+        """How many rows are read at a time: fewer where policies choose among many actions."""
+        return max(1, min(STREAM_ROWS, STREAM_VALUES // (self.columns.values_per_row + 4 * self.actions.count)))
+
+
+def count_part(part: Part, reader: Reader, count: Callable[..., T], asked: Any) -> T:
+    """What is counted of one part."""
+    return count(_logged_rows(part, reader), asked)
+
+
+def _logged_rows(part: Part, reader: Reader) -> Iterator[LoggedRows]:
+    first, columns = part.first, reader.columns
+    schema = pl.Schema({name: reader.schema[name] for name in columns.used})
+    for frame in whole_batches(part, schema, columns.episode, reader.batch):
+        rows = read_rows(frame.lazy(), columns, reader.actions, None, temporal=reader.temporal)
+        yield replace(rows, hashed=_unit_hashes(frame, columns.unit, first))
+        first += frame.height
+
+
+def draw_from(part: Part, schema: pl.Schema, columns: Columns, share: float) -> pl.DataFrame:
+    """The rows of episodes with a small hash, and the hash."""
+    drawn, first = [pl.DataFrame(schema={**schema, HASH: pl.UInt64})], part.first
+    limit = np.uint64(min(int(share * 2.0**64), 2**64 - 1))
+    for frame in whole_batches(part, schema, columns.episode, STREAM_ROWS):
+        hashed = _unit_hashes(frame, columns.unit, first)
+        drawn.append(frame.with_columns(pl.Series(HASH, hashed)).filter(pl.Series(hashed < limit)))
+        first += frame.height
+    return pl.concat(drawn)
+
+
+def _unit_hashes(frame: pl.DataFrame, name: str | None, first: int) -> AnyArray:
+    """(n,) a hash of each row's episode or person; of its number in the log, from `first` on, if every row is one."""
+    return mixed(np.arange(first, first + frame.height)) if name is None else hashes(frame[name])
 
 
 def _schema(lazy: pl.LazyFrame) -> pl.Schema:
@@ -120,7 +240,7 @@ def lazy_frame(source: TableSource) -> pl.LazyFrame:
         try:
             return scan_text_tables(_checked(_files(os.fspath(source))))
         except (*FAULTS, EOFError, zlib.error) as error:
-            raise InvalidLogError(f"the log cannot be read: {first_line(error)}. Hint: {_way_out(error)}") from error
+            raise InvalidLogError(f"the log cannot be read: {first_line(error)}. Hint: {way_out(error)}") from error
     return _from_table(source).lazy()
 
 
@@ -135,21 +255,6 @@ def parquet_files(source: TableSource) -> list[str] | None:
     path = os.fspath(source)
     files = _remote_files(path) if is_remote(path) else _checked(_files(path))
     return files if Path(files[0]).suffix.lower() in PARQUET else None
-
-
-def collect(lazy: pl.LazyFrame) -> pl.DataFrame:
-    """The rows of a query; a failure of the reader is an error about the log, in one line."""
-    try:
-        return lazy.collect(engine="streaming")
-    except FAULTS as error:
-        raise InvalidLogError(f"the log cannot be read: {first_line(error)}. Hint: {_way_out(error)}") from error
-
-
-def _way_out(error: BaseException) -> str:
-    text = str(error).lower()
-    if "could not parse" in text or "dtype" in text or "schema" in text:
-        return "every column must hold one type; clean the column or convert it to text"
-    return "the file may be cut or damaged; write it again"
 
 
 def _files(path: str) -> list[str]:

@@ -18,7 +18,7 @@ from polidiff.evaluation.logged.encoder import fit_encoder
 from polidiff.policies import Policy, TablePolicy
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.worlds.log_columns import ROW
-from polidiff.worlds.log_source import collect
+from polidiff.worlds.shards.shard_files import collect
 
 if TYPE_CHECKING:
     from polidiff.worlds.log import Log

@@ -19,7 +19,7 @@ from polidiff.evaluation.logged.model import LoggedModel, SplitPolicy, build_mod
 from polidiff.evaluation.logged.starts import Starts
 from polidiff.parallel import run_tasks
 from polidiff.records.arrays import FloatArray, IntArray
-from polidiff.worlds.memory import free_memory
+from polidiff.worlds.shards.transition_counts import free_memory
 
 RESAMPLES = 1000
 BATCH = 25  # resamples in memory at a time

@@ -1,8 +1,8 @@
-"""What was found of parts of a log, in a work folder, so that work that was stopped goes on where it stopped.
+"""What was counted of parts of a log, in a work folder, so that reading that was stopped goes on where it stopped.
 
-A result is kept under a hash of everything it depends on: its ranges of rows, their files (size, time of change, first
+A summary is kept under a hash of everything it depends on: its ranges of rows, their files (size, time of change, first
 and last 64 KB) and what was asked. Another file under the same name, or other options, have another hash and are read
-again. Files hold a hash of what follows, then arrays and JSON texts, never code, and are written whole or not at all.
+again. Files hold a hash of what follows, then arrays and a JSON text, never code, and are written whole or not at all.
 """
 
 from __future__ import annotations
@@ -12,79 +12,75 @@ import io
 import json
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
-import polars as pl
 
 from polidiff._version import __version__
 from polidiff.errors import ChangedInputWarning, InvalidInputError
 from polidiff.files import write_whole
-from polidiff.parallel import Task, stream_tasks
-from polidiff.records.arrays import AnyArray
+from polidiff.parallel import stream_tasks
 from polidiff.records.codec import Json
-from polidiff.worlds.shards.shard_files import filesystem, is_remote, open_file
-from polidiff.worlds.shards.shard_summary import Border, Reading, ShardSummary
+from polidiff.worlds.shards import shard_summary
+from polidiff.worlds.shards.shard_files import Part, RowRange, filesystem, is_remote, open_file
+from polidiff.worlds.shards.shard_summary import Facts, Reading, ShardSummary
 from polidiff.worlds.shards.transition_counts import Entries, Sizes
 
-T = TypeVar("T")
-Ranges: TypeAlias = Sequence[tuple[str, int, int]]  # file, first row, number of rows
-Arrays: TypeAlias = Mapping[str, AnyArray]
-FORM = 7  # of the files
+FORM = 8  # of the files
 HASH = hashlib.sha256().digest_size  # bytes before the arrays
 SAMPLE = 1 << 16
-PLAIN = ("rows", "runs", "ended", "gaps", "wrong", "missing", "values", "outside", "ordered", "states", "actions")
-NOTES = ("skipped", "pieces", "broken", "lost")
+AT_ONCE = 2  # parts: while one is put together, the next is read
 
 
-class ResultCache(Generic[T]):
-    """The finished results of one pass over a log, each under the ranges of rows that it was found in."""
+def summaries(
+    parts: Sequence[Part], reading: Reading, work_folder: str | os.PathLike[str] | None
+) -> Iterator[ShardSummary]:
+    """The summary of every part, in order, on the workers that the user chose; from the work folder if it is there."""
+    cache = None if work_folder is None else SummaryCache(work_folder, reading)
+    held = [cache is not None and cache.path(part).exists() for part in parts]
+    missing = [(part, reading) for part, known in zip(parts, held, strict=True) if not known]
+    fresh = iter(stream_tasks(shard_summary.summary_of, missing, threads=AT_ONCE))
+    for part, known in zip(parts, held, strict=True):
+        summary = cache.load(part) if cache is not None and known else None
+        if summary is None:
+            summary = shard_summary.summary_of(part, reading) if known else next(fresh)
+            if cache is not None:
+                cache.save(part, summary)
+        yield summary
 
-    def __init__(
-        self,
-        work_folder: str | os.PathLike[str],
-        name: str,
-        question: str,
-        *,
-        pack: Callable[[T], Arrays],
-        unpack: Callable[[Arrays], T],
-    ) -> None:
-        self.folder, self._question, self._pack, self._unpack = Path(work_folder) / name, question, pack, unpack
+
+class SummaryCache:
+    """The finished summaries of one pass over a log."""
+
+    def __init__(self, work_folder: str | os.PathLike[str], reading: Reading) -> None:
+        self.folder = Path(work_folder) / "shards"
+        question = {**asdict(reading), "schema": [(name, str(kind)) for name, kind in reading.schema.items()]}
+        self._question = json.dumps(question, sort_keys=True, default=str)
         self._prints: dict[str, str] = {}
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InvalidInputError(f"cannot use the work folder {work_folder}: {error.strerror or error}") from error
 
-    def holds(self, ranges: Ranges) -> bool:
-        """Whether the result of some rows is there; warns if their file has changed since. Never without a file."""
-        return bool(ranges) and self._path(ranges).exists()
+    def path(self, part: Part) -> Path:
+        """Where the summary of a part is kept; warns if a file of it has changed since."""
+        prints = [[self._print(file), first, rows] for file, first, rows in part.ranges]
+        return self.folder / f"{_digest(json.dumps([FORM, __version__, self._question, prints]))}.npz"
 
-    def load(self, ranges: Ranges) -> T | None:
-        """The result of some rows; None if its file is damaged, which its hash tells."""
+    def load(self, part: Part) -> ShardSummary | None:
+        """The summary of a part; None if its file is damaged, which its hash tells."""
         try:
-            content = self._path(ranges).read_bytes()
+            content = self.path(part).read_bytes()
         except OSError:
             return None
-        if _hash(content[HASH:]) != content[:HASH]:
-            return None
-        with np.load(io.BytesIO(content[HASH:]), allow_pickle=False) as arrays:
-            return self._unpack({name: arrays[name] for name in arrays.files})
+        return _unpacked(content[HASH:]) if _hash(content[HASH:]) == content[:HASH] else None
 
-    def save(self, ranges: Ranges, result: T) -> None:
-        """Keep the result of some rows."""
-        if ranges:
-            stream = io.BytesIO()
-            np.savez(stream, allow_pickle=False, **self._pack(result))
-            write_whole(self._path(ranges), _hash(stream.getvalue()) + stream.getvalue())
-
-    def _path(self, ranges: Ranges) -> Path:
-        prints = [[self._print(file), first, rows] for file, first, rows in ranges]
-        text = json.dumps([FORM, __version__, self._question, prints])
-        return self.folder / f"{_digest(text)}.npz"
+    def save(self, part: Part, summary: ShardSummary) -> None:
+        """Keep the summary of a part."""
+        content = _packed(summary)
+        write_whole(self.path(part), _hash(content) + content)
 
     def _print(self, file: str) -> str:
         """What a file looks like; says so if it looked otherwise when this work folder was begun."""
@@ -98,32 +94,6 @@ class ResultCache(Generic[T]):
             if before != now:
                 write_whole(note, now)
         return self._prints[file]
-
-
-def cached_results(
-    function: Callable[..., T],
-    parts: Sequence[tuple[Ranges, Task]],
-    cache: ResultCache[T] | None,
-    *,
-    threads: int = 1,
-) -> Iterator[T]:
-    """``function(*task)`` of every (ranges, task), in order, on the workers that the user chose; once for each."""
-    if cache is None:
-        yield from stream_tasks(function, [task for _, task in parts], threads=threads)
-        return
-    held = [cache.holds(ranges) for ranges, _ in parts]
-    missing = [task for (_, task), known in zip(parts, held, strict=True) if not known]
-    fresh = iter(stream_tasks(function, missing, threads=threads))
-
-    def result_of(ranges: Ranges, task: Task, known: bool) -> T:
-        result = cache.load(ranges) if known else None
-        if result is None:
-            result = function(*task) if known else next(fresh)
-            cache.save(ranges, result)
-        return result
-
-    for (ranges, task), known in zip(parts, held, strict=True):
-        yield result_of(ranges, task, known)
 
 
 def fingerprint(file: str) -> str:
@@ -153,52 +123,26 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:40]
 
 
-def summary_cache(
-    work_folder: str | os.PathLike[str], reading: Reading, *, skip_bad: bool
-) -> ResultCache[ShardSummary]:
-    """The summaries of shards that were read."""
-    question = json.dumps([asdict(reading), skip_bad], sort_keys=True, default=str)
-    return ResultCache(work_folder, "shards", question, pack=_packed, unpack=_unpacked)
+def _packed(summary: ShardSummary) -> bytes:
+    plain = {name: getattr(summary, name) for name in ("states", "actions", "ranges")}
+    plain |= {"facts": asdict(summary.facts), "sizes": summary.entries.sizes}
+    arrays = dict(zip(("block", "state", "count"), summary.starts, strict=True))
+    text = np.frombuffer(json.dumps(plain).encode(), dtype=np.uint8)
+    stream = io.BytesIO()
+    np.savez(stream, allow_pickle=False, keys=summary.entries.keys, sums=summary.entries.sums, plain=text, **arrays)
+    return stream.getvalue()
 
 
-def _packed(summary: ShardSummary) -> Arrays:
-    plain: dict[str, Json] = {name: getattr(summary, name) for name in (*PLAIN, *NOTES)}
-    for name in ("head", "tail"):
-        border = getattr(summary, name)
-        plain[name] = None if border is None else asdict(border)
-    entries, (block, state, count) = summary.entries, summary.starts
-    arrays: dict[str, AnyArray] = {"keys": entries.keys, "sums": entries.sums}
-    arrays |= {"start_block": _small(block), "start_state": _small(state), "start_count": count}
-    if summary.features is not None and summary.varied is not None:
-        stream = io.BytesIO()
-        summary.features.write_ipc(stream)
-        arrays |= {"features": np.frombuffer(stream.getvalue(), dtype=np.uint8), "varied": summary.varied}
-    plain["sizes"] = entries.sizes
-    return arrays | {"plain": np.frombuffer(json.dumps(plain).encode(), dtype=np.uint8)}
-
-
-def _unpacked(arrays: Arrays) -> ShardSummary:
-    plain = json.loads(arrays["plain"].tobytes())
-    entries = Entries(arrays["keys"], Sizes(*plain.pop("sizes")), arrays["sums"])
-    head, tail = (_border(plain.pop(name)) for name in ("head", "tail"))
-    block, state = (arrays[name].astype(np.int64) for name in ("start_block", "start_state"))
-    features = pl.read_ipc(io.BytesIO(arrays["features"].tobytes())) if "features" in arrays else None
-    fields = {name: _tuples(value) for name, value in plain.items()}
-    starts = (block, state, arrays["start_count"])
-    summary = ShardSummary(**fields, entries=entries, starts=starts, head=head, tail=tail)
-    return replace(summary, features=features, varied=arrays.get("varied"))
-
-
-def _border(fields: dict[str, Json] | None) -> Border | None:
-    return None if fields is None else Border(**{name: _tuples(value) for name, value in fields.items()})
+def _unpacked(content: bytes) -> ShardSummary:
+    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+        plain = _tuples(json.loads(arrays["plain"].tobytes()))
+        entries = Entries(arrays["keys"], Sizes(*plain["sizes"]), arrays["sums"])
+        starts = (arrays["block"], arrays["state"], arrays["count"])
+    ranges = tuple(RowRange(*part) for part in plain["ranges"])
+    return ShardSummary(Facts(**plain["facts"]), plain["states"], plain["actions"], entries, starts, ranges)
 
 
 def _tuples(value: Json) -> Json:
+    if isinstance(value, dict):
+        return {name: _tuples(item) for name, item in value.items()}
     return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
-
-
-def _small(numbers: AnyArray) -> AnyArray:
-    """Whole numbers in as few bytes as hold them."""
-    if not len(numbers):
-        return numbers.astype(np.int8)
-    return numbers.astype(np.promote_types(np.min_scalar_type(numbers.min()), np.min_scalar_type(numbers.max())))

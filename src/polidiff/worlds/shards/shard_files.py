@@ -1,8 +1,10 @@
-"""What a log consists of: shards that can be read apart from each other, in the order of the log, and their rows.
+"""What a log consists of: parts of whole episodes that can be read apart from each other, in the order of the log.
 
-A shard is a few ranges of rows of Parquet files. Where a shard ends depends on the files alone, never on who reads
-them, so that sums are made in the same order everywhere. A range is a million rows: no reader among our dependencies
-tells where row groups end, and the common sizes of row groups divide 2**20, so that few are read twice.
+A part is a few ranges of rows of Parquet files, or a table that only this process has. Where a part ends depends on the
+files alone, never on who reads them, so that sums are made in the same order everywhere: where a cut would fall into an
+episode, the rest of the episode goes to the part before. A range is at most a million rows: no reader among our
+dependencies tells where row groups end, and the common sizes of row groups divide 2**20, so that few are read twice.
+Within a part, rows come in batches of whole episodes.
 
 What cannot be read is named by file and rows. If it is to be left out, so is the rest of the episode that it cuts: the
 row before it counts as cut, and rows after it are used from the next episode on, because nobody can say whether the
@@ -14,6 +16,7 @@ from __future__ import annotations
 import io
 import math
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,10 +25,10 @@ from typing import Any, BinaryIO, NamedTuple
 import polars as pl
 
 from polidiff.errors import InvalidLogError, MissingExtraError
-from polidiff.worlds.shards.shard_summary import Reading
+from polidiff.worlds.shards.transition_counts import free_memory
 
-SHARD_ROWS = 1 << 23  # at most, but for what is left of a range
-BATCH_ROWS = 1 << 20
+PART_ROWS = 1 << 23  # of a part, about
+RANGE_ROWS = 1 << 20  # of a range, at most
 MAGIC = b"PAR1"
 FAULTS = (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException)
 
@@ -40,68 +43,48 @@ class RowRange(NamedTuple):
     def __str__(self) -> str:
         return f"{self.file}, rows {self.first} to {self.first + self.rows - 1}"
 
+    def some(self, begin: int, rows: int) -> RowRange:
+        """So many of its rows, from one on."""
+        return RowRange(self.file, self.first + begin, rows)
+
 
 @dataclass(frozen=True)
-class Shard:
-    """Ranges that follow each other; or a file that cannot be read; or a table that only this process has."""
+class Part:
+    """Whole episodes that stand together: in ranges of files, or in a table."""
 
     ranges: tuple[RowRange, ...] = ()
-    damaged: tuple[str, str] | None = None  # a file, and why not even its number of rows is known
+    first: int = 0  # number of its first row in the log
     table: pl.LazyFrame | None = None
 
     @property
-    def files(self) -> tuple[str, ...]:
-        """The files it comes from."""
-        return tuple(dict.fromkeys(part.file for part in self.ranges))
-
-    @property
     def rows(self) -> int:
-        """How many rows it should have; 0 if nobody knows."""
+        """How many rows its files have; 0 for a table."""
         return sum(part.rows for part in self.ranges)
 
 
-@dataclass(frozen=True, eq=False)
-class Piece:
-    """Rows that stand together, or a note about rows that cannot be read."""
+class Damage(NamedTuple):
+    """A file of which not even the number of rows is known, and why."""
 
-    frame: pl.DataFrame | None
-    file: str = ""
-    first: int = 0  # its first row in the file
-    note: str = ""
+    file: str
+    why: str
 
 
-def split_files(files: Sequence[str]) -> tuple[Shard, ...]:
-    """Parquet files as shards."""
-    return tuple(_shards([_all_ranges(file) for file in files]))
+# --- files as ranges, and ranges as parts
 
 
-def _shards(parts: Sequence[Shard]) -> Iterator[Shard]:
-    rows = sum(part.rows for part in parts)
-    most = max(1.0, rows / max(1, math.ceil(rows / SHARD_ROWS)))  # as many as are needed, of about the same size
-    gathered: list[RowRange] = []
-    for part in parts:
-        if part.damaged is not None:
-            if gathered:
-                yield Shard(tuple(gathered))
-                gathered = []
-            yield part
-        for some in part.ranges:
-            gathered.append(some)
-            if sum(known.rows for known in gathered) >= most:
-                yield Shard(tuple(gathered))
-                gathered = []
-    if gathered:
-        yield Shard(tuple(gathered))
+def split_files(files: Sequence[str]) -> list[RowRange | Damage]:
+    """Parquet files as ranges of rows."""
+    return [part for file in files for part in _ranges(file)]
 
 
-def _all_ranges(file: str) -> Shard:
-    """All rows of a file as ranges, or why they are not known."""
+def _ranges(file: str) -> Iterator[RowRange | Damage]:
     try:
         rows = count_rows(file)
     except FAULTS as error:
-        return Shard(damaged=(file, first_line(error)))
-    begins = range(0, rows, BATCH_ROWS)
-    return Shard(tuple(RowRange(file, first, min(BATCH_ROWS, rows - first)) for first in begins))
+        yield Damage(file, first_line(error))
+        return
+    for first in range(0, rows, RANGE_ROWS):
+        yield RowRange(file, first, min(RANGE_ROWS, rows - first))
 
 
 def count_rows(file: str) -> int:
@@ -118,11 +101,122 @@ def count_rows(file: str) -> int:
     return int(pl.scan_parquet(io.BytesIO(MAGIC + footer)).select(pl.len()).collect().item())
 
 
-def check_readable(shards: Sequence[Shard]) -> None:
-    """An error that names the first file whose rows are not known."""
-    damaged = next((shard.damaged for shard in shards if shard.damaged is not None), None)
-    if damaged is not None:
-        raise _unreadable(*damaged)
+def whole_parts(ranges: Sequence[RowRange], episode: str | None) -> list[Part]:
+    """Ranges as few parts of about the same size, cut where an episode begins."""
+    total = sum(part.rows for part in ranges)
+    most = total / max(1, math.ceil(total / PART_ROWS))
+    rest, parts, first = deque(ranges), list[Part](), 0
+    while rest:
+        taken = [rest.popleft()]
+        while rest and sum(part.rows for part in taken) < most:
+            taken.append(rest.popleft())
+        if episode is not None:
+            _finish(taken, rest, episode)
+        parts.append(Part(tuple(taken), first))
+        first += parts[-1].rows
+    return parts
+
+
+def _finish(taken: list[RowRange], rest: deque[RowRange], episode: str) -> None:
+    """Move the rows that go on with the last episode of what was taken."""
+    last = None
+    while rest:
+        if last is None:
+            last = read_range(taken[-1].some(taken[-1].rows - 1, 1), (episode,))[episode][0]
+        part = rest.popleft()
+        same = _first_other(read_range(part, (episode,))[episode], last)
+        if same:
+            taken.append(part.some(0, same))
+        if same < part.rows:
+            rest.appendleft(part.some(same, part.rows - same))
+            return
+
+
+def _first_other(names: pl.Series, name: object) -> int:
+    """The first row of another name; the number of rows if there is none.
+
+    >>> _first_other(pl.Series([1, 1, 2]), 1), _first_other(pl.Series([1, 1]), 1)
+    (2, 2)
+    """
+    others = names.is_not_null() if name is None else (names != name).fill_null(True)
+    return int(others.arg_max() or 0) if others.any() else len(names)
+
+
+# --- rows
+
+
+def whole_batches(part: Part, columns: pl.Schema, episode: str | None, rows: int) -> Iterator[pl.DataFrame]:
+    """The rows of a part, so many at a time, cut where episodes begin."""
+    waiting: pl.DataFrame | None = None
+    for frame in (some for table in _frames(part, columns, rows) for some in table.iter_slices(rows)):
+        if episode is None:
+            yield frame
+            continue
+        begin = frame.height - _first_other(frame[episode].reverse(), frame[episode][-1])  # of the last episode
+        if waiting is not None and (begin or _first_other(frame[episode], waiting[episode][-1]) == 0):
+            frame = pl.concat([waiting, frame])
+            begin, waiting = begin + waiting.height, None
+        if begin:
+            yield frame.head(begin)
+        waiting = frame.slice(begin) if waiting is None else pl.concat([waiting, frame])
+        _check_length(waiting, episode)
+    if waiting is not None:
+        yield waiting
+
+
+def _check_length(waiting: pl.DataFrame, episode: str) -> None:
+    free = free_memory()
+    if free is not None and 2 * waiting.estimated_size() > free:
+        raise InvalidLogError(
+            f"episode {waiting[episode][0]!r} has more than {waiting.height} rows and cannot be held. Hint: cut it"
+        )
+
+
+def _frames(part: Part, columns: pl.Schema, rows: int) -> Iterator[pl.DataFrame]:
+    if part.table is not None:
+        batches = part.table.select(columns.names()).collect_batches(chunk_size=rows, maintain_order=True)
+        yield from (frame for frame in batches if frame.height)
+    for some in part.ranges:
+        frame = read_range(some, columns.names())
+        other = next((name for name, kind in columns.items() if frame.schema[name] != kind), None)
+        if other is not None:
+            raise InvalidLogError(
+                f"every column must hold one type; {other!r} holds {columns[other]} in the first file and "
+                f"{frame.schema[other]} in {some.file}. Hint: write the files with the same types"
+            )
+        yield frame
+
+
+def read_range(part: RowRange, columns: Sequence[str]) -> pl.DataFrame:
+    """Some rows of a file; an error names those that cannot be read."""
+    lazy = scan_file(part.file).select(columns)
+    try:
+        return _read(lazy, part)
+    except FAULTS as error:
+        raise _unreadable(str(_fault(lazy, part)[1]), first_line(error)) from error
+
+
+def _read(lazy: pl.LazyFrame, part: RowRange) -> pl.DataFrame:
+    frame = lazy.slice(part.first, part.rows).collect()
+    if frame.height != part.rows:
+        raise pl.exceptions.ComputeError(f"expected {part.rows} rows, found {frame.height}")
+    return frame
+
+
+def collect(lazy: pl.LazyFrame) -> pl.DataFrame:
+    """The rows of a query; a failure of the reader is an error about the log, in one line."""
+    try:
+        return lazy.collect(engine="streaming")
+    except FAULTS as error:
+        raise InvalidLogError(f"the log cannot be read: {first_line(error)}. Hint: {way_out(error)}") from error
+
+
+def scan_file(path: str) -> pl.LazyFrame:
+    """A Parquet file to select from. One at an address is fetched whole."""
+    if not is_remote(path):
+        return pl.scan_parquet(path, glob=False)
+    with open_file(path) as stream:
+        return pl.scan_parquet(io.BytesIO(stream.read()))
 
 
 def open_file(path: str) -> BinaryIO:
@@ -151,81 +245,77 @@ def filesystem() -> tuple[Any, Any]:
     return fsspec, fsspec.core
 
 
-def scan_file(path: str) -> pl.LazyFrame:
-    """A Parquet file to select from. One at an address is fetched whole."""
-    if not is_remote(path):
-        return pl.scan_parquet(path, glob=False)
-    with open_file(path) as stream:
-        return pl.scan_parquet(io.BytesIO(stream.read()))
+# --- what cannot be read
 
 
-def pieces(shard: Shard, reading: Reading, *, skip_bad: bool = False) -> Iterator[Piece]:
-    """The rows of a shard in order, about a million at a time."""
-    if shard.table is not None:
-        yield from _of_table(shard.table, reading)
+def usable_ranges(
+    parts: Sequence[RowRange | Damage], columns: Sequence[str], episode: str | None, *, skip_bad: bool
+) -> tuple[list[RowRange], tuple[str, ...]]:
+    """The ranges of a log, and what is left out of it: nothing, unless `skip_bad` asks for it."""
+    if not skip_bad:
+        check_readable(parts)
+        return [part for part in parts if isinstance(part, RowRange)], ()
+    usable, notes = list[RowRange](), list[str]()
+    lost: object = None  # the episode that goes on after what is left out
+    broken = False
+    for part in (found for given in parts for found in _readable(given, columns)):
+        if isinstance(part, str):
+            notes.append(part)
+            broken, lost = True, None
+            continue
+        begin = 0
+        if broken and episode is not None:
+            names = read_range(part, (episode,))[episode]
+            lost = names[0] if lost is None else lost
+            begin = _first_other(names, lost)
+        if begin < part.rows:
+            broken = False
+            usable.append(part.some(begin, part.rows - begin))
+    return usable, tuple(notes)
+
+
+def check_readable(parts: Sequence[RowRange | Damage]) -> None:
+    """An error that names the first file whose rows are not known."""
+    damaged = next((part for part in parts if isinstance(part, Damage)), None)
+    if damaged is not None:
+        raise _unreadable(*damaged)
+
+
+def _readable(part: RowRange | Damage, columns: Sequence[str]) -> Iterator[RowRange | str]:
+    """The parts of a range that can be read, and a note for each that cannot."""
+    if isinstance(part, Damage):
+        yield f"{part.file} could not be read: {part.why}"
         return
-    for file in shard.files:
-        lazy = scan_file(file).select(reading.columns.used)
-        for part in (part for part in shard.ranges if part.file == file):
-            yield from _of_range(lazy, part, reading, skip_bad)
-
-
-def _of_table(table: pl.LazyFrame, reading: Reading) -> Iterator[Piece]:
-    chosen = table.select(reading.columns.used)
-    first = 0
-    for frame in chosen.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True):
-        yield Piece(frame, first=first)
-        first += frame.height
-
-
-def _of_range(lazy: pl.LazyFrame, part: RowRange, reading: Reading, skip_bad: bool) -> Iterator[Piece]:
-    """The rows of a range; what cannot be read of it stops all, unless it is to be left out."""
+    lazy = scan_file(part.file).select(columns)
     while part.rows:
-        try:
-            yield Piece(_read(lazy, part, reading), part.file, part.first)
+        if not _fails(lazy, part):
+            yield part
             return
-        except FAULTS as error:
-            before, bad = _fault(lazy, part, reading)
-            if not skip_bad:
-                raise _unreadable(str(bad), first_line(error)) from error
-        if before.rows:
-            yield Piece(_read(lazy, before, reading), part.file, part.first)
-        yield Piece(None, part.file, bad.first, f"{bad} could not be read")
-        done = before.rows + bad.rows
-        part = RowRange(part.file, part.first + done, part.rows - done)
+        good, bad = _fault(lazy, part)
+        if good.rows:
+            yield good
+        yield f"{bad} could not be read"
+        part = part.some(good.rows + bad.rows, part.rows - good.rows - bad.rows)
 
 
-def _fault(lazy: pl.LazyFrame, part: RowRange, reading: Reading) -> tuple[RowRange, RowRange]:
+def _fault(lazy: pl.LazyFrame, part: RowRange) -> tuple[RowRange, RowRange]:
     """The rows of a range before its first fault, and those at fault; found with few reads, as row groups are large."""
-    file, first, rows = part
-
-    def fails(begin: int, count: int) -> bool:
-        try:
-            _read(lazy, RowRange(file, begin, count), reading)
-        except FAULTS:
-            return True
-        return False
-
-    good = bisect_left(range(1, rows), True, key=lambda count: fails(first, count))
-    begin, rest, far = first + good, rows - good, 1
-    while far < rest and fails(begin + far, 1):
+    good = bisect_left(range(1, part.rows), True, key=lambda count: _fails(lazy, part.some(0, count)))
+    rest, far = part.rows - good, 1
+    while far < rest and _fails(lazy, part.some(good + far, 1)):
         far *= 2
     near = far // 2
-    bad = near + bisect_left(range(near, min(far, rest)), True, key=lambda k: not fails(begin + k, 1))
-    return RowRange(file, first, good), RowRange(file, begin, bad)
+    places = range(near, min(far, rest))
+    bad = near + bisect_left(places, True, key=lambda place: not _fails(lazy, part.some(good + place, 1)))
+    return part.some(0, good), part.some(good, bad)
 
 
-def _read(lazy: pl.LazyFrame, part: RowRange, reading: Reading) -> pl.DataFrame:
-    frame = lazy.slice(part.first, part.rows).collect()
-    for name, kind in reading.schema:
-        if str(frame.schema[name]) != kind:
-            raise InvalidLogError(
-                f"every column must hold one type; {name!r} holds {kind} in the first file and {frame.schema[name]} in "
-                f"{part.file}. Hint: write the files with the same types"
-            )
-    if frame.height != part.rows:
-        raise pl.exceptions.ComputeError(f"expected {part.rows} rows, found {frame.height}")
-    return frame
+def _fails(lazy: pl.LazyFrame, part: RowRange) -> bool:
+    try:
+        _read(lazy, part)
+    except FAULTS:
+        return True
+    return False
 
 
 def _unreadable(place: str, why: str) -> InvalidLogError:
@@ -233,6 +323,14 @@ def _unreadable(place: str, why: str) -> InvalidLogError:
         f"the log cannot be read: {place}: {why}. Hint: the file may be cut or damaged; write it again, or leave out "
         "what cannot be read with skip_bad=True (--skip-bad)"
     )
+
+
+def way_out(error: BaseException) -> str:
+    """What to do about a fault of the reader."""
+    text = str(error).lower()
+    if "could not parse" in text or "dtype" in text or "schema" in text:
+        return "every column must hold one type; clean the column or convert it to text"
+    return "the file may be cut or damaged; write it again"
 
 
 def first_line(error: BaseException) -> str:
