@@ -31,7 +31,7 @@ from polidiff.explanation.words import percent
 from polidiff.explanation.worse_off import tails, worse_off
 from polidiff.journeys import Journeys, Meetings, Trajectory, follow
 from polidiff.options import ExplainOptions
-from polidiff.policies import PolicyLike
+from polidiff.policies import PolicyLike, edit_rules
 from polidiff.records.arrays import IntArray
 from polidiff.records.explanation import (
     EpisodePair,
@@ -102,6 +102,7 @@ def compose(world: World, current: PolicyLike, proposed: PolicyLike, options: Ex
         has_features=world.has_features,
         max_rules=options.max_rules,
         learner=as_learner(options.classifier),
+        given=() if options.classifier is not None else edit_rules(proposed),
         seed=options.seed,
     )
     achieved = comparison.achieved(

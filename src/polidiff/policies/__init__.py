@@ -3,7 +3,7 @@
 from polidiff.policies.adapters import as_policy
 from polidiff.policies.files import save_policy
 from polidiff.policies.functions import CallablePolicy, Discretised, GreedyPolicy, MixedPolicy
-from polidiff.policies.patched import PatchedPolicy, apply_patch, difference, rule_patch
+from polidiff.policies.patched import PatchedPolicy, apply_patch, difference, edit_rules, rule_patch
 from polidiff.policies.protocol import Model, Policy, PolicyLike, choose, drawn_from, one_hot, top_actions
 from polidiff.policies.tables import TablePolicy, table_policy
 
@@ -22,6 +22,7 @@ __all__ = [
     "choose",
     "drawn_from",
     "difference",
+    "edit_rules",
     "one_hot",
     "rule_patch",
     "save_policy",

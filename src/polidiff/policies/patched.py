@@ -45,6 +45,13 @@ class PatchedPolicy:
         return table
 
 
+def edit_rules(policy: PolicyLike) -> tuple[Rule, ...]:
+    """The rules that a policy was made with, in the order they are matched; none if it was made otherwise."""
+    if not isinstance(policy, PatchedPolicy) or any(edit.states is not None for edit in policy.patch.edits):
+        return ()
+    return tuple(dict.fromkeys(edit.rule for edit in policy.patch.edits))
+
+
 def apply_patch(patch: Patch, policy: PolicyLike, *, strict: bool = False) -> Policy:
     """The policy with the edits made; edits that do not find their action are named."""
     base = as_policy(policy, n_actions=len(patch.actions) or None)

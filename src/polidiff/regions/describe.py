@@ -19,6 +19,7 @@ from polidiff.records.explanation import TradeoffPoint
 from polidiff.records.rule import Condition, Rule, first_match
 from polidiff.regions.fidelity import fidelity
 from polidiff.regions.swap_labels import SwapLabels, as_directions, as_pairs
+from polidiff.rules.box_algebra import intersection
 from polidiff.rules.learners import Learner, Make, as_learner, learn_rules, named, nested
 from polidiff.streams import Stream
 
@@ -67,14 +68,21 @@ def describe(
     has_features: bool,
     max_rules: int | None = None,
     learner: Learner | None = None,
+    given: Sequence[Rule] = (),
     seed: int = 0,
 ) -> Described:
-    """Regions for all diverging states; with `max_rules`, at most so many; by our rules, or another `learner`'s."""
+    """Regions for all diverging states; with `max_rules`, at most so many; by our rules, or another `learner`'s.
+
+    Where the proposed policy was `given` as rules, those are the regions if they tell the difference.
+    """
     if not divergence.diverging.any():
         none = np.zeros(len(divergence.label), dtype=np.bool_)
         return Described((), as_pairs(divergence), none, ())
     if not has_features:
         return _name_states(divergence, max_rules)
+    as_written = _as_given(divergence, given, max_rules)
+    if as_written is not None:
+        return as_written
     ways = [as_pairs(divergence)] if len(divergence.swaps) <= MOST_PAIRS else []
     directions = as_directions(divergence, actions)
     if directions is not None and len(directions.swaps) < len(divergence.swaps):
@@ -83,6 +91,22 @@ def describe(
     learner = learner or as_learner()
     found = [_learn_short(divergence, labels, feature_names, max_rules, learner, seed) for labels in ways]
     return max(found, key=worth)
+
+
+def _as_given(divergence: Divergence, given: Sequence[Rule], max_rules: int | None) -> Described | None:
+    """The rules that a policy was given as, each with the swap it mostly makes; None where they do not tell it."""
+    given = [intersection(Rule(), rule) or rule for rule in given]  # one condition for each feature
+    labels, match = as_pairs(divergence), first_match(given, divergence.features)
+    mass = np.zeros((len(given) + 1, len(labels.swaps) + 1))
+    np.add.at(mass, (match, labels.label), divergence.judged)  # the last row holds what no rule covers
+    told = [(rule, 1 + int(mass[k, 1:].argmax())) for k, rule in enumerate(given) if mass[k, 1:].any()]
+    if not told or len(told) > (MOST_RULES if max_rules is None else max_rules):
+        return None
+    point = replace(_point(tuple(told), divergence.features, labels.label, divergence.judged), chosen=True)
+    if point.f1 < WELL_TOLD:
+        return None
+    regions = tuple(ToldRegion(rule, labels.swaps[label - 1], label) for rule, label in told)
+    return Described(regions, labels, np.zeros(len(labels.label), dtype=np.bool_), (point,))
 
 
 def worth(described: Described) -> float:
