@@ -123,3 +123,36 @@ def test_in_paper_style_a_log_is_judged_by_the_papers_rule(log):
             )
             assert verdict.direction == ("more" if above else "less" if below else verdict.direction)
             assert above or below or verdict.direction in ("unknown", "same")
+
+
+@pytest.fixture(scope="module")
+def drifting():
+    """A log of the chain whose detours close in its second half."""
+    rng, rows = np.random.default_rng(0), []
+    for episode in range(1500):
+        state, step = int(rng.integers(11)), 0
+        while state != 11:
+            action = int(rng.random() < 0.3)
+            closed = episode >= 750 and state in (1, 5)
+            ahead = (chain.AFTER_1 if action and not closed else chain.AFTER_0)[state]
+            rows.append((episode, step, f"s{state}", f"action {action}", float(state in chain.DESIRED), ahead == 11))
+            state, step = ahead, step + 1
+    table = pl.DataFrame(rows, schema=["episode", "step", "state", "action", "visit", "end"], orient="row")
+    names = {"states": [f"s{s}" for s in range(12)], "actions": ["action 0", "action 1"]}
+    visits = Outcome("visits", "visit", prefer="more", range=(0, 2))
+    return Log(table, state="state", action="action", episode="episode", step="step", terminated="end",
+               outcomes=[visits], **names)  # fmt: skip
+
+
+def test_in_paper_style_a_failed_assumption_is_said_to_be_ignored_and_no_figure_contradicts_its_word(drifting):
+    default, paper = (explain(drifting, chain.current(), chain.proposed(), style=s) for s in ("plain", "paper"))
+    assert default.verdicts[0].direction == "unknown"
+    (verdict,) = paper.verdicts
+    assert (verdict.direction, verdict.note) == ("more", None)
+    assert verdict.difference.low == pytest.approx(verdict.proposed.low - verdict.current.estimate)
+    assert verdict.difference.low > 0
+    assert (
+        "Verdicts are the paper's: its rule tests no assumption, and here drift, independence failed; "
+        "by the default rule the effect on visits is unknown."
+    ) in paper.warnings
+    assert not any("the paper's" in warning for warning in default.warnings)

@@ -61,13 +61,39 @@ def judge_groups(
 
 
 def by_papers_rule(verdict: Verdict, outcome: Outcome) -> Verdict:
-    """The verdict by h_oc: the current policy's estimate against the interval of the proposed one."""
-    assert verdict.current is not None
-    assert verdict.proposed is not None
-    direction = papers_verdict(verdict.current.estimate, verdict.proposed)
+    """The verdict by h_oc: the current policy's estimate against the interval of the proposed one.
+
+    The difference that is told is the one that this rule looks at, so that its interval and the word agree.
+    """
+    current, proposed = verdict.current, verdict.proposed
+    assert current is not None
+    assert proposed is not None
     if verdict.difference.exact and verdict.difference.estimate == 0:
-        direction = "same"
-    return replace(verdict, direction=direction, valence=outcome.valence(direction))
+        return replace(verdict, direction="same", valence=None)
+    direction = papers_verdict(current.estimate, proposed)
+    at = current.estimate
+    seen = Interval(proposed.estimate - at, proposed.low - at, proposed.high - at, proposed.level)
+    return replace(
+        verdict,
+        direction=direction,
+        difference=seen,
+        pointwise=seen,
+        valence=outcome.valence(direction),
+        note=verdict.note if direction == "unknown" else None,
+        holds_up_to=verdict.holds_up_to if direction == verdict.direction else None,
+    )
+
+
+def ignored_by_papers_rule(before: Sequence[Verdict], after: Sequence[Verdict], failed: Sequence[str]) -> str | None:
+    """What the paper's rule for verdicts passes over; None where it says what ours says and nothing failed."""
+    turned = [
+        old.outcome for old, new in zip(before, after, strict=True) if old.direction == "unknown" != new.direction
+    ]
+    if not failed and not turned:
+        return None
+    against = f", and here {', '.join(failed)} failed" if failed else ""
+    ours = f"; by the default rule the effect on {', '.join(turned)} is unknown" if turned else ""
+    return f"Verdicts are the paper's: its rule tests no assumption{against}{ours}."
 
 
 def _verdict(

@@ -46,7 +46,8 @@ class Advice:
 
 def advise(explanation: Explanation) -> Advice:
     """The advice that the evidence carries."""
-    if not explanation.regions and not explanation.withheld:
+    decided = any(verdict.direction in ("more", "less") for verdict in explanation.verdicts)
+    if not explanation.regions and not explanation.withheld and not decided:
         return Advice("nothing", "There is nothing to adopt: the two policies act the same wherever it matters.")
     preferred = {outcome.name for outcome in explanation.outcomes if outcome.prefer is not None}
     verdicts = [verdict for verdict in explanation.verdicts if verdict.outcome in preferred]

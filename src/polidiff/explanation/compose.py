@@ -9,7 +9,7 @@ from typing import Any
 from polidiff.divergence import Divergence, find_divergence
 from polidiff.evaluation import compare
 from polidiff.evaluation.comparison import Achieved, Comparison, GroupVerdicts, check_estimator
-from polidiff.evaluation.start_outcomes import by_papers_rule
+from polidiff.evaluation.start_outcomes import by_papers_rule, ignored_by_papers_rule
 from polidiff.explanation.assessment import Material, quality_and_forms
 from polidiff.explanation.methods import methods_record
 from polidiff.explanation.patching import patch_of
@@ -217,7 +217,11 @@ def _judged(found: Difference, groups: list[list[Rule]]) -> GroupVerdicts | None
     judged = found.comparison.judge(groups, level=options.level, seed=options.seed, evaluation=options.evaluation)
     if judged is None or options.style != "paper":
         return judged
-    return replace(judged, verdicts=tuple(tuple(map(by_papers_rule, row, outcomes)) for row in judged.verdicts))
+    verdicts = tuple(tuple(map(by_papers_rule, row, outcomes)) for row in judged.verdicts)
+    everyone = groups.index([])
+    failed = [assumption.name for assumption in judged.assumptions if assumption.alarming]
+    ignored = ignored_by_papers_rule(judged.verdicts[everyone], verdicts[everyone], failed)
+    return replace(judged, verdicts=verdicts, warnings=(*judged.warnings, *filter(None, [ignored])))
 
 
 def _of_log(judged: GroupVerdicts, everyone: int, warnings: tuple[str, ...]) -> dict[str, Any]:

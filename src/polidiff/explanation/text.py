@@ -297,7 +297,8 @@ def quality_text(explanation: Explanation) -> str:
     if explanation.methods.classifier not in ("", "rules"):
         parts.append(f"regions learned by {explanation.methods.classifier}")
     if not all(verdict.difference.exact for verdict in explanation.verdicts):
-        parts.append(f"intervals hold together at {percent(explanation.methods.level)}")
+        how = "each interval holds" if explanation.methods.style == "paper" else "intervals hold together"
+        parts.append(f"{how} at {percent(explanation.methods.level)}")
     return "How true this is: " + "; ".join(parts) + "."
 
 
