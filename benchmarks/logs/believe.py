@@ -18,7 +18,7 @@ from scipy import stats
 
 from benchmarks.logs.believe_worlds import HiddenWorld, worlds
 from polidiff import Log
-from polidiff.evaluation.assumptions.confounding import Acting, Comparison, draws_of, lower_differences
+from polidiff.evaluation.assumptions.confounding import Acting, Comparison, Moves, lower_differences
 from polidiff.evaluation.logged.assessment import assess
 from polidiff.evaluation.logged.compare import compare_log
 from polidiff.records.explanation import Verdict
@@ -107,7 +107,7 @@ def _inside(world: HiddenWorld, log: Log, truth: float) -> bool:
     rows = assess(log).rows
     assert rows is not None
     states, actions = world.proposed.shape
-    draws = draws_of(rows, states, actions, 0)
+    draws = Moves(rows, states, actions).draws(0)
     starts = np.bincount(rows.states[rows.first], minlength=states)[None] / rows.n_episodes
     new = Acting(world.proposed, np.zeros(states, dtype=np.bool_))
     old = Acting(draws.shares, np.ones(states, dtype=np.bool_))

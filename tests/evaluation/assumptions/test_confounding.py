@@ -8,8 +8,8 @@ from polidiff.evaluation.assumptions.confounding import (
     Acting,
     Comparison,
     LowerBounds,
+    Moves,
     crossing,
-    draws_of,
     holds_up_to,
     lower_differences,
 )
@@ -49,7 +49,7 @@ def worst_by_program(y, share, gamma):
 @pytest.mark.parametrize("gamma", [1.0, 1.3, 2.5])
 def test_one_decision_gives_the_linear_programs_bound(gamma):
     rows = one_decision()
-    draws = draws_of(rows, 2, 2, 0)
+    draws = Moves(rows, 2, 2).draws(0)
     values = LowerBounds(draws, always(1, 2), 0.0).every(gamma)[0]
     for state in (0, 1):
         here = rows.states == state
@@ -60,7 +60,7 @@ def test_one_decision_gives_the_linear_programs_bound(gamma):
 
 def test_several_decisions_are_a_fixed_point_of_the_worst_step():
     rows = walked()
-    draws = draws_of(rows, 3, 2, 0)
+    draws = Moves(rows, 3, 2).draws(0)
     values = LowerBounds(draws, always(0, 3), 0.0).every(1.5)[0]
     after = np.where(rows.follow >= 0, np.append(values[rows.states], 0)[rows.follow], 0.0)
     for state in range(3):
@@ -70,7 +70,7 @@ def test_several_decisions_are_a_fixed_point_of_the_worst_step():
 
 
 def test_one_decision_per_episode_lies_between_none_and_every():
-    draws = draws_of(walked(), 3, 2, 0)
+    draws = Moves(walked(), 3, 2).draws(0)
     none = LowerBounds(draws, always(0, 3), 0.0).every(1.0)[0]
     every = LowerBounds(draws, always(0, 3), 0.0).every(2.0)[0]
     once = LowerBounds(draws, always(0, 3), 0.0).once(2.0)
@@ -79,7 +79,7 @@ def test_one_decision_per_episode_lies_between_none_and_every():
 
 
 def test_bounds_fall_as_reasons_grow_stronger_and_meet_the_estimate_at_one():
-    draws, starts = draws_of(walked(), 3, 2, 0), np.full((1, 3), 1 / 3)
+    draws, starts = Moves(walked(), 3, 2).draws(0), np.full((1, 3), 1 / 3)
     compared = Comparison(draws, always(1, 3), always(0, 3), starts)
     low = [lower_differences(compared, gamma)[0][0] for gamma in (1.0, 1.2, 2.0, 4.0)]
     high = [-lower_differences(compared.negated(), gamma)[0][0] for gamma in (1.0, 1.2, 2.0, 4.0)]
@@ -89,7 +89,7 @@ def test_bounds_fall_as_reasons_grow_stronger_and_meet_the_estimate_at_one():
 
 
 def test_whoever_wrote_the_log_needs_no_bound():
-    draws = draws_of(walked(), 3, 2, 0)
+    draws = Moves(walked(), 3, 2).draws(0)
     log = Acting(draws.shares, np.ones(3, dtype=bool))
     compared = Comparison(draws, log, log, np.full((1, 3), 1 / 3))
     assert lower_differences(compared, 5.0)[0][0] == pytest.approx(0.0, abs=1e-9)
@@ -99,23 +99,25 @@ def test_what_nobody_tried_and_loops_without_end_are_worth_the_end_of_the_range(
     follow = np.array([1, 2, -2, -1])
     rows = LoggedRows(np.array([0, 1, 0, 2]), np.zeros(4, dtype=int), np.array([0, 0, 0, 1]), follow, np.ones((4, 1)),
                       None)  # fmt: skip
-    draws = draws_of(rows, 4, 2, 0)
+    draws = Moves(rows, 4, 2).draws(0)
     values = LowerBounds(draws, always(0, 4), -7.0).every(1.5)[0]
     assert values.tolist() == [-7.0, -7.0, 1.0, -7.0]
     assert LowerBounds(draws, always(1, 4), -7.0).every(1.5)[0].tolist() == [-7.0] * 4
 
 
 def test_the_interval_meets_zero_where_it_is_said_to():
-    draws, starts = draws_of(walked(2000), 3, 2, 0), np.full((1, 3), 1 / 3)
+    draws, starts = Moves(walked(2000), 3, 2).draws(0), np.full((1, 3), 1 / 3)
     compared = Comparison(draws, always(1, 3), always(0, 3), starts)
     bound, error = lower_differences(compared, 1.0)
     edge = bound - 1.96 * error
-    gamma = holds_up_to(compared, edge, 1.96)[0]
+    (gamma,), (once,) = holds_up_to(compared, edge, 1.96)
     low, off = lower_differences(compared, gamma)
     assert 1 < gamma < 3
     assert low[0] - 1.96 * off[0] == pytest.approx(0.0, abs=0.02 * edge[0])
-    assert holds_up_to(compared, edge, 1.96, "one")[0] > gamma
-    assert holds_up_to(compared, np.array([-1.0]), 1.96)[0] == 1.0
+    alone = compared.starts @ compared.sides[0].once(once) + compared.starts @ compared.sides[1].once(once)
+    assert once > gamma
+    assert edge[0] + alone[0] - bound[0] == pytest.approx(0.0, abs=0.02 * edge[0])
+    assert [found[0] for found in holds_up_to(compared, np.array([-1.0]), 1.96)] == [1.0, 1.0]
     assert crossing(lambda gamma: np.array([1.0]), np.array([1.0]))[0] == np.inf
 
 
@@ -150,3 +152,17 @@ def test_a_false_verdict_holds_up_to_less_than_the_true_strength():
     gamma = one_step_holds_up_to(rows, np.ones((1, 2000)), edge, 1.96)[0]
     assert edge[0] > 0
     assert 1.0 < gamma < np.exp(0.4)
+
+
+@pytest.mark.parametrize("gamma", [1.1, 3.0])
+def test_one_decision_of_an_episode_is_a_fixed_point_of_stopping_at_the_worst(gamma):
+    draws = Moves(walked(), 3, 2).draws(0)
+    side = LowerBounds(draws, always(0, 3), 0.0)
+    values, draws = side.once(gamma), side.draws
+    for state in range(3):
+        own, share = draws.pair == 2 * state, draws.shares[state, 0]
+        low, high = share + (1 - share) / gamma, share + (1 - share) * gamma
+        limits = [(low * chance, high * chance) for chance in draws.chance[own]]
+        worst = optimize.linprog(side.worth(side.plain)[own], A_eq=np.ones((1, own.sum())), b_eq=[1.0], bounds=limits)
+        later = draws.chance[own] @ side.worth(values)[own]
+        assert values[state] == pytest.approx(min(worst.fun, later), abs=1e-4)

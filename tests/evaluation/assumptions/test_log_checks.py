@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from polidiff.evaluation.assumptions.history import Deepened, transitions_of
 from polidiff.evaluation.assumptions.log_checks import (
     correlation_within,
     cut_check,
@@ -12,7 +13,6 @@ from polidiff.evaluation.assumptions.log_checks import (
     rare_event_check,
     status_of,
 )
-from polidiff.evaluation.assumptions.markov import Deepened, transitions_of
 from polidiff.records.codec import decode, encode
 from polidiff.records.outcome import Assumption
 from polidiff.worlds.log_rows import LoggedRows

@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from polidiff.evaluation.assumptions.markov import REJECTED, deepen, history_p_value, previous_row, transitions_of
+from polidiff.evaluation.assumptions.history import REJECTED, deepen, history_p_value, previous_row, transitions_of
 from polidiff.worlds.log_rows import LoggedRows
 
 

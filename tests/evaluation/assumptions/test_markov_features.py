@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from polidiff.evaluation.assumptions.markov_features import drift_feature_check, feature_history_check
+from polidiff.evaluation.assumptions.feature_history import drift_feature_check, feature_history_check
 from polidiff.worlds.log_rows import LoggedRows
 
 

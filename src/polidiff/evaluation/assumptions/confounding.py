@@ -21,18 +21,21 @@ from typing import Literal
 import numpy as np
 from scipy import sparse
 
-from polidiff.evaluation.linear import solver
+from polidiff.evaluation.linear import Solve, solver
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.worlds.checks import reachable_from
 from polidiff.worlds.log_rows import LoggedRows
 from polidiff.worlds.shards.transition_counts import CUT
 
 Kind = Literal["every", "one"]
+Step = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 GRID = (1.0, 1.02, 1.05, 1.1, 1.2, 1.35, 1.6, 2.0, 2.7, 4.0, 6.0, 10.0)
+PLACES = (2, 5, 8, 11)  # of the grid, tried first
 PIECES = 8  # parts of equal size in which the outcomes of one move are kept
-ROUNDS = 20
-STEPS = 60  # by which the plain model's solution leads to the worst one's; beyond, that is solved by itself
-SETTLED = 1e-6
+STEPS = 100
+SETTLED = 1e-6  # of values, where nothing else is asked for
+SLOWLY = 0.6  # share of an error that a step leaves, above which the step itself is worked out anew
+ENOUGH = 1e-3  # share of the distance from 0 within which an end must be known to tell where it meets 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +67,7 @@ class Acting:
 
     table: FloatArray  # (S, A)
     kept: BoolArray  # (S,) where the decision is left to whoever wrote the log
+    loops: BoolArray | None = None  # (S,) states that lead to no end, where they are known already
 
     @property
     def is_log(self) -> bool:
@@ -71,24 +75,35 @@ class Acting:
         return bool(self.kept.all())
 
 
-def draws_of(rows: LoggedRows, n_states: int, n_actions: int, outcome: int, discount: float = 1.0) -> Draws:
-    """The draws of a log with numbered states; a row whose successor is unknown counts as one that went on."""
-    pair = rows.states.astype(np.int64) * n_actions + rows.actions
-    size = n_states * n_actions
-    to = np.where(rows.follow >= 0, np.append(rows.states, 0)[rows.follow], n_states)
-    cut = rows.follow == CUT
-    lost, went_on = (np.bincount(pair, part, size) for part in (cut, rows.follow >= 0))
-    weight = np.where(rows.follow >= 0, 1 + (lost / np.maximum(went_on, 1))[pair], 1.0)[~cut]
-    pair, to, gain = pair[~cut], to[~cut].astype(np.int64), rows.gains[~cut, outcome]
-    order = np.lexsort((gain, to, pair))
-    pair, to, gain, weight = pair[order], to[order], gain[order], weight[order]
-    piece = _pieces(pair * (n_states + 1) + to, gain)
-    last = np.flatnonzero(np.append(np.diff(piece) > 0, True)) if len(piece) else piece
-    mass = np.bincount(piece, weight)
-    visits = np.bincount(pair, weight, size).astype(np.float64)
-    chance = mass / visits[pair[last]]
-    mean = np.bincount(piece, weight * gain) / mass
-    return Draws(n_states, n_actions, pair[last], to[last], mean, chance, visits.reshape(n_states, -1), discount)
+class Moves:
+    """The moves of a log with numbered states; a row whose successor is unknown counts as one that went on."""
+
+    def __init__(self, rows: LoggedRows, n_states: int, n_actions: int) -> None:
+        self.n_states, self.n_actions = n_states, n_actions
+        pair = rows.states.astype(np.int64) * n_actions + rows.actions
+        to = np.where(rows.follow >= 0, np.append(rows.states, 0)[rows.follow], n_states)
+        cut = rows.follow == CUT
+        lost, went_on = (np.bincount(pair, part, n_states * n_actions) for part in (cut, rows.follow >= 0))
+        weight = np.where(rows.follow >= 0, 1 + (lost / np.maximum(went_on, 1))[pair], 1.0)
+        move = (pair * (n_states + 1) + to)[~cut]
+        order = np.argsort(move, kind="stable")
+        self.move, self.weight = move[order], weight[~cut][order]
+        self.gains = rows.gains[~cut][order]
+
+    def draws(self, outcome: int, discount: float = 1.0) -> Draws:
+        """What followed, with the gains of one outcome."""
+        gain, move, weight = self.gains[:, outcome], self.move, self.weight
+        if (gain[1:] != gain[:-1])[move[1:] == move[:-1]].any():
+            order = np.lexsort((gain, move))
+            gain, weight = gain[order], weight[order]
+        piece = _pieces(move, gain)
+        last = np.flatnonzero(np.append(np.diff(piece) > 0, True)) if len(piece) else piece
+        pair, to = np.divmod(move[last], self.n_states + 1)
+        mass, size = np.bincount(piece, weight), self.n_states * self.n_actions
+        visits = np.bincount(pair, mass, size).astype(np.float64)
+        mean = np.bincount(piece, weight * gain) / mass
+        chance, table = mass / visits[pair], visits.reshape(self.n_states, -1)
+        return Draws(self.n_states, self.n_actions, pair, to, mean, chance, table, discount)
 
 
 def _pieces(move: IntArray, gain: FloatArray) -> IntArray:
@@ -106,28 +121,39 @@ def _pieces(move: IntArray, gain: FloatArray) -> IntArray:
 
 
 class LowerBounds:
-    """The least a policy can be worth from every state; what nobody has tried is worth `end`."""
+    """The least a policy can be worth from every state; what nobody has tried is worth `end`.
 
-    def __init__(self, draws: Draws, acting: Acting, end: float) -> None:
-        self.draws, self.acting, self.end = draws, acting, end
+    Values are found by steps of a solution that is near: that of the log's own model, which `near` may lend, until
+    steps are short; where they shorten slowly, of the worst model that they have come to (Newton's method).
+    """
+
+    def __init__(
+        self, draws: Draws, acting: Acting, end: float, near: Solve | None = None, within: float = SETTLED
+    ) -> None:
+        self.draws, self.acting, self.end, self.within = draws, acting, end, within
         self.table = np.where(acting.kept[:, None], draws.shares, acting.table)
         met = draws.visits.sum(axis=1) > 0
         self.unknown = np.where(met, (self.table * (draws.visits == 0)).sum(axis=1), 1.0)
-        self._state, self._inside = draws.pair // draws.n_actions, draws.to < draws.n_states
         if draws.discount == 1.0:
-            self._leave_out_loops()
-        self.mass = self.table.ravel()[draws.pair]  # (m,) chance of the action that each draw belongs to
-        self.solve = solver(self._moves(self.mass * draws.chance), draws.discount)
-        self.plain = self.solve(self._gains(self.mass * draws.chance), False)
+            lost = acting.loops if acting.loops is not None else self._without_end()
+            self.table, self.unknown = np.where(lost[:, None], 0.0, self.table), np.where(lost, 1.0, self.unknown)
+        self.used = self.table.ravel()[draws.pair] > 0  # (m,) draws of actions that the policy takes
+        if not self.used.all():
+            parts = {name: getattr(draws, name)[self.used] for name in ("pair", "to", "gain", "chance")}
+            self.draws = draws = replace(draws, **parts)
+        opens = np.append(True, np.diff(draws.pair) > 0)[: len(draws.pair)]
+        self.pairs, self._begin = draws.pair[opens], np.append(np.flatnonzero(opens), len(opens))
+        self._state, self._order = self.pairs // draws.n_actions, np.arange(len(draws.pair))
+        self.mass = self.table.ravel()[self.pairs]  # (pairs,) chance of each action that was tried
+        self.solve = near if near is not None else self._solver(draws.chance)
+        self.plain = self._settled(lambda values: (self._means(values), draws.chance), np.zeros(draws.n_states))
+        self.near, self._last, self._lost = self.solve, self.plain, np.zeros_like(self.plain)
 
-    def _leave_out_loops(self) -> None:
-        """States that lead neither to an end nor to something unknown are unknown themselves."""
-        exits = self.unknown > 0
-        mass = self.table.ravel()[self.draws.pair] * self.draws.chance
-        exits[self._state[~self._inside & (mass > 0)]] = True
-        lost = ~reachable_from(sparse.csr_array(self._moves(mass).T), exits)
-        self.table = np.where(lost[:, None], 0.0, self.table)
-        self.unknown = np.where(lost, 1.0, self.unknown)
+    def _without_end(self) -> BoolArray:
+        """(S,) states that lead neither to an end nor to something unknown: they are unknown themselves."""
+        exits, mass = self.unknown > 0, self.table.ravel()[self.draws.pair] * self.draws.chance
+        exits[self.draws.pair[(self.draws.to == self.draws.n_states) & (mass > 0)] // self.draws.n_actions] = True
+        return ~reachable_from(sparse.csr_array(self._moves(mass).T), exits)
 
     def worth(self, values: FloatArray) -> FloatArray:
         """(m,) of each draw."""
@@ -135,85 +161,88 @@ class LowerBounds:
 
     def every(self, gamma: float) -> tuple[FloatArray, FloatArray]:
         """(S,) values if every decision is confounded, and (m,) what one more draw adds to its pair's worth."""
-        values, influence = self.plain, self.worth(self.plain)
-        for _ in range(ROUNDS if gamma > 1.0 and not self.acting.is_log else 0):
-            weights, influence = _worst(self.draws, self.acting, gamma, self.worth(values))
-            new = self._settled(self.mass * weights, values)
-            change, values = float(np.abs(new - values).max(initial=0.0)), new
-            if change <= SETTLED * (1 + float(np.abs(values).max(initial=0.0))):
-                break
-        return values, influence
+        if gamma == 1.0 or self.acting.is_log or not len(self.pairs):
+            return self.plain, self.influence
+        self._last = self._settled(lambda values: self._worst(values, gamma), self._last)
+        size = np.diff(self._begin)
+        y, edge, alpha = self.worth(self._last), np.repeat(self._quantile, size), np.repeat(self._alpha(gamma), size)
+        return self._last, self._all(alpha * y + (1 - alpha) * (edge + np.minimum(y - edge, 0.0) * (1 + gamma)))
 
     def once(self, gamma: float) -> FloatArray:
         """(S,) values if one decision of an episode is confounded, the worst."""
         if gamma == 1.0 or self.acting.is_log:
             return self.plain
-        draws, size = self.draws, self.draws.visits.size
-        worth = self.worth(self.plain)
-        here = np.bincount(draws.pair, _worst(draws, self.acting, gamma, worth)[0] * worth, size).astype(np.float64)
-        values = (self.table * np.minimum(here, self._later(self.plain)).reshape(self.table.shape)).sum(axis=1)
-        stops = here < self._later(values)
-        for _ in range(ROUNDS):
-            at_once = (self.table * np.where(stops, here, 0.0).reshape(self.table.shape)).sum(axis=1)
-            mass = np.where(stops[draws.pair], 0.0, self.mass * draws.chance)
-            values = solver(self._moves(mass), draws.discount)(self._gains(mass) + at_once, False)
-            now = here < self._later(values) - SETTLED * (1 + np.abs(here))
-            if (now == stops).all():
-                break
-            stops = now
+        from polidiff.evaluation.assumptions.kernels import largest_loss
+
+        loss, draws = self._means(self.plain) - self._worst(self.plain, gamma)[0], self.draws
+        chance = draws.discount * draws.chance
+        largest_loss(self._begin, self._state, self.mass, draws.to, chance, loss, self.within / 2, self._lost)
+        return self.plain - self._lost
+
+    @cached_property
+    def influence(self) -> FloatArray:
+        """(m,) what one more draw adds to its pair's worth if no reason touches it."""
+        return self._all(self.worth(self.plain))
+
+    def _all(self, part: FloatArray) -> FloatArray:
+        """(m,) numbers of the draws that are used, 0 for the others."""
+        found = np.zeros(len(self.used))
+        found[self.used] = part
+        return found
+
+    def _alpha(self, gamma: float) -> FloatArray:
+        """(pairs,) share of the plain mean in the worst case."""
+        shares = self.draws.shares.ravel()[self.pairs]
+        return np.where(self.acting.kept[self._state], 1.0, shares + (1 - shares) / gamma)
+
+    def _means(self, values: FloatArray) -> FloatArray:
+        """(pairs,) worth of each pair if no reason touches it."""
+        return np.add.reduceat(self.draws.chance * self.worth(values), self._begin[:-1])
+
+    def _worst(self, values: FloatArray, gamma: float) -> tuple[FloatArray, FloatArray]:
+        """(pairs,) worth in the worst case, and (m,) chances of draws there: they rise below a quantile."""
+        from polidiff.evaluation.assumptions.kernels import worst_step
+
+        worth, chance, self._quantile = self.worth(values), np.empty(len(self._order)), np.empty(len(self.pairs))
+        worst_step(
+            self._begin,
+            worth,
+            self.draws.chance,
+            self._alpha(gamma),
+            1 / (1 + gamma),
+            self._order,
+            chance,
+            self._quantile,
+        )
+        return np.add.reduceat(chance * worth, self._begin[:-1]), chance
+
+    def _settled(self, step: Step, values: FloatArray) -> FloatArray:
+        """(S,) values that a step (worth of pairs, chances of draws) leaves as they are."""
+        if not len(self.pairs):
+            return self.unknown * self.end
+        before = np.inf
+        for _ in range(STEPS):
+            worth, chance = step(values)
+            paid = np.bincount(self._state, self.mass * worth, len(values))
+            left = self.unknown * self.end + paid - values
+            size = float(np.abs(left).max())
+            if size <= self.within:
+                return values + left
+            if size > SLOWLY * before:
+                self.solve, size = self._solver(chance), np.inf
+            values, before = values + self.solve(left, False), size
         return values
 
-    def _later(self, values: FloatArray) -> FloatArray:
-        """(S * A,) worth of each pair if no reason touches it."""
-        mean = np.bincount(self.draws.pair, self.draws.chance * self.worth(values), self.draws.visits.size)
-        return np.asarray(mean, dtype=np.float64)
-
-    def _settled(self, mass: FloatArray, values: FloatArray) -> FloatArray:
-        """(S,) values when draws come with these chances: steps of the plain model's solution, or one of its own."""
-        gains = self.unknown * self.end
-        scale = 1 + float(np.abs(values).max(initial=0.0))
-        for _ in range(STEPS):
-            left = gains + np.bincount(self._state, mass * self.worth(values), len(gains)) - values
-            if float(np.abs(left).max(initial=0.0)) <= SETTLED * scale:
-                return values
-            values = values + self.solve(left, False)
-        return solver(self._moves(mass), self.draws.discount)(self._gains(mass), False)
-
-    def _gains(self, mass: FloatArray) -> FloatArray:
-        paid = np.bincount(self._state, mass * self.draws.gain, self.draws.n_states)
-        return np.asarray(self.unknown * self.end + paid, dtype=np.float64)
+    def _solver(self, chance: FloatArray) -> Solve:
+        return solver(self._moves(np.repeat(self.mass, np.diff(self._begin)) * chance), self.draws.discount)
 
     def _moves(self, mass: FloatArray) -> sparse.csr_array:
-        size, inside = self.draws.n_states, self._inside
-        moves = sparse.csr_array((mass[inside], (self._state[inside], self.draws.to[inside])), shape=(size, size))
+        size, inside = self.draws.n_states, self.draws.to < self.draws.n_states
+        ends = self.draws.pair[inside] // self.draws.n_actions, self.draws.to[inside]
+        moves = sparse.csr_array((mass[inside], ends), shape=(size, size))
         moves.sum_duplicates()
         moves.eliminate_zeros()
         return moves
-
-
-def _worst(draws: Draws, acting: Acting, gamma: float, worth: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(m,) chances of the draws in the worst case, and the influence of each draw on its pair's worst mean."""
-    if gamma == 1.0:
-        return draws.chance, worth
-    tau = 1 / (1 + gamma)
-    order = np.lexsort((worth, draws.pair))
-    pair, chance, y = draws.pair[order], draws.chance[order], worth[order]
-    running = np.cumsum(chance)
-    opens = np.append(True, pair[1:] != pair[:-1])[: len(pair)]
-    number = np.cumsum(opens) - 1
-    before = running - chance
-    before = before - before[opens][number]
-    taken = np.clip(tau - before, 0.0, chance) / tau
-    edge = np.zeros(int(opens.sum()))
-    inside = before < tau * (1 - 1e-12)
-    edge[number[inside]] = y[inside]  # the last that is taken: the quantile
-    plain = (draws.shares + (1 - draws.shares) / gamma).ravel()
-    alpha = np.where(acting.kept[pair // draws.n_actions], 1.0, plain[pair])
-    quantile = edge[number]
-    weights, influence = np.empty_like(worth), np.empty_like(worth)
-    weights[order] = alpha * chance + (1 - alpha) * taken
-    influence[order] = alpha * y + (1 - alpha) * (quantile + np.minimum(y - quantile, 0.0) / tau)
-    return weights, influence
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,6 +254,8 @@ class Comparison:
     old: Acting
     starts: FloatArray  # (q, S)
     ends: tuple[float, float] = (0.0, 0.0)
+    near: tuple[Solve | None, Solve | None] = (None, None)  # solutions of models near those of both policies
+    within: float = SETTLED  # of bounds
 
     def negated(self) -> Comparison:
         """The same for the upper bound."""
@@ -234,14 +265,15 @@ class Comparison:
     def sides(self) -> tuple[LowerBounds, LowerBounds]:
         """The least of the proposed policy, and the least of minus the current one."""
         least, most = self.ends
-        return LowerBounds(self.draws, self.new, least), LowerBounds(self.draws.negated(), self.old, -most)
+        flipped, (new, old), within = self.draws.negated(), self.near, self.within
+        return LowerBounds(self.draws, self.new, least, new, within), LowerBounds(flipped, self.old, -most, old, within)
 
     @cached_property
     def coefficients(self) -> tuple[FloatArray, FloatArray]:
         """(q, m) per side: how often an episode makes the decision that a draw belongs to, in the log's own model."""
         found = []
         for side in self.sides:
-            visits = side.solve(np.ascontiguousarray(self.starts.T), True).T
+            visits = side.near(np.ascontiguousarray(self.starts.T), True).T
             found.append((visits[:, :, None] * side.table).reshape(len(visits), -1)[:, self.draws.pair])
         return found[0], found[1]
 
@@ -253,7 +285,7 @@ def lower_differences(compared: Comparison, gamma: float, kind: Kind = "every") 
     """
     total, influence = np.zeros(len(compared.starts)), np.zeros((len(compared.starts), len(compared.draws.gain)))
     for side, often in zip(compared.sides, compared.coefficients, strict=True):
-        values, part = side.every(gamma) if kind == "every" else (side.once(gamma), side.worth(side.plain))
+        values, part = side.every(gamma) if kind == "every" else (side.once(gamma), side.influence)
         total += compared.starts @ values
         influence += often * part
     return total, _errors(compared.draws, influence)
@@ -270,22 +302,31 @@ def _errors(draws: Draws, influence: FloatArray) -> FloatArray:
     return np.array(found)
 
 
-def holds_up_to(compared: Comparison, edge: FloatArray, quantile: float, kind: Kind = "every") -> FloatArray:
-    """(q,) the strength Γ at which intervals whose lower ends are `edge` (q,) meet 0; endless beyond the largest tried.
+def holds_up_to(compared: Comparison, edge: FloatArray, quantile: float) -> tuple[FloatArray, FloatArray]:
+    """(q,) each: Γ at which intervals with lower ends `edge` (q,) meet 0, for every decision and for one of an episode.
 
-    The interval is the judge's own: only by how much its end moves as Γ grows, sampling error included, is found here.
+    Endless beyond the largest tried. The interval is the judge's own: only by how much its end moves as Γ grows,
+    sampling error included, is found here (`near_enough` says how exactly that must be known).
     """
-    base, error = lower_differences(compared, 1.0, kind)
+    base, error = lower_differences(compared, 1.0)
 
-    def distance(gamma: float) -> FloatArray:
+    def distance(gamma: float, kind: Kind) -> FloatArray:
         bound, off = lower_differences(compared, gamma, kind)
         return np.asarray(edge + (bound - base) - quantile * np.maximum(off - error, 0.0))
 
-    return crossing(distance, edge)
+    every = crossing(lambda gamma: distance(gamma, "every"), edge)
+    return every, crossing(lambda gamma: distance(gamma, "one"), edge, every)
 
 
-def crossing(distance: Callable[[float], FloatArray], edge: FloatArray) -> FloatArray:
+def near_enough(edge: FloatArray) -> float:
+    """The error of bounds that hardly shows where intervals with lower ends `edge` (q,) meet 0."""
+    return ENOUGH * float(edge[edge > 0].min(initial=np.inf))
+
+
+def crossing(distance: Callable[[float], FloatArray], edge: FloatArray, least: FloatArray | None = None) -> FloatArray:
     """(q,) where distances that fall from `edge` at Γ = 1 meet 0: a search in a grid, then by interpolation.
+
+    Nothing is asked below `least` (q,), where they are known not to have met it.
 
     >>> crossing(lambda gamma: np.array([1.5 - gamma]), np.array([0.5])).round(1)
     array([1.5])
@@ -297,12 +338,14 @@ def crossing(distance: Callable[[float], FloatArray], edge: FloatArray) -> Float
             known[place] = distance(GRID[place])
         return known[place]
 
+    least = least if least is not None else np.ones(len(edge))
     found = np.ones(len(edge))
     for q in np.flatnonzero(edge > 0):
-        low, high = 0, len(GRID) - 1
-        if at(high)[q] > 0:
+        high = next((place for place in PLACES if at(place)[q] <= 0), None)  # strong reasons take longest to weigh
+        if high is None:
             found[q] = np.inf
             continue
+        low = max(place for place in known if place < high and at(place)[q] > 0)
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if at(middle)[q] > 0 else (low, middle)

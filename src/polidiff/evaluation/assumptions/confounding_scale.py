@@ -76,7 +76,7 @@ def _log_odds(columns: list[FloatArray], taken: IntArray, half: IntArray) -> Flo
         held = half == number
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # a scale needs no last digit
-            fitted = LogisticRegression(max_iter=200).fit(x[~held], taken[~held])
+            fitted = LogisticRegression(max_iter=200, tol=1e-3).fit(x[~held], taken[~held])
         place = np.searchsorted(fitted.classes_, taken[held])
         known = fitted.classes_[np.minimum(place, len(fitted.classes_) - 1)] == taken[held]
         shares = fitted.predict_proba(x[held])[np.arange(int(held.sum())), np.minimum(place, len(fitted.classes_) - 1)]

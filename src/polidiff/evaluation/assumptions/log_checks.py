@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from polidiff.evaluation.assumptions.markov import DOUBTED, REJECTED, Deepened, Transitions
+from polidiff.evaluation.assumptions.history import DOUBTED, REJECTED, Deepened, Transitions
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.outcome import Assumption, Status
 from polidiff.worlds.log_rows import LoggedRows

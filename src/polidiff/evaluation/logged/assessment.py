@@ -9,6 +9,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from polidiff.evaluation.assumptions.confounding_scale import largest_scale
+from polidiff.evaluation.assumptions.feature_history import drift_feature_check, feature_history_check
+from polidiff.evaluation.assumptions.history import Deepened, deepen, transitions_of
 from polidiff.evaluation.assumptions.log_checks import (
     cut_check,
     drift_check,
@@ -17,8 +19,6 @@ from polidiff.evaluation.assumptions.log_checks import (
     propensity_check,
     stretches,
 )
-from polidiff.evaluation.assumptions.markov import Deepened, deepen, transitions_of
-from polidiff.evaluation.assumptions.markov_features import drift_feature_check, feature_history_check
 from polidiff.evaluation.logged.counted_log import CountedLog
 from polidiff.evaluation.logged.counts import count_rows
 from polidiff.evaluation.logged.episodes import some_episodes

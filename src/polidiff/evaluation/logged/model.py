@@ -19,14 +19,13 @@ the world never ends, and inverting them would be noise. What is unknown is wort
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from scipy import sparse
 
-from polidiff.evaluation.linear import solver
+from polidiff.evaluation.linear import Solve, solver
 from polidiff.evaluation.logged.counts import Edges
 from polidiff.records.arrays import BoolArray, FloatArray
 from polidiff.worlds.checks import reachable_from
@@ -82,18 +81,19 @@ class LoggedModel:
         return not self.unknown.any()
 
     @cached_property
-    def _solve(self) -> Callable[[FloatArray, bool], FloatArray]:
+    def solve(self) -> Solve:
+        """(right-hand side, transposed) → solution of the model's linear system."""
         return solver(self.moves, self.discount)
 
     def values(self, outcome: int, end: float, shift: float = 0.0) -> FloatArray:
         """Expected sums (S,) of an outcome when what is unknown is worth `end`, and loans `shift` above average."""
         edges = self.edges
         gains = np.bincount(edges.state, self.weight[edges.row] * edges.sums[:, outcome], edges.n_states)
-        return self._solve(gains + self.unknown * end + self.lent * shift, False)
+        return self.solve(gains + self.unknown * end + self.lent * shift, False)
 
     def visits(self, starts: FloatArray) -> FloatArray:
         """Expected (discounted) visits (q, S) from each row of `starts` (q, S)."""
-        return np.ascontiguousarray(self._solve(np.ascontiguousarray(starts.T), True).T)
+        return np.ascontiguousarray(self.solve(np.ascontiguousarray(starts.T), True).T)
 
 
 def build_model(edges: Edges, target: SplitPolicy, *, discount: float = 1.0, lend: bool = False) -> LoggedModel:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import stats
 
-from polidiff.evaluation.assumptions.confounding import Acting, Comparison, Draws, draws_of, holds_up_to
+from polidiff.evaluation.assumptions.confounding import Acting, Comparison, Draws, Moves, holds_up_to, near_enough
 from polidiff.evaluation.assumptions.log_checks import episode_totals, overlap_check, rare_event_check, unrecorded_check
 from polidiff.evaluation.assumptions.words import DRAWN, fragile, hidden_reasons, rests_on
 from polidiff.evaluation.logged.assessment import Assessment
@@ -271,30 +271,31 @@ def _strengths(judgement: Judgement, verdicts: Verdicts) -> Strengths:
     found: Strengths = [[(None, None)] * len(group) for group in verdicts]
     if judgement.rows is None or judgement.assessment.randomised:
         return found
-    states, actions = judgement.size
+    moves, near = None, (judgement.pair[0].model.solve, judgement.pair[1].model.solve)
+    quantile = float(stats.norm.isf((1 - judgement.level) / judgement.family / 2))
     for k, outcome in enumerate(judgement.outcomes):
         for direction, sign in (("more", 1.0), ("less", -1.0)):
             decided = [g for g, group in enumerate(verdicts) if group[k].direction == direction]
             if not decided:
                 continue
-            draws = draws_of(judgement.rows, states, actions, k, judgement.log.discount)
+            moves = moves if moves is not None else Moves(judgement.rows, *judgement.size)
             ends = [verdicts[g][k].difference for g in decided]
             edge = np.array([part.low if sign > 0 else -part.high for part in ends])
-            compared = _compared(judgement, draws, outcome, decided)
-            both = _both(judgement, compared if sign > 0 else compared.negated(), edge)
+            compared = _compared(judgement, moves.draws(k, judgement.log.discount), outcome, decided)
+            compared = replace(compared, near=near, within=near_enough(edge))
+            compared = compared if sign > 0 else compared.negated()
+            both = holds_up_to(compared, edge, quantile)
+            near = compared.sides[0].near, compared.sides[1].near  # moves are the same for all outcomes
             for g, every, one in zip(decided, *both, strict=True):
                 found[g][k] = float(every), float(one)
     return found
 
 
-def _both(judgement: Judgement, compared: Comparison, edge: FloatArray) -> tuple[FloatArray, FloatArray]:
-    quantile = float(stats.norm.isf((1 - judgement.level) / judgement.family / 2))
-    return holds_up_to(compared, edge, quantile), holds_up_to(compared, edge, quantile, "one")
-
-
 def _compared(judgement: Judgement, draws: Draws, outcome: Outcome, groups: Sequence[int]) -> Comparison:
     never = draws.visits.sum(axis=1) == 0
-    new, old = (Acting(judged.target.table, (judged.target.rho >= 1.0) | never) for judged in judgement.pair)
+    new, old = (
+        Acting(judged.target.table, (judged.target.rho >= 1.0) | never, judged.model.loops) for judged in judgement.pair
+    )
     return Comparison(draws, new, old, judgement.starts.weights[list(groups)], outcome.range or (0.0, 0.0))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import stats
 
-from polidiff.evaluation.assumptions.confounding import Acting, Comparison, draws_of, holds_up_to
+from polidiff.evaluation.assumptions.confounding import Acting, Comparison, Moves, holds_up_to, near_enough
 from polidiff.evaluation.assumptions.confounding_one_step import OneDecision, one_step_holds_up_to
 from polidiff.evaluation.assumptions.log_checks import rare_action_check, rare_event_check
 from polidiff.evaluation.comparison import GroupVerdicts
@@ -241,9 +241,8 @@ class _Judge:
             masks = np.array([self.masks[g] for g in groups], dtype=np.float64)
             every = one_step_holds_up_to(rows if sign > 0 else rows.negated(), masks, edge, quantile)
             return [(float(gamma), float(gamma)) for gamma in every]
-        compared = self._in_cells(k, groups)
-        compared = compared if sign > 0 else compared.negated()
-        every, one = (holds_up_to(compared, edge, quantile, kind) for kind in ("every", "one"))
+        compared = replace(self._in_cells(k, groups), within=near_enough(edge))
+        every, one = holds_up_to(compared if sign > 0 else compared.negated(), edge, quantile)
         return list(zip(every.tolist(), one.tolist(), strict=True))
 
     def _in_cells(self, k: int, groups: list[int]) -> Comparison:
@@ -251,7 +250,7 @@ class _Judge:
         cell, decisions = self._cells(k), self.decisions
         size, n_actions = int(cell.max()) + 1, decisions.n_actions
         rows = LoggedRows(cell, decisions.actions, decisions.episode, decisions.follow, decisions.gains, None)
-        draws = draws_of(rows, size, n_actions, k, self.log.discount)
+        draws = Moves(rows, size, n_actions).draws(k, self.log.discount)
         count = np.maximum(np.bincount(cell, minlength=size), 1)[:, None]
         acting = []
         for table in (self.new, self.old):

@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import stats
+from scipy import linalg, stats
 from scipy.spatial import cKDTree
 
+from polidiff.evaluation.assumptions.history import REJECTED, previous_row
 from polidiff.evaluation.assumptions.log_checks import shown
-from polidiff.evaluation.assumptions.markov import REJECTED, previous_row
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.outcome import Assumption, Status
 from polidiff.worlds.log_rows import LoggedRows
@@ -162,13 +162,13 @@ def _neighbours(state: FloatArray, actions: IntArray, episode: IntArray) -> tupl
 def _predicted(design: FloatArray, response: FloatArray, fold: IntArray) -> FloatArray:
     """(n, K) ridge predictions on folds that the fit has not seen, each response with the penalty that suits it."""
     tried = np.zeros((len(PENALTIES), *response.shape))
-    for number in range(FOLDS):
-        held = fold == number
-        seen, told = design[~held], response[~held]
-        size, axes = np.linalg.eigh(seen.T @ seen)
-        turned, ahead = axes.T @ (seen.T @ told), design[held] @ axes
+    parts = [(design[fold == number], response[fold == number]) for number in range(FOLDS)]
+    squares, products = [x.T @ x for x, _ in parts], [x.T @ y for x, y in parts]
+    for number, (ahead, _) in enumerate(parts):
+        square, product = sum(squares) - squares[number], sum(products) - products[number]
         for k, penalty in enumerate(PENALTIES):
-            tried[k, held] = ahead @ (turned / (np.maximum(size, 0.0) + penalty)[:, None])
+            fit = linalg.solve(square + penalty * np.eye(len(square)), product, assume_a="pos", check_finite=False)
+            tried[k, fold == number] = ahead @ fit
     best = ((tried - response) ** 2).sum(axis=1).argmin(axis=0)
     return np.asarray(np.take_along_axis(tried, best[None, None, :], axis=0)[0])
 

@@ -4,9 +4,21 @@ A verdict from a log with discrete states takes what follows a decision to depen
 
 .. math:: (s_{t+1}, g_t) \perp (s_{t-1}, a_{t-1}) \mid (s_t, a_t) .
 
-Where this is rejected, the state is deepened by past decisions, :math:`(s_t;\, s_{t-1}, a_{t-1})`, and so on until the
-test is quiet. A deeper state cures what the past explains. It does not cure reasons that were never recorded: under
-those the test falls quiet as well, so the first rejection is always told.
+The test sums Pearson's statistic over the tables of all pairs (s, a). With :math:`n_{ij}` the counts of one table (R
+rows, C columns, N rows of the log),
+
+.. math:: X^2 = N \Bigl(\sum_{ij} \frac{n_{ij}^2}{n_{i\cdot}\, n_{\cdot j}} - 1\Bigr), \qquad
+          E X^2 = \frac{N (R-1)(C-1)}{N-1},
+
+given the margins, exactly and however thin the table; so is the variance (Haldane 1940, Dawson 1954), with
+:math:`v = (R-1)(N-R)/(N-1)` and :math:`w = (N \sum_i 1/n_{i\cdot} - R^2)/(N-2)` for rows and alike for columns,
+
+.. math:: \operatorname{var} X^2 = \frac{2N}{N-3} (v_1 - w_1)(v_2 - w_2) + \frac{N^2}{N-1} w_1 w_2 .
+
+The sum is compared with the gamma distribution of the same mean and variance. Where it rejects, the state is deepened
+by past decisions, :math:`(s_t;\, s_{t-1}, a_{t-1})`, and so on until the test is quiet. A deeper state cures what the
+past explains. It does not cure reasons that were never recorded: under those the test falls quiet as well, so the first
+rejection is always told.
 """
 
 from __future__ import annotations
@@ -15,15 +27,97 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy import stats
 
-from polidiff.evaluation.assumptions.pooled_chi2 import binned, pooled_chi2
-from polidiff.records.arrays import BoolArray, IntArray
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.worlds.log_rows import LoggedRows
 
 REJECTED = 0.001  # below this an assumption has failed
 DOUBTED = 0.0025  # below this it is doubtful; five tests at this level alarm in at most 1.25 % of clean logs
 DEEPEST = 3  # past decisions that a state may be deepened by
 OFTEN = 10  # rows that a past must have to become a state of its own
+RARE = 5  # levels of a stratum with fewer rows are merged: they cannot speak, and cost power
+FEWEST = 5  # rows of a stratum that is looked at
+BINS = 3  # of a response with many values, within its stratum
+
+
+@dataclass(frozen=True)
+class PooledTest:
+    """A sum of Pearson statistics and how likely one as large is by chance."""
+
+    statistic: float = 0.0
+    mean: float = 0.0  # expected by chance
+    strata: int = 0  # tables that can show anything
+    p_value: float = 1.0
+
+
+def pooled_chi2(stratum: IntArray, factor: IntArray, *responses: IntArray) -> list[PooledTest]:
+    """Whether each of some responses (n,) depends on a factor (n,) within strata (n,); any whole numbers.
+
+    >>> half, one = np.repeat([0, 1], 50), np.zeros(100, dtype=int)
+    >>> [test.p_value < 1e-9 for test in pooled_chi2(one, half, half, np.arange(100) % 2)]
+    [True, False]
+    """
+    from polidiff.evaluation.assumptions.kernels import pearson_tables, sort_by
+
+    if len(stratum) == 0:
+        return [PooledTest()] * len(responses)
+    (of, strata), (level, levels) = _codes(stratum), _codes(factor)
+    by_level, within, begin = np.empty_like(of), np.empty_like(of), np.empty(strata + 1, dtype=np.int64)
+    sort_by(level, np.empty(levels + 1, dtype=np.int64), by_level)
+    sort_by(of[by_level], begin, within)
+    order, tables, found = by_level[within], np.empty((strata, 6)), []
+    for response in responses:
+        code, codes = _codes(response)
+        pearson_tables(order, begin, level, code, RARE, np.zeros((5, codes + 1), dtype=np.int64), tables)
+        telling = (tables[:, 0] >= FEWEST) & (tables[:, 1] > 1) & (tables[:, 2] > 1)
+        if not telling.any():
+            found.append(PooledTest())
+            continue
+        n, rows, columns, share, *inverse = tables[telling].T
+        statistic, (mean, variance) = float((n * (share - 1)).sum()), _moments(n, rows, columns, *inverse)
+        p_value = float(stats.gamma.sf(statistic, mean**2 / variance, scale=variance / mean))
+        found.append(PooledTest(statistic, mean, len(n), p_value))
+    return found
+
+
+def _codes(values: AnyArray) -> tuple[IntArray, int]:
+    """(n,) whole numbers from 0 on, and how many at most; without a sort where they are small already."""
+    low, high = int(values.min()), int(values.max())
+    if high - low > 8 * len(values):
+        names, codes = np.unique(values, return_inverse=True)
+        return codes, len(names)
+    return np.asarray(values - low, dtype=np.int64), high - low + 1
+
+
+def _moments(n: FloatArray, r: FloatArray, c: FloatArray, row: FloatArray, column: FloatArray) -> tuple[float, float]:
+    """Mean and variance of the summed statistic given all margins."""
+    mean = n * (r - 1) * (c - 1) / (n - 1)
+    v, w = (r - 1) * (n - r) / (n - 1), (n * row - r**2) / (n - 2)
+    v2, w2 = (c - 1) * (n - c) / (n - 1), (n * column - c**2) / (n - 2)
+    variance = 2 * n / (n - 3) * (v - w) * (v2 - w2) + n**2 / (n - 1) * w * w2
+    return float(mean.sum()), max(float(variance.sum()), 1e-12)
+
+
+def binned(stratum: IntArray, values: FloatArray) -> IntArray:
+    """(n,) a response with many values, in thirds of its stratum; one with few values as it is. Ties stay together.
+
+    >>> binned(np.zeros(9, dtype=int), np.arange(9.0) ** 2)
+    array([0, 0, 0, 1, 1, 1, 2, 2, 2])
+    """
+    distinct = np.unique(values)
+    if len(distinct) <= RARE:
+        return np.searchsorted(distinct, values)
+    order = np.lexsort((values, stratum))
+    s, v = stratum[order], values[order]
+    index = np.arange(len(order))
+    opens = np.append(True, s[1:] != s[:-1])
+    begin = np.maximum.accumulate(np.where(opens, index, 0))
+    first = np.maximum.accumulate(np.where(opens | np.append(True, v[1:] != v[:-1]), index, 0))
+    size = np.diff(np.append(np.flatnonzero(opens), len(order)))[np.cumsum(opens) - 1]
+    bins = np.empty(len(order), dtype=np.int64)
+    bins[order] = BINS * (first - begin) // size
+    return bins
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,14 +184,15 @@ class Transitions:
             known = known & self._first_times
         if not known.any():
             return 1.0
-        found = [pooled_chi2(self.pair[known], factor[known], part[known]).p_value for part in self.responses]
-        return min(1.0, len(found) * min(found))
+        tests = pooled_chi2(self.pair[known], factor[known], *(part[known] for part in self.responses))
+        return min(1.0, len(tests) * min(test.p_value for test in tests))
 
     @cached_property
     def _first_times(self) -> BoolArray:
-        _, first = np.unique(self.rows.episode * (int(self.pair.max()) + 1) + self.pair, return_index=True)
-        found = np.zeros(len(self.pair), dtype=np.bool_)
-        found[first] = True
+        from polidiff.evaluation.assumptions.kernels import first_times
+
+        found, last = np.empty(len(self.pair), dtype=np.bool_), np.full(int(self.pair.max()) + 1, -1, dtype=np.int64)
+        first_times(self.rows.episode, self.pair, last, found)
         return found
 
 
