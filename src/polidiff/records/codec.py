@@ -16,7 +16,7 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, Union, get_args, get_origin
@@ -151,6 +151,21 @@ def encode(value: object) -> Json:
     if isinstance(value, Sequence):
         return [encode(item) for item in value]
     raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def parts_of(value: object, where: str) -> Iterator[tuple[str, Any]]:
+    """Every record inside a value, itself first, with its place."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        yield where, value
+        inner = ((f".{f.name}", getattr(value, f.name)) for f in json_fields(type(value)))
+    elif isinstance(value, Mapping):
+        inner = ((f".{key}", item) for key, item in value.items())
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        inner = ((f"[{place}]", item) for place, item in enumerate(value))
+    else:
+        return
+    for place, item in inner:
+        yield from parts_of(item, where + place)
 
 
 def json_fields(cls: type) -> list[dataclasses.Field[Any]]:

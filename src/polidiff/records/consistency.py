@@ -7,74 +7,73 @@ is read, with its place, so that nothing later has to doubt a record.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Iterable
 
 from polidiff.errors import InvalidResultError
+from polidiff.records.codec import Record, parts_of
+from polidiff.records.explanation import (
+    Explanation,
+    Meeting,
+    PathShare,
+    RegionEffect,
+    Sentence,
+    Tail,
+    Verdict,
+    WorseOff,
+)
 from polidiff.records.patch import Edit, Patch
-from polidiff.records.rule import Rule
-
-if TYPE_CHECKING:
-    from polidiff.records.codec import Record
-    from polidiff.records.explanation import Explanation
-    from polidiff.records.plan import Frontier
+from polidiff.records.plan import Frontier, Ledger, Plan
+from polidiff.records.rule import Condition
 
 MOST_INDEX = 2**31 - 1  # of states, actions and columns
 
 
 def check_record(record: Record, name: str) -> None:
     """An error that names the first thing which refers to something that is not there."""
-    checks: dict[str, Callable[[Record, str], None]] = {
-        "explanation": _check_explanation,
-        "frontier": _check_frontier,
-        "patch": _check_patch,
-    }
-    if name in checks:
-        checks[name](record, name)
+    if isinstance(record, Explanation):
+        _check_explanation(record, name)
+    if isinstance(record, Frontier):
+        _check_frontier(record, name)
+    for where, part in parts_of(record, name):
+        if isinstance(part, Patch):
+            for place, edit in enumerate(part.edits):
+                _check_edit(edit, len(part.actions), f"{where}.edits[{place}]")
+        if isinstance(part, Condition) and not 0 <= part.column <= MOST_INDEX:
+            raise InvalidResultError(f"{where}: the column of a condition counts from 0; got {part.column}")
 
 
 def _check_explanation(record: Explanation, where: str) -> None:
     outcomes = _unique((outcome.name for outcome in record.outcomes), f"{where}.outcomes")
     regions = _unique((region.id for region in record.regions), f"{where}.regions")
-    _among((v.outcome for v in record.verdicts), outcomes, f"{where}.verdicts", "an outcome")
-    _among((group.outcome for group in record.worse_off), outcomes, f"{where}.worse_off", "an outcome")
-    for place, region in enumerate(record.regions):
-        effect = region.effect
-        named = () if effect is None else (*effect.alone, *effect.without)
-        _among(named, outcomes, f"{where}.regions[{place}].effect", "an outcome")
-    for place, sentence in enumerate(record.sentences):
-        here = f"{where}.sentences[{place}]"
-        _among((v.outcome for v in sentence.verdicts), outcomes, f"{here}.verdicts", "an outcome")
-        others = (region for other in sentence.others for region in other.path)
-        _among((*sentence.path, *(m.region for m in sentence.meetings), *others), regions, here, "a region")
+    for here, part in parts_of(record, where):
+        if isinstance(part, (Verdict, WorseOff, Tail)):
+            _among([part.outcome], outcomes, here, "an outcome")
+        elif isinstance(part, RegionEffect):
+            _among((*part.alone, *part.without), outcomes, here, "an outcome")
+        elif isinstance(part, (Sentence, PathShare)):
+            _among(part.path, regions, here, "a region")
+        elif isinstance(part, Meeting):
+            _among([part.region], regions, here, "a region")
     if record.lead == "complete" and "complete policy" not in record.forms:
         raise InvalidResultError(f'{where}.forms must hold "complete policy" where it leads; it holds none')
     width = len(record.world.features)
     odd = next((place for place, state in enumerate(record.sample) if len(state.values) != width), None)
     if odd is not None:
         raise InvalidResultError(f"{where}.sample[{odd}].values must hold {width} values, one per feature")
-    _check_rules((region.rule for region in record.regions), f"{where}.regions")
-    _check_patch(record.patch, f"{where}.patch")
 
 
 def _check_frontier(record: Frontier, where: str) -> None:
     if not record.plans:
         raise InvalidResultError(f"{where}.plans must hold at least one plan, that of changing nothing; it holds none")
     names = list(record.plans[0].outcomes)
-    for place, plan in enumerate(record.plans):
-        here = f"{where}.plans[{place}]"
-        if list(plan.outcomes) != names:
+    for here, part in parts_of(record, where):
+        if isinstance(part, Plan) and list(part.outcomes) != names:
             raise InvalidResultError(f"{here}.outcomes must be those of the first plan, {names}; got others")
-        if plan.adoption and len(plan.adoption) > len(record.plans[-1].adoption):
+        if isinstance(part, Plan) and len(part.adoption) > len(record.plans[-1].adoption):
             raise InvalidResultError(f"{here}.adoption must have no more points than that of the last plan")
-        _check_patch(plan.patch, f"{here}.patch")
-    if record.ledger is not None and len(record.ledger.order) != len(record.ledger.running):
-        raise InvalidResultError(f"{where}.ledger.running must hold one return for each of {where}.ledger.order")
-
-
-def _check_patch(patch: Patch, where: str) -> None:
-    for place, edit in enumerate(patch.edits):
-        _check_edit(edit, len(patch.actions), f"{where}.edits[{place}]")
+        if isinstance(part, Ledger) and len(part.order) != len(part.running):
+            raise InvalidResultError(f"{here}.running must hold one return for each of {here}.order")
 
 
 def _check_edit(edit: Edit, n_actions: int, where: str) -> None:
@@ -86,26 +85,17 @@ def _check_edit(edit: Edit, n_actions: int, where: str) -> None:
     off = next((state for state in edit.states or () if not 0 <= state <= MOST_INDEX), None)
     if off is not None:
         raise InvalidResultError(f"{where}.states must be numbers of states, from 0 up; got {off}")
-    _check_rules([edit.rule], where)
 
 
-def _check_rules(rules: Iterable[Rule], where: str) -> None:
-    for rule in rules:
-        for condition in rule.conditions:
-            if not 0 <= condition.column <= MOST_INDEX:
-                raise InvalidResultError(f"{where}: the column of a condition counts from 0; got {condition.column}")
+def _unique(names: Iterable[str], where: str) -> set[str]:
+    counts = Counter(names)
+    twice = next((name for name, count in counts.items() if count > 1), None)
+    if twice is not None:
+        raise InvalidResultError(f"{where} must have names of their own; {twice!r:.80} is used twice")
+    return set(counts)
 
 
-def _unique(names: Iterable[str], where: str) -> Sequence[str]:
-    seen: dict[str, None] = {}
-    for name in names:
-        if name in seen:
-            raise InvalidResultError(f"{where} must have names of their own; {name!r:.80} is used twice")
-        seen[name] = None
-    return list(seen)
-
-
-def _among(named: Iterable[str], known: Sequence[str], where: str, what: str) -> None:
+def _among(named: Iterable[str], known: set[str], where: str, what: str) -> None:
     missing = next((name for name in named if name not in known), None)
     if missing is not None:
         raise InvalidResultError(f"{where}: {missing!r:.80} is not {what} of this result")

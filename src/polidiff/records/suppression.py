@@ -5,37 +5,32 @@ category and plan has at least `min_group` episodes behind it, and says how much
 nothing that is gone, so text, page, Markdown, pictures and answers need not know. Results of a table or a simulator
 are no one's records and stay as they are.
 
-Counts come from the record: `Support.episodes`, shares of all episodes, and `WorldSummary.people` for names. Ranges of
-features shrink to what is still shown, because the smallest and the largest value belong to somebody.
+The result is walked part by part. Whatever has a rule loses the categories that too few have, whatever is a text loses
+the names that too few have met; what each kind of part needs beyond that stands with `shown`. Counts come from the
+record: `Support.episodes`, shares of all episodes, and `WorldSummary.people` for names. Ranges of features shrink to
+what is still shown, because the smallest and the largest value belong to somebody.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, is_dataclass, replace
+from functools import singledispatch
 from typing import Any, overload
 
 from polidiff.errors import InvalidOptionError
-from polidiff.records.codec import Json, Record, encode
-from polidiff.records.explanation import (
-    Explanation,
-    Feature,
-    PathShare,
-    Picture,
-    Region,
-    Sentence,
-    Verdict,
-    WorldSummary,
-    WorseOff,
-)
+from polidiff.records.action import Action
+from polidiff.records.codec import Json, Record, encode, json_fields, parts_of
+from polidiff.records.explanation import Explanation, Feature, Picture, Region, Sentence, WorldSummary, WorseOff
+from polidiff.records.outcome import Outcome
 from polidiff.records.patch import Patch
 from polidiff.records.plan import Frontier, Ledger, Plan
 from polidiff.records.rule import Condition, Rule, change_key
 
 UNSHOWN = "a place that too few have met to be named"
-_QUOTED = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"")
+_QUOTED = re.compile(r"(?<!\w)(?:'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\")")
 
 
 @overload
@@ -53,8 +48,7 @@ def suppressed(record: Explanation | Frontier, min_group: int | None = None) -> 
     if not record.world.recorded:
         return record
     if least > 1:
-        limit = Limit(least, _all_episodes(record.world), record.world, _plain_names(record, least))
-        record = _explanation(record, limit) if isinstance(record, Explanation) else _frontier(record, limit)
+        record = shown(record, _limit(record, least))
     return replace(record, world=_counting_what_is_named(record))
 
 
@@ -68,46 +62,40 @@ class Limit:
     """How many episodes a group must have, and what is known about names."""
 
     least: int
-    episodes: float  # of the whole log
+    episodes: float  # of the whole log; people, where it knows them
     world: WorldSummary
     plain: frozenset[str]  # names that may be quoted: of actions, outcomes, features, and of states that many met
+    known: frozenset[str] = frozenset()  # regions that are shown
+    gone: frozenset[Rule] = frozenset()  # places of those that are not
 
     def enough(self, share: float) -> bool:
         """Whether a share of all episodes is large enough to show."""
         return share * self.episodes >= self.least - 1e-9
 
-    def shows(self, feature: str, value: object) -> bool:
+    def names(self, feature: str, value: object) -> bool:
         """Whether a category or state may be named; without counts, there is nothing against it."""
         people = self.world.people.get(feature)
         return people is None or people.get(str(value), 0) >= self.least
 
-    def rule(self, rule: Rule) -> Rule | None:
-        """The rule without categories that too few have; None where nothing is left of a condition."""
-        conditions = [self.condition(condition) for condition in rule.conditions]
-        return None if None in conditions else Rule(tuple(c for c in conditions if c is not None))
-
-    def condition(self, condition: Condition) -> Condition | None:
-        """The condition without categories that too few have."""
-        if not condition.values:
-            return condition
-        values = tuple(value for value in condition.values if self.shows(condition.feature, value))
-        return replace(condition, values=values) if values else None
+    def states(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """States by name, where it is known how many met each."""
+        return tuple(name for name in names if "state" in self.world.people and self.names("state", name))
 
     def text(self, text: str) -> str:
         """A remark without the names of states and cells that too few have met."""
         return _QUOTED.sub(lambda match: match[0] if (match[1] or match[2]) in self.plain else UNSHOWN, text)
 
 
-def _all_episodes(world: WorldSummary) -> float:
-    """People behind a log, or episodes where every episode is another's."""
+def _limit(record: Explanation | Frontier, least: int) -> Limit:
+    world = record.world
     count = world.facts.get("people", world.facts.get("episodes"))
-    return float(count) if isinstance(count, (int, float)) and count > 0 else 1.0
-
-
-def _plain_names(record: Explanation | Frontier, least: int) -> frozenset[str]:
-    common = (name for people in record.world.people.values() for name, count in people.items() if count >= least)
-    own = [action.name for action in record.world.actions] + [outcome.name for outcome in record.outcomes]
-    return frozenset([*common, *own, *(feature.name for feature in record.world.features)])
+    episodes = float(count) if isinstance(count, (int, float)) and count > 0 else 1.0
+    plain = [name for people in world.people.values() for name, behind in people.items() if behind >= least]
+    plain += [part.name for part in (*world.actions, *record.outcomes, *world.features)]
+    limit = Limit(least, episodes, world, frozenset(plain))
+    regions = record.regions if isinstance(record, Explanation) else ()
+    known = frozenset(region.id for region in shown(regions, limit))
+    return replace(limit, known=known, gone=frozenset(r.rule for r in regions if r.id not in known))
 
 
 def _counting_what_is_named(record: Explanation | Frontier) -> WorldSummary:
@@ -130,122 +118,85 @@ def _texts(tree: Json) -> Iterator[str]:
         yield from _texts(part)
 
 
-def _explanation(record: Explanation, limit: Limit) -> Explanation:
-    regions = tuple(_regions(record.regions, limit))
-    known = {region.id for region in regions}
-    sentences = tuple(_sentences(record.sentences, known, limit))
-    worse = tuple(_worse_off(record.worse_off, limit))
-    pictures = tuple(_picture(picture, known, limit) for picture in record.pictures)
-    gone = {region.rule for region in record.regions if region.id not in known}
-    shown = replace(
-        record,
-        regions=regions,
-        sentences=sentences,
-        verdicts=tuple(_verdict(verdict, limit) for verdict in record.verdicts),
-        worse_off=worse,
-        patch=_patch(record.patch, gone, limit),
-        forms={},
-        lead="difference",
-        pictures=pictures,
-        graph=(),
-        sample=(),
-        withheld=record.withheld + len(record.regions) - len(regions),
+@singledispatch
+def shown(part: Any, limit: Limit) -> Any:
+    """What may be said of a part of a result; None where nothing may."""
+    if isinstance(part, str):
+        return limit.text(part)
+    if isinstance(part, tuple):
+        return tuple(left for item in part if (left := shown(item, limit)) is not None or item is None)
+    if isinstance(part, Mapping):
+        return {key: shown(value, limit) for key, value in part.items()}
+    if is_dataclass(part) and not isinstance(part, type):
+        return replace(part, **{f.name: shown(getattr(part, f.name), limit) for f in json_fields(type(part))})
+    return part
+
+
+@shown.register(Action)
+@shown.register(Outcome)
+def _name(part: Any, limit: Limit) -> Any:
+    """Names that the user gave are nobody's."""
+    return part
+
+
+@shown.register
+def _rule(rule: Rule, limit: Limit) -> Rule | None:
+    """Without categories that too few have; nothing where a condition loses all of its own."""
+    conditions = shown(rule.conditions, limit)
+    return Rule(conditions) if len(conditions) == len(rule.conditions) else None
+
+
+@shown.register
+def _condition(condition: Condition, limit: Limit) -> Condition | None:
+    if not condition.values:
+        return condition
+    values = tuple(value for value in condition.values if limit.names(condition.feature, value))
+    return replace(condition, values=values) if values else None
+
+
+@shown.register
+def _region(region: Region, limit: Limit) -> Region | None:
+    rule = shown(region.rule, limit)
+    if rule is None or region.support.episodes < limit.least:
+        return None
+    swaps = tuple(s for s in region.swaps if s.share * region.support.episodes >= limit.least)
+    key = region.key if rule == region.rule else change_key(rule, region.current, region.proposed)
+    return replace(region, rule=rule, states=limit.states(region.states), swaps=swaps, key=key)
+
+
+@shown.register
+def _sentence(sentence: Sentence, limit: Limit) -> Sentence | None:
+    rules = shown(tuple(rule for rule in (sentence.start, *sentence.also) if rule is not None), limit)
+    if sentence.support.episodes < limit.least or (sentence.start is not None and not rules):
+        return None
+    path = tuple(region for region in sentence.path if region in limit.known)
+    meetings = tuple(m for m in sentence.meetings if m.region in limit.known and limit.enough(m.share * sentence.share))
+    others = tuple(
+        p for p in sentence.others if limit.known.issuperset(p.path) and limit.enough(p.share * sentence.share)
     )
-    counts = (
-        (len(record.regions) - len(regions), "region", "regions"),
-        (len(record.sentences) - len(sentences), "group of starts", "groups of starts"),
-        (len(record.worse_off) - len(worse), "group that is worse off", "groups that are worse off"),
+    return replace(
+        sentence,
+        start=rules[0] if rules else None,
+        also=rules[1:],
+        path=path,
+        meetings=meetings,
+        others=others,
+        verdicts=shown(sentence.verdicts, limit),
+        starts=limit.states(sentence.starts),
+        left_out=sentence.left_out + len(sentence.path) - len(path) + len(sentence.meetings) - len(meetings),
     )
-    parts: list[Region | Sentence | WorseOff] = [*regions, *sentences, *worse]
-    rules = (rule for part in parts for rule in _rules_of(part))
-    return replace(shown, **_rest(shown, limit, counts, rules))
 
 
-def _frontier(record: Frontier, limit: Limit) -> Frontier:
-    plans = tuple(_plan(plan, limit) for plan in record.plans if plan is record.plans[0] or _shows_plan(plan, limit))
-    shown = replace(record, plans=plans, ledger=_ledger(record.ledger, limit))
-    rules = (rule for plan in plans for rule in _plan_rules(plan))
-    return replace(shown, **_rest(shown, limit, ((len(record.plans) - len(plans), "plan", "plans"),), rules))
+@shown.register
+def _worse_off(group: WorseOff, limit: Limit) -> WorseOff | None:
+    start = shown(group.start, limit)
+    if not limit.enough(group.share) or (group.start is None) != (start is None):
+        return None
+    return replace(group, start=start, starts=limit.states(group.starts))
 
 
-def _rest(
-    record: Explanation | Frontier, limit: Limit, counts: Iterable[tuple[int, str, str]], rules: Iterable[Rule]
-) -> dict[str, Any]:
-    """What is left of the world's summary and of the remarks, which say how much is gone."""
-    pictures = record.pictures if isinstance(record, Explanation) else ()
-    shown = list(rules)
-    features = tuple(_feature(feature, shown, pictures, limit) for feature in record.world.features)
-    people = {
-        feature: {name: count for name, count in names.items() if count >= limit.least}
-        for feature, names in record.world.people.items()
-    }
-    gone = [f"{count} {one if count == 1 else several}" for count, one, several in counts if count]
-    line = f"Left out because fewer than {limit.least} episodes stand behind them: {', '.join(gone)}."
-    return {
-        "world": replace(record.world, features=features, people=people),
-        "assumptions": tuple(replace(a, detail=limit.text(a.detail)) for a in record.assumptions),
-        "warnings": (*(limit.text(warning) for warning in record.warnings), *([line] if gone else [])),
-    }
-
-
-def _regions(regions: Iterable[Region], limit: Limit) -> Iterator[Region]:
-    for region in regions:
-        rule = limit.rule(region.rule)
-        if rule is not None and region.support.episodes >= limit.least:
-            swaps = tuple(s for s in region.swaps if s.share * region.support.episodes >= limit.least)
-            key = region.key if rule == region.rule else change_key(rule, region.current, region.proposed)
-            yield replace(region, rule=rule, states=_names(region.states, limit), swaps=swaps, key=key)
-
-
-def _sentences(sentences: Iterable[Sentence], known: set[str], limit: Limit) -> Iterator[Sentence]:
-    for sentence in sentences:
-        rules = _start_rules((sentence.start, *sentence.also), limit)
-        if sentence.support.episodes < limit.least or (sentence.start is not None and not rules):
-            continue
-        path = tuple(region for region in sentence.path if region in known)
-        meetings = tuple(m for m in sentence.meetings if m.region in known and limit.enough(m.share * sentence.share))
-        missing = len(sentence.path) - len(path) + len(sentence.meetings) - len(meetings)
-        yield replace(
-            sentence,
-            start=rules[0] if rules else None,
-            also=tuple(rules[1:]),
-            path=path,
-            meetings=meetings,
-            others=tuple(_others(sentence, known, limit)),
-            verdicts=tuple(_verdict(verdict, limit) for verdict in sentence.verdicts),
-            starts=_names(sentence.starts, limit),
-            left_out=sentence.left_out + missing,
-        )
-
-
-def _start_rules(rules: Iterable[Rule | None], limit: Limit) -> list[Rule]:
-    shown = [limit.rule(rule) for rule in rules if rule is not None]
-    return [rule for rule in shown if rule is not None]
-
-
-def _names(names: tuple[str, ...], limit: Limit) -> tuple[str, ...]:
-    """States by name, where it is known how many met each."""
-    return tuple(name for name in names if "state" in limit.world.people and limit.shows("state", name))
-
-
-def _others(sentence: Sentence, known: set[str], limit: Limit) -> Iterator[PathShare]:
-    for other in sentence.others:
-        if set(other.path) <= known and limit.enough(other.share * sentence.share):
-            yield other
-
-
-def _worse_off(groups: Iterable[WorseOff], limit: Limit) -> Iterator[WorseOff]:
-    for group in groups:
-        start = None if group.start is None else limit.rule(group.start)
-        if limit.enough(group.share) and (group.start is None) == (start is None):
-            yield replace(group, start=start, starts=_names(group.starts, limit))
-
-
-def _verdict(verdict: Verdict, limit: Limit) -> Verdict:
-    return verdict if verdict.note is None else replace(verdict, note=limit.text(verdict.note))
-
-
-def _picture(picture: Picture, known: set[str], limit: Limit) -> Picture:
+@shown.register
+def _picture(picture: Picture, limit: Limit) -> Picture:
     """Only cells with enough visits.
 
     A cell counts visits, not people: even if every episode spent all its time in one cell, one with this share of all
@@ -253,65 +204,36 @@ def _picture(picture: Picture, known: set[str], limit: Limit) -> Picture:
     """
     enough = limit.least / limit.episodes * math.fsum(cell.visits for cell in picture.cells)
     cells = tuple(
-        cell if cell.region in known else replace(cell, region=None) for cell in picture.cells if cell.visits >= enough
+        cell if cell.region in limit.known else replace(cell, region=None)
+        for cell in picture.cells
+        if cell.visits >= enough
     )
     return replace(picture, cells=cells, trajectories=(), proposed_trajectories=())
 
 
-def _patch(patch: Patch, gone: set[Rule], limit: Limit) -> Patch:
+@shown.register
+def _patch(patch: Patch, limit: Limit) -> Patch:
     """Without the edits of regions that are left out, and of states that too few have met."""
-    edits = tuple(edit for edit in patch.edits if edit.rule not in gone and limit.rule(edit.rule) == edit.rule)
-    return replace(patch, edits=edits)
+    edits = tuple(e for e in patch.edits if e.rule not in limit.gone and shown(e.rule, limit) == e.rule)
+    return patch if len(edits) == len(patch) else replace(patch, edits=edits)
 
 
-def _feature(feature: Feature, rules: Iterable[Rule], pictures: Iterable[Picture], limit: Limit) -> Feature:
-    """The feature with the range and the categories that are still shown."""
-    if feature.kind == "category":
-        known = feature.name in limit.world.people
-        return replace(feature, values=tuple(v for v in feature.values if known and limit.shows(feature.name, v)))
-    if feature.behind is not None and feature.behind >= limit.least:
-        return feature
-    shown = [
-        bound
-        for rule in rules
-        for c in rule.conditions
-        if c.feature == feature.name and c.values is None
-        for bound in (c.low, c.high)
-        if math.isfinite(bound)
-    ]
-    for picture in pictures:
-        for name, step, place in ((picture.x, picture.x_step, "x"), (picture.y, picture.y_step, "y")):
-            if name == feature.name:
-                shown += [getattr(cell, place) + side * step / 2 for cell in picture.cells for side in (-1, 1)]
-    return replace(feature, low=min(shown, default=None), high=max(shown, default=None), behind=None)
-
-
-def _rules_of(part: Region | Sentence | WorseOff) -> tuple[Rule, ...]:
-    if isinstance(part, Region):
-        return (part.rule,)
-    also = part.also if isinstance(part, Sentence) else ()
-    return tuple(rule for rule in (part.start, *also) if rule is not None)
-
-
-def _plan_rules(plan: Plan) -> tuple[Rule, ...]:
-    return (*(entry.rule for entry in plan.rules), *(edit.rule for edit in plan.patch.edits))
-
-
-def _shows_plan(plan: Plan, limit: Limit) -> bool:
-    """Whether every rule and edit of a plan may be shown; a plan without one of its rules is another plan."""
+@shown.register
+def _plan(plan: Plan, limit: Limit) -> Plan | None:
+    """A plan without one of its rules is another plan; the first one, which changes nothing, has none."""
     small = any(not limit.enough(entry.changes) and entry.changes > 0 for entry in plan.rules)
-    return not small and all(limit.rule(rule) == rule for rule in _plan_rules(plan))
+    if small or len(shown(plan.patch, limit)) < len(plan.patch) or shown(plan.rules, limit) != plan.rules:
+        return None
+    texts = {name: shown(getattr(plan, name), limit) for name in ("warnings", "rests_on", "sentences")}
+    return replace(plan, **texts)
 
 
-def _plan(plan: Plan, limit: Limit) -> Plan:
-    return replace(plan, warnings=tuple(limit.text(warning) for warning in plan.warnings))
-
-
-def _ledger(ledger: Ledger | None, limit: Limit) -> Ledger | None:
+@shown.register
+def _ledger(ledger: Ledger, limit: Limit) -> Ledger:
     """Without the changes of states that too few have met, wherever they are named."""
-    if ledger is None or "state" not in limit.world.people:
+    if "state" not in limit.world.people:
         return ledger
-    gone = {entry.change for entry in ledger.entries if not limit.shows("state", entry.state)}
+    gone = {entry.change for entry in ledger.entries if not limit.names("state", entry.state)}
     entries = tuple(
         replace(
             entry,
@@ -321,7 +243,74 @@ def _ledger(ledger: Ledger | None, limit: Limit) -> Ledger | None:
         for entry in ledger.entries
         if entry.change not in gone
     )
-    steps = [(name, value) for name, value in zip(ledger.order, ledger.running, strict=True) if name not in gone]
-    return replace(
-        ledger, entries=entries, order=tuple(name for name, _ in steps), running=tuple(value for _, value in steps)
+    steps = [step for step in zip(ledger.order, ledger.running, strict=True) if step[0] not in gone]
+    order, running = (tuple(column) for column in zip(*steps, strict=True)) if steps else ((), ())
+    return replace(ledger, entries=entries, order=order, running=running)
+
+
+@shown.register
+def _explanation(record: Explanation, limit: Limit) -> Explanation:
+    names = ("regions", "sentences", "worse_off", "verdicts", "patch", "pictures", "assumptions", "warnings")
+    left = {name: shown(getattr(record, name), limit) for name in names}
+    told = replace(record, **left, forms={}, lead="difference", graph=(), sample=(), episodes=())
+    gone = [len(getattr(record, name)) - len(left[name]) for name in names[:3]]
+    words = (
+        ("region", "regions"),
+        ("group of starts", "groups of starts"),
+        ("group that is worse off", "groups that are worse off"),
     )
+    told = replace(told, withheld=record.withheld + gone[0], warnings=(*told.warnings, *_left_out(gone, words, limit)))
+    return replace(told, world=_world(told, [told.regions, told.sentences, told.worse_off], limit))
+
+
+@shown.register
+def _frontier(record: Frontier, limit: Limit) -> Frontier:
+    plans = shown(record.plans, limit)
+    if record.plans and shown(record.plans[0], limit) is None:
+        bare = replace(record.plans[0], patch=shown(record.plans[0].patch, limit), rules=())
+        plans = (shown(bare, limit), *plans)  # there is always the plan to change nothing
+    left = {name: shown(getattr(record, name), limit) for name in ("ledger", "assumptions", "warnings")}
+    missing = _left_out([len(record.plans) - len(plans)], [("plan", "plans")], limit)
+    told = replace(record, **left | {"plans": plans, "warnings": (*left["warnings"], *missing)})
+    return replace(told, world=_world(told, plans, limit))
+
+
+def _left_out(counts: Iterable[int], words: Iterable[tuple[str, str]], limit: Limit) -> list[str]:
+    """How much is gone."""
+    gone = [f"{n} {one if n == 1 else several}" for n, (one, several) in zip(counts, words, strict=True) if n]
+    return [f"Left out because fewer than {limit.least} episodes stand behind them: {', '.join(gone)}."] * bool(gone)
+
+
+def _world(record: Explanation | Frontier, parts: Iterable[Any], limit: Limit) -> WorldSummary:
+    """The world's summary, with the ranges and the categories that are still shown."""
+    pictures = record.pictures if isinstance(record, Explanation) else ()
+    bounds = list(_bounds(parts, pictures))
+    people = {
+        feature: {name: count for name, count in names.items() if count >= limit.least}
+        for feature, names in record.world.people.items()
+    }
+    features = tuple(
+        _feature(feature, [b for name, b in bounds if name == feature.name], limit) for feature in record.world.features
+    )
+    return replace(record.world, features=features, people=people)
+
+
+def _bounds(parts: Iterable[Any], pictures: Iterable[Picture]) -> Iterator[tuple[str, float]]:
+    """Values of features that are still shown: bounds of rules, sides of cells."""
+    for _, part in parts_of(list(parts), ""):
+        if isinstance(part, Condition) and part.values is None:
+            yield from ((part.feature, bound) for bound in (part.low, part.high) if math.isfinite(bound))
+    for picture in pictures:
+        for cell in picture.cells:
+            for side in (-0.5, 0.5):
+                yield picture.x, cell.x + side * picture.x_step
+                yield picture.y, cell.y + side * picture.y_step
+
+
+def _feature(feature: Feature, seen: list[float], limit: Limit) -> Feature:
+    if feature.kind == "category":
+        known = feature.name in limit.world.people
+        return replace(feature, values=tuple(v for v in feature.values if known and limit.names(feature.name, v)))
+    if feature.behind is not None and feature.behind >= limit.least:
+        return feature
+    return replace(feature, low=min(seen, default=None), high=max(seen, default=None), behind=None)
