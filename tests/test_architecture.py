@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 import polidiff
-from polidiff.records.rendering import RENDERERS
+from polidiff.records.codec import RENDERERS
 
 PACKAGE = Path(polidiff.__file__).parent
 ORDER = (

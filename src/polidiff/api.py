@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from polidiff.policies import PolicyLike
     from polidiff.records.codec import Record
     from polidiff.records.explanation import Explanation, FormScore
-    from polidiff.records.plan import CheckResult, Frontier
-    from polidiff.records.result_comparison import ResultComparison
+    from polidiff.records.plan import CheckResult, Frontier, ResultComparison
     from polidiff.worlds.protocol import World
 
 
@@ -248,8 +247,6 @@ def load(path: str | os.PathLike[str]) -> Record:
     ...     load(difference.save(f"{folder}/difference.json")).changes == difference.changes
     True
     """
-    import polidiff.records.plan
-    import polidiff.records.result_comparison  # noqa: F401  (these two register every schema)
     from polidiff.records.codec import load_json
 
     return load_json(path)

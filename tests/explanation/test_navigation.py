@@ -10,7 +10,7 @@ import pytest
 
 from polidiff import explain
 from polidiff.domains import navigation
-from polidiff.explanation.stability import region_stability
+from polidiff.explanation.quality import region_stability
 
 STAY, REWARD = "stay in the desired region", "collected reward"
 
@@ -93,7 +93,7 @@ def test_the_same_seed_gives_the_same_record(explanation):
 
 def test_a_narrated_error_lowers_the_quality_figures():
     """The reader is examined on the truth, so swapping two verdicts must show."""
-    from polidiff.explanation.reader import Exam, Reading, score
+    from polidiff.explanation.forms import Exam, Reading, score
     from polidiff.records.explanation import Length
 
     world = navigation.world()

@@ -7,7 +7,7 @@ import pytest
 
 from polidiff import Simulator, TabularMDP, explain
 from polidiff.evaluation.start_outcomes import StartOutcomes
-from polidiff.explanation.start_classes import estimated_signs
+from polidiff.explanation.groups import estimated_signs
 from polidiff.explanation.text import start_text
 from polidiff.records import Outcome
 

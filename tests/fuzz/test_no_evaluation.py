@@ -17,7 +17,7 @@ TRUSTED = {"policies/files.py": {"joblib", "torch"}}  # what `read_object` calls
 # names that are constants, or one of the three kinds of world
 BY_NAME = {
     "cli/main.py",
-    "records/rendering.py",
+    "records/codec.py",
     "__init__.py",
     "policies/libraries.py",
     "rules/learners.py",

@@ -23,9 +23,6 @@ NUMBER = {"anyOf": [{"type": "number"}, {"enum": ["inf", "-inf", "nan"]}]}
 
 def schemas() -> dict[str, dict[str, Any]]:
     """The schema of every result, by name."""
-    import polidiff.records.outcome
-    import polidiff.records.plan
-    import polidiff.records.result_comparison  # noqa: F401  (all three register their records)
 
     return {name: record_schema(name) for name in sorted(SCHEMAS)}
 

@@ -9,8 +9,7 @@ import pytest
 from polidiff.records import Condition, Rule
 from polidiff.records.explanation import Arrow, Feature
 from polidiff.report.charts import regions as boxes
-from polidiff.report.charts.outcomes import difference_rows
-from polidiff.report.charts.paths import layout
+from polidiff.report.charts.outcomes import difference_rows, layout
 from polidiff.report.charts.regions import coarser
 from tests.report import extremes, samples
 

@@ -10,9 +10,9 @@ from polidiff import explain
 from polidiff.domains import chain
 from polidiff.records.explanation import Explanation
 from polidiff.records.outcome import Outcome
-from polidiff.report.decision import answers
 from polidiff.report.markdown import markdown
 from polidiff.report.page import page_html
+from polidiff.report.view import answers
 
 QUESTIONS = ("What now?", "What changes?", "Is it better?", "For whom worse?", "How sure is that?")
 

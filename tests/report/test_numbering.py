@@ -13,7 +13,7 @@ from polidiff.domains import navigation
 from polidiff.records import Condition, Rule
 from polidiff.records.rule import change_key
 from polidiff.report.markdown import markdown
-from polidiff.report.numbering import number_changes
+from polidiff.report.names import number_changes
 from polidiff.report.page import page_html
 from polidiff.report.plans import change_texts
 

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
     from polidiff.records.codec import Record
     from polidiff.records.explanation import Explanation
-    from polidiff.records.plan import Frontier
-    from polidiff.records.result_comparison import ResultComparison
+    from polidiff.records.plan import Frontier, ResultComparison
 
 
 SILENT_SECONDS = 2.0

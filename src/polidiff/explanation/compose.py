@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from importlib import metadata
 from typing import Any
 
+from polidiff._version import __version__
 from polidiff.divergence import Divergence, find_divergence
 from polidiff.evaluation import compare
 from polidiff.evaluation.comparison import Achieved, Comparison, GroupVerdicts, check_estimator
 from polidiff.evaluation.start_outcomes import by_papers_rule, ignored_by_papers_rule
-from polidiff.explanation.assessment import Material, quality_and_forms
-from polidiff.explanation.methods import methods_record
-from polidiff.explanation.patching import patch_of
+from polidiff.explanation.forms import words_in
 from polidiff.explanation.pictures import decisions_of, episode_pairs, pictures_of, sample_of
-from polidiff.explanation.quality import rule_quality
-from polidiff.explanation.reader import words_in
-from polidiff.explanation.regions import printed_order, region_ids, region_records, with_effects
+from polidiff.explanation.quality import Material, quality_and_forms, rule_quality
+from polidiff.explanation.regions import patch_of, printed_order, region_ids, region_records, with_effects
 from polidiff.explanation.sentences import (
     confirmed,
     group_starts,
@@ -36,6 +36,7 @@ from polidiff.records.arrays import IntArray
 from polidiff.records.explanation import (
     EpisodePair,
     Explanation,
+    Methods,
     Picture,
     Quality,
     Region,
@@ -51,6 +52,33 @@ from polidiff.records.rule import Rule
 from polidiff.regions.describe import Described, describe
 from polidiff.rules.learners import as_learner
 from polidiff.worlds.protocol import World
+
+
+def methods_record(options: ExplainOptions, method: str, family: int, *, learns: bool) -> Methods:
+    """How the result was made; `learns`: whether regions are learned from features."""
+    return Methods(
+        style=options.style,
+        level=options.level,
+        policy_tolerance=options.divergence.policy_tolerance,
+        transition_tolerance=options.divergence.transition_tolerance,
+        seed=options.seed,
+        family=family,
+        evaluation=method,
+        versions=versions(),
+        min_group=options.min_group,
+        classifier=as_learner(options.classifier).name if learns else "",
+    )
+
+
+def versions() -> dict[str, str]:
+    """Versions of what computed the result."""
+    libraries = ("numpy", "scipy", "highspy", "scikit-learn", "polars", "numba")
+    return {
+        "polidiff": __version__,
+        "python": platform.python_version(),
+        **{name: metadata.version(name) for name in libraries},
+    }
+
 
 NEARLY_EVERYWHERE = 0.8
 

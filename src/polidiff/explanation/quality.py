@@ -1,20 +1,49 @@
-"""How true an explanation is: fidelity, completeness, paths, length, and a simulated reader (PAPER rows 1–9)."""
+r"""How true an explanation is (PAPER rows 1–9), and how it does beside other forms of telling the difference.
+
+Fidelity, completeness, paths, length and a simulated reader are measured for one explanation. How much regions move
+when the sample changes is asked of several: two of them agree on a visit when both or neither put it in a region with
+the same swap, their overlap is :math:`J = w(\text{both tell the same swap}) / w(\text{either tells a swap})`, and
+stability is its mean over all pairs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 
 from polidiff.divergence.record import Divergence
+from polidiff.evaluation.comparison import Comparison
+from polidiff.evaluation.start_outcomes import StartOutcomes
+from polidiff.evaluation.verdicts import direction_of
+from polidiff.explanation.forms import (
+    ChangedStep,
+    Exam,
+    Form,
+    Reading,
+    complete_policy,
+    detour,
+    immediate_effects,
+    nothing,
+    outcomes_only,
+    reach_of,
+    score,
+    states_visited,
+)
 from polidiff.explanation.groups import StartGroup
-from polidiff.explanation.reader import Exam, Reading
+from polidiff.journeys import Trajectory, sample_trajectories
 from polidiff.journeys.record import Journeys, Path
-from polidiff.records.arrays import FloatArray, IntArray
-from polidiff.records.explanation import Length, Quality, Region, Sentence, Verdict
+from polidiff.policies import PatchedPolicy
+from polidiff.records.arrays import AnyArray, FloatArray, IntArray
+from polidiff.records.explanation import Explanation, Length, Quality, Region, Sentence, Verdict
 from polidiff.records.outcome import Outcome
+from polidiff.records.patch import Patch
+from polidiff.records.rule import first_match
 from polidiff.regions.describe import Described
 from polidiff.regions.fidelity import fidelity
+from polidiff.streams import Stream
 
 
 def rule_quality(
@@ -121,3 +150,227 @@ def own_reading(
         for k in np.flatnonzero(group.covers(exam.start_features)):
             said[k] = {v.outcome: v.direction for v in told}
     return Reading(actions, tuple(said))
+
+
+MOST_ASKED = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """Everything an explanation was made from."""
+
+    comparison: Comparison
+    divergence: Divergence
+    described: Described
+    journeys: Journeys
+    groups: tuple[StartGroup, ...]
+    paths: list[Path | None]
+    verdicts: list[tuple[Verdict, ...]]
+    forming: StartOutcomes
+    judged: StartOutcomes
+    pairs: tuple[tuple[Trajectory, Trajectory], ...]  # episodes of both policies that were played already
+    seed: int
+
+
+def quality_and_forms(
+    material: Material,
+    overall: tuple[Verdict, ...],
+    sentences: Sequence[Sentence],
+    regions: Sequence[Region],
+    patch: Patch,
+) -> tuple[Quality, Mapping[str, str]]:
+    """Figures for this explanation and for the other forms, and the texts of these."""
+    rows = _asked(material)
+    exam = make_exam(material, rows)
+    quality = rule_quality(material.divergence, material.described, regions, sentences)
+    reading = own_reading(
+        material.divergence,
+        material.described,
+        targets_of(patch, material.described),
+        rows,
+        material.groups,
+        material.verdicts,
+        exam,
+    )
+    forms = [Form("polidiff", "", quality.length, reading), *_other_forms(material, exam, overall, len(regions))]
+    fidelity, distance = path_scores(material.paths, material.groups, material.journeys)
+    quality = replace(
+        quality,
+        completeness=_completeness(material, patch),
+        path_fidelity=fidelity,
+        path_distance=distance,
+        forms=tuple(score(form.name, form.reading, exam, form.length) for form in forms),
+    )
+    return quality, {form.name: form.text for form in forms if form.text}
+
+
+def make_exam(material: Material, rows: IntArray) -> Exam:
+    """Held-out visits and starts, with the right answers."""
+    divergence, forming = material.divergence, material.forming
+    weight = divergence.judged[rows]
+    return Exam(
+        divergence.features[rows],
+        divergence.current[rows],
+        divergence.proposed[rows],
+        weight if weight.sum() > 0 else np.full(len(rows), 1 / len(rows)),
+        forming.features,
+        forming.weight,
+        true_directions(material),
+        material.comparison.place.outcomes,
+    )
+
+
+def true_directions(material: Material) -> tuple[Mapping[str, str], ...]:
+    """Direction of each outcome from each start: exact, or that of the starts with the same path."""
+    outcomes, forming = material.comparison.place.outcomes, material.forming
+    if forming.exact:
+        keys: list[object] = list(range(len(forming.weight)))
+    else:
+        keys = [material.journeys.modal(k) for k in range(len(forming.weight))]
+    members: dict[object, list[int]] = {}
+    for k, key in enumerate(keys):
+        members.setdefault(key, []).append(k)
+    answers: list[Mapping[str, str]] = [{} for _ in keys]
+    for inside in members.values():
+        mask = np.zeros(len(keys), dtype=np.bool_)
+        mask[inside] = True
+        directions = {
+            o.name: direction_of(forming.interval(forming.difference[:, m], mask, 0.95), o.margin)
+            if forming.difference[mask, m].any()
+            else "same"
+            for m, o in enumerate(outcomes)
+        }
+        for k in inside:
+            answers[k] = directions
+    return tuple(answers)
+
+
+def targets_of(patch: Patch, described: Described) -> dict[tuple[int, int], int]:
+    """(region, current action) → action, as the rules tell it."""
+    position = {region.rule: k for k, region in enumerate(described.regions)}
+    return {(position[edit.rule], edit.current): edit.proposed for edit in reversed(patch.edits)}
+
+
+def _asked(material: Material) -> IntArray:
+    held = material.described.held_out
+    rows = np.flatnonzero((held if held.any() else ~held) & (material.divergence.judged > 0))
+    if len(rows) > MOST_ASKED:
+        rows = np.sort(np.random.default_rng((material.seed, Stream.EXAM)).choice(rows, MOST_ASKED, replace=False))
+    return rows
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """One episode of each policy from the same start, the first that meets a difference."""
+
+    start: str
+    states: AnyArray  # (steps, d) of the proposed policy
+    current: tuple[str, ...]  # places it visits
+    proposed: tuple[str, ...]
+
+
+def _other_forms(material: Material, exam: Exam, overall: tuple[Verdict, ...], rules: int) -> list[Form]:
+    world, example = material.comparison.place, _example(material)
+    names = tuple(action.name for action in world.actions)
+    start, told = _from_start(material, example, overall)
+    return [
+        immediate_effects(exam, _changed_steps(material, example), example.start, reach_of(exam.features)),
+        states_visited(exam, example.current, example.proposed, example.start),
+        outcomes_only(exam, told, start),
+        complete_policy(exam, world.feature_names, names, rules + 1, material.seed),
+        nothing(exam),
+    ]
+
+
+def _example(material: Material) -> Example:
+    """A pair of episodes; an empty one where none of a few meets a difference."""
+    comparison, described = material.comparison, material.described
+    policies = (comparison.current, comparison.proposed)
+    place = comparison.place
+    pairs = material.pairs or tuple(
+        zip(*(sample_trajectories(place, policy, seed=material.seed) for policy in policies), strict=True)
+    )
+    for old, new in pairs:
+        if np.array_equal(old.features[:1], new.features[:1]) and (described.region_of(new.features) >= 0).any():
+            ways = [tuple(_place_name(material, row) for row in way.features) for way in (old, new)]
+            return Example("a typical start" if place.has_features else ways[0][0], new.features, *ways)
+    return Example("the first start", np.empty((0, len(place.feature_names))), (), ())
+
+
+def _place_name(material: Material, row: AnyArray) -> str:
+    world = material.comparison.place
+    if not world.has_features:
+        return str(row[0])
+    return ", ".join(f"{name} {_shown(value)}" for name, value in zip(world.feature_names, row, strict=True))
+
+
+def _from_start(
+    material: Material, example: Example, overall: tuple[Verdict, ...]
+) -> tuple[str | None, tuple[Verdict, ...]]:
+    """The start of the example with the verdicts of its group, where starts have names; else all starts."""
+    names = material.journeys.names
+    if example.start not in names:
+        return None, overall
+    k = names.index(example.start)
+    of_group = [told for group, told in zip(material.groups, material.verdicts, strict=True) if k in group.members]
+    return example.start, (*of_group, overall)[0]
+
+
+def _shown(value: object) -> str:
+    """A feature's value: a word as it is, a number for reading.
+
+    >>> _shown("red"), _shown(0.12345)
+    ('red', '0.123')
+    """
+    return f"{value:.3g}" if isinstance(value, (int, float, np.integer, np.floating)) else str(value)
+
+
+def _changed_steps(material: Material, example: Example) -> tuple[ChangedStep, ...]:
+    """The changed decisions of the proposed policy's episode."""
+    world, described = material.comparison.place, material.described
+    names, steps = [action.name for action in world.actions], []
+    for k, region in enumerate(described.region_of(example.states)):
+        if region >= 0:
+            action, longer = described.regions[region].swap.proposed, detour(example.current, example.proposed, k)
+            effects = dict(_immediate(material, int(region)))
+            effects |= {o.name: longer * o.of for o in world.outcomes if isinstance(o.of, (int, float))}
+            place = example.proposed[k]
+            steps.append(ChangedStep(example.states[k], place, action, names.index(action), effects))
+    return tuple(steps)
+
+
+def _immediate(material: Material, region: int) -> Mapping[str, float]:
+    """What the swap of a region adds to each outcome at once."""
+    divergence = material.divergence
+    inside = material.described.region_of(divergence.features) == region
+    parts = (divergence.states, divergence.current, divergence.proposed, divergence.diverging)
+    return material.comparison.immediate_effects(*(part[inside] for part in parts))
+
+
+def _completeness(material: Material, patch: Patch) -> dict[str, float | None]:
+    comparison, judged = material.comparison, material.judged
+    patched = PatchedPolicy(comparison.current, patch)
+    before, after = (judged.weight @ values for values in (judged.current, judged.proposed))
+    reached = comparison.mean_outcomes(patched, judged, seed=material.seed)
+    outcomes = comparison.place.outcomes
+    if reached is None:
+        return {outcome.name: None for outcome in outcomes}
+    return completeness_of(outcomes, before, after, reached)
+
+
+def region_stability(explanations: Sequence[Explanation], features: AnyArray, weight: FloatArray) -> float:
+    """Mean overlap of the regions of several explanations over visited states; 1 if none tells a difference."""
+    told = [_told(explanation, features) for explanation in explanations]
+    overlaps = [_overlap(one, other, weight) for one, other in combinations(told, 2)]
+    return float(np.mean(overlaps)) if overlaps else 1.0
+
+
+def _told(explanation: Explanation, features: AnyArray) -> AnyArray:
+    names = np.array([*(f"{region.current}→{region.proposed}" for region in explanation.regions), ""], dtype=object)
+    return np.asarray(names[first_match([region.rule for region in explanation.regions], features)])
+
+
+def _overlap(one: AnyArray, other: AnyArray, weight: FloatArray) -> float:
+    either = weight[(one != "") | (other != "")].sum()
+    both = weight[(one == other) & (one != "")].sum()
+    return float(both / either) if either > 0 else 1.0

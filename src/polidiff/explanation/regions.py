@@ -1,4 +1,4 @@
-"""Region records: ids, support, precision and recall, what each action is worth there, what each change does."""
+"""Region records: support, precision and recall, what each change does; and the patch of who follows them exactly."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import numpy as np
 
 from polidiff.divergence.record import Divergence
 from polidiff.evaluation.comparison import Comparison, RegionChanges
-from polidiff.explanation.start_classes import distinct_rows
+from polidiff.explanation.groups import distinct_rows
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Region, Support, SwapShare
+from polidiff.records.patch import Edit, Patch
 from polidiff.records.rule import Rule, change_key, overlap
 from polidiff.regions.describe import Described
 
@@ -123,3 +124,29 @@ def _pairs(divergence: Divergence, inside: BoolArray, weight: FloatArray) -> tup
         SwapShare(divergence.swaps[k - 1].current, divergence.swaps[k - 1].proposed, float(mass[k] / total))
         for k in order[:10]
     )
+
+
+def patch_of(comparison: Comparison, described: Described, divergence: Divergence) -> Patch:
+    """One edit per region and pair of actions; a direction is patched with the most frequent target of each action."""
+    world = comparison.place
+    names = tuple(action.name for action in world.actions)
+    where = described.region_of(divergence.features)
+    edits: list[Edit] = []
+    for k, region in enumerate(described.regions):
+        inside = (where == k) & divergence.diverging
+        if region.swap.direction is None:
+            pairs = [(names.index(region.swap.current), names.index(region.swap.proposed))]
+        else:
+            pairs = _frequent_targets(divergence, inside, len(names))
+        for current, proposed in pairs:
+            matching = divergence.states[(where == k) & (divergence.current == current)]
+            states = comparison.edited_states(matching, proposed)
+            edits.append(Edit(region.rule, current, proposed, states, region.swap.shift))
+    return Patch(tuple(edits), names, world.feature_names, comparison.patch_features)
+
+
+def _frequent_targets(divergence: Divergence, inside: BoolArray, count: int) -> list[tuple[int, int]]:
+    key = divergence.current[inside] * count + divergence.proposed[inside]
+    mass = np.bincount(key, weights=divergence.weight[inside], minlength=count * count).reshape(count, count)
+    np.fill_diagonal(mass, 0.0)
+    return [(int(a), int(mass[a].argmax())) for a in np.flatnonzero(mass.sum(axis=1) > 0)]

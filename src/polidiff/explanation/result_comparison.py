@@ -21,12 +21,12 @@ from polidiff.explanation.text import frontier_headline
 from polidiff.explanation.words import group_words, losers, percent, place_text, rule_text, swap_text
 from polidiff.records.explanation import Explanation, Feature, Region, WorldSummary, WorseOff
 from polidiff.records.outcome import Interval
-from polidiff.records.plan import Frontier
-from polidiff.records.result_comparison import (
+from polidiff.records.plan import (
     AssumptionChange,
+    ChangeStatus,
     DifferenceChange,
+    Frontier,
     ResultComparison,
-    Status,
     VerdictChange,
 )
 from polidiff.records.rule import Condition, Rule, change_key
@@ -183,7 +183,7 @@ def _paired(was: _Item, item: _Item) -> DifferenceChange:
     return DifferenceChange(status, item.words, item.key, was.number, item.number, was.size, item.size, moved)
 
 
-def size_status(before: Interval | None, after: Interval | None) -> Status:
+def size_status(before: Interval | None, after: Interval | None) -> ChangeStatus:
     """Larger or smaller where the intervals lie apart and the estimates differ by a tenth; by amount, not by sign.
 
     >>> size_status(Interval(2.0, 1.5, 2.5, 0.95), Interval(4.0, 3.0, 5.0, 0.95))

@@ -14,8 +14,7 @@ import numpy as np
 
 from polidiff.evaluation.comparison import Achieved, Comparison, GroupVerdicts
 from polidiff.evaluation.start_outcomes import StartOutcomes, judge_groups
-from polidiff.explanation.groups import StartGroup, form_groups, typical_path
-from polidiff.explanation.start_classes import distinct_rows, estimated_signs
+from polidiff.explanation.groups import StartGroup, distinct_rows, estimated_signs, form_groups, typical_path
 from polidiff.journeys.record import Journeys, Meetings, Path
 from polidiff.options import ExplainOptions
 from polidiff.records.arrays import BoolArray, IntArray

@@ -54,12 +54,14 @@ def signed(value: float) -> str:
     return "±0" if text == "0" else text if text.startswith("−") or math.isnan(value) else f"+{text}"
 
 
-def percent(share: float) -> str:
-    """A share in percent, never rounded to all or nothing.
+def percent(share: float | None) -> str:
+    """A share in percent, never rounded to all or nothing; a dash where there is none.
 
-    >>> percent(0.5), percent(0.9999), percent(0.0001), percent(1.0)
-    ('50 %', '>99 %', '<1 %', '100 %')
+    >>> percent(0.5), percent(0.9999), percent(0.0001), percent(1.0), percent(None)
+    ('50 %', '>99 %', '<1 %', '100 %', '–')
     """
+    if share is None:
+        return "–"
     if not math.isfinite(100 * share):
         return "unknown"
     if 0 < share < 0.005:

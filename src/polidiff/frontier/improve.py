@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from polidiff.explanation.methods import versions
+from polidiff.explanation.compose import versions
 from polidiff.explanation.words import rule_text
 from polidiff.frontier.region_plans import solve_regions
 from polidiff.frontier.rule_plans.improve import improve_with_rules

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from polidiff._version import __version__
 from polidiff.errors import InvalidInputError
 from polidiff.explanation.text import sentence_text
-from polidiff.explanation.words import number
+from polidiff.explanation.words import number, percent
 from polidiff.files import write_whole
 from polidiff.paper.expectation import Checked, Number
 from polidiff.paper.figures import Figure, all_figures, figure_chart, panel_chart
@@ -26,7 +26,7 @@ from polidiff.paper.sentences import deviations
 from polidiff.records.explanation import Explanation
 from polidiff.report.charts import rendered
 from polidiff.report.charts.theme import PAGE, PAPER, Chart
-from polidiff.report.view import Table, percent
+from polidiff.report.tables import Table
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'"
 

@@ -13,7 +13,7 @@ from polidiff.domains import chain, navigation
 from polidiff.errors import UnboundedReturnError
 from polidiff.evaluation.exact import policy_table
 from polidiff.evaluation.log import evaluate_log
-from polidiff.explanation.stability import region_stability
+from polidiff.explanation.quality import region_stability
 from polidiff.explanation.words import percent
 from polidiff.policies import PolicyLike, as_policy, top_actions
 from polidiff.records.explanation import Explanation

@@ -4,6 +4,9 @@ A record is a frozen dataclass. Its JSON form is the dictionary of its fields in
 its own also carries ``schema`` and ``version``. Infinite and missing numbers become strings, because JSON has none.
 Fields marked ``metadata={"json": False}`` hold what cannot be written (functions, policies) and come back as their
 default.
+
+Records import nothing from later stages. ``str(explanation)`` and ``plan.save("x.html")`` still have to reach the text
+and the report, so a record asks for them by name when first called (`renderer`).
 """
 
 from __future__ import annotations
@@ -18,12 +21,13 @@ import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 
-from polidiff.errors import InvalidResultError
+from polidiff.errors import InvalidOptionError, InvalidResultError
 from polidiff.files import read_limited, write_whole
 
 T = TypeVar("T")
@@ -117,21 +121,11 @@ def load_json(path: str | os.PathLike[str]) -> Record:
     except (ValueError, RecursionError) as error:
         raise InvalidResultError(f"{path} is not JSON: {error}. Hint: the file may be cut off") from error
     if _HALF.search(text):
-        _check_texts(data, path)
+        try:
+            json.dumps(data, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            raise InvalidResultError(f"{path} must hold text; it holds half of a surrogate pair") from error
     return from_dict(data)
-
-
-def _check_texts(data: Json, path: str | os.PathLike[str]) -> None:
-    """An error if a text holds half a character, which no file and no terminal takes."""
-    waiting = [data]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, dict):
-            waiting += [*value, *value.values()]
-        elif isinstance(value, list):
-            waiting += value
-        elif isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
-            raise InvalidResultError(f"{path} must hold text; {value!r:.80} is none (half of a surrogate pair)")
 
 
 def encode(value: object) -> Json:
@@ -297,3 +291,55 @@ def _mapping(data: Json, where: str) -> Mapping[str, Json]:
     if not isinstance(data, Mapping):
         raise InvalidResultError(f"{where} must be an object; got {shortly(data)}")
     return data
+
+
+RENDERERS = {
+    "text": "polidiff.explanation.text:render",
+    "frontier_text": "polidiff.explanation.text:render_frontier",
+    "comparison_text": "polidiff.report.comparison:render_comparison",
+    "case": "polidiff.explanation.case:answer_case",
+    "apply_patch": "polidiff.policies.patched:apply_patch",
+    "undo_patch": "polidiff.policies.patched:undo_patch",
+    "chart": "polidiff.report.charts:chart",
+    "notebook": "polidiff.report.page:mimebundle",
+    ".json": "polidiff.records.codec:save_json",
+    ".html": "polidiff.report.page:save_page",
+    ".md": "polidiff.report.markdown:save_markdown",
+    ".png": "polidiff.report.charts:save_picture",
+    ".svg": "polidiff.report.charts:save_picture",
+}
+
+
+def renderer(name: str) -> Callable[..., Any]:
+    """The function behind a name."""
+    module, function = RENDERERS[name].split(":")
+    there: Callable[..., Any] = getattr(import_module(module), function)
+    return there
+
+
+class Document:
+    """A record that stands on its own in a file."""
+
+    def to_dict(self) -> dict[str, Json]:
+        """The JSON form."""
+        return to_dict(self)
+
+
+class Result(Document):
+    """What every result can do: be turned into JSON, written to a file, and shown in a notebook."""
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write as .json, .html or .md, or as a picture (.png, .svg) where there is one, by the ending of the name."""
+        suffix = Path(path).suffix.lower()
+        if not suffix or suffix not in RENDERERS:
+            known = ", ".join(key for key in RENDERERS if key.startswith("."))
+            raise InvalidOptionError(f"a result is saved as one of {known}; got {os.fspath(path)!r}")
+        written: Path = renderer(suffix)(self, path)
+        return written
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        shown: dict[str, str] = renderer("notebook")(self)
+        return shown
+
+    def _repr_html_(self) -> str:
+        return self._repr_mimebundle_()["text/html"]

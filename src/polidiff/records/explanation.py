@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from polidiff.records.action import Action, Direction, Shift
-from polidiff.records.codec import Json, schema
+from polidiff.records.codec import Json, Result, renderer, schema
 from polidiff.records.outcome import Assumption, Interval, Outcome
 from polidiff.records.patch import Patch
-from polidiff.records.rendering import Result, renderer
 from polidiff.records.rule import Rule
 
 VerdictDirection = Literal["more", "less", "same", "unknown"]

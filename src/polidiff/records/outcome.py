@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polidiff.errors import InvalidOutcomeError
-from polidiff.records.codec import Json, schema, to_dict
+from polidiff.records.codec import Document, schema
 
 Preference: TypeAlias = Literal["more", "less"] | None
 OutcomeOf: TypeAlias = npt.ArrayLike | Callable[..., Any] | str
@@ -177,7 +177,7 @@ class Assumption:
 
 @schema("evaluation", 1)
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(Document):
     """Expected outcomes of a policy over the start distribution, and from each start where that is possible."""
 
     outcomes: Mapping[str, Interval]  # outcome name -> expected sum over an episode
@@ -186,7 +186,3 @@ class Evaluation:
     truncated: float  # share of episodes cut at the horizon
     details: Mapping[str, float] = field(default_factory=dict)  # episodes, length, …
     assumptions: tuple[Assumption, ...] = ()  # what is said of a log rests on
-
-    def to_dict(self) -> dict[str, Json]:
-        """The JSON form."""
-        return to_dict(self)

@@ -10,8 +10,7 @@ from typing import Any, overload
 
 from polidiff.records.action import Shift
 from polidiff.records.arrays import IntArray
-from polidiff.records.codec import Json, from_dict, save_json, schema, to_dict
-from polidiff.records.rendering import renderer
+from polidiff.records.codec import Document, Json, from_dict, renderer, save_json, schema
 from polidiff.records.rule import Condition, Rule
 
 
@@ -68,7 +67,7 @@ class StateEdits(Sequence[Edit]):
 
 @schema("patch", 1)
 @dataclass(frozen=True)
-class Patch:
+class Patch(Document):
     """Edits in order; the first that covers a state and finds its `current` action there acts.
 
     Examples
@@ -101,10 +100,6 @@ class Patch:
     def undo(self, policy: Any) -> Any:
         """The policy with the edits taken back."""
         return renderer("undo_patch")(self, policy)
-
-    def to_dict(self) -> dict[str, Json]:
-        """The JSON form."""
-        return to_dict(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Json]) -> Patch:

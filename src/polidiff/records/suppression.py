@@ -91,7 +91,7 @@ def _limit(record: Explanation | Frontier, least: int) -> Limit:
     count = world.facts.get("people", world.facts.get("episodes"))
     episodes = float(count) if isinstance(count, (int, float)) and count > 0 else 1.0
     plain = [name for people in world.people.values() for name, behind in people.items() if behind >= least]
-    plain += [part.name for part in (*world.actions, *record.outcomes, *world.features)]
+    plain += [*(a.name for a in world.actions), *(o.name for o in record.outcomes), *(f.name for f in world.features)]
     limit = Limit(least, episodes, world, frozenset(plain))
     regions = record.regions if isinstance(record, Explanation) else ()
     known = frozenset(region.id for region in shown(regions, limit))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from polidiff.explanation.words import amount_text, bounds_text, few, percent
 from polidiff.records.outcome import Interval
-from polidiff.records.result_comparison import DifferenceChange, ResultComparison, VerdictChange
-from polidiff.report.view import Answer, Table
+from polidiff.records.plan import DifferenceChange, ResultComparison, VerdictChange
+from polidiff.report.tables import Table
+from polidiff.report.view import Answer
 
 STATUSES = ("new", "gone", "larger", "smaller", "same")
 TITLE = "What is different since the last result"

@@ -6,16 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
-from polidiff.explanation.words import bounds_text, counted, number
+from polidiff.explanation.words import bounds_text, counted, number, percent
 from polidiff.records.explanation import Explanation, Picture
 from polidiff.records.plan import Frontier, Plan
 from polidiff.report import plans as plan_texts
-from polidiff.report import view
+from polidiff.report import tables, view
 from polidiff.report.charts import frontier as frontier_charts
-from polidiff.report.charts import outcomes, paths, regions, shows_strip
+from polidiff.report.charts import outcomes, regions, shows_strip
 from polidiff.report.charts.theme import PAGE, Chart, Spec, finished
-from polidiff.report.names import label, shown
-from polidiff.report.numbering import Numbering
+from polidiff.report.names import Numbering, label, shown
 
 MOST_PICTURES = 4
 FIRST_CELLS, FURTHER_CELLS = 900, 250
@@ -31,7 +30,7 @@ class Figure:
     title: str
     summary: str  # read out instead of the picture
     specs: tuple[tuple[str, Spec], ...]  # (name in the list of choices, chart); the first is drawn
-    table: view.Table | None  # None where a table of the page's own has the numbers
+    table: tables.Table | None  # None where a table of the page's own has the numbers
     note: str = field(default="")
 
 
@@ -73,15 +72,15 @@ def _region_figures(explanation: Explanation) -> Iterator[Figure]:
             specs.append((_pair(picture), _spec(chart, summary)))
         note = "Grey: visited, same action. Colour: visited, other action. Stronger: more visits. Outlines: the rules"
         note += " that speak about these two features and no other." if _others(explanation, pictures) else "."
-        yield Figure("regions", "Regions", summary, tuple(specs), view.regions_table(explanation), note)
+        yield Figure("regions", "Regions", summary, tuple(specs), tables.regions_table(explanation), note)
     if shows_strip(explanation):
         summary = "What both policies do, decision by decision, from a few shared starts."
-        rows = tuple((row["g"], f"{row['i'] + 1} to {row['j']}", row["a"]) for row in paths.strip_rows(explanation))[
+        rows = tuple((row["g"], f"{row['i'] + 1} to {row['j']}", row["a"]) for row in outcomes.strip_rows(explanation))[
             :MOST_TABLE_ROWS
         ]
-        table = view.Table(("episode", "decisions", "action"), rows)
+        table = tables.Table(("episode", "decisions", "action"), rows)
         yield Figure(
-            "strip", "A few episodes", summary, (("", _spec(paths.strip_chart(explanation, PAGE), summary)),), table
+            "strip", "A few episodes", summary, (("", _spec(outcomes.strip_chart(explanation, PAGE), summary)),), table
         )
         return
     drawn = [index for index, picture in enumerate(pictures) if picture.trajectories or picture.proposed_trajectories]
@@ -102,14 +101,14 @@ def _pair(picture: Picture) -> str:
     return f"{label(picture.x)} × {label(picture.y)}"
 
 
-def _trajectory_table(picture: Picture) -> view.Table:
+def _trajectory_table(picture: Picture) -> tables.Table:
     rows = tuple(
         (policy, str(len(path)), _point(path[0]), _point(path[-1]))
         for policy, group in (("current", picture.trajectories), ("proposed", picture.proposed_trajectories))
         for path in group[: regions.MOST_PAIRS]
         if path
     )
-    return view.Table(("policy", "states passed", "first", "last"), rows)
+    return tables.Table(("policy", "states passed", "first", "last"), rows)
 
 
 def _point(point: tuple[float, float]) -> str:
@@ -118,14 +117,14 @@ def _point(point: tuple[float, float]) -> str:
 
 def _graph_figures(explanation: Explanation) -> Iterator[Figure]:
     if explanation.graph:
-        states = len(paths.layout(explanation.graph))
+        states = len(outcomes.layout(explanation.graph))
         summary = f"{counted(states, 'state')} and the moves between them under both policies."
         rows = tuple(
-            (arrow.source, arrow.target, arrow.policy, view.percent(arrow.probability))
+            (arrow.source, arrow.target, arrow.policy, percent(arrow.probability))
             for arrow in explanation.graph[:MOST_TABLE_ROWS]
         )
-        table = view.Table(("from", "to", "policy", "probability"), rows)
-        chart = paths.graph_chart(explanation, PAGE)
+        table = tables.Table(("from", "to", "policy", "probability"), rows)
+        chart = outcomes.graph_chart(explanation, PAGE)
         note = "Orange states are those where the policies differ."
         yield Figure("graph", "States and moves", summary, (("", _spec(chart, summary)),), table, note)
 
@@ -134,11 +133,11 @@ def _path_figures(explanation: Explanation) -> Iterator[Figure]:
     if len({sentence.path for sentence in explanation.sentences if sentence.path}) > 1:
         summary = "The order in which each group meets the regions."
         rows = tuple(
-            (f"Group {number}", " → ".join(sentence.path) or "acts the same", view.percent(sentence.path_share))
+            (f"Group {number}", " → ".join(sentence.path) or "acts the same", percent(sentence.path_share))
             for number, sentence in enumerate(explanation.sentences, start=1)
         )
-        table = view.Table(("group", "regions in order", "episodes on this path"), rows)
-        chart = paths.paths_chart(explanation, PAGE)
+        table = tables.Table(("group", "regions in order", "episodes on this path"), rows)
+        chart = outcomes.paths_chart(explanation, PAGE)
         yield Figure("paths", "In which order", summary, (("", _spec(chart, summary)),), table)
 
 
@@ -150,7 +149,7 @@ def _outcome_figures(explanation: Explanation) -> Iterator[Figure]:
         difference = bounds_text(verdict.difference, of, difference=True)
         summary = f"{verdict.outcome}: proposed minus current is {difference} over all starts, {verdict.direction}."
         chart = outcomes.outcome_chart(explanation, PAGE, outcome=verdict.outcome)
-        table = view.group_table(explanation, verdict.outcome)
+        table = tables.group_table(explanation, verdict.outcome)
         yield Figure(f"outcome-{index}", verdict.outcome, summary, (("", _spec(chart, summary)),), table)
 
 
@@ -161,7 +160,7 @@ def _quality_figures(explanation: Explanation) -> Iterator[Figure]:
             (str(point.rules), str(point.literals), f"{point.f1:.3f}", "chosen" if point.chosen else "")
             for point in explanation.tradeoff
         )
-        table = view.Table(("rules", "comparisons to read", "F1", ""), rows)
+        table = tables.Table(("rules", "comparisons to read", "F1", ""), rows)
         chart = outcomes.tradeoff_chart(explanation, PAGE)
         yield Figure("tradeoff", "More rules, a better description?", summary, (("", _spec(chart, summary)),), table)
 
@@ -208,13 +207,13 @@ def _plan_figures(frontier: Frontier, plans: plan_texts.PlansView) -> Iterator[F
         rows = frontier_charts.plan_box_rows(plan, plans.pair, plans.spans, texts, numbers)
         chart = frontier_charts.plan_boxes_chart(PAGE, plans.pair, plans.spans, rows)
         summary = f"Where the chosen plan changes decisions, over {label(plans.pair[0])} × {label(plans.pair[1])}."
-        changes = view.Table(("change",), tuple((text,) for text in texts))
+        changes = tables.Table(("change",), tuple((text,) for text in texts))
         yield Figure("plan-boxes", "Where this plan acts", summary, (("", _spec(chart, summary)),), changes)
     if plan.adoption:
         summary = f"{frontier.aim} when the changes of the chosen plan are followed only some of the time."
         chart = frontier_charts.adoption_chart(frontier, PAGE, points=plan.adoption)
-        rows_told = tuple((view.percent(p.share), number(p.expected_return)) for p in plan.adoption)
-        table = view.Table(("followed", frontier.aim), rows_told)
+        rows_told = tuple((percent(p.share), number(p.expected_return)) for p in plan.adoption)
+        table = tables.Table(("followed", frontier.aim), rows_told)
         yield Figure("plan-adoption", "If only some follow it", summary, (("", _spec(chart, summary)),), table)
 
 
@@ -232,6 +231,6 @@ def _ledger_figures(frontier: Frontier, numbering: Numbering) -> Iterator[Figure
         rows = tuple(
             (str(row["i"]), row["n"], number(row["r"])) for row in frontier_charts.order_rows(frontier, numbering)
         )
-        table = view.Table(("step", "change", frontier.aim), rows[:MOST_TABLE_ROWS])
+        table = tables.Table(("step", "change", frontier.aim), rows[:MOST_TABLE_ROWS])
         chart = frontier_charts.order_chart(frontier, PAGE, numbering)
         yield Figure("order", "In which order to adopt", summary, (("", _spec(chart, summary)),), table)

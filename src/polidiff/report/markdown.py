@@ -11,15 +11,13 @@ from polidiff.errors import InvalidInputError, InvalidOptionError
 from polidiff.explanation.text import rests_on_lines
 from polidiff.files import write_whole
 from polidiff.records.explanation import Explanation
-from polidiff.records.plan import Frontier
-from polidiff.records.result_comparison import ResultComparison
+from polidiff.records.plan import Frontier, ResultComparison
 from polidiff.records.suppression import suppressed
-from polidiff.report import comparison, plans, view
+from polidiff.report import comparison, plans, tables, view
 from polidiff.report.charts import DESCRIPTIONS, charts_of, picture
-from polidiff.report.decision import answers, plan_answers
-from polidiff.report.names import shown
-from polidiff.report.numbering import number_changes
-from polidiff.report.reviewer_tables import assumptions_table, methods_text
+from polidiff.report.names import number_changes, shown
+from polidiff.report.tables import assumptions_table, methods_text
+from polidiff.report.view import answers, plan_answers
 
 MOST_ROWS = 30
 MOST_PICTURES = 3
@@ -79,7 +77,7 @@ def escaped(text: str) -> str:
     return _LINKS.sub("\\g<0>\u2060", _SPECIAL.sub(r"\\\1", shown(text)))
 
 
-def table_lines(table: view.Table) -> Iterator[str]:
+def table_lines(table: tables.Table) -> Iterator[str]:
     """A table in Markdown."""
     yield "| " + " | ".join(escaped(name) for name in table.columns) + " |"
     yield "|" + " --- |" * len(table.columns)
@@ -99,7 +97,7 @@ def _explanation_lines(explanation: Explanation) -> Iterator[str]:
     for answer in answers(explanation):
         yield f"- **{answer.question}** {escaped(' '.join((answer.text, *answer.more)))}"
     yield ""
-    yield from table_lines(view.outcomes_table(explanation))
+    yield from table_lines(tables.outcomes_table(explanation))
     yield "## Who would be worse off"
     yield ""
     worse = view.worse_views(explanation)
@@ -119,7 +117,7 @@ def _explanation_lines(explanation: Explanation) -> Iterator[str]:
     yield ""
     yield "## Where they differ"
     yield ""
-    yield from table_lines(view.regions_table(explanation))
+    yield from table_lines(tables.regions_table(explanation))
 
 
 def _frontier_lines(frontier: Frontier) -> Iterator[str]:

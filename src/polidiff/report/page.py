@@ -27,20 +27,26 @@ from markupsafe import Markup
 
 from polidiff.errors import InvalidOptionError, PolidiffError
 from polidiff.explanation.text import rests_on_lines
-from polidiff.explanation.words import counted, few, number
+from polidiff.explanation.words import counted, few, number, percent
 from polidiff.files import write_whole
 from polidiff.records.explanation import Explanation
-from polidiff.records.plan import Frontier
-from polidiff.records.result_comparison import ResultComparison
+from polidiff.records.plan import Frontier, ResultComparison
 from polidiff.records.suppression import released
-from polidiff.report import comparison, reviewer_tables, view
+from polidiff.report import comparison, tables, view
 from polidiff.report.charts.frontier import UNITS
-from polidiff.report.decision import answers, knee_text, plan_answers
 from polidiff.report.figures import Figure, explanation_figures, frontier_figures, page_config
-from polidiff.report.names import shown
-from polidiff.report.numbering import number_changes
-from polidiff.report.plans import PlansView, change_texts, explained, plan_cards, plans_table, plans_view, size_of
-from polidiff.report.reviewer_tables import methods_table, methods_text
+from polidiff.report.names import number_changes, shown
+from polidiff.report.plans import (
+    PlansView,
+    change_texts,
+    explained,
+    plan_cards,
+    plans_table,
+    plans_view,
+    size_of,
+)
+from polidiff.report.tables import methods_table, methods_text
+from polidiff.report.view import answers, knee_text, plan_answers
 
 Result: TypeAlias = Explanation | Frontier | ResultComparison
 Content: TypeAlias = dict[str, Any]  # what the template and the page's script read, by name
@@ -89,11 +95,11 @@ def page_html(*records: Result, title: str | None = None) -> str:
 
 def _comparison_html(compared: ResultComparison, title: str | None) -> str:
     """Two results side by side; a page without scripts."""
-    tables = (
+    shown_tables = (
         ("What is done differently", comparison.differences_table(compared)),
         ("What it does to outcomes", comparison.verdicts_table(compared)),
         ("Who loses", comparison.losers_table(compared)),
-        ("What it rests on", view.Table(("assumption", "then", "now"), comparison.assumption_rows(compared))),
+        ("What it rests on", tables.Table(("assumption", "then", "now"), comparison.assumption_rows(compared))),
     )
     page = _environment().get_template("comparison.html")
     text = page.render(
@@ -102,7 +108,7 @@ def _comparison_html(compared: ResultComparison, title: str | None) -> str:
         policy=_content_policy(),
         headline=comparison.headline(compared),
         answers=comparison.answers(compared),
-        tables=tables,
+        tables=shown_tables,
     )
     return text.strip() + "\n"
 
@@ -138,7 +144,7 @@ def _content(explanation: Explanation | None, frontier: Frontier | None) -> tupl
     assert result is not None
     content["warnings"] = _all_warnings(explanation, frontier)
     content["resting"] = rests_on_lines(result)
-    content["assumptions"] = reviewer_tables.assumptions_table(result.assumptions)
+    content["assumptions"] = tables.assumptions_table(result.assumptions)
     content["methods"] = methods_text(result.methods, result.world)
     content["facts"] = methods_table(result.methods, result.world)
     content["answers"] = _first_screen(explanation, frontier)
@@ -168,17 +174,17 @@ def _explanation_content(explanation: Explanation, figures: dict[str, list[Figur
     return {
         "changed": view.differs(explanation),
         "further": view.further_outcomes(explanation),
-        "effects": view.effects_table(explanation),
+        "effects": tables.effects_table(explanation),
         "outcome_cards": view.outcome_cards(explanation),
         "summary_cards": view.summary_cards(explanation),
         "worse": view.worse_views(explanation),
         "nobody": view.nobody_worse(explanation),
-        "tails": view.tails_table(explanation),
+        "tails": tables.tails_table(explanation),
         "sentences": view.sentence_views(explanation),
-        "regions": view.regions_table(explanation),
-        "outcomes": view.outcomes_table(explanation),
-        "quality": reviewer_tables.quality_table(explanation),
-        "forms": reviewer_tables.forms_table(explanation),
+        "regions": tables.regions_table(explanation),
+        "outcomes": tables.outcomes_table(explanation),
+        "quality": tables.quality_table(explanation),
+        "forms": tables.forms_table(explanation),
         "figures": figures,
     }
 
@@ -290,7 +296,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["percent"] = view.percent
+    environment.filters["percent"] = percent
     return environment
 
 

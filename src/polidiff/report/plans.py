@@ -19,6 +19,7 @@ from polidiff.explanation.words import (
     named_with_unit,
     names_text,
     number,
+    percent,
     place_text,
     rule_text,
     worth_text,
@@ -39,9 +40,9 @@ from polidiff.report.charts.frontier import (
 from polidiff.report.charts.outcomes import READINGS, difference_row
 from polidiff.report.charts.regions import Span, telling_pair
 from polidiff.report.charts.theme import Row, drawable
-from polidiff.report.names import label, shown
-from polidiff.report.numbering import Numbering
-from polidiff.report.view import Card, Table, percent
+from polidiff.report.names import Numbering, label, shown
+from polidiff.report.tables import Table
+from polidiff.report.view import Card
 
 Figures: TypeAlias = list[str | float | None]  # of one outcome: texts, then numbers of its bar
 UNNUMBERED = Numbering()

@@ -1,4 +1,4 @@
-"""What a page says, before it is marked up: cards, chips, sentences and tables made from a result.
+"""What a page says, before it is marked up: answers of the first screen, cards, chips and sentences.
 
 The page and the Markdown file are two renderings of these records; the words for rules and sentences are the
 terminal's.
@@ -6,29 +6,37 @@ terminal's.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Literal, TypeAlias
 
-from polidiff.explanation.text import changes_text, parts_unseen, sentence_text
+from polidiff.explanation.advice import advise
+from polidiff.explanation.plan_verdicts import plan_verdicts
+from polidiff.explanation.text import (
+    carrying_lines,
+    changes_text,
+    parts_unseen,
+    plan_words,
+    sentence_text,
+    worse_off_text,
+)
 from polidiff.explanation.words import (
     amount_text,
     bounds_text,
     counted,
     few,
     group_words,
+    listing,
     losers,
-    names_text,
     number,
-    rule_text,
+    percent,
+    place_text,
     swap_text,
+    verdicts_text,
 )
-from polidiff.explanation.words import percent as percent_text
 from polidiff.records.explanation import (
     Explanation,
-    Region,
     Sentence,
     Support,
     Verdict,
@@ -36,6 +44,8 @@ from polidiff.records.explanation import (
     WorseOff,
 )
 from polidiff.records.outcome import Interval, Outcome
+from polidiff.records.plan import Frontier, Plan
+from polidiff.report.charts.frontier import UNITS
 
 Tone: TypeAlias = Literal["better", "worse", "neutral", "same", "unknown"]
 MOST_CARDS = 6
@@ -78,15 +88,6 @@ class Card:
 
 
 @dataclass(frozen=True)
-class Table:
-    """Rows of text under column heads."""
-
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    caption: str = ""
-
-
-@dataclass(frozen=True)
 class SentenceView:
     """One sentence with what stands behind it."""
 
@@ -107,15 +108,6 @@ class WorseView:
     share: str
     what: str
     difference: str
-
-
-def percent(share: float | None) -> str:
-    """A share in words; a dash where there is none.
-
-    >>> percent(0.125), percent(None)
-    ('12 %', '–')
-    """
-    return "–" if share is None or math.isnan(share) else percent_text(share)
 
 
 def tone_of(verdict: Verdict) -> Tone:
@@ -299,98 +291,118 @@ def nobody_worse(explanation: Explanation) -> str:
     return f"No group of starts is worse off on {few(judged)}."
 
 
-def tails_table(explanation: Explanation) -> Table:
-    """The worst tenth beside the mean."""
-    outcomes = {outcome.name: outcome for outcome in explanation.outcomes}
-    rows = tuple(
-        (
-            t.outcome,
-            *(_difference(value, outcomes.get(t.outcome)) for value in (t.mean, t.worst_tenth)),
-            percent(t.share_worse),
-        )
-        for t in explanation.tails
+MOST_NAMED = 3
+
+
+def answers(explanation: Explanation) -> tuple[Answer, ...]:
+    """What changes, is it better, for whom worse, how sure, what now."""
+    advice = advise(explanation)
+    return (
+        Answer("What now?", advice.sentence, advice.reasons),
+        Answer("What changes?", _changes(explanation)),
+        Answer("Is it better?", _effect(explanation), tuple(carrying_lines(explanation)[:1])),
+        Answer("For whom worse?", _losers(explanation)),
+        Answer("How sure is that?", _footing(explanation)),
     )
-    return Table(("outcome", "mean difference", "worst tenth of starts", "starts worse off"), rows)
 
 
-def _difference(value: float, outcome: Outcome | None) -> str:
-    return bounds_text(Interval.exactly(value), outcome, difference=True)
+def _changes(explanation: Explanation) -> str:
+    regions = explanation.regions
+    if parts_unseen(explanation) and not explanation.withheld:
+        return "No region was found in which the two policies part, yet outcomes differ."
+    if not regions and not explanation.withheld:
+        return "Nothing: the two policies act the same wherever it matters."
+    share = f"{changes_text(explanation)} change"
+    if not explanation.changes and regions:
+        share = "What is done most often stays; how often it is done changes"
+    if not regions:
+        return f"{share}, all in groups too small to be shown."
+    largest = sorted(regions, key=lambda region: -region.support.share)[:MOST_NAMED]
+    others = len(regions) - len(largest)
+    more = f"; {counted(others, 'further rule')} below" if others else ""
+    return f"{share}: {'; '.join(f'{swap_text(r)} {place_text(r.rule)}' for r in largest)}{more}."
 
 
-def regions_table(explanation: Explanation) -> Table:
-    """Every region: where, what, how sure."""
-    rows = tuple(
-        (
-            region.id,
-            region_where(region),
-            swap_text(region, short=True),
-            percent(region.support.share),
-            support_text(region.support, explanation.world),
-            percent(region.precision),
-            percent(region.recall),
-        )
-        for region in explanation.regions
+def _effect(explanation: Explanation) -> str:
+    effect = verdicts_text(explanation.verdicts, explanation.outcomes)
+    if not effect:
+        return "No outcome is defined."
+    unpreferred = [outcome.name for outcome in explanation.outcomes if outcome.prefer is None]
+    asked = f" Whether more or less {listing(unpreferred[:MOST_NAMED])} is better was not said." if unpreferred else ""
+    return f"{effect[0].upper()}{effect[1:]}.{asked}"
+
+
+def _losers(explanation: Explanation) -> str:
+    losing = losers(explanation)
+    if losing:
+        groups = [worse_off_text(explanation, entry) for entry in losing[:MOST_NAMED]]
+        more = len(losing) - len(groups)
+        first = "; ".join(groups)
+        return first[0].upper() + first[1:] + (f"; and {counted(more, 'further group')}" if more else "") + "."
+    if all(outcome.prefer is None for outcome in explanation.outcomes):
+        return "Nobody can say before it is said which outcomes should rise or fall."
+    unknown = [verdict for verdict in explanation.verdicts if verdict.direction == "unknown"]
+    return "No group is shown to lose" + ("; that is not the same as nobody losing." if unknown else ".")
+
+
+def _footing(explanation: Explanation) -> str:
+    if all(verdict.difference.exact for verdict in explanation.verdicts):
+        return "Exact: every state and move is known, and nothing was sampled."
+    level = percent(explanation.methods.level)
+    base = f"All intervals hold together in {level} of such studies; they come from {explanation.methods.evaluation}."
+    alarms = [f"{a.name} ({a.status})" for a in explanation.assumptions if a.alarming]
+    if alarms:
+        return f"{base} In doubt: {few(alarms)}."
+    lasting = [v.holds_up_to for v in explanation.verdicts if v.holds_up_to is not None and v.direction != "unknown"]
+    if lasting:
+        base += f" Unrecorded reasons that change the odds of a decision {min(lasting):.2g} times would undo it."
+    return base
+
+
+def plan_answers(frontier: Frontier) -> tuple[Answer, ...]:
+    """The same questions about plans, answered by the plan to look at first."""
+    plan = frontier.knee
+    if plan is frontier.plans[0]:
+        now = Answer("What now?", "No change is worth it on this evidence.")
+        return (now, Answer("What changes?", "Nothing: the current policy stays."), _proof(frontier, plan))
+    verdicts = plan_verdicts(frontier, plan)
+    effect = verdicts_text(verdicts, frontier.outcomes)
+    worse = [verdict.outcome for verdict in verdicts if verdict.valence == "worse"]
+    unknown = [verdict.outcome for verdict in verdicts if verdict.direction == "unknown"]
+    losing = (
+        f"On average over all starts it is worse on {few(worse)}." if worse else "No outcome gets worse on average."
     )
-    return Table(("region", "where", "instead", "decisions", "behind it", "precision", "recall"), rows)
-
-
-def effects_table(explanation: Explanation) -> Table:
-    """What each change does alone, and what the others do without it; for the most telling outcomes."""
-    outcomes = {outcome.name: outcome for outcome in explanation.outcomes}
-    names = [verdict.outcome for verdict in most_telling(explanation.verdicts)][:MOST_EFFECTS]
-    if len(explanation.regions) < 2:  # one change alone is the whole difference
-        return Table((), ())
-    rows = tuple(
-        (
-            region.id,
-            name,
-            *(
-                bounds_text(side[name], outcomes.get(name), difference=True) if name in side else "never ends"
-                for side in (region.effect.alone, region.effect.without)
-            ),
-        )
-        for region in explanation.regions
-        if region.effect is not None
-        for name in names
+    if unknown:
+        losing += f" What it does to {few(unknown)} is not known."
+    return (
+        Answer("What now?", f"Look at plan {frontier.plans.index(plan) + 1} first.", (knee_text(frontier),)),
+        Answer("What changes?", f"{plan_words(plan, MOST_NAMED)}."),
+        Answer("Is it better?", f"{effect[0].upper()}{effect[1:]}."),
+        Answer("For whom worse?", losing),
+        _proof(frontier, plan),
     )
-    return Table(("change", "outcome", "this change alone", "all changes but this one"), rows)
 
 
-def region_where(region: Region) -> str:
-    """Where a region is, in words."""
-    if region.merged and region.states:
-        return f"in {names_text(region.states)}"
-    return rule_text(region.rule)
-
-
-def outcomes_table(explanation: Explanation) -> Table:
-    """Every outcome over all starts, with both intervals."""
-    outcomes = {outcome.name: outcome for outcome in explanation.outcomes}
-    rows = tuple(
-        (
-            v.outcome,
-            bounds_text(v.current, outcomes.get(v.outcome)) if v.current else "–",
-            bounds_text(v.proposed, outcomes.get(v.outcome)) if v.proposed else "–",
-            bounds_text(v.difference, outcomes.get(v.outcome), difference=True),
-            f"{v.direction}{f' ({v.valence})' if v.valence else ''}",
-            v.note or (f"{percent(v.unsupported)} unsupported" if v.unsupported else ""),
-        )
-        for v in (
-            most_telling(explanation.verdicts) if len(explanation.verdicts) > MOST_CARDS else explanation.verdicts
-        )
+def knee_text(frontier: Frontier) -> str:
+    """Why the page opens on the plan that it opens on."""
+    knee, best = frontier.knee, frontier.best
+    if best is frontier.plans[0]:
+        return "No plan is shown to gain over the current policy."
+    if knee is best:
+        return "It gains most." if not frontier.judged else "It is the surest to gain."
+    more = number(best.expected_return - knee.expected_return, 2)
+    cost, most = number(frontier.cost(knee)), number(frontier.cost(best))
+    return (
+        f"Further changes pay less: going from {cost} to {most} {UNITS[frontier.unit]} adds {more} to {frontier.aim}."
     )
-    return Table(("outcome", "current", "proposed", "difference", "verdict", "note"), rows)
 
 
-def group_table(explanation: Explanation, outcome: str) -> Table:
-    """One outcome for every group."""
-    groups = [("All starts", explanation.verdicts)]
-    groups += [(f"Group {n}", sentence.verdicts) for n, sentence in enumerate(explanation.sentences, start=1)]
-    of = next((o for o in explanation.outcomes if o.name == outcome), None)
-    rows = tuple(
-        (group, bounds_text(v.difference, of, difference=True), v.direction, v.valence or "–")
-        for group, verdicts in groups
-        for v in verdicts
-        if v.outcome == outcome
-    )
-    return Table(("starts", "difference", "verdict", "reading"), rows, f"{outcome}: proposed − current")
+def _proof(frontier: Frontier, plan: Plan) -> Answer:
+    if frontier.judged:
+        sure = f"Gains are judged on data that did not choose the plans, at {percent(frontier.methods.level)}."
+    elif plan.proven:
+        sure = "Exact, and proven the best for its number of changes."
+    else:
+        sure = f"Its return may be up to {percent(plan.gap)} of the range from the best for its number of changes."
+    alarms = [f"{a.name} ({a.status})" for a in frontier.assumptions if a.alarming]
+    return Answer("How sure is that?", sure + (f" In doubt: {few(alarms)}." if alarms else ""))

@@ -8,7 +8,7 @@ from polidiff.explanation.words import percent
 from polidiff.paper.figures.figure import Figure, Panel
 from polidiff.paper.runs import LENGTH, SLIP, VISITS, Logged, Runs
 from polidiff.report.charts.theme import Chart, Palette, Rows, rows_of
-from polidiff.report.view import Table
+from polidiff.report.tables import Table
 
 POLICIES = ("current", "proposed")
 STARTS = tuple(f"s{start}" for start in range(11))

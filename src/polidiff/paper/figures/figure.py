@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import altair as alt
 
 from polidiff.report.charts.theme import Chart, Palette, finished
-from polidiff.report.view import Table
+from polidiff.report.tables import Table
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from polidiff.paper.runs import Runs
 from polidiff.records.arrays import IntArray
 from polidiff.records.plan import Plan
 from polidiff.report.charts.theme import Chart, Palette, Row, Rows, rows_of
-from polidiff.report.view import Table
+from polidiff.report.tables import Table
 
 PLACES = (
     (0.0, 0.0),

@@ -10,7 +10,7 @@ from polidiff.paper.sentences import costs, found_costs, points
 from polidiff.paper.values import READINGS
 from polidiff.records.plan import Frontier
 from polidiff.report.charts.theme import Chart, Palette, Rows, rows_of
-from polidiff.report.view import Table
+from polidiff.report.tables import Table
 
 SHORT = {
     "policy iteration, all states": "PI, all states",

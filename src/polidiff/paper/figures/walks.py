@@ -15,7 +15,7 @@ from polidiff.policies import as_policy, top_actions
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.explanation import Explanation
 from polidiff.report.charts.theme import Chart, Palette, Row, Rows, rows_of
-from polidiff.report.view import Table
+from polidiff.report.tables import Table
 
 STARTS = np.array([[0.018, 0.03], [0.045, 0.078], [0.07, 0.022], [0.088, 0.062]])
 X_RANGE, Y_RANGE = (0.0, 1.08), (0.0, 0.44)

@@ -64,14 +64,14 @@ def charts_of(record: Explanation | Frontier) -> dict[str, Drawer]:
 
 
 def _explanation_charts(record: Explanation) -> dict[str, Drawer]:
-    from polidiff.report.charts import outcomes, paths, regions
+    from polidiff.report.charts import outcomes, regions
 
     offered: dict[str, tuple[Drawer, bool]] = {
         "regions": (regions.regions_chart, bool(record.pictures)),
-        "graph": (paths.graph_chart, bool(record.graph)),
+        "graph": (outcomes.graph_chart, bool(record.graph)),
         "outcomes": (outcomes.outcomes_chart, bool(record.verdicts)),
-        "paths": (paths.paths_chart, any(s.path for s in record.sentences) and not record.world.one_step),
-        "strip": (paths.strip_chart, shows_strip(record)),
+        "paths": (outcomes.paths_chart, any(s.path for s in record.sentences) and not record.world.one_step),
+        "strip": (outcomes.strip_chart, shows_strip(record)),
         "trajectories": (
             regions.trajectories_chart,
             any(p.trajectories for p in record.pictures) and not shows_strip(record),

@@ -16,8 +16,7 @@ from polidiff.records.rule import Rule
 from polidiff.report.charts.outcomes import difference_row, verdict_scale
 from polidiff.report.charts.regions import Span, side, span_over
 from polidiff.report.charts.theme import Chart, Palette, Rows, rows_of
-from polidiff.report.names import label
-from polidiff.report.numbering import Numbering
+from polidiff.report.names import Numbering, label
 
 MOST_CHANGES = 20
 MOST_OUTCOMES = 12  # in one picture

@@ -1,12 +1,16 @@
-"""What the proposed policy does to outcomes: differences with intervals, and how well rules tell the difference."""
+"""Differences of outcomes, the order in which regions are met, strips of decisions and the graph of a small table."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 import altair as alt
 
-from polidiff.records.explanation import Explanation, Verdict
+from polidiff.records.explanation import Arrow, Explanation, Verdict
+from polidiff.report.charts.regions import MOST_PAIRS, swap_names, swap_scale
 from polidiff.report.charts.theme import Chart, Palette, Row, Rows, rows_of
 from polidiff.report.names import label
 
@@ -105,3 +109,160 @@ def tradeoff_chart(explanation: Explanation, palette: Palette) -> Chart:
     scale = alt.Scale(domain=["chosen", "other"], range=[palette.proposed, palette.current])
     dots = base.mark_point(filled=True, size=80, opacity=1).encode(color=alt.Color("c:N", scale=scale, legend=None))
     return alt.layer(base.mark_line(color=palette.current, strokeWidth=2), dots).properties(height=200)
+
+
+MOST_GROUPS = 12
+OTHER_ACTIONS = "other actions"
+NODE_RADIUS = 0.2
+
+
+def paths_chart(explanation: Explanation, palette: Palette) -> Chart:
+    """One row per group of starts: the regions its episodes meet, in order."""
+    scale = swap_scale(explanation.regions, palette)
+    names = swap_names(explanation.regions, scale)
+    rows = path_rows(explanation, names)
+    groups = [f"Group {n}" for n in range(1, min(len(explanation.sentences), MOST_GROUPS) + 1)]
+    x = alt.X("i:O", title="order of meeting", axis=alt.Axis(labelAngle=0, domain=False, ticks=False))
+    y = alt.Y("g:N", scale=alt.Scale(domain=groups), title=None, axis=alt.Axis(domain=False, ticks=False))
+    base = alt.Chart(rows_of(rows)).encode(x=x, y=y)
+    color = alt.Color("s:N", scale=scale, title=None)
+    tiles = base.mark_rect(cornerRadius=4, opacity=0.35).encode(color=color)
+    return alt.layer(tiles, base.mark_text(fontWeight=600).encode(text="r:N")).properties(height=30 * len(groups))
+
+
+def path_rows(explanation: Explanation, names: dict[str, str]) -> Rows:
+    """One row per group and place in its path."""
+    return [
+        {"g": f"Group {number}", "i": place, "r": label(region, 12), "s": names.get(region, "")}
+        for number, sentence in enumerate(explanation.sentences[:MOST_GROUPS], start=1)
+        for place, region in enumerate(sentence.path, start=1)
+    ]
+
+
+def strip_chart(explanation: Explanation, palette: Palette) -> Chart:
+    """What both policies do, decision by decision, from a few shared starts."""
+    rows = strip_rows(explanation)
+    taken = Counter[str]()
+    for row in rows:
+        taken[row["a"]] += row["j"] - row["i"]
+    most = len(palette.swaps)
+    names = [name for name, _ in taken.most_common()]
+    known = names if len(names) <= most else names[: most - 1]
+    rows = [{**row, "a": row["a"] if row["a"] in known else OTHER_ACTIONS} for row in rows]
+    domain = [*known, *([OTHER_ACTIONS] if len(known) < len(names) else [])]
+    x = alt.X("i:Q", title="decision", axis=alt.Axis(tickCount=6, grid=False), scale=alt.Scale(nice=False))
+    y = alt.Y("g:N", sort=None, title=None, axis=alt.Axis(domain=False, ticks=False))
+    color = alt.Color("a:N", scale=alt.Scale(domain=domain, range=list(palette.swaps[: len(domain)])), title=None)
+    tiles = alt.Chart(rows_of(rows)).mark_rect(opacity=0.75).encode(x=x, x2="j:Q", y=y, color=color)
+    return tiles.properties(height=26 * 2 * len(explanation.episodes[:MOST_PAIRS]))
+
+
+def strip_rows(explanation: Explanation) -> Rows:
+    """One row per stretch of the same action."""
+    rows = []
+    for number, pair in enumerate(explanation.episodes[:MOST_PAIRS], start=1):
+        for policy, actions in (("current", pair.current), ("proposed", pair.proposed)):
+            for action, steps in groupby(enumerate(actions), key=lambda entry: entry[1]):
+                places = [place for place, _ in steps]
+                stretch = {"i": places[0], "j": places[-1] + 1, "a": label(action)}
+                rows.append({"g": f"start {number}, {policy}", **stretch})
+    return rows
+
+
+def graph_chart(explanation: Explanation, palette: Palette) -> Chart:
+    """States as dots in the order they are reached; moves of the current policy, of the proposed one, of both."""
+    places = layout(explanation.graph)
+    policies = ["both", "current", "proposed"]
+    scale = alt.Scale(domain=policies, range=[palette.muted, palette.current, palette.proposed])
+    color = alt.Color("p:N", scale=scale, title="moves of")
+    moves = move_rows(explanation.graph, places)
+    width = alt.StrokeWidth("w:Q", scale=alt.Scale(domain=[0, 1], range=[0.8, 2.6]), legend=None)
+    hidden = {"axis": None}
+    x = alt.X("x:Q", scale=alt.Scale(padding=24, zero=False, nice=False), **hidden)
+    y = alt.Y("y:Q", scale=alt.Scale(padding=24, zero=False, nice=False), **hidden)
+    lines = alt.Chart(rows_of(moves)).mark_rule().encode(x=x, y=y, x2="x2", y2="y2", color=color, strokeWidth=width)
+    heads = (
+        alt.Chart(rows_of(moves))
+        .mark_point(shape="triangle", filled=True, size=50, opacity=1)
+        .encode(x=alt.X("x2:Q", **hidden), y=alt.Y("y2:Q", **hidden), color=color, angle=alt.Angle("a:Q", scale=None))
+    )
+    nodes = alt.Chart(rows_of(node_rows(explanation, places))).encode(x=x, y=y)
+    fill = alt.Scale(domain=["differs", "same"], range=[palette.proposed, palette.soft])
+    dots = nodes.mark_point(filled=True, size=130, opacity=1).encode(
+        fill=alt.Fill("d:N", scale=fill, legend=None),
+        tooltip=[alt.Tooltip("n:N", title="state")],
+    )
+    tags = nodes.mark_text(dy=-15).encode(text="n:N")
+    rows_tall = max((place[1] for place in places.values()), default=0.0) - min(
+        (place[1] for place in places.values()), default=0.0
+    )
+    height = min(420, 110 + 60 * math.ceil(rows_tall))
+    return alt.layer(lines, heads, dots, tags).properties(height=height)
+
+
+def layout(arrows: Sequence[Arrow]) -> dict[str, tuple[float, float]]:
+    """Each state at (moves from the first states, place within that column), columns centred.
+
+    >>> layout([Arrow("a", "b", "both", 1.0), Arrow("a", "c", "proposed", 1.0)])
+    {'a': (0.0, 0.0), 'b': (1.0, 0.5), 'c': (1.0, -0.5)}
+    """
+    depth = _depths(arrows)
+    columns: dict[int, list[str]] = defaultdict(list)
+    for state, column in depth.items():
+        columns[column].append(state)
+    return {
+        state: (float(column), (len(states) - 1) / 2 - row)
+        for column, states in sorted(columns.items())
+        for row, state in enumerate(states)
+    }
+
+
+def _depths(arrows: Sequence[Arrow]) -> dict[str, int]:
+    names = list(dict.fromkeys(name for arrow in arrows for name in (arrow.source, arrow.target)))
+    entered = {arrow.target for arrow in arrows if arrow.source != arrow.target}
+    following: dict[str, list[str]] = defaultdict(list)
+    for arrow in arrows:
+        following[arrow.source].append(arrow.target)
+    depth: dict[str, int] = {}
+    roots = [name for name in names if name not in entered] or names[:1]
+    for root in roots + names:  # a loop that nothing enters has no root of its own
+        if root not in depth:
+            _spread(root, following, depth)
+    for root in roots:  # a late entry stands beside the others of its column, not at the far left
+        depth[root] = max(0, min((depth[target] for target in following[root]), default=1) - 1)
+    return depth
+
+
+def _spread(root: str, following: dict[str, list[str]], depth: dict[str, int]) -> None:
+    depth[root] = 0
+    queue = deque([root])
+    while queue:
+        state = queue.popleft()
+        for target in following[state]:
+            if target not in depth:
+                depth[target] = depth[state] + 1
+                queue.append(target)
+
+
+def move_rows(arrows: Iterable[Arrow], places: dict[str, tuple[float, float]]) -> Rows:
+    """One line per move, shortened so that its head stays clear of the dot."""
+    rows = []
+    for arrow in arrows:
+        (x, y), (x2, y2) = places[arrow.source], places[arrow.target]
+        length = math.hypot(x2 - x, y2 - y)
+        if not length:
+            continue
+        reach = 1 - NODE_RADIUS / length
+        angle = 90 - math.degrees(math.atan2(y2 - y, x2 - x))
+        tip = {"x2": x + (x2 - x) * reach, "y2": y + (y2 - y) * reach, "a": round(angle, 1)}
+        rows.append({"x": x, "y": y, **tip, "p": arrow.policy, "w": arrow.probability})
+    return rows
+
+
+def node_rows(explanation: Explanation, places: dict[str, tuple[float, float]]) -> Rows:
+    """One dot per state; those in a region stand out."""
+    changed = {state for region in explanation.regions for state in region.states}
+    return [
+        {"x": x, "y": y, "n": label(state, 14), "d": "differs" if state in changed else "same"}
+        for state, (x, y) in places.items()
+    ]

@@ -1,0 +1,180 @@
+"""Tables of a result: outcomes, regions, what each change does, and what a reviewer looks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from polidiff.explanation.words import bounds_text, names_text, percent, rule_text, swap_text
+from polidiff.records.explanation import Explanation, Methods, Region, WorldSummary
+from polidiff.records.outcome import Assumption, Interval, Outcome
+from polidiff.report.view import MOST_CARDS, MOST_EFFECTS, most_telling, support_text
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under column heads."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    caption: str = ""
+
+
+def tails_table(explanation: Explanation) -> Table:
+    """The worst tenth beside the mean."""
+    outcomes = {outcome.name: outcome for outcome in explanation.outcomes}
+    rows = tuple(
+        (
+            t.outcome,
+            *(_difference(value, outcomes.get(t.outcome)) for value in (t.mean, t.worst_tenth)),
+            percent(t.share_worse),
+        )
+        for t in explanation.tails
+    )
+    return Table(("outcome", "mean difference", "worst tenth of starts", "starts worse off"), rows)
+
+
+def _difference(value: float, outcome: Outcome | None) -> str:
+    return bounds_text(Interval.exactly(value), outcome, difference=True)
+
+
+def regions_table(explanation: Explanation) -> Table:
+    """Every region: where, what, how sure."""
+    rows = tuple(
+        (
+            region.id,
+            region_where(region),
+            swap_text(region, short=True),
+            percent(region.support.share),
+            support_text(region.support, explanation.world),
+            percent(region.precision),
+            percent(region.recall),
+        )
+        for region in explanation.regions
+    )
+    return Table(("region", "where", "instead", "decisions", "behind it", "precision", "recall"), rows)
+
+
+def effects_table(explanation: Explanation) -> Table:
+    """What each change does alone, and what the others do without it; for the most telling outcomes."""
+    outcomes = {outcome.name: outcome for outcome in explanation.outcomes}
+    names = [verdict.outcome for verdict in most_telling(explanation.verdicts)][:MOST_EFFECTS]
+    if len(explanation.regions) < 2:  # one change alone is the whole difference
+        return Table((), ())
+    rows = tuple(
+        (
+            region.id,
+            name,
+            *(
+                bounds_text(side[name], outcomes.get(name), difference=True) if name in side else "never ends"
+                for side in (region.effect.alone, region.effect.without)
+            ),
+        )
+        for region in explanation.regions
+        if region.effect is not None
+        for name in names
+    )
+    return Table(("change", "outcome", "this change alone", "all changes but this one"), rows)
+
+
+def region_where(region: Region) -> str:
+    """Where a region is, in words."""
+    if region.merged and region.states:
+        return f"in {names_text(region.states)}"
+    return rule_text(region.rule)
+
+
+def outcomes_table(explanation: Explanation) -> Table:
+    """Every outcome over all starts, with both intervals."""
+    outcomes = {outcome.name: outcome for outcome in explanation.outcomes}
+    rows = tuple(
+        (
+            v.outcome,
+            bounds_text(v.current, outcomes.get(v.outcome)) if v.current else "–",
+            bounds_text(v.proposed, outcomes.get(v.outcome)) if v.proposed else "–",
+            bounds_text(v.difference, outcomes.get(v.outcome), difference=True),
+            f"{v.direction}{f' ({v.valence})' if v.valence else ''}",
+            v.note or (f"{percent(v.unsupported)} unsupported" if v.unsupported else ""),
+        )
+        for v in (
+            most_telling(explanation.verdicts) if len(explanation.verdicts) > MOST_CARDS else explanation.verdicts
+        )
+    )
+    return Table(("outcome", "current", "proposed", "difference", "verdict", "note"), rows)
+
+
+def group_table(explanation: Explanation, outcome: str) -> Table:
+    """One outcome for every group."""
+    groups = [("All starts", explanation.verdicts)]
+    groups += [(f"Group {n}", sentence.verdicts) for n, sentence in enumerate(explanation.sentences, start=1)]
+    of = next((o for o in explanation.outcomes if o.name == outcome), None)
+    rows = tuple(
+        (group, bounds_text(v.difference, of, difference=True), v.direction, v.valence or "–")
+        for group, verdicts in groups
+        for v in verdicts
+        if v.outcome == outcome
+    )
+    return Table(("starts", "difference", "verdict", "reading"), rows, f"{outcome}: proposed − current")
+
+
+def assumptions_table(assumptions: tuple[Assumption, ...]) -> Table:
+    """What verdicts from a log rest on, and how each was tested."""
+    rows = tuple((a.name, a.status, a.detail, a.consequence, a.tested) for a in assumptions)
+    return Table(("assumption", "status", "what was seen", "what follows", "how it was tested"), rows)
+
+
+def quality_table(explanation: Explanation) -> Table:
+    """How true the text is, measured on visits that did not make it."""
+    quality = explanation.quality
+    rows = [
+        ("precision of the rules", percent(quality.precision)),
+        ("recall of the rules", percent(quality.recall)),
+        ("F1", f"{quality.f1:.3f}"),
+        ("right pair of actions named", percent(quality.swap_accuracy)),
+        *((f"difference recovered: {name}", percent(share)) for name, share in quality.completeness.items()),
+        ("told path is the typical path", percent(quality.path_fidelity)),
+        ("verdicts left unknown", percent(quality.abstained)),
+        ("words", str(quality.length.words)),
+    ]
+    if quality.stability is not None:
+        rows.append(("stability over resamples", f"{quality.stability:.2f}"))
+    return Table(("measure", "value"), tuple(rows))
+
+
+def forms_table(explanation: Explanation) -> Table:
+    """This text against other ways of telling the difference."""
+    rows = tuple(
+        (
+            form.form,
+            str(form.length.words),
+            percent(form.action_accuracy),
+            percent(form.changed_accuracy),
+            percent(form.direction_accuracy),
+            percent(form.choice_accuracy),
+        )
+        for form in explanation.quality.forms
+    )
+    return Table(("form", "words", "action predicted", "where changed", "direction", "right choice"), rows)
+
+
+WORLDS = {"table": "a known table", "simulator": "a simulator", "log": "a log of past decisions"}
+
+
+def methods_text(methods: Methods, world: WorldSummary) -> str:
+    """The paragraph that a reviewer looks for."""
+    together = f"over all {methods.family} comparisons together" if methods.family > 1 else "for the one comparison"
+    sure = "" if methods.evaluation == "exact" else f" Intervals hold at {percent(methods.level)} {together}."
+    return (
+        f"The world is {WORLDS[world.kind]}. Outcomes: {methods.evaluation}.{sure} Two policies differ in a state when "
+        f"their actions (or probabilities, beyond {methods.policy_tolerance:g}) differ and the next states do too "
+        f"(total variation beyond {methods.transition_tolerance:g}), or an outcome differs at once. "
+        f"{f'Regions are learned by {methods.classifier}. ' if methods.classifier else ''}Seed {methods.seed}."
+    )
+
+
+def methods_table(methods: Methods, world: WorldSummary) -> Table:
+    """Facts of the world, versions and hashes of inputs."""
+    rows = [(name, str(value)) for name, value in world.facts.items()]
+    rows += [("actions", ", ".join(action.name for action in world.actions[:30]) + (" …" * (len(world.actions) > 30)))]
+    rows += [(f"version of {name}", version) for name, version in methods.versions.items()]
+    rows += [(f"input {name}", digest) for name, digest in methods.inputs.items()]
+    return Table(("fact", "value"), tuple(rows))
