@@ -5,9 +5,14 @@ from __future__ import annotations
 import json
 import tomllib
 
+import click
+import numpy as np
 import polars as pl
 import pytest
+from click.testing import CliRunner
 
+from polidiff.cli.column_roles import propose
+from polidiff.cli.init import _confirmed, draft
 from polidiff.cli.study import read_study
 
 
@@ -99,7 +104,11 @@ def test_without_an_action_the_question_is_asked(polidiff, tmp_path):
     pl.DataFrame({"u": [1.0], "v": [2.0]}).write_csv(tmp_path / "d.csv")
     ran = polidiff("init", tmp_path / "d.csv", "-o", tmp_path / "s.toml")
     assert ran.code == 2
-    assert "which column is the action? None of u, v looks like it. Hint: --action COLUMN" in ran.err
+    assert "which column is the action? None has a name that tells; no column has a few values that repeat" in ran.err
+    frame = pl.DataFrame({"age": range(40), "horTh": ["no", "yes"] * 20, "sex": ["f", "m"] * 20})
+    frame.write_csv(tmp_path / "d.csv")
+    ran = polidiff("init", tmp_path / "d.csv", "-o", tmp_path / "s.toml")
+    assert "by its values it could be horTh (no, yes). Hint: --action COLUMN" in ran.err
 
 
 def trial(rows: int = 200) -> pl.DataFrame:
@@ -127,8 +136,8 @@ def test_a_trial_is_a_log_of_single_decisions_and_says_what_it_leaves_out(polidi
     assert study["world"]["log"] == {"path": "trial.csv", "action": "rx", "state": ["age", "sex"]}
     assert study["outcomes"] == [{"name": "died", "column": "died", "prefer": "less", "range": [0.0, 1.0]}]
     assert study["policies"] == {"current": "log", "proposed": "always:drug"}
-    for name, why in (("rownames", "names the row"), ("arm_code", "follows from the action"), ("mg", "follows from")):
-        assert f"# not used: {name}, which {why}" in text
+    assert "# not used: rownames, patient, which names the row" in text
+    assert "# not used: arm_code, mg, which follows from the action" in text
 
 
 def test_the_direction_of_an_outcome_is_asked_for_where_its_name_does_not_tell(polidiff, tmp_path):
@@ -170,3 +179,87 @@ def test_the_first_explain_after_init_runs_without_an_edit(polidiff, tmp_path):
     assert ran.code == 0, ran.err
     facts = json.loads(ran.out)["world"]["facts"]
     assert facts["rows"] == frame.drop_nulls("outcome").height
+
+
+def lots(rows: int = 600, seed: int = 0) -> dict[str, object]:
+    """Arms drawn by lot, and measurements that do not depend on them."""
+    rng = np.random.default_rng(seed)
+    return {
+        "arms": rng.choice(["none", "one", "two"], rows),
+        "age": rng.integers(20, 80, rows),
+        "weight": rng.normal(70, 10, rows).round(1),
+        "smoker": rng.integers(0, 2, rows),
+        "lab0": rng.normal(size=rows).round(3),
+    }
+
+
+def state_of(polidiff, folder, columns, *flags):
+    """The state and the text of the study that is written for a table."""
+    pl.DataFrame(columns).write_csv(folder / "d.csv")
+    ran = polidiff("init", folder / "d.csv", "-o", folder / "s.toml", "--yes", "--force", *flags)
+    assert ran.code == 0, ran.err
+    text = (folder / "s.toml").read_text()
+    return tomllib.loads(text)["world"]["log"]["state"], tomllib.loads(text), text
+
+
+def test_what_differs_between_arms_drawn_by_lot_is_taken_to_come_after(polidiff, tmp_path):
+    columns = lots()
+    shift = np.where(columns["arms"] == "none", 0.0, 1.5)
+    columns |= {"lab20": columns["lab0"] + shift, "survived": np.random.default_rng(1).integers(0, 2, 600)}
+    state, _, text = state_of(polidiff, tmp_path, columns)
+    assert state == ["age", "weight", "smoker", "lab0"]
+    assert "# not used: lab20, which differs between actions that otherwise look drawn by lot" in text
+
+
+def test_an_outcome_without_a_telling_name_is_what_the_lot_has_changed_and_is_called_a_guess(polidiff, tmp_path):
+    columns = lots()
+    columns |= {"marks": np.where(columns["arms"] == "none", 0.0, 1.5) + columns["lab0"], "shoe": columns["age"] % 7}
+    assert state_of(polidiff, tmp_path, columns)[1]["outcomes"][0]["column"] == "marks"
+    ran = polidiff("init", tmp_path / "d.csv", "-o", tmp_path / "t.toml", "--yes")
+    assert "No name tells the outcome; marks is a guess" in ran.err
+
+
+def test_arms_are_taken_rather_than_whether_there_was_any_and_later_measurements_are_left_out(polidiff, tmp_path):
+    rng, columns = np.random.default_rng(2), lots()
+    columns["treat"] = (columns["arms"] != "none").astype(int)
+    for name in ("mood.pre", "mood.2m", "mood.8m"):
+        columns[name] = rng.integers(0, 30, 600)
+    columns |= {"days": rng.integers(1, 900, 600), "died": rng.integers(0, 2, 600)}
+    state, study, _ = state_of(polidiff, tmp_path, columns)
+    assert study["world"]["log"]["action"] == "arms"
+    assert study["outcomes"][0]["column"] == "died"
+    assert state == ["age", "weight", "smoker", "lab0", "mood.pre"]
+
+
+def test_of_an_outcome_by_year_the_last_is_meant_and_what_follows_from_it_is_left_out(polidiff, tmp_path):
+    earned, columns = np.random.default_rng(3).exponential(5.0, 600).round(2), lots()
+    columns |= {"re75": np.roll(earned, 7), "re78": earned, "poor": (earned < 2).astype(int), "log": np.log1p(earned)}
+    state, study, _ = state_of(polidiff, tmp_path, columns)
+    assert study["world"]["log"]["reward"] == "re78"
+    assert state == ["age", "weight", "smoker", "lab0", "re75"]
+
+
+def test_visits_of_a_person_with_one_arm_are_one_persons_and_no_episode(polidiff, tmp_path):
+    frame = pl.DataFrame({"id": range(50), "rx": ["a", "b"] * 25, "age": [30 + k % 9 for k in range(50)]})
+    visits = frame.join(pl.DataFrame({"visit": [1, 2, 3, 4]}), how="cross").with_columns(
+        outcome=(pl.col("id") + pl.col("visit")) % 2
+    )
+    _, study, _ = state_of(polidiff, tmp_path, visits)
+    assert study["world"]["log"]["group"] == "id"
+    assert not {"episode", "step"} & set(study["world"]["log"])
+
+
+def test_on_a_terminal_the_table_is_shown_and_roles_reasons_direction_and_range_are_asked(tmp_path, monkeypatch):
+    columns = lots()
+    columns |= {"after_care": columns["age"] % 5, "score": columns["age"] % 11}
+    frame = pl.DataFrame(columns)
+    answers = ["arms", "score", "-", "-", "-", "y", "less", "0", "20"]
+    runner = CliRunner()
+    shown = click.Command("init", callback=lambda: print(draft(tmp_path / "d.csv", tmp_path / "s.toml",
+                                                               _confirmed(frame, propose(frame)))))  # fmt: skip
+    ran = runner.invoke(shown, input="\n".join(answers))
+    assert ran.exit_code == 0, ran.output
+    assert "after_care looks as if it came after the decision. Was it known before?" in ran.output
+    study = tomllib.loads(ran.stdout[ran.stdout.index("# A polidiff study") :])
+    assert study["world"]["log"]["state"] == ["age", "weight", "smoker", "lab0", "after_care"]
+    assert study["outcomes"] == [{"name": "score", "column": "score", "prefer": "less", "range": [0.0, 20.0]}]

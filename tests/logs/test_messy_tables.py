@@ -298,3 +298,23 @@ def test_steps_that_are_numbered_by_fours_are_an_order_and_not_gaps(skipped):
     table = pl.DataFrame(rows, schema=["stay", "hour", "state", "done", "paid", "end"], orient="row")
     log = Log(table, state="state", action="done", episode="stay", step="hour", reward="paid", terminated="end")
     assert log.check.gaps == skipped
+
+
+def test_numbers_parted_by_blanks_and_without_a_header_are_a_table(tmp_path):
+    rows = [(k % 3, k % 2, k / 10) for k in range(20)]
+    (tmp_path / "log.txt").write_text("\n".join(" ".join(map(str, row)) for row in rows))
+    log = Log(tmp_path / "log.txt", state="column_1", action="column_2", reward="column_3")
+    assert (log.check.rows, log.n_states, log.n_actions) == (20, 3, 2)
+    (tmp_path / "log.csv").write_text("2019,2020\nb c,d\n")
+    assert find_dialect(str(tmp_path / "log.csv")) == (",", False, "utf-8", False)
+    (tmp_path / "log.csv").write_text("two words\nmore words here\n")
+    assert find_dialect(str(tmp_path / "log.csv")).separator == ","
+
+
+@pytest.mark.parametrize("name", ["died", "hospital_death", "cost"])
+def test_harm_as_a_reward_is_asked_about_and_an_outcome_with_a_direction_is_the_way_out(name):
+    frame = pl.DataFrame({"ward": ["a", "b"] * 10, "act": [0, 1, 1, 0] * 5, name: [0.0, 1.0, 1.0, 1.0, 0.0] * 4})
+    with pytest.raises(InvalidLogError, match=rf"more of the reward is better, but '{name}' sounds like harm"):
+        Log(frame, state="ward", action="act", reward=name)
+    log = Log(frame, state="ward", action="act", outcomes=[Outcome(name, name, prefer="less")])
+    assert log.check.rows == 20

@@ -1,54 +1,75 @@
 """Which column of a table plays which part: read from its name, and from what its values look like.
 
 Names are hints, values decide. An identifier is told by a value of its own in nearly every row, an episode by values
-that repeat, a step by values that rise within an episode, an action by a few values that differ, a copy of the action
-by values that follow from it. What a decision may depend on must be known before it: columns whose names say that they
-came after are left out, with the reason, and so is what could not be read as a measurement.
+that repeat and in which other actions are taken, a person by values that repeat with one action, a step by values that
+rise within an episode, an action by a few values that differ, a copy of the action or of the outcome by values that
+follow from it. What a decision may depend on must be known before it: columns are left out, with the reason, if their
+name says that they came after, or if they differ between actions that otherwise look drawn by lot.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from polidiff.cli.main import near_miss
 from polidiff.errors import InvalidInputError, InvalidLogError
+from polidiff.worlds.log_columns import HARMFUL
 
 LOOKED_AT = 200_000  # rows that guesses rest on
-MOST_ACTIONS = 60
+MOST_ACTIONS = 200
+MOST_LISTED = 60  # values of a column that are listed
 MOST_WORDS = 50  # different values up to which a column of text is a category
 MOSTLY = 0.98  # distinct values per row from which on a column names its rows
 FEWEST_ROWS = 10  # of an action before its values are taken for more than chance
 HARDLY_FILLED = 0.5  # share of rows without a value from which on a column is no state
+BY_CHANCE = 1e-3  # probability, for all columns together, below which a column depends on the action
+COPIED = 0.995  # correlation of ranks from which on a column says the outcome again
 ROLES = ("episode", "step", "action", "reward", "terminated", "probability", "group")
-WORDS = {
-    "action": r"^(action|act|decision|treat|treated|treatment|rx|arm|dose|offer|choice|assignment|assigned|intervention"
-    r"|exposure|exposed|campaign|segment|variant|drug|item_id|any)s?(_|$)",
-    "episode": r"(episode|stay|session|trajectory|traj|encounter|admission|visit_group|icustay)(_?(id|no|nr|number))?$",
-    "group": r"^(patient|subject|user|customer|person|client|member|pat|participant)(_?(id|no|nr|number))?$",
-    "step": r"^(step|t|time|timestep|hour|day|week|visit|charttime|timestamp|seq|order|date|datetime|bloc)(_|$)",
-    "reward": r"^(reward|r|return|survived|survival|conversion|converted|convert|profit|revenue|sales|spend|earnings"
-    r"|income|click|clicks|clicked|success|recovered|response|got|score|y|outcome|result|re78)(_|$)",
-    "terminated": r"(^terminated$|^terminal$|^done$|died_or_left|^end$|^ended$|^is_last$|^last$|discharged)",
-    "probability": r"(^prob|probability$|propensity|^pscore)",
+WORDS = {  # in descending order of strength
+    "action": (
+        r"^(action|act|decision|treat|treated|treatment|trt|tx|rx|arms?|assignment|assigned|intervention|variant)s?(_|$)",
+        r"^(drug|dose|offer|campaign|therapy|program|programme|training|train|plan|exposure|exposed|segment)(_|$)",
+        r"^(item_id|choice|any|class\w?|policy|participation|incentive|coupon|mailing)s?(_|$)",
+    ),
+    "episode": (
+        r"(episode|stay|session|trajectory|traj|encounter|admission|visit_group|icustay)(_?(id|no|nr|number))?$",
+    ),
+    "group": (
+        r"^(patient|subject|user|customer|person|client|member|pat|participant|id|pid)(_?(id|no|nr|number|num))?$",
+    ),
+    "step": (
+        r"^(step|t|time|timestep|hour|day|week|visit|charttime|timestamp|seq|order|date|datetime|bloc|period)(_|$)",
+    ),
+    "reward": (
+        r"^(reward|return|survived|survival|conversion|converted|convert|profit|revenue|sales|spend|clicks?|clicked"
+        r"|success|recovered|response|responded?|outcome|result|y|re\d\d|takeup)(_|$)",
+        r"^(earnings|income|score|got|r|status|event|cens|post\w*)(_|$)",
+    ),
+    "terminated": (r"(^terminated$|^terminal$|^done$|died_or_left|^end$|^ended$|^is_last$|^last$|discharged)",),
+    "probability": (r"(^prob|probability$|propensity|^pscore)",),
 }
 GOOD = (
     r"^(reward|r|return|survived|survival|conversion|converted|convert|profit|revenue|sales|earnings|income|clicks?"
-    r"|clicked|success|recovered|re78)(_|$)"
-)
-HARMFUL = (
-    r"(^|_)(cost|costs|died|death|dead|mortality|harm|bleed|bleeding|readmission|readmitted|relapse|infection|churn"
-    r"|complication|failure|loss|default|adverse|pancreatitis)(_|$)"
+    r"|clicked|success|recovered|re\d\d|takeup)(_|$)"
 )
 AFTERWARDS = (
-    r"(^|_)(after|post|followup|follow_up|later|outcome|result|discharge|paid|uplift|margin|clicks?|next)(_|$)|"
+    r"(^|_)(after|post\w*|followup|follow_up|later|outcome|result|discharge|paid|uplift|margin|clicks?|next|off\w*)(_|$)|"
     + HARMFUL
 )
-IDENTIFIER = r"^(id|rownames?|index|row|unnamed.*|uuid|key|name)$|(_|^)(id|uuid|key|no|nr)$"
+BEFORE = (
+    r"(^|_)(age\w*|sex|gender|race|black|hisp|married|educ\w*|base\w*|pre\w*|prior\w*|history|site|cent(er|re)|region|"
+    r"ward|height|bmi)(_|$)"
+)
+SURVIVAL = r"^(time|days|futime|survtime|duration|weeks|months|t?stop)$"  # until an event, or the end of the record
+EVENT = r"^(status|event|cens|censored|died|death|dead)$"
+IDENTIFIER = r"^(|id|rownames?|index|row|unnamed.*|uuid|key|name)$|(_|^)(id|uuid|key|no|nr)$|(num|_code)$"
+NUMBERED = r"^(.*?)[._]?(pre|base|baseline|\d+)[a-z]?$"  # bdi.pre, bdi.2m, re78
 
 
 @dataclass(frozen=True)
@@ -64,6 +85,11 @@ class Column:
     low: float | None = None
     high: float | None = None
 
+    @property
+    def plain(self) -> str:
+        """The name as patterns see it: small letters, points and blanks as underscores."""
+        return re.sub(r"[.\s-]+", "_", self.name.strip().lower())
+
 
 @dataclass(frozen=True)
 class Proposal:
@@ -74,6 +100,14 @@ class Proposal:
     state: tuple[str, ...]
     left_out: Mapping[str, str] = field(default_factory=dict)  # column -> why
     rows: int = 0
+    direction: str | None = None  # as a person said: "more", "less", "neither"
+    limits: tuple[float, float] | None = None  # as a person said: smallest and largest outcome that is possible
+
+    @property
+    def unnamed_outcome(self) -> bool:
+        """Whether no name told the outcome, so that it is a guess."""
+        name = re.sub(r"[.\s-]+", "_", self.roles.get("reward", "").lower())
+        return bool(name) and not any(re.search(words, name) for words in (*WORDS["reward"], HARMFUL))
 
     def column(self, name: str) -> Column:
         """The column of a name."""
@@ -82,6 +116,8 @@ class Proposal:
     @property
     def prefer(self) -> str | None:
         """Whether more or less of the outcome is better; None where the name does not tell."""
+        if self.direction is not None:
+            return self.direction if self.direction != "neither" else None
         name = self.roles.get("reward", "").lower()
         return "less" if re.search(HARMFUL, name) else "more" if re.search(GOOD, name) else None
 
@@ -109,7 +145,7 @@ def _column(series: pl.Series) -> Column:
     present = series.drop_nulls()
     distinct = present.n_unique()
     kind = _kind(series.dtype)
-    counts = present.value_counts(sort=True).head(MOST_ACTIONS) if distinct <= MOST_ACTIONS else None
+    counts = present.value_counts(sort=True).head(MOST_LISTED) if distinct <= MOST_ACTIONS else None
     values = () if counts is None else tuple(str(value) for value in counts[series.name].to_list())
     shares = () if counts is None else tuple((counts["count"] / max(len(present), 1)).to_list())
     ends: tuple[float | None, float | None] = (None, None)
@@ -136,19 +172,15 @@ def propose(frame: pl.DataFrame, given: Mapping[str, str] | None = None, state: 
         if name not in names:
             raise InvalidInputError(f"there is no column {name!r}{near_miss(name, names)}")
     roles = {role: name for role, name in given.items() if name}
-    asked = set(given)
     for role in ("action", "probability", "terminated", "step", "episode", "group", "reward"):
-        if role in asked:
-            continue
-        column = _candidate(role, columns, frame, roles, state)
-        if column is not None:
-            roles[role] = column
+        if role not in given:
+            column = _candidate(role, columns, frame, roles, state)
+            if column is not None:
+                roles[role] = column
     if "action" not in roles:
-        raise InvalidInputError(
-            f"which column is the action? None of {', '.join(names)} looks like it. Hint: --action COLUMN"
-        )
-    roles = _without_order_alone(roles, given)
-    left_out = {column.name: why for column in columns if (why := _why_no_state(column, frame, roles))}
+        raise InvalidInputError(_which_action(columns, frame))
+    roles = _with_units(roles, given, frame)
+    left_out = _left_out(columns, frame, roles)
     chosen = tuple(state) or tuple(c.name for c in columns if c.name not in {*roles.values(), *left_out})
     if not chosen:
         chosen = tuple(name for name in names if name not in roles.values())[:1]
@@ -158,10 +190,21 @@ def propose(frame: pl.DataFrame, given: Mapping[str, str] | None = None, state: 
     return Proposal(columns, roles, chosen, unused, frame.height)
 
 
-def _without_order_alone(roles: dict[str, str], given: Mapping[str, str]) -> dict[str, str]:
-    """A person seen once is no episode, and a step orders nothing without one."""
+def _which_action(columns: Sequence[Column], frame: pl.DataFrame) -> str:
+    """The question that names alone do not answer, with the columns whose values could."""
+    could = [c for c in columns if _fits("action", c, frame) and not re.search(BEFORE, c.plain)][:8]
+    listed = ", ".join(f"{c.name} ({', '.join(c.values[:3])}{', …' if c.distinct > 3 else ''})" for c in could)
+    said = f"by its values it could be {listed}" if could else "no column has a few values that repeat"
+    return f"which column is the action? None has a name that tells; {said}. Hint: --action COLUMN"
+
+
+def _with_units(roles: dict[str, str], given: Mapping[str, str], frame: pl.DataFrame) -> dict[str, str]:
+    """Rows of one person are an episode only if an order is known and another action may be taken in the next row."""
     if "episode" not in roles and "group" in roles and "step" in roles and "group" not in given:
-        return {**{role: name for role, name in roles.items() if role != "group"}, "episode": roles["group"]}
+        person, step = roles["group"], roles["step"]
+        actions = frame.group_by(person).agg(pl.col(roles["action"]).drop_nulls().n_unique().alias("n"))["n"]
+        if int(actions.max()) > 1 and not frame.select(person, step).is_duplicated().any():  # type: ignore[arg-type]
+            return {**{role: name for role, name in roles.items() if role != "group"}, "episode": person}
     if "episode" not in roles:
         return {role: name for role, name in roles.items() if role not in ("step", "terminated")}
     return roles
@@ -170,23 +213,46 @@ def _without_order_alone(roles: dict[str, str], given: Mapping[str, str]) -> dic
 def _candidate(
     role: str, columns: Iterable[Column], frame: pl.DataFrame, roles: Mapping[str, str], state: Sequence[str]
 ) -> str | None:
-    """The first column that fits a role, by its name and by its values."""
-    free = [column for column in columns if column.name not in roles.values() and column.name not in state]
-    named = [column for column in free if re.search(WORDS[role], column.name.lower())]
-    fitting = [column for column in named if _fits(role, column, frame, roles)]
-    if fitting:
-        return fitting[0].name
-    if role == "reward":  # people put what they measured last
-        last = [column for column in free if re.search(HARMFUL, column.name.lower())] + free[-1:]
-        return next((column.name for column in last if _fits(role, column, frame, roles)), None)
-    return None
+    """The column that fits a role best, by its name and by its values."""
+    taken = {*roles.values(), *state}
+    free = [column for column in columns if column.name not in taken and _fits(role, column, frame)]
+    for words in WORDS[role]:
+        named = [column for column in free if re.search(words, column.plain)]
+        if role == "action":  # the finest of several that say the same: arms rather than treated
+            named = [c for c in named if not any(_determines(frame, other.name, c.name) for other in named)]
+        if role == "reward":
+            named += [column for column in free if re.search(HARMFUL, column.plain) and words == WORDS[role][0]]
+            named.sort(key=lambda column: (re.search(EVENT, column.plain) is None, -_number(column)))
+        if named:
+            return named[0].name
+    return _outcome_by_values(free, frame, roles) if role == "reward" else None
 
 
-def _fits(role: str, column: Column, frame: pl.DataFrame, roles: Mapping[str, str]) -> bool:
+def _outcome_by_values(free: Sequence[Column], frame: pl.DataFrame, roles: Mapping[str, str]) -> str | None:
+    """What differs between actions that look drawn by lot; else what was measured last, where people put it."""
+    could = [c for c in free if not re.search(f"{BEFORE}|{IDENTIFIER}", c.plain)]
+    odd = _differing(could, frame, roles["action"]) if "action" in roles else []
+    return odd[0] if odd else could[-1].name if could else None
+
+
+def _number(column: Column) -> int:
+    """The number at the end of a name: of re75 and re78, the later is the outcome."""
+    match = re.match(NUMBERED, column.plain)
+    return int(match[2]) if match and match[2].isdigit() else -1
+
+
+def _determines(frame: pl.DataFrame, name: str, other: str) -> bool:
+    """Whether a column tells another one, and is told by it no more than in part."""
+    pairs = frame.select(name, other).drop_nulls().unique() if name != other else frame.clear()
+    return len(pairs) == pairs[name].n_unique() > pairs[other].n_unique() if len(pairs) else False
+
+
+def _fits(role: str, column: Column, frame: pl.DataFrame) -> bool:
     """Whether the values could play the part."""
     repeats = column.distinct < MOSTLY * frame.height
     if role == "action":
-        return 2 <= column.distinct <= MOST_ACTIONS and column.kind != "time" and repeats
+        whole = column.kind != "number" or all(value.endswith(".0") for value in column.values)
+        return 2 <= column.distinct <= MOST_ACTIONS and column.kind != "time" and repeats and whole
     if role in ("episode", "group"):
         return column.distinct > 1 and repeats and column.kind != "number"
     if role == "step":
@@ -195,7 +261,8 @@ def _fits(role: str, column: Column, frame: pl.DataFrame, roles: Mapping[str, st
         return column.distinct <= 2
     if role == "probability":
         return column.low is not None and column.high is not None and column.low > 0 and column.high <= 1
-    return column.kind in ("number", "whole", "flag") or _two_words(column)
+    named = column.kind != "number" and column.distinct >= MOSTLY * frame.height and frame.height > 20
+    return column.distinct > 1 and not named and (column.kind in ("number", "whole", "flag") or _two_words(column))
 
 
 def _two_words(column: Column) -> bool:
@@ -203,31 +270,122 @@ def _two_words(column: Column) -> bool:
     return column.kind == "text" and column.distinct == 2
 
 
-def _why_no_state(column: Column, frame: pl.DataFrame, roles: Mapping[str, str]) -> str | None:
+def _left_out(columns: Sequence[Column], frame: pl.DataFrame, roles: Mapping[str, str]) -> dict[str, str]:
+    """Columns that a decision should not be told to depend on, and why."""
+    reasons = {column.name: why for column in columns if (why := _why_no_state(column, frame, roles, columns))}
+    if "episode" in roles:  # what an action does shows in the next rows of the episode
+        return reasons
+    why = "differs between actions that otherwise look drawn by lot: it may have come after the decision"
+    rest = [column for column in columns if column.name not in reasons]
+    people = frame.unique(roles["group"], keep="first", maintain_order=True) if "group" in roles else frame
+    odd = _differing(rest, people, roles["action"])
+    return reasons | {name: why for name in odd if not re.search(BEFORE, name.lower())}
+
+
+def _differing(columns: Sequence[Column], frame: pl.DataFrame, action: str) -> list[str]:
+    """Columns that differ between actions, where two in three do not."""
+    chances = {column.name: _by_chance(frame, column, action) for column in columns}
+    odd = [name for name, chance in chances.items() if chance < BY_CHANCE / len(columns)]
+    return odd if len(columns) >= 4 and len(odd) <= len(columns) / 3 else []
+
+
+def _why_no_state(
+    column: Column, frame: pl.DataFrame, roles: Mapping[str, str], columns: Sequence[Column]
+) -> str | None:
     """Why a decision should not be told to depend on a column; None if it may."""
     if column.name in roles.values():
         return "has another part"
-    if column.kind != "number" and column.distinct >= MOSTLY * frame.height and frame.height > 20:
+    alone = column.kind != "number" and column.distinct >= MOSTLY * frame.height
+    if alone and (frame.height > 20 or re.search(IDENTIFIER, column.plain)):
         return "names the row"
-    if re.search(IDENTIFIER, column.name.lower()) and column.distinct > MOST_WORDS:
+    if re.search(IDENTIFIER, column.plain) and column.distinct > MOST_WORDS:
         return "is an identifier"
     if column.distinct < 2:
         return "has one value"
     if column.missing > HARDLY_FILLED:
         return f"is empty in {column.missing:.0%} of the rows"
-    if re.search(AFTERWARDS, column.name.lower()):
+    outcome = roles.get("reward", "")
+    if re.search(AFTERWARDS, column.plain) or _later(column, outcome, columns):
         return "looks as if it came after the decision"
     if column.kind == "time":
         return "is a time"
     if column.kind == "text" and column.distinct > MOST_WORDS:
         return f"has {column.distinct} different words"
+    if outcome and _says_again(frame, column, outcome):
+        return "follows from the outcome"
+    if column.distinct == 2 and (other := _tells_empty(frame, column, columns)):
+        return f"says where {other} is empty"
     return "follows from the action" if _copies(frame, column.name, roles["action"]) else None
+
+
+def _later(column: Column, outcome: str, columns: Sequence[Column]) -> bool:
+    """Whether names say that a column was measured with the outcome or after a first measurement.
+
+    re78 is the outcome: unem78 is as late, re75 is not. bdi.2m comes after bdi.pre. Days and status go together.
+    """
+    if re.search(SURVIVAL, column.plain) and any(re.search(EVENT, other.plain) for other in columns):
+        return True
+    own, its = re.match(NUMBERED, column.plain), re.match(NUMBERED, outcome.lower())
+    if own is None or not own[2].isdigit():
+        return False
+    siblings = [match for other in columns if (match := re.match(NUMBERED, other.plain)) and match[1] == own[1]]
+    if own[1] and any(not sibling[2].isdigit() for sibling in siblings):
+        return True
+    return its is not None and its[2].isdigit() and len(its[2]) == 2 == len(own[2]) and int(own[2]) >= int(its[2])
+
+
+def _tells_empty(frame: pl.DataFrame, column: Column, columns: Sequence[Column]) -> str | None:
+    """A column that has values exactly where a column of two values has one of them."""
+    high = frame[column.name] == frame[column.name].max()
+    for other in columns:
+        if 0 < other.missing < 1 and other is not column:
+            same = (high == frame[other.name].is_null()).mean()
+            if same in (0.0, 1.0):
+                return other.name
+    return None
+
+
+def _ranks(series: pl.Series) -> pl.Series:
+    return (
+        series.cast(pl.String).rank("dense") if series.dtype == pl.String else series.cast(pl.Float64).rank("average")
+    )
+
+
+def _says_again(frame: pl.DataFrame, column: Column, outcome: str) -> bool:
+    """Whether a column and the outcome rise together, or one is a threshold of the other."""
+    pairs = frame.select(x=_ranks(frame[column.name]), y=_ranks(frame[outcome])).drop_nulls()
+    if len(pairs) < FEWEST_ROWS or pairs["x"].n_unique() < 2 or pairs["y"].n_unique() < 2:
+        return False
+    few, many = sorted(("x", "y"), key=lambda name: pairs[name].n_unique())
+    if pairs[few].n_unique() > 2:
+        return abs(float(np.corrcoef(pairs["x"], pairs["y"])[0, 1])) > COPIED
+    if pairs[many].n_unique() == 2:
+        return bool((pairs["x"] == pairs["x"].max()).eq(pairs["y"] == pairs["y"].max()).mean() in (0.0, 1.0))
+    above = pairs[few] == pairs[few].max()
+    count = int(above.sum())
+    auc = (float(pairs[many].rank("average").filter(above).sum()) - count * (count + 1) / 2) / (
+        count * (len(pairs) - count)
+    )
+    return max(auc, 1 - auc) > COPIED
+
+
+def _by_chance(frame: pl.DataFrame, column: Column, action: str) -> float:
+    """The probability that a column differs between actions as much as it does if it does not depend on them."""
+    from scipy.stats import chi2_contingency, kruskal
+
+    pairs = frame.select(x=column.name, a=action).drop_nulls()
+    if column.kind in ("text", "flag") or column.distinct <= 2:
+        counts = pairs.group_by("x", "a").len().pivot("a", index="x", values="len").fill_null(0).drop("x").to_numpy()
+        return float(chi2_contingency(counts, correction=False)[1]) if min(counts.shape, default=0) > 1 else 1.0
+    groups = [part["x"].cast(pl.Float64).to_numpy() for part in pairs.partition_by("a") if len(part) >= FEWEST_ROWS]
+    varied = len(groups) > 1 and any(group.min() != group.max() for group in groups)
+    return float(kruskal(*groups, nan_policy="omit")[1]) if varied else 1.0
 
 
 def _copies(frame: pl.DataFrame, name: str, action: str) -> bool:
     """Whether the column says the action again: one value for each, or one action alone with a value of its own."""
     pairs = frame.select(name, action).drop_nulls().unique()
-    if 1 < len(pairs) == pairs[name].n_unique() == pairs[action].n_unique():
+    if 1 < len(pairs) == pairs[name].n_unique() == pairs[action].n_unique() or _determines(frame, action, name):
         return True
     rows = frame.select(name, action).drop_nulls().group_by(action).agg(pl.col(name).first(), pl.len().alias("rows"))
     single = pairs.group_by(action).agg(pl.len().alias("values")).filter(pl.col("values") == 1)
@@ -236,7 +394,6 @@ def _copies(frame: pl.DataFrame, name: str, action: str) -> bool:
     return own and pairs[name].n_unique() > 2
 
 
-def with_roles(frame: pl.DataFrame, proposal: Proposal, answers: Mapping[str, str]) -> Proposal:
+def with_roles(frame: pl.DataFrame, answers: Mapping[str, str]) -> Proposal:
     """The proposal after a person has said which column plays which part."""
-    renewed = propose(frame, {**dict.fromkeys(ROLES, ""), **answers})
-    return replace(renewed, rows=proposal.rows)
+    return propose(frame, {**dict.fromkeys(ROLES, ""), **answers})

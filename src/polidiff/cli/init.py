@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from polidiff.cli.column_roles import Column, Proposal
 from polidiff.cli.options import FILE
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from polidiff.cli.column_roles import Proposal
+    from polidiff.cli.column_roles import Column, Proposal
 
 
 ASKED = ("action", "reward", "episode", "step", "terminated")
@@ -30,7 +31,7 @@ COMMENTS = {
     "group": "who is one person: intervals count people, not rows",
 }
 STATE = "what the decision could depend on; rules speak about these"
-NEUTRAL = ("0", "0.0", "no", "false", "none", "control", "placebo", "0_no", "0_placebo")
+NEUTRAL = r"^(0|0\.0|no|false|none|control|cont|ctrl|placebo|p|obs|observation|usual|tau|standard|regular|0_.*)$"
 SHOWN = 4
 EXAMPLE = (
     "# What people care about, beside the return; once for each.",
@@ -94,11 +95,13 @@ def command(data: Path, output: Path, state: tuple[str, ...], yes: bool, force: 
     click.echo(summary(proposal), err=True)
     if proposal.prefer is None and "reward" in proposal.roles:
         click.echo(f"Is more or less {proposal.roles['reward']} better? Write prefer = … into {output}.", err=True)
+    if proposal.unnamed_outcome and given["reward"] is None and not sys.stdin.isatty():
+        click.echo(f"No name tells the outcome; {proposal.roles['reward']} is a guess. Or: --reward COLUMN", err=True)
     click.echo(f"wrote {output}; next: polidiff explain {output} --report diff.html", err=True)
 
 
 def _confirmed(frame: pl.DataFrame, proposal: Proposal) -> Proposal:
-    """The proposal after a look at the table and a question for each role."""
+    """The proposal after a look at the table, a question for each role, and what the table cannot say itself."""
     from polidiff.cli.column_roles import with_roles
 
     click.echo(str(frame.head(5)), err=True)
@@ -107,18 +110,42 @@ def _confirmed(frame: pl.DataFrame, proposal: Proposal) -> Proposal:
         role: click.prompt(f"Column of the {role} (- for none)", default=proposal.roles.get(role, "-"), err=True)
         for role in ASKED
     }
-    return with_roles(frame, proposal, {role: str(said) for role, said in asked.items() if said != "-"})
+    kept = {role: name for role, name in proposal.roles.items() if role not in ASKED}
+    confirmed = with_roles(frame, {**kept, **{role: str(said) for role, said in asked.items() if said != "-"}})
+    returned = [name for name, why in confirmed.left_out.items() if _wanted(name, why)]
+    state = (*confirmed.state, *returned)
+    left_out = {name: why for name, why in confirmed.left_out.items() if name not in returned}
+    return _valued(replace(confirmed, state=state, left_out=left_out))
+
+
+def _wanted(name: str, why: str) -> bool:
+    """Whether a column that may have come after the decision was known before it all the same."""
+    return "after the decision" in why and click.confirm(f"{name} {why}. Was it known before?", err=True)
+
+
+def _valued(proposal: Proposal) -> Proposal:
+    """The proposal with the direction and the range of the outcome."""
+    if "reward" not in proposal.roles:
+        return proposal
+    column = proposal.column(proposal.roles["reward"])
+    ways = click.Choice(["more", "less", "neither"])
+    better = click.prompt(f"Is more or less {column.name} better?", type=ways, default=proposal.prefer, err=True)
+    if column.low is None or column.high is None:
+        return replace(proposal, direction=better)
+    low = click.prompt(f"Smallest {column.name} that is possible", type=float, default=column.low, err=True)
+    high = click.prompt("And the largest", type=float, default=column.high, err=True)
+    return replace(proposal, direction=better, limits=(low, high))
 
 
 def summary(proposal: Proposal) -> str:
     """What the table looks like: every column with its range or its values, and the part it plays."""
     part = {name: role for role, name in proposal.roles.items()} | dict.fromkeys(proposal.state, "state")
-    width = max(len(column.name) for column in proposal.columns)
+    width = max(len(column.name or "(no name)") for column in proposal.columns)
     lines = [f"{proposal.rows:,} rows, {len(proposal.columns)} columns"]
     for column in proposal.columns:
         role = part.get(column.name) or f"not used: {proposal.left_out.get(column.name, 'left out')}"
         empty = f", {column.missing:.0%} empty" if column.missing else ""
-        lines.append(f"  {column.name:<{width}}  {_values(column)}{empty}  → {role}")
+        lines.append(f"  {column.name or '(no name)':<{width}}  {_values(column)}{empty}  → {role}")
     return "\n".join(lines)
 
 
@@ -141,12 +168,20 @@ def draft(data: Path, output: Path, proposal: Proposal) -> str:
         _entry("path", place),
         *(_role(role, proposal) for role in COMMENTS),
         _state(proposal),
-        *(f"# not used: {name}, which {why}" for name, why in proposal.left_out.items()),
+        *_unused(proposal),
         *_dropped(proposal),
         *_policies(proposal),
         *_outcomes(proposal),
     ]
     return "\n".join([*lines, *OPTIONS]) + "\n"
+
+
+def _unused(proposal: Proposal) -> list[str]:
+    """Columns that are left out, those of one reason in one line."""
+    reasons: dict[str, list[str]] = {}
+    for name, why in proposal.left_out.items():
+        reasons.setdefault(why, []).append(name or "the first column")
+    return [f"# not used: {', '.join(names)}, which {why}" for why, names in reasons.items()]
 
 
 def _entry(key: str, value: object, comment: str = "") -> str:
@@ -180,7 +215,7 @@ def _dropped(proposal: Proposal) -> list[str]:
 def _policies(proposal: Proposal) -> list[str]:
     action = proposal.column(proposal.roles["action"])
     names = [value.removesuffix(".0") if action.kind == "number" else value for value in action.values]
-    offered = [name for name in names if name.lower() not in NEUTRAL] or names
+    offered = [name for name in names if not re.search(NEUTRAL, name.lower())] or names
     return [
         "",
         "[policies]",
@@ -201,7 +236,8 @@ def _outcomes(proposal: Proposal) -> list[str]:
         if proposal.prefer == "less"
         else '# prefer = "more"  # or "less": which is better? The table does not say'
     )
-    ends = [_entry("range", [column.low, column.high])] if column.low is not None else []
+    limits = proposal.limits or ((column.low, column.high) if column.low is not None else None)
+    ends = [_entry("range", list(limits))] if limits is not None else []
     steps = "episode" in proposal.roles
     ranges = [f"# {line}  # per episode, from the smallest to the largest possible" for line in ends] if steps else ends
     return ["", "[[outcomes]]", _entry("name", name), _entry("column", name), direction, *ranges]

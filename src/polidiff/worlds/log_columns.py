@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,10 @@ from polidiff.records.outcome import Outcome
 
 ROW = "polidiff: row"  # where a row stood, in a table whose rows were put in order or left out
 RANKED = pl.UInt32  # people as numbers without gaps, in tables: so few of them are dealt evenly
+HARMFUL = (  # names of outcomes of which less is better
+    r"(^|_)(cost|costs|died|death|dead|mortality|harm|bleed|bleeding|readmission|readmitted|relapse|infection|churn"
+    r"|complication|failure|loss|default|adverse|pancreatitis)(_|$)"
+)
 DONE = ("done", "dones", "is_done", "finished")
 
 
@@ -90,6 +95,12 @@ def name_columns(
     if step is not None and episode is None:
         raise InvalidLogError(f"step={step!r} needs episode=, the column that tells which decisions belong together")
     _check_endings(schema, episode, terminated, truncated)
+    if reward is not None and re.search(HARMFUL, reward.lower()):
+        raise InvalidLogError(
+            f"more of the reward is better, but {reward!r} sounds like harm. Hint: make it an outcome that says which "
+            f'way is better (Outcome({reward!r}, {reward!r}, prefer="less"), or prefer in [[outcomes]] of a study), '
+            "or give the column another name"
+        )
     columns = Columns(
         state=states,
         discrete=discrete,

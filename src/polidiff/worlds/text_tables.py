@@ -1,8 +1,9 @@
 """Text tables as people have them: how a file is written is found out from its beginning, polars reads the rest.
 
-The separator is the one that cuts the first lines into most columns, all lines alike. Where it is not a comma, numbers
-may have decimal commas. What is not UTF-8 is taken for Windows-1252, which has a letter for nearly every byte. A column
-of numbers in which some rows say "NA" is a column of numbers with missing values.
+The separator is the one that cuts the first lines into most columns, all lines alike; a blank if no other cuts them.
+Where it is not a comma, numbers may have decimal commas. A first line of numbers is no header. What is not UTF-8 is
+taken for Windows-1252, which has a letter for nearly every byte. A column of numbers in which some rows say "NA" is a
+column of numbers with missing values.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Dialect(NamedTuple):
     separator: str
     decimal_comma: bool
     encoding: str
+    header: bool = True  # else columns are called column_1, column_2, …
 
 
 def is_text_table(file: str) -> bool:
@@ -61,19 +63,26 @@ def scan_text_tables(files: Sequence[str]) -> pl.LazyFrame:
 
 
 def _scan(files: list[str], dialect: Dialect) -> pl.LazyFrame:
-    separator, decimal_comma, encoding = dialect
+    separator, decimal_comma, encoding, header = dialect
     if encoding == "utf-8":
         return pl.scan_csv(
             files,
             separator=separator,
             decimal_comma=decimal_comma,
+            has_header=header,
             infer_schema_length=INFER_ROWS,
-            with_column_names=lambda names: [name.strip() for name in names],
+            with_column_names=lambda names: _names(names, header),
         )
     with _opened(files[0]) as stream:
         data = stream.read().decode(encoding, errors="replace").encode()
-    frame = pl.read_csv(data, separator=separator, decimal_comma=decimal_comma, infer_schema_length=INFER_ROWS)
-    return frame.rename(str.strip).lazy()
+    how = {"separator": separator, "decimal_comma": decimal_comma, "has_header": header}
+    frame = pl.read_csv(data, infer_schema_length=INFER_ROWS, **how)  # type: ignore[arg-type]
+    frame.columns = _names(frame.columns, header)
+    return frame.lazy()
+
+
+def _names(names: list[str], header: bool) -> list[str]:
+    return [name.strip() if header else f"column_{number}" for number, name in enumerate(names, 1)]
 
 
 def with_numbers(lazy: pl.LazyFrame) -> pl.LazyFrame:
@@ -110,8 +119,15 @@ def find_dialect(file: str) -> Dialect:
         lines = lines[:-1]  # it may be cut
     separator = max(",;\t|", key=lambda sign: _columns(lines, sign))
     if _columns(lines, separator) <= 1:
-        separator = ","
-    return Dialect(separator, separator != "," and _has_decimal_commas(lines, separator), encoding)
+        separator = " " if len(lines) > 1 and _columns(lines, " ") == len(lines[0].split(" ")) > 1 else ","
+    commas = separator != "," and _has_decimal_commas(lines, separator)
+    return Dialect(separator, commas, encoding, header=not _all_numbers(lines, separator))
+
+
+def _all_numbers(lines: Sequence[str], separator: str) -> bool:
+    """Whether the first of several lines, of several columns, holds numbers alone."""
+    fields = next(csv.reader(lines[:1], delimiter=separator), [])
+    return len(lines) > 1 and len(fields) > 1 and all(re.fullmatch(NUMBER, field) for field in fields)
 
 
 def _opened(file: str) -> IO[bytes]:
