@@ -6,8 +6,7 @@ import pytest
 
 from polidiff.cli.main import run
 from polidiff.paper import runs as running
-from polidiff.paper.expectation import checked
-from polidiff.paper.values import expected_values
+from polidiff.paper.values import checked, expected_values
 
 
 @pytest.fixture(scope="session")

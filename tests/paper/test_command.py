@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from polidiff.paper import chain_values
+from polidiff.paper import values as expectations
 
-NAMES = {f"figure-{number}.{suffix}" for number in range(2, 9) for suffix in ("png", "svg")}
+NAMES = {f"figure-{number}.{suffix}" for number in range(1, 9) for suffix in ("png", "svg")}
 
 
 def test_the_folder_is_complete(folder):
@@ -28,7 +28,7 @@ def test_pictures_are_pictures(folder):
 
 def test_the_page_carries_its_figures_runs_nothing_and_asks_no_one(folder):
     page = (folder / "index.html").read_text(encoding="utf-8")
-    assert page.count("<svg") == 3 + 4 + 3 + 3 + 2 + 1 + 3
+    assert page.count("<svg") == 1 + 3 + 4 + 3 + 3 + 2 + 1 + 3
     assert "<script" not in page
     assert set(re.findall(r"https?://[^\s\"')]+", page)) <= {
         "http://www.w3.org/2000/svg",
@@ -50,7 +50,7 @@ def test_values_are_written_with_what_was_expected(folder, values):
 
 
 def test_another_expected_value_gives_exit_code_1_and_is_named(command, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(chain_values, "CURRENT_TOTAL", 55.963)
+    monkeypatch.setattr(expectations, "CURRENT_TOTAL", 55.963)
     assert command("--out", tmp_path) == 1
     printed = capsys.readouterr()
     assert "off: chain: return of the current policy summed over starts (figure 6): expected 55.963, got 54.963" in (

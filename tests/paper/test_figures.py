@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 
 from polidiff.domains import navigation
+from polidiff.explanation import compose
 from polidiff.paper.figures import all_figures, figure_chart
-from polidiff.paper.figures.estimates import outcome_rows
+from polidiff.paper.figures.framework import ARROWS, STAGES
+from polidiff.paper.figures.plots import outcome_rows
 from polidiff.paper.figures.walks import STARTS, walk
 from polidiff.paper.metrics import staircase
 from polidiff.paper.runs import LENGTH, VISITS, parts_of
@@ -27,12 +31,25 @@ def figures(runs):
     return {figure.number: figure for figure in all_figures(runs, PAPER)}
 
 
-def test_figures_two_to_eight_are_drawn_each_with_a_table(figures):
-    assert list(figures) == [2, 3, 4, 5, 6, 7, 8]
+def test_all_figures_are_drawn_each_with_a_table(figures):
+    assert list(figures) == [1, 2, 3, 4, 5, 6, 7, 8]
     for figure in figures.values():
         assert figure.panels
         assert figure.table.rows
         assert all(len(row) == len(figure.table.columns) for row in figure.table.rows)
+
+
+def test_figure_1_names_the_stages_that_an_explanation_passes(figures, runs):
+    source = inspect.getsource(compose.compose) + inspect.getsource(compose.tell_starts)
+    called = [
+        source.find(f"{STAGES[key].function.__name__}(") for key in ("divergence", "regions", "paths", "verdicts")
+    ]
+    assert -1 not in called
+    assert called == sorted(called)  # in the order in which the arrows lead
+    assert source.index("compare(") < called[0]
+    assert {key for pair in ARROWS for key in pair} == set(STAGES)
+    gave = {title: result for title, _, result, _ in figures[1].table.rows}
+    assert (gave["Regions"], gave["Paths"], gave["Explanation"]) == ("s1, s5", "s1 → s5", "3 sentences")
 
 
 def test_each_plan_of_figure_4_has_as_many_blue_moves_as_changed_states(figures):
@@ -76,6 +93,29 @@ def test_figure_6_misses_what_the_readings_miss(figures):
     assert missed["chain", "PI, largest gain"] == "2"
     assert missed["navigation", "PI, all states"] == "1, 2"
     assert missed["navigation", "PI, largest gain"] == "none"
+
+
+def test_the_task_of_figure_2_names_the_actions_of_every_move(figures):
+    spec = figures[2].panels[0].chart.to_dict()
+    texts = [layer for layer in spec["layer"] if layer["mark"]["type"] == "text"]
+    labels = [row["t"] for row in spec["datasets"][texts[-1]["data"]["name"]]]
+    assert sorted(labels) == ["0"] * 3 + ["0,1"] * 8 + ["1"] * 3
+
+
+def test_policy_iteration_has_no_line_that_could_run_above_the_staircase(figures):
+    for panel in figures[6].panels:
+        lines = [layer for layer in panel.chart.to_dict()["layer"] if layer["mark"]["type"] == "line"]
+        assert len(lines) == 1
+        assert "this method" in str(lines[0]["transform"])
+
+
+def test_start_and_goal_are_rectangles_of_the_walks(figures):
+    for number in (5, 8):
+        for panel in figures[number].panels:
+            spec = panel.chart.to_dict()
+            boxes = [layer for layer in spec["layer"] if layer["mark"].get("stroke") == PAPER.ink]
+            edges = [spec["datasets"][box["data"]["name"]][0] for box in boxes]
+            assert [(box["x"], box["x2"]) for box in edges] == [(0.0, 0.1), (navigation.GOAL_X, 1.08)]
 
 
 def test_charts_are_valid(figures):

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from polidiff.paper import chain_values
-from polidiff.paper.expectation import checked, expect
-from polidiff.paper.values import expected_values
+from polidiff.paper import values as expectations
+from polidiff.paper.values import Expected, checked, expected_values
 
 
 def test_every_value_comes_out(values):
@@ -25,7 +24,7 @@ def test_values_have_names_of_their_own_and_cover_both_tasks(values):
 def test_the_differences_along_the_chain_are_the_forced_ones():
     # written out in the paper's text: two detours from s0 and s1, one from s2 … s5, none further on
     forced = (2, 2, 1, 1, 1, 1, 0, 0, 0, 0, 0)
-    for table in (chain_values.CHAIN_LENGTH, chain_values.CHAIN_VISITS):
+    for table in (expectations.CHAIN_LENGTH, expectations.CHAIN_VISITS):
         assert tuple(new - old for old, new in zip(*table.values(), strict=True)) == forced
 
 
@@ -43,12 +42,12 @@ def test_the_differences_along_the_chain_are_the_forced_ones():
     ],
 )
 def test_a_number_may_be_off_by_its_tolerance_and_words_not_at_all(value, got, tolerance, at_least, ok):
-    entry = expect("id", "", "", value, lambda runs: got, tolerance=tolerance, at_least=at_least)
+    entry = Expected("id", "", "", value, lambda runs: got, tolerance=tolerance, at_least=at_least)
     assert checked(None, [entry])[0].ok is ok
 
 
 def test_what_cannot_be_looked_up_is_off():
-    found = checked(None, [expect("id", "", "", 1.0, lambda runs: [][3])])[0]
+    found = checked(None, [Expected("id", "", "", 1.0, lambda runs: [][3])])[0]
     assert not found.ok
     assert str(found.got).startswith("missing")
 

@@ -29,10 +29,9 @@ def command(out: Path, as_json: bool, seed: int, quiet: bool, verbose: bool) -> 
       polidiff paper
       polidiff paper --out reproduction/
     """
-    from polidiff.paper.expectation import checked
     from polidiff.paper.page import values_json, write_folder
     from polidiff.paper.runs import all_runs
-    from polidiff.paper.values import expected_values
+    from polidiff.paper.values import checked, expected_values
 
     with progress(quiet):
         runs = all_runs(seed)

@@ -9,12 +9,13 @@ and a method's share is its area over the frontier's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
+from polidiff.explanation.words import percent
 from polidiff.paper.runs import Runs
 from polidiff.records.explanation import Explanation, FormScore
 from polidiff.records.plan import Frontier, Plan
+from polidiff.report.tables import Table
 
 OWN = "polidiff"
 FORM_NAMES = {
@@ -27,47 +28,52 @@ FORM_NAMES = {
 }
 
 
-@dataclass(frozen=True)
-class Measured:
-    """One measure, on both tasks."""
-
-    measure: str
-    chain: str
-    navigation: str
-
-
 def explained(runs: Runs) -> dict[str, Explanation]:
     """The two explanations that are measured."""
     return {"chain": runs.chain.plain, "navigation": runs.navigation.proposed_2}
 
 
-def measured(runs: Runs) -> tuple[Measured, ...]:
-    """What is measured once per task."""
-    quality = [explanation.quality for explanation in explained(runs).values()]
-    frontiers = [runs.chain.frontier, runs.navigation.frontier]
+def measured(runs: Runs) -> Table:
+    """What is measured once per task; areas are shares of the frontier's."""
+    told, quality = tuple(explained(runs).values()), [e.quality for e in explained(runs).values()]
+    frontiers = (runs.chain.frontier, runs.navigation.frontier)
     rows = [
-        ("1 precision of the regions", [f"{q.precision:.3f}" for q in quality]),
-        ("1 recall of the regions", [f"{q.recall:.3f}" for q in quality]),
-        ("1 F1", [f"{q.f1:.3f}" for q in quality]),
-        ("2 swaps told rightly", [_share(q.swap_accuracy) for q in quality]),
-        ("3 least completeness over outcomes", [f"{least_completeness(e):.3f}" for e in explained(runs).values()]),
-        ("4 starts whose path is told rightly", [_share(q.path_fidelity) for q in quality]),
-        ("4 mean edit distance of paths", [_share(q.path_distance) for q in quality]),
-        ("5 verdicts left open", [f"{q.abstained:.3f}" for q in quality]),
-        ("9 stability of regions (Jaccard)", ["exact", f"{runs.navigation.stability:.3f}"]),
-        ("10 return gained per rule, best plan", [f"{gain_per_rule(f):.3f}" for f in frontiers]),
+        ("1 precision of the regions", *(_share(q.precision) for q in quality)),
+        ("1 recall of the regions", *(_share(q.recall) for q in quality)),
+        ("1 F1", *(_share(q.f1) for q in quality)),
+        ("2 swaps told rightly", *(_share(q.swap_accuracy) for q in quality)),
+        ("3 least completeness over outcomes", *(_share(least_completeness(e)) for e in told)),
+        ("4 starts whose path is told rightly", *(_share(q.path_fidelity) for q in quality)),
+        ("4 mean edit distance of paths", *(_share(q.path_distance) for q in quality)),
+        ("5 verdicts left open", *(_share(q.abstained) for q in quality)),
+        ("9 stability of regions (Jaccard)", "exact", _share(runs.navigation.stability)),
+        ("10 return gained per rule, best plan", *(_share(gain_per_rule(f)) for f in frontiers)),
         *(
-            (f"10 area of {name}", [f"{area_share(f, name):.3f}" for f in frontiers])
-            for name in baseline_names(frontiers[0])
+            (f"10 area of {b.name}", *(_share(area_share(f, b.name)) for f in frontiers))
+            for b in frontiers[0].baselines
         ),
-        ("11 model gap of the best plan", [model_gap(f.best, f) for f in frontiers]),
+        ("11 model gap of the best plan", *(model_gap(f.best, f) for f in frontiers)),
         (
             "12 least gain of any part of the best plan",
-            [f"{r.worst_subset:+.4f}" for r in (runs.chain, runs.navigation)],
+            *(f"{r.worst_subset:+.4f}" for r in (runs.chain, runs.navigation)),
         ),
-        ("12 least gain when followed now and then", [f"{least_adopted(f):+.4f}" for f in frontiers]),
+        ("12 least gain when followed now and then", *(f"{least_adopted(f):+.4f}" for f in frontiers)),
     ]
-    return tuple(Measured(name, *shares) for name, shares in rows)
+    return Table(("measure", "chain", "navigation"), tuple(rows))
+
+
+def forms_table(explanation: Explanation) -> Table:
+    """Length of each form, and how its reader does."""
+    rows = tuple(
+        (
+            FORM_NAMES.get(form.form, form.form),
+            *(str(n) for n in (form.length.sentences, form.length.rules, form.length.literals, form.length.words)),
+            *map(percent, (form.action_accuracy, form.changed_accuracy, form.direction_accuracy, form.choice_accuracy)),
+        )
+        for form in explanation.quality.forms
+    )
+    exam = ("actions foretold", "where changed", "directions foretold", "better policy picked")
+    return Table(("form", "sentences", "rules", "comparisons", "words", *exam), rows)
 
 
 def _share(value: float | None) -> str:
@@ -82,11 +88,6 @@ def least_completeness(explanation: Explanation) -> float:
 def gain_per_rule(frontier: Frontier) -> float:
     """Return gained by the best plan, for each of its rules."""
     return (frontier.best.expected_return - frontier[0].expected_return) / len(frontier.best.patch)
-
-
-def baseline_names(frontier: Frontier) -> list[str]:
-    """The simpler methods that the frontier is drawn with."""
-    return [baseline.name for baseline in frontier.baselines]
 
 
 def area_share(frontier: Frontier, baseline: str) -> float:
@@ -130,12 +131,6 @@ def lead_over_other_forms(explanation: Explanation) -> float:
     return min(min(_lead(own, other)) for other in others)
 
 
-def is_longest(explanation: Explanation) -> bool:
-    """Whether this method takes more words than every other form: the price of being complete."""
-    own, *others = sorted(explanation.quality.forms, key=lambda form: form.form != OWN)
-    return own.length.words > max(form.length.words for form in others)
-
-
 def lead_over_nothing(explanation: Explanation) -> float:
     """Lead over a reader without explanation, in actions foretold."""
     scores = {form.form: form for form in explanation.quality.forms}
@@ -149,3 +144,16 @@ def _lead(own: FormScore, other: FormScore) -> list[float]:
         (own.choice_accuracy, other.choice_accuracy),
     ]
     return [mine - theirs for mine, theirs in pairs if mine is not None and theirs is not None]
+
+
+def measure_of(task: str, measure: Callable[[Explanation], float], runs: Runs) -> float:
+    """A measure of the explanation of one of the tasks."""
+    return measure(explained(runs)[task])
+
+
+BARS: dict[str, tuple[str, float, Callable[[Explanation], float]]] = {  # key -> words, least value, measure
+    "f1": ("F1 of the regions", 0.95, lambda explanation: explanation.quality.f1),
+    "complete": ("least completeness", 0.95, least_completeness),
+    "forms": ("least lead of a reader over those of other forms", 0.0, lead_over_other_forms),
+    "reader": ("lead of a reader over one without explanation", 0.01, lead_over_nothing),
+}

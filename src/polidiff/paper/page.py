@@ -16,17 +16,16 @@ from markupsafe import Markup
 from polidiff._version import __version__
 from polidiff.errors import InvalidInputError
 from polidiff.explanation.text import sentence_text
-from polidiff.explanation.words import number, percent
+from polidiff.explanation.words import number
 from polidiff.files import write_whole
-from polidiff.paper.expectation import Checked, Number
 from polidiff.paper.figures import Figure, all_figures, figure_chart, panel_chart
-from polidiff.paper.metrics import FORM_NAMES, explained, is_longest, measured
+from polidiff.paper.metrics import FORM_NAMES, explained, forms_table, measured
 from polidiff.paper.runs import Runs
 from polidiff.paper.sentences import deviations
+from polidiff.paper.values import Checked, Number
 from polidiff.records.explanation import Explanation
 from polidiff.report.charts import rendered
 from polidiff.report.charts.theme import PAGE, PAPER, Chart
-from polidiff.report.tables import Table
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'"
 
@@ -56,7 +55,6 @@ def page_html(runs: Runs, values: Sequence[Checked]) -> str:
             forms=[(FORM_NAMES.get(name, name), text) for name, text in runs.chain.plain.forms.items()],
             form_tables=[(task, forms_table(explanation)) for task, explanation in explained(runs).items()],
             measured=measured(runs),
-            longest=all(is_longest(explanation) for explanation in explained(runs).values()),
         )
     )
     return text.strip() + "\n"
@@ -102,23 +100,6 @@ def shown_value(value: Number) -> str:
 def texts(explanation: Explanation) -> list[str]:
     """The sentences of an explanation."""
     return [sentence_text(explanation, sentence) for sentence in explanation.sentences]
-
-
-def forms_table(explanation: Explanation) -> Table:
-    """Length of each form, and how its reader does."""
-    rows = tuple(
-        (
-            FORM_NAMES.get(form.form, form.form),
-            *(str(count) for count in (form.length.sentences, form.length.rules, form.length.literals)),
-            *(str(count) for count in (form.length.predicates, form.length.words)),
-            percent(form.action_accuracy),
-            *("—" if share is None else percent(share) for share in
-              (form.changed_accuracy, form.direction_accuracy, form.choice_accuracy)),
-        )
-        for form in explanation.quality.forms
-    )  # fmt: skip
-    columns = ("form", "sentences", "rules", "comparisons", "distinct ones", "words")
-    return Table((*columns, "actions foretold", "where changed", "directions foretold", "better policy picked"), rows)
 
 
 @cache

@@ -6,7 +6,6 @@ the words between. `deviations` lists those, each with its reason.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +16,7 @@ from polidiff.paper.runs import LENGTH, REWARD, STAY, VISITS, Runs
 from polidiff.records.explanation import Explanation, Sentence
 from polidiff.records.plan import Frontier, Plan
 from polidiff.records.rule import Rule
+from polidiff.report.tables import Table
 
 Box = tuple[float, float, float, float]  # x from, x to, y from, y to
 
@@ -106,66 +106,54 @@ def draws(rule: Rule, box: Box) -> bool:
     return bool((rule.covers(places) == inside).all())
 
 
-@dataclass(frozen=True)
-class Deviation:
-    """Where our words are not the paper's."""
-
-    where: str
-    paper: str
-    here: str
-    why: str
-
-
-def deviations(runs: Runs) -> tuple[Deviation, ...]:
+def deviations(runs: Runs) -> Table:
     """All places where the words differ; the first kind found by comparing, the others by reading."""
     made = printed(runs.chain.paper)
     apart = [ours.starts for theirs, ours in zip(SECTION_4_4, made, strict=True) if theirs.joined != ours.joined]
-    differing = [
-        Deviation(
-            f"4.4, starts {_span(apart)}",
-            "“and”",
-            "“but”",
-            "the verdicts are those of s0 and s1, where the paper says “but”; one rule here: “but” when one outcome "
-            "gets better and another worse",
-        )
-    ]
-    return (*(differing if apart else []), *READ)
+    joined = (f"4.4, starts {apart[0]} … {apart[-1]}", "“and”", "“but”", WHY_BUT) if apart else None
+    return Table(("where", "paper", "here", "why"), (*([joined] if joined else []), *READ))
 
 
-def _span(starts: Sequence[str]) -> str:
-    return f"{starts[0]} … {starts[-1]}" if len(starts) > 1 else "".join(starts)
-
-
+WHY_BUT = (
+    "the verdicts are those of s0 and s1, where the paper says “but”; one rule here: “but” when one outcome gets "
+    "better and another worse"
+)
 READ = (
-    Deviation(
+    (
         "4.4, starts s2 … s5",
         "“more number of visits”",
         "“more visits”",
         "same verdict, same words in every sentence; the paper says “more visits” for s0 and s1",
     ),
-    Deviation(
+    (
         "4.3 and 4.4, starts s6 … s10",
         "“unsure” in 4.3, “act the same” in 4.4",
         "“act the same”",
         "no diverging state is met, so nothing is unknown; the paper's own verdict rule gives 0 for both",
     ),
-    Deviation(
+    (
         "6.2, third region",
         "0.4 ≤ x ≤ 0.5",
         "0.5 ≤ x < 0.6",
         "the current policy of the appendix and the reward box lie in the sixth tenth",
     ),
-    Deviation(
+    (
         "6.2, boxes",
         "closed, 0.3 ≤ y ≤ 0.4",
         "half-open, y ≥ 0.3",
         "closed boxes overlap at their borders; nothing further north is ever reached, so a rule need not say it",
     ),
-    Deviation(
+    (
         "6.2, order of outcomes",
         "stay first, then reward",
         "reward first, then stay",
         "outcomes are told in the order in which the task lists them",
+    ),
+    (
+        "7, each detour",
+        "“visits the desired state but increases the trajectory length by 1”",
+        "“adds 1 to trajectory length and adds 1 to visits”",
+        "effects at once are told as numbers, in the order in which the task lists the outcomes",
     ),
 )
 

@@ -1,7 +1,7 @@
 """Figures 2, 4 and 7: the chain as a graph, with the moves that a policy makes.
 
-The detours over s2 and s6 lie above the straight way. Places are in units of equal length in both directions, so that
-the heads of the arrows point along their lines.
+The chain runs to the right and back below, so that three of them stand side by side. Places are in units of equal
+length in both directions, so that the heads of the arrows point along their lines.
 """
 
 from __future__ import annotations
@@ -12,54 +12,49 @@ from collections.abc import Sequence
 import altair as alt
 
 from polidiff.domains.chain import AFTER_0, AFTER_1, DESIRED, current, proposed
-from polidiff.explanation.words import listing
+from polidiff.explanation.words import listing, number
 from polidiff.paper.figures.figure import Figure, Panel
 from polidiff.paper.runs import Runs
+from polidiff.paper.values import STARTS, changed_states
 from polidiff.records.arrays import IntArray
-from polidiff.records.plan import Plan
 from polidiff.report.charts.theme import Chart, Palette, Row, Rows, rows_of
 from polidiff.report.tables import Table
 
 PLACES = (
-    (0.0, 0.0),
-    (1.0, 0.0),
-    (1.5, 0.87),
-    (2.0, 0.0),
-    (3.0, 0.0),
-    (4.0, 0.0),
-    (4.5, 0.87),
-    (5.0, 0.0),
-    (6.0, 0.0),
-    (6.87, 0.5),
-    (6.87, -0.5),
-    (7.74, 0.0),
-)
+    (0.0, 0.0), (1.0, 0.0), (1.5, 0.87), (2.0, 0.0), (3.0, 0.0), (4.0, 0.0),
+    (4.87, -0.55), (4.0, -1.1), (3.0, -1.1), (2.13, -0.68), (2.13, -1.52), (1.1, -1.1),
+)  # fmt: skip
 END = 11
 UNIT = 54  # pixels
 RADIUS = 0.26
-X_RANGE, Y_RANGE = (-0.4, 8.35), (-0.85, 1.3)
-REWARDS = {(1, 2): "+1", (5, 6): "+3", (9, 11): "+5 for 0", (10, 11): "+5 for 0"}
-NOTE = "Red: the current policy's moves. Blue: changed moves. Dashed: moves not made. Ringed: desired states."
+X_RANGE, Y_RANGE = (-0.4, 5.25), (-1.95, 1.3)
+REWARDS = {(1, 2): "+1", (5, 6): "+3", (9, 11): "+5", (10, 11): "+5"}
+NOTE = (
+    "Red: the current policy's moves. Blue: changed moves. Dashed: moves not made. Purple: rewards, in s9 and s10 for "
+    "action 0. Ringed: desired states."
+)
 
 
 def figure_2(runs: Runs, palette: Palette) -> Figure:
     """The chain and both policies."""
     panels = (
         Panel(
-            "(a) The task: arrows name their action where the two actions lead apart",
-            _definition(palette),
+            "(a) The task, with actions",
+            _definition(palette, rewards=False),
         ),
-        Panel("(b) Current policy: action 0 everywhere", _policy_graph(current(), palette)),
-        Panel("(c) Proposed policy: action 1 in s0, s1 and s5", _policy_graph(proposed(), palette)),
+        Panel("(b) Current policy", _policy_graph(current(), palette)),
+        Panel("(c) Proposed policy", _policy_graph(proposed(), palette)),
     )
     rows = tuple((f"s{s}", str(current()[s]), str(proposed()[s]), _differs(runs, s)) for s in range(END))
     return Figure(
         2,
         "the chain and its two policies",
         "Twelve states in a row with detours over s2 and s6; the proposed policy takes both detours.",
-        f"{NOTE} s0 acts differently too, but both actions lead to s1: it does not diverge.",
+        f"{NOTE} An arrow of (a) names the actions that make the move. The current policy takes action 0 everywhere, "
+        "the proposed one action 1 in s0, s1 and s5. In s0 both actions lead to s1: it does not diverge.",
         panels,
         Table(("state", "current action", "proposed action", "diverges"), rows),
+        columns=3,
     )
 
 
@@ -71,10 +66,10 @@ def figure_4(runs: Runs, palette: Palette) -> Figure:
     """The best plans for budgets of 2, 6 and 8 changes."""
     plans = [runs.chain.frontier.at(budget) for budget in (2, 6, 8)]
     base = runs.chain.frontier[0].expected_return
-    steps = [(plan.changes, changed_states(plan), 11 * (plan.expected_return - base)) for plan in plans]
+    steps = [(plan.changes, changed_states(plan), STARTS * (plan.expected_return - base)) for plan in plans]
     panels = tuple(
         Panel(
-            f"({letter}) κ = {cost:g}: change {listing(_names(states))}, return {gain:+g} over all starts",
+            f"({letter}) κ = {cost:g}: {listing(_names(states))}, return +{number(gain)}",
             _policy_graph(_with_changes(states), palette),
         )
         for letter, (cost, states, gain) in zip("abc", steps, strict=True)
@@ -84,15 +79,11 @@ def figure_4(runs: Runs, palette: Palette) -> Figure:
         4,
         "the best plan for each number of changes",
         "Two changes pay at s1, six at s5, eight at both.",
-        f"{NOTE} κ counts changed decisions, summed over the eleven starts.",
+        f"{NOTE} κ counts changed decisions, and return is summed, over the eleven starts.",
         panels,
         Table(("κ", "changed states", "return over all starts"), rows),
+        columns=3,
     )
-
-
-def changed_states(plan: Plan) -> tuple[int, ...]:
-    """States of the chain that a plan changes."""
-    return tuple(sorted(state for edit in plan.patch.edits for state in edit.states or ()))
 
 
 def _names(states: Sequence[int]) -> list[str]:
@@ -115,10 +106,10 @@ def figure_7(runs: Runs, palette: Palette) -> Figure:
         7,
         "definition of the chain",
         "Moves and rewards of the twelve states; s11 ends the episode.",
-        "Each arrow names its action, then its reward if it is not −0.001. Unnamed: both actions. An episode starts in "
-        "s0 … s10, each as likely, and ends in s11. The paper's own drawing of the moves is missing; this one agrees "
-        "with all of its text.",
-        (Panel("Moves and rewards", _definition(palette)),),
+        "Each arrow names the actions that make the move, then its reward (purple) if it is not −0.001; +5 is for "
+        "action 0. An episode starts in s0 … s10, each as likely, and ends in s11. The paper's own drawing is missing; "
+        "this one agrees with all of its text.",
+        (Panel("Moves and rewards", _definition(palette, rewards=True)),),
         Table(("state", "action 0 leads to", "action 1 leads to", "reward of 0", "reward of 1", ""), rows),
     )
 
@@ -128,76 +119,75 @@ def _reward(state: int, action: int) -> str:
     return paid.get((state, action), "−0.001")
 
 
-def _definition(palette: Palette) -> Chart:
-    moves = {(s, t) for after in (AFTER_0, AFTER_1) for s, t in enumerate(after)}
-    rows = [_arrow(s, t, palette.soft) for s, t in sorted(moves)]
-    labels = [_label(s, t, _move_name(s, t)) for s, t in sorted(moves)]
-    return _graph(rows, [], [row for row in labels if row["t"]], palette)
+def _definition(palette: Palette, *, rewards: bool) -> Chart:
+    moves = sorted({(s, t) for after in (AFTER_0, AFTER_1) for s, t in enumerate(after)})
+    labels = [_label(s, t, _actions(s, t), palette.ink) for s, t in moves]
+    paid = [_label(s, t, text, palette.better, further=True) for (s, t), text in REWARDS.items()]
+    return _graph(
+        [arrow(*PLACES[s], *PLACES[t], palette.soft) for s, t in moves], [], [*labels, *paid * rewards], palette
+    )
 
 
-def _move_name(state: int, target: int) -> str:
-    reward = REWARDS.get((state, target), "")
-    if AFTER_0[state] == AFTER_1[state]:
-        return reward
-    action = "0" if AFTER_0[state] == target else "1"
-    return f"{action}: {reward}" if reward else action
+def _actions(state: int, target: int) -> str:
+    return ",".join(str(action) for action, after in enumerate((AFTER_0, AFTER_1)) if after[state] == target)
 
 
 def _policy_graph(actions: IntArray, palette: Palette) -> Chart:
     made, left = [], []
     for state in range(END):
         taken, other = (AFTER_1[state], AFTER_0[state]) if actions[state] else (AFTER_0[state], AFTER_1[state])
-        made.append(_arrow(state, taken, palette.proposed if actions[state] and taken != other else palette.current))
-        left += [_arrow(state, other, palette.muted)] if taken != other else []
-    return _graph(made, left, [_label(s, t, text) for (s, t), text in REWARDS.items()], palette)
+        color = palette.proposed if actions[state] and taken != other else palette.current
+        made.append(arrow(*PLACES[state], *PLACES[taken], color))
+        left += [arrow(*PLACES[state], *PLACES[other], palette.muted)] if taken != other else []
+    return _graph(made, left, [_label(s, t, text, palette.better) for (s, t), text in REWARDS.items()], palette)
 
 
-def _arrow(state: int, target: int, color: str) -> Row:
-    (x, y), (x2, y2) = PLACES[state], PLACES[target]
+def arrow(x: float, y: float, x2: float, y2: float, color: str, gap: float = RADIUS) -> Row:
+    """A line from one place to another that leaves a gap around both, and the angle of its head."""
     length = math.hypot(x2 - x, y2 - y)
     along, up = (x2 - x) / length, (y2 - y) / length
     return {
-        "x": round(x + RADIUS * along, 3),
-        "y": round(y + RADIUS * up, 3),
-        "x2": round(x2 - (RADIUS + 0.08) * along, 3),
-        "y2": round(y2 - (RADIUS + 0.08) * up, 3),
+        "x": round(x + gap * along, 3),
+        "y": round(y + gap * up, 3),
+        "x2": round(x2 - (gap + 0.08) * along, 3),
+        "y2": round(y2 - (gap + 0.08) * up, 3),
         "a": round(90 - math.degrees(math.atan2(up, along)), 1),
         "c": color,
     }
 
 
-def _label(state: int, target: int, text: str) -> Row:
-    """Text beside the middle of a move: left of the detours, above a level move, outside the last four."""
+def arrow_layers(rows: Rows, x: alt.X, y: alt.Y, *, dashed: bool = False) -> list[Chart]:
+    """Lines and their heads."""
+    color = alt.Color("c:N", scale=None)
+    style = {"strokeWidth": 1.2, "strokeDash": [3, 3]} if dashed else {"strokeWidth": 2.2}
+    tip = {"x": alt.X("x2:Q", axis=None), "y": alt.Y("y2:Q", axis=None), "angle": alt.Angle("a:Q", scale=None)}
+    base = alt.Chart(rows_of(rows))
+    return [
+        base.mark_rule(**style).encode(x=x, y=y, x2="x2", y2="y2", color=color),
+        base.mark_point(shape="triangle", filled=True, size=60, opacity=1).encode(color=color, **tip),
+    ]
+
+
+def _label(state: int, target: int, text: str, color: str, *, further: bool = False) -> Row:
+    """Text beside the middle of a move, outside of what it goes round; `further` leaves room for another before it."""
     (x, y), (x2, y2) = PLACES[state], PLACES[target]
-    if target in DESIRED:
-        aside, lift, align = -0.12, 0.1, "right"
-    elif y == y2:
-        aside, lift, align = 0.0, 0.14, "center"
-    else:
-        lift = 0.26 if max(y, y2) > 0 else -0.26
-        aside, align = (-0.1, "right") if state == 8 else (0.05, "left")
-    return {"x": (x + x2) / 2 + aside, "y": (y + y2) / 2 + lift, "t": text, "al": align}
+    middle, length = ((x + x2) / 2, (y + y2) / 2), math.hypot(x2 - x, y2 - y)
+    along, up = (x2 - x) / length, (y2 - y) / length
+    side = 0.21 if state < 8 or middle[1] > PLACES[8][1] else -0.21
+    side = -side if state >= 8 else side
+    reward = math.copysign(0.44, middle[0] - 3.0) if further else 0.0
+    return {"x": middle[0] - side * up + reward, "y": middle[1] + side * along, "t": text, "c": color}
 
 
 def _graph(made: Rows, left: Rows, labels: Rows, palette: Palette) -> Chart:
     x = alt.X("x:Q", scale=alt.Scale(domain=X_RANGE, nice=False), axis=None)
     y = alt.Y("y:Q", scale=alt.Scale(domain=Y_RANGE, nice=False), axis=None)
-    color = alt.Color("c:N", scale=None)
-    move = {"x": x, "y": y, "x2": "x2", "y2": "y2", "color": color}
-    tip = {"x": alt.X("x2:Q", axis=None), "y": alt.Y("y2:Q", axis=None), "angle": alt.Angle("a:Q", scale=None)}
+    texts = alt.Chart(rows_of(labels)).mark_text(baseline="middle", fontSize=12, fontWeight=600)
     layers = [
-        alt.Chart(rows_of(left)).mark_rule(strokeWidth=1.2, strokeDash=[3, 3]).encode(**move),
-        alt.Chart(rows_of(made)).mark_rule(strokeWidth=2.2).encode(**move),
-        alt.Chart(rows_of([*left, *made]))
-        .mark_point(shape="triangle", filled=True, size=60, opacity=1)
-        .encode(color=color, **tip),
+        *arrow_layers(left, x, y, dashed=True),
+        *arrow_layers(made, x, y),
         *_nodes(x, y, palette),
-        *(
-            alt.Chart(rows_of([row for row in labels if row["al"] == align]))
-            .mark_text(align=align, baseline="middle", fontSize=12, fontWeight=600, color=palette.better)
-            .encode(x=x, y=y, text="t:N")
-            for align in ("left", "center", "right")
-        ),
+        texts.encode(x=x, y=y, text="t:N", color=alt.Color("c:N", scale=None)),
     ]
     wide, tall = (UNIT * (high - low) for low, high in (X_RANGE, Y_RANGE))
     return alt.layer(*layers).properties(width=wide, height=tall)

@@ -18,20 +18,20 @@ from polidiff.report.charts.theme import Chart, Palette, Row, Rows, rows_of
 from polidiff.report.tables import Table
 
 STARTS = np.array([[0.018, 0.03], [0.045, 0.078], [0.07, 0.022], [0.088, 0.062]])
-X_RANGE, Y_RANGE = (0.0, 1.08), (0.0, 0.44)
+X_RANGE, Y_RANGE = (-0.08, 1.08), (0.0, 0.44)
 NOTE = (
     "Four walks. Blue: decisions that differ from the current policy's, and the regions where policies differ. "
-    "Red boxes: rewards on arrival. Shaded: the desired region. The rectangle with black circles holds the starts, the "
-    "one with the star, beyond x = 0.95, the end: +10."
+    "Red boxes: rewards on arrival; a step costs 0.001. Shaded: the desired region. The rectangle with black circles "
+    "holds the starts, the one with the star, beyond x = 0.95, is the goal: +10."
 )
 # Where names and rewards stand clear of the walks: x, y, alignment.
 TAGS = {
-    "S0": (0.0, 0.115, "left"),
-    "S1": (0.112, 0.215, "left"),
-    "S2": (0.1, 0.215, "left"),
+    "S0": (-0.01, 0.05, "right"),
+    "S1": (-0.01, 0.25, "right"),
+    "S2": (0.208, 0.186, "left"),
     "S3": (0.1, 0.415, "left"),
     "S4": (0.495, 0.415, "right"),
-    "+5": (0.0, 0.415, "left"),
+    "+5": (-0.01, 0.35, "right"),
     "+4": (0.208, 0.018, "left"),
     "+3": (0.308, 0.118, "left"),
     "+7": (0.6, 0.415, "right"),
@@ -67,7 +67,7 @@ def figure_8(runs: Runs, palette: Palette) -> Figure:
     """The current policy and both proposals."""
     task = runs.navigation
     panels = (
-        Panel("(a) Current policy", _walk_chart(navigation.current, (), palette)),
+        Panel("(a) Current policy", _walk_chart(navigation.current, sorted(BOXES), palette)),
         Panel("(b) Proposed policy 1", _walk_chart(navigation.proposed_1, _regions(task.proposed_1), palette)),
         Panel("(c) Proposed policy 2", _walk_chart(navigation.proposed_2, _regions(task.proposed_2), palette)),
     )
@@ -152,11 +152,13 @@ def _ground(x: alt.X, y: alt.Y, palette: Palette) -> list[Chart]:
     starts = rows_of([{"x": 0.0, "x2": 0.1, "y": 0.0, "y2": 0.1}])
     area = {"x": x, "y": y, "x2": "x2", "y2": "y2"}
     return [
-        alt.Chart(starts).mark_rect(filled=False, stroke=palette.soft, strokeWidth=1).encode(**area),
+        alt.Chart(starts).mark_rect(filled=False, stroke=palette.ink, strokeWidth=1.8).encode(**area),
         alt.Chart(band).mark_rect(color=palette.muted, opacity=0.22).encode(**area),
-        alt.Chart(goal).mark_rect(color=palette.muted, opacity=0.3, stroke=palette.soft).encode(**area),
+        alt.Chart(goal).mark_rect(filled=False, stroke=palette.ink, strokeWidth=1.8).encode(**area),
         alt.Chart(star).mark_text(fontSize=16, color=palette.ink).encode(x=x, y=y, text="t:N"),
-        alt.Chart(rows_of(boxes)).mark_rect(color=palette.current, opacity=0.15, stroke=palette.current).encode(**area),
+        alt.Chart(rows_of(boxes))
+        .mark_rect(color=palette.current, fillOpacity=0.15, stroke=palette.current)
+        .encode(**area),
         *_tag_layers([f"+{reward:g}" for reward in navigation.BONUS.values()], x, y, palette.current),
     ]
 
@@ -166,7 +168,7 @@ def _region_layers(names: Sequence[str], x: alt.X, y: alt.Y, palette: Palette) -
         return []
     rows = [dict(zip(("x", "x2", "y", "y2"), BOXES[name], strict=True), t=name) for name in names]
     outlines = alt.Chart(rows_of(rows)).mark_rect(
-        filled=False, stroke=palette.proposed, strokeWidth=1.6, strokeDash=[4, 3]
+        color=palette.proposed, fillOpacity=0.12, stroke=palette.proposed, strokeWidth=1.6
     )
     return [outlines.encode(x=x, x2="x2", y=y, y2="y2"), *_tag_layers(names, x, y, palette.proposed)]
 
