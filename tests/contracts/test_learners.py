@@ -48,7 +48,7 @@ def told(listed, X):
 
 def test_planted_boxes_are_told_by_rules_with_labels(learner):
     X, label, weight = boxes()
-    listed, _ = learn_rules(learner.makes[-1](0), X, label, weight, seed=0)
+    listed, _ = learn_rules((learner.make, *learner.finer)[-1](0), X, label, weight, seed=0)
     assert {k for _, k in listed} <= {1, 2}
     fresh, truth, _ = boxes(seed=1)
     assert (told(listed, fresh) == truth).mean() >= LEAST.get(learner.name, 0.98)
@@ -56,22 +56,22 @@ def test_planted_boxes_are_told_by_rules_with_labels(learner):
 
 def test_the_same_seed_gives_the_same_rules(learner):
     X, label, weight = boxes(rows=600)
-    assert len({learn_rules(learner.makes[0](3), X, label, weight, seed=3)[0] for _ in range(2)}) == 1
+    assert len({learn_rules(learner.make(3), X, label, weight, seed=3)[0] for _ in range(2)}) == 1
 
 
 def test_rows_that_count_for_nothing_teach_nothing(learner):
     X, label, weight = boxes(rows=800)
     wrong = X[:, 0] > 0.5
     weight = np.where(wrong, 0.0, weight)
-    listed, _ = learn_rules(learner.makes[-1](0), X, np.where(wrong, 1, label), weight, seed=0)
-    alone, _ = learn_rules(learner.makes[-1](0), X[~wrong], label[~wrong], weight[~wrong], seed=0)
+    listed, _ = learn_rules((learner.make, *learner.finer)[-1](0), X, np.where(wrong, 1, label), weight, seed=0)
+    alone, _ = learn_rules((learner.make, *learner.finer)[-1](0), X[~wrong], label[~wrong], weight[~wrong], seed=0)
     away = told(listed, X)[~wrong]
     assert (away == label[~wrong]).mean() >= (told(alone, X[~wrong]) == label[~wrong]).mean() - 0.03
 
 
 def test_shorter_lists_are_parts_of_longer_ones(learner):
     X, label, weight = boxes()
-    listed, _ = learn_rules(learner.makes[-1](0), X, label, weight, seed=0)
+    listed, _ = learn_rules((learner.make, *learner.finer)[-1](0), X, label, weight, seed=0)
     lists = nested(listed, X, label, weight)
     assert [len(rules) for rules in lists] == list(range(len(listed) + 1))
     assert lists[-1] == listed

@@ -313,7 +313,7 @@ def _warnings(found: Difference, sentences: tuple[Sentence, ...]) -> tuple[str, 
     notes = []
     if found.described.messages:
         notes.append("Rare changes that no short rule covers are left out; F1 counts them as missed.")
-    notes += _split_notes(found.divergence.facts)
+    notes += [*found.described.notes, *_split_notes(found.divergence.facts)]
     cut = (0.0, 0.0) if found.achieved.judged is None else found.achieved.judged.cut
     if max(cut) > 0:
         shares = f"{percent(cut[0])} of the current and {percent(cut[1])} of the proposed policy's episodes"

@@ -18,9 +18,10 @@ from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import TradeoffPoint
 from polidiff.records.rule import Condition, Rule, first_match
 from polidiff.regions.fidelity import fidelity
+from polidiff.regions.rule_choice import Pool, best_lists, shortened
 from polidiff.regions.swap_labels import SwapLabels, as_directions, as_pairs
 from polidiff.rules.box_algebra import intersection
-from polidiff.rules.learners import Learner, Make, as_learner, learn_rules, named, nested
+from polidiff.rules.learners import Learner, Listed, as_learner, learn_rules, named, nested, tree_rules
 from polidiff.streams import Stream
 
 WORTH = 0.01  # what one more rule must add to F1
@@ -28,6 +29,7 @@ WORTH_OF_LITERAL = 0.002
 MOST_RULES = 12
 MOST_PAIRS = 12  # swaps beyond which pairs are told only if there are no directions
 WELL_TOLD = 0.98  # F1 from which finer rules are not tried
+MOST_CONDITIONS = 4  # of a rule that people read
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ class Described:
     labels: SwapLabels  # of the visits that the regions tell
     held_out: BoolArray  # (n,) visits that did not make the rules
     tradeoff: tuple[TradeoffPoint, ...]
-    messages: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()  # classes without rules, and why
+    notes: tuple[str, ...] = ()  # what was traded for fewer words
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -102,7 +105,7 @@ def _as_given(divergence: Divergence, given: Sequence[Rule], max_rules: int | No
     told = [(rule, 1 + int(mass[k, 1:].argmax())) for k, rule in enumerate(given) if mass[k, 1:].any()]
     if not told or len(told) > (MOST_RULES if max_rules is None else max_rules):
         return None
-    point = replace(_point(tuple(told), divergence.features, labels.label, divergence.judged), chosen=True)
+    point = replace(_visits(divergence, labels).point(tuple(told)), chosen=True)
     if point.f1 < WELL_TOLD:
         return None
     regions = tuple(ToldRegion(rule, labels.swaps[label - 1], label) for rule, label in told)
@@ -115,6 +118,29 @@ def worth(described: Described) -> float:
     return chosen.f1 - WORTH * chosen.rules - WORTH_OF_LITERAL * chosen.literals
 
 
+@dataclass(frozen=True, eq=False)
+class _Visits:
+    """Visits with a label each; rules are learned on some of them and counted on others, or both on all."""
+
+    features: AnyArray
+    label: IntArray
+    weight: FloatArray  # what rules are fitted to
+    judged: FloatArray  # what quality is measured by
+
+    def take(self, rows: BoolArray) -> _Visits:
+        return _Visits(self.features[rows], self.label[rows], self.weight[rows], self.judged[rows])
+
+    def point(self, rules: Listed) -> TradeoffPoint:
+        match = first_match([rule for rule, _ in rules], self.features)
+        told = np.array([*(int(k) for _, k in rules), 0])[match]
+        f1 = fidelity(told, self.label, self.judged).f1
+        return TradeoffPoint(len(rules), sum(rule.literals for rule, _ in rules), f1, chosen=False)
+
+
+def _visits(divergence: Divergence, labels: SwapLabels) -> _Visits:
+    return _Visits(divergence.features, labels.label, divergence.weight, divergence.judged)
+
+
 def _learn_short(
     divergence: Divergence,
     labels: SwapLabels,
@@ -123,42 +149,56 @@ def _learn_short(
     learner: Learner,
     seed: int,
 ) -> Described:
-    """Rules at several prices of reading, dear first; finer ones are tried while they are needed and gain."""
-    found: list[Described] = []
-    for make in learner.makes:
-        found.append(_learn(divergence, labels, names, max_rules, make, seed))
-        if found[-1].tradeoff[-1].f1 >= WELL_TOLD or worth(found[-1]) < max(map(worth, found)):
-            break
-    best = max(found, key=worth)
-    return replace(best, tradeoff=best.tradeoff + _beyond(best.tradeoff[-1], found))
-
-
-def _beyond(last: TradeoffPoint, found: Sequence[Described]) -> tuple[TradeoffPoint, ...]:
-    """How well more rules than those of the chosen price would do, as far as each tells more than fewer do."""
-    points = sorted((point for one in found for point in one.tradeoff), key=lambda point: (point.rules, -point.f1))
-    further: list[TradeoffPoint] = []
-    for point in points:
-        before = further[-1] if further else last
-        if point.rules > before.rules and point.f1 > before.f1:
-            further.append(replace(point, chosen=False))
-    return tuple(further)
-
-
-def _learn(
-    divergence: Divergence, labels: SwapLabels, names: tuple[str, ...], max_rules: int | None, make: Make, seed: int
-) -> Described:
+    """Lists of few and more rules, learned on some visits; how many is decided on the others."""
+    visits = _visits(divergence, labels)
     held_out = _held_out(divergence.episode, seed)
-    fit = ~held_out if held_out.any() else ~held_out | True
-    features, label, weight = divergence.features, labels.label, divergence.weight
-    listed, messages = learn_rules(make(seed), features[fit], label[fit], weight[fit], seed=seed)
-    judge = held_out if held_out.any() else fit
-    path = nested(named(listed, names), features[judge], label[judge], weight[judge])
-    points = [_point(rules, features[judge], label[judge], divergence.judged[judge]) for rules in path]
-    limit = min(len(path) - 1, MOST_RULES if max_rules is None else max_rules)
+    fit, judge = (visits.take(~held_out), visits.take(held_out)) if held_out.any() else (visits, visits)
+    most = MOST_RULES if max_rules is None else max_rules
+    path, long, messages = _lists(fit, learner, names, max(MOST_RULES, most), seed)
+    points = [judge.point(rules) for rules in path]
+    limit = min(len(path) - 1, most)
     chosen = knee([point.f1 for point in points[: limit + 1]]) if max_rules is None else limit
     regions = tuple(ToldRegion(rule, labels.swaps[told - 1], told) for rule, told in path[chosen])
     tradeoff = tuple(replace(point, chosen=k == chosen) for k, point in enumerate(points))
-    return Described(regions, labels, held_out, tradeoff, messages)
+    notes = _cost_of_reading(points[chosen], [judge.point(rules) for rules in long[: chosen + 1]])
+    return Described(regions, labels, held_out, tradeoff, messages, notes)
+
+
+def _cost_of_reading(chosen: TradeoffPoint, long: list[TradeoffPoint]) -> tuple[str, ...]:
+    """What it costs to leave out rules that are too long to read."""
+    best = max((point.f1 for point in long), default=0.0)
+    if best <= chosen.f1 + WORTH:
+        return ()
+    return (
+        f"Rules of more than {MOST_CONDITIONS} conditions are left out: as many longer ones would tell the difference "
+        f"with an F1 of {best:.2f} instead of {chosen.f1:.2f}.",
+    )
+
+
+def _lists(
+    fit: _Visits, learner: Learner, names: tuple[str, ...], most: int, seed: int
+) -> tuple[list[Listed], list[Listed], tuple[str, ...]]:
+    """Lists of 0, 1, 2 … rules that can be read, such lists without that limit, and what the learner could not tell.
+
+    Where the learner's own rules tell too little, the best of them, of finer ones and of trees' leaves are chosen.
+    """
+    X, label = fit.features, fit.label
+    first, messages = learn_rules(learner.make(seed), X, label, fit.weight, seed=seed)
+    path = nested(named(first, names), X, label, fit.judged)
+    f1 = fit.point(path[-1]).f1
+    readable = all(len(rule.conditions) <= MOST_CONDITIONS for rule, _ in first)
+    if not learner.chooses or (readable and f1 >= WELL_TOLD):
+        return path, [], messages
+    weight = np.where(label > 0, fit.weight, fit.weight * f1 / (2 - f1))  # a rule pays from a precision of F1 / 2 on
+    for make in learner.finer:
+        finer, _ = learn_rules(make(seed), X, label, weight, seed=seed)
+        path += nested(named(finer, names), X, label, fit.judged)
+    for share in (fit.weight, weight):
+        path += [named(listed, names) for listed in tree_rules(X, label, share, seed=seed)]
+    short = {e: shortened(e, X, label, fit.judged, MOST_CONDITIONS) for listed in path for e in listed}
+    read = [tuple(dict.fromkeys(short[entry] for entry in listed)) for listed in path]
+    lists = [best_lists(Pool.of(some, X, label, fit.judged, WORTH_OF_LITERAL), some, most) for some in (read, path)]
+    return lists[0], lists[1], messages
 
 
 def knee(scores: list[float]) -> int:
@@ -171,15 +211,6 @@ def knee(scores: list[float]) -> int:
         if all(later <= score + WORTH * (j + 1) for j, later in enumerate(scores[k + 1 :])):
             return k
     return len(scores) - 1
-
-
-def _point(
-    rules: tuple[tuple[Rule, int], ...], features: AnyArray, label: IntArray, weight: FloatArray
-) -> TradeoffPoint:
-    match = first_match([rule for rule, _ in rules], features)
-    told = np.array([*(int(k) for _, k in rules), 0])[match]
-    f1 = fidelity(told, label, weight).f1
-    return TradeoffPoint(len(rules), sum(rule.literals for rule, _ in rules), f1, chosen=False)
 
 
 def _held_out(episode: IntArray, seed: int) -> BoolArray:
@@ -210,7 +241,7 @@ def _name_states(divergence: Divergence, max_rules: int | None) -> Described:
     ]
     regions = _most_visited(regions, divergence, max_rules)
     chosen = tuple((region.rule, region.label) for region in regions)
-    point = replace(_point(chosen, divergence.features, labels.label, divergence.judged), chosen=True)
+    point = replace(_visits(divergence, labels).point(chosen), chosen=True)
     none = np.zeros(len(divergence.label), dtype=np.bool_)
     return Described(tuple(regions), labels, none, (point,))
 

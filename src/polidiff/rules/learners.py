@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, TypeAlias
@@ -29,8 +29,9 @@ Estimator: TypeAlias = Any  # of scikit-learn or alike
 Listed: TypeAlias = tuple[tuple[Rule, int], ...]  # first match wins, 0 where none holds
 Make: TypeAlias = Callable[[int], Estimator]  # an estimator that is not fitted, given a seed
 
-COSTS = ((1e-2, 3e-3), (3e-3, 1e-3), (5e-4, 1e-4))  # of a clause and a literal, as shares of all visits
+COSTS = ((1e-2, 3e-3), (3e-3, 1e-3))  # of a clause and a literal, as shares of all visits
 LEAVES = 24  # of a tree
+FAMILY = 32  # leaves of the largest of nested trees
 DEPTH = 3  # of an optimal tree
 MOST_ROWS = 4_000  # that an optimal tree is grown on
 CUTS = 12  # bounds of a feature that a tree over yes-or-no features may use
@@ -39,11 +40,13 @@ RULES = "rules"
 
 @dataclass(frozen=True)
 class Learner:
-    """A way to learn rules: estimators to try, those whose rules are shortest first."""
+    """A way to learn rules: an estimator, and what else to try where its rules tell too little."""
 
     name: str
-    makes: tuple[Make, ...]
+    make: Make
     short: Make  # for the few rules that tell groups of starts apart
+    finer: tuple[Make, ...] = ()
+    chooses: bool = False  # whether the best rules are chosen among those of all estimators and of nested trees
 
 
 def as_learner(classifier: Any = None) -> Learner:
@@ -58,14 +61,14 @@ def as_learner(classifier: Any = None) -> Learner:
         return _own_rules("cnf", classifier)
     if isinstance(classifier, str):
         make = NAMED[classifier]
-        return Learner(classifier, (make,), make)
+        return Learner(classifier, make, make)
 
     def copied(seed: int) -> Estimator:
         from sklearn.base import clone
 
         return clone(classifier, safe=False)
 
-    return Learner(type(classifier).__name__, (copied,), copied)
+    return Learner(type(classifier).__name__, copied, copied)
 
 
 def _own_rules(form: str, name: str) -> Learner:
@@ -84,7 +87,8 @@ def _own_rules(form: str, name: str) -> Learner:
 
         return make
 
-    return Learner(name, tuple(at(*cost) for cost in COSTS), at(*COSTS[0], max_rules=2))
+    finer = tuple(at(*cost) for cost in COSTS)
+    return Learner(name, finer[0], at(*COSTS[0], max_rules=2), finer, chooses=form == "dnf")
 
 
 def _tree(seed: int) -> Estimator:
@@ -268,18 +272,43 @@ def _between(column: FloatArray, low: BoolArray) -> float:
 
 
 def _array_tree(model: Estimator, X: FloatArray) -> Node:
+    return next(_nested_trees(model, X, [len(model.tree_.children_left)]))
+
+
+def _nested_trees(model: Estimator, X: FloatArray, sizes: Sequence[int]) -> Iterator[Node]:
+    """The tree cut back to its first nodes: grown best first, it is then the tree of so many nodes."""
     tree, single = model.tree_, X.astype(np.float32)  # trees compare single precision
     goes_left = getattr(tree, "missing_go_to_left", None)
+    inner = np.flatnonzero(tree.children_left >= 0).tolist()
+    bounds = {k: _between(X[:, tree.feature[k]], single[:, tree.feature[k]] <= tree.threshold[k]) for k in inner}
+    gaps = np.asarray(np.isnan(X).any(axis=0))
 
-    def node(k: int) -> Node:
-        if tree.children_left[k] < 0:
+    def node(k: int, size: int) -> Node:
+        left, right, j = int(tree.children_left[k]), int(tree.children_right[k]), int(tree.feature[k])
+        if left < 0 or right >= size:
             return int(model.classes_[int(tree.value[k][0].argmax())])
-        j = int(tree.feature[k])
-        bound = _between(X[:, j], single[:, j] <= tree.threshold[k])
-        gap = bool(goes_left[k]) if goes_left is not None and np.isnan(X[:, j]).any() else None
-        return _joined(Split(j, bound, node(int(tree.children_left[k])), node(int(tree.children_right[k])), gap))
+        gap = bool(goes_left[k]) if goes_left is not None and gaps[j] else None
+        return _joined(Split(j, bounds[k], node(left, size), node(right, size), gap))
 
-    return node(0)
+    for size in sizes:
+        yield node(0, size)
+
+
+def tree_rules(X: AnyArray, label: IntArray, weight: FloatArray, *, seed: int) -> list[Listed]:
+    """The leaves that tell a label above 0, of trees of 2, 3, … leaves; none where features are words.
+
+    >>> tree_rules(np.array([[0.0], [1.0], [2.0]]), np.array([0, 1, 0]), np.ones(3), seed=0)[1][0][0].conditions[0].high
+    2.0
+    """
+    from sklearn.tree import DecisionTreeClassifier
+
+    if X.dtype == object:
+        return []
+    model = DecisionTreeClassifier(max_leaf_nodes=FAMILY, random_state=seed % 2**31)
+    model.fit(X, label, sample_weight=weight / weight.mean())
+    sizes = range(3, len(model.tree_.children_left) + 1, 2)
+    trees = _nested_trees(model, np.asarray(X, dtype=np.float64), sizes)
+    return [tuple((rule, told) for rule, told in _leaves(tree) if told) for tree in trees]
 
 
 def _node_tree(tree: Any, X: FloatArray) -> Node:

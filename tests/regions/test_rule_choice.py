@@ -1,0 +1,106 @@
+"""Rules chosen from many: against enumeration, against scikit-learn's trees, and what people can read."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+from polidiff.divergence.record import Divergence
+from polidiff.records.action import Action, Swap
+from polidiff.records.rule import Condition, Rule, first_match
+from polidiff.regions import describe
+from polidiff.regions.describe import MOST_CONDITIONS
+from polidiff.regions.fidelity import fidelity
+from polidiff.regions.rule_choice import Pool, best_lists, shortened
+from polidiff.rules.learners import tree_rules
+
+
+def f1_of(listed, X, label, weight):
+    told = np.array([*(k for _, k in listed), 0])[first_match([rule for rule, _ in listed], X)]
+    return fidelity(told, label, weight).f1
+
+
+def random_case(seed):
+    rng = np.random.default_rng(seed)
+    X, label = rng.uniform(size=(60, 2)), rng.integers(0, 3, size=60)
+    rules = []
+    for _ in range(5):
+        low, high = np.sort(rng.uniform(size=2))
+        rules.append((Rule((Condition("x", int(rng.integers(2)), low=low, high=high),)), int(rng.integers(1, 3))))
+    return tuple(rules), X, label, rng.uniform(size=60)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_lists_tell_what_they_claim_and_come_near_the_best_of_all_lists(seed):
+    rules, X, label, weight = random_case(seed)
+    pool = Pool.of([rules], X, label, weight, price=0.0)
+    for size, listed in enumerate(best_lists(pool, [], 3)):
+        told = f1_of(listed, X, label, weight)
+        assert pool.worth([pool.rules.index(entry) for entry in listed]) == pytest.approx(told)
+        best = max(f1_of(some, X, label, weight) for some in permutations(pool.rules, size))
+        assert told >= (best if size == 1 else 0.9 * best) - 1e-12
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_known_list_is_never_beaten_by_what_is_chosen(seed):
+    rules, X, label, weight = random_case(seed)
+    pool = Pool.of([rules], X, label, weight, price=0.0)
+    for known in permutations(pool.rules, 3):
+        assert f1_of(best_lists(pool, [known], 3)[3], X, label, weight) >= f1_of(known, X, label, weight) - 1e-12
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_nested_trees_are_those_that_scikit_learn_grows(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(300, 4))
+    label = (X[:, 0] > 0).astype(int) + (X[:, 1] * X[:, 2] > 0.5)
+    for leaves, listed in enumerate(tree_rules(X, label, np.ones(300), seed=0), start=2):
+        tree = DecisionTreeClassifier(max_leaf_nodes=leaves, random_state=0).fit(X, label)
+        told = np.array([*(k for _, k in listed), 0])[first_match([rule for rule, _ in listed], X)]
+        assert np.array_equal(told, tree.predict(X))
+
+
+def wide_divergence(seed, features=25, rows=2000):
+    """A slanted border in many dimensions, told badly by short rules; four swaps of four actions."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, features))
+    label = np.where(X[:, :6].sum(axis=1) > 1.5, 1 + (X[:, 6] > 0) + 2 * (X[:, 7] > 0), 0)
+    swaps = tuple(Swap("a", name) for name in ("b", "c", "d", "e"))
+    share = np.full(rows, 1 / rows)
+    episode = np.arange(rows) // 40
+    zero = np.zeros(rows, dtype=int)
+    return Divergence(X, X, label, swaps, zero, zero, share, share, episode, zero.astype(float))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_in_many_dimensions_rules_tell_as_much_as_a_tree_with_as_many_leaves(seed):
+    divergence = wide_divergence(seed)
+    names = tuple(f"x{j}" for j in range(25))
+    told = describe(divergence, tuple(Action(name) for name in "abcde"), names, has_features=True)
+    held, X, label = told.held_out, divergence.features, divergence.label
+    assert all(len(rule.conditions) <= MOST_CONDITIONS for rule in told.rules)
+    for leaves in range(2, 25):
+        tree = DecisionTreeClassifier(max_leaf_nodes=leaves, random_state=0).fit(X[~held], label[~held])
+        ends = tree.tree_.children_left < 0
+        naming = int((ends & (tree.tree_.value[:, 0].argmax(axis=1) > 0)).sum())
+        f1 = fidelity(tree.predict(X[held]), label[held], np.ones(held.sum())).f1
+        assert max(point.f1 for point in told.tradeoff if point.rules <= naming) >= f1 - 0.01
+
+
+def test_rules_that_are_too_long_are_shortened_by_what_matters_least_and_the_cost_is_said():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(6000, 6))
+    label = (X > 0.3).all(axis=1).astype(int)
+    rule = Rule(tuple(Condition(f"x{j}", j, low=0.3 if j else 0.01) for j in range(6)))
+    short, _ = shortened((rule, 1), X, label, np.ones(6000), 5)
+    assert 0 not in [condition.column for condition in short.conditions]
+    share, zero = np.full(6000, 1 / 6000), np.zeros(6000, dtype=int)
+    episode = np.arange(6000) // 40
+    where = Divergence(X, X, label, (Swap("a", "b"),), zero, zero, share, share, episode, zero.astype(float))
+    names = tuple(f"x{j}" for j in range(6))
+    told = describe(where, (Action("a"), Action("b")), names, has_features=True, max_rules=1)
+    assert [len(rule.conditions) for rule in told.rules] == [MOST_CONDITIONS]
+    assert "more than 4 conditions are left out" in told.notes[0]
