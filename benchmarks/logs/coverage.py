@@ -10,17 +10,15 @@ import numpy as np
 
 from benchmarks.logs.sampling import CountSampler
 from benchmarks.logs.tasks import Task
-from polidiff.evaluation.logged.borrowed_bounds import borrowed_bounds
+from polidiff.evaluation.logged.bounds import PolicyBounds, bound_policy, difference, value_bounds
 from polidiff.evaluation.logged.counts import Edges
-from polidiff.evaluation.logged.model import split_policy
+from polidiff.evaluation.logged.model import Starts, split_policy
 from polidiff.evaluation.logged.noise import spread
-from polidiff.evaluation.logged.starts import Starts
-from polidiff.evaluation.logged.worst_case_bounds import PolicyBounds, bound_policy, difference, value_bounds
 from polidiff.records.arrays import BoolArray, FloatArray
 
 LEVEL = 0.95
 SUPPORTED = 0.01
-METHODS = ("careful", "borrow", "plug-in", "difference")
+METHODS = ("careful", "plug-in", "difference")
 
 
 @dataclass(frozen=True)
@@ -58,12 +56,10 @@ def one_repetition(
     new = split_policy(task.target, task.logging if known else None)
     careful = bound_policy(edges, new, starts, ranges)
     base = bound_policy(edges, split_policy(task.logging, task.logging), starts, ranges)
-    lent = borrowed_bounds(careful, level=LEVEL)
     value, gap = weights @ truth.target, weights @ (truth.target - truth.logging)
     span = outcome.range[1] - outcome.range[0]
     bounds = {
         "careful": (value, *value_bounds(careful, 0, 1 - LEVEL)[1:]),
-        "borrow": (value, *value_bounds(lent, 0, 1 - LEVEL)[1:]),
         "plug-in": (value, *_plug_in(edges, task, starts)),
         "difference": (gap, *difference(careful, base, 0).bounds(1 - LEVEL)[1:]),
     }

@@ -9,12 +9,13 @@ import numpy as np
 from benchmarks.logs import tasks
 from polidiff.evaluation.exact import exact_evaluator
 from polidiff.evaluation.logged.bootstrap import bootstrap_values
+from polidiff.evaluation.logged.bounds import bound_policy, value_bounds
 from polidiff.evaluation.logged.counts import count_rows
-from polidiff.evaluation.logged.model import split_policy
-from polidiff.evaluation.logged.starts import Starts
-from polidiff.evaluation.logged.weighting import weighted_estimates
-from polidiff.evaluation.logged.worst_case_bounds import bound_policy, value_bounds
+from polidiff.evaluation.logged.model import Starts, split_policy
+from polidiff.evaluation.scores.episodes import running_products
+from polidiff.records.arrays import FloatArray
 from polidiff.worlds.log_converters import simulated_rows
+from polidiff.worlds.log_rows import LoggedRows
 
 
 def run(smoke: bool, *, seed: int) -> dict[str, Any]:
@@ -38,13 +39,11 @@ def estimated_behaviour(episodes: int = 1000, *, repetitions: int, seed: int) ->
         rows = simulated_rows(task.world, task.logging, episodes, rng=np.random.default_rng((seed, r, 7)))
         edges = count_rows(rows, rows.states, task.world.n_states, task.world.n_actions).edges
         shares = edges.visits / np.maximum(edges.state_visits, 1)[:, None]
-        none = np.zeros_like(rows.gains)
         for name, logging in (("known", task.logging), ("estimated", shares)):
             target = split_policy(task.target, logging if name == "known" else None)
             _, low, high = value_bounds(bound_policy(edges, target, starts, [(0.0, 1.0)]), 0, 0.05)
             taken = [table[rows.states, rows.actions] for table in (task.target, logging)]
-            found = weighted_estimates(rows, taken[0] / taken[1], none, none)
-            middle, half = found.estimates["PDIS"][0], 1.96 * found.errors["PDIS"][0]
+            middle, half = per_decision(rows, taken[0] / taken[1])
             for method, ends in (("careful", (low[0], high[0])), ("PDIS", (middle - half, middle + half))):
                 hits.setdefault(f"{method}, {name}", []).append(bool(ends[0] <= truth <= ends[1]))
                 widths.setdefault(f"{method}, {name}", []).append(float(ends[1] - ends[0]))
@@ -56,6 +55,12 @@ def estimated_behaviour(episodes: int = 1000, *, repetitions: int, seed: int) ->
         **{f"{name}: s.e.": round(float(np.std(found) / np.sqrt(repetitions)), 4) for name, found in hits.items()},
         **{f"{name}: width": round(float(np.mean(found)), 4) for name, found in widths.items()},
     }
+
+
+def per_decision(rows: LoggedRows, ratio: FloatArray) -> tuple[float, float]:
+    """Per-decision importance sampling of the first outcome, and the half width of its interval."""
+    parts = np.bincount(rows.episode, running_products(ratio, rows.first) * rows.gains[:, 0])
+    return float(parts.mean()), float(1.96 * parts.std(ddof=1) / np.sqrt(len(parts)))
 
 
 def not_markov(episodes: int, repetitions: int, *, seed: int) -> dict[str, Any]:
@@ -78,10 +83,7 @@ def not_markov(episodes: int, repetitions: int, *, seed: int) -> dict[str, Any]:
         per_seen = np.full((int(seen.max()) + 1, 4), 0.25), np.tile(target[0], (int(seen.max()) + 1, 1))
         judged = bound_policy(edges, split_policy(per_seen[1], per_seen[0]), starts, [(0.0, 1.0)])
         _, low, high = value_bounds(judged, 0, 0.05)
-        none = np.zeros_like(rows.gains)
-        found = weighted_estimates(rows, target[0][rows.actions] / 0.25, none, none)
-        half = 1.96 * found.errors["PDIS"][0]
-        middle = found.estimates["PDIS"][0]
+        middle, half = per_decision(rows, target[0][rows.actions] / 0.25)
         model.append(low[0] <= truth <= high[0])
         weighted.append(abs(middle - truth) <= half)
         warned += bool(middle - half > high[0] or middle + half < low[0])

@@ -8,6 +8,7 @@ on the same logs, as differences to the observed outcome.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,12 @@ import numpy as np
 from benchmarks.logs.feature_worlds import WORLDS, World, chances, play, truth
 from polidiff.evaluation.scores.decisions import Decisions, decisions_of
 from polidiff.evaluation.scores.difference import against_log, difference_scores
-from polidiff.evaluation.scores.episodes import policy_values, running_products
+from polidiff.evaluation.scores.episodes import following, policy_values, running_products, told
 from polidiff.evaluation.scores.intervals import ScoreIntervals, score_intervals
 from polidiff.evaluation.scores.one_step import aipw, repeated_scores
 from polidiff.evaluation.scores.propensity import Propensity
 from polidiff.evaluation.scores.regression import design_of
-from polidiff.records.arrays import FloatArray, IntArray
+from polidiff.records.arrays import FloatArray
 from polidiff.worlds.log_rows import LoggedRows
 
 SEED = 4711  # constants were chosen on other seeds
@@ -97,10 +98,11 @@ def features(world: World, episodes: int, logs: int, seed: int) -> dict[str, dic
         intervals = {"scores": found.intervals()}
         silent = bool(found.reasons(float(intervals["scores"].largest_share[0])))
         policies = against_log(decisions, new, known)
-        fit: IntArray = np.flatnonzero(decisions.unit % 2 == 0)
-        x = np.column_stack([decisions.x, decisions.step])
-        design = design_of(x, decisions.actions, decisions.n_actions)
-        values = policy_values(design, decisions, new, 0, fit, decisions.unit % 4 == 0, 1.0)
+        x, half = np.column_stack([decisions.x, decisions.step]), decisions.unit % 2 == 0
+        fitted = replace(decisions.some(half), x=x[half])
+        design = design_of(fitted.x, fitted.actions, decisions.n_actions)
+        model = policy_values(design, fitted, following(new[half]), 0, fitted.unit % 2 == 0, 1.0)
+        values = told(design, x, model)
         intervals |= by_hand(decisions, policies.ratio, values, new)
         for name, interval in intervals.items():
             end = interval.joint(0)

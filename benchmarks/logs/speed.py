@@ -20,8 +20,7 @@ from benchmarks.scale.generator import write_log
 from benchmarks.scale.study import AGAIN, BARE, COUNTS, repeated
 from polidiff.evaluation.logged.bootstrap import bootstrap_values
 from polidiff.evaluation.logged.counts import count_rows
-from polidiff.evaluation.logged.model import split_policy
-from polidiff.evaluation.logged.starts import each_state
+from polidiff.evaluation.logged.model import each_state, split_policy
 from polidiff.worlds.log_converters import simulated_rows
 
 COLUMNS = {name: value for name, value in GENERATED.items() if name != "features"}

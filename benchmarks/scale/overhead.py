@@ -174,8 +174,7 @@ def _logs(folder: Path, small: bool) -> dict[str, Callable[[], Any]]:
 
     from benchmarks.scale.features import COLUMNS, write_features
     from polidiff import Log
-    from polidiff.evaluation.log import evaluate_log
-    from polidiff.evaluation.logged.fitted_q import fitted_q_interval
+    from polidiff.evaluation.logged.named import evaluate_by
 
     size, states = (2_000, 20) if small else (400_000, 700)
     rng = np.random.default_rng(0)
@@ -189,8 +188,8 @@ def _logs(folder: Path, small: bool) -> dict[str, Callable[[], Any]]:
     write_features(folder, 200 if small else 500, per_file=10**6)
     measured = Log(str(folder / "*.parquet"), **COLUMNS)
     return {
-        "bootstrap of a log": lambda: evaluate_log(table, choice),
-        "fitted-Q intervals": lambda: fitted_q_interval(measured, _high_lactate, resamples=2 if small else 4),
+        "bootstrap of a log": lambda: evaluate_by("model bootstrap", table, choice, level=0.95),
+        "fitted-Q intervals": lambda: evaluate_by("fitted q", measured, _high_lactate, level=0.95),
     }
 
 

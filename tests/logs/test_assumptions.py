@@ -20,8 +20,7 @@ from benchmarks.logs.believe_worlds import (
 )
 from polidiff import Log, evaluate, explain, improve, load
 from polidiff.evaluation.logged.assessment import assess
-from polidiff.evaluation.logged.compare import compare_log
-from polidiff.evaluation.logged.verdict_support import jackknife
+from polidiff.evaluation.logged.compare import compare_log, jackknife
 
 
 def judged(world, episodes=1000, seed=1, **options):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from polidiff.evaluation.logged.interval_bounds import interval_bounds
+from polidiff.evaluation.logged.bounds import interval_bounds
 
 shares = st.floats(0.0, 1.0)
 deviations = st.floats(1e-6, 0.5)

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from polidiff.evaluation.exact import exact_evaluator, outcome_tensor
+from polidiff.evaluation.logged.bounds import bound_policy, difference, value_bounds
 from polidiff.evaluation.logged.counts import count_rows
-from polidiff.evaluation.logged.model import split_policy
-from polidiff.evaluation.logged.starts import each_state
-from polidiff.evaluation.logged.worst_case_bounds import bound_policy, difference, value_bounds
+from polidiff.evaluation.logged.model import each_state, split_policy
 from polidiff.worlds.log_converters import simulated_rows
 
 

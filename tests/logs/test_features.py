@@ -8,15 +8,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from polidiff import Log, Outcome, improve
+from polidiff import Log, Outcome, evaluate, improve
 from polidiff.evaluation.exact import exact_evaluator, outcome_tensor
 from polidiff.evaluation.log import evaluate_log
-from polidiff.evaluation.logged.behaviour import estimate_behaviour
-from polidiff.evaluation.logged.candidates import learn_candidates
 from polidiff.evaluation.logged.compare import compare_log
 from polidiff.evaluation.logged.counted_log import counted_log
-from polidiff.evaluation.logged.fitted_q import fitted_q_interval
-from polidiff.evaluation.logged.plan import choose_and_judge
+from polidiff.evaluation.logged.plan import choose_and_judge, learn_candidates
+from polidiff.evaluation.logged.policies import logging_policy, row_chances
+from polidiff.evaluation.scores.propensity import calibration_error
 from polidiff.records.rule import Condition, Rule
 from polidiff.worlds.log_converters import log_from_d3rlpy, log_from_minari, simulated_frame, simulated_log
 
@@ -44,19 +43,18 @@ def truth(walk, table):
 def test_scores_give_intervals_that_hold_the_truth(walk, even, keen):
     exact, hits = truth(walk, keen), []
     for seed in range(5):
-        found = evaluate_log(measured(walk, even, 800, seed), keen_on_features, checks=False).outcomes
+        found = evaluate_log(measured(walk, even, 800, seed), keen_on_features).outcomes
         hits += [found["paid"].contains(exact[0]), found["length"].contains(exact[1])]
     assert np.mean(hits) >= 0.8
 
 
-def test_regions_are_cells_of_their_own_and_names_are_boxes(walk, even):
+def test_regions_are_cells_of_their_own(walk, even):
     log = measured(walk, even, 300, 0)
     rule = Rule((Condition("x", 0, low=2.2, high=2.6),))
     ground = counted_log(log, (keen_on_features,), [rule])
     inside = rule.covers(log.rows.states)
     cells = ground.row_state()
     assert not set(cells[inside]) & set(cells[~inside])
-    assert any("x" in name and "≤" in name for name in ground.names)
     assert ground.table(keen_on_features) == pytest.approx(np.tile([0.1, 0.9], (len(ground.names), 1)))
 
 
@@ -68,19 +66,14 @@ def test_verdicts_from_features_have_the_right_direction(walk, even):
 def test_estimated_behaviour_over_features_is_calibrated(walk):
     by_state = np.array([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8], [0.5, 0.5], [0.5, 0.5]])
     log = measured(walk, by_state, 500, 2)
-    found = estimate_behaviour(log)
-    assert found.calibration_error < 0.05
-    state = np.floor(log.rows.states[:, 0]).astype(int)
-    assert np.abs(found.row_probabilities - by_state[state]).mean() < 0.08
+    state, chances = np.floor(log.rows.states[:, 0]).astype(int), row_chances(log)
+    assert calibration_error(chances, log.rows.actions) < 0.05
+    assert np.abs(chances - by_state[state]).mean() < 0.08
+    assert np.abs(logging_policy(log).probabilities(log.rows.states) - by_state[state]).mean() < 0.08
 
 
 def test_fitted_q_agrees_with_the_truth(walk, even, keen):
-    from sklearn.tree import DecisionTreeRegressor
-
-    found = fitted_q_interval(
-        measured(walk, even, 1500, 3), keen_on_features, 1, sweeps=8, resamples=3,
-        regressor=lambda seed: DecisionTreeRegressor(min_samples_leaf=60, random_state=seed),
-    )  # fmt: skip
+    found = evaluate(measured(walk, even, 1500, 3), keen_on_features, evaluation="fitted q").outcomes["length"]
     assert found.estimate == pytest.approx(truth(walk, keen)[1], rel=0.08)
     assert found.low < found.estimate < found.high
 
@@ -90,7 +83,7 @@ def test_candidates_learned_from_a_log_beat_the_logging_policy(walk, even):
     (plan,) = learn_candidates(log)
     assert truth(walk, np.asarray(plan.probabilities(np.arange(5))))[0] > truth(walk, even)[0] + 0.1
     features = measured(walk, even, 500, 5)
-    (learned,) = learn_candidates(features, sweeps=1)
+    (learned,) = learn_candidates(features)
     chosen = learned.probabilities(np.column_stack([np.arange(4) + 0.4, np.zeros(4)]))
     assert chosen[:, 1].mean() >= 0.75
 
@@ -136,5 +129,5 @@ def test_text_features_make_cells(walk, even):
     named = frame.with_columns(place=pl.format("place {}", pl.col("state")), x=pl.lit(1.0))
     log = Log(named, state=["place", "x"], action="action", episode="episode", step="step", terminated="terminated",
               truncated="truncated", outcomes=OUTCOMES)  # fmt: skip
-    names = counted_log(log, (), []).names
-    assert "place in {place 0}" in names
+    cells, places = counted_log(log, (), []).row_state(), log.rows.states[:, 0]
+    assert not set(cells[places == "place 0"]) & set(cells[places != "place 0"])

@@ -76,6 +76,17 @@ def test_without_support_no_interval_is_bounded_and_the_reason_is_given(name, wo
     assert words in str(told.verdicts[0].note)
 
 
+def test_weighted_episodes_agree_with_a_hand_computed_mean():
+    # the second action always; episode 0: chances .5 and .25, pays 1 + 2; episode 1: chance .5, pays 4
+    table = pl.DataFrame({"s": [0, 1, 0], "a": [1, 1, 1], "e": [0, 0, 1], "t": [0, 1, 0], "r": [1.0, 2.0, 4.0],
+                          "p": [0.5, 0.25, 0.5], "end": [False, True, True]})  # fmt: skip
+    log = Log(table, state="s", action="a", episode="e", step="t", reward="r", terminated="end", truncated=None,
+              probability="p", actions=2)  # fmt: skip
+    found = evaluate(log, np.array([1, 1]), evaluation="importance sampling").outcomes["return"]
+    assert found.estimate == pytest.approx((8 * 3 + 2 * 4) / 10)
+    assert math.isinf(found.high)
+
+
 def test_cut_episodes_cannot_be_weighted():
     cut = simulated_log(WORLD, MIXED, 800, seed=3, horizon=4)
     assert "episodes were cut" in evaluate(cut, chain.proposed(), evaluation="importance sampling").method

@@ -9,7 +9,7 @@ import pytest
 from polidiff import Log, as_policy, evaluate, explain
 from polidiff.errors import InvalidPolicyError
 from polidiff.evaluation.logged.compare import compare_log
-from polidiff.evaluation.logged.counted_log import as_log_policy
+from polidiff.evaluation.logged.policies import as_log_policy
 
 NAMES = {"state": ["x", "sex"], "action": "arm", "reward": "well"}
 

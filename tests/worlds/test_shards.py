@@ -262,11 +262,12 @@ def test_rows_that_would_not_fit_into_memory_are_refused_before_they_are_read(mo
 
 
 def test_who_wrote_a_log_of_discrete_states_is_told_without_its_rows(monkeypatch):
-    from polidiff.evaluation.logged.behaviour import estimate_behaviour
-    from polidiff.evaluation.logged.counted_log import logged_policy
+    from polidiff.evaluation.logged.policies import logged_shares, logging_policy
 
     log = Log(episodes(), **NAMES)
-    expected = estimate_behaviour(log).policy.probabilities(np.arange(5))
+    visits = np.zeros((5, log.n_actions))
+    np.add.at(visits, (log.rows.states, log.rows.actions), 1.0)
+    expected = logged_shares(visits)
     fresh = Log(episodes(), **NAMES)
     monkeypatch.setattr("polidiff.worlds.log.free_memory", lambda: 0.0)
-    np.testing.assert_array_equal(logged_policy(fresh).probabilities(np.arange(5)), expected)
+    np.testing.assert_array_equal(logging_policy(fresh).probabilities(np.arange(5)), expected)

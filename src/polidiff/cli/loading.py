@@ -185,9 +185,9 @@ def policy_named(name: str, study: Study, world: World, *, trust: bool = False) 
     if name == "log":
         if not isinstance(world, Log):
             raise InvalidStudyError("the policy 'log' is estimated from [world.log]; this study has another world")
-        from polidiff.evaluation.logged.counted_log import logged_policy
+        from polidiff.evaluation.logged.policies import logging_policy
 
-        return logged_policy(world, seed=study.section("options").get("seed", 0))
+        return logging_policy(world, seed=study.section("options").get("seed", 0))
     if name.startswith("log:"):
         from polidiff.evaluation.logged.second_log import policy_behind
 
@@ -197,7 +197,7 @@ def policy_named(name: str, study: Study, world: World, *, trust: bool = False) 
     if name.startswith("column:"):
         if not isinstance(world, Log):
             raise InvalidStudyError(f"the policy {name!r} is a column of [world.log]; this study has another world")
-        from polidiff.evaluation.logged.counted_log import as_log_policy
+        from polidiff.evaluation.logged.policies import as_log_policy
 
         return as_log_policy(world, name)
     n_states = world.n_states if isinstance(world, TabularMDP) else None

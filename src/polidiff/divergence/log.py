@@ -8,9 +8,8 @@ import numpy as np
 
 from polidiff.divergence.record import Divergence, label_swaps
 from polidiff.divergence.table import compare_tables
-from polidiff.evaluation.log import EstimatedComparison, row_policy
-from polidiff.evaluation.logged.behaviour import estimate_behaviour
-from polidiff.evaluation.logged.counted_log import LOG
+from polidiff.evaluation.log import EstimatedComparison
+from polidiff.evaluation.logged.policies import as_log_policy, is_logs, logging_policy, row_chances
 from polidiff.options import DivergenceOptions
 from polidiff.policies import PolicyLike, top_actions
 from polidiff.records.arrays import FloatArray
@@ -39,15 +38,14 @@ def chances_of(log: Log, policy: PolicyLike, *, seed: int) -> FloatArray:
     estimate would be told as regions.
     """
     rows = log.rows
-    if not (isinstance(policy, str) and policy == LOG):
-        return np.asarray(row_policy(log, policy, seed=seed).probabilities(rows.states), dtype=np.float64)
-    behaviour = estimate_behaviour(log, seed=seed)
+    if not is_logs(policy):
+        return np.asarray(as_log_policy(log, policy).probabilities(rows.states), dtype=np.float64)
     shares = np.bincount(rows.actions, minlength=log.n_actions) / len(rows.actions)
-    stated = behaviour.row_probabilities[np.arange(len(rows.actions)), rows.actions]
+    stated = row_chances(log, seed=seed)[np.arange(len(rows.actions)), rows.actions]
     gain = np.bincount(rows.person, np.log(np.maximum(stated, LEAST)) - np.log(shares[rows.actions]))
     if gain.mean() <= CHANCE * gain.std() / np.sqrt(len(gain)):
         return np.tile(shares, (len(rows.actions), 1))
-    return np.asarray(behaviour.policy.probabilities(rows.states), dtype=np.float64)
+    return np.asarray(logging_policy(log, seed=seed).probabilities(rows.states), dtype=np.float64)
 
 
 def compare_rows(
@@ -59,7 +57,7 @@ def compare_rows(
     a_b = top_actions(old)
     a_e = top_actions(new, prefer=a_b)
     index = np.arange(len(a_b))
-    if isinstance(current, str) and current == LOG:  # which of two equal shares is larger is chance
+    if is_logs(current):  # which of two equal shares is larger is chance
         a_b = np.where(old[index, a_e] >= old[index, a_b] - CHANCE / np.sqrt(len(a_b)), a_e, a_b)
     p_b, p_e = old[index, a_b], new[index, a_e]
     differs = (a_b != a_e) | (np.abs(p_b - p_e) > options.policy_tolerance)

@@ -17,7 +17,7 @@ from polidiff.evaluation.start_outcomes import StartOutcomes
 from polidiff.policies import Policy
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Arrow, RegionEffect, Support, Verdict, WorldSummary
-from polidiff.records.outcome import Assumption, Interval
+from polidiff.records.outcome import Assumption
 from polidiff.records.rule import Rule, first_match
 
 Values = Mapping[str, float]  # outcome or action -> number
@@ -32,7 +32,6 @@ class GroupVerdicts:
     unsupported: FloatArray  # (groups,) chance that an episode of the proposed policy meets what nobody has tried
     episodes: FloatArray  # (groups,) logged episodes that begin in the group
     family: int  # comparisons over which the level holds (Bonferroni)
-    borrowed: tuple[tuple[Interval, ...], ...] = ()  # the same differences under the assumption `ASSUMPTION`, in words
     logged_by_current: bool = False  # whether the current policy was taken as the one that wrote the log
     loops: tuple[str, ...] = ()  # states that cannot leave an estimated loop under the proposed policy
     warnings: tuple[str, ...] = ()

@@ -20,28 +20,21 @@ from polidiff.evaluation.assumptions.log_checks import overlap_check, rare_actio
 from polidiff.evaluation.comparison import Achieved, Comparison, Effects, GroupVerdicts, RegionChanges
 from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.evaluation.logged.assessment import assess, deeper_counts, numbered_rows
-from polidiff.evaluation.logged.behaviour import estimate_behaviour, wrote_the_log
-from polidiff.evaluation.logged.bootstrap import RESAMPLES, bootstrap_values
-from polidiff.evaluation.logged.borrowed_bounds import borrowed_bounds, borrowed_values
-from polidiff.evaluation.logged.compare import AUTO, as_interval, compare_log
-from polidiff.evaluation.logged.counted_log import LOG, CountedLog, as_log_policy, counted_log
-from polidiff.evaluation.logged.counts import BLOCKS, count_log, count_rows
-from polidiff.evaluation.logged.cross_check import cross_check
-from polidiff.evaluation.logged.model import SplitPolicy, same_rows, split_policy
+from polidiff.evaluation.logged.bounds import bound_policy, value_bounds
+from polidiff.evaluation.logged.compare import as_interval, by_units, compare_log, logged_effects
+from polidiff.evaluation.logged.counted_log import CountedLog, counted_log
+from polidiff.evaluation.logged.judge import AUTO
+from polidiff.evaluation.logged.model import SplitPolicy, Starts, group_starts, same_rows, split_policy
 from polidiff.evaluation.logged.named import evaluate_by, judge_by
 from polidiff.evaluation.logged.plan import estimated_world
-from polidiff.evaluation.logged.region_effects import logged_effects
-from polidiff.evaluation.logged.rule_coverage import RuleCoverage, cover_all_rows
+from polidiff.evaluation.logged.policies import LOG, is_logs, wrote_the_log
+from polidiff.evaluation.logged.rows import RuleCoverage, cover_all_rows
 from polidiff.evaluation.logged.second_log import counted_together, first_policy, is_log, judge_logs, policy_behind
-from polidiff.evaluation.logged.starts import Starts, group_starts
-from polidiff.evaluation.logged.verdict_support import by_units
-from polidiff.evaluation.logged.worst_case_bounds import PolicyBounds, bound_policy, value_bounds
 from polidiff.evaluation.scores.difference import MOST_UNSUPPORTED
 from polidiff.evaluation.scores.scored_log import ScoredLog, score_effects, scored_log, value_intervals
-from polidiff.evaluation.scores.verdicts import compare_by_scores
 from polidiff.evaluation.table import TableComparison
 from polidiff.options import ESTIMATORS, EvaluateOptions
-from polidiff.policies import Policy, TablePolicy
+from polidiff.policies import TablePolicy
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
 from polidiff.records.explanation import Arrow, Support, WorldSummary
 from polidiff.records.outcome import Evaluation, Interval
@@ -69,8 +62,6 @@ def evaluate_log(
     *,
     level: float = 0.95,
     logged_by: Any = AUTO,
-    checks: bool = True,
-    resamples: int = RESAMPLES,
     counted: CountedLog | None = None,
     seed: int = 0,
 ) -> Evaluation:
@@ -82,8 +73,6 @@ def evaluate_log(
         "log" is the policy that wrote the log.
     logged_by : policy, "auto" or None
         Who wrote the log. "auto": this policy, if the logged actions look like it. None: not known.
-    checks : bool
-        Also give the weighted estimates, the effective sample size and the bootstrap, in ``details``.
     """
     if not log.discrete:
         return _evaluate_rows(log, policy, level=level, seed=seed)
@@ -105,13 +94,10 @@ def evaluate_log(
         **({"episodes drawn": float(log.rows.n_episodes)} if log.sampled else {}),
         "unsupported": float(judged.unsupported[0]),
         "states in loops": float((judged.model.loops & (edges.state_visits > 0)).sum()),
-        **_borrow_details(log, judged, level),
     }
-    if checks:
-        details |= _check_details(log, counted, policy, target, outcomes, level, resamples, seed)
     return Evaluation(
         outcomes=outcomes,
-        per_start=_per_start(log, counted, target, level) if log.discrete else {},
+        per_start=_per_start(log, counted, target, level),
         method=f"careful model of {log.check.episodes} logged episodes",
         truncated=log.check.cut / max(log.check.episodes, 1),
         details=details,
@@ -169,57 +155,11 @@ def _per_start(log: Log, counted: CountedLog, target: SplitPolicy, level: float)
     return found
 
 
-def _borrow_details(log: Log, judged: PolicyBounds, level: float) -> dict[str, float]:
-    lent = borrowed_bounds(judged, level=level)
-    details: dict[str, float] = {}
-    for k, outcome in enumerate(log.outcomes):
-        low, high = borrowed_values(judged, lent, k, 1 - level)
-        details |= {f"{outcome.name}: borrow low": float(low[0]), f"{outcome.name}: borrow high": float(high[0])}
-    return details
-
-
-def _check_details(
-    log: Log,
-    counted: CountedLog,
-    policy: Any,
-    target: SplitPolicy,
-    outcomes: dict[str, Interval],
-    level: float,
-    resamples: int,
-    seed: int,
-) -> dict[str, float]:
-    checked = cross_check(log, policy, model=outcomes, level=level, counted=counted, seed=seed)
-    details = {"effective episodes": checked.effective, "disagreements": float(len(checked.warnings))}
-    for name, methods in checked.estimates.items():
-        for method, interval in methods.items():
-            details[f"{name}: {method}"] = interval.estimate
-            details |= {f"{name}: {method} low": interval.low, f"{name}: {method} high": interval.high}
-    drawn = _bootstrapped(log, counted, target, resamples, seed)
-    for k, outcome in enumerate(log.outcomes):
-        low, high = np.quantile(drawn[:, k], [(1 - level) / 2, (1 + level) / 2])
-        details |= {f"{outcome.name}: bootstrap low": float(low), f"{outcome.name}: bootstrap high": float(high)}
-    return details
-
-
-def _bootstrapped(log: Log, counted: CountedLog, target: SplitPolicy, resamples: int, seed: int) -> FloatArray:
-    """(B, K) outcomes over the logged starts; what is unknown in the middle of its range (0 without one)."""
-    starts = group_starts(None, counted.start_state, counted.start_episodes, counted.counts.n_states)
-    middle = np.array([0.0 if o.range is None else sum(o.range) / 2 for o in log.outcomes])
-    counts = counted.counts
-    if log.discrete and counts.n_states == log.n_states:
-        counts = count_log(log, blocks=BLOCKS)
-    elif log.discrete or log.sampled:
-        counts = count_rows(log.rows, counted.row_state(), counts.n_states, log.n_actions, blocks=BLOCKS)
-    drawn = bootstrap_values(counts, target, starts, middle, discount=log.discount, resamples=resamples, seed=seed)
-    values: FloatArray = drawn[:, 0, :]
-    return values
-
-
 def compare(log: Log, current: Any, proposed: Any, *, seed: int = 0) -> EstimatedComparison | RowsComparison:
     """Two policies over what a log holds; "log" is the one that wrote it, another log the one that wrote that."""
     if not is_log(proposed):
         return (EstimatedComparison if log.discrete else RowsComparison)(log, current, proposed, seed=seed)
-    both = isinstance(current, str) and current == LOG
+    both = is_logs(current)
     policy = policy_behind(log, proposed, seed=seed)
     if log.discrete and both:
         return EstimatedComparison(log, first_policy(log), policy, seed=seed, second=proposed)
@@ -284,16 +224,7 @@ class EstimatedComparison(TableComparison):
         self, changes: RegionChanges, *, level: float, length: float, max_steps: int, seed: int
     ) -> Effects:
         """Judged by the log alone, as the whole is."""
-        features = self.world.features_of(np.arange(self.world.n_states))
-        return logged_effects(
-            self.world,
-            self.given,
-            changes,
-            lambda k: changes.covers(features, k).astype(np.float64),
-            counted=self.counted,
-            level=level,
-            seed=seed,
-        )
+        return logged_effects(self.world, self.given, changes, counted=self.counted, level=level, seed=seed)
 
     def moves(self) -> tuple[Arrow, ...]:
         """None: estimated moves may be those of a single person."""
@@ -348,7 +279,7 @@ class RowsComparison(Comparison):
         everyone = np.ones(len(region), dtype=np.bool_)
         asked = [self._rules.index(rules[0]) if rules else None for rules in groups]
         masks = [everyone if k is None else region == k for k in asked]
-        judged = compare_by_scores(log, self.current, self.proposed, masks, level=level, scored=self.scored)
+        judged = compare_log(log, self.current, self.proposed, masks, level=level, scored=self.scored)
         if log.sampled:  # who is told comes from all rows, what is told of them from those that are held
             rows = self.coverage(self._rules).rows
             episodes = np.array([float(log.check.episodes if k is None else rows[k]) for k in asked])
@@ -385,14 +316,6 @@ def _starting_in(log: Log, groups: Sequence[Sequence[Rule]]) -> list[BoolArray]:
 
 def _side_by_side(log: Log, second: Log, groups: Sequence[Sequence[Rule]], level: float) -> GroupVerdicts:
     return judge_logs(log, second, _starting_in(log, groups), _starting_in(second, groups), level=level)
-
-
-def row_policy(log: Log, policy: Any, *, seed: int) -> Policy:
-    """A policy over feature rows; "log" is estimated from the rows that are held."""
-    if isinstance(policy, str) and policy == LOG:
-        return estimate_behaviour(log, seed=seed).policy
-    chosen: Policy = as_log_policy(log, policy)
-    return chosen
 
 
 def _method(log: Log) -> str:

@@ -194,7 +194,7 @@ def logged(random_share: float, *, slip: float, seed: int) -> Logged:
     return Logged(
         log=f"{EPISODES} episodes, {log.check.rows} decisions, {percent(random_share)} of them random{slips}",
         truth={name: evaluate(world, policy) for name, policy in policies.items()},
-        estimate={name: evaluate_log(log, policy, checks=False, seed=seed) for name, policy in policies.items()},
+        estimate={name: evaluate_log(log, policy, seed=seed) for name, policy in policies.items()},
         bootstrap={
             name: evaluate(log, policy, evaluation="model bootstrap", seed=seed) for name, policy in policies.items()
         },

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from polidiff.evaluation.scores.decisions import decisions_of
-from polidiff.evaluation.scores.difference import logging_chances
 from polidiff.evaluation.scores.plans import PlanScores, plan_intervals
+from polidiff.evaluation.scores.propensity import logging_chances
 from polidiff.evaluation.scores.rule_lists import (
     ListOptions,
     bounds_of,

@@ -21,7 +21,7 @@ from polidiff.evaluation.assumptions.log_checks import (
 )
 from polidiff.evaluation.logged.counted_log import CountedLog
 from polidiff.evaluation.logged.counts import count_rows
-from polidiff.evaluation.logged.episodes import some_episodes
+from polidiff.evaluation.logged.rows import some_episodes
 from polidiff.evaluation.scores.decisions import numbers_of
 from polidiff.records.arrays import IntArray
 from polidiff.records.outcome import Assumption

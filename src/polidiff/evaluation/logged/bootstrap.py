@@ -15,8 +15,7 @@ from scipy import sparse
 from polidiff.errors import InvalidLogError
 from polidiff.evaluation.linear import solver
 from polidiff.evaluation.logged.counts import Counts
-from polidiff.evaluation.logged.model import LoggedModel, SplitPolicy, build_model
-from polidiff.evaluation.logged.starts import Starts
+from polidiff.evaluation.logged.model import LoggedModel, SplitPolicy, Starts, build_model
 from polidiff.parallel import run_tasks
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.worlds.shards.transition_counts import free_memory

@@ -28,11 +28,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from polidiff.evaluation.logged.counted_log import LOG, CountedLog, as_log_policy
+from polidiff.evaluation.logged.counted_log import CountedLog
 from polidiff.evaluation.logged.counts import BLOCKS, count_rows
-from polidiff.evaluation.logged.encoder import Encoder, fit_encoder
-from polidiff.evaluation.logged.episodes import outcomes_to_come, some_episodes
 from polidiff.evaluation.logged.model import build_model, split_policy
+from polidiff.evaluation.logged.policies import as_log_policy, is_logs
+from polidiff.evaluation.logged.rows import outcomes_to_come, some_episodes
+from polidiff.evaluation.scores.decisions import fit_encoder
 from polidiff.policies import Policy, one_hot, top_actions
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.rule import Rule, first_match
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from polidiff.worlds.log import Log
 
 DRAWING = 4  # one episode in so many draws the cells
-OTHER = "other states"
 FEWEST_ROWS = 30  # per cell, among the rows that draw it
 MOST_CELLS = 300
 ROUNDS = 4
@@ -53,7 +53,7 @@ SPLITS_TRIED = 3.0  # logarithm of how many places a split may be put
 def count_cells_of(log: Log, policies: Sequence[Any], regions: Sequence[Rule], *, seed: int = 0) -> CountedLog:
     """A log with feature states, counted over cells of the rows that are held."""
     rows = log.rows
-    named = [policy for policy in policies if not (isinstance(policy, str) and policy == LOG)]
+    named = [policy for policy in policies if not is_logs(policy)]
     given = [as_log_policy(log, policy) for policy in named]
     drawing, encode = _drawing(rows), fit_encoder(rows.states)
     x, region = encode(rows.states), np.asarray(first_match(list(regions), rows.states) + 1, dtype=np.int64)
@@ -73,10 +73,7 @@ def count_cells_of(log: Log, policies: Sequence[Any], regions: Sequence[Rule], *
         size = np.maximum(np.bincount(cell, minlength=len(met)), 1)
         return np.column_stack([np.bincount(cell, column, len(met)) for column in chosen.T]) / size[:, None]
 
-    described = _descriptions(tree, encode, log.feature_names)
-    names = [
-        described.get(leaf, OTHER) + (f" (region {r})" if r else "") for leaf, r in (divmod(int(c), width) for c in met)
-    ]
+    names = [f"cell {leaf}" + (f" (region {r})" if r else "") for leaf, r in (divmod(int(c), width) for c in met)]
     first = rows.first
     return CountedLog(
         counts, tuple(names), cell[first], np.ones(int(first.sum()), dtype=np.int64), average, lambda: cell
@@ -107,32 +104,6 @@ def _drawing(rows: LoggedRows) -> BoolArray:
     if rows.n_episodes < 2 * DRAWING:
         return np.ones(len(rows.actions), dtype=np.bool_)
     return np.asarray(rows.turn % DRAWING == 0)
-
-
-def _descriptions(tree: Any, encode: Encoder, names: tuple[str, ...]) -> dict[int, str]:
-    """Each leaf as the box of features that leads to it."""
-    found: dict[int, str] = {}
-    stack: list[tuple[int, dict[int, tuple[float, float]]]] = [(0, {})]
-    while stack:
-        node, box = stack.pop()
-        if tree.children_left[node] < 0:
-            sides = [_side(encode, names[j], j, *ends) for j, ends in sorted(box.items()) if j < len(names)]
-            found[node] = ", ".join(sides) or "any state"
-            continue
-        feature, cut = int(tree.feature[node]), float(tree.threshold[node])
-        low, high = box.get(feature, (-np.inf, np.inf))
-        stack.append((int(tree.children_left[node]), {**box, feature: (low, min(high, cut))}))
-        stack.append((int(tree.children_right[node]), {**box, feature: (max(low, cut), high)}))
-    return found
-
-
-def _side(encode: Encoder, name: str, column: int, low: float, high: float) -> str:
-    words = encode.words(column, low, high)
-    if words is not None:
-        return f"{name} in {{{words}}}"
-    if np.isinf(low):
-        return f"{name} ≤ {high:.4g}"
-    return f"{name} > {low:.4g}" if np.isinf(high) else f"{low:.4g} < {name} ≤ {high:.4g}"
 
 
 def fit_partition(

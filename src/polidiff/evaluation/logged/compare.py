@@ -1,32 +1,43 @@
-"""Verdicts from a log: what a proposed policy does to each outcome for each group of starts, and what is not known."""
+"""Verdicts from a log of labelled states: careful intervals, as wide as people who come back make them.
+
+What single changes do is asked in the same way: the current policy with one region's change, and with all changes but
+it, are policies like any other, so their intervals know what nobody has tried.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import stats
 
-from polidiff.evaluation.comparison import GroupVerdicts
-from polidiff.evaluation.logged.assessment import assess, deeper_counts, numbered_rows
-from polidiff.evaluation.logged.behaviour import wrote_the_log
-from polidiff.evaluation.logged.borrowed_bounds import borrowed_bounds, borrowed_difference
-from polidiff.evaluation.logged.counted_log import LOG, CountedLog, counted_log
-from polidiff.evaluation.logged.model import SplitPolicy, same_rows, split_policy
-from polidiff.evaluation.logged.starts import group_starts
-from polidiff.evaluation.logged.verdict_support import Judgement, supported
-from polidiff.evaluation.logged.worst_case_bounds import NO_MASS, PolicyBounds, bound_policy, difference, value_bounds
-from polidiff.evaluation.scores.verdicts import compare_by_scores
+from polidiff.evaluation.assumptions.confounding import Acting, Comparison, Moves, holds_up_to, near_enough
+from polidiff.evaluation.assumptions.log_checks import episode_totals, overlap_check
+from polidiff.evaluation.comparison import Effects, GroupVerdicts, RegionChanges
+from polidiff.evaluation.logged.assessment import Assessment, assess, deeper_counts, numbered_rows
+from polidiff.evaluation.logged.bounds import NO_MASS, PolicyBounds, bound_policy, difference, value_bounds
+from polidiff.evaluation.logged.counted_log import CountedLog, counted_log
+from polidiff.evaluation.logged.counts import count_rows
+from polidiff.evaluation.logged.judge import AUTO, Half, Judge, Question, Verdicts, directed
+from polidiff.evaluation.logged.model import SplitPolicy, Starts, group_starts, same_rows, split_policy
+from polidiff.evaluation.logged.policies import LOG, is_logs, wrote_the_log
+from polidiff.evaluation.logged.rows import some_episodes
+from polidiff.evaluation.scores.scored_log import ScoredLog
 from polidiff.evaluation.verdicts import direction_of, verdict
-from polidiff.records.arrays import FloatArray
-from polidiff.records.explanation import Verdict
-from polidiff.records.outcome import Interval, Outcome
+from polidiff.records.arrays import FloatArray, IntArray
+from polidiff.records.explanation import RegionEffect, Verdict
+from polidiff.records.outcome import Assumption, Interval, Outcome
 from polidiff.worlds.log_check import start_people
+from polidiff.worlds.log_rows import LoggedRows
 
 if TYPE_CHECKING:
     from polidiff.worlds.log import Log
 
-AUTO = "auto"
+MOST_BLOCKS = 40  # of units that are left out in turn
+MOST_JUDGED = 5  # regions, the most visited first: each costs two comparisons over the whole log
 
 
 def compare_log(
@@ -35,58 +46,181 @@ def compare_log(
     proposed: Any,
     groups: Sequence[Any] | None = None,
     *,
-    level: float = 0.95,
-    family: int | None = None,
-    logged_by: Any = AUTO,
     counted: CountedLog | None = None,
-    lines: bool = True,
-    seed: int = 0,
+    scored: ScoredLog | None = None,
+    **asked: Any,
 ) -> GroupVerdicts:
-    """Differences proposed − current for all outcomes of the log and every group of starts.
+    """Differences proposed − current for all outcomes of the log and every group of starts; see `Question`.
 
-    Parameters
-    ----------
-    current, proposed : policies, or "log"
-        "log" is the policy that wrote the log, whatever it was.
-    groups : sequence of arrays over ``log.starts``, optional
-        Masks, or weights that are taken as known; one group of all starts by default.
-    family : int, optional
-        Over how many comparisons the level must hold together; by default groups × outcomes.
-    logged_by : policy, "auto" or None
-        Who wrote the log. "auto": the current policy, if the logged actions look like it. None: not known.
-    lines : bool
-        Whether verdicts say what they rest on, and up to which strength of unrecorded reasons they hold.
+    `counted` or `scored` is the log as counts or as scores, where several policies are judged on it.
     """
-    if not log.discrete:
-        return compare_by_scores(log, current, proposed, groups, level=level, family=family, lines=lines, seed=seed)
-    counted = counted if counted is not None else counted_log(log)
-    assessment = assess(log)
-    if assessment.deepened is not None:
-        counted = deeper_counts(log, assessment.deepened, counted)
-    new, old, by_current, warnings = targets(counted, current, proposed, logged_by, np.random.default_rng(seed))
-    edges, ranges = counted.counts.edges, [outcome.range for outcome in log.outcomes]
-    starts = group_starts(groups, counted.start_state, counted.start_episodes, edges.n_states)
-    pair = tuple(bound_policy(edges, target, starts, ranges, discount=log.discount) for target in (new, old))
-    lent = tuple(borrowed_bounds(judged, level=level) for judged in pair)
-    size = family if family is not None else len(starts.episodes) * len(log.outcomes)
-    told = [_told(log, counted, (pair[0], pair[1]), (lent[0], lent[1]), k, level, size) for k in range(len(ranges))]
-    groups_range = range(len(starts.episodes))
-    judgement = Judgement(log, assessment, numbered_rows(log, assessment, counted), (pair[0], pair[1]), level, size)
-    plain = tuple(tuple(verdicts[g] for verdicts, _ in told) for g in groups_range)
-    verdicts, assumptions = supported(judgement, plain, lines=lines)
-    loops = np.flatnonzero(pair[0].model.loops & (edges.state_visits > 0))
-    return GroupVerdicts(
-        verdicts=verdicts,
-        borrowed=tuple(tuple(intervals[g] for _, intervals in told) for g in groups_range),
-        unsupported=pair[0].unsupported,
-        episodes=starts.episodes,
-        family=size,
-        logged_by_current=by_current,
-        loops=tuple(counted.names[s] for s in loops),
-        warnings=warnings,
-        assumptions=assumptions,
-        people=start_people(log, groups),
-    )
+    question = Question(current, proposed, groups, **asked)
+    if log.discrete:
+        return StateJudge(log, question, counted).judged()
+    from polidiff.evaluation.scores.verdicts import ScoreJudge
+
+    return ScoreJudge(log, question, scored).judged()
+
+
+class StateJudge(Judge):
+    """Two policies over the states of a log."""
+
+    one_step = False
+
+    def __init__(self, log: Log, question: Question, counted: CountedLog | None) -> None:
+        self.log, self.question, self.assessment = log, question, assess(log)
+        counted = counted if counted is not None else counted_log(log)
+        if self.assessment.deepened is not None:
+            counted = deeper_counts(log, self.assessment.deepened, counted)
+        self.counted, self.edges = counted, counted.counts.edges
+        rng = np.random.default_rng(question.seed)
+        self.targets = targets(counted, question.current, question.proposed, question.logged_by, rng)
+        self.starts = group_starts(question.groups, counted.start_state, counted.start_episodes, self.edges.n_states)
+        self.episodes = self.starts.episodes
+        self.pair = self._bounds(self.edges)
+        self.family = question.family if question.family is not None else len(self.episodes) * len(log.outcomes)
+        self.rows = numbered_rows(log, self.assessment, counted)
+        self._near = self.pair[0].model.solve, self.pair[1].model.solve
+        self.one_step = self.rows is None or len(self.rows.actions) <= self.rows.n_episodes
+
+    def judged(self) -> GroupVerdicts:
+        """All groups."""
+        verdicts, assumptions = self.verdicts()
+        loops = np.flatnonzero(self.pair[0].model.loops & (self.edges.state_visits > 0))
+        return GroupVerdicts(
+            verdicts=verdicts,
+            unsupported=self.pair[0].unsupported,
+            episodes=self.episodes,
+            family=self.family,
+            logged_by_current=self.targets[2],
+            loops=tuple(self.counted.names[s] for s in loops),
+            warnings=self.targets[3],
+            assumptions=assumptions,
+            people=start_people(self.log, self.question.groups),
+        )
+
+    @property
+    def _size(self) -> tuple[int, int]:
+        """States and actions."""
+        states, actions = self.targets[0].table.shape
+        return int(states), int(actions)
+
+    def _bounds(self, edges: Any) -> tuple[PolicyBounds, PolicyBounds]:
+        ranges, discount = [outcome.range for outcome in self.log.outcomes], self.log.discount
+        new, old = (bound_policy(edges, one, self.starts, ranges, discount=discount) for one in self.targets[:2])
+        return new, old
+
+    def plain(self) -> Verdicts:
+        """Careful intervals, as wide as units make them."""
+        alpha, level = 1 - self.question.level, self.question.level
+        groups, columns = range(len(self.episodes)), []
+        for k, outcome in enumerate(self.log.outcomes):
+            apart = difference(*self.pair, k)
+            parts = (apart.bounds(alpha / self.family), apart.bounds(alpha))
+            values = [value_bounds(judged, k, alpha) for judged in self.pair]
+            told = [[as_interval(bounds, g, level) for bounds in (*parts, *values)] for g in groups]
+            columns.append([self._verdict(outcome, g, told[g]) for g in groups])
+        return self._by_units(tuple(tuple(column[g] for column in columns) for g in groups))
+
+    def _verdict(self, outcome: Outcome, group: int, intervals: list[Interval]) -> Verdict:
+        joint, alone, proposed, current = intervals
+        unknown = direction_of(joint, outcome.margin) == "unknown"
+        return verdict(
+            outcome,
+            joint,
+            alone,
+            current=current,
+            proposed=proposed,
+            unsupported=float(self.pair[0].unsupported[group]),
+            note=why_unknown(self.log, self.counted.names, self.pair, group, outcome) if unknown else None,
+        )
+
+    def _by_units(self, verdicts: Verdicts) -> Verdicts:
+        """Intervals as wide as units (people, or stretches of the log) make them, where episodes are no units."""
+        units = self.assessment.units
+        if units is None or self.rows is None:
+            return verdicts
+        values = unit_values(self.log, self.rows, units, self.pair)
+        freedom, alpha = len(values) - 1, 1 - self.question.level
+        errors = jackknife(np.stack([values[:, 0], values[:, 1], values[:, 0] - values[:, 1]], axis=1))
+        joint, alone = stats.t.ppf(1 - alpha / self.family / 2, freedom), stats.t.ppf(1 - alpha / 2, freedom)
+        reason = f"people come back: {freedom + 1} blocks of them are too few to tell"
+
+        def wider(found: Verdict, g: int, k: int) -> Verdict:
+            new, old, both = (float(errors[part][g, k]) for part in range(3))
+            parts = widened(found.difference, joint * both), widened(found.pointwise, alone * both)
+            found = directed(found, self.log.outcomes[k], *parts, reason)
+            assert found.proposed is not None
+            assert found.current is not None
+            return replace(
+                found, proposed=widened(found.proposed, alone * new), current=widened(found.current, alone * old)
+            )
+
+        return tuple(tuple(wider(v, g, k) for k, v in enumerate(group)) for g, group in enumerate(verdicts))
+
+    def halves(self) -> list[Half]:
+        """Careful intervals from each half."""
+        rows = self.rows
+        if rows is None:
+            return []
+        late, alpha, level = 2 * rows.episode >= rows.n_episodes, 1 - self.question.level, self.question.level
+        found = []
+        for part in (~late, late):
+            some = some_episodes(rows, part)
+            pair = self._bounds(count_rows(some, some.states, *self._size, blocks=1).edges)
+            apart = [difference(*pair, k) for k in range(len(self.log.outcomes))]
+            bounds = [[one.bounds(a) for one in apart] for a in (alpha / self.family, alpha)]
+            groups = range(len(self.episodes))
+            found.append(Half(*([[as_interval(one, g, level) for one in part] for g in groups] for part in bounds)))
+        return found
+
+    def overlap(self) -> Assumption:
+        """By the chance that an episode meets what nobody has tried."""
+        return overlap_check(self.pair[0].unsupported, self.episodes)
+
+    def units(self, group: int) -> int:
+        """Distinct people (or stretches of the log) whose episodes begin in a group."""
+        units, rows = self.assessment.units, self.rows
+        assert units is not None
+        if rows is None:
+            return int(units.max()) + 1
+        inside = self.starts.weights[group][rows.states[rows.first]] > 0
+        return len(np.unique(units[inside]))
+
+    def heaviest(self, group: int) -> float:
+        """By how often each action is taken more or less, beside how often the log took it."""
+        new, old = (judged.visits[group] @ judged.target.table for judged in self.pair)
+        return float((np.abs(new - old) / np.maximum(self.edges.visits.sum(axis=0), 1.0)).max())
+
+    @cached_property
+    def _largest(self) -> FloatArray:
+        if self.rows is None:
+            return np.full(len(self.log.outcomes), np.inf)
+        totals = episode_totals(self.rows)
+        return np.asarray(np.abs(totals - totals.mean(axis=0)).max(axis=0, initial=0.0))
+
+    def largest(self, k: int) -> float:
+        """How far the outcome of a logged episode lies from the mean at most."""
+        return float(self._largest[k])
+
+    def holds(
+        self, k: int, sign: float, groups: list[int], edge: FloatArray, quantile: float
+    ) -> list[tuple[float, float]]:
+        """In the log's own states."""
+        draws = self._moves.draws(k, self.log.discount)
+        never = draws.visits.sum(axis=1) == 0
+        new, old = (Acting(one.target.table, (one.target.rho >= 1.0) | never, one.model.loops) for one in self.pair)
+        ends, within = self.log.outcomes[k].range or (0.0, 0.0), near_enough(edge)
+        compared = Comparison(draws, new, old, self.starts.weights[groups], ends, near=self._near, within=within)
+        compared = compared if sign > 0 else compared.negated()
+        every, one = holds_up_to(compared, edge, quantile)
+        self._near = compared.sides[0].near, compared.sides[1].near  # moves are the same for all outcomes
+        return list(zip(every.tolist(), one.tolist(), strict=True))
+
+    @cached_property
+    def _moves(self) -> Moves:
+        assert self.rows is not None
+        return Moves(self.rows, *self._size)
 
 
 def targets(
@@ -97,7 +231,7 @@ def targets(
     new, old, shares = counted.table(proposed), counted.table(current), counted.table(LOG)
     known: FloatArray | None = None
     by_current, warnings = False, tuple[str, ...]()
-    if isinstance(current, str) and current == LOG:
+    if is_logs(current):
         by_current = True
     elif isinstance(logged_by, str) and logged_by == AUTO:
         by_current = wrote_the_log(visits, old, rng)
@@ -116,51 +250,6 @@ def targets(
         for table in (new, old)
     ]
     return split[0], split[1], by_current, warnings
-
-
-def _told(
-    log: Log,
-    counted: CountedLog,
-    pair: tuple[PolicyBounds, PolicyBounds],
-    lent: tuple[PolicyBounds, PolicyBounds],
-    k: int,
-    level: float,
-    family: int,
-) -> tuple[list[Verdict], list[Interval]]:
-    """Verdicts and borrowed intervals of one outcome, per group."""
-    alpha, outcome = 1 - level, log.outcomes[k]
-    apart = difference(*pair, k)
-    joint, alone = apart.bounds(alpha / family), apart.bounds(alpha)
-    values = [value_bounds(judged, k, alpha) for judged in pair]
-    low, high = borrowed_difference(apart, lent, alpha / family)
-    guess = pair[0].starts.weights @ (lent[0].centre[k] - lent[1].centre[k])
-    verdicts = [_verdict(log, counted, pair, outcome, g, joint, alone, values, level) for g in range(len(low))]
-    inside = np.clip(guess, np.minimum(low, high), high)
-    return verdicts, [Interval(float(inside[g]), float(low[g]), float(high[g]), level) for g in range(len(low))]
-
-
-def _verdict(
-    log: Log,
-    counted: CountedLog,
-    pair: tuple[PolicyBounds, PolicyBounds],
-    outcome: Outcome,
-    group: int,
-    joint: tuple[FloatArray, FloatArray, FloatArray],
-    alone: tuple[FloatArray, FloatArray, FloatArray],
-    values: Sequence[tuple[FloatArray, FloatArray, FloatArray]],
-    level: float,
-) -> Verdict:
-    difference = as_interval(joint, group, level)
-    unknown = direction_of(difference, outcome.margin) == "unknown"
-    return verdict(
-        outcome,
-        difference,
-        as_interval(alone, group, level),
-        current=as_interval(values[1], group, level),
-        proposed=as_interval(values[0], group, level),
-        unsupported=float(pair[0].unsupported[group]),
-        note=why_unknown(log, counted.names, pair, group, outcome) if unknown else None,
-    )
 
 
 def as_interval(bounds: tuple[FloatArray, FloatArray, FloatArray], index: int, level: float) -> Interval:
@@ -198,3 +287,82 @@ def _place(log: Log, names: tuple[str, ...], judged: PolicyBounds, group: int) -
         return f"the log shows no way to an end from {names[state]!r}{more}"
     untried = judged.target.rest[state] * (edges.visits[state] == 0)
     return f"nobody has tried {log.actions[int(untried.argmax())].name!r} in {names[state]!r}{more}"
+
+
+def by_units(
+    log: Log,
+    assessment: Assessment,
+    rows: LoggedRows | None,
+    judged: PolicyBounds,
+    outcomes: Mapping[str, Interval],
+) -> dict[str, Interval]:
+    """Intervals of one policy's outcomes, as wide as units make them."""
+    if assessment.units is None or rows is None:
+        return dict(outcomes)
+    values = unit_values(log, rows, assessment.units, (judged,))
+    errors = jackknife(values)[0, 0]
+    return {
+        name: widened(interval, float(stats.t.ppf((1 + interval.level) / 2, len(values) - 1) * errors[k]))
+        for k, (name, interval) in enumerate(outcomes.items())
+    }
+
+
+def widened(interval: Interval, half: float) -> Interval:
+    """An interval that reaches at least so far to both sides of its estimate; exact ones as they are."""
+    if interval.exact or not np.isfinite(interval.estimate):
+        return interval
+    centre = interval.estimate
+    return replace(interval, low=min(interval.low, float(centre - half)), high=max(interval.high, float(centre + half)))
+
+
+def unit_values(log: Log, rows: LoggedRows, units: IntArray, policies: Sequence[PolicyBounds]) -> FloatArray:
+    """(blocks, policies, groups, outcomes) best guesses with each block of units (episodes,) left out in turn."""
+    blocks = min(int(units.max()) + 1, MOST_BLOCKS)
+    block = (units % blocks)[rows.episode].astype(np.uint64)
+    states, actions = policies[0].target.table.shape
+    counts = count_rows(replace(rows, hashed=block), rows.states, states, actions, blocks=blocks)
+    groups, ranges = policies[0].starts, [outcome.range for outcome in log.outcomes]
+    values = np.zeros((blocks, len(policies), len(groups.weights), len(ranges)))
+    for left in range(blocks):
+        part = counts.part(np.arange(blocks) != left)
+        begun = part.starts.sum(axis=0) * (groups.weights > 0) if np.isfinite(groups.episodes).all() else groups.weights
+        begun = np.where(begun.sum(axis=1, keepdims=True) > 0, begun, groups.weights)
+        starts = Starts(begun / begun.sum(axis=1, keepdims=True), groups.episodes)
+        for p, judged in enumerate(policies):
+            bounds = bound_policy(part.edges, judged.target, starts, ranges, discount=log.discount)
+            values[left, p] = np.column_stack([starts.weights @ centre for centre in bounds.centre])
+    return values
+
+
+def jackknife(values: FloatArray) -> FloatArray:
+    """Standard errors (…) from values (blocks, …) with one block left out each."""
+    blocks = len(values)
+    return np.asarray(np.sqrt((blocks - 1) / blocks * ((values - values.mean(axis=0)) ** 2).sum(axis=0)))
+
+
+def logged_effects(
+    log: Log, policies: tuple[Any, Any], changes: RegionChanges, *, counted: CountedLog, level: float, seed: int
+) -> Effects:
+    """Effects of single changes, each judged as a policy."""
+    asked = changes.asked[:MOST_JUDGED]
+    old, new = (counted.table(policy) for policy in policies)
+    family, features = 2 * len(asked) * len(log.outcomes), log.features_of(np.arange(log.n_states))
+    tables = replace(counted, average=lambda p: p.table if isinstance(p, MixedTable) else counted.average(p))
+
+    def apart(table: FloatArray) -> dict[str, Interval]:
+        question = Question(policies[0], MixedTable(table), None, level, family, lines=False, seed=seed)
+        found = StateJudge(log, question, tables).judged()
+        return {one.outcome: one.difference for one in found.verdicts[0]}
+
+    effects = {}
+    for k in asked:
+        inside = changes.covers(features, k)[:, None]
+        effects[k] = RegionEffect(apart(np.where(inside, new, old)), apart(np.where(inside, old, new)))
+    return effects
+
+
+@dataclass(frozen=True, eq=False)
+class MixedTable:
+    """A mix of two policies over the states that a log was counted in."""
+
+    table: FloatArray  # (S, A)

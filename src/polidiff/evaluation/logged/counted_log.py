@@ -8,17 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from polidiff.errors import InvalidPolicyError
-from polidiff.evaluation.logged.advice import COLUMN, advice_policy
-from polidiff.evaluation.logged.behaviour import estimate_behaviour, logged_shares
 from polidiff.evaluation.logged.counts import HALVES, Counts, count_log
-from polidiff.policies import Policy, TablePolicy, as_policy
+from polidiff.evaluation.logged.policies import is_logs, logged_shares, state_table
 from polidiff.records.arrays import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from polidiff.worlds.log import Log
-
-LOG = "log"  # the policy that wrote the log, whatever it was
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +29,7 @@ class CountedLog:
 
     def table(self, policy: Any) -> FloatArray:
         """Probabilities (S, A) of a policy; of "log", the logged shares."""
-        if isinstance(policy, str) and policy == LOG:
+        if is_logs(policy):
             return logged_shares(self.counts.edges.visits)
         return self.average(policy)
 
@@ -60,45 +55,3 @@ def counted_log(
     return CountedLog(
         counts, log.states, starts, log.start_counts, lambda p: state_table(log, p), lambda: log.rows.states
     )
-
-
-def logged_policy(log: Log, *, seed: int = 0) -> Policy:
-    """The policy that wrote the log: from the counts where states are discrete, so that no row is held in memory."""
-    if not log.discrete:
-        return estimate_behaviour(log, seed=seed).policy
-    counts = count_log(log, blocks=HALVES)
-    visits = np.zeros((counts.n_states, counts.n_actions))
-    np.add.at(visits, (counts.state, counts.action), counts.count)
-    return TablePolicy(logged_shares(visits))
-
-
-def state_table(log: Log, policy: Any) -> FloatArray:
-    """Probabilities (S, A) of a policy over discrete states."""
-    chosen = as_log_policy(log, policy)
-    table = np.asarray(chosen.probabilities(np.arange(log.n_states)), dtype=np.float64)
-    if table.shape != (log.n_states, log.n_actions):
-        raise InvalidPolicyError(
-            f"a policy for this log must give shape {(log.n_states, log.n_actions)}; it gave {table.shape}"
-        )
-    return table
-
-
-def as_log_policy(log: Log, policy: Any) -> Any:
-    """A policy over the log's actions; one with more actions than the log knows is told how to declare them."""
-    if getattr(policy, "kind", None) == "log":
-        from polidiff.evaluation.logged.second_log import policy_behind
-
-        return policy_behind(log, policy)
-    if isinstance(policy, str) and policy.startswith(COLUMN):
-        return advice_policy(log, policy.removeprefix(COLUMN))
-    width = getattr(policy, "n_actions", None) if not isinstance(policy, np.ndarray) else None
-    if isinstance(policy, np.ndarray) and policy.ndim == 2:
-        width = policy.shape[1]
-    elif isinstance(policy, np.ndarray) and policy.ndim == 1 and policy.size and policy.dtype.kind in "iuf":
-        width = max(int(policy.max()) + 1, log.n_actions)
-    if width is not None and not callable(policy) and width > log.n_actions:
-        raise InvalidPolicyError(
-            f"the policy takes action {log.n_actions}, the log knows {log.n_actions} actions (0 to "
-            f"{log.n_actions - 1}). Hint: Log(..., actions={width}) declares actions that nobody has tried"
-        )
-    return as_policy(policy, actions=log.actions)

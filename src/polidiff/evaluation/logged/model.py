@@ -19,15 +19,18 @@ the world never ends, and inverting them would be noise. What is unknown is wort
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from polidiff.errors import InvalidOptionError
 from polidiff.evaluation.linear import Solve, solver
 from polidiff.evaluation.logged.counts import Edges
-from polidiff.records.arrays import BoolArray, FloatArray
+from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.worlds.checks import reachable_from
 
 EQUAL = 1e-9
@@ -72,7 +75,6 @@ class LoggedModel:
     weight: FloatArray  # (R,) k of each pair
     rho: FloatArray  # (S,)
     unknown: FloatArray  # (S,)
-    lent: FloatArray  # (S,) share that borrows its state's average
     loops: BoolArray  # (S,) states that cannot leave an estimated loop
 
     @property
@@ -85,11 +87,11 @@ class LoggedModel:
         """(right-hand side, transposed) → solution of the model's linear system."""
         return solver(self.moves, self.discount)
 
-    def values(self, outcome: int, end: float, shift: float = 0.0) -> FloatArray:
-        """Expected sums (S,) of an outcome when what is unknown is worth `end`, and loans `shift` above average."""
+    def values(self, outcome: int, end: float) -> FloatArray:
+        """Expected sums (S,) of an outcome when what is unknown is worth `end`."""
         edges = self.edges
         gains = np.bincount(edges.state, self.weight[edges.row] * edges.sums[:, outcome], edges.n_states)
-        return self.solve(gains + self.unknown * end + self.lent * shift, False)
+        return self.solve(gains + self.unknown * end, False)
 
     def visits(self, starts: FloatArray) -> FloatArray:
         """Expected (discounted) visits (q, S) from each row of `starts` (q, S)."""
@@ -113,9 +115,7 @@ def build_model(edges: Edges, target: SplitPolicy, *, discount: float = 1.0, len
             weight = np.where(loops[edges.pair_state], 0.0, weight)
             moves = _moves(edges, weight)
     keep = ~loops
-    return LoggedModel(
-        edges, discount, moves, weight, target.rho * keep, np.where(loops, 1.0, unknown), lent * keep, loops
-    )
+    return LoggedModel(edges, discount, moves, weight, target.rho * keep, np.where(loops, 1.0, unknown), loops)
 
 
 def _moves(edges: Edges, weight: FloatArray) -> sparse.csr_array:
@@ -131,3 +131,48 @@ def _without_exit(edges: Edges, weight: FloatArray, moves: sparse.csr_array, unk
     exits = unknown > 0
     exits[edges.state[edges.ends & (weight[edges.row] > 0)]] = True
     return ~reachable_from(sparse.csr_array(moves.T), exits)
+
+
+@dataclass(frozen=True, eq=False)
+class Starts:
+    """Distributions over the states in which episodes begin."""
+
+    weights: FloatArray  # (q, S), rows sum to 1
+    episodes: FloatArray  # (q,) logged episodes behind each row; inf where the distribution is known
+
+    def variance(self, values: FloatArray) -> FloatArray:
+        """(q,) what sampling the starts adds to the variance of an average of values (S,)."""
+        mean = self.weights @ values
+        scatter = (self.weights * (values[None, :] - mean[:, None]) ** 2).sum(axis=1)
+        return np.asarray(scatter / np.maximum(self.episodes, 1.0))
+
+
+def each_state(n_states: int) -> Starts:
+    """Every state as a start of its own."""
+    return Starts(np.eye(n_states), np.full(n_states, np.inf))
+
+
+def group_starts(groups: Sequence[Any] | None, state_of: IntArray, episodes: IntArray, n_states: int) -> Starts:
+    """Groups as masks over the logged starts, or as weights over them; None is one group of all.
+
+    Parameters
+    ----------
+    groups : sequence of arrays (n_starts,)
+        True and false: the logged episodes of those starts, whose share is itself estimated. Numbers: a distribution
+        that is taken as known.
+    state_of, episodes : arrays (n_starts,)
+        State of each logged start and the episodes that begin there.
+    """
+    chosen = [np.ones(len(state_of), dtype=np.bool_)] if groups is None else [np.asarray(group) for group in groups]
+    weights, behind = np.zeros((len(chosen), n_states)), np.zeros(len(chosen))
+    for number, group in enumerate(chosen):
+        if group.shape != state_of.shape:
+            raise InvalidOptionError(
+                f"a group must have one entry per logged start, {len(state_of)}; group {number} has shape {group.shape}"
+            )
+        mass = np.where(group, episodes, 0).astype(float) if group.dtype == np.bool_ else group.astype(float)
+        if not (mass.sum() > 0 and (mass >= 0).all()):
+            raise InvalidOptionError(f"a group must hold at least one start; group {number} has none")
+        weights[number] = np.bincount(state_of, mass / mass.sum(), n_states)
+        behind[number] = mass.sum() if group.dtype == np.bool_ else np.inf
+    return Starts(weights, behind)

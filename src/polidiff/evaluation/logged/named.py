@@ -2,7 +2,7 @@
 
 ``model bootstrap``      values in the estimated model, solved on reweighted logs (Hanna, Stone and Niekum 2017)
 ``importance sampling``  whole logged episodes, weighted by how much likelier the policy makes them (self-normalised)
-``fitted q``             regressions of the outcome to come, refitted on reweighted episodes (Hao and others 2021)
+``fitted q``             regressions of the outcome to come, fitted again on halves of the people
 
 None of them is the default: each is confident where it should not be in some log. So each says where its own footing
 ends, and gives no bounded interval there: decisions that nobody has tried, too few effective episodes, episodes that
@@ -11,7 +11,7 @@ were cut.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,18 +19,17 @@ import numpy as np
 
 from polidiff.errors import InvalidOptionError
 from polidiff.evaluation.comparison import GroupVerdicts
-from polidiff.evaluation.logged.behaviour import estimate_behaviour
 from polidiff.evaluation.logged.bootstrap import RESAMPLES, bootstrap_values
 from polidiff.evaluation.logged.compare import targets
-from polidiff.evaluation.logged.counted_log import LOG, CountedLog, as_log_policy, counted_log
+from polidiff.evaluation.logged.counted_log import CountedLog, counted_log
 from polidiff.evaluation.logged.counts import BLOCKS, count_rows
-from polidiff.evaluation.logged.cross_check import EFFECTIVE_FLOOR, MOST_CUT, logging_chances, row_chances
-from polidiff.evaluation.logged.episodes import outcomes_to_come, some_episodes, whole_episodes
-from polidiff.evaluation.logged.fitted_q import fitted_q
-from polidiff.evaluation.logged.model import build_model
-from polidiff.evaluation.logged.starts import Starts
-from polidiff.evaluation.logged.weighting import weighted_estimates
+from polidiff.evaluation.logged.model import Starts, build_model, split_policy
+from polidiff.evaluation.logged.policies import as_log_policy, is_logs, row_chances
+from polidiff.evaluation.logged.rows import outcomes_to_come, some_episodes, whole_episodes
 from polidiff.evaluation.monte_carlo import student_quantile
+from polidiff.evaluation.scores.decisions import decisions_of, held_rows
+from polidiff.evaluation.scores.episodes import following, policy_values, sample, told
+from polidiff.evaluation.scores.regression import design_of
 from polidiff.evaluation.verdicts import verdict
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
 from polidiff.records.outcome import Evaluation, Interval
@@ -41,8 +40,9 @@ if TYPE_CHECKING:
 MOST_UNTRIED = 0.01  # share of a policy's episodes that may meet what nobody has tried
 MOST_OFF = 0.1  # of the mean weight of episodes from 1
 REFITS = 20  # of fitted q
-SWEEPS = 30  # of fitted q over features
-TABLE_SWEEPS = 500  # at most, where states are labels and a sweep is a mean
+EFFECTIVE_FLOOR = 100.0  # episodes of equal weight that weighted ones must be worth
+MOST_CUT = 0.01  # share of the episodes
+LEAST_CHANCE = 1e-3
 RARE = 0.01  # logged share below which an action counts as not tried
 
 
@@ -71,7 +71,7 @@ def judge_by(
 ) -> GroupVerdicts:
     """Verdicts for groups of episodes, each a mask (episodes,), by the estimator of this name."""
     found = _estimates(name, log, (proposed, current), masks, counted, seed)
-    told = as_verdicts(log, found, masks, level=level, by_log=isinstance(current, str) and current == LOG)
+    told = as_verdicts(log, found, masks, level=level, by_log=is_logs(current))
     untested = f"Judged by {name}, as asked; history, drift and unrecorded reasons are not tested then."
     return replace(told, warnings=(*log.notes, untested))
 
@@ -138,10 +138,8 @@ def _estimates(
             "evaluation out, or raise max_rows"
         )
     if name == "importance sampling":
-        return _weighted(log, pair, masks, counted, seed)
-    if name == "fitted q":
-        return _regressed(log, pair, masks, seed)
-    return _resampled(log, pair, masks, counted, seed)
+        return _weighted(log, pair, masks, seed)
+    return (_regressed if name == "fitted q" else _resampled)(log, pair, masks, counted, seed)
 
 
 def _interval(found: Estimates, which: int, g: int, m: int, level: float, told: float) -> Interval:
@@ -189,20 +187,20 @@ def _resampled(
     )
 
 
-def _weighted(
-    log: Log, pair: tuple[Any, Any], masks: Sequence[BoolArray], counted: CountedLog | None, seed: int
-) -> Estimates:
+def _weighted(log: Log, pair: tuple[Any, Any], masks: Sequence[BoolArray], seed: int) -> Estimates:
     """Self-normalised importance sampling of whole episodes; people are the units of its errors."""
-    counted = counted if counted is not None else counted_log(log, pair, seed=seed)
     keep = whole_episodes(log.rows)
-    whole = keep[log.rows.first]
-    rows, chances = some_episodes(log.rows, keep), logging_chances(log, counted, keep, seed)[0]
-    total, nothing = outcomes_to_come(rows, log.discount)[rows.first], np.zeros(rows.gains.shape)
+    whole, rows = keep[log.rows.first], some_episodes(log.rows, keep)
+    taken, index = rows.probability, np.arange(len(rows.actions))
+    if taken is None:
+        taken = np.maximum(row_chances(log, seed=seed)[keep][index, rows.actions], LEAST_CHANCE)
+    total = outcomes_to_come(rows, log.discount)[rows.first]
     weights = []
     for policy in pair:
-        same = isinstance(policy, str) and policy == LOG
-        ratio = np.ones(len(chances)) if same else row_chances(log, counted, policy, keep) / chances
-        weights.append(weighted_estimates(rows, ratio, nothing, nothing, discount=log.discount).weights)
+        ratio = np.ones(len(index))
+        if not is_logs(policy):
+            ratio = as_log_policy(log, policy).probabilities(rows.states)[index, rows.actions] / taken
+        weights.append(np.multiply.reduceat(ratio, np.flatnonzero(rows.first)))
     person = rows.person[rows.first]
     values, errors = np.zeros((2, len(masks), total.shape[1])), np.full((3, len(masks), total.shape[1]), np.inf)
     effective = np.zeros(len(masks))
@@ -254,20 +252,26 @@ def standard_error(influence: FloatArray, person: AnyArray) -> FloatArray:
     return np.sqrt((summed**2).sum(axis=1) * (count / max(count - 1, 1)))
 
 
-def _regressed(log: Log, pair: tuple[Any, Any], masks: Sequence[BoolArray], seed: int) -> Estimates:
-    """Fitted q: the spread of values that are refitted on reweighted episodes (or people)."""
-    person = log.rows.person[log.rows.first]
-    draws = np.random.default_rng(seed).exponential(size=(REFITS, int(person.max(initial=0)) + 1))[:, person]
+def _regressed(
+    log: Log, pair: tuple[Any, Any], masks: Sequence[BoolArray], counted: CountedLog | None, seed: int
+) -> Estimates:
+    """Fitted q: the spread of values that are fitted again on halves of the people, drawn by chance.
+
+    A half of the people is as far from all of them as all of them are from the truth (half-samples, McCarthy 1969).
+    """
+    person = log.rows.person
+    drawn = np.random.default_rng(seed).permuted(np.tile(np.arange(int(person.max()) + 1) % 2, (REFITS, 1)), axis=1)
+    fit = _labels_fitted(log, counted if counted is not None else counted_log(log)) if log.discrete else _fitted(log)
+    halves = [np.ones(len(person), dtype=np.bool_), *(draw[person] == 0 for draw in drawn)]
     asked = pair if pair[0] is not pair[1] else pair[:1]
-    fits = [[_fitted(log, policy, masks, weight, seed) for policy in asked] for weight in (None, *draws)]
-    both = np.array([(fit[0], fit[-1]) for fit in fits])
-    middle, drawn = both[0], both[1:]
-    spread = [drawn[:, 0].std(axis=0, ddof=1), drawn[:, 1].std(axis=0, ddof=1)]
-    spread.append((drawn[:, 0] - drawn[:, 1]).std(axis=0, ddof=1))
+    fits = [[_of_starts(log, policy, half, masks, fit) for policy in asked] for half in halves]
+    both = np.array([(one[0], one[-1]) for one in fits])
+    off = both[1:] - both[0]
+    spread = [np.sqrt((part**2).mean(axis=0)) for part in (off[:, 0], off[:, 1], off[:, 0] - off[:, 1])]
     share = _untried(log, pair[0], seed)
     why = f"{share:.0%} of the proposed decisions were hardly ever tried, and a regression only guesses them"
     return Estimates(
-        middle,
+        both[0],
         np.array(spread),
         np.full(len(masks), REFITS - 1.0),
         np.full(len(masks), share),
@@ -276,62 +280,52 @@ def _regressed(log: Log, pair: tuple[Any, Any], masks: Sequence[BoolArray], seed
     )
 
 
-def _fitted(log: Log, policy: Any, masks: Sequence[BoolArray], episodes: FloatArray | None, seed: int) -> FloatArray:
-    """(groups, M) value over the starts of each group; the policy that wrote the log needs no regression."""
-    rows, weight = log.rows, np.ones(log.rows.n_episodes) if episodes is None else episodes
-    if isinstance(policy, str) and policy == LOG:
-        values = outcomes_to_come(rows, log.discount)[rows.first]
-    else:
-        starts = rows.states[rows.first]
-        chances = np.asarray(as_log_policy(log, policy).probabilities(starts), dtype=np.float64)
-        at = None if episodes is None else weight[rows.episode]
-        longest = int(np.bincount(rows.episode).max())
-        sweeps = 0 if longest == 1 else min(2 * longest, TABLE_SWEEPS if log.discrete else SWEEPS)
-        matrix = starts if starts.ndim == 2 else starts[:, None].astype(np.float64)
-        fits = [
-            fitted_q(log, policy, m, regressor=_means if log.discrete else _tree, sweeps=sweeps, weights=at, seed=seed)
-            for m in range(len(log.outcomes))
+def _of_starts(
+    log: Log, policy: Any, half: BoolArray, masks: Sequence[BoolArray], fit: Callable[[Any, BoolArray], FloatArray]
+) -> FloatArray:
+    """(groups, M) value over the starts of each group among rows `half` (n,)."""
+    values = outcomes_to_come(log.rows, log.discount)[log.rows.first] if is_logs(policy) else fit(policy, half)
+    part = half[log.rows.first]
+    return np.array([values[mask & part if (mask & part).any() else mask].mean(axis=0) for mask in masks])
+
+
+def _labels_fitted(log: Log, counted: CountedLog) -> Callable[[Any, BoolArray], FloatArray]:
+    """Over labels the regression is a mean, and what it settles at is the value in the estimated model."""
+    rows, size = log.rows, (counted.counts.n_states, log.n_actions)
+
+    def fit(policy: Any, half: BoolArray) -> FloatArray:
+        part = some_episodes(rows, half)
+        edges = count_rows(part, part.states, *size, blocks=1).edges
+        model = build_model(edges, split_policy(counted.table(policy), None), discount=log.discount, lend=True)
+        return np.column_stack([model.values(k, 0.0) for k in range(len(log.outcomes))])[rows.states[rows.first]]
+
+    return fit
+
+
+def _fitted(log: Log) -> Callable[[Any, BoolArray], FloatArray]:
+    """(episodes, M) values of the starts under a policy, by fitted evaluation on some rows (n,)."""
+    decisions = decisions_of(log.rows, log.n_actions)
+    states, begin = log.rows.states[decisions.order], decisions.x[decisions.first]
+    back = np.argsort(log.rows.episode[decisions.order][decisions.first])
+
+    def fit(policy: Any, half: BoolArray) -> FloatArray:
+        table = np.asarray(as_log_policy(log, policy).probabilities(states), dtype=np.float64)
+        some = sample(decisions, half[decisions.order], 0)
+        fitted = decisions.some(some)
+        design, held = design_of(fitted.x, fitted.actions, log.n_actions), held_rows(fitted, 0)
+        values = [
+            policy_values(design, fitted, following(table[some]), k, held, log.discount)
+            for k in range(len(log.outcomes))
         ]
-        values = np.column_stack([(chances * fit.values(matrix)).sum(axis=1) for fit in fits])
-    return np.array([np.average(values[mask], axis=0, weights=weight[mask]) for mask in masks])
+        at = [(table[decisions.first] * told(design, begin, one)).sum(axis=1) for one in values]
+        return np.column_stack(at)[back]
+
+    return fit
 
 
 def _untried(log: Log, policy: Any, seed: int) -> float:
     """Share of a policy's decisions in logged states that were taken in fewer than one in a hundred of such states."""
-    if isinstance(policy, str) and policy == LOG:
+    if is_logs(policy):
         return 0.0
-    seen = estimate_behaviour(log, seed=seed).row_probabilities
     wanted = np.asarray(as_log_policy(log, policy).probabilities(log.rows.states), dtype=np.float64)
-    return float((wanted * (seen < RARE)).sum() / len(wanted))
-
-
-def _tree(seed: int) -> Any:
-    from sklearn.tree import DecisionTreeRegressor
-
-    return DecisionTreeRegressor(min_samples_leaf=20, random_state=seed)
-
-
-def _means(seed: int) -> PairMeans:
-    return PairMeans()
-
-
-class PairMeans:
-    """The mean of every pair of state and action; a pair that was never met counts as the mean of all."""
-
-    def fit(self, inputs: FloatArray, target: FloatArray, sample_weight: FloatArray | None = None) -> PairMeans:
-        """Means of the target by pair: the first column is the state, the others say which action."""
-        key, weight = self._key(inputs), np.ones(len(target)) if sample_weight is None else sample_weight
-        mass = np.bincount(key, weight)
-        sums = np.bincount(key, weight * target)
-        self.rest = float(np.average(target, weights=weight))
-        self.means = np.where(mass > 0, sums / np.maximum(mass, 1e-300), self.rest)
-        return self
-
-    def predict(self, inputs: FloatArray) -> FloatArray:
-        """The mean of each row's pair."""
-        key = self._key(inputs)
-        known = key < len(self.means)
-        return np.where(known, self.means[np.where(known, key, 0)], self.rest)
-
-    def _key(self, inputs: FloatArray) -> AnyArray:
-        return (inputs[:, 0] * (inputs.shape[1] - 1)).astype(np.int64) + inputs[:, 1:].argmax(axis=1)
+    return float((wanted * (row_chances(log, seed=seed) < RARE)).sum() / len(wanted))

@@ -1,4 +1,7 @@
-"""Planning from a log: models that only offer what was tried, a half that chooses and a half that judges."""
+"""Planning from a log: models that only offer what was tried, a half that chooses and a half that judges, candidates.
+
+Candidates are learned where the user gives none, and never take an action that was hardly tried.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,14 @@ from polidiff.evaluation.logged.counted_log import CountedLog, counted_log
 from polidiff.evaluation.logged.counts import BLOCKS, Counts, Edges
 from polidiff.evaluation.logged.model import build_model, split_policy
 from polidiff.evaluation.logged.noise import spread
-from polidiff.records.arrays import BoolArray, FloatArray, IntArray
+from polidiff.evaluation.logged.policies import logging_policy
+from polidiff.evaluation.logged.rows import some_episodes
+from polidiff.evaluation.optimum import best_policy
+from polidiff.evaluation.scores.decisions import Encoder, decisions_of, fit_encoder, held_rows
+from polidiff.evaluation.scores.episodes import Values, policy_values, sample, told
+from polidiff.evaluation.scores.regression import Design, design_of
+from polidiff.policies import Policy, TablePolicy, one_hot
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.worlds.protocol import aim
 from polidiff.worlds.tabular import TabularMDP
 
@@ -22,6 +32,7 @@ if TYPE_CHECKING:
 
 MIN_SUPPORT = 10  # times a pair must have been seen before a plan may use it
 MIN_GROUP = 10  # episodes in which it must have been seen: a plan names no smaller group of people
+LEAST_CHANCE = 0.02  # of an action under the estimated logging policy, below which features do not support it
 END, UNKNOWN = "end", "unknown"
 
 
@@ -156,3 +167,54 @@ def _features(log: Log, size: int) -> Any:
 def _distinct(names: tuple[str, ...]) -> list[str]:
     taken = {END, UNKNOWN}
     return [f"{name} (state {s})" if name in taken or names.count(name) > 1 else name for s, name in enumerate(names)]
+
+
+@dataclass(frozen=True, eq=False)
+class GreedyWhereSupported:
+    """The best fitted value among the actions that the logging policy takes often enough."""
+
+    values: Values
+    design: Design
+    encode: Encoder
+    behaviour: Policy
+    sign: float
+    n_actions: int
+
+    def probabilities(self, states: AnyArray) -> FloatArray:
+        """One action per state."""
+        rows = np.asarray(states)
+        offered = supported_actions(self.behaviour.probabilities(rows))
+        values = told(self.design, self.encode(rows), self.values)
+        return one_hot(np.where(offered, self.sign * values, -np.inf).argmax(axis=1).astype(np.int64), self.n_actions)
+
+
+def learn_candidates(log: Log, *, min_support: int = MIN_SUPPORT, seed: int = 0) -> list[Policy]:
+    """The best plan of the half that chooses, over supported pairs; by fitted-Q iteration where states are features."""
+    if log.discrete:
+        return [_best_supported(log, min_support)]
+    behaviour, (outcome, sign) = logging_policy(log, seed=seed), aim(log)
+    rows = some_episodes(log.rows, log.rows.turn % 2 == 0)  # the half that `choose_and_judge` lets choose
+    encode, decisions = fit_encoder(rows.states), decisions_of(rows, log.n_actions)
+    some = sample(decisions, np.ones(len(decisions.actions), dtype=np.bool_), seed)
+    fitted = decisions.some(some)
+    offered = supported_actions(behaviour.probabilities(rows.states[decisions.order][some]))
+
+    def best(q: FloatArray) -> FloatArray:
+        return np.asarray(sign * np.where(offered, sign * q, -np.inf).max(axis=1))
+
+    design = design_of(fitted.x, fitted.actions, log.n_actions)
+    values = policy_values(design, fitted, best, outcome, held_rows(fitted, seed), log.discount)
+    return [GreedyWhereSupported(values, design, encode, behaviour, sign, log.n_actions)]
+
+
+def supported_actions(chances: FloatArray) -> BoolArray:
+    """(n, A) which actions are taken often enough; the most frequent one always is."""
+    return np.asarray((chances >= LEAST_CHANCE) | (chances == chances.max(axis=1, keepdims=True)))
+
+
+def _best_supported(log: Log, min_support: int) -> Policy:
+    half = choose_and_judge(log).choosing
+    world = supported_world(log, counted=half, min_support=min_support)
+    logged: IntArray = np.append(half.counts.edges.visits.argmax(axis=1), [0, 0])
+    best = best_policy(world, start=logged)
+    return TablePolicy(one_hot(best.actions[: log.n_states], log.n_actions))

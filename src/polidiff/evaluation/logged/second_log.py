@@ -19,12 +19,11 @@ import numpy as np
 
 from polidiff.errors import InvalidPolicyError
 from polidiff.evaluation.comparison import GroupVerdicts
-from polidiff.evaluation.logged.behaviour import behaviour_policy, logged_shares
 from polidiff.evaluation.logged.counted_log import CountedLog
 from polidiff.evaluation.logged.counts import HALVES, count_rows
-from polidiff.evaluation.logged.cross_check import MOST_CUT
-from polidiff.evaluation.logged.episodes import outcomes_to_come, whole_episodes
-from polidiff.evaluation.logged.named import Estimates, as_verdicts, standard_error
+from polidiff.evaluation.logged.named import MOST_CUT, Estimates, as_verdicts, standard_error
+from polidiff.evaluation.logged.policies import logged_shares, logging_policy
+from polidiff.evaluation.logged.rows import outcomes_to_come, whole_episodes
 from polidiff.policies import Policy, TablePolicy
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.outcome import Assumption
@@ -51,7 +50,7 @@ def policy_behind(log: Log, other: Log, *, seed: int = 0) -> Policy:
             f"both logs must tell states by the same columns: {_columns(log)} here, {_columns(other)} in the other"
         )
     if not log.discrete:
-        return Reordered(behaviour_policy(other, seed=seed), order, log.n_actions)
+        return Reordered(logging_policy(other, seed=seed), order, log.n_actions)
     first, second = (_visits(log, rows) for rows in (log.rows, rows_as_of(log, other)))
     differs = np.array([_differ(one, two) for one, two in zip(first, second, strict=True)])
     return TablePolicy(np.where(differs[:, None], logged_shares(second), logged_shares(first)))

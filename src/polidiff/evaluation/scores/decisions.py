@@ -120,38 +120,72 @@ def _together(order: IntArray, label: IntArray) -> IntArray:
     return np.asarray(order[np.argsort(first[label[order]], kind="stable")])
 
 
+@dataclass(frozen=True, eq=False)
+class Encoder:
+    """Features as numbers, in the same columns for any rows."""
+
+    columns: tuple[tuple[str, ...] | float | None, ...]  # levels of text; what stands for a gap; None: no gaps
+
+    def __call__(self, states: AnyArray) -> FloatArray:
+        """(n, d) text one column per level, what is missing at the median with a column that says so."""
+        table = states[:, None] if states.ndim == 1 else states
+        columns = [_column(table[:, j], known) for j, known in enumerate(self.columns)]
+        return np.column_stack(columns) if columns else np.zeros((len(states), 0))
+
+
+def fit_encoder(states: AnyArray) -> Encoder:
+    """Columns for feature rows (n, d), or for labels (n,)."""
+    if states.ndim == 1:
+        return Encoder((_levels(states.astype(str)),))
+    return Encoder(tuple(_known(states[:, j]) for j in range(states.shape[1])))
+
+
 def numbers_of(states: AnyArray) -> FloatArray:
-    """(n, d) features as numbers: text one column per level, what is missing at the median with a column that says so.
+    """(n, d) features as numbers.
 
     >>> numbers_of(np.array([["a", 1.0], ["b", None], ["a", 3.0]], dtype=object))
     array([[1., 1., 0.],
            [0., 2., 1.],
            [1., 3., 0.]])
     """
-    if states.ndim == 1:
-        return _levels(states)
-    columns = [_column(states[:, j]) for j in range(states.shape[1])]
-    return np.column_stack(columns) if columns else np.zeros((len(states), 0))
+    return fit_encoder(states)(states)
 
 
-def _column(values: AnyArray) -> FloatArray:
+def _known(values: AnyArray) -> tuple[str, ...] | float | None:
     if values.dtype == object and any(isinstance(value, str) for value in values):
-        return _levels(np.array([value if isinstance(value, str) else "" for value in values]))
-    numbers = (
-        np.array([np.nan if v is None else v for v in values], dtype=np.float64) if values.dtype == object else values
-    )
-    gap = ~np.isfinite(np.asarray(numbers, dtype=np.float64))
-    if not gap.any():
-        return np.asarray(numbers, dtype=np.float64)[:, None] + 0.0
-    middle = float(np.median(numbers[~gap])) if not gap.all() else 0.0
-    return np.column_stack([np.where(gap, middle, numbers), gap])
+        return _levels(_texts(values))
+    numbers = _numbers(values)
+    there = np.isfinite(numbers)
+    if there.all():
+        return None
+    return float(np.median(numbers[there])) if there.any() else 0.0
 
 
-def _levels(values: AnyArray) -> FloatArray:
-    """Indicators of the commonest levels; the last of few, and all rarer ones, are where every indicator is 0."""
-    names, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
-    common = np.argsort(-counts, kind="stable")[: min(LEVELS, len(names) - 1)]
-    return (codes.ravel()[:, None] == common).astype(np.float64)
+def _levels(texts: AnyArray) -> tuple[str, ...]:
+    """The commonest levels; the last of few, and all rarer ones, are where every indicator is 0."""
+    names, counts = np.unique(texts, return_counts=True)
+    return tuple(names[np.argsort(-counts, kind="stable")[: min(LEVELS, len(names) - 1)]].tolist())
+
+
+def _column(values: AnyArray, known: tuple[str, ...] | float | None) -> FloatArray:
+    if isinstance(known, tuple):
+        texts = _texts(values) if values.dtype == object else values.astype(str)
+        return np.asarray(texts[:, None] == np.array(known, dtype=texts.dtype), dtype=np.float64)
+    numbers = _numbers(values)
+    gap = ~np.isfinite(numbers)
+    if known is None:
+        return np.where(gap, 0.0, numbers)[:, None]
+    return np.column_stack([np.where(gap, known, numbers), gap])
+
+
+def _texts(values: AnyArray) -> AnyArray:
+    return np.array([value if isinstance(value, str) else "" for value in values], dtype=object)
+
+
+def _numbers(values: AnyArray) -> FloatArray:
+    if values.dtype == object:
+        return np.array([np.nan if v is None else v for v in values], dtype=np.float64)
+    return np.asarray(values, dtype=np.float64)
 
 
 def _renumbered(labels: IntArray) -> IntArray:

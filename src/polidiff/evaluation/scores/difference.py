@@ -13,12 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polidiff.evaluation.scores.decisions import Decisions, held_rows
-from polidiff.evaluation.scores.episodes import PolicyRows, episode_scores
+from polidiff.evaluation.scores.decisions import Decisions
+from polidiff.evaluation.scores.episodes import FOLDS, MOST_FITTED, PolicyRows, episode_scores
 from polidiff.evaluation.scores.intervals import ScoreIntervals, score_intervals
 from polidiff.evaluation.scores.one_step import CLIP, OneStepScores, one_step_scores
-from polidiff.evaluation.scores.propensity import Propensity, propensities, rarely_taken
-from polidiff.evaluation.scores.regression import design_of
+from polidiff.evaluation.scores.propensity import Propensity, rarely_taken
 from polidiff.records.arrays import BoolArray, FloatArray
 from polidiff.worlds.shards.transition_counts import CUT
 
@@ -72,14 +71,6 @@ class DifferenceScores:
         return tuple(text for holds, text in found if holds)
 
 
-def logging_chances(decisions: Decisions, *, seed: int = 0) -> Propensity:
-    """Chances of the logged actions, recorded or estimated on other folds, with the step as a feature."""
-    x = decisions.x if decisions.one_step else np.column_stack([decisions.x, decisions.step])
-    design = design_of(x, decisions.actions, decisions.n_actions)
-    fold = decisions.folds(min(5, decisions.n_units), seed)
-    return propensities(design, fold, held_rows(decisions, seed), decisions.probability)
-
-
 def difference_scores(
     decisions: Decisions,
     proposed: FloatArray,
@@ -122,7 +113,10 @@ def assessed(
     changes = float(np.abs(proposed - current).sum() / 2 / episodes)
     rare = chances.table < CLIP if chances.known else rarely_taken(chances.table, decisions.actions, CLIP)
     unsupported = weight * (np.maximum(proposed - current, 0.0) * rare).sum(axis=1)
-    inflation = 1.0 if decisions.one_step else (ALWAYS + PER_CHANGE * changes) * float(np.sqrt(max(1.0, often)))
+    inflation = 1.0
+    if not decisions.one_step:  # and no more is claimed than the rows that regressions saw would tell
+        beyond = max(1.0, len(decisions.actions) / (FOLDS * MOST_FITTED))
+        inflation = (ALWAYS + PER_CHANGE * changes) * float(np.sqrt(max(1.0, often) * beyond))
     cut = float((decisions.follow == CUT).sum() / episodes)
     return DifferenceScores(decisions, rows, inflation, unsupported, changes, often, cut)
 

@@ -11,25 +11,33 @@ score of an episode that meets no difference is 0. Where the log records its cha
 gives way to its mean :math:`\sum_a (\pi_b - \pi_e) Q`, so that the draw of :math:`a_t` adds no noise. Nuisances come
 from folds of units that do not hold episode i.
 
+Regressions see at most `MOST_FITTED` rows of whole units; every row is scored.
+
 Where the record of an episode is cut, what would have followed is taken from the values of both policies,
 :math:`Q(s, a) - Q_b(s, a)`: right if cuts depend on what is recorded only.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
-from polidiff.evaluation.scores.decisions import Decisions, held_rows
+from polidiff.evaluation.scores.decisions import Decisions, deal, held_rows
 from polidiff.evaluation.scores.regression import ActionRegression, Design, design_of
-from polidiff.records.arrays import BoolArray, FloatArray, IntArray
+from polidiff.records.arrays import BoolArray, FloatArray
 from polidiff.worlds.shards.transition_counts import CUT
 
 FOLDS = 4
 SWEEPS = 25
 SETTLED = 5e-3  # share of the spread by which a sweep may still move values
 MOST_WEIGHT = 20.0  # of a state under the proposed policy, relative to the log
+MOST_FITTED = 20_000  # rows that a regression sees
+AT_ONCE = 100_000  # rows whose values are told at a time
+Values: TypeAlias = Callable[[Design], FloatArray]  # values (n, A) of any rows
+Worth: TypeAlias = Callable[[FloatArray], FloatArray]  # of the states (n,) of rows, given the values (n, A) of actions
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +49,11 @@ class PolicyRows:
     ratio: FloatArray  # (n,) proposed over logging, at the logged action
     keeps: BoolArray  # (n,) where the proposed policy does by definition what the log does
     known: bool  # whether the chances of the logging policy are recorded
+
+    def some(self, rows: BoolArray) -> PolicyRows:
+        """Those of some rows (n,)."""
+        return replace(self, proposed=self.proposed[rows], logging=self.logging[rows], ratio=self.ratio[rows],
+                       keeps=self.keeps[rows])  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,80 +73,97 @@ def episode_scores(
     for number in np.unique(fold):
         own = fold == number
         part = scores_of_fold(decisions, policies, own, discount=discount, seed=seed)
-        rows[own], weight[own] = part.rows[own], part.weight[own]
+        rows[own], weight[own] = part.rows, part.weight
     return EpisodeScores(rows, weight)
 
 
 def scores_of_fold(
     decisions: Decisions, policies: PolicyRows, own: BoolArray, *, discount: float = 1.0, seed: int = 0
 ) -> EpisodeScores:
-    """Scores from regressions on all rows but `own` (n,); only those of `own` are honest."""
+    """Scores of the rows `own` (n,), from regressions on others."""
+    others = sample(decisions, ~own, seed) if not own.all() else own
     x = np.column_stack([decisions.x, decisions.step, _borders(policies)])
-    design, held = design_of(x, decisions.actions, decisions.n_actions), held_rows(decisions, seed)
-    fit = np.flatnonzero(~own & (decisions.follow != CUT))
-    omega = state_weights(design.without_actions(), decisions, policies.ratio, fit, held)
-    rows = np.zeros_like(decisions.gains)
+    fitted, mine = (replace(decisions.some(part), x=x[part]) for part in (others, own))
+    beside, here = policies.some(others), policies.some(own)
+    design, held = design_of(fitted.x, fitted.actions, fitted.n_actions), held_rows(fitted, seed)
+    omega = state_weights(design.without_actions(), fitted, beside.ratio, held)(mine)
+    rows, cut = np.zeros_like(mine.gains), bool((decisions.follow == CUT).any())
     for k in range(rows.shape[1]):
-        values = [policy_values(design, decisions, policies.proposed, k, fit, held, discount)]
-        if (decisions.follow == CUT).any():
-            values.append(policy_values(design, decisions, policies.logging, k, fit, held, discount))
-        rows[:, k] = row_scores(decisions, policies, values, omega, k, discount)
+        both = (beside.proposed, beside.logging) if cut else (beside.proposed,)
+        values = [policy_values(design, fitted, following(policy), k, held, discount) for policy in both]
+        rows[:, k] = row_scores(mine, here, [told(design, mine.x, one) for one in values], omega, k, discount)
     return EpisodeScores(rows, omega)
 
 
+def sample(decisions: Decisions, rows: BoolArray, seed: int) -> BoolArray:
+    """(n,) all of some rows (n,) of whole units, or as many of their units as regressions see."""
+    parts = -(-int(rows.sum()) // MOST_FITTED)
+    return rows & (deal(decisions.n_units, max(parts, 1), seed + 31) == 0)[decisions.unit]
+
+
+def told(design: Design, x: FloatArray, values: Values) -> FloatArray:
+    """(n, A) values of decisions in rows (n, d), some at a time."""
+    return np.concatenate([values(design.at(x[begin : begin + AT_ONCE])) for begin in range(0, len(x), AT_ONCE)])
+
+
+def following(policy: FloatArray) -> Worth:
+    """What states are worth under a policy (n, A)."""
+    return lambda values: np.asarray((policy * values).sum(axis=1))
+
+
 def policy_values(
-    design: Design,
-    decisions: Decisions,
-    policy: FloatArray,
-    outcome: int,
-    fit: IntArray,
-    held: BoolArray,
-    discount: float,
-) -> FloatArray:
-    """(n, A) values of the decisions under a policy, by fitted evaluation on some rows.
+    design: Design, fitted: Decisions, worth: Worth, outcome: int, held: BoolArray, discount: float
+) -> Values:
+    """Values of decisions by fitted evaluation on the rows of a design; `worth` is that of states, given decisions'.
 
     Questions are drawn for the outcomes that were observed to come, then once more for what the policy makes of them.
     """
-    target = decisions.to_come(discount)[:, outcome]
+    target, rows = fitted.to_come(discount)[:, outcome], np.flatnonzero(fitted.follow != CUT)
     low, high, scale = float(target.min()), float(target.max()), float(target.std()) + 1e-12
-    limit = min(SWEEPS, int(decisions.step.max()) + 1)
-    values = np.zeros((len(target), decisions.n_actions))
+    limit = min(SWEEPS, int(fitted.step.max()) + 1)
     for most in (max(1, limit // 2), limit):
-        model = ActionRegression(design, fit, held, target)
+        model = ActionRegression(design, rows, held, target)
         for _ in range(most):
-            values = np.clip(model(target), low, high)
-            new = decisions.gains[:, outcome] + discount * _ahead(decisions, (policy * values).sum(axis=1))
-            moved, target = float(np.abs(new - target)[fit].mean()), new
-            if moved < SETTLED * scale:
+            last, values = target, np.clip(model(target), low, high)
+            target = fitted.gains[:, outcome] + discount * _ahead(fitted, worth(values))
+            if float(np.abs(target - last)[rows].mean()) < SETTLED * scale:
                 break
-    return values
+    return lambda at: np.clip(model(last, at), low, high)
 
 
 def state_weights(
-    design: Design, decisions: Decisions, ratio: FloatArray, fit: IntArray, held: BoolArray
-) -> FloatArray:
-    """(n,) ω by regression forward in time: the mean of ω·ρ of the row before, 1 where an episode begins.
+    design: Design, fitted: Decisions, ratio: FloatArray, held: BoolArray
+) -> Callable[[Decisions], FloatArray]:
+    """ω by regression forward in time: the mean of ω·ρ of the row before, 1 where an episode begins.
 
     Questions are drawn for the logarithms of whole products, which are not ruled by a few large ones. At every step ρ
     has mean 1 over what the weights make of the log; it is divided by the mean that it happens to have.
     """
-    first, step = decisions.first, decisions.step
+    first, step, rows = fitted.first, fitted.step, np.flatnonzero(fitted.follow != CUT)
     before, limit = np.where(first, 0, np.arange(len(first)) - 1), int(step.max()) + 1
     target = np.where(first, 1.0, np.minimum(running_products(ratio, first)[before], MOST_WEIGHT))
-    model = ActionRegression(design, fit, held, np.log(target + 0.2))
-    omega = np.ones(len(first))
+    model = ActionRegression(design, rows, held, np.log(target + 0.2))
+
+    def balance(wanted: FloatArray, got: FloatArray) -> FloatArray:
+        """(steps,) by what weights are multiplied so that every step has the mass that it should."""
+        mass, has = (np.bincount(step[rows], part[rows], limit) for part in (wanted, got))
+        return np.divide(mass, has, out=np.ones(limit), where=has > 0)
+
     for _ in range(min(SWEEPS, limit)):
-        omega = np.where(first, 1.0, np.clip(model(target)[:, 0], 0.0, MOST_WEIGHT))
-        mass, got = (np.bincount(step[fit], part[fit], limit) for part in (target, omega))
-        omega *= np.divide(mass, got, out=np.ones(limit), where=got > 0)[step]
+        last, omega = target, np.where(first, 1.0, np.clip(model(target)[:, 0], 0.0, MOST_WEIGHT))
+        factor = balance(target, omega)
+        omega = omega * factor[step]
         moved_on = omega * ratio
-        mass, got = (np.bincount(step[fit], part[fit], limit) for part in (omega, moved_on))
-        moved_on *= np.divide(mass, got, out=np.ones(limit), where=got > 0)[step]
-        new = np.where(first, 1.0, moved_on[before])
-        moved, target = float(np.abs(new - target)[fit].mean()), new
-        if moved < SETTLED:
+        moved_on *= balance(omega, moved_on)[step]
+        target = np.where(first, 1.0, moved_on[before])
+        if float(np.abs(target - last)[rows].mean()) < SETTLED:
             break
-    return omega
+
+    def weights(decisions: Decisions) -> FloatArray:
+        found = np.clip(told(design, decisions.x, lambda at: model(last, at))[:, 0], 0.0, MOST_WEIGHT)
+        return np.where(decisions.first, 1.0, found * factor[np.minimum(decisions.step, limit - 1)])
+
+    return weights
 
 
 def row_scores(

@@ -60,7 +60,11 @@ def one_step_scores(
     if not len(design.bins):
         fold = np.zeros_like(fold)
     held = held_rows(decisions, seed)
-    chances = chances if chances is not None else propensities(design, fold, held, decisions.probability)
+    chances = (
+        chances
+        if chances is not None
+        else propensities(decisions.x, decisions.actions, decisions.n_actions, fold, held, decisions.probability)
+    )
     weight = row_weights(chances.logged)
     columns = [_outcome_values(design, fold, held, column) for column in decisions.gains.T]
     pairs = zip(columns, decisions.gains.T, strict=True)

@@ -23,7 +23,7 @@ from polidiff.evaluation.scores.difference import (
     difference_scores,
     how_often,
 )
-from polidiff.evaluation.scores.episodes import EpisodeScores, policy_values, scores_of_fold
+from polidiff.evaluation.scores.episodes import EpisodeScores, following, policy_values, sample, scores_of_fold, told
 from polidiff.evaluation.scores.intervals import ScoreIntervals, score_intervals
 from polidiff.evaluation.scores.one_step import CLIP, OneStepScores, one_step_scores
 from polidiff.evaluation.scores.propensity import Propensity, rarely_taken
@@ -101,13 +101,16 @@ class PlanScores:
     def _with_future(self, rows: BoolArray) -> FloatArray:
         """(n, M) what a decision adds at once, and the value of what follows under the current policy."""
         decisions, policy = self.decisions, self.base
-        x = np.column_stack([decisions.x, decisions.step, policy[:, 1:]])
-        design, held = design_of(x, decisions.actions, decisions.n_actions), held_rows(decisions, self.seed)
-        fit = np.flatnonzero(rows & (decisions.follow != CUT))
+        decisions = replace(decisions, x=np.column_stack([decisions.x, decisions.step, policy[:, 1:]]))
+        some = sample(decisions, rows, self.seed)
+        fitted = decisions.some(some)
+        design, held = design_of(fitted.x, fitted.actions, fitted.n_actions), held_rows(fitted, self.seed)
         after = np.where(decisions.follow >= 0, decisions.follow, 0)
         columns = []
         for k, gain in enumerate(decisions.gains.T):
-            values = policy_values(design, decisions, policy, k, fit, held, self.discount)
+            values = told(
+                design, decisions.x, policy_values(design, fitted, following(policy[some]), k, held, self.discount)
+            )
             state = (policy * values).sum(axis=1)
             lost = values[np.arange(len(gain)), decisions.actions]  # a cut: the model's word for all of it
             ahead = gain + self.discount * (decisions.follow >= 0) * state[after]
@@ -115,9 +118,10 @@ class PlanScores:
         return np.column_stack(columns)
 
     def _scored(self, plans: Sequence[FloatArray], own: BoolArray, single: OneStepScores | None) -> list[_Piece]:
-        """Scores of plans less the current policy, honest for `own` rows, and how often plans meet their states."""
+        """Scores of plans less the current policy, of `own` rows, and how often plans meet their states."""
         if single is not None:
-            return [_Piece(own, plan, single.difference(plan, self.current), np.ones(len(own))) for plan in plans]
+            ones = np.ones(int(own.sum()))
+            return [_Piece(own, plan, single.difference(plan, self.current)[own], ones) for plan in plans]
 
         def score(policy: FloatArray) -> EpisodeScores:
             against = against_log(self.decisions, policy, self.chances)
@@ -135,7 +139,7 @@ class PlanScores:
         rows, plan, weight = np.zeros_like(self.decisions.gains), np.array(self.base), np.ones(len(self.base))
         for piece in pieces:
             own = piece.own
-            rows[own], plan[own], weight[own] = piece.rows[own], piece.plan[own], piece.weight[own]
+            rows[own], plan[own], weight[own] = piece.rows, piece.plan[own], piece.weight
         often = how_often(weight)
         return JudgedPlan(assessed(self.decisions, rows, plan, self.base, self.chances, weight, often), plan)
 
@@ -154,8 +158,8 @@ class _Piece:
 
     own: BoolArray  # (n,)
     plan: FloatArray  # (n, A)
-    rows: FloatArray  # (n, M)
-    weight: FloatArray  # (n,)
+    rows: FloatArray  # (own, M)
+    weight: FloatArray  # (own,)
 
 
 def plan_intervals(judged: Sequence[JudgedPlan], *, level: float) -> ScoreIntervals:

@@ -13,16 +13,18 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
-from polidiff.evaluation.scores.decisions import Decisions
-from polidiff.evaluation.scores.regression import PATIENCE, Design, TreeGrower, leaves_of
+from polidiff.evaluation.scores.decisions import Decisions, held_rows
+from polidiff.evaluation.scores.regression import PATIENCE, Design, TreeGrower, design_of, leaves_of
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
+FOLDS = 5
 ROUNDS = 40
 STEP = 0.3
 PENALTIES = (1.0, 30.0)
 TEMPERATURES = (0.6, 0.75, 0.9, 1.0, 1.1)
 FLOOR = 1e-3
 WORTH_A_ROUND = 1e-4  # nats per decision
+MOST_FITTED = 100_000  # rows that one estimate sees
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,43 +53,79 @@ def known_table(logged: FloatArray, actions: IntArray, n_actions: int) -> FloatA
     return None
 
 
-def propensities(design: Design, fold: IntArray, held: BoolArray, recorded: FloatArray | None) -> Propensity:
-    """Chances for every row, from folds (n,) that did not see it; `held` (n,) rows choose how far to fit."""
-    actions, n_actions = design.actions, design.n_actions
+def propensities(
+    x: FloatArray, actions: IntArray, n_actions: int, fold: IntArray, held: BoolArray, recorded: FloatArray | None
+) -> Propensity:
+    """Chances for every row (n, d), from folds (n,) that did not see it; `held` (n,) rows choose how far to fit."""
     index = np.arange(len(actions))
     table = None if recorded is None else known_table(recorded, actions, n_actions)
     methods = {"recorded in the log"}
     if table is None:
-        if design.linear == 1:
-            fold = np.zeros_like(fold)
         table, methods = np.zeros((len(actions), n_actions)), set()
-        for number in np.unique(fold):
-            own = fold == number
+        plain = not (np.ptp(x, axis=0) > 0).any()
+        for number in np.unique(np.zeros_like(fold) if plain else fold):
+            own = fold == number if not plain else np.ones_like(held)
             others = np.flatnonzero(~own) if not own.all() else index
-            table[own], how = estimate(design, others, held, own)
-            methods.add(how)
+            model = fit_chances(x[others], actions[others], n_actions, held[others])
+            table[own] = model(x[own])
+            methods.add(model.method)
     logged = table[index, actions] if recorded is None else recorded
     method = "recorded in the log" if recorded is not None else " / ".join(sorted(methods))
     return Propensity(table, logged, recorded is not None, method, calibration_error(table, actions))
 
 
-def estimate(design: Design, rows: IntArray, held: BoolArray, wanted: BoolArray) -> tuple[FloatArray, str]:
-    """(k, A) chances of the `wanted` rows (n,) from the fitted `rows` (m,), and how."""
-    fit, test = rows[~held[rows]], rows[held[rows]]
+def logging_chances(decisions: Decisions, *, seed: int = 0) -> Propensity:
+    """Chances of the logged actions, recorded or estimated on other folds, with the step as a feature."""
+    x = decisions.x if decisions.one_step else np.column_stack([decisions.x, decisions.step])
+    fold = decisions.folds(min(FOLDS, decisions.n_units), seed)
+    held = held_rows(decisions, seed)
+    return propensities(x, decisions.actions, decisions.n_actions, fold, held, decisions.probability)
+
+
+@dataclass(frozen=True, eq=False)
+class ChanceModel:
+    """Chances of actions as a function of features."""
+
+    design: Design  # of the rows that were fitted
+    weights: FloatArray  # (p, A) of the logit
+    trees: tuple[tuple[int, IntArray, FloatArray], ...]  # action, questions (levels, 2), worth of the leaves
+    temperature: float
+
+    def __call__(self, x: FloatArray) -> FloatArray:
+        """(n, A) chances in rows (n, d), none of them below `FLOOR`."""
+        columns = self.design.columns
+        scores = columns.basis(x)[:, : len(self.weights)] @ self.weights
+        bins = columns.bins(x)
+        for a, question, leaf in self.trees:
+            scores[:, a] += STEP * leaf[leaves_of(bins, question[None])[0]]
+        chances = np.maximum(_softmax(self.temperature * scores), FLOOR)
+        return np.asarray(chances / chances.sum(axis=1, keepdims=True))
+
+    @property
+    def method(self) -> str:
+        """In words."""
+        if len(self.weights) == 1:
+            return "shares"
+        return "logit" if not self.trees else "logit and boosted trees"
+
+
+def fit_chances(x: FloatArray, actions: IntArray, n_actions: int, held: BoolArray) -> ChanceModel:
+    """The chances of actions (n,) in rows (n, d); of more than `MOST_FITTED` rows, every so manieth is fitted."""
+    some = slice(None, None, -(-len(x) // MOST_FITTED))
+    design, held = design_of(x[some], actions[some], n_actions), held[some]
+    rows = np.arange(len(design.actions))
+    fit, test = rows[~held], rows[held]
     if design.linear == 1 or not len(fit) or not len(test):
-        shares = (np.bincount(design.actions[rows], minlength=design.n_actions) + 1e-9) / len(rows)
-        return np.tile(shares / shares.sum(), (int(wanted.sum()), 1)), "shares"
+        shares = np.bincount(design.actions, minlength=n_actions) + 1e-9
+        return ChanceModel(design, np.log(shares / shares.sum())[None], (), 1.0)
     penalty, start = _best_logit(design, fit, test)
     rounds, temperature = _boosted(design, fit, start, test)
-    last = fit_logit(design, rows, penalty)
-    scores = _scores_after(design, rows, last, rounds)[wanted]
-    how = "logit" if not rounds else f"logit and {rounds} rounds of trees"
-    chances = np.maximum(_softmax(temperature * scores), FLOOR)
-    return chances / chances.sum(axis=1, keepdims=True), how
+    weights = fit_logit(design, rows, penalty)
+    return ChanceModel(design, weights, _trees_after(design, weights, rounds), temperature)
 
 
 def fit_logit(design: Design, rows: IntArray, penalty: float) -> FloatArray:
-    """(n, A) log-odds of a multinomial logit on the features, the penalty on all but the constants."""
+    """(p, A) weights of a multinomial logit on the features, the penalty on all but the constants."""
     x, count = design.basis[rows, : design.linear], design.n_actions
     hit = np.eye(count)[design.actions[rows]]
     shrink = np.full((x.shape[1], 1), penalty)
@@ -100,7 +138,7 @@ def fit_logit(design: Design, rows: IntArray, penalty: float) -> FloatArray:
         return float(value) / len(rows), ((x.T @ (chances - hit) + shrink * weights) / len(rows)).ravel()
 
     settled = minimize(loss, np.zeros(x.shape[1] * count), jac=True, method="L-BFGS-B", options={"maxiter": 200})
-    return np.asarray(design.basis[:, : design.linear] @ settled.x.reshape(-1, count))
+    return np.asarray(settled.x.reshape(-1, count))
 
 
 def rarely_taken(table: FloatArray, actions: IntArray, least: float) -> BoolArray:
@@ -128,13 +166,14 @@ def calibration_error(table: FloatArray, actions: IntArray) -> float:
 
 def _best_logit(design: Design, fit: IntArray, test: IntArray) -> tuple[float, FloatArray]:
     fits = [(penalty, fit_logit(design, fit, penalty)) for penalty in PENALTIES]
-    return min(fits, key=lambda found: _log_loss(found[1][test], design.actions[test]))
+    linear = design.basis[:, : design.linear]
+    return min(fits, key=lambda found: _log_loss(linear[test] @ found[1], design.actions[test]))
 
 
-def _boosted(design: Design, fit: IntArray, scores: FloatArray, test: IntArray) -> tuple[int, float]:
+def _boosted(design: Design, fit: IntArray, weights: FloatArray, test: IntArray) -> tuple[int, float]:
     """How many rounds of trees, and which temperature, give held rows the least log loss."""
     best = float("inf"), 0, 1.0
-    for rounds, now in enumerate(_rounds(design, fit, scores)):
+    for rounds, (now, _) in enumerate(_rounds(design, fit, weights)):
         loss, temperature = min((_log_loss(t * now[test], design.actions[test]), t) for t in TEMPERATURES)
         if loss < best[0] - WORTH_A_ROUND:
             best = loss, rounds, temperature
@@ -143,25 +182,32 @@ def _boosted(design: Design, fit: IntArray, scores: FloatArray, test: IntArray) 
     return best[1], best[2]
 
 
-def _scores_after(design: Design, rows: IntArray, scores: FloatArray, rounds: int) -> FloatArray:
-    for number, now in enumerate(_rounds(design, rows, scores)):
+def _trees_after(design: Design, weights: FloatArray, rounds: int) -> tuple[tuple[int, IntArray, FloatArray], ...]:
+    """The trees of some rounds, fitted to all rows."""
+    found: list[tuple[int, IntArray, FloatArray]] = []
+    for number, (_, trees) in enumerate(_rounds(design, np.arange(len(design.actions)), weights)):
+        found += trees
         if number == rounds:
-            return now
+            return tuple(found)
     raise AssertionError("rounds go on")
 
 
-def _rounds(design: Design, rows: IntArray, scores: FloatArray) -> Iterator[FloatArray]:
-    """(n, A) log-odds after 0, 1, … rounds of trees fitted to some rows."""
-    grower, now = TreeGrower(design.bins[:, rows]), scores.copy()
+def _rounds(
+    design: Design, rows: IntArray, weights: FloatArray
+) -> Iterator[tuple[FloatArray, list[tuple[int, IntArray, FloatArray]]]]:
+    """(n, A) log-odds after 0, 1, … rounds of trees fitted to some rows, and the trees of the round."""
+    grower, now = TreeGrower(design.bins[:, rows], design.levels), design.basis[:, : design.linear] @ weights
     hit = np.eye(design.n_actions)[design.actions[rows]]
     columns = range(1, 2) if design.n_actions == 2 else range(design.n_actions)
+    trees: list[tuple[int, IntArray, FloatArray]] = []
     while True:
-        yield now
-        chances = _softmax(now[rows])
+        yield now, trees
+        chances, trees = _softmax(now[rows]), []
         for a in columns:
             slope = hit[:, a] - chances[:, a]
             question, _, leaf = grower.grow(slope, chances[:, a] * (1.0 - chances[:, a]))
             now[:, a] += STEP * leaf[leaves_of(design.bins, question[None])[0]]
+            trees.append((a, question, leaf))
 
 
 def _log_loss(scores: FloatArray, actions: IntArray) -> float:

@@ -3,10 +3,11 @@ r"""Regressions of what follows a decision: a ridge on features and actions, the
 .. math:: m_a(x) = \beta^\top c(x) + \gamma_a^\top o(x) + \text{trees}(x) + \text{trees}_a(x)
 
 with :math:`c` squares and products of the features and :math:`o` the features themselves. Penalties and the number of
-trees are those with the least loss on a quarter of the rows; with nothing but noise no tree is left. Once the questions
-of the trees are drawn, the fitted values are *linear* in what is fitted: other outcomes and the sweeps of a fitted
-evaluation cost a product and a pass, not a search. All of it is numpy and loops of our own: the verdicts that rest on
-it do not move with the version of a library.
+trees are those with the least loss on a quarter of the rows; with nothing but noise no tree is left. Bins and questions
+are as many as the rows allow, so that a border in the world is found where there are rows enough to see it. Once the
+questions of the trees are drawn, the fitted values are *linear* in what is fitted: other outcomes and the sweeps of a
+fitted evaluation cost a product and a pass, not a search. All of it is numpy and loops of our own: the verdicts that
+rest on it do not move with the version of a library.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ from scipy.linalg import cho_factor, cho_solve
 
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 
-BINS = 24
-DEPTH = 3
+FEWEST_BINS, MOST_BINS = 24, 120  # of a feature: about the root of the rows
+FEWEST_LEVELS, MOST_LEVELS = 3, 5  # questions of a tree
+ROWS_PER_LEAF = 600  # of all rows, where trees ask more questions than the fewest
 RATE = 0.25
 SHRINK = 5.0  # rows at the mean that every leaf is thought to have besides its own
-TREES = 40
+TREES = 150
 PATIENCE = 5  # trees that may bring nothing on held rows before growing stops
 ROWS_FOR_QUESTIONS = 20_000
 FEWEST_ROWS = 60  # of an action that get trees of their own
@@ -37,15 +39,82 @@ Solver: TypeAlias = Callable[[list[FloatArray]], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
+class Columns:
+    """How features become columns and bins, learned from some rows and then the same for any others."""
+
+    varied: IntArray  # (k,) features that are not the same everywhere
+    middle: FloatArray  # (k,)
+    spread: FloatArray  # (k,)
+    pairs: tuple[IntArray, IntArray]  # (q,) each, features that are multiplied
+    product_middle: FloatArray  # (q,)
+    product_spread: FloatArray  # (q,)
+    borders: tuple[FloatArray, ...]  # of the bins of each varied feature
+
+    @classmethod
+    def of(cls, x: FloatArray) -> Columns:
+        """Standardised features within three deviations, their products if they are few, and bins of equal size."""
+        varied = np.flatnonzero(np.ptp(x, axis=0) > 0) if len(x) else np.zeros(0, dtype=np.int64)
+        some = x[:, varied]
+        many = not 0 < len(varied) <= MOST_MULTIPLIED
+        one, other = np.triu_indices(0 if many else len(varied))
+        plain = cls(varied, some.mean(axis=0), some.std(axis=0) + 1e-12, (one, other), np.zeros(0), np.zeros(0), ())
+        z = plain.standardised(x)
+        products = z[:, one] * z[:, other]
+        spread = products.std(axis=0)
+        kept = spread > 1e-9
+        return replace(
+            plain, pairs=(one[kept], other[kept]), product_middle=products.mean(axis=0)[kept],
+            product_spread=spread[kept], borders=tuple(bin_borders(column) for column in some.T),
+        )  # fmt: skip
+
+    def standardised(self, x: FloatArray) -> FloatArray:
+        """(n, k) features within three deviations."""
+        return np.asarray(np.clip((x[:, self.varied] - self.middle) / self.spread, -3.0, 3.0))
+
+    def basis(self, x: FloatArray) -> FloatArray:
+        """(n, p) 1, the features, then their products."""
+        z, (one, other) = self.standardised(x), self.pairs
+        products = (z[:, one] * z[:, other] - self.product_middle) / self.product_spread
+        return np.hstack([np.ones((len(x), 1)), z, products])
+
+    def bins(self, x: FloatArray) -> AnyArray:
+        """(k, n) bin of every value."""
+        found = np.empty((len(self.varied), len(x)), dtype=np.uint8)
+        for j, (feature, borders) in enumerate(zip(self.varied, self.borders, strict=True)):
+            found[j] = np.searchsorted(borders, x[:, feature], side="left")
+        return found
+
+
+def bin_borders(column: FloatArray) -> FloatArray:
+    """Upper ends of the bins of a feature but the last; they hold equal shares of the rows."""
+    count = int(np.clip(np.sqrt(len(column)), FEWEST_BINS, MOST_BINS))
+    values = np.unique(column)
+    if len(values) <= count:
+        return np.asarray(values[:-1])
+    return np.unique(np.quantile(column, np.arange(1, count) / count, method="inverted_cdf"))
+
+
+@dataclass(frozen=True, eq=False)
 class Design:
     """What regressions see of the rows."""
 
+    columns: Columns
     basis: FloatArray  # (n, p) 1, the features, then their products
-    linear: int  # columns that are 1 or a feature
     own: int  # leading columns of the basis that every action has a coefficient of its own for
     bins: AnyArray  # (d, n) for trees
+    levels: int  # questions of a tree
     actions: IntArray  # (n,)
     n_actions: int
+
+    @property
+    def linear(self) -> int:
+        """Columns that are 1 or a feature."""
+        return 1 + len(self.columns.varied)
+
+    def at(self, x: FloatArray) -> Design:
+        """Other rows (m, d), seen in the same way; what was done there is not asked for."""
+        nothing = np.zeros(len(x), dtype=np.int64)
+        return replace(self, basis=self.columns.basis(x), bins=self.columns.bins(x), actions=nothing)
 
     def without_actions(self) -> Design:
         """The same rows for what does not depend on the decision."""
@@ -53,35 +122,13 @@ class Design:
 
 
 def design_of(x: FloatArray, actions: IntArray, n_actions: int) -> Design:
-    """Standardised features within three deviations, their products if they are few, and bins of equal size."""
-    x = x[:, np.ptp(x, axis=0) > 0] if len(x) else x
-    z = np.clip((x - x.mean(axis=0)) / (x.std(axis=0) + 1e-12), -3.0, 3.0)
-    linear = np.hstack([np.ones((len(x), 1)), z])
-    basis = np.hstack([linear, _products(z)]) if 0 < x.shape[1] <= MOST_MULTIPLIED else linear
-    sizes = basis.shape[1], linear.shape[1], 1
-    own = next((size for size in sizes if n_actions * size <= min(MOST_COLUMNS, len(x) / ROWS_PER_COLUMN)), 1)
-    return Design(basis, linear.shape[1], own, binned(x), np.asarray(actions), n_actions)
-
-
-def _products(z: FloatArray) -> FloatArray:
-    one, other = np.triu_indices(z.shape[1])
-    products = z[:, one] * z[:, other]
-    spread = products.std(axis=0)
-    varied = spread > 1e-9
-    return np.asarray((products - products.mean(axis=0))[:, varied] / spread[varied])
-
-
-def binned(x: FloatArray, bins: int = BINS) -> AnyArray:
-    """(d, n) bin of every value; bins hold equal shares of the rows, and equal values share a bin."""
-    found = np.empty(x.T.shape, dtype=np.uint8)
-    for j, column in enumerate(x.T):
-        values = np.unique(column)
-        if len(values) > bins:
-            values = np.unique(np.quantile(column, np.arange(1, bins) / bins, method="inverted_cdf"))
-            found[j] = np.searchsorted(values, column, side="left")
-        else:
-            found[j] = np.searchsorted(values, column)
-    return found
+    """Rows (n, d) as regressions see them."""
+    columns = Columns.of(x)
+    basis, linear = columns.basis(x), 1 + len(columns.varied)
+    room = min(MOST_COLUMNS, len(x) / ROWS_PER_COLUMN)
+    own = next((size for size in (basis.shape[1], linear) if n_actions * size <= room), 1)
+    levels = int(np.clip(np.log2(max(len(x) / ROWS_PER_LEAF, 1)), FEWEST_LEVELS, MOST_LEVELS))
+    return Design(columns, basis, own, columns.bins(x), levels, np.asarray(actions), n_actions)
 
 
 class ActionRegression:
@@ -96,29 +143,32 @@ class ActionRegression:
         parts = [_by_action(design, some) for some in (fit, test)]
         penalty, solution = _best_ridge(design, parts[0], parts[1], target)
         left = target - (design.basis * solution[:, design.actions].T).sum(axis=1)
-        self.shared, left = _draw(design.bins, left, fit, test)
-        self.single = [
-            _draw(design.bins, left, mine, check)[0] if len(mine) >= FEWEST_ROWS and len(check) else self.shared[:0]
+        shared, left = _draw(design, left, fit, test)
+        single = [
+            _draw(design, left, mine, check)[0] if len(mine) >= FEWEST_ROWS and len(check) else shared[:0]
             for mine, check in zip(*([part.rows for part in half] for half in parts), strict=True)
         ]
+        self.questions = [shared, *single]  # those of all actions, then of each
+        self.leaves = [leaves_of(design.bins, questions) for questions in self.questions]
         self.parts = _by_action(design, rows)
         self.solve = _solver(design, [part.basis.T @ part.basis for part in self.parts], penalty)
 
-    def __call__(self, target: FloatArray) -> FloatArray:
-        """(n, A) values of every action in every row, given the targets (n,) of the fitted rows."""
-        actions = self.design.actions
-        values = self.design.basis @ self.solve([part.basis.T @ target[part.rows] for part in self.parts])
+    def __call__(self, target: FloatArray, at: Design | None = None) -> FloatArray:
+        """(n, A) values of every action in every row, or `at` others, given the targets (n,) of the fitted rows."""
+        actions, basis = self.design.actions, self.design.basis
+        solution = self.solve([part.basis.T @ target[part.rows] for part in self.parts])
         rows = np.concatenate([part.rows for part in self.parts])
-        left, added = target[rows] - values[rows, actions[rows]], np.zeros(len(values))
-        _refit(self.shared, rows, left, added)
-        values += added[:, None]
-        begin = 0
-        for a, (trees, part) in enumerate(zip(self.single, self.parts, strict=True)):
-            if len(trees):
-                added[:] = 0.0
-                _refit(trees, part.rows, left[begin : begin + len(part.rows)], added)
-                values[:, a] += added
+        left = target[rows] - (basis[rows] * solution[:, actions[rows]].T).sum(axis=1)
+        worths, begin = [_fit_leaves(self.leaves[0], rows, left)], 0
+        for leaves, part in zip(self.leaves[1:], self.parts, strict=True):
+            worths.append(_fit_leaves(leaves, part.rows, left[begin : begin + len(part.rows)]))
             begin += len(part.rows)
+        found = self.leaves if at is None else [leaves_of(at.bins, questions) for questions in self.questions]
+        values = (basis if at is None else at.basis) @ solution
+        values += _sums(found[0], worths[0])[:, None]
+        for a, (leaves, worth) in enumerate(zip(found[1:], worths[1:], strict=True)):
+            if len(leaves):
+                values[:, a] += _sums(leaves, worth)
         return values
 
 
@@ -173,24 +223,19 @@ def _best_ridge(
     return best[1], best[2]
 
 
-def _draw(bins: AnyArray, left: FloatArray, fit: IntArray, test: IntArray) -> tuple[AnyArray, FloatArray]:
-    """(trees, n) leaves of the trees that explain what is `left`, and what they leave."""
-    n = bins.shape[1]
-    if not len(bins):
-        return np.zeros((0, n), dtype=np.uint8), left
-    stride = -(-len(fit) // ROWS_FOR_QUESTIONS)
-    some = fit[::stride]
-    questions = draw_questions(bins, left, some, test)
-    leaves = leaves_of(bins, questions)
-    added = np.zeros(n)
-    _refit(leaves, fit, left[fit], added)
-    return leaves, left - added
+def _draw(design: Design, left: FloatArray, fit: IntArray, test: IntArray) -> tuple[IntArray, FloatArray]:
+    """Questions (trees, levels, 2) of the trees that explain what is `left`, and what they leave."""
+    if not len(design.bins):
+        return np.zeros((0, design.levels, 2), dtype=np.int64), left
+    questions = draw_questions(design, left, fit[:: -(-len(fit) // ROWS_FOR_QUESTIONS)], test)
+    leaves = leaves_of(design.bins, questions)
+    return questions, left - _sums(leaves, _fit_leaves(leaves, fit, left[fit]))
 
 
-def draw_questions(bins: AnyArray, left: FloatArray, fit: IntArray, test: IntArray) -> IntArray:
-    """(trees, depth, 2) questions of as many trees as lower the loss on the rows `test`."""
-    grower, rest, check = TreeGrower(bins[:, fit]), left[fit].copy(), left[test].copy()
-    other = np.ascontiguousarray(bins[:, test])
+def draw_questions(design: Design, left: FloatArray, fit: IntArray, test: IntArray) -> IntArray:
+    """(trees, levels, 2) questions of as many trees as lower the loss on the rows `test`."""
+    grower, rest, check = TreeGrower(design.bins[:, fit], design.levels), left[fit].copy(), left[test].copy()
+    other = np.ascontiguousarray(design.bins[:, test])
     drawn: list[IntArray] = []
     losses = [float((check**2).sum())]
     weight = np.ones(len(fit))
@@ -200,40 +245,51 @@ def draw_questions(bins: AnyArray, left: FloatArray, fit: IntArray, test: IntArr
         check -= RATE * leaf[leaves_of(other, question[None])[0]]
         drawn.append(question)
         losses.append(float((check**2).sum()))
-    return np.array(drawn[: int(np.argmin(losses))], dtype=np.int64).reshape(-1, DEPTH, 2)
+    return np.array(drawn[: int(np.argmin(losses))], dtype=np.int64).reshape(-1, design.levels, 2)
 
 
 class TreeGrower:
     """Trees over the same binned rows, with the room that growing them needs."""
 
-    def __init__(self, bins: AnyArray) -> None:
-        self.bins = np.ascontiguousarray(bins)
-        room = (1 << DEPTH) * BINS
+    def __init__(self, bins: AnyArray, levels: int) -> None:
+        self.bins, self.levels = np.ascontiguousarray(bins), levels
+        room = (1 << levels) * (int(self.bins.max(initial=0)) + 1)
         self.sums, self.mass = np.zeros(room), np.zeros(room)
 
     def grow(self, slope: FloatArray, weight: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
-        """The questions (depth, 2), the leaf of every row, and the shrunken mean of every leaf."""
-        from polidiff.evaluation.scores.tree_kernels import grow_tree
+        """The questions (levels, 2), the leaf of every row, and the shrunken mean of every leaf."""
+        from polidiff.evaluation.scores.kernels import grow_tree
 
-        question = np.zeros((DEPTH, 2), dtype=np.int64)
-        node, leaf = np.zeros(len(slope), dtype=np.int64), np.zeros(1 << DEPTH)
+        question = np.zeros((self.levels, 2), dtype=np.int64)
+        node, leaf = np.zeros(len(slope), dtype=np.int64), np.zeros(1 << self.levels)
         grow_tree(self.bins, slope, weight, SHRINK, question, node, self.sums, self.mass, leaf)
         return question, node, leaf
 
 
 def leaves_of(bins: AnyArray, questions: IntArray) -> AnyArray:
     """(trees, n) leaf of every row."""
-    from polidiff.evaluation.scores.tree_kernels import find_leaves
+    from polidiff.evaluation.scores.kernels import find_leaves
 
     leaves = np.zeros((len(questions), bins.shape[1]), dtype=np.uint8)
     find_leaves(bins, questions, leaves)
     return leaves
 
 
-def _refit(leaves: AnyArray, rows: IntArray, residual: FloatArray, added: FloatArray) -> None:
-    """Add to (n,) what the trees make of the residuals (m,) of some rows; these become what is left."""
-    from polidiff.evaluation.scores.tree_kernels import refit_leaves
+def _fit_leaves(leaves: AnyArray, rows: IntArray, residual: FloatArray) -> FloatArray:
+    """(trees, leaves) what the trees make of the residuals (m,) of some rows; these become what is left."""
+    from polidiff.evaluation.scores.kernels import fit_leaves
 
+    worth = np.zeros((len(leaves), 1 << MOST_LEVELS))
     if len(leaves):
-        room = np.zeros(1 << DEPTH), np.zeros(1 << DEPTH)
-        refit_leaves(leaves, np.ascontiguousarray(rows), residual, RATE, SHRINK, added, *room)
+        fit_leaves(leaves, np.ascontiguousarray(rows), residual, RATE, SHRINK, worth, np.zeros(1 << MOST_LEVELS))
+    return worth
+
+
+def _sums(leaves: AnyArray, worth: FloatArray) -> FloatArray:
+    """(n,) what the leaves (trees, n) of each row are worth together."""
+    from polidiff.evaluation.scores.kernels import add_leaves
+
+    total = np.zeros(leaves.shape[1])
+    if len(leaves):
+        add_leaves(leaves, worth, total)
+    return total

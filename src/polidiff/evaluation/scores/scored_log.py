@@ -1,7 +1,6 @@
 """A log whose states are features as scores: its rows, the chances of their actions, and each policy against the log.
 
-Scores of a policy are made once and used for everyone, for segments, for outcomes and for what single changes do. Of a
-log with more rows than can be fitted in a minute, as many whole units as can are scored, drawn by chance.
+Scores of a policy are made once and used for everyone, for segments, for outcomes and for what single changes do.
 """
 
 from __future__ import annotations
@@ -14,13 +13,12 @@ import numpy as np
 
 from polidiff.evaluation.comparison import Effects, RegionChanges
 from polidiff.evaluation.logged.assessment import assess
-from polidiff.evaluation.logged.behaviour import ClassifierPolicy
-from polidiff.evaluation.logged.counted_log import LOG, as_log_policy
+from polidiff.evaluation.logged.policies import LOG, EstimatedPolicy, as_log_policy, is_logs
 from polidiff.evaluation.scores.decisions import Decisions, deal, decisions_of
-from polidiff.evaluation.scores.difference import DifferenceScores, assessed, difference_scores, logging_chances
+from polidiff.evaluation.scores.difference import DifferenceScores, assessed, difference_scores
 from polidiff.evaluation.scores.intervals import score_intervals
 from polidiff.evaluation.scores.one_step import OneStepScores, repeated_scores
-from polidiff.evaluation.scores.propensity import Propensity, looks_written_by
+from polidiff.evaluation.scores.propensity import Propensity, logging_chances, looks_written_by
 from polidiff.policies import PatchedPolicy
 from polidiff.records.arrays import FloatArray
 from polidiff.records.explanation import RegionEffect
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
     from polidiff.worlds.log import Log
 
 MOST_SINGLE = 500_000  # rows of one decision each that are scored: their regressions fit into memory
-MOST_FOLLOWING = 20_000  # rows that are scored where decisions follow each other: each policy costs many sweeps
 MOST_REPEATED = 10_000  # rows up to which changes of single regions are judged there, each by two more policies
 MOST_REGIONS = 3  # so many of them
 
@@ -56,11 +53,11 @@ class ScoredLog:
 
         Where edits leave a decision to the estimated policy of the log, it is the log's own.
         """
-        if isinstance(policy, str) and policy == LOG:
+        if is_logs(policy):
             return None
         states = self.log.rows.states[self.decisions.order]
         table = np.asarray(as_log_policy(self.log, policy).probabilities(states), dtype=np.float64)
-        if isinstance(policy, PatchedPolicy) and isinstance(policy.base, ClassifierPolicy):
+        if isinstance(policy, PatchedPolicy) and isinstance(policy.base, EstimatedPolicy):
             unchanged = np.abs(table - policy.base.probabilities(states)).max(axis=1) < 1e-12
             table = np.where(unchanged[:, None], self.chances.table, table)
         return table
@@ -111,9 +108,8 @@ def scored_log(log: Log, current: Any = LOG, *, seed: int = 0) -> ScoredLog:
     if assessment.status("propensities") == "failed":
         rows = replace(rows, probability=None)
     decisions = decisions_of(rows, log.n_actions)
-    most = MOST_SINGLE if decisions.one_step else MOST_FOLLOWING
-    if len(decisions.actions) > most:
-        parts = -(-len(decisions.actions) // most)
+    if decisions.one_step and len(decisions.actions) > MOST_SINGLE:
+        parts = -(-len(decisions.actions) // MOST_SINGLE)
         decisions = decisions.some((deal(decisions.n_units, parts, seed) == 0)[decisions.unit])
     single = repeated_scores(decisions, seed=seed) if decisions.one_step else None
     chances = logging_chances(decisions, seed=seed) if single is None else single.propensity

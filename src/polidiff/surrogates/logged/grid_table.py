@@ -16,11 +16,11 @@ import numpy as np
 
 from polidiff.errors import InvalidOptionError
 from polidiff.evaluation.logged.assessment import assess
-from polidiff.evaluation.logged.behaviour import behaviour_policy, logged_shares
-from polidiff.evaluation.logged.counted_log import LOG, CountedLog, as_log_policy, counted_log
+from polidiff.evaluation.logged.counted_log import CountedLog, counted_log
 from polidiff.evaluation.logged.counts import BLOCKS, count_rows
-from polidiff.evaluation.logged.episodes import some_episodes
 from polidiff.evaluation.logged.plan import MIN_GROUP, MIN_SUPPORT, choose_and_judge
+from polidiff.evaluation.logged.policies import LOG, as_log_policy, logged_shares, logging_policy
+from polidiff.evaluation.logged.rows import some_episodes
 from polidiff.options import ImproveOptions
 from polidiff.policies import PatchedPolicy, Policy
 from polidiff.policies.patched import rule_patch
@@ -182,7 +182,7 @@ def reduce_to_row_grid(log: Log, current: Any, options: ImproveOptions) -> Logge
         where="a log of feature rows",
         min_support=share,
         current=current,
-        policy=behaviour_policy(log, seed=options.seed) if given is None else given,
+        policy=logging_policy(log, seed=options.seed) if given is None else given,
         rows=choosing,
         cells=cells,
         chosen=chosen,

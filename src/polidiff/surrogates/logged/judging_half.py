@@ -12,7 +12,6 @@ from polidiff.evaluation.comparison import GroupVerdicts
 from polidiff.evaluation.logged.compare import compare_log
 from polidiff.evaluation.logged.counted_log import CountedLog
 from polidiff.evaluation.scores.scored_log import ScoredLog, scored_log
-from polidiff.evaluation.scores.verdicts import compare_by_scores
 from polidiff.progress import track
 from polidiff.records.outcome import Interval
 from polidiff.records.plan import Plan
@@ -70,7 +69,7 @@ class JudgingHalf:
         if log.discrete:
             return compare_log(log, current, policy, level=level, family=family, counted=self.counted(plan))
         odd = log.rows.turn[log.rows.first] % 2 == 1
-        return compare_by_scores(log, current, policy, level=level, family=family, scored=self.scored, judging=odd)
+        return compare_log(log, current, policy, level=level, family=family, scored=self.scored, judging=odd)
 
     @cached_property
     def scored(self) -> ScoredLog:

@@ -23,11 +23,10 @@ from polidiff.divergence import DivergenceOptions
 from polidiff.divergence.log import compare_rows
 from polidiff.errors import InvalidOptionError
 from polidiff.evaluation.logged.assessment import assess
-from polidiff.evaluation.logged.behaviour import estimate_behaviour
-from polidiff.evaluation.logged.candidates import learn_candidates
-from polidiff.evaluation.logged.counted_log import LOG, CountedLog, as_log_policy, counted_log
+from polidiff.evaluation.logged.counted_log import CountedLog, counted_log
 from polidiff.evaluation.logged.model import build_model, split_policy
-from polidiff.evaluation.logged.plan import MIN_GROUP, MIN_SUPPORT, Halves, choose_and_judge
+from polidiff.evaluation.logged.plan import MIN_GROUP, MIN_SUPPORT, Halves, choose_and_judge, learn_candidates
+from polidiff.evaluation.logged.policies import as_log_policy
 from polidiff.options import ImproveOptions
 from polidiff.policies import PatchedPolicy, Policy, one_hot, top_actions
 from polidiff.records.arrays import FloatArray, IntArray
@@ -206,8 +205,7 @@ def reduce_to_edits(log: Log, current: Any, candidates: Any, options: ImproveOpt
     """Edits of the regions in which candidates differ; without candidates, one is learned from the choosing half."""
     least = MIN_SUPPORT if options.min_support is None else int(options.min_support)
     frozen = frozen_rules(options.freeze, log.feature_names)
-    logged = isinstance(current, str) and current == LOG
-    base = estimate_behaviour(log, seed=options.seed).policy if logged else as_log_policy(log, current)
+    base = as_log_policy(log, current, seed=options.seed)
     others = _candidates(log, candidates, least, options.seed)
     cells = _cells(log, base, others, frozen, options.seed)
     rules = [cell.rule for cell in sorted(cells.cells, key=lambda cell: -sum(k >= 0 for k in cell.signature[:-1]))]

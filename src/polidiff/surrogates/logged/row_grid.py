@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from polidiff.errors import InvalidLogError
-from polidiff.evaluation.logged.episodes import outcomes_to_come
+from polidiff.evaluation.logged.rows import outcomes_to_come
 from polidiff.policies import one_hot, top_actions
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.records.rule import Rule, missing_entries

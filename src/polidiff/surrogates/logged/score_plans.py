@@ -21,13 +21,12 @@ from polidiff.errors import InfeasibleError, InvalidOptionError
 from polidiff.evaluation.assumptions.confounding_one_step import OneDecision, one_step_holds_up_to
 from polidiff.evaluation.assumptions.words import DRAWN, hidden_reasons, rests_on
 from polidiff.evaluation.logged.assessment import assess
-from polidiff.evaluation.logged.behaviour import behaviour_policy
-from polidiff.evaluation.logged.counted_log import LOG, as_log_policy
 from polidiff.evaluation.logged.plan import MIN_GROUP, MIN_SUPPORT
+from polidiff.evaluation.logged.policies import LOG, as_log_policy
 from polidiff.evaluation.scores.decisions import decisions_of
-from polidiff.evaluation.scores.difference import logging_chances
 from polidiff.evaluation.scores.intervals import ScoreIntervals, score_intervals
 from polidiff.evaluation.scores.plans import JudgedPlan, PlanScores, plan_intervals
+from polidiff.evaluation.scores.propensity import logging_chances
 from polidiff.evaluation.scores.rule_lists import ProvenList, RuleList, moves_of
 from polidiff.options import ImproveOptions
 from polidiff.policies import PatchedPolicy, Policy, one_hot
@@ -350,7 +349,7 @@ def reduce_to_scores(log: Log, current: Any, options: ImproveOptions) -> ScorePl
             f"rule plans from a log need at least {4 * MIN_GROUP} episodes; there are {decisions.n_units}"
         )
     logged = isinstance(current, str) and current == LOG
-    policy = behaviour_policy(log, seed=options.seed) if logged else as_log_policy(log, current)
+    policy = as_log_policy(log, current, seed=options.seed)
     table = None if logged else np.asarray(policy.probabilities(rows.states[decisions.order]), dtype=np.float64)
     scores = PlanScores(decisions, logging_chances(decisions, seed=options.seed), table, log.discount, options.seed)
     return ScorePlans(

@@ -1,0 +1,201 @@
+"""Verdicts from a log with what they rest on, whatever its states are: intervals, time, and unrecorded reasons.
+
+Two judges answer the same questions: `compare.StateJudge` counts labelled states, `scores.verdicts.ScoreJudge` scores
+feature rows. What they share is here. An interval is never made narrower: a failed test turns the verdict to unknown,
+and what no test can see is told as the strength Γ up to which the verdict holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import stats
+
+from polidiff.evaluation.assumptions.log_checks import rare_event_check, unrecorded_check
+from polidiff.evaluation.assumptions.words import DRAWN, fragile, hidden_reasons, rests_on
+from polidiff.evaluation.logged.assessment import Assessment
+from polidiff.evaluation.verdicts import as_unknown, direction_of
+from polidiff.records.arrays import BoolArray, FloatArray
+from polidiff.records.explanation import Verdict
+from polidiff.records.outcome import Assumption, Interval, Outcome
+
+if TYPE_CHECKING:
+    from polidiff.worlds.log import Log
+    from polidiff.worlds.log_rows import LoggedRows
+
+AUTO = "auto"
+DRIFTED = "early and late episodes of the log do not say the same"
+WEAK = "the past matters in this log, and weak unrecorded reasons behind that would be enough to explain it"
+Verdicts = tuple[tuple[Verdict, ...], ...]  # per group, per outcome
+Strength = tuple[float | None, float | None]  # Γ for every decision, and for one of each episode
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """Two policies on one log: who is asked about, and how sure the answer must be."""
+
+    current: Any  # a policy, or "log" for the one that wrote the log
+    proposed: Any
+    groups: Sequence[Any] | None = None  # masks over ``log.starts``, or weights that are taken as known; None: all
+    level: float = 0.95
+    family: int | None = None  # comparisons over which the level must hold; None: groups × outcomes
+    logged_by: Any = AUTO  # who wrote the log; "auto": the current policy, if the log looks like it; None: not known
+    judging: BoolArray | None = None  # (episodes,) that judge; the others help to estimate what they are compared with
+    lines: bool = True  # whether verdicts say what they rest on, and up to which strength of unrecorded reasons
+    seed: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Half:
+    """What one half of a log says of the difference, per group and outcome."""
+
+    joint: list[list[Interval]]
+    alone: list[list[Interval]]
+
+
+class Judge:
+    """Two policies judged on one log."""
+
+    log: Log
+    assessment: Assessment
+    question: Question
+    family: int
+    rows: LoggedRows | None  # with numbered states, or features; None where the log is not held
+    one_step: bool  # whether every episode is a single decision
+    episodes: FloatArray  # (groups,) behind each; inf where a group is a known distribution
+
+    def plain(self) -> Verdicts:
+        """Before the log's assumptions speak."""
+        raise NotImplementedError
+
+    def halves(self) -> list[Half]:
+        """What the early and the late half of the log say."""
+        raise NotImplementedError
+
+    def overlap(self) -> Assumption:
+        """Whether the log has what the proposed policy does."""
+        raise NotImplementedError
+
+    def units(self, group: int) -> int:
+        """Distinct units behind a group, where episodes are no units of their own."""
+        raise NotImplementedError
+
+    def heaviest(self, group: int) -> float:
+        """The most that one logged decision counts for among those that change."""
+        raise NotImplementedError
+
+    def largest(self, k: int) -> float:
+        """How far the outcome of a logged episode lies from the mean at most."""
+        raise NotImplementedError
+
+    def holds(
+        self, k: int, sign: float, groups: list[int], edge: FloatArray, quantile: float
+    ) -> list[tuple[float, float]]:
+        """Γ up to which the sign of an outcome's difference holds in some groups, `edge` away from 0."""
+        raise NotImplementedError
+
+    def verdicts(self) -> tuple[Verdicts, tuple[Assumption, ...]]:
+        """All groups with what their verdicts rest on, and all assumptions behind them."""
+        found = self._through_time(self.plain())
+        if self.assessment.reason is not None:
+            found = _unknown(found, self.assessment.reason, lambda g, k: True)
+        if not self.question.lines:
+            return found, self.assessment.assumptions
+        strengths = self._strengths(found)
+        if self.assessment.deepened is not None:
+            # a deeper state silences the test of history, also where an unrecorded reason stands behind it
+            found = _unknown(
+                found, WEAK, lambda g, k: (every := strengths[g][k][0]) is not None and fragile(every, True)
+            )
+        rare = [[self._rare(v, g, k) for k, v in enumerate(group)] for g, group in enumerate(found)]
+        overlap = self.overlap()
+        found = tuple(
+            tuple(self._line(v, g, strengths[g][k], overlap, rare[g][k]) for k, v in enumerate(group))
+            for g, group in enumerate(found)
+        )
+        gravest = sorted(
+            (check for group in rare for check in group if check is not None),
+            key=lambda check: ("doubtful", "not testable", "held").index(check.status),
+        )[:1]
+        unrecorded = unrecorded_check(self.assessment.randomised)
+        return found, (*self.assessment.assumptions, overlap, *gravest, unrecorded)
+
+    def _through_time(self, verdicts: Verdicts) -> Verdicts:
+        """Where the world changed within the log, intervals span what either half of it says alone."""
+        halves = self.halves() if self.assessment.drifts else []
+        if not halves:
+            return verdicts
+
+        def spanned(found: Verdict, g: int, k: int) -> Verdict:
+            joint = _spanning(found.difference, [half.joint[g][k] for half in halves])
+            alone = _spanning(found.pointwise, [half.alone[g][k] for half in halves])
+            return directed(found, self.log.outcomes[k], joint, alone, DRIFTED)
+
+        return tuple(tuple(spanned(v, g, k) for k, v in enumerate(group)) for g, group in enumerate(verdicts))
+
+    def _strengths(self, verdicts: Verdicts) -> list[list[Strength]]:
+        """[group][outcome] Γ up to which a decided verdict holds, for every decision and for one of each episode."""
+        strengths: list[list[Strength]] = [[(None, None)] * len(group) for group in verdicts]
+        if self.assessment.randomised or self.rows is None:
+            return strengths
+        quantile = float(stats.norm.isf((1 - self.question.level) / self.family / 2))
+        for k in range(len(self.log.outcomes)):
+            for direction, sign in (("more", 1.0), ("less", -1.0)):
+                decided = [g for g, group in enumerate(verdicts) if group[k].direction == direction]
+                if decided:
+                    edge = np.array([_edge(verdicts[g][k]) for g in decided])
+                    for g, both in zip(decided, self.holds(k, sign, decided, edge, quantile), strict=True):
+                        strengths[g][k] = both
+        return strengths
+
+    def _rare(self, found: Verdict, group: int, k: int) -> Assumption | None:
+        """What an event that comes with one action, too rare to be seen, would have to cost to turn the verdict."""
+        if found.direction not in ("more", "less"):
+            return None
+        heaviest = self.heaviest(group)
+        if heaviest <= 0:
+            return None
+        return rare_event_check(_edge(found), 1 / heaviest, self.log.outcomes[k].range, self.largest(k))
+
+    def _line(
+        self, found: Verdict, group: int, strength: Strength, overlap: Assumption, rare: Assumption | None
+    ) -> Verdict:
+        """The verdict with its strength and the line of what it rests on."""
+        (every, one), assessment, episodes = strength, self.assessment, float(self.episodes[group])
+        gamma = None if every is None else hidden_reasons(every, None if self.one_step else one, assessment.scale)
+        if gamma is None and found.direction != "unknown" and assessment.randomised:
+            gamma = DRAWN
+        unit = "episodes"
+        if assessment.units is not None:
+            unit = f"episodes, counted as {self.units(group)} {assessment.counted_as}"
+        checks = [*assessment.assumptions, overlap, *([rare] if rare is not None else [])]
+        line = rests_on(episodes, unit, checks, gamma) if np.isfinite(episodes) else None
+        return replace(found, holds_up_to=None if found.direction == "unknown" else every, rests_on=line)
+
+
+def directed(verdict: Verdict, outcome: Outcome, difference: Interval, pointwise: Interval, reason: str) -> Verdict:
+    """The verdict for other intervals."""
+    direction = direction_of(difference, outcome.margin)
+    note = reason if direction == "unknown" and verdict.note is None else verdict.note
+    valence = outcome.valence(direction)
+    return replace(verdict, direction=direction, valence=valence, difference=difference, pointwise=pointwise, note=note)
+
+
+def _unknown(verdicts: Verdicts, reason: str, where: Callable[[int, int], bool]) -> Verdicts:
+    return tuple(
+        tuple(as_unknown(v, reason) if where(g, k) else v for k, v in enumerate(group))
+        for g, group in enumerate(verdicts)
+    )
+
+
+def _edge(found: Verdict) -> float:
+    """How far the interval of a decided verdict lies from 0."""
+    return found.difference.low if found.direction == "more" else -found.difference.high
+
+
+def _spanning(own: Interval, others: Sequence[Interval]) -> Interval:
+    low, high = min(other.low for other in others), max(other.high for other in others)
+    return replace(own, low=min(own.low, low), high=max(own.high, high))
