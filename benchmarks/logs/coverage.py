@@ -10,10 +10,9 @@ import numpy as np
 
 from benchmarks.logs.sampling import CountSampler
 from benchmarks.logs.tasks import Task
-from polidiff.evaluation.logged.bounds import PolicyBounds, bound_policy, difference, value_bounds
+from polidiff.evaluation.logged.bounds import PolicyBounds, bound_policy, difference, spread, value_bounds
 from polidiff.evaluation.logged.counts import Edges
 from polidiff.evaluation.logged.model import Starts, split_policy
-from polidiff.evaluation.logged.noise import spread
 from polidiff.records.arrays import BoolArray, FloatArray
 
 LEVEL = 0.95

@@ -16,10 +16,9 @@ import numpy as np
 from scipy import stats
 
 from benchmarks.logs.tasks import chain
-from polidiff.evaluation.logged.bootstrap import bootstrap_values
 from polidiff.evaluation.logged.bounds import bound_policy, difference
 from polidiff.evaluation.logged.counts import count_rows
-from polidiff.evaluation.logged.model import Starts, split_policy
+from polidiff.evaluation.logged.model import Starts, bootstrap_values, split_policy
 from polidiff.records.arrays import FloatArray
 from polidiff.worlds.log_converters import simulated_rows
 from polidiff.worlds.log_rows import LoggedRows

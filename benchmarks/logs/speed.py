@@ -18,9 +18,8 @@ from benchmarks.logs import tasks
 from benchmarks.scale.generator import COLUMNS as GENERATED
 from benchmarks.scale.generator import write_log
 from benchmarks.scale.study import AGAIN, BARE, COUNTS, repeated
-from polidiff.evaluation.logged.bootstrap import bootstrap_values
 from polidiff.evaluation.logged.counts import count_rows
-from polidiff.evaluation.logged.model import each_state, split_policy
+from polidiff.evaluation.logged.model import bootstrap_values, each_state, split_policy
 from polidiff.worlds.log_converters import simulated_rows
 
 COLUMNS = {name: value for name, value in GENERATED.items() if name != "features"}
@@ -60,7 +59,7 @@ def bootstrap(episodes: int, resamples: int, workers: int) -> dict[str, Any]:
 
 
 def _warm() -> int:
-    import polidiff.evaluation.logged.bootstrap  # noqa: F401
+    import polidiff.evaluation.logged.model  # noqa: F401
 
     return 0
 

@@ -132,13 +132,13 @@ def test_a_number_of_rows_that_cannot_be_meant_is_refused(most):
 def test_a_bootstrap_that_would_not_fit_is_refused_before_it_begins(monkeypatch):
     quarters = walks(200).with_columns((pl.col("x") * 4).floor().clip(0, 3).cast(pl.Int64).alias("s"))
     log = Log(quarters, **{**NAMES, "state": "s"}, actions=2)
-    monkeypatch.setattr("polidiff.evaluation.logged.bootstrap.free_memory", lambda: 100.0)
+    monkeypatch.setattr("polidiff.evaluation.logged.model.free_memory", lambda: 100.0)
     with pytest.raises(
         InvalidLogError, match=r"25 resamples of \d+ distinct transitions need about .* 1e-07 GB are free"
     ) as e:
         evaluate(log, np.array([0, 1, 0, 1]))
     assert "\n" not in str(e.value)
-    monkeypatch.setattr("polidiff.evaluation.logged.bootstrap.free_memory", lambda: None)
+    monkeypatch.setattr("polidiff.evaluation.logged.model.free_memory", lambda: None)
     assert evaluate(log, np.array([0, 1, 0, 1])).details["rows"] == len(log.rows.actions)
 
 

@@ -31,7 +31,7 @@ from polidiff.evaluation.logged.policies import LOG, is_logs, wrote_the_log
 from polidiff.evaluation.logged.rows import RuleCoverage, cover_all_rows
 from polidiff.evaluation.logged.second_log import counted_together, first_policy, is_log, judge_logs, policy_behind
 from polidiff.evaluation.scores.difference import MOST_UNSUPPORTED
-from polidiff.evaluation.scores.scored_log import ScoredLog, score_effects, scored_log, value_intervals
+from polidiff.evaluation.scores.verdicts import ScoredLog, score_effects, scored_log, value_intervals
 from polidiff.evaluation.table import TableComparison
 from polidiff.options import ESTIMATORS, EvaluateOptions
 from polidiff.policies import TablePolicy

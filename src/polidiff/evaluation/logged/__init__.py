@@ -1,20 +1,13 @@
 """Outcomes of policies from nothing but a log of past decisions.
 
-What `evaluation.log`, `divergence.log` and `surrogates.log` are made of:
-
-``counted_log(log, policies) -> CountedLog``
-    A log as counts over its states, or over cells of its feature rows, with starts and policies as tables.
-``compare_log(log, current, proposed, groups=None, level=, family=) -> GroupVerdicts``
-    ``.verdicts[group][outcome]`` with unsupported mass and, where unknown, a note that names the state and the action
-    nobody has tried. Groups are masks over ``log.starts``. Bonferroni over groups × outcomes.
-``estimated_world(log) -> TabularMDP``
-    The model to follow policies in (divergence, paths): pairs nobody has tried lead to a state "unknown".
-``supported_world(log, min_support=10) -> TabularMDP``
-    The model to plan in: only pairs seen often enough are allowed.
-``choose_and_judge(log)``, ``learn_candidates(log)``
-    For `improve`: a half of the log that chooses and a half that judges; candidates where none are given.
-``cross_check(log, policy) -> CrossCheck``
-    IS, PDIS, WIS, DR and WDR beside the model, and a warning where they disagree beyond their intervals.
-``estimate_behaviour(log) -> Behaviour``
-    The policy that wrote the log, with its calibration. As a policy argument, the text "log" stands for it.
+- `counts`, `rows`: a log as counts of transitions, and its rows in memory;
+- `policies`: policies beside a log, among them the one that wrote it ("log");
+- `counted_log`: states (or cells of features), counts, starts and policies as tables, for what needs a model;
+- `model`, `bounds`: the estimated world under a policy, and careful intervals that know what nobody has tried;
+- `assessment`: all checks of a log;
+- `judge`: what every verdict from a log goes through; `compare`: the judge of labelled states, and `compare_log`, the
+  one door to both judges (the other is `scores.verdicts`);
+- `named`: estimators that may be asked for by name. A new one is a function in its `ESTIMATES`, and a name
+  in `options.ESTIMATORS`;
+- `second_log`: the proposed policy as the log that it wrote; `plan`: models to plan in, and candidates.
 """

@@ -25,7 +25,7 @@ from polidiff.evaluation.logged.judge import AUTO, Half, Judge, Question, Verdic
 from polidiff.evaluation.logged.model import SplitPolicy, Starts, group_starts, same_rows, split_policy
 from polidiff.evaluation.logged.policies import LOG, is_logs, wrote_the_log
 from polidiff.evaluation.logged.rows import some_episodes
-from polidiff.evaluation.scores.scored_log import ScoredLog
+from polidiff.evaluation.scores.verdicts import ScoredLog, ScoreJudge
 from polidiff.evaluation.verdicts import direction_of, verdict
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.explanation import RegionEffect, Verdict
@@ -57,8 +57,6 @@ def compare_log(
     question = Question(current, proposed, groups, **asked)
     if log.discrete:
         return StateJudge(log, question, counted).judged()
-    from polidiff.evaluation.scores.verdicts import ScoreJudge
-
     return ScoreJudge(log, question, scored).judged()
 
 

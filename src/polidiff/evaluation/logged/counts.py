@@ -1,4 +1,4 @@
-r"""A log as counts: all that a model of the world needs, small, and two of them can be added.
+r"""A log as counts: all that a model of the world needs, and small.
 
 .. math:: n_b(s, a, s'), \qquad \sum_{i \in (b, s, a, s')} g_i, \qquad \sum_{i \in (b, s, a, s')} g_i^2
 
@@ -44,33 +44,6 @@ class Counts:
     squares: FloatArray  # (m, K) of its square
     starts: FloatArray  # (blocks, S) episodes that begin in each state
 
-    def __add__(self, other: Counts) -> Counts:
-        """The counts of two logs read together (same states, actions, outcomes and blocks)."""
-        if (self.n_states, self.n_actions, self.n_blocks) != (other.n_states, other.n_actions, other.n_blocks):
-            raise InvalidLogError("only counts over the same states, actions and blocks can be added")
-        key = np.concatenate([self._key, other._key])
-        unique, inverse = np.unique(key, return_inverse=True)
-
-        def total(ours: FloatArray, theirs: FloatArray) -> FloatArray:
-            summed = np.zeros((len(unique), *ours.shape[1:]))
-            np.add.at(summed, inverse, np.concatenate([ours, theirs]))
-            return summed
-
-        block, state, action, to = np.unravel_index(unique, self._shape)
-        return Counts(
-            self.n_states,
-            self.n_actions,
-            self.n_blocks,
-            block,
-            state,
-            action,
-            to,
-            total(self.count, other.count),
-            total(self.sums, other.sums),
-            total(self.squares, other.squares),
-            self.starts + other.starts,
-        )
-
     def part(self, blocks: BoolArray) -> Counts:
         """The episodes of some blocks (n_blocks,) only."""
         keep = blocks[self.block]
@@ -111,10 +84,6 @@ class Counts:
     @property
     def _shape(self) -> tuple[int, int, int, int]:
         return self.n_blocks, self.n_states, self.n_actions, self.n_states + 2
-
-    @cached_property
-    def _key(self) -> IntArray:
-        return np.asarray(np.ravel_multi_index((self.block, self.state, self.action, self.to), self._shape))
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from polidiff.errors import InvalidOptionError
+from polidiff.evaluation.assumptions.words import rests_on
 from polidiff.evaluation.comparison import GroupVerdicts
-from polidiff.evaluation.logged.bootstrap import RESAMPLES, bootstrap_values
+from polidiff.evaluation.logged.assessment import NAMES
 from polidiff.evaluation.logged.compare import targets
 from polidiff.evaluation.logged.counted_log import CountedLog, counted_log
 from polidiff.evaluation.logged.counts import BLOCKS, count_rows
-from polidiff.evaluation.logged.model import Starts, build_model, split_policy
+from polidiff.evaluation.logged.model import RESAMPLES, Starts, bootstrap_values, build_model, split_policy
 from polidiff.evaluation.logged.policies import as_log_policy, is_logs, row_chances
 from polidiff.evaluation.logged.rows import outcomes_to_come, some_episodes, whole_episodes
 from polidiff.evaluation.monte_carlo import student_quantile
@@ -32,7 +33,8 @@ from polidiff.evaluation.scores.episodes import following, policy_values, sample
 from polidiff.evaluation.scores.regression import design_of
 from polidiff.evaluation.verdicts import verdict
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
-from polidiff.records.outcome import Evaluation, Interval
+from polidiff.records.explanation import Verdict
+from polidiff.records.outcome import Assumption, Evaluation, Interval
 
 if TYPE_CHECKING:
     from polidiff.worlds.log import Log
@@ -71,39 +73,49 @@ def judge_by(
 ) -> GroupVerdicts:
     """Verdicts for groups of episodes, each a mask (episodes,), by the estimator of this name."""
     found = _estimates(name, log, (proposed, current), masks, counted, seed)
-    told = as_verdicts(log, found, masks, level=level, by_log=is_logs(current))
+    checks = [Assumption(test, "", "not testable", "", "") for test in (*NAMES, "unrecorded reasons")]
+    told = as_verdicts(log, found, masks, checks, level=level, by_log=is_logs(current))
     untested = f"Judged by {name}, as asked; history, drift and unrecorded reasons are not tested then."
     return replace(told, warnings=(*log.notes, untested))
 
 
-def as_verdicts(log: Log, found: Estimates, masks: Sequence[BoolArray], *, level: float, by_log: bool) -> GroupVerdicts:
+def as_verdicts(
+    log: Log,
+    found: Estimates,
+    masks: Sequence[BoolArray],
+    checks: Sequence[Assumption],
+    *,
+    level: float,
+    by_log: bool,
+) -> GroupVerdicts:
     """Verdicts on every outcome for groups of episodes; the level holds over all of them together (Bonferroni)."""
     family = len(masks) * len(log.outcomes)
     strict = 1 - (1 - level) / family
     person = log.rows.person[log.rows.first]
-    verdicts = tuple(
-        tuple(
-            verdict(
-                outcome,
-                _interval(found, 2, g, m, strict, level),
-                _interval(found, 2, g, m, level, level),
-                current=_interval(found, 1, g, m, level, level),
-                proposed=_interval(found, 0, g, m, level, level),
-                unsupported=float(found.unsupported[g]),
-                note=found.failures[g],
-            )
-            for m, outcome in enumerate(log.outcomes)
+    people = np.array([len(np.unique(person[mask])) for mask in masks])
+
+    def told(g: int, m: int) -> Verdict:
+        episodes = int(masks[g].sum())
+        unit = "episodes" if people[g] == episodes else f"episodes, counted as {people[g]} people"
+        plain = verdict(
+            log.outcomes[m],
+            _interval(found, 2, g, m, strict, level),
+            _interval(found, 2, g, m, level, level),
+            current=_interval(found, 1, g, m, level, level),
+            proposed=_interval(found, 0, g, m, level, level),
+            unsupported=float(found.unsupported[g]),
+            note=found.failures[g],
         )
-        for g in range(len(masks))
-    )
+        return replace(plain, rests_on=rests_on(episodes, unit, checks, None))
+
     return GroupVerdicts(
-        verdicts=verdicts,
+        verdicts=tuple(tuple(told(g, m) for m in range(len(log.outcomes))) for g in range(len(masks))),
         unsupported=found.unsupported,
         episodes=np.array([float(mask.sum()) for mask in masks]),
         family=family,
         logged_by_current=by_log,
         method=found.method,
-        people=np.array([len(np.unique(person[mask])) for mask in masks]),
+        people=people,
     )
 
 
@@ -137,9 +149,7 @@ def _estimates(
             f"evaluation={name!r} needs all rows in memory; only some of {log.check.rows} are held. Hint: leave "
             "evaluation out, or raise max_rows"
         )
-    if name == "importance sampling":
-        return _weighted(log, pair, masks, seed)
-    return (_regressed if name == "fitted q" else _resampled)(log, pair, masks, counted, seed)
+    return ESTIMATES[name](log, pair, masks, counted, seed)
 
 
 def _interval(found: Estimates, which: int, g: int, m: int, level: float, told: float) -> Interval:
@@ -187,7 +197,9 @@ def _resampled(
     )
 
 
-def _weighted(log: Log, pair: tuple[Any, Any], masks: Sequence[BoolArray], seed: int) -> Estimates:
+def _weighted(
+    log: Log, pair: tuple[Any, Any], masks: Sequence[BoolArray], counted: CountedLog | None, seed: int
+) -> Estimates:
     """Self-normalised importance sampling of whole episodes; people are the units of its errors."""
     keep = whole_episodes(log.rows)
     whole, rows = keep[log.rows.first], some_episodes(log.rows, keep)
@@ -329,3 +341,6 @@ def _untried(log: Log, policy: Any, seed: int) -> float:
         return 0.0
     wanted = np.asarray(as_log_policy(log, policy).probabilities(log.rows.states), dtype=np.float64)
     return float((wanted * (row_chances(log, seed=seed) < RARE)).sum() / len(wanted))
+
+
+ESTIMATES = {"model bootstrap": _resampled, "importance sampling": _weighted, "fitted q": _regressed}  # by name

@@ -12,10 +12,10 @@ import numpy as np
 from scipy import sparse
 
 from polidiff.errors import InvalidOptionError
+from polidiff.evaluation.logged.bounds import spread
 from polidiff.evaluation.logged.counted_log import CountedLog, counted_log
 from polidiff.evaluation.logged.counts import BLOCKS, Counts, Edges
 from polidiff.evaluation.logged.model import build_model, split_policy
-from polidiff.evaluation.logged.noise import spread
 from polidiff.evaluation.logged.policies import logging_policy
 from polidiff.evaluation.logged.rows import some_episodes
 from polidiff.evaluation.optimum import best_policy

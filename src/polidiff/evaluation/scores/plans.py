@@ -18,13 +18,14 @@ import numpy as np
 from polidiff.evaluation.scores.decisions import Decisions, held_rows
 from polidiff.evaluation.scores.difference import (
     DifferenceScores,
+    ScoreIntervals,
     against_log,
     assessed,
     difference_scores,
     how_often,
+    score_intervals,
 )
 from polidiff.evaluation.scores.episodes import EpisodeScores, following, policy_values, sample, scores_of_fold, told
-from polidiff.evaluation.scores.intervals import ScoreIntervals, score_intervals
 from polidiff.evaluation.scores.one_step import CLIP, OneStepScores, one_step_scores
 from polidiff.evaluation.scores.propensity import Propensity, rarely_taken
 from polidiff.evaluation.scores.regression import design_of

@@ -11,7 +11,7 @@ from typing import Any
 from polidiff.evaluation.comparison import GroupVerdicts
 from polidiff.evaluation.logged.compare import compare_log
 from polidiff.evaluation.logged.counted_log import CountedLog
-from polidiff.evaluation.scores.scored_log import ScoredLog, scored_log
+from polidiff.evaluation.scores.verdicts import ScoredLog, scored_log
 from polidiff.progress import track
 from polidiff.records.outcome import Interval
 from polidiff.records.plan import Plan

@@ -24,7 +24,7 @@ from polidiff.evaluation.logged.assessment import assess
 from polidiff.evaluation.logged.plan import MIN_GROUP, MIN_SUPPORT
 from polidiff.evaluation.logged.policies import LOG, as_log_policy
 from polidiff.evaluation.scores.decisions import decisions_of
-from polidiff.evaluation.scores.intervals import ScoreIntervals, score_intervals
+from polidiff.evaluation.scores.difference import ScoreIntervals, score_intervals
 from polidiff.evaluation.scores.plans import JudgedPlan, PlanScores, plan_intervals
 from polidiff.evaluation.scores.propensity import logging_chances
 from polidiff.evaluation.scores.rule_lists import ProvenList, RuleList, moves_of
