@@ -1,4 +1,4 @@
-"""Tables of the evidence pages, made of what was measured: ``python -m benchmarks.evidence`` writes them anew.
+"""Figures of the evidence pages, made of what was measured: ``python -m benchmarks.evidence`` writes them anew.
 
 A page says ``<!-- figures: NAME -->`` and ``<!-- /figures -->``; what stands between them is made by the function of
 that name from ``benchmarks/results/*.json``. A page cannot say what was not measured; a test fails when it is stale.
@@ -13,19 +13,22 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from benchmarks.evidence import explanations, frontier, logs, rules, scale
+from benchmarks.evidence import explanations, frontier, logs, paragraphs, rules, scale
 from benchmarks.evidence.table import Results, Table
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "docs" / "evidence"
 BLOCK = re.compile(r"(<!-- figures: (?P<name>[^>]+?) -->\n).*?(<!-- /figures -->)", flags=re.DOTALL)
-TABLES: dict[str, tuple[str, Callable[[Results], Table]]] = {
+TABLES: dict[str, tuple[str, Callable[[Results], Table | str]]] = {
     "forms": ("explanations", explanations.forms),
     "forms in brief": ("explanations", explanations.forms_in_brief),
     "intensive care": ("explanations", explanations.intensive_care),
     "pages": ("explanations", explanations.pages),
     "frontier": ("frontier", frontier.questions),
     "storm": ("storm", frontier.storm),
+    "storm arithmetic": ("storm", paragraphs.storm_arithmetic),
+    "cartpole pairs": ("cartpole_pairs", paragraphs.cartpole_pairs),
+    "trees note": ("trees", paragraphs.trees_note),
     "rules objective": ("rules", rules.objective),
     "rules accuracy": ("rules", rules.accuracy),
     "rules boxes": ("rules", rules.boxes),

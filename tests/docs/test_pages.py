@@ -48,7 +48,7 @@ def navigation() -> dict[str, str]:
 
 def test_every_page_is_in_the_navigation_under_its_kind():
     kinds = {"tutorials": "Tutorials", "how-to": "How-to", "reference": "Reference", "assumptions": "Reference",
-             "evidence": "Evidence", "gallery": "Gallery", ".": "Start"}  # fmt: skip
+             "method": "Reference", "evidence": "Evidence", "gallery": "Gallery", ".": "Start"}  # fmt: skip
     places = {page.relative_to(DOCS) for page in PAGES}
     assert navigation() == {place.as_posix(): kinds[place.parent.as_posix()] for place in places}
 
@@ -97,3 +97,21 @@ def test_no_table_of_decimals_was_typed_by_hand():
             if sum(bool(re.search(r"\d\.\d|\.\d\d", row)) for row in rows) > len(rows) / 2:
                 typed.add((page.name, head))
     assert typed <= HELD_ELSEWHERE
+
+
+HELD_BY_THE_REPRODUCTION = ("paper.md", "reproduction.md")  # `polidiff paper` compares every value that they name
+FIGURE = re.compile(
+    r"(?<![\w.])(?:\d+\.\d+|\.\d\d+|[\d,.]+ ?(?:%|s|ms|µs|MB|GB|times|seconds|minutes|hours|nodes)(?!\w))"
+)
+NOMINAL = "95 %"  # the level of an interval
+
+
+def test_no_figure_in_the_running_text_of_evidence_was_typed():
+    """What was measured stands in a block that is made from results; text around it says what was asked."""
+    typed = {}
+    for page in EVIDENCE:
+        prose = re.sub(r"^```.*?^```$|`[^`\n]*`|^\|.*\n", "", BLOCK.sub("", text(page)), flags=re.M | re.S)
+        found = [figure for figure in FIGURE.findall(prose) if figure != NOMINAL]
+        if found and page.name not in HELD_BY_THE_REPRODUCTION:
+            typed[page.name] = found
+    assert typed == {}
