@@ -181,6 +181,15 @@ def test_the_first_explain_after_init_runs_without_an_edit(polidiff, tmp_path):
     assert facts["rows"] == frame.drop_nulls("outcome").height
 
 
+def test_flags_as_actions_and_a_single_measurement_run_without_an_edit(polidiff, tmp_path):
+    frame = pl.DataFrame({"treat": [k % 2 == 0 for k in range(60)], "age": [20 + k for k in range(60)]})
+    frame.with_columns(y=pl.col("age") % 3).write_csv(tmp_path / "d.csv")
+    polidiff("init", tmp_path / "d.csv", "-o", tmp_path / "s.toml", "--yes")
+    study = tomllib.loads((tmp_path / "s.toml").read_text())
+    assert (study["world"]["log"]["state"], study["policies"]["proposed"]) == (["age"], "always:1")
+    assert polidiff("explain", tmp_path / "s.toml", "-q").code == 0
+
+
 def lots(rows: int = 600, seed: int = 0) -> dict[str, object]:
     """Arms drawn by lot, and measurements that do not depend on them."""
     rng = np.random.default_rng(seed)

@@ -33,6 +33,7 @@ COMMENTS = {
 STATE = "what the decision could depend on; rules speak about these"
 NEUTRAL = r"^(0|0\.0|no|false|none|control|cont|ctrl|placebo|p|obs|observation|usual|tau|standard|regular|0_.*)$"
 SHOWN = 4
+FEW_LABELS, ROWS_PER_LABEL = 5, 10  # up to which whole numbers name states; above, they are a measurement
 EXAMPLE = (
     "# What people care about, beside the return; once for each.",
     "# [[outcomes]]",
@@ -197,7 +198,9 @@ def _role(role: str, proposal: Proposal) -> str:
 
 def _state(proposal: Proposal) -> str:
     state = proposal.state
-    if len(state) == 1 and proposal.column(state[0]).kind in ("whole", "text"):
+    column = proposal.column(state[0])
+    few = column.distinct <= max(FEW_LABELS, proposal.rows / ROWS_PER_LABEL)
+    if len(state) == 1 and (column.kind == "text" or (column.kind == "whole" and few)):
         return _entry("state", state[0], "names the state; write it as a list if it is a measurement")
     return _entry("state", list(state), STATE)
 
@@ -215,6 +218,8 @@ def _dropped(proposal: Proposal) -> list[str]:
 def _policies(proposal: Proposal) -> list[str]:
     action = proposal.column(proposal.roles["action"])
     names = [value.removesuffix(".0") if action.kind == "number" else value for value in action.values]
+    if action.kind == "flag":  # as actions without a name are called
+        names = ["1" if name == "True" else "0" for name in names]
     offered = [name for name in names if not re.search(NEUTRAL, name.lower())] or names
     return [
         "",

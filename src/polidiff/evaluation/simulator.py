@@ -17,10 +17,10 @@ from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import RegionEffect, WorldSummary
 from polidiff.records.outcome import Assumption, Evaluation
 from polidiff.streams import Stream
+from polidiff.worlds.protocol import world_summary
 from polidiff.worlds.rollouts import gain_of, play_from, roll_out
 from polidiff.worlds.simulator import Simulator
 from polidiff.worlds.steppers import ModelStepper
-from polidiff.worlds.summary import world_summary
 
 FEWEST_EPISODES = 100  # that judge outcomes, however few steps are allowed
 FORMING = 250  # episodes that form groups of starts, at least, if so many are played

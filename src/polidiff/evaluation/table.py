@@ -24,7 +24,7 @@ from polidiff.policies import Policy, PolicyLike, TablePolicy, table_policy, top
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Arrow, RegionEffect, WorldSummary
 from polidiff.records.outcome import Evaluation, Interval
-from polidiff.worlds.summary import world_summary
+from polidiff.worlds.protocol import world_summary
 from polidiff.worlds.tabular import TabularMDP
 
 MOST_STARTS = 10_000

@@ -26,7 +26,7 @@ from polidiff.records.outcome import Interval
 from polidiff.records.parse import Guard
 from polidiff.records.patch import Patch, StateEdits
 from polidiff.records.plan import Frontier, HullPoint, Ledger, Plan
-from polidiff.worlds.summary import features_seen
+from polidiff.worlds.protocol import features_seen
 from polidiff.worlds.tabular import TabularMDP
 
 if TYPE_CHECKING:

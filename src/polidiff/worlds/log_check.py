@@ -18,9 +18,9 @@ from polidiff.records.explanation import Feature, WorldSummary
 from polidiff.records.outcome import Outcome
 from polidiff.worlds.log_columns import ROW, Columns, Labels
 from polidiff.worlds.log_rows import boundaries, gain_expressions, row_problems
+from polidiff.worlds.protocol import features_seen
 from polidiff.worlds.shards.shard_files import collect
 from polidiff.worlds.shards.shard_summary import ShardSummary
-from polidiff.worlds.summary import features_seen
 
 if TYPE_CHECKING:
     from polidiff.worlds.log import Log

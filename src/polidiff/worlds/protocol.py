@@ -1,4 +1,4 @@
-"""What every world answers, whatever its kind, and where the answer of each kind is found.
+"""What every world answers, whatever its kind, where the answer of each kind is found, and what results say of it.
 
 A stage folder holds `table.py`, `simulator.py` and `log.py`, each with a function of the same name. The module of a
 kind is imported when a world of that kind is first asked about: a table never loads a log's data frame library.
@@ -6,13 +6,16 @@ kind is imported when a world of that kind is first asked about: a table never l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from importlib import import_module
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, get_args, runtime_checkable
 
+import numpy as np
+
 from polidiff.records.action import Action
 from polidiff.records.arrays import AnyArray
+from polidiff.records.explanation import Feature, WorldSummary
 from polidiff.records.outcome import Outcome, OutcomeOf, check_outcomes
 
 Kind = Literal["table", "simulator", "log"]
@@ -89,3 +92,31 @@ def by_kind(question: Question[P, T]) -> Question[P, T]:
         return answer(world, *args, **kwargs)
 
     return answered
+
+
+def world_summary(
+    world: Any, seen: AnyArray | None = None, facts: Mapping[str, str | float | int] | None = None
+) -> WorldSummary:
+    """Actions, features with the range that was seen (n, d), and facts, of a table or a simulator."""
+    known: dict[str, str | float | int]
+    if world.kind == "table":
+        known = {"states": world.n_states, "starts": len(world.starts)}
+        known |= {"discount": world.discount} if world.discount < 1 else {}
+        seen = world.features_of(np.arange(world.n_states))
+    else:
+        known = {"horizon": world.horizon}
+        seen = world.features_of(world.stepper(16, (0,)).states) if seen is None else seen
+    return WorldSummary(world.kind, world.actions, features_seen(seen, world.feature_names), {**known, **(facts or {})})
+
+
+def features_seen(rows: AnyArray, names: tuple[str, ...]) -> tuple[Feature, ...]:
+    """Each feature with its kind and range."""
+    result = []
+    for column, name in zip(rows.T, names, strict=True):
+        if column.dtype == object and not all(isinstance(v, (int, float)) for v in column[:100]):
+            values = sorted({str(v) for v in column})
+            result.append(Feature(name, "category", values=tuple(values[:50])))
+        else:
+            numbers = column.astype(float)
+            result.append(Feature(name, "number", float(np.nanmin(numbers)), float(np.nanmax(numbers))))
+    return tuple(result)

@@ -32,10 +32,9 @@ from polidiff.surrogates.simulated.paired_episodes import Effort, PairedEpisodes
 from polidiff.surrogates.simulated.played_table import played_table
 from polidiff.surrogates.support import split_support
 from polidiff.surrogates.table import Surrogate
-from polidiff.worlds.protocol import aim
+from polidiff.worlds.protocol import aim, world_summary
 from polidiff.worlds.rollouts import Rollouts, roll_out
 from polidiff.worlds.simulator import Simulator
-from polidiff.worlds.summary import world_summary
 
 ROUNDS = 3
 SHORT = 20  # decisions of an episode up to which a cut counts as its end

@@ -31,9 +31,8 @@ from polidiff.surrogates.simulated.cell_games import Assigned, CellCounts, count
 from polidiff.surrogates.simulated.paired_episodes import Effort, PairedEpisodes, effort_for
 from polidiff.surrogates.simulated.played_table import played_table
 from polidiff.surrogates.table import Surrogate
-from polidiff.worlds.protocol import aim
+from polidiff.worlds.protocol import aim, world_summary
 from polidiff.worlds.simulator import Simulator
-from polidiff.worlds.summary import world_summary
 
 ENOUGH = 30  # visits of a pair below which it is not offered
 MOST_PLAYED = 60
