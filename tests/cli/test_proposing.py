@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from polidiff.cli.study import read_study
@@ -46,6 +47,21 @@ def test_an_action_without_a_name_may_be_given_by_its_number(polidiff, tmp_path)
     short, long = (polidiff("explain", study, "--rule", f"x > 1: {action}", "--json") for action in ("1", "action 1"))
     assert told(short) == told(long)
     assert "action 1" in short.out
+
+
+def test_chance_in_who_got_what_is_no_policy(polidiff, tmp_path):
+    rng = np.random.default_rng(8)
+    age, spent, bought = rng.integers(18, 80, 900), rng.gamma(2, 50, 900), rng.random(900)
+    sent = rng.integers(0, 2, 900)
+    rows = [f"{age[i]},{spent[i]:.2f},{('email', 'coupon')[sent[i]]},{bought[i]:.3f}" for i in range(900)]
+    (tmp_path / "offers.csv").write_text("\n".join(["age,spent,offer,bought", *rows]))
+    study = tmp_path / "study.toml"
+    columns = 'path = "offers.csv"\nstate = ["age", "spent"]\naction = "offer"\nreward = "bought"'
+    study.write_text(f'[world.log]\n{columns}\n[policies]\ncurrent = "log"\n')
+    (region,) = told(polidiff("explain", study, "--rule", "age < 35: coupon", "--json"))["regions"]
+    (condition,) = region["rule"]["conditions"]
+    assert (condition["feature"], condition["high"]) == ("age", 35)
+    assert region["shift"] == {"current": pytest.approx(sent.mean()), "proposed": 1.0}
 
 
 def test_a_saved_patch_is_a_proposed_policy(polidiff, study, tmp_path):

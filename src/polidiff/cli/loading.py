@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from polidiff.cli.main import near_miss
 from polidiff.cli.study import Study
@@ -152,7 +152,7 @@ def _measured(entry: Mapping[str, Json], study: Study, trust: bool) -> OutcomeOf
     return arrays[entry["array"]]
 
 
-def load_policy(study: Study, role: str, world: World, *, trust: bool = False) -> Policy:
+def load_policy(study: Study, role: str, world: World, *, trust: bool = False) -> PolicyLike:
     """The policy in a role: "current" or "proposed"."""
     policies = study.section("policies")
     if role not in policies:
@@ -175,7 +175,7 @@ def second_log(name: str, study: Study, world: World) -> Log:
     return other
 
 
-def policy_named(name: str, study: Study, world: World, *, trust: bool = False) -> Policy:
+def policy_named(name: str, study: Study, world: World, *, trust: bool = False) -> PolicyLike:
     """A policy from "log", "log:PATH", "column:NAME", "always:ACTION", "module:function" or a file."""
     from polidiff.policies import as_policy
     from polidiff.policies.protocol import ALWAYS
@@ -185,9 +185,7 @@ def policy_named(name: str, study: Study, world: World, *, trust: bool = False) 
     if name == "log":
         if not isinstance(world, Log):
             raise InvalidStudyError("the policy 'log' is estimated from [world.log]; this study has another world")
-        from polidiff.evaluation.logged.policies import logging_policy
-
-        return logging_policy(world, seed=study.section("options").get("seed", 0))
+        return name
     if name.startswith("log:"):
         from polidiff.evaluation.logged.second_log import policy_behind
 
@@ -321,10 +319,20 @@ def load_policies(study: Study, world: World, *, trust: bool = False) -> tuple[P
     if "rules" in policies:
         if proposed is not None:
             raise InvalidStudyError(f"{study.source} names both a proposed policy and rules; give one of them")
-        return current, ruled_by(policies["rules"], current, world)
+        return current, ruled_by(policies["rules"], _acting(current, study, world), world)
     if isinstance(proposed, str) and _is_patch(study.file(proposed)):
-        return current, patched_by(study.file(proposed), current, world)
+        return current, patched_by(study.file(proposed), _acting(current, study, world), world)
     return current, load_policy(study, "proposed", world, trust=trust)
+
+
+def _acting(policy: PolicyLike, study: Study, world: World) -> Policy:
+    """A loaded policy as one that edits can be made to: of a log, the estimate of who wrote it."""
+    if not isinstance(policy, str):
+        return cast("Policy", policy)
+    from polidiff.evaluation.logged.policies import as_log_policy
+
+    acting: Policy = as_log_policy(cast("Log", world), policy, seed=study.section("options").get("seed", 0))
+    return acting
 
 
 def ruled_by(texts: Sequence[str], current: Policy, world: World) -> Policy:

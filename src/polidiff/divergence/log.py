@@ -9,16 +9,12 @@ import numpy as np
 from polidiff.divergence.record import Divergence, label_swaps
 from polidiff.divergence.table import compare_tables
 from polidiff.evaluation.log import EstimatedComparison
-from polidiff.evaluation.logged.policies import as_log_policy, is_logs, logging_policy, row_chances
+from polidiff.evaluation.logged.policies import CHANCE, as_log_policy, is_logs
 from polidiff.options import DivergenceOptions
 from polidiff.policies import PolicyLike, top_actions
-from polidiff.records.arrays import FloatArray
 
 if TYPE_CHECKING:
     from polidiff.worlds.log import Log
-
-CHANCE = 2.5  # standard errors that a difference must exceed to be more than chance
-LEAST = 1e-3  # chance of a logged action, at least
 
 
 def find_divergence(
@@ -31,29 +27,13 @@ def find_divergence(
     return compare_rows(log, current, proposed, options, seed=seed)
 
 
-def chances_of(log: Log, policy: PolicyLike, *, seed: int) -> FloatArray:
-    """(n, A) chances of a policy in the rows that are held; "log": estimated from them.
-
-    Where no feature is seen to move what the log does, its policy is the shares of the whole log: chance borders of an
-    estimate would be told as regions.
-    """
-    rows = log.rows
-    if not is_logs(policy):
-        return np.asarray(as_log_policy(log, policy).probabilities(rows.states), dtype=np.float64)
-    shares = np.bincount(rows.actions, minlength=log.n_actions) / len(rows.actions)
-    stated = row_chances(log, seed=seed)[np.arange(len(rows.actions)), rows.actions]
-    gain = np.bincount(rows.person, np.log(np.maximum(stated, LEAST)) - np.log(shares[rows.actions]))
-    if gain.mean() <= CHANCE * gain.std() / np.sqrt(len(gain)):
-        return np.tile(shares, (len(rows.actions), 1))
-    return np.asarray(logging_policy(log, seed=seed).probabilities(rows.states), dtype=np.float64)
-
-
 def compare_rows(
     log: Log, current: PolicyLike, proposed: PolicyLike, options: DivergenceOptions, *, seed: int
 ) -> Divergence:
     """Where the policies part among the logged rows that are held."""
     rows = log.rows
-    old, new = (chances_of(log, policy, seed=seed) for policy in (current, proposed))
+    given = (as_log_policy(log, policy, seed=seed) for policy in (current, proposed))
+    old, new = (np.asarray(policy.probabilities(rows.states), dtype=np.float64) for policy in given)
     a_b = top_actions(old)
     a_e = top_actions(new, prefer=a_b)
     index = np.arange(len(a_b))

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 LOG = "log"  # the policy that wrote the log, whatever it was
 COLUMN = "column:"  # before the name of a column
 SIMULATED = 199
+CHANCE = 2.5  # standard errors that a gain in likelihood must exceed to be more than chance
+LEAST = 1e-3  # chance of a logged action, at least
 
 
 def is_logs(policy: Any) -> bool:
@@ -86,12 +88,19 @@ def logged_shares(visits: FloatArray) -> FloatArray:
 class EstimatedPolicy:
     """The policy that wrote a log of features, as estimated."""
 
-    model: ChanceModel
+    model: ChanceModel | None  # None where no feature is seen to move what the log does
+    shares: FloatArray  # (A,) of the actions in the whole log
     encode: Encoder
-    n_actions: int
+
+    @property
+    def n_actions(self) -> int:
+        """How many actions there are."""
+        return len(self.shares)
 
     def probabilities(self, states: AnyArray) -> FloatArray:
         """(n, A) chances of every action."""
+        if self.model is None:
+            return np.tile(self.shares, (len(states), 1))
         return self.model(self.encode(np.asarray(states)))
 
 
@@ -106,12 +115,20 @@ def logging_policy(log: Log, *, seed: int = 0) -> Policy:
 
 
 def _estimated(log: Log, seed: int) -> Policy:
+    """Chances given the features; the shares of the whole log where these say no less of rows that were not fitted.
+
+    The borders of a model of pure chance would be told as regions, and as decisions that somebody makes.
+    """
     rows = log.rows
+    shares = np.bincount(rows.actions, minlength=log.n_actions) / len(rows.actions)
+    stated = row_chances(log, seed=seed)[np.arange(len(rows.actions)), rows.actions]
+    gain = np.bincount(rows.person, np.log(np.maximum(stated, LEAST)) - np.log(shares[rows.actions]))
     encode, order = fit_encoder(rows.states), rows.canonical  # what is fitted does not depend on their order
+    if gain.mean() <= CHANCE * gain.std() / np.sqrt(len(gain)):
+        return EstimatedPolicy(None, shares, encode)
     held = rows.folds(4, seed)[order] == 0
-    return EstimatedPolicy(
-        fit_chances(encode(rows.states[order]), rows.actions[order], log.n_actions, held), encode, log.n_actions
-    )
+    model = fit_chances(encode(rows.states[order]), rows.actions[order], log.n_actions, held)
+    return EstimatedPolicy(model, shares, encode)
 
 
 def row_chances(log: Log, *, seed: int = 0) -> FloatArray:
