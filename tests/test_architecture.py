@@ -53,7 +53,6 @@ WORLDS = {"TabularMDP", "Simulator", "Log"}
 KINDS = {"table", "simulator", "log"}
 KNOW_WORLDS = {"worlds", "policies", "domains", "paper"}  # they are worlds, or make them
 MAKES_WORLDS = "cli/loading.py"  # from a study file
-PER_KIND = {"table.py", "simulator.py", "log.py", "__init__.py"}
 PER_KIND_FOLDERS = {"tables", "simulated", "logged", "scores"}  # helpers of one kind of world
 SAYS_WHICH = "records/explanation.py"  # what a result tells about its world
 ON_TABLES = {  # exact values and planners: they work on a table, whatever world it stands for
@@ -139,7 +138,8 @@ def may_name_a_kind(module: str) -> bool:
     return (
         stage in KNOW_WORLDS
         or module in (MAKES_WORLDS, SAYS_WHICH)
-        or name in PER_KIND
+        or name == "__init__.py"
+        or name.removesuffix(".py").split("_")[0] in KINDS
         or bool(PER_KIND_FOLDERS & set(folders))
     )
 

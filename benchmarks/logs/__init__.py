@@ -2,7 +2,8 @@
 
 Coverage, width, sign errors and family-wise error on worlds whose truth is known (`coverage`), many outcomes at once
 (`family`), a state that is not Markov, a logging policy that is not known (`harder`), scores of feature logs
-(`scores`), logs that break what verdicts rest on (`believe`), plans over feature rows (`plans`), two logs that judge
+(`scores`), logs that break what verdicts rest on (`believe`), plans over feature rows (`navigation`) and what
+plans of rules promise (`promises`), two logs that judge
 each other's policy (`bandit`), and time and memory (`speed`). ``python -m benchmarks.logs PART ...`` runs some parts
 and keeps every row of the coverage table as soon as it is done.
 """
@@ -36,7 +37,7 @@ def cells(smoke: bool) -> list[Cell]:
 
 def parts(smoke: bool) -> Mapping[str, Callable[[], Any]]:
     """Name of each part -> what runs it; imported late, because some need other packages."""
-    from benchmarks.logs import bandit, believe, family, harder, plans, scores, speed
+    from benchmarks.logs import bandit, believe, family, harder, plans, promises, scores, speed
 
     return {
         "coverage": lambda: [measure(cell, seed=SEED) for cell in cells(smoke)],
@@ -45,6 +46,7 @@ def parts(smoke: bool) -> Mapping[str, Callable[[], Any]]:
         "scores": lambda: scores.run(smoke),
         "believe": lambda: believe.run(smoke, seed=SEED),
         "navigation": lambda: plans.run(smoke, seed=SEED),
+        "promises": lambda: promises.run(smoke),
         "open bandit": lambda: bandit.run(smoke),
         "speed": lambda: speed.run(smoke),
         "reading": lambda: speed.reading(10_000 if smoke else 10_000_000, 1 if smoke else 3),

@@ -18,8 +18,8 @@ from polidiff.regions.fidelity import fidelity
 from polidiff.regions.swap_labels import as_directions
 from polidiff.rules.box_algebra import intersection
 from polidiff.surrogates.region_cells import make_cells
-from polidiff.surrogates.simulated.played_table import played_table
-from polidiff.surrogates.simulated.region_table import count_cells
+from polidiff.surrogates.simulator_cells import played_table
+from polidiff.surrogates.simulator_regions import count_cells
 
 
 def divergence(features, label, swaps):

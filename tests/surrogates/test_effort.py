@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from polidiff import Simulator, improve
-from polidiff.surrogates.simulated import paired_episodes
+from polidiff.surrogates import simulator_cells
 
 
 class Walk:
@@ -32,16 +32,16 @@ def never(states: Any) -> Any:
 
 
 def test_decisions_are_shared_out_before_they_are_played(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paired_episodes, "MODEL_STEPS", 60_000)
+    monkeypatch.setattr(simulator_cells, "MODEL_STEPS", 60_000)
     for length in (5, 400):
         model = Walk(length=length, luck=1.0, worth=0.0)
         improve(Simulator(model, feature_names=["x", "time"], horizon=length), never, max_rules=2)
-        least = 15 * paired_episodes.TRIED * length  # every policy is played so often, however long that lasts
+        least = 15 * simulator_cells.TRIED * length  # every policy is played so often, however long that lasts
         assert model.played <= 2 * max(60_000, least)
 
 
 def test_noise_is_not_told_as_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paired_episodes, "MODEL_STEPS", 60_000)
+    monkeypatch.setattr(simulator_cells, "MODEL_STEPS", 60_000)
     world = Simulator(Walk(length=5, luck=1.0, worth=0.0), feature_names=["x", "time"], horizon=5)
     for seed in range(3):
         frontier = improve(world, never, max_rules=1, seed=seed)
@@ -52,7 +52,7 @@ def test_noise_is_not_told_as_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("length", [1, 6, 400])
 def test_a_plan_is_found_in_short_and_in_long_episodes(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paired_episodes, "MODEL_STEPS", 1_000_000)
+    monkeypatch.setattr(simulator_cells, "MODEL_STEPS", 1_000_000)
     world = Simulator(Walk(length=length, luck=0.1, worth=1.0), feature_names=["x", "time"], horizon=length)
     best = improve(world, never, max_rules=1).best
     assert [rule.move for rule in best.rules] == ["action 1"]

@@ -6,27 +6,26 @@ of the world and judged in it. Which kind of world it is, only the surrogates kn
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
-
-import numpy as np
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from polidiff.explanation.compose import versions
 from polidiff.explanation.words import rule_text
 from polidiff.frontier.region_plans import solve_regions
 from polidiff.frontier.rule_plans.improve import improve_with_rules
-from polidiff.frontier.rule_plans.moves import Move
 from polidiff.frontier.rule_plans.request import actions_only
 from polidiff.frontier.table import improve_table
 from polidiff.optimize import Clock
 from polidiff.options import ImproveOptions
+from polidiff.records.action import Action
 from polidiff.records.plan import Frontier, Ledger
 from polidiff.records.rule import Rule, change_key
 from polidiff.surrogates import Explain, Note, Reduction, Surrogate, reduce
 from polidiff.worlds.protocol import World
 
 if TYPE_CHECKING:
-    from polidiff.surrogates.logged.region_edits import RegionEdits
+    from polidiff.surrogates.log_edits import RegionEdits
 
 AT_ONCE = 0.01  # seconds of a search for which no time is left
 
@@ -39,7 +38,7 @@ def improve(
     reduction = reduce(world, current, candidates, options)
     while True:
         left = None if options.time_limit is None else max(clock.left(), AT_ONCE)
-        solved = solve(reduction, replace(options, time_limit=left), explain)
+        solved = reduction.solve(Search(replace(options, time_limit=left), explain))
         lifted = [reduction.lift(plan) for plan in solved.plans]
         nearer = reduction.nearer(lifted)
         if nearer is None:
@@ -51,8 +50,6 @@ def improve(
 
 def _concluded(reduction: Reduction, solved: Frontier, frontier: Frontier) -> Frontier:
     """The frontier with what a reader must know about how it was made."""
-    if reduction.world is getattr(reduction, "table", None):
-        return frontier
     notes = [_words(note) for note in reduction.notes(frontier.plans)]
     dropped = len(solved) - len(frontier) if frontier.unit != "rules" else 0
     more = (f"{dropped} larger plans were not judged and are left out.",) if dropped else ()
@@ -88,72 +85,66 @@ def _with_rules(ledger: Ledger | None, places: dict[str, Rule]) -> Ledger | None
     return replace(ledger, entries=entries, order=tuple(names[change] for change in ledger.order))
 
 
-def solve(reduction: Reduction, options: ImproveOptions, explain: Explain | None) -> Frontier:
-    """The frontier of what a world was reduced to."""
-    where = getattr(reduction, "where", "")
-    if where and not isinstance(reduction, Surrogate):
-        listed = actions_only(options.moves, reduction.world.actions, where)
-        solved = reduction.solve([move.action_name for move in listed if move.action_name is not None])
-        assert solved is not None
-        return solved
-    if not isinstance(reduction, Surrogate):
-        return solve_regions(cast("RegionEdits", reduction), options, _most_places(options))
-    shared = {
-        "budget": options.budget,
-        "keep": options.keep,
-        "freeze": reduction.frozen,
-        "gap": options.gap,
-        "time_limit": options.time_limit,
-        "level": options.level,
-        "seed": options.seed,
-        "explain": explain,
-    }
-    if reduction.by_rules:
-        return _solve_rules(reduction, options, shared)
-    most, cost = _most_places(options), options.change_cost
-    return improve_table(
-        reduction.table, reduction.base, reduction.candidates,
-        unit=options.unit, max_states=most, change_cost=cost, **shared,
-    )  # fmt: skip
+@dataclass(frozen=True)
+class Search:
+    """Ways to find plans, within what the user asked for."""
 
+    options: ImproveOptions
+    explain: Explain | None
 
-def _most_places(options: ImproveOptions) -> int | None:
-    """Without features one rule is one changed state; of two limits the lower one binds."""
-    given = [limit for limit in (options.max_states, options.max_rules) if limit is not None]
-    return min(given, default=None)
+    def changed_places(self, surrogate: Surrogate) -> Frontier:
+        """Sets of changed places."""
+        options = self.options
+        return improve_table(
+            surrogate.table, surrogate.base, surrogate.candidates, unit=options.unit, max_states=self._most_places(),
+            change_cost=options.change_cost, **self._shared(surrogate),
+        )  # fmt: skip
 
+    def rules(self, surrogate: Surrogate) -> Frontier:
+        """Lists of rules."""
+        options, moves = self.options, self._moves(surrogate)
+        return improve_with_rules(
+            surrogate.table,
+            surrogate.base,
+            max_rules=int(options.max_rules or 0) if len(moves) else 0,
+            max_conditions=options.max_conditions,
+            max_literals=options.max_literals,
+            moves=moves if len(moves) else "actions",
+            min_support=surrogate.min_support,
+            offered=surrogate.offered,
+            grid=surrogate.grid,
+            fallback="keep" if surrogate.where else options.fallback,
+            node_limit=surrogate.node_limit,
+            **self._shared(surrogate),
+        )
 
-def _solve_rules(surrogate: Surrogate, options: ImproveOptions, shared: dict[str, Any]) -> Frontier:
-    moves = _possible_moves(surrogate, options)
-    return improve_with_rules(
-        surrogate.table,
-        surrogate.base,
-        max_rules=int(options.max_rules or 0) if len(moves) else 0,
-        max_conditions=options.max_conditions,
-        max_literals=options.max_literals,
-        moves=moves if len(moves) else "actions",
-        min_support=surrogate.min_support,
-        offered=surrogate.offered,
-        grid=surrogate.grid,
-        fallback="keep" if surrogate.where else options.fallback,
-        node_limit=surrogate.node_limit,
-        **shared,
-    )
+    def edits(self, problem: RegionEdits) -> Frontier:
+        """Sets of edits."""
+        return solve_regions(problem, self.options, self._most_places())
 
+    def prescribed(self, actions: Sequence[Action], where: str) -> list[str]:
+        """The actions that rules may prescribe."""
+        moves = actions_only(self.options.moves, actions, where)
+        return [move.action_name for move in moves if move.action_name is not None]
 
-def _possible_moves(surrogate: Surrogate, options: ImproveOptions) -> Any:
-    """Moves that are possible somewhere; in cells, which have no action of their own, to actions only."""
-    if not surrogate.where:
-        return options.moves
-    table = surrogate.table
-    listed = actions_only(options.moves, surrogate.world.actions, surrogate.where)
-    open_ = ~table.absorbing
-    if isinstance(surrogate.frozen, np.ndarray):
-        open_ = open_ & ~surrogate.frozen
-    may = table.allowed if surrogate.offered is None else table.allowed & surrogate.offered
-    names = [action.name for action in table.actions]
-    return [move for move in listed if _somewhere(move, names, may[open_])]
+    def _shared(self, surrogate: Surrogate) -> dict[str, Any]:
+        names = ("budget", "keep", "gap", "time_limit", "level", "seed")
+        return {name: getattr(self.options, name) for name in names} | {
+            "freeze": surrogate.frozen, "explain": self.explain,
+        }  # fmt: skip
 
+    def _most_places(self) -> int | None:
+        """Without features one rule is one changed state; of two limits the lower one binds."""
+        given = [limit for limit in (self.options.max_states, self.options.max_rules) if limit is not None]
+        return min(given, default=None)
 
-def _somewhere(move: Move, names: list[str], may: Any) -> bool:
-    return move.action_name is None or bool(may[:, names.index(move.action_name)].any())
+    def _moves(self, surrogate: Surrogate) -> Any:
+        """Moves that are possible somewhere; in cells, which have no action of their own, to actions only."""
+        if not surrogate.where:
+            return self.options.moves
+        table = surrogate.table
+        may = table.allowed if surrogate.offered is None else table.allowed & surrogate.offered
+        somewhere = may[~table.absorbing].any(axis=0)
+        names = [action.name for action in table.actions]
+        listed = actions_only(self.options.moves, surrogate.world.actions, surrogate.where)
+        return [move for move in listed if move.action_name is None or somewhere[names.index(move.action_name)]]

@@ -20,7 +20,7 @@ from polidiff.records.plan import Frontier, HullPoint, Ledger, Plan
 from polidiff.records.rule import Condition, Rule
 
 if TYPE_CHECKING:
-    from polidiff.surrogates.logged.region_edits import RegionEdits  # brings in the data frame library
+    from polidiff.surrogates.log_edits import RegionEdits  # brings in the data frame library
 
 MOST_PLANS = 512  # combinations that are worked out; beyond, the changes that gain least alone are left out
 TINY = 1e-9

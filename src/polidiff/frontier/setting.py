@@ -20,7 +20,7 @@ from polidiff.options import Unit
 from polidiff.policies import PolicyLike, one_hot, top_actions
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.parse import Guard, parse_guard
-from polidiff.surrogates.frozen import frozen_states
+from polidiff.surrogates.record import frozen_states
 from polidiff.worlds.tabular import TabularMDP
 
 if TYPE_CHECKING:

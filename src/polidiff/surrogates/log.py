@@ -6,10 +6,9 @@ from typing import Any
 
 from polidiff.errors import InvalidOptionError
 from polidiff.options import ImproveOptions
-from polidiff.surrogates.logged.grid_table import reduce_to_row_grid
-from polidiff.surrogates.logged.region_edits import reduce_to_edits
-from polidiff.surrogates.logged.score_plans import reduce_to_scores
-from polidiff.surrogates.logged.state_table import reduce_state_rules, reduce_states
+from polidiff.surrogates.log_edits import reduce_to_edits
+from polidiff.surrogates.log_scores import reduce_to_scores
+from polidiff.surrogates.log_states import reduce_state_rules, reduce_states
 from polidiff.surrogates.record import Reduction, refuse_with_rules
 from polidiff.worlds.log import Log
 
@@ -27,8 +26,7 @@ def reduce(log: Log, current: Any, candidates: Any, options: ImproveOptions) -> 
     if log.discrete:
         return (reduce_state_rules if by_rules else reduce_states)(log, current, candidates, options)
     if by_rules:
-        single = log.check.rows == log.check.episodes
-        return (reduce_to_scores if single else reduce_to_row_grid)(log, current, options)
+        return reduce_to_scores(log, current, options)
     if options.unit != "expected" or options.change_cost is not None or options.pessimism:
         raise InvalidOptionError(
             "unit='total', change_cost and pessimism need discrete states; this log has feature rows. Hint: pass "

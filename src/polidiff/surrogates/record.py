@@ -8,14 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
 
 from polidiff.errors import InvalidOptionError
 from polidiff.options import ImproveOptions
+from polidiff.records.action import Action
+from polidiff.records.arrays import AnyArray, BoolArray
 from polidiff.records.explanation import Explanation
 from polidiff.records.outcome import Assumption
+from polidiff.records.parse import parse_rules
 from polidiff.records.plan import Frontier, Plan
-from polidiff.records.rule import Rule
+from polidiff.records.rule import Rule, covers_any
+
+if TYPE_CHECKING:
+    from polidiff.surrogates.log_edits import RegionEdits
+    from polidiff.surrogates.table import Surrogate
 
 Explain = Callable[[Any, Any, Any], Explanation]
 
@@ -32,15 +41,31 @@ class RuleNote:
 Note = str | RuleNote
 
 
+class Solver(Protocol):
+    """Ways to find plans, which the stage that plans brings along; limits on plans are its own."""
+
+    def changed_places(self, surrogate: Surrogate) -> Frontier:
+        """Sets of places of a table in which another action is taken."""
+
+    def rules(self, surrogate: Surrogate) -> Frontier:
+        """Lists of rules over a table's features."""
+
+    def edits(self, problem: RegionEdits) -> Frontier:
+        """Sets of edits whose worth a function tells."""
+
+    def prescribed(self, actions: Sequence[Action], where: str) -> list[str]:
+        """The actions that rules may prescribe where nothing is a current action."""
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Reduction:
     """A world as something small to plan in; a world that is small enough itself is lifted and judged as it is."""
 
     world: Any
 
-    def solve(self, moves: Sequence[str]) -> Frontier | None:
-        """The frontier, where plans are found without a table; `moves` are the actions that rules may prescribe."""
-        return None
+    def solve(self, solver: Solver) -> Frontier:
+        """The frontier of the small thing."""
+        raise NotImplementedError
 
     def lift(self, plan: Plan) -> Plan:
         """A plan of the small thing as a plan of the world: its rules, patch and policy."""
@@ -101,3 +126,55 @@ def refuse_pessimism(options: ImproveOptions) -> None:
     """Only a log has standard errors to subtract."""
     if options.pessimism:
         raise InvalidOptionError(f"pessimism must be 0 unless the world is a log; got {options.pessimism!r}")
+
+
+def frozen_rules(freeze: Any, names: Sequence[str]) -> tuple[Rule, ...]:
+    """Where nothing may change, as rules over features.
+
+    >>> [rule.features for rule in frozen_rules("x < 1 or y >= 2", ("x", "y"))]
+    [('x',), ('y',)]
+    """
+    if isinstance(freeze, np.ndarray):
+        raise InvalidOptionError("freeze must be conditions on features here, such as 'age < 18'; got a mask of states")
+    rules: list[Rule] = []
+    for entry in (freeze,) if isinstance(freeze, (str, Rule)) else freeze:
+        rules += parse_rules(entry, tuple(names)) if isinstance(entry, str) else [entry]
+    return tuple(rules)
+
+
+def frozen_states(freeze: Any, names: Sequence[str], features: AnyArray) -> BoolArray:
+    """(S,) states of a table, with these features (S, d), where nothing may change."""
+    if isinstance(freeze, np.ndarray):
+        mask = np.asarray(freeze, dtype=np.bool_)
+        if mask.shape != (len(features),):
+            raise InvalidOptionError(f"freeze as a mask must have shape ({len(features)},); got {mask.shape}")
+        return mask
+    rules = frozen_rules(freeze, names)
+    return covers_any(rules, features) if rules else np.zeros(len(features), dtype=np.bool_)
+
+
+def check_support(value: Any) -> None:
+    """A share below 1, or a count of at least 1, or nothing.
+
+    >>> check_support(0.05), check_support(20), check_support(None)
+    (None, None, None)
+    """
+    if value is None:
+        return
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not (number and (0 < value < 1 or (value >= 1 and value % 1 == 0))):
+        raise InvalidOptionError(
+            f"min_support must be a whole number of at least 1 (a count) or a share below 1; got {value!r}"
+        )
+
+
+def split_support(value: float | None, default: int) -> tuple[float | None, int]:
+    """`min_support` where it has two meanings: a share of what rules speak about, and a count of what they rest on.
+
+    >>> split_support(0.05, 10), split_support(20, 10), split_support(None, 10)
+    ((0.05, 10), (None, 20), (None, 10))
+    """
+    check_support(value)
+    if value is not None and value < 1:
+        return value, default
+    return None, default if value is None else int(value)

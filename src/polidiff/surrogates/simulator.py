@@ -1,19 +1,350 @@
-"""A simulator as a table: over the regions of candidates, or over the cells of a grid for rules."""
+"""A simulator as a table over the cells of a grid, for rules about features.
+
+In every cell one may do as now or take one action throughout. Each episode follows a plan over cells, except that it
+draws another choice for a few of them, so that choices are seen near where the plan leads. The table is wrong where a
+cell is not a state; so it is estimated again near the best plan, a few times, every plan that was ever found is played,
+and the best for each number of rules is kept and judged by other episodes. An episode that is cut at the horizon H has
+not ended; the table is discounted by 1 − 1/H instead, unless H is so small that ends are seen often.
+"""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any
+
+import numpy as np
 
 from polidiff.errors import InvalidOptionError
 from polidiff.options import ImproveOptions
-from polidiff.policies import Policy, as_policy
-from polidiff.surrogates.record import refuse_pessimism, refuse_uncounted, refuse_with_rules
-from polidiff.surrogates.simulated.grid_table import reduce_to_grid
-from polidiff.surrogates.simulated.region_table import reduce_to_regions
+from polidiff.policies import PatchedPolicy, Policy, as_policy, one_hot, top_actions
+from polidiff.progress import track
+from polidiff.records.arrays import AnyArray, FloatArray, IntArray
+from polidiff.records.patch import Edit, Patch
+from polidiff.records.plan import Frontier, Plan, PlanRule
+from polidiff.records.rule import Rule, covers_any
+from polidiff.rules.cell_grid import MOST_CELLS, Grid, grid_of_rows
+from polidiff.streams import Stream
+from polidiff.surrogates.record import (
+    Explain,
+    Note,
+    frozen_rules,
+    refuse_pessimism,
+    refuse_uncounted,
+    refuse_with_rules,
+    split_support,
+)
+from polidiff.surrogates.simulator_cells import (
+    Assigned,
+    CellCounts,
+    Effort,
+    PairedEpisodes,
+    count_assigned,
+    effort_for,
+    played_table,
+)
+from polidiff.surrogates.simulator_regions import reduce_to_regions
 from polidiff.surrogates.table import Surrogate
+from polidiff.worlds.protocol import aim, world_summary
+from polidiff.worlds.rollouts import Rollouts, roll_out
 from polidiff.worlds.simulator import Simulator
+
+ROUNDS = 3
+SHORT = 20  # decisions of an episode up to which a cut counts as its end
+ENOUGH = 30  # visits of a choice in a cell below which it is not offered
+FEWEST_CELLS = 24
+MORE = 10  # times as many episodes as usual, where they are short
+EXPLORING = 0.1  # of the decisions, in the episodes that place the cuts
+RATES = (0.02, 0.1, 0.3)  # share of cells in which an episode draws another choice
+TO_EXPLORE, TO_LEARN, TO_CHOOSE, TO_JUDGE = 0.1, 0.15, 0.2, 0.25  # of the effort; learning in each round
+AS_NOW, KEEP = "as now", "keep"
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """Where plans over cells are played."""
+
+    world: Simulator
+    current: Policy
+    cells: Grid
+    frozen: tuple[Rule, ...]
+    least: int  # visits from which a choice is offered
+    effort: Effort
+
+    def of(self, states: AnyArray) -> IntArray:
+        """Cell of each state, −1 where nothing may change."""
+        features = self.world.features_of(states)
+        cell = self.cells.of(np.asarray(features, dtype=np.float64))
+        return np.where(covers_any(self.frozen, features), -1, cell) if self.frozen else cell
+
+
+@dataclass(frozen=True)
+class Played:
+    """A lifted plan, what it returned when it was played to choose, and how much it changed."""
+
+    plan: Plan
+    mean: float
+    changes: float
+    length: float  # decisions of an episode
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PlayedGrid(Surrogate):
+    """A table over cells, learned near the best plan so far."""
+
+    ground: Ground
+    counts: CellCounts
+    options: ImproveOptions
+    pool: dict[Patch, Played] = field(default_factory=dict)  # every plan that was found, played
+    round: int = 0
+
+    def lift(self, plan: Plan) -> Plan:
+        """The rules as edits of the current policy, with the return of the whole episode."""
+        before = float(self.counts.offset[aim(self.world)[0]]) / self.counts.episodes
+        patch = rules_patch(self.ground, plan.rules)
+        return replace(
+            plan,
+            patch=patch,
+            policy=PatchedPolicy(self.ground.current, patch),
+            expected_return=plan.expected_return + before,
+            bound=plan.bound + before,
+        )
+
+    def nearer(self, plans: Sequence[Plan]) -> PlayedGrid | None:
+        """Plans are played; in all rounds but the last the table is learned again near the best so far."""
+        clock = self.ground.effort.clock
+        for plan in track("plans played to choose", list(plans)):
+            if plan.patch not in self.pool and not (self.pool and clock.over()):
+                self.pool[plan.patch] = self._played(plan)
+        if self.round + 1 == ROUNDS or clock.over() or not _learned(self.counts, self.ground.least):
+            return None
+        best = max(self.pool.values(), key=lambda played: played.mean)
+        number = self.round + 1
+        near = choices_of(self.ground, best.plan.rules)
+        seed = (self.options.seed, Stream.CELL_GAMES, number)
+        more = count_near(self.ground, near, length=best.length, seed=seed)
+        counts = self.counts + more
+        return replace(self, table=cell_table(self.ground, counts), counts=counts, round=number)
+
+    def _played(self, plan: Plan) -> Played:
+        games = ROUNDS * int(self.options.max_rules or 0) + 1
+        episodes = self._episodes(TO_CHOOSE / games, Stream.CHOOSING_PLANS)
+        played = episodes.play(plan.policy)
+        mean = float(played.totals[:, aim(self.world)[0]].mean())
+        changes = episodes.changes(played.visits, len(played.totals))
+        return Played(plan, mean, changes, float(played.lengths.mean()))
+
+    @cached_property
+    def judging(self) -> PairedEpisodes:
+        """Episodes that neither made the table nor chose a plan."""
+        return self._episodes(TO_JUDGE / (int(self.options.max_rules or 0) + 1), Stream.JUDGING_PLANS, most=2.0)
+
+    def _episodes(self, share: float, stream: Stream, most: float = 1.0) -> PairedEpisodes:
+        seed, level = (self.options.seed, stream), self.options.level
+        return PairedEpisodes(self.world, self.ground.current, self.ground.effort, share, seed, level, most)
+
+    def judge(self, plans: Sequence[Plan], explain: Explain | None) -> tuple[Plan, ...]:
+        """For each number of rules the plan that returned most, if that is more than with fewer."""
+        judging, chosen = self.judging, self._best_of_each()
+        if self.ground.effort.clock.over():
+            chosen = list(dict.fromkeys([chosen[0], chosen[-1]]))
+        return tuple(judging.judge(p.plan, explain) for p in track("plans played in the world", chosen))
+
+    def _best_of_each(self) -> list[Played]:
+        budget = self.options.budget
+        within = [p for p in self.pool.values() if budget is None or not p.plan.rules or p.changes <= budget]
+        chosen: list[Played] = []
+        for size in sorted({len(played.plan.rules) for played in within}):
+            best = max((p for p in within if len(p.plan.rules) == size), key=lambda played: played.mean)
+            if not chosen or best.mean > chosen[-1].mean:
+                chosen.append(best)
+        return chosen
+
+    def conclude(self, solved: Frontier, plans: tuple[Plan, ...]) -> Frontier:
+        """Returns of played episodes."""
+        return replace(
+            solved,
+            plans=plans,
+            baselines=(),
+            outcomes=self.world.outcomes,
+            current_return=plans[0].expected_return,
+            gap=max(plan.gap for plan in plans),
+            optimum=plans[-1].expected_return + solved.optimum - solved.best.expected_return,
+            world=world_summary(self.world),
+            methods=replace(
+                solved.methods,
+                evaluation=f"{len(self.judging.before)} episodes of the current policy, "
+                "and as many decisions of each plan",
+            ),
+            context=self,
+        )
+
+    def notes(self, plans: Sequence[Plan]) -> tuple[Note, ...]:
+        """What the table is, and which actions no cell has seen often enough."""
+        met = np.asarray(self.table.allowed)[: self.ground.cells.size, : self.world.n_actions].sum(axis=0)
+        lost = [action.name for action, count in zip(self.world.actions, met, strict=True) if not count]
+        which = "No action" if len(lost) == len(met) else f"Not {', '.join(lost[:7])}: no such action"
+        rare = f"{which} was played at least {self.ground.least} times in any cell; rules cannot prescribe it."
+        return (
+            *self._undecided(plans),
+            f"Plans were searched in a table over {self.ground.cells.size} cells: a bound is the plan's return plus "
+            "what that table leaves open. Returns and gains are of episodes that neither made the table nor chose a "
+            "plan.",
+            *((rare,) if lost else ()),
+        )
+
+    def _undecided(self, plans: Sequence[Plan]) -> tuple[str, ...]:
+        """That nothing is shown to gain, and what was played to find out."""
+        if any(plan.gain is not None and plan.gain.low > 0 for plan in plans):
+            return ()
+        tried = len([patch for patch in self.pool if patch.edits])
+        if not tried:
+            return ("The current policy stays: nothing that was tried in episodes near it seemed to gain.",)
+        return (
+            f"The current policy stays: of {tried} plans that were played none is shown to gain. A gain may exist that "
+            f"{len(self.judging.before)} episodes cannot tell from none.",
+        )
+
+
+def reduce_to_grid(world: Simulator, current: Policy, options: ImproveOptions) -> PlayedGrid:
+    """The table over cells where sampled episodes get."""
+    share, least = split_support(options.min_support, ENOUGH)
+    frozen = frozen_rules(options.freeze, world.feature_names)
+    effort = effort_for(world, current, time_limit=options.time_limit, seed=options.seed)
+    explored = _explored(world, current, effort, options.seed)
+    effort = replace(effort, length=max(effort.length, float(explored.lengths.mean())))
+    cells = _sampled_grid(world, current, explored, effort, least, options.seed)
+    ground = Ground(world, current, cells, frozen, least, effort)
+    counts = _first_counts(ground, options.seed)
+    as_now = np.full(ground.cells.size, world.n_actions)
+    return PlayedGrid(
+        world=world,
+        table=cell_table(ground, counts),
+        base=np.append(as_now, [as_now[0]] * 2),
+        by_rules=True,
+        grid=ground.cells.padded(2),
+        where="a simulator",
+        min_support=share,
+        node_limit=0,
+        ground=ground,
+        counts=counts,
+        options=options,
+    )
+
+
+def _first_counts(ground: Ground, seed: int) -> CellCounts:
+    """What is seen near the current policy."""
+    as_now = np.full(ground.cells.size, ground.world.n_actions)
+    return count_near(ground, as_now, length=0.0, seed=(seed, Stream.CELL_GAMES, 0))
+
+
+def _learned(counts: CellCounts, least: int) -> bool:
+    """Whether some action was seen often enough in some cell."""
+    return bool((counts.moves.sum(axis=2)[:, :-1] >= least).any())
+
+
+def _explored(world: Simulator, current: Policy, effort: Effort, seed: int) -> Rollouts:
+    """Episodes of the current policy that now and then try something else."""
+    episodes, horizon = effort.exploring(TO_EXPLORE, 0.25, world.horizon)
+    return roll_out(
+        world,
+        _Exploring(current),
+        episodes=episodes,
+        seed=(seed, Stream.EXPLORED_STATES),
+        horizon=horizon,
+        record=True,
+        what="sampled states",
+    )
+
+
+def _sampled_grid(world: Simulator, current: Policy, played: Rollouts, effort: Effort, least: int, seed: int) -> Grid:
+    """Cells where exploring episodes get; no more than can be learned."""
+    episodes, horizon = effort.exploring(TO_LEARN, MORE, world.horizon)
+    tried = episodes * min(effort.length, horizon) * float(np.mean(RATES)) / (world.n_actions + 1)
+    most = int(np.clip(tried / least, FEWEST_CELLS, MOST_CELLS))
+    visits = played.visits
+    assert visits is not None
+    some = np.random.default_rng((seed, Stream.SAMPLED_STATES)).permutation(len(visits.actions))[:20_000]
+    states, episode = visits.states[some], visits.episode[some]
+    features = np.asarray(world.features_of(states), dtype=np.float64)
+    action = one_hot(top_actions(current.probabilities(states)), world.n_actions)
+    togo = (played.lengths[episode] - visits.step[some])[:, None]
+    signals = np.hstack([action, togo, played.totals[episode]])
+    return grid_of_rows(features, signals, world.feature_names, most=most, seed=seed)
+
+
+@dataclass(frozen=True, eq=False)
+class _Exploring:
+    """The policy in use, with a small chance of any other action."""
+
+    base: Policy
+
+    @property
+    def n_actions(self) -> int:
+        return self.base.n_actions
+
+    def probabilities(self, states: Any) -> FloatArray:
+        return (1 - EXPLORING) * self.base.probabilities(states) + EXPLORING / self.n_actions
+
+
+def count_near(ground: Ground, plan: IntArray, *, length: float, seed: tuple[int, ...]) -> CellCounts:
+    """Play near a plan (K,) of choices (an action, or one past the last for "as now"), and count.
+
+    `length` is that of the plan's own episodes.
+    """
+    world = ground.world
+    effort = replace(ground.effort, length=max(length, ground.effort.length))
+    episodes, horizon = effort.exploring(TO_LEARN, MORE, world.horizon)
+    as_now = np.full(len(plan), world.n_actions)
+    draw = partial(_drawn, plan, world.n_actions)
+    ends = world.horizon <= SHORT
+    game = Assigned(world, ground.current, ground.of, draw, as_now, world.n_actions + 1, ends, horizon)
+    return count_assigned(game, episodes=episodes, seed=seed, what="roll-outs over cells")
+
+
+def _drawn(plan: IntArray, as_now: int, count: int, rng: np.random.Generator) -> IntArray:
+    """(count, K) choice of each episode in each cell."""
+    rate = rng.choice(np.array(RATES), size=(count, 1))
+    other = rng.integers(0, as_now + 1, size=(count, len(plan)))
+    return np.where(rng.random((count, len(plan))) < rate, other, plan[None, :])
+
+
+def cell_table(ground: Ground, counts: CellCounts) -> Any:
+    """The estimated table; choices seen too rarely are not offered."""
+    world, cells = ground.world, ground.cells.size
+    allowed = np.zeros((cells + 2, world.n_actions + 1), dtype=np.bool_)
+    allowed[:cells] = counts.moves.sum(axis=2) >= ground.least
+    allowed[:, -1] = True
+    actions = [*(action.name for action in world.actions), AS_NOW]
+    names = [f"cell {k}" for k in range(cells)]
+    discount = 1.0 if world.horizon <= SHORT else 1 - 1 / world.horizon
+    return played_table(world, counts, allowed, actions, names, discount=discount)
+
+
+def choices_of(ground: Ground, rules: Sequence[PlanRule]) -> IntArray:
+    """Choices (K,) of a plan in the cells: the first rule that covers the cell."""
+    names = [action.name for action in ground.world.actions]
+    points = ground.cells.points
+    choice = np.full(ground.cells.size, ground.world.n_actions)
+    for entry in reversed(rules):
+        choice[entry.rule.covers(points)] = names.index(entry.move) if entry.move != KEEP else ground.world.n_actions
+    return choice
+
+
+def rules_patch(ground: Ground, rules: Sequence[PlanRule]) -> Patch:
+    """Edits that follow the rules, first match wins: a rule also holds back later ones where it changes nothing."""
+    world = ground.world
+    names = [action.name for action in world.actions]
+    edits = [Edit(rule, action, action) for rule in ground.frozen for action in range(world.n_actions)]
+    for index, entry in enumerate(rules):
+        last = index == len(rules) - 1
+        for action in range(world.n_actions):
+            proposed = action if entry.move == KEEP else names.index(entry.move)
+            if proposed != action or not last:
+                edits.append(Edit(entry.rule, action, proposed))
+    return Patch(tuple(edits) if rules else (), tuple(names), world.feature_names, world.features_of)
 
 
 def reduce(world: Simulator, current: Any, candidates: Any, options: ImproveOptions) -> Surrogate:

@@ -12,8 +12,9 @@ from polidiff.evaluation.exact import policy_table
 from polidiff.options import ImproveOptions
 from polidiff.policies import top_actions
 from polidiff.records.arrays import BoolArray
+from polidiff.records.plan import Frontier
 from polidiff.rules.cell_grid import Grid
-from polidiff.surrogates.record import Reduction, refuse_pessimism, refuse_with_rules
+from polidiff.surrogates.record import Reduction, Solver, refuse_pessimism, refuse_with_rules
 from polidiff.worlds.tabular import TabularMDP
 
 
@@ -31,6 +32,10 @@ class Surrogate(Reduction):
     where: str = ""  # "a simulator" where places are cells, in which rules can prescribe actions only
     min_support: float | None = None  # what must lie behind a rule, in the table
     node_limit: int | None = None  # 0 where no proof is worth its time, because the table is only an estimate
+
+    def solve(self, solver: Solver) -> Frontier:
+        """Lists of rules, or sets of changed places."""
+        return solver.rules(self) if self.by_rules else solver.changed_places(self)
 
 
 def reduce(world: TabularMDP, current: Any, candidates: Sequence[Any] | None, options: ImproveOptions) -> Surrogate:

@@ -117,11 +117,12 @@ def offers(n, seed, effect):
     return LoggedRows(x, actions, np.arange(n), np.full(n, -1), outcome[:, None], np.full(n, 0.5))
 
 
-def chooser(decisions, max_rules=2):
+def chooser(scores, max_rules=2):
+    decisions = scores.decisions
     codes, sizes = cells(decisions.x, 9)
 
-    def choose(rows, gains):
-        took = np.eye(2)[decisions.actions[rows]]
+    def choose(rows):
+        gains, took = scores.gains(rows), np.eye(2)[decisions.actions[rows]]
         lists = best_lists(codes[:, rows], sizes, gains[rows, :, 0], took, ListOptions(max_rules, price=0.05))
         plans = []
         for rules in lists:
@@ -137,8 +138,8 @@ def test_a_planted_rule_is_found_and_its_promise_holds():
     decisions = decisions_of(offers(1500, 3, 1.0), 2)
     scores = PlanScores(decisions, logging_chances(decisions), None)
     everyone = np.ones(1500, dtype=bool)
-    shown = chooser(decisions)(everyone, scores.gains(everyone))
-    interval = plan_intervals(scores.judged(chooser(decisions)), level=0.95).joint(1)
+    shown = chooser(scores)(everyone)
+    interval = plan_intervals(scores.judged(chooser(scores)), level=0.95).joint(1)
     inside = (decisions.x[:, 0] > 0.6) & (decisions.x[:, 1] < 0.5)
     best = 0.2 * 0.5 + 0.8 * 0.25  # all where it helps instead of half, none where it harms
     assert (shown[1][inside, 1] > 0.9).mean() > 0.85
@@ -150,6 +151,6 @@ def test_nothing_is_promised_where_nothing_can_be_gained():
     for seed in range(10):
         decisions = decisions_of(offers(300, seed, 0.0), 2)
         scores = PlanScores(decisions, logging_chances(decisions), None, seed=seed)
-        joint = plan_intervals(scores.judged(chooser(decisions)), level=0.95)
+        joint = plan_intervals(scores.judged(chooser(scores)), level=0.95)
         low.append(max(joint.joint(k).low for k in range(2)))
     assert sum(end > 0 for end in low) <= 2

@@ -10,7 +10,7 @@ from polidiff import Log, Outcome, improve
 from polidiff.errors import InvalidOptionError
 from polidiff.evaluation.exact import ExactEvaluator, policy_table
 from polidiff.evaluation.logged.plan import choose_and_judge, estimated_world
-from polidiff.surrogates.logged.shrinking import best_strength, left_out_likelihood, shrunk
+from polidiff.surrogates.log_model import best_strength, left_out_likelihood, shrunk
 from polidiff.worlds.log_converters import simulated_frame
 
 from .conftest import random_grid, some_policy

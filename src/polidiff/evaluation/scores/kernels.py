@@ -127,6 +127,8 @@ def scan_boxes(
                 if (f == g) != (g == h) and f == g:
                     continue  # one feature: f = g = h; two: f < g = h; three: f < g < h
                 a, b, c = sizes[f], (sizes[g] if g > f else 1), (sizes[h] if h > g else 1)
+                third = 1 if h > g else 0
+                rest = third + (1 if g > f else 0)  # bounds that the features after the first need at least
                 for m in range(len(gains)):
                     for k in range((a + 1) * (b + 1) * (c + 1)):
                         room[k] = 0.0
@@ -147,12 +149,12 @@ def scan_boxes(
                     for x0 in range(a):
                         for x1 in range(x0 + 1, a + 1):
                             s = (1 if x0 > 0 else 0) + (1 if x1 < a else 0)
-                            if s == 0 or s > most or (named[f] and x1 < a):
+                            if s == 0 or s + rest > most or (named[f] and x1 < a):
                                 continue
                             for y0 in range(b):
                                 for y1 in range(y0 + 1, b + 1):
                                     t = s + (1 if y0 > 0 else 0) + (1 if y1 < b else 0)
-                                    if t > most or (g > f and (t == s or (named[g] and y1 < b))):
+                                    if t + third > most or (g > f and (t == s or (named[g] and y1 < b))):
                                         continue
                                     for z0 in range(c):
                                         for z1 in range(z0 + 1, c + 1):
@@ -171,12 +173,6 @@ def scan_boxes(
                                                 feature = f if q == 0 else (g if q == 1 else h)
                                                 if worth > best[feature, m]:
                                                     best[feature, m] = worth
-                                                    box[feature, m, 0] = f
-                                                    box[feature, m, 1] = x0
-                                                    box[feature, m, 2] = x1 - 1
-                                                    box[feature, m, 3] = g
-                                                    box[feature, m, 4] = y0
-                                                    box[feature, m, 5] = y1 - 1 if g > f else -1
-                                                    box[feature, m, 6] = h
-                                                    box[feature, m, 7] = z0
-                                                    box[feature, m, 8] = z1 - 1 if h > g else -1
+                                                    box[feature, m, 0:3] = f, x0, x1 - 1
+                                                    box[feature, m, 3:6] = g, y0, (y1 - 1 if g > f else -1)
+                                                    box[feature, m, 6:9] = h, z0, (z1 - 1 if h > g else -1)

@@ -1,9 +1,10 @@
 r"""Plans chosen from a log and judged by the same log: every plan is judged by units that had no part in choosing it.
 
 For each fold the plans are chosen on the other folds and scored on this one, so that all units judge and no unit judges
-its own choice. The scores on which plans are chosen are those of one decision, with what follows it valued by the
-current policy: :math:`Y = g + V(s')`. What a plan is promised is the interval of the scores of the fold's plans; the
-plan shown is chosen once more on all units.
+its own choice. The scores on which plans are chosen are those of one decision, with what follows it valued by a policy:
+:math:`Y = g + V(s')`, that of the current policy at first and then that of the plan found, as policy iteration does.
+What a plan is promised is the interval of the scores of the fold's plans; the plan shown is chosen once more on all
+units.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ from polidiff.worlds.shards.transition_counts import CUT
 
 FOLDS = 5
 LEAST_CHANCE = 0.05  # smaller chances count as it where plans are chosen: a plan that rests on few heavy rows is luck
-Choose: TypeAlias = Callable[[BoolArray, FloatArray], Sequence[FloatArray]]
-"""From the rows that may choose (n,) and what actions add to the current policy (n, A, M) to plans (n, A)."""
+Choose: TypeAlias = Callable[[BoolArray], Sequence[FloatArray]]
+"""From the rows that may choose (n,) to plans (n, A)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,14 +83,17 @@ class PlanScores:
         pieces: list[list[_Piece]] = []
         for number in track("rules chosen without the episodes that judge them", np.unique(fold).tolist()):
             own = fold == number
-            plans = choose(~own, self.gains(~own))
+            plans = choose(~own)
             pieces.append(self._scored(plans, own, single))
         return [self._joined([piece[k] for piece in pieces]) for k in range(len(pieces[0]))]
 
-    def gains(self, rows: BoolArray) -> FloatArray:
-        """(n, A, M) what each action adds to the current policy, from `rows` (n,) alone; 0 elsewhere."""
+    def gains(self, rows: BoolArray, follow: FloatArray | None = None) -> FloatArray:
+        """(n, A, M) what each action adds to the current policy, from `rows` (n,) alone; 0 elsewhere.
+
+        What comes after is valued by the policy `follow` (n, A); None: the current one.
+        """
         decisions, several = self.decisions, not self.decisions.one_step
-        outcomes = self._with_future(rows) if several else decisions.gains
+        outcomes = self._with_future(rows, self.base if follow is None else follow) if several else decisions.gains
         x = np.column_stack([decisions.x, decisions.step]) if several else decisions.x
         some = replace(decisions.some(rows), gains=outcomes[rows], x=x[rows])
         logged = np.maximum(self.chances.logged[rows], LEAST_CHANCE)
@@ -99,9 +103,9 @@ class PlanScores:
         gains[rows] = scores - np.einsum("na,nam->nm", self.base[rows], scores)[:, None, :]
         return gains
 
-    def _with_future(self, rows: BoolArray) -> FloatArray:
-        """(n, M) what a decision adds at once, and the value of what follows under the current policy."""
-        decisions, policy = self.decisions, self.base
+    def _with_future(self, rows: BoolArray, policy: FloatArray) -> FloatArray:
+        """(n, M) what a decision adds at once, and the value of what follows under a policy (n, A)."""
+        decisions = self.decisions
         decisions = replace(decisions, x=np.column_stack([decisions.x, decisions.step, policy[:, 1:]]))
         some = sample(decisions, rows, self.seed)
         fitted = decisions.some(some)

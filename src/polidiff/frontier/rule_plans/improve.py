@@ -30,7 +30,7 @@ from polidiff.records.arrays import FloatArray
 from polidiff.records.explanation import Methods
 from polidiff.records.plan import Frontier, Plan
 from polidiff.rules.cell_grid import grid_of_states
-from polidiff.surrogates.frozen import frozen_states
+from polidiff.surrogates.record import frozen_states
 from polidiff.worlds.tabular import TabularMDP
 
 STOPPED = "stopped by the time limit"

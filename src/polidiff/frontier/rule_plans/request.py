@@ -14,7 +14,7 @@ from polidiff.frontier.rule_plans.search import SearchOptions
 from polidiff.records.action import Action
 from polidiff.records.arrays import BoolArray
 from polidiff.rules.cell_grid import Grid
-from polidiff.surrogates.support import check_support
+from polidiff.surrogates.record import check_support
 
 
 @dataclass(frozen=True)

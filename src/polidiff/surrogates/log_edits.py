@@ -34,9 +34,8 @@ from polidiff.records.outcome import Assumption
 from polidiff.records.plan import Frontier, Plan
 from polidiff.records.rule import Rule
 from polidiff.regions.describe import describe
-from polidiff.surrogates.frozen import frozen_rules
-from polidiff.surrogates.logged.judging_half import JudgingHalf
-from polidiff.surrogates.record import Explain, Note, Reduction, RuleNote
+from polidiff.surrogates.log_states import JudgingHalf
+from polidiff.surrogates.record import Explain, Note, Reduction, RuleNote, Solver, frozen_rules
 from polidiff.surrogates.region_cells import RegionCells, make_cells
 from polidiff.worlds.log import Log
 from polidiff.worlds.log_check import log_summary
@@ -122,6 +121,10 @@ class RegionEdits(Reduction):
     least: int
     options: ImproveOptions
     _known: dict[tuple[int, ...], RegionValue] = field(default_factory=dict)
+
+    def solve(self, solver: Solver) -> Frontier:
+        """Sets of the offered edits."""
+        return solver.edits(self)
 
     def value(self, plan: tuple[int, ...]) -> RegionValue:
         """Outcomes and changes of the plan that makes these edits."""

@@ -1,6 +1,8 @@
 """Lists of rules found on some rows of a log, within limits on what a plan may change or cost.
 
-A limit is kept by a price on what it limits: raised until the longest list is within it, then lowered half-way.
+A limit is kept by a price on what it limits: raised until the longest list is within it, then lowered half-way. Where
+decisions follow each other, actions are first scored as if the current policy went on after them, then as if the list
+that was found did (policy iteration), and no plan changes more of an episode than a log can follow.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from polidiff.evaluation.logged.plan import MIN_SUPPORT
+from polidiff.evaluation.scores.difference import MOST_CHANGES
 from polidiff.evaluation.scores.rule_lists import (
     ListOptions,
     ProvenList,
@@ -24,14 +27,16 @@ from polidiff.evaluation.scores.rule_lists import (
 from polidiff.policies import one_hot
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
 from polidiff.records.parse import Guard, parse_guard
-from polidiff.surrogates.support import split_support
+from polidiff.surrogates.record import split_support
 from polidiff.worlds.protocol import aim
 
 if TYPE_CHECKING:
-    from polidiff.surrogates.logged.score_plans import ScorePlans
+    from polidiff.surrogates.log_scores import ScorePlans
 
 PRICE = 0.1  # of a bound, in standard deviations of a sum over all rows
-TIGHTENED = 8  # times that the price of a limit is moved
+TIGHTENED, TIGHTENED_AGAIN = 6, 3  # times that the price of a limit is moved, at first and from where it was before
+ROUNDS = 2  # of policy iteration, where decisions follow each other
+FOLLOWED = 0.9 * MOST_CHANGES  # changed decisions of an episode up to which a log shows what a plan gains
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +45,14 @@ class Limit:
 
     cost: FloatArray  # (n, A) what every action adds in every row
     most: float
-    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Lists of at most 1, 2, … rules, and the gains (n, A, M) by which they were chosen."""
+
+    lists: list[ProvenList]
+    gains: FloatArray
 
 
 class ListChooser:
@@ -48,6 +60,7 @@ class ListChooser:
 
     def __init__(self, problem: ScorePlans, offered: list[bool]) -> None:
         self.problem, self.offered = problem, np.flatnonzero(offered)
+        self.price: FloatArray | None = None  # that kept limits before
         options, decisions = problem.options, problem.scores.decisions
         share, least = split_support(options.min_support, MIN_SUPPORT)
         self.limits = ListOptions(
@@ -63,18 +76,28 @@ class ListChooser:
         free = once & ~problem.fixed
         self.support = (one_hot(decisions.actions, decisions.n_actions) * free[:, None])[:, self.offered]
 
-    def lists(self, rows: BoolArray, gains: FloatArray) -> list[ProvenList]:
-        """The best list found of at most 1, 2, … rules within the limits, from the gains (n, A, M) of some rows."""
+    def choose(self, rows: BoolArray, *, proven: bool = False) -> Choice:
+        """The best lists found on some rows, with bounds that tell more if they are to be `proven`."""
+        scores, follow = self.problem.scores, None
+        rounds = 1 if scores.decisions.one_step else ROUNDS
+        for number in range(rounds):
+            gains = scores.gains(rows, follow)
+            lists = self._within_limits(rows, gains, proven=proven and number == rounds - 1)
+            follow = self.problem.table(lists[-1].rules) if lists else None
+        return Choice(lists, gains)
+
+    def _within_limits(self, rows: BoolArray, gains: FloatArray, *, proven: bool) -> list[ProvenList]:
         limits, value = self._limits(gains), self._aimed(gains)
         if not limits:
-            return self._searched(rows, value)
+            return self._searched(rows, value, proven=proven)
         ceiling = float(np.maximum(value[rows][:, self.offered].max(axis=1), 0.0).sum())
         unit = [float(np.abs(value[rows]).mean() / max(np.abs(one.cost[rows]).mean(), 1e-300)) / 8 for one in limits]
         nothing = ProvenList((), -np.inf if any(limit.most < 0 for limit in limits) else 0.0, ceiling)
         best = [nothing] * self.limits.max_rules
-        price, high = np.zeros(len(limits)), np.full(len(limits), np.inf)
-        low = np.zeros(len(limits))
-        for _ in range(TIGHTENED):
+        tightened = TIGHTENED if self.price is None else TIGHTENED_AGAIN
+        price = np.zeros(len(limits)) if self.price is None else self.price
+        low, high = np.zeros(len(limits)), np.full(len(limits), np.inf)
+        for _ in range(tightened):
             lowered = value - sum((p * limit.cost for p, limit in zip(price, limits, strict=True)), start=0.0)
             tried = [one.rules for one in self._searched(rows, lowered)]
             for k, rules in enumerate(tried):
@@ -83,20 +106,23 @@ class ListChooser:
                     best[k:] = [max(old, new, key=lambda one: one.worth) for old in best[k:]]
             over = np.array([self._over(tried[-1] if tried else (), rows, limit) for limit in limits])
             low, high = np.where(over, price, low), np.where(over, high, price)
+            if not over.any() and not price.any():
+                break
             price = np.where(np.isfinite(high), (low + high) / 2, np.maximum(4 * price, unit))
+        self.price = price
         return best
 
-    def _searched(self, rows: BoolArray, value: FloatArray) -> list[ProvenList]:
-        """The best lists found over coarse cells, with bounds, and then with bounds at fine cells."""
+    def _searched(self, rows: BoolArray, value: FloatArray, *, proven: bool = False) -> list[ProvenList]:
+        """The best lists found over coarse cells, then with bounds at fine cells."""
         problem, cells = self.problem, self.problem.cells
         gains = np.where(problem.fixed[:, None], 0.0, value)[rows][:, self.offered]
         table = merged(
             problem.codes(coarse=True)[:, rows], cells.coarse_sizes, gains, self.support[rows], self.limits, cells.named
         )
         keep = np.column_stack([gains, np.zeros(len(gains))])
-        return [
-            replace(one, rules=self._refined(one.rules, rows, keep)) for one in proven_lists(table, grown_lists(table))
-        ]
+        grown = grown_lists(table)
+        found = proven_lists(table, grown) if proven else [ProvenList(one, table.worth(one), np.inf) for one in grown]
+        return [replace(one, rules=self._refined(one.rules, rows, keep)) for one in found]
 
     def _refined(self, rules: RuleList, rows: BoolArray, gains: FloatArray) -> RuleList:
         """The list over fine cells, with actions numbered as in the log."""
@@ -137,12 +163,12 @@ class ListChooser:
 
     def _limits(self, gains: FloatArray) -> list[Limit]:
         problem = self.problem
-        found = []
-        if problem.options.budget is not None:
-            found.append(Limit(1.0 - problem.scores.base, problem.options.budget, "budget"))
+        several = [] if problem.scores.decisions.one_step else [FOLLOWED]
+        changes = [most for most in (problem.options.budget, *several) if most is not None]
+        found = [Limit(1.0 - problem.scores.base, min(changes))] if changes else []
         for guard, k, most in guards_of(problem):
             sign = 1.0 if guard.sense == "<=" else -1.0
-            found.append(Limit(sign * gains[:, :, k], most, guard.text))
+            found.append(Limit(sign * gains[:, :, k], most))
         return found
 
 

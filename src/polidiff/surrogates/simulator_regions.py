@@ -24,12 +24,17 @@ from polidiff.records.plan import Baseline, Frontier, HullPoint, Plan
 from polidiff.records.rule import Rule
 from polidiff.regions.describe import Described, describe
 from polidiff.streams import Stream
-from polidiff.surrogates.frozen import frozen_rules
-from polidiff.surrogates.record import Explain, Note, RuleNote
+from polidiff.surrogates.record import Explain, Note, RuleNote, frozen_rules
 from polidiff.surrogates.region_cells import RegionCells, make_cells
-from polidiff.surrogates.simulated.cell_games import Assigned, CellCounts, count_assigned
-from polidiff.surrogates.simulated.paired_episodes import Effort, PairedEpisodes, effort_for
-from polidiff.surrogates.simulated.played_table import played_table
+from polidiff.surrogates.simulator_cells import (
+    Assigned,
+    CellCounts,
+    Effort,
+    PairedEpisodes,
+    count_assigned,
+    effort_for,
+    played_table,
+)
 from polidiff.surrogates.table import Surrogate
 from polidiff.worlds.protocol import aim, world_summary
 from polidiff.worlds.simulator import Simulator

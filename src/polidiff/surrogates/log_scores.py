@@ -37,11 +37,9 @@ from polidiff.records.outcome import Assumption, Interval
 from polidiff.records.plan import Frontier, Plan, PlanRule
 from polidiff.records.rule import Rule, covers_any
 from polidiff.rules.box_algebra import without_any
-from polidiff.surrogates.frozen import frozen_rules
-from polidiff.surrogates.logged.list_chooser import ListChooser, guards_of
-from polidiff.surrogates.logged.rule_cells import RuleCells, rule_cells, with_bounds
-from polidiff.surrogates.record import Explain, Note, Reduction
-from polidiff.surrogates.support import split_support
+from polidiff.surrogates.list_chooser import FOLLOWED, ListChooser, guards_of
+from polidiff.surrogates.record import Explain, Note, Reduction, Solver, frozen_rules, split_support
+from polidiff.surrogates.rule_cells import RuleCells, rule_cells, with_bounds
 from polidiff.worlds.log import Log
 from polidiff.worlds.log_check import log_summary
 from polidiff.worlds.protocol import aim
@@ -60,24 +58,24 @@ class ScorePlans(Reduction):
     cells: RuleCells
     frozen: tuple[Rule, ...]
     options: ImproveOptions
-    where: str = "a log of feature rows"
 
-    def solve(self, moves: Sequence[str]) -> Frontier:
-        """The plans, judged; `moves` are the actions that rules may prescribe."""
+    def solve(self, solver: Solver) -> Frontier:
+        """The plans, judged."""
+        moves = solver.prescribed(self.world.actions, "a log of feature rows")
         chooser = ListChooser(self, [action.name in moves for action in self.world.actions])
         everyone = np.ones(len(self.scores.base), dtype=np.bool_)
-        gains = self.scores.gains(everyone)
-        lists = chooser.lists(everyone, gains)
+        choice = chooser.choose(everyone, proven=True)
+        lists = choice.lists
         if lists and lists[-1].worth == -np.inf:
             raise InfeasibleError(
                 f"no plan of at most {len(lists)} rules was found that keeps {', '.join(map(str, self.options.keep))}. "
                 "Hint: loosen the guard, or allow more rules"
             )
-        judged = self.scores.judged(lambda rows, values: [self.table(one.rules) for one in chooser.lists(rows, values)])
+        judged = self.scores.judged(lambda rows: [self.table(one.rules) for one in chooser.choose(rows).lists])
         shown = [k for k, one in enumerate(lists) if one.rules and one.rules not in [two.rules for two in lists[:k]]]
         if not shown:
             return self._frontier((self._nothing(),))
-        worth = _Worth(self, [judged[k] for k in shown], gains)
+        worth = _Worth(self, [judged[k] for k in shown], choice.gains)
         plans = [worth.plan(place, lists[k]) for place, k in enumerate(shown)]
         return self._frontier((self._nothing(), *plans))
 
@@ -99,8 +97,9 @@ class ScorePlans(Reduction):
             "turn judges rules that the other four fifths chose. What is said of a plan is the mean over the turns."
         )
         several = (
-            "What follows a decision was valued by the current policy when rules were chosen; they are judged as "
-            "policies are."
+            "When rules were chosen, what follows a decision was valued by the current policy and then by the rules "
+            f"found. They change at most {FOLLOWED:g} decisions of an episode, as far as a log can follow, and are "
+            "judged as policies are."
         )
         parted = any(len(without_any(entry.rule, self.frozen, self.cells.kinds)) != 1
                      for plan in plans for entry in plan.rules)  # fmt: skip

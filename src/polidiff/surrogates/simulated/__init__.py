@@ -1,1 +1,0 @@
-"""A simulator as a table: cells that were played."""

@@ -1,0 +1,311 @@
+r"""Played episodes: how many, a table over cells that is estimated from them, and plans judged by them.
+
+Between cells the current policy acts. Each episode assigns a choice to every cell at random, so that every pair (cell,
+choice) is seen and an episode behaves as one deterministic plan would (section 5.2 and appendix C of the paper,
+mended). The total of rewards and outcomes until the next cell belongs to the pair,
+
+.. math:: \hat T(k' \mid k, c) = \frac{n(k, c, k')}{n(k, c)}, \qquad \hat R(k, c) = \frac{\sum r_{k,c:k'}}{n(k, c)},
+
+what happens before the first cell is a constant offset, and staying in a cell is a self-loop.
+
+Work is counted in decisions, shared out before anything is played: an environment whose episodes last ten thousand
+steps gets few of them. A time limit buys fewer decisions, by the pace of the first episodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial, reduce
+from operator import add
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from polidiff.evaluation.monte_carlo import mean_interval
+from polidiff.evaluation.simulator import default_episodes
+from polidiff.optimize import Clock
+from polidiff.parallel import run_tasks
+from polidiff.policies import Policy, choose, top_actions
+from polidiff.records.arrays import BoolArray, FloatArray, IntArray
+from polidiff.records.outcome import Outcome
+from polidiff.records.plan import Plan
+from polidiff.streams import Stream
+from polidiff.surrogates.record import Explain
+from polidiff.worlds.protocol import aim
+from polidiff.worlds.rollouts import (
+    GainCounter,
+    Rollouts,
+    Visits,
+    is_stepped,
+    joined_rollouts,
+    roll_out,
+    seconds_of,
+    start_stepper,
+)
+from polidiff.worlds.simulator import Simulator
+from polidiff.worlds.tabular import TabularMDP
+
+STEPS, MODEL_STEPS = 800_000, 4_000_000  # decisions, one by one or side by side in a model
+TRIED = 10  # episodes that tell how long others last
+BEGINNING = 10  # decisions that take as long as beginning an episode
+STRAYING, FEWEST_STEPS = 20, 200  # times the usual length, and decisions, that an exploring episode may last
+MANY = 200  # episodes that explore, at least, where they would last very long
+OF_THE_TIME = 0.6  # that playing may take; the search has the rest
+
+
+@dataclass(frozen=True, eq=False)
+class CellCounts:
+    """What was seen of every pair; mergeable by addition."""
+
+    moves: FloatArray  # (K, C, K + 1) next cell, the last column is the end
+    gains: FloatArray  # (K, C, M) sums of outcomes until the next cell
+    first: FloatArray  # (K + 1,) first cell met, the last entry is none
+    offset: FloatArray  # (M,) sums before the first cell
+    episodes: int
+
+    def __add__(self, other: CellCounts) -> CellCounts:
+        return CellCounts(
+            self.moves + other.moves,
+            self.gains + other.gains,
+            self.first + other.first,
+            self.offset + other.offset,
+            self.episodes + other.episodes,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Assigned:
+    """How episodes choose: in a cell by their assignment, elsewhere as the current policy does."""
+
+    world: Simulator
+    current: Policy
+    cell_of: Callable[[Any], IntArray]  # cell of each state, −1 outside
+    draw: Callable[[int, np.random.Generator], IntArray]  # (episodes, K) choices
+    as_now: IntArray  # (K,) the choice of each cell that leaves the current policy as it is; others are actions
+    n_choices: int
+    cut_is_end: bool  # whether an episode that was cut counts as ended
+    horizon: int  # decisions after which episodes are cut
+
+
+def count_assigned(game: Assigned, *, episodes: int, seed: tuple[int, ...], what: str) -> CellCounts:
+    """Play and count."""
+    size = game.world.chunk
+    sizes = [min(size, episodes - cut) for cut in range(0, episodes, size)]
+    world, tasks = game.world, [(game, n, (*seed, k)) for k, n in enumerate(sizes)]
+    promise = None if is_stepped(world) else partial(seconds_of, world, game.current, size, seed, None)
+    return reduce(add, run_tasks(_count_chunk, tasks, what=what, promise=promise))
+
+
+@dataclass(eq=False)
+class _Tally:
+    """Counts of episodes that are under way."""
+
+    counter: GainCounter
+    counts: CellCounts
+    before: IntArray = field(init=False)  # (episodes,) cell of the last pair, −1 before the first
+    taken: IntArray = field(init=False)  # (episodes,) its choice
+    since: FloatArray = field(init=False)  # (episodes, M) totals when it began
+
+    def __post_init__(self) -> None:
+        self.before = np.full(self.counts.episodes, -1)
+        self.taken = np.zeros(self.counts.episodes, dtype=np.int64)
+        self.since = np.zeros_like(self.counter.totals)
+
+    def arrive(self, episodes: IntArray, here: IntArray) -> None:
+        """Close the pair that led here: a cell, or the end."""
+        counts, totals = self.counts, self.counter.totals
+        new = self.before[episodes] < 0
+        fresh, old = episodes[new], episodes[~new]
+        pair = (self.before[old], self.taken[old])
+        np.add.at(counts.first, here[new], 1.0)
+        counts.offset[:] += totals[fresh].sum(axis=0)
+        np.add.at(counts.moves, (*pair, here[~new]), 1.0)
+        np.add.at(counts.gains, pair, totals[old] - self.since[old])
+        self.since[episodes] = totals[episodes]
+
+    def end(self, episodes: IntArray) -> None:
+        """Close the pairs of episodes that are over."""
+        self.arrive(episodes, np.full(len(episodes), len(self.counts.moves)))
+
+    def begin(self, episodes: IntArray, cell: IntArray, choice: IntArray) -> None:
+        """Open a pair in a cell."""
+        self.arrive(episodes, cell)
+        self.before[episodes], self.taken[episodes] = cell, choice
+
+
+def _count_chunk(game: Assigned, count: int, seed: tuple[int, ...]) -> CellCounts:
+    world = game.world
+    assigned = game.draw(count, np.random.default_rng((*seed, 1)))
+    stepper, counter = start_stepper(world, count, seed), GainCounter(world, count)
+    tally = _Tally(counter, _nothing_yet(game, count, counter.totals.shape[1]))
+    running, states = np.arange(count), np.array(stepper.states)
+    luck = np.random.default_rng((*seed, 2))
+    for _ in range(game.horizon):
+        cell = game.cell_of(states)
+        actions = np.array(choose(game.current, states, lambda: luck.random(len(states))))  # noqa: B023
+        inside = np.flatnonzero(cell >= 0)
+        choice = assigned[running[inside], cell[inside]]
+        tally.begin(running[inside], cell[inside], choice)
+        actions[inside] = np.where(choice == game.as_now[cell[inside]], actions[inside], choice)
+        step = stepper.step(actions, running)
+        counter.add(states, actions, step, running)
+        over = step.terminated | step.truncated
+        tally.end(running[over if game.cut_is_end else step.terminated])
+        running, states = running[~over], step.next_states[~over]
+        if not running.size:
+            break
+    if game.cut_is_end:
+        tally.end(running)
+    return tally.counts
+
+
+def _nothing_yet(game: Assigned, episodes: int, outcomes: int) -> CellCounts:
+    n_cells = len(game.as_now)
+    shape = (n_cells, game.n_choices)
+    return CellCounts(
+        np.zeros((*shape, n_cells + 1)),
+        np.zeros((*shape, outcomes)),
+        np.zeros(n_cells + 1),
+        np.zeros(outcomes),
+        episodes,
+    )
+
+
+def played_table(
+    world: Simulator,
+    counts: CellCounts,
+    allowed: BoolArray,
+    actions: Sequence[Any],
+    states: Sequence[str],
+    *,
+    discount: float = 1.0,
+) -> TabularMDP:
+    """The estimated table: cells, a place for episodes that meet none, and the end.
+
+    `allowed` (K + 2, C) says which choices each of them offers; `states` names the cells.
+    """
+    cells, choices = counts.gains.shape[:2]
+    visits = counts.moves.sum(axis=2)
+    seen = np.maximum(visits, 1.0)[:, :, None]
+    moves = np.zeros((cells + 2, choices, cells + 2))
+    moves[:cells, :, :cells] = counts.moves[:, :, :cells] / seen
+    moves[:cells, :, cells + 1] = counts.moves[:, :, cells] / seen[:, :, 0]
+    moves[:cells, :, cells + 1][visits == 0] = 1.0
+    moves[cells, :, cells + 1] = 1.0
+    gains = np.zeros((cells + 2, choices, counts.gains.shape[2]))
+    gains[:cells] = counts.gains / seen
+    main, _ = aim(world)
+    return TabularMDP(
+        moves,
+        gains[:, :, main],
+        np.append(counts.first, 0.0) / counts.first.sum(),
+        absorbing=[cells + 1],
+        actions=actions,
+        states=[*states, "no region", "end"],
+        allowed=allowed,
+        discount=discount,
+        outcomes=_outcomes(world.outcomes, gains, main),
+        return_name=world.outcomes[main].name,
+    )
+
+
+def _outcomes(outcomes: Sequence[Outcome], gains: FloatArray, main: int) -> list[Outcome]:
+    return [
+        Outcome(o.name, gains[:, :, m], prefer=o.prefer, margin=o.margin, more=o.more, less=o.less, unit=o.unit)
+        for m, o in enumerate(outcomes)
+        if m != main
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class Effort:
+    """How many decisions may be played in all."""
+
+    steps: float
+    length: float  # decisions of an episode of the current policy
+    full: int  # episodes beyond which more would hardly tell more
+    clock: Clock
+
+    def exploring(self, share: float, most: float, horizon: int) -> tuple[int, int]:
+        """Episodes that only explore, and after how many decisions they are cut: some random choices never end."""
+        longest = max(FEWEST_STEPS, round(min(STRAYING * self.length, share * self.steps / MANY)))
+        return self.episodes(share, most, length=min(self.length, longest)), min(longest, horizon)
+
+    def episodes(self, share: float, most: float = 1.0, *, length: float | None = None) -> int:
+        """Episodes that a share of the work pays for, at most `most` times `full`."""
+        paid = share * self.steps / (BEGINNING + (self.length if length is None else length))
+        return int(np.clip(paid, TRIED, most * self.full))
+
+
+def effort_for(world: Simulator, current: Policy, *, time_limit: float | None, seed: int) -> Effort:
+    """What may be played, from the length of a few episodes and, under a time limit, from their pace."""
+    clock, begin = Clock(time_limit), perf_counter()
+    played = roll_out(world, current, episodes=TRIED, seed=(seed, Stream.EXPLORED_STATES, 1), what="first episodes")
+    pace = (perf_counter() - begin) / (played.lengths.sum() + TRIED * BEGINNING)
+    steps = MODEL_STEPS if world.is_model else STEPS
+    if time_limit is not None:
+        steps = int(min(steps, OF_THE_TIME * time_limit / pace))
+    return Effort(steps, float(played.lengths.mean()), default_episodes(world), clock)
+
+
+@dataclass(frozen=True, eq=False)
+class PairedEpisodes:
+    """Where plans are played."""
+
+    world: Simulator
+    current: Policy
+    effort: Effort
+    share: float  # of the effort, for one policy
+    seed: tuple[int, ...]
+    level: float
+    most: float = 1.0  # times as many episodes as usual
+
+    @cached_property
+    def before(self) -> FloatArray:
+        """(episodes, M) outcomes of the current policy."""
+        return self.play(self.current).totals
+
+    def play(self, policy: Policy) -> Rollouts:
+        """A few episodes, and as many more as their length allows; the first n are the same luck for every policy."""
+        first = self._roll_out(policy, TRIED, 0) if not self.world.is_model else None
+        length = None if first is None else float(first.lengths.mean())
+        more = self.effort.episodes(self.share, self.most, length=length)
+        if first is None:
+            return self._roll_out(policy, more, 0)
+        return joined_rollouts([first, self._roll_out(policy, more - TRIED, 1)]) if more > TRIED else first
+
+    def _roll_out(self, policy: Policy, episodes: int, wave: int) -> Rollouts:
+        return roll_out(
+            self.world, policy, episodes=episodes, seed=(*self.seed, wave), record=True, what="episodes of a plan"
+        )
+
+    def changes(self, visits: Visits | None, episodes: int) -> float:
+        """Decisions per episode that are not the current policy's."""
+        assert visits is not None
+        top = top_actions(self.current.probabilities(visits.states))
+        return float((top != visits.actions).sum() / episodes)
+
+    def judge(self, plan: Plan, explain: Explain | None) -> Plan:
+        """The plan, which says what its table expects, with what its policy's episodes bring."""
+        world, current, policy = self.world, self.current, plan.policy
+        changing = bool(plan.patch.edits)
+        played = self.play(policy) if changing else None
+        totals = self.before if played is None else played.totals
+        main, _ = aim(world)
+        outcomes = {o.name: mean_interval(totals[:, m], self.level) for m, o in enumerate(world.outcomes)}
+        value = outcomes[world.outcomes[main].name].estimate
+        pairs = min(len(totals), len(self.before))
+        gain = mean_interval(totals[:pairs, main] - self.before[:pairs, main], self.level)
+        return replace(
+            plan,
+            changes=0.0 if played is None else self.changes(played.visits, len(totals)),
+            expected_return=value,
+            outcomes=outcomes,
+            bound=value + (plan.bound - plan.expected_return),
+            proven=False,
+            gain=gain if changing else None,
+            model_gap=plan.expected_return - value,
+            _explain=None if explain is None else (lambda: explain(world, current, policy)),
+        )
