@@ -13,6 +13,7 @@ from scipy import stats
 from polidiff import evaluate
 from polidiff.domains import chain
 from polidiff.evaluation.monte_carlo import SKEWED, mean_interval, skewness
+from polidiff.evaluation.simulator import rare_events
 from polidiff.evaluation.verdicts import direction_of, papers_verdict, verdict
 from polidiff.policies import table_policy
 from polidiff.records.outcome import Interval, Outcome
@@ -63,6 +64,23 @@ def test_the_mean_of_a_skewed_reward_is_covered_far_more_often_than_by_student(c
     students = [stats.t.interval(0.95, count - 1, loc=v.mean(), scale=stats.sem(v)) for v in samples]
     assert covered >= least
     assert covered >= np.mean([low <= mean <= high for low, high in students])
+
+
+@pytest.mark.parametrize("size", [50.0, -50.0])
+@pytest.mark.parametrize("count", [10, 30, 100])
+def test_a_rare_reward_is_never_missed_without_a_doubt(count, size):
+    rng = np.random.default_rng(count)
+    for _ in range(300):
+        totals = size * (rng.random(count) < 0.02)
+        assert mean_interval(totals, 0.95).contains(0.02 * size) or rare_events("reward", totals) is not None
+
+
+def test_enough_even_episodes_are_in_no_doubt():
+    rng = np.random.default_rng(0)
+    doubts = [rare_events("reward", rng.normal(size=100)) for _ in range(300)]
+    assert not any(doubts)
+    assert rare_events("reward", np.full(1000, 2.5)) is None
+    assert "all of 999 episodes" in rare_events("reward", np.full(999, 2.5)).detail
 
 
 def test_no_width_only_from_a_thousand_equal_values():

@@ -105,7 +105,7 @@ def _as_given(divergence: Divergence, given: Sequence[Rule], max_rules: int | No
     told = [(rule, 1 + int(mass[k, 1:].argmax())) for k, rule in enumerate(given) if mass[k, 1:].any()]
     if not told or len(told) > (MOST_RULES if max_rules is None else max_rules):
         return None
-    point = replace(_visits(divergence, labels).point(tuple(told)), chosen=True)
+    point = replace(visits_of(divergence, labels).point(tuple(told)), chosen=True)
     if point.f1 < WELL_TOLD:
         return None
     regions = tuple(ToldRegion(rule, labels.swaps[label - 1], label) for rule, label in told)
@@ -119,7 +119,7 @@ def worth(described: Described) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class _Visits:
+class Visits:
     """Visits with a label each; rules are learned on some of them and counted on others, or both on all."""
 
     features: AnyArray
@@ -127,18 +127,21 @@ class _Visits:
     weight: FloatArray  # what rules are fitted to
     judged: FloatArray  # what quality is measured by
 
-    def take(self, rows: BoolArray) -> _Visits:
-        return _Visits(self.features[rows], self.label[rows], self.weight[rows], self.judged[rows])
+    def take(self, rows: BoolArray) -> Visits:
+        """Some of the visits."""
+        return Visits(self.features[rows], self.label[rows], self.weight[rows], self.judged[rows])
 
     def point(self, rules: Listed) -> TradeoffPoint:
+        """How well a list tells them, and how long it is."""
         match = first_match([rule for rule, _ in rules], self.features)
         told = np.array([*(int(k) for _, k in rules), 0])[match]
         f1 = fidelity(told, self.label, self.judged).f1
         return TradeoffPoint(len(rules), sum(rule.literals for rule, _ in rules), f1, chosen=False)
 
 
-def _visits(divergence: Divergence, labels: SwapLabels) -> _Visits:
-    return _Visits(divergence.features, labels.label, divergence.weight, divergence.judged)
+def visits_of(divergence: Divergence, labels: SwapLabels) -> Visits:
+    """The visits of a divergence, labelled in one way."""
+    return Visits(divergence.features, labels.label, divergence.weight, divergence.judged)
 
 
 def _learn_short(
@@ -150,11 +153,11 @@ def _learn_short(
     seed: int,
 ) -> Described:
     """Lists of few and more rules, learned on some visits; how many is decided on the others."""
-    visits = _visits(divergence, labels)
-    held_out = _held_out(divergence.episode, seed)
+    visits = visits_of(divergence, labels)
+    held_out = held_out_visits(divergence.episode, seed)
     fit, judge = (visits.take(~held_out), visits.take(held_out)) if held_out.any() else (visits, visits)
     most = MOST_RULES if max_rules is None else max_rules
-    path, long, messages = _lists(fit, learner, names, max(MOST_RULES, most), seed)
+    path, long, messages = rule_lists(fit, learner, names, max(MOST_RULES, most), seed)
     points = [judge.point(rules) for rules in path]
     limit = min(len(path) - 1, most)
     chosen = knee([point.f1 for point in points[: limit + 1]]) if max_rules is None else limit
@@ -175,8 +178,8 @@ def _cost_of_reading(chosen: TradeoffPoint, long: list[TradeoffPoint]) -> tuple[
     )
 
 
-def _lists(
-    fit: _Visits, learner: Learner, names: tuple[str, ...], most: int, seed: int
+def rule_lists(
+    fit: Visits, learner: Learner, names: tuple[str, ...], most: int, seed: int
 ) -> tuple[list[Listed], list[Listed], tuple[str, ...]]:
     """Lists of 0, 1, 2 … rules that can be read, such lists without that limit, and what the learner could not tell.
 
@@ -213,7 +216,8 @@ def knee(scores: list[float]) -> int:
     return len(scores) - 1
 
 
-def _held_out(episode: IntArray, seed: int) -> BoolArray:
+def held_out_visits(episode: IntArray, seed: int) -> BoolArray:
+    """Which visits make no rules: those of half of the episodes, none in a table."""
     if (episode < 0).any():
         return np.zeros(len(episode), dtype=np.bool_)
     half = np.random.default_rng((seed, Stream.HELD_OUT)).random(int(episode.max()) + 1) < 0.5
@@ -241,7 +245,7 @@ def _name_states(divergence: Divergence, max_rules: int | None) -> Described:
     ]
     regions = _most_visited(regions, divergence, max_rules)
     chosen = tuple((region.rule, region.label) for region in regions)
-    point = replace(_visits(divergence, labels).point(chosen), chosen=True)
+    point = replace(visits_of(divergence, labels).point(chosen), chosen=True)
     none = np.zeros(len(divergence.label), dtype=np.bool_)
     return Described(tuple(regions), labels, none, (point,))
 
