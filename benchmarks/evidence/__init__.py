@@ -42,6 +42,7 @@ TABLES: dict[str, tuple[str, Callable[[Results], Table | str]]] = {
     "logs coverage": ("logs", logs.coverage),
     "logs family": ("logs", logs.family),
     "logs bandit": ("logs", logs.bandit),
+    "real tables": ("real_tables", logs.real_tables),
     "scale few successors": ("scale", scale.few_successors),
     "scale many successors": ("scale", scale.many_successors),
     "scale overhead": ("scale", scale.overhead),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.evidence.table import Results, Table, by, side_by_side
+from benchmarks.evidence.table import Results, Table, by, side_by_side, took
 
 BELIEVE = (
     ("cover", "cover", 2),
@@ -109,3 +109,30 @@ def _task(row: Results) -> str:
 def _percent(interval: Sequence[float]) -> str:
     value, *bounds = (100 * number for number in interval)
     return f"{value:.2f} ({bounds[0]:.2f} to {bounds[1]:.2f})" if bounds else f"{value:.2f} (no interval)"
+
+
+def real_tables(results: Results) -> Table:
+    """Tables as they lie on disk: what init found, how long both commands took, and the effect beside others."""
+    head = (
+        "table (from)",
+        "rows",
+        "flags",
+        "action, outcome",
+        "kept from afterwards",
+        "CPU",
+        "told",
+        "mean",
+        "IPW",
+        "AIPW",
+    )
+    return Table(head, [_table(row) for row in results["tables"]])
+
+
+def _table(row: Results) -> list[str]:
+    right = [name for name, there in (("action", row["action found"]), ("outcome", row["outcome found"])) if not there]
+    kept = ", ".join(row["from afterwards in the state"]) or "none"
+    told = f"{row['told']:.3g} ({row['low']:.3g} to {row['high']:.3g})"
+    others = [f"{row['mean']:.3g}", f"{row['ipw']:.3g}", f"{row['aipw']:.3g} ± {1.96 * row['aipw s.e.']:.2g}"]
+    found = "found" if not right else f"{' and '.join(right)} wrong"
+    seconds = took(row["init s"] + row["explain s"])
+    return [f"{row['table']} ({row['from']})", str(row["rows"]), str(row["flags"]), found, kept, seconds, told, *others]

@@ -253,7 +253,7 @@ def hashed_rows(*columns: AnyArray) -> AnyArray:
 
 
 def _bits(values: AnyArray) -> AnyArray:
-    if values.dtype != object:
+    if values.dtype != object or not any(isinstance(value, str) for value in values):  # numbers beside a column of text
         numbers = values.astype(np.float64) + 0.0  # one zero, whatever its sign
         return mixed(np.where(np.isnan(numbers), np.nan, numbers).view(np.uint64))
     distinct = {value: str(value) for value in values}

@@ -183,9 +183,7 @@ def _texts(values: AnyArray) -> AnyArray:
 
 
 def _numbers(values: AnyArray) -> FloatArray:
-    if values.dtype == object:
-        return np.array([np.nan if v is None else v for v in values], dtype=np.float64)
-    return np.asarray(values, dtype=np.float64)
+    return np.asarray(values, dtype=np.float64)  # None is no number
 
 
 def _renumbered(labels: IntArray) -> IntArray:
