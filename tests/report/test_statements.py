@@ -12,7 +12,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polidiff.explanation.plan_verdicts import plan_verdicts
+from polidiff.explanation.plan_text import plan_verdicts
 from polidiff.explanation.words import MOST_NAMED, few, names_text, verdicts_text
 from polidiff.records.explanation import Explanation
 from polidiff.records.plan import Frontier

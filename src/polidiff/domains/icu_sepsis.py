@@ -65,6 +65,7 @@ def world(features: Literal["bedside", "all"] = "bedside") -> TabularMDP:
         allowed=data.admissible,
         outcomes=_outcomes(data.sofa),
         return_name="survival",
+        return_range=(0, 1),
     )
 
 

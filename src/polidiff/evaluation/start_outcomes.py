@@ -84,16 +84,18 @@ def by_papers_rule(verdict: Verdict, outcome: Outcome) -> Verdict:
     )
 
 
-def ignored_by_papers_rule(before: Sequence[Verdict], after: Sequence[Verdict], failed: Sequence[str]) -> str | None:
+def where_papers_rule_differs(ours: Sequence[Verdict], papers: Sequence[Verdict], failed: Sequence[str]) -> str | None:
     """What the paper's rule for verdicts passes over; None where it says what ours says and nothing failed."""
-    turned = [
-        old.outcome for old, new in zip(before, after, strict=True) if old.direction == "unknown" != new.direction
-    ]
+    pairs = zip(ours, papers, strict=True)
+    turned = [(own.outcome, other.direction) for own, other in pairs if own.direction == "unknown" != other.direction]
     if not failed and not turned:
         return None
-    against = f", and here {', '.join(failed)} failed" if failed else ""
-    ours = f"; by the default rule the effect on {', '.join(turned)} is unknown" if turned else ""
-    return f"Verdicts are the paper's: its rule tests no assumption{against}{ours}."
+    names = ", ".join(name for name, _ in turned)
+    if not failed:
+        return f"Verdicts are the paper's; by the default rule the effect on {names} is unknown."
+    said = ", ".join(f"{name} {direction}" for name, direction in turned)
+    stays = f", so the effect on {names} stays unknown; its rule alone would say: {said}" if turned else ""
+    return f"Verdicts are the paper's, whose rule tests no assumption; here {', '.join(failed)} failed{stays}."
 
 
 def _verdict(

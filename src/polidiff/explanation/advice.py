@@ -24,7 +24,7 @@ from typing import Literal
 from scipy import stats
 
 from polidiff.evaluation.assumptions.words import fragile
-from polidiff.explanation.words import counted, group_words, listing, losers, number, percent
+from polidiff.explanation.words import counted, group_words, listing, losers, number, odds_text, percent
 from polidiff.records.explanation import Explanation, Verdict
 
 POWER = 0.8
@@ -59,14 +59,14 @@ def advise(explanation: Explanation) -> Advice:
     worse = [verdict for verdict in verdicts if verdict.valence == "worse"]
     unknown = [verdict for verdict in verdicts if verdict.direction == "unknown"]
     if worse and not better:
-        doubts = _doubts(explanation, worse)
-        where = " in a record that is in doubt" if doubts else ""
+        doubted = doubts(explanation, worse)
+        where = " in a record that is in doubt" if doubted else ""
         sentence = f"Do not adopt it: it is worse on {_named(worse)}{where} and better on nothing."
-        return Advice("do not", sentence, doubts)
+        return Advice("do not", sentence, doubted)
     if worse:
         sentence = f"Weigh it: it is better on {_named(better)} and worse on {_named(worse)}."
-        doubts = _doubts(explanation, [*better, *worse])
-        return Advice("weigh", sentence, (f"Which matters more is yours to say{'.' if doubts else CLEAR}", *doubts))
+        doubted = doubts(explanation, [*better, *worse])
+        return Advice("weigh", sentence, (f"Which matters more is yours to say{'.' if doubted else CLEAR}", *doubted))
     if better:
         return _with_a_gain(explanation, better, unknown)
     if not unknown:
@@ -77,10 +77,10 @@ def advise(explanation: Explanation) -> Advice:
 
 
 def _with_a_gain(explanation: Explanation, better: list[Verdict], unknown: list[Verdict]) -> Advice:
-    doubts = _doubts(explanation, better)
+    doubted = doubts(explanation, better)
     gain = f"it is better on {_named(better)}"
-    if doubts:
-        return Advice("test first", f"Test it first: {gain} in the record, but the record is in doubt.", doubts)
+    if doubted:
+        return Advice("test first", f"Test it first: {gain} in the record, but the record is in doubt.", doubted)
     losing = losers(explanation)
     if losing:
         groups = [group_words(entry) for entry in losing[:MOST_NAMED]]
@@ -95,13 +95,13 @@ def _with_a_gain(explanation: Explanation, better: list[Verdict], unknown: list[
     return Advice("adopt", f"Adopt it: {gain}, and no group is shown to lose.")
 
 
-def _doubts(explanation: Explanation, verdicts: list[Verdict]) -> tuple[str, ...]:
+def doubts(explanation: Explanation, verdicts: list[Verdict]) -> tuple[str, ...]:
     """What speaks against the record that decided verdicts rest on: failed tests, and weak reasons that would do."""
-    failed = [f"{a.name}: {a.detail}" for a in explanation.assumptions if a.alarming]
+    failed = [f"{a.name}: {a.detail.rstrip('.')}." for a in explanation.assumptions if a.alarming]
     one_step = explanation.world.one_step
     weak = [
-        f"{v.outcome}: unrecorded reasons that change the odds of a decision by {percent(v.holds_up_to - 1)} "
-        "would be enough to explain it"
+        f"{v.outcome}: unrecorded reasons that change the odds of a decision {odds_text(v.holds_up_to)} "
+        "would be enough to explain it."
         for v in verdicts
         if v.holds_up_to is not None and fragile(v.holds_up_to, one_step)
     ]

@@ -12,7 +12,7 @@ from polidiff._version import __version__
 from polidiff.divergence import Divergence, find_divergence
 from polidiff.evaluation import compare
 from polidiff.evaluation.comparison import Achieved, Comparison, GroupVerdicts, check_estimator
-from polidiff.evaluation.start_outcomes import by_papers_rule, ignored_by_papers_rule
+from polidiff.evaluation.start_outcomes import by_papers_rule, where_papers_rule_differs
 from polidiff.explanation.forms import words_in
 from polidiff.explanation.pictures import decisions_of, episode_pairs, pictures_of, sample_of
 from polidiff.explanation.quality import Material, quality_and_forms, rule_quality
@@ -240,16 +240,24 @@ def tell_log(found: Difference, meetings: Meetings, regions: tuple[Region, ...],
 
 
 def _judged(found: Difference, groups: list[list[Rule]]) -> GroupVerdicts | None:
-    """What the log says about groups of starts; in paper style by the paper's rule."""
+    """What the log says about groups of starts; in paper style by the paper's rule, unless an assumption has failed.
+
+    The paper's rule tests no assumption. What a failed one has made unknown stays so, and a remark says it.
+    """
     options, outcomes = found.options, found.comparison.world.outcomes
     judged = found.comparison.judge(groups, level=options.level, seed=options.seed, evaluation=options.evaluation)
     if judged is None or options.style != "paper":
         return judged
-    verdicts = tuple(tuple(map(by_papers_rule, row, outcomes)) for row in judged.verdicts)
+    papers = tuple(tuple(map(by_papers_rule, row, outcomes)) for row in judged.verdicts)
     everyone = groups.index([])
     failed = [assumption.name for assumption in judged.assumptions if assumption.alarming]
-    ignored = ignored_by_papers_rule(judged.verdicts[everyone], verdicts[everyone], failed)
-    return replace(judged, verdicts=verdicts, warnings=(*judged.warnings, *filter(None, [ignored])))
+    remark = where_papers_rule_differs(judged.verdicts[everyone], papers[everyone], failed)
+    rows = zip(judged.verdicts, papers, strict=True)
+    verdicts = tuple(
+        tuple(ours if failed and ours.direction == "unknown" else theirs for ours, theirs in zip(*row, strict=True))
+        for row in rows
+    )
+    return replace(judged, verdicts=verdicts, warnings=(*judged.warnings, *filter(None, [remark])))
 
 
 def _of_log(judged: GroupVerdicts, everyone: int, warnings: tuple[str, ...]) -> dict[str, Any]:

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 
 from polidiff.errors import InvalidOptionError
 from polidiff.explanation.advice import advise
-from polidiff.explanation.plan_verdicts import plan_verdicts
-from polidiff.explanation.text import frontier_headline
+from polidiff.explanation.plan_text import frontier_headline, plan_verdicts
 from polidiff.explanation.words import group_words, losers, percent, place_text, rule_text, swap_text
 from polidiff.records.explanation import Explanation, Feature, Region, WorldSummary, WorseOff
 from polidiff.records.outcome import Interval

@@ -18,15 +18,12 @@ from polidiff.explanation.words import (
     number,
     percent,
     rule_text,
-    signed,
     swap_text,
-    verdict_text,
     verdicts_text,
-    worth_text,
 )
 from polidiff.records.explanation import Explanation, Meeting, Region, Sentence, Verdict, WorseOff
-from polidiff.records.outcome import Interval, Outcome
-from polidiff.records.plan import Frontier, Plan
+from polidiff.records.outcome import Outcome
+from polidiff.records.plan import Frontier
 from polidiff.records.rule import Rule
 from polidiff.records.suppression import suppressed
 
@@ -55,7 +52,7 @@ def render(explanation: Explanation) -> str:
         advice = advise(explanation)
         parts += ["", f"What now: {' '.join((advice.sentence, *advice.reasons))}"]
     parts += ["", quality_text(explanation)]
-    parts += _resting(explanation)
+    parts += resting(explanation)
     if explanation.warnings:
         parts += ["", "Note:", *(f"• {warning}" for warning in explanation.warnings)]
     return "\n".join(parts)
@@ -72,7 +69,13 @@ def _headline(explanation: Explanation) -> list[str]:
     if not count:
         return ["The two policies act the same wherever either of them gets."]
     regions = "one region" if count == 1 else f"{count} regions"
-    return [f"They differ in {regions}, in {changes_text(explanation)}.", *effect, *carrying_lines(explanation)]
+    what = "only in how often an action is chosen" if only_chances(explanation) else f"in {changes_text(explanation)}"
+    return [f"They differ in {regions}, {what}.", *effect, *carrying_lines(explanation)]
+
+
+def only_chances(explanation: Explanation) -> bool:
+    """Whether what is done most often stays everywhere, and only how often it is done changes."""
+    return bool(explanation.regions) and all(region.shift is not None for region in explanation.regions)
 
 
 def parts_unseen(explanation: Explanation) -> bool:
@@ -152,7 +155,8 @@ def sentence_text(explanation: Explanation, sentence: Sentence, *, figures: bool
         if all(v.direction == "same" for v in sentence.verdicts) or (not decided and all_told):
             return f"{start}, the two policies act the same." if not paper else f"{start}, two policies act the same;"
         effect = verdicts_text(sentence.verdicts, explanation.outcomes)
-        return f"{start}, only rare changes that no rule tells are met. They lead to {effect}."
+        which = "rare changes" if explanation.regions else "changes"
+        return f"{start}, only {which} that no rule tells are met. They lead to {effect}."
     by_id = {region.id: region for region in explanation.regions}
     if sentence.path and sentence.start == by_id[sentence.path[0]].rule and explanation.world.one_step:
         return _segment_text(explanation, sentence, by_id[sentence.path[0]], figures=figures)
@@ -314,136 +318,7 @@ def rests_on_lines(record: Explanation | Frontier) -> list[str]:
     return [*shared, *own, *against]
 
 
-def _resting(record: Explanation | Frontier) -> list[str]:
+def resting(record: Explanation | Frontier) -> list[str]:
+    """The same as a block of a text; nothing where nothing is said."""
     lines = rests_on_lines(record)
     return ["", "What this rests on:", *(f"• {line}" for line in lines)] if lines else []
-
-
-def render_frontier(frontier: Frontier) -> str:
-    """The frontier as a table, the bound and the ledger."""
-    frontier = suppressed(frontier)
-    told = [*_plan_rows(frontier), *_gain_rows(frontier), *_ledger_rows(frontier), *_resting(frontier)]
-    return "\n".join([frontier_headline(frontier), "", *told, *_notes(frontier)])
-
-
-def frontier_headline(frontier: Frontier) -> str:
-    """How many plans there are, and what the best of them returns."""
-    best = frontier.best
-    if frontier.judged or (len(frontier) == 1 and not best.proven):
-        return _judged_head(frontier)
-    gain = Interval.exactly(best.expected_return - frontier[0].expected_return)
-    proof = "all proven" if all(plan.proven for plan in frontier) else f"certified within {percent(frontier.gap)}"
-    return (
-        f"{counted(len(frontier), 'plan')} from {_returned(frontier[0], frontier)} (current) to "
-        f"{_returned(best, frontier)} ({interval_text(gain, outcome=_objective(frontier))}), {proof}."
-    )
-
-
-def _objective(frontier: Frontier) -> Outcome | None:
-    return next((outcome for outcome in frontier.outcomes if outcome.name == frontier.objective), None)
-
-
-def _returned(plan: Plan, frontier: Frontier) -> str:
-    """What a plan returns, as people say the outcome that it improves."""
-    outcome = _objective(frontier)
-    if outcome is not None and outcome.is_share:
-        return f"{number(100 * plan.expected_return)} %"
-    return number(plan.expected_return, 6)
-
-
-def _judged_head(frontier: Frontier) -> str:
-    """Plans whose gains are estimates: the one that is surest to gain, or none."""
-    best, now = frontier.best, _returned(frontier[0], frontier)
-    if len(frontier) == 1:
-        return f"No plan but the current policy, which returns {now}."
-    if best.gain is None or best is frontier[0]:
-        return f"{len(frontier)} plans; none is shown to gain over the current policy, which returns {now}."
-    return (
-        f"{len(frontier)} plans; the surest to gain returns {_returned(best, frontier)} instead of {now} "
-        f"({interval_text(best.gain, outcome=_objective(frontier))})."
-    )
-
-
-def _plan_rows(frontier: Frontier, limit: int = 20) -> list[str]:
-    unit = {"total": "changes, all starts", "states": "changed states", "rules": "rules (changes)"}.get(
-        frontier.unit, "changes per episode"
-    )
-    rows = [f"{unit:>20}  {'return':>10}  {'bound':>10}  change"]
-    plans = list(frontier)
-    shown = plans if len(plans) <= limit else [plans[round(k * (len(plans) - 1) / (limit - 1))] for k in range(limit)]
-    for plan in shown:
-        cost = number(plan.changes)
-        if frontier.unit == "rules":
-            cost = f"{len(plan.rules)} ({cost})"
-        rows.append(
-            f"{cost:>20}  {number(plan.expected_return, 6):>10}  {number(plan.bound, 6):>10}  {plan_words(plan)}"
-        )
-    if len(shown) < len(plans):
-        rows.append(f"({len(plans) - len(shown)} plans between these are not shown)")
-    return rows
-
-
-def _gain_rows(frontier: Frontier) -> list[str]:
-    """What each plan gains, where other data than those that chose it say so."""
-    gains = [(plan, plan.gain) for plan in frontier if plan.gain is not None and plan.patch.changing]
-    if not gains:
-        return []
-    level = "" if all(gain.exact for _, gain in gains) else f" ({percent(frontier.methods.level)} intervals)"
-    rows = ["", f"Gain over the current policy, on data that did not choose the plan{level}:"]
-    outcome = _objective(frontier)
-    return rows + [f"• {_size_words(plan, frontier)}: {interval_text(gain, outcome=outcome)}" for plan, gain in gains]
-
-
-def _size_words(plan: Plan, frontier: Frontier) -> str:
-    if frontier.unit == "rules":
-        return counted(len(plan.rules), "rule")
-    count = number(plan.changes)
-    return f"{count} changed decision{'s' * (count != '1')}"
-
-
-def plan_words(plan: Plan, limit: int = 4) -> str:
-    """What a plan changes, in one line."""
-    if plan.rules:
-        return "; ".join(f"{rule_text(r.rule)}: {r.move}" for r in plan.rules)
-    edits = plan.patch.changing
-    if not edits:
-        return "nothing"
-    names = plan.patch.actions
-    words = [f"{rule_text(e.rule)}: {names[e.current]} → {names[e.proposed]}" for e in edits[:limit]]
-    return "; ".join(words) + (f"; and {len(edits) - limit} more" if len(edits) > limit else "")
-
-
-def _ledger_rows(frontier: Frontier, limit: int = 10) -> list[str]:
-    if frontier.ledger is None or not frontier.ledger.entries:
-        return []
-    rows = ["", "What each change is worth (alone; if removed from the best plan; Shapley value):"]
-    for entry in frontier.ledger.entries[:limit]:
-        links = [f"needs {listing(list(entry.needs), 'or')}"] * bool(entry.needs)
-        links += [f"conflicts with {listing(list(entry.conflicts))}"] * bool(entry.conflicts)
-        place = "" if entry.state in entry.change else f" (where {entry.state})"
-        rows.append(
-            f"• {entry.change}{place}: {worth_text(entry.alone)}; {worth_text(entry.removed)}; "
-            f"{signed(entry.shapley.estimate)}" + (f"; {'; '.join(links)}" if links else "")
-        )
-    return rows
-
-
-def _notes(frontier: Frontier) -> list[str]:
-    warnings = [*frontier.warnings, *frontier.best.warnings]
-    return ["", "Note:", *(f"• {warning}" for warning in warnings)] if warnings else []
-
-
-__all__ = [
-    "changes_text",
-    "plan_words",
-    "quality_text",
-    "region_text",
-    "render",
-    "render_frontier",
-    "rests_on_lines",
-    "rule_text",
-    "sentence_text",
-    "start_text",
-    "verdict_text",
-    "worse_off_text",
-]

@@ -35,13 +35,13 @@ def number(value: float, digits: int = 4) -> str:
     return ("0" if text in ("-0", "0", "") else text).replace("-", "−")
 
 
-def worth_text(gain: float | None) -> str:
+def worth_text(gain: float | None, outcome: Outcome | None = None) -> str:
     """What a change gains, or that episodes would never end.
 
     >>> worth_text(2.0), worth_text(None)
     ('+2', 'never ends')
     """
-    return "never ends" if gain is None else signed(gain)
+    return "never ends" if gain is None else interval_text(Interval.exactly(gain), outcome=outcome)
 
 
 def signed(value: float) -> str:
@@ -91,9 +91,22 @@ def few(items: Sequence[str], last: str = "and", most: int = MOST_NAMED) -> str:
     return listing([*items[: most - 1], f"{len(items) - most + 1} more"], last)
 
 
+def odds_text(strength: float) -> str:
+    """How much unrecorded reasons change the odds of a decision.
+
+    >>> odds_text(1.2), odds_text(4.12)
+    ('by 20 %', '4.1 times')
+    """
+    return f"by {percent(strength - 1)}" if strength < 2 else f"{number(strength, 2)} times"
+
+
 def losers(explanation: Explanation) -> tuple[WorseOff, ...]:
-    """Everyone who is shown to lose: the groups that were looked for, and whoever a verdict calls worse off."""
-    told = {entry.outcome for entry in explanation.worse_off}
+    """Everyone who is shown to lose: the groups that were looked for, and whoever a verdict calls worse off.
+
+    That all starts lose is for the verdict to say, whose interval is the one that is told elsewhere.
+    """
+    looked_for = [entry for entry in explanation.worse_off if entry.start is not None]
+    told = {entry.outcome for entry in looked_for}
     everyone = [
         WorseOff(verdict.outcome, None, 1.0, verdict.difference)
         for verdict in explanation.verdicts
@@ -106,7 +119,7 @@ def losers(explanation: Explanation) -> tuple[WorseOff, ...]:
         for verdict in sentence.verdicts
         if verdict.valence == "worse" and verdict.outcome not in told
     ]
-    return (*everyone, *explanation.worse_off, *groups)
+    return (*everyone, *looked_for, *groups)
 
 
 def names_text(names: Sequence[str], last: str = "or", *, more: bool = False) -> str:
@@ -286,11 +299,9 @@ def interval_text(interval: Interval, *, difference: bool = True, outcome: Outco
     >>> interval_text(Interval(0.02, 0.01, 0.03, 0.95), outcome=Outcome("survival", range=(0, 1)))
     '+2 percentage points, between +1 and +3'
     """
-    show = signed if difference else number
     shown, behind = _in_its_unit(interval, outcome, difference=difference)
-    if interval.exact or interval.low == interval.high:
-        return f"{show(shown.estimate)}{behind}"
-    return f"{show(shown.estimate)}{behind}, between {show(shown.low)} and {show(shown.high)}"
+    middle, low, high = map(signed if difference else number, (shown.estimate, shown.low, shown.high))
+    return f"{middle}{behind}" if low == middle == high else f"{middle}{behind}, between {low} and {high}"
 
 
 def bounds_text(interval: Interval, outcome: Outcome | None = None, *, difference: bool = False) -> str:

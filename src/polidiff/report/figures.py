@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
-from polidiff.explanation.words import bounds_text, counted, number, percent
+from polidiff.explanation.plan_text import returned
+from polidiff.explanation.words import bounds_text, counted, percent
 from polidiff.records.explanation import Explanation, Picture
 from polidiff.records.plan import Frontier, Plan
 from polidiff.report import plans as plan_texts
@@ -212,7 +213,7 @@ def _plan_figures(frontier: Frontier, plans: plan_texts.PlansView) -> Iterator[F
     if plan.adoption:
         summary = f"{frontier.aim} when the changes of the chosen plan are followed only some of the time."
         chart = frontier_charts.adoption_chart(frontier, PAGE, points=plan.adoption)
-        rows_told = tuple((percent(p.share), number(p.expected_return)) for p in plan.adoption)
+        rows_told = tuple((percent(p.share), returned(p.expected_return, frontier)) for p in plan.adoption)
         table = tables.Table(("followed", frontier.aim), rows_told)
         yield Figure("plan-adoption", "If only some follow it", summary, (("", _spec(chart, summary)),), table)
 
@@ -228,9 +229,9 @@ def _ledger_figures(frontier: Frontier, numbering: Numbering) -> Iterator[Figure
     yield Figure("ledger", "What each change is worth", summary, (("", _spec(chart, summary)),), table)
     if ledger.order:
         summary = f"{frontier.aim} after each change, in the best order to adopt."
-        rows = tuple(
-            (str(row["i"]), row["n"], number(row["r"])) for row in frontier_charts.order_rows(frontier, numbering)
-        )
+        steps = frontier_charts.order_rows(frontier, numbering)
+        values = ["never ends" if row["r"] is None else returned(row["r"], frontier) for row in steps]
+        rows = tuple((str(row["i"]), row["n"], value) for row, value in zip(steps, values, strict=True))
         table = tables.Table(("step", "change", frontier.aim), rows[:MOST_TABLE_ROWS])
         chart = frontier_charts.order_chart(frontier, PAGE, numbering)
         yield Figure("order", "In which order to adopt", summary, (("", _spec(chart, summary)),), table)

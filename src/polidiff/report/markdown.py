@@ -16,8 +16,9 @@ from polidiff.records.suppression import suppressed
 from polidiff.report import comparison, plans, tables, view
 from polidiff.report.charts import DESCRIPTIONS, charts_of, picture
 from polidiff.report.names import number_changes, shown
+from polidiff.report.plans import plan_answers
 from polidiff.report.tables import assumptions_table, methods_text
-from polidiff.report.view import answers, plan_answers
+from polidiff.report.view import answers
 
 MOST_ROWS = 30
 MOST_PICTURES = 3

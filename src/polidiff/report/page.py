@@ -40,13 +40,15 @@ from polidiff.report.plans import (
     PlansView,
     change_texts,
     explained,
+    knee_text,
+    plan_answers,
     plan_cards,
     plans_table,
     plans_view,
     size_of,
 )
 from polidiff.report.tables import methods_table, methods_text
-from polidiff.report.view import answers, knee_text, plan_answers
+from polidiff.report.view import answers
 
 Result: TypeAlias = Explanation | Frontier | ResultComparison
 Content: TypeAlias = dict[str, Any]  # what the template and the page's script read, by name

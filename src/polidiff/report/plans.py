@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from polidiff.errors import PolidiffError
 from polidiff.explanation.advice import advise
-from polidiff.explanation.plan_verdicts import plan_verdicts
+from polidiff.explanation.plan_text import objective, plan_verdicts, returned
 from polidiff.explanation.text import sentence_text, worse_off_text
 from polidiff.explanation.words import (
+    amount_text,
     bare_bounds,
     bounds_text,
     counted,
+    few,
+    interval_text,
     losers,
     named_with_unit,
     names_text,
@@ -42,13 +46,14 @@ from polidiff.report.charts.regions import Span, telling_pair
 from polidiff.report.charts.theme import Row, drawable
 from polidiff.report.names import Numbering, label, shown
 from polidiff.report.tables import Table
-from polidiff.report.view import Card
+from polidiff.report.view import Answer, Card, effect_text, undone_by
 
 Figures: TypeAlias = list[str | float | None]  # of one outcome: texts, then numbers of its bar
 UNNUMBERED = Numbering()
 MOST_BYTES = 150_000
 MOST_COLUMNS = 6  # outcomes in the table of plans
 MOST_SENTENCES = 6
+MOST_TOLD = 3  # changes on the first screen
 DOT_BYTES = 55  # of one plan in the chart of all plans
 
 
@@ -170,6 +175,7 @@ def _payload(
         "asked": [shown(name) for name in largest],
         "costs": [_short(frontier.cost(plan)) for plan in frontier.plans],
         "readings": list(READINGS),
+        "share": (aim := objective(frontier)) is not None and aim.is_share,
         "units": [unit_behind(outcomes.get(name)) for name in largest],
         "plans": plans,
     }
@@ -218,10 +224,11 @@ def _short(value: float) -> float | None:
 def plan_cards(plan: Plan, frontier: Frontier) -> tuple[Card, ...]:
     """What a plan costs and what it gains; with its interval where the gain was judged."""
     gain = plan.gain if plan.gain is not None else Interval.exactly(plan.expected_return - frontier[0].expected_return)
-    reached = f"gain {bounds_text(gain, difference=True)}"
+    outcome = objective(frontier)
+    reached = f"gain {bounds_text(gain, outcome, difference=True)}"
     if plan.share is not None and plan.gain is None:
         reached = f"{percent(plan.share)} of what is possible"
-    return _cost_card(plan, frontier), Card(frontier.aim, number(plan.expected_return, 6), reached)
+    return _cost_card(plan, frontier), Card(frontier.aim, returned(plan.expected_return, frontier), reached)
 
 
 def _cost_card(plan: Plan, frontier: Frontier) -> Card:
@@ -266,8 +273,8 @@ def proofs_table(plans: Sequence[Plan], frontier: Frontier) -> Table:
     rows = tuple(
         (
             number(frontier.cost(plan)),
-            number(plan.expected_return, 6),
-            number(plan.bound, 6),
+            returned(plan.expected_return, frontier),
+            returned(plan.bound, frontier),
             "proven" if plan.proven else percent(plan.gap),
         )
         for plan in plans
@@ -300,15 +307,90 @@ def explained(frontier: Frontier) -> Frontier:
 def ledger_table(frontier: Frontier, numbering: Numbering = UNNUMBERED) -> Table:
     """What each change is worth, and which others it leans on."""
     entries = frontier.ledger.entries if frontier.ledger is not None else ()
+    outcome = objective(frontier)
     rows = tuple(
         (
             numbering.named(entry),
-            bounds_text(entry.shapley, difference=True),
-            worth_text(entry.alone),
-            worth_text(entry.removed),
+            bounds_text(entry.shapley, outcome, difference=True),
+            worth_text(entry.alone, outcome),
+            worth_text(entry.removed, outcome),
             "; ".join(entry.needs),
             "; ".join(entry.conflicts),
         )
         for entry in entries[:60]
     )
     return Table(("change", "fair share", "alone", "lost if taken out", "needs", "conflicts with"), rows)
+
+
+def plan_answers(frontier: Frontier) -> tuple[Answer, ...]:
+    """The same questions about plans, answered by the plan to look at first."""
+    plan = frontier.knee
+    if plan is frontier.plans[0]:
+        return (
+            Answer("What now?", "No change is worth it on this evidence."),
+            Answer("What changes?", "Nothing: the current policy stays."),
+            Answer("Is it better?", _no_gain(frontier)),
+            Answer("For whom worse?", "For nobody, as nothing changes."),
+            _proof(frontier, plan),
+        )
+    verdicts = plan_verdicts(frontier, plan)
+    worse = [verdict.outcome for verdict in verdicts if verdict.valence == "worse"]
+    unknown = [verdict.outcome for verdict in verdicts if verdict.direction == "unknown"]
+    losing = (
+        f"On average over all starts it is worse on {few(worse)}." if worse else "No outcome gets worse on average."
+    )
+    if unknown:
+        losing += f" What it does to {few(unknown)} is not known."
+    return (
+        Answer("What now?", f"Look at plan {frontier.plans.index(plan) + 1} first.", (knee_text(frontier),)),
+        Answer("What changes?", _plan_changes(plan)),
+        Answer("Is it better?", effect_text(verdicts, frontier.outcomes)),
+        Answer("For whom worse?", losing),
+        _proof(frontier, plan),
+    )
+
+
+def _no_gain(frontier: Frontier) -> str:
+    """What the plan that promises most would gain, where none is shown to gain."""
+    judged = [plan.gain for plan in frontier.plans[1:] if plan.gain is not None and math.isfinite(plan.gain.estimate)]
+    if not judged:
+        return "No plan is better than the current policy."
+    most = max(judged, key=lambda gain: gain.estimate)
+    told = interval_text(most, outcome=objective(frontier))
+    plans = counted(len(frontier) - 1, "plan")
+    return f"Not known: of {plans}, the one that promises most changes {frontier.aim} by {told}."
+
+
+def _plan_changes(plan: Plan) -> str:
+    """The first few changes of a plan, each as what is done where."""
+    texts = [f"{entry.move} {place_text(entry.rule)}" for entry in plan.rules]
+    texts = texts or [edit_sentence(edit, plan.patch) for edit in plan.patch.changing]
+    more = len(texts) - MOST_TOLD
+    return "; ".join(texts[:MOST_TOLD]) + (f"; {counted(more, 'further change')} below." if more > 0 else ".")
+
+
+def knee_text(frontier: Frontier) -> str:
+    """Why the page opens on the plan that it opens on."""
+    knee, best = frontier.knee, frontier.best
+    if best is frontier.plans[0]:
+        return "No plan is shown to gain over the current policy."
+    if knee is best:
+        return "It gains most." if not frontier.judged else "It is the surest to gain."
+    more = amount_text(Interval.exactly(best.expected_return - knee.expected_return), objective(frontier))
+    cost, most = number(frontier.cost(knee)), number(frontier.cost(best))
+    return (
+        f"Further changes pay less: going from {cost} to {most} {UNITS[frontier.unit]} adds {more} to {frontier.aim}."
+    )
+
+
+def _proof(frontier: Frontier, plan: Plan) -> Answer:
+    if frontier.judged:
+        sure = f"Gains are judged on data that did not choose the plans, at {percent(frontier.methods.level)}."
+    elif plan.proven:
+        sure = "Exact, and proven the best for its number of changes."
+    else:
+        sure = f"Its return may be up to {percent(plan.gap)} of the range from the best for its number of changes."
+    alarms = [f"{a.name} ({a.status})" for a in frontier.assumptions if a.alarming]
+    if plan.holds_up_to is not None and plan is not frontier.plans[0]:
+        sure = f"{sure} {undone_by(plan.holds_up_to)}"
+    return Answer("How sure is that?", sure + (f" In doubt: {few(alarms)}." if alarms else ""))

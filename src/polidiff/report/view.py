@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Literal, TypeAlias
 
-from polidiff.explanation.advice import advise
-from polidiff.explanation.plan_verdicts import plan_verdicts
+from polidiff.explanation.advice import advise, doubts
 from polidiff.explanation.text import (
     carrying_lines,
     changes_text,
+    only_chances,
     parts_unseen,
-    plan_words,
     sentence_text,
     worse_off_text,
 )
@@ -30,6 +29,7 @@ from polidiff.explanation.words import (
     listing,
     losers,
     number,
+    odds_text,
     percent,
     place_text,
     swap_text,
@@ -44,8 +44,6 @@ from polidiff.records.explanation import (
     WorseOff,
 )
 from polidiff.records.outcome import Interval, Outcome
-from polidiff.records.plan import Frontier, Plan
-from polidiff.report.charts.frontier import UNITS
 
 Tone: TypeAlias = Literal["better", "worse", "neutral", "same", "unknown"]
 MOST_CARDS = 6
@@ -192,11 +190,14 @@ def summary_cards(explanation: Explanation) -> tuple[Card, ...]:
     if not explanation.regions:
         return ()
     rules = len(explanation.regions)
-    where = "1 rule says where" if rules == 1 else f"{rules} rules say where"
-    told = f"{where}; they describe {percent(explanation.quality.recall)} of it"
+    where = "1 rule says where; it describes" if rules == 1 else f"{rules} rules say where; they describe"
+    told = f"{where} {percent(explanation.quality.recall)} of it"
+    if only_chances(explanation):
+        share = sum(region.support.share for region in explanation.regions)
+        return (Card("of decisions are made with other chances", percent(min(1.0, share)), told),)
     if explanation.world.one_step:
         return (Card("of decisions change", percent(explanation.changes), told),)
-    return (Card("changed decisions per episode", number(explanation.changes), told),)
+    return (Card("changed decisions per episode", number(explanation.changes, 3), told),)
 
 
 def headline(explanation: Explanation) -> str:
@@ -209,7 +210,13 @@ def headline(explanation: Explanation) -> str:
         return "The two policies act the same wherever it matters."
     rules = len(explanation.regions)
     what = "one rule tells" if rules == 1 else f"{rules} rules tell"
-    return f"{changes_text(explanation)} change; {what} where."
+    return f"{_changed_amount(explanation)}; {what} where."
+
+
+def _changed_amount(explanation: Explanation) -> str:
+    if only_chances(explanation):
+        return "What is done most often stays; how often it is done changes"
+    return f"{changes_text(explanation)} change"
 
 
 def sentence_views(explanation: Explanation) -> tuple[SentenceView, ...]:
@@ -312,9 +319,7 @@ def _changes(explanation: Explanation) -> str:
         return "No region was found in which the two policies part, yet outcomes differ."
     if not regions and not explanation.withheld:
         return "Nothing: the two policies act the same wherever it matters."
-    share = f"{changes_text(explanation)} change"
-    if not explanation.changes and regions:
-        share = "What is done most often stays; how often it is done changes"
+    share = _changed_amount(explanation)
     if not regions:
         return f"{share}, all in groups too small to be shown."
     largest = sorted(regions, key=lambda region: -region.support.share)[:MOST_NAMED]
@@ -323,13 +328,35 @@ def _changes(explanation: Explanation) -> str:
     return f"{share}: {'; '.join(f'{swap_text(r)} {place_text(r.rule)}' for r in largest)}{more}."
 
 
+def reading(verdicts: Sequence[Verdict], outcomes: Sequence[Outcome]) -> str:
+    """Whether it is better, in a word, by the outcomes that have a preferred direction.
+
+    An outcome whose effect is unknown keeps a gain from being a plain yes.
+    """
+    preferred = {outcome.name for outcome in outcomes if outcome.prefer is not None}
+    tones = {tone_of(verdict) for verdict in verdicts if verdict.outcome in preferred}
+    if not tones:
+        return "Not defined"
+    if "better" in tones:
+        return "In part" if tones & {"worse", "unknown"} else "Yes"
+    return "No" if "worse" in tones else "Not known" if "unknown" in tones else "Neither better nor worse"
+
+
+def effect_text(verdicts: Sequence[Verdict], outcomes: Sequence[Outcome]) -> str:
+    """Whether it is better, and what becomes more or less; of many outcomes the most telling first."""
+    told = verdicts if len(verdicts) <= MOST_CHIPS else most_telling(verdicts)
+    return f"{reading(verdicts, outcomes)}: {verdicts_text(told, outcomes)}."
+
+
 def _effect(explanation: Explanation) -> str:
-    effect = verdicts_text(explanation.verdicts, explanation.outcomes)
-    if not effect:
+    if not explanation.verdicts:
         return "No outcome is defined."
+    effect = effect_text(explanation.verdicts, explanation.outcomes)
+    if doubts(explanation, [verdict for verdict in explanation.verdicts if verdict.valence is not None]):
+        effect = f"In the record, {effect[0].lower()}{effect[1:]}"
     unpreferred = [outcome.name for outcome in explanation.outcomes if outcome.prefer is None]
     asked = f" Whether more or less {listing(unpreferred[:MOST_NAMED])} is better was not said." if unpreferred else ""
-    return f"{effect[0].upper()}{effect[1:]}.{asked}"
+    return f"{effect}{asked}"
 
 
 def _losers(explanation: Explanation) -> str:
@@ -354,55 +381,9 @@ def _footing(explanation: Explanation) -> str:
     if alarms:
         return f"{base} In doubt: {few(alarms)}."
     lasting = [v.holds_up_to for v in explanation.verdicts if v.holds_up_to is not None and v.direction != "unknown"]
-    if lasting:
-        base += f" Unrecorded reasons that change the odds of a decision {min(lasting):.2g} times would undo it."
-    return base
+    return f"{base} {undone_by(min(lasting))}" if lasting else base
 
 
-def plan_answers(frontier: Frontier) -> tuple[Answer, ...]:
-    """The same questions about plans, answered by the plan to look at first."""
-    plan = frontier.knee
-    if plan is frontier.plans[0]:
-        now = Answer("What now?", "No change is worth it on this evidence.")
-        return (now, Answer("What changes?", "Nothing: the current policy stays."), _proof(frontier, plan))
-    verdicts = plan_verdicts(frontier, plan)
-    effect = verdicts_text(verdicts, frontier.outcomes)
-    worse = [verdict.outcome for verdict in verdicts if verdict.valence == "worse"]
-    unknown = [verdict.outcome for verdict in verdicts if verdict.direction == "unknown"]
-    losing = (
-        f"On average over all starts it is worse on {few(worse)}." if worse else "No outcome gets worse on average."
-    )
-    if unknown:
-        losing += f" What it does to {few(unknown)} is not known."
-    return (
-        Answer("What now?", f"Look at plan {frontier.plans.index(plan) + 1} first.", (knee_text(frontier),)),
-        Answer("What changes?", f"{plan_words(plan, MOST_NAMED)}."),
-        Answer("Is it better?", f"{effect[0].upper()}{effect[1:]}."),
-        Answer("For whom worse?", losing),
-        _proof(frontier, plan),
-    )
-
-
-def knee_text(frontier: Frontier) -> str:
-    """Why the page opens on the plan that it opens on."""
-    knee, best = frontier.knee, frontier.best
-    if best is frontier.plans[0]:
-        return "No plan is shown to gain over the current policy."
-    if knee is best:
-        return "It gains most." if not frontier.judged else "It is the surest to gain."
-    more = number(best.expected_return - knee.expected_return, 2)
-    cost, most = number(frontier.cost(knee)), number(frontier.cost(best))
-    return (
-        f"Further changes pay less: going from {cost} to {most} {UNITS[frontier.unit]} adds {more} to {frontier.aim}."
-    )
-
-
-def _proof(frontier: Frontier, plan: Plan) -> Answer:
-    if frontier.judged:
-        sure = f"Gains are judged on data that did not choose the plans, at {percent(frontier.methods.level)}."
-    elif plan.proven:
-        sure = "Exact, and proven the best for its number of changes."
-    else:
-        sure = f"Its return may be up to {percent(plan.gap)} of the range from the best for its number of changes."
-    alarms = [f"{a.name} ({a.status})" for a in frontier.assumptions if a.alarming]
-    return Answer("How sure is that?", sure + (f" In doubt: {few(alarms)}." if alarms else ""))
+def undone_by(strength: float) -> str:
+    """How strong unrecorded reasons must be to turn a verdict."""
+    return f"Unrecorded reasons that change the odds of a decision {odds_text(strength)} would undo it."

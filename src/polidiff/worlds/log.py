@@ -337,9 +337,4 @@ def _all_outcomes(
         if not outcomes:
             raise InvalidLogError("a log needs reward= or outcomes=: nothing to tell about otherwise")
         return None, check_outcomes(outcomes)
-    total, every = with_return(outcomes, name, include, of=reward)
-    if range_ is not None:
-        ranged = replace(total, range=range_)
-        every = tuple(ranged if outcome is total else outcome for outcome in every)
-        total = ranged
-    return total, every
+    return with_return(outcomes, name, include, of=reward, range_=range_)

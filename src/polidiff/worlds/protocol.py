@@ -61,10 +61,15 @@ class World(Protocol):
 
 
 def with_return(
-    outcomes: Sequence[Outcome], return_name: str, include_return: bool, *, of: OutcomeOf
+    outcomes: Sequence[Outcome],
+    return_name: str,
+    include_return: bool,
+    *,
+    of: OutcomeOf,
+    range_: tuple[float, float] | None = None,
 ) -> tuple[Outcome, tuple[Outcome, ...]]:
     """The return as an outcome, and all outcomes that are told (the return first, unless left out)."""
-    total = Outcome(return_name, of, prefer="more")
+    total = Outcome(return_name, of, prefer="more", range=range_)
     every = (total, *outcomes) if include_return else tuple(outcomes)
     return total, check_outcomes(every)
 

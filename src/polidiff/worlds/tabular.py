@@ -44,8 +44,8 @@ class TabularMDP:
         Which actions exist where.
     discount : float
         1 for plain sums.
-    outcomes, return_name, include_return
-        What `explain` and `evaluate` tell about, beside the return.
+    outcomes, return_name, include_return, return_range
+        What `explain` and `evaluate` tell about, beside the return; a return within (0, 1) is told in percent.
 
     Examples
     --------
@@ -72,6 +72,7 @@ class TabularMDP:
         outcomes: Sequence[Outcome] = (),
         return_name: str = "return",
         include_return: bool = True,
+        return_range: tuple[float, float] | None = None,
     ) -> None:
         stacked, self.n_states, self.n_actions = checks.stacked_transitions(transitions)
         self.absorbing = read_only(checks.check_absorbing(absorbing, self.n_states))
@@ -94,7 +95,9 @@ class TabularMDP:
         self.actions: tuple[Action, ...] = as_actions(actions, self.n_actions)
         self._states = _state_names(states, self.n_states)
         self.features, self.feature_names = _feature_table(features, feature_names, self.n_states)
-        self.return_outcome, self.outcomes = with_return(outcomes, return_name, include_return, of=self.rewards)
+        self.return_outcome, self.outcomes = with_return(
+            outcomes, return_name, include_return, of=self.rewards, range_=return_range
+        )
 
     @cached_property
     def states(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import altair as alt
 
-from polidiff.explanation.plan_verdicts import plan_verdicts
+from polidiff.explanation.plan_text import plan_verdicts
 from polidiff.explanation.words import bounds_text
 from polidiff.records.outcome import Interval
 from polidiff.records.plan import AdoptionPoint, Frontier, Plan

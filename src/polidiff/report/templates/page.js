@@ -83,7 +83,8 @@
   function showNumbers(plan, texts) {
     fillTable("plan-boxes", texts.map((text) => [text]));
     fillTable("plan-outcomes", plan.o.map((o, place) => [fullNames[place], o[0], o[1]]));
-    fillTable("plan-adoption", plan.a.map((value, place) => [Math.round(100 * data.plans.shares[place]) + " %", String(value)]));
+    fillTable("plan-adoption", plan.a.map((value, place) => [Math.round(100 * data.plans.shares[place]) + " %",
+      data.plans.share ? Number((100 * value).toPrecision(4)) + " %" : String(value)]));
   }
 
   const fullNames = Array.from(document.querySelectorAll("#twin-plan-outcomes tbody th"), (cell) => cell.textContent);

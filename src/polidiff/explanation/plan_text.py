@@ -1,0 +1,161 @@
+"""Plans as plain text, and what a plan does to each outcome against doing nothing."""
+
+from __future__ import annotations
+
+from polidiff.explanation.text import resting
+from polidiff.explanation.words import counted, interval_text, listing, number, percent, rule_text, worth_text
+from polidiff.records.explanation import Verdict, VerdictDirection
+from polidiff.records.outcome import Interval, Outcome
+from polidiff.records.plan import Frontier, Plan
+from polidiff.records.suppression import suppressed
+
+
+def render_frontier(frontier: Frontier) -> str:
+    """The frontier as a table, the bound and the ledger."""
+    frontier = suppressed(frontier)
+    told = [*_plan_rows(frontier), *_gain_rows(frontier), *_ledger_rows(frontier), *resting(frontier)]
+    return "\n".join([frontier_headline(frontier), "", *told, *_notes(frontier)])
+
+
+def frontier_headline(frontier: Frontier) -> str:
+    """How many plans there are, and what the best of them returns."""
+    best = frontier.best
+    if frontier.judged or (len(frontier) == 1 and not best.proven):
+        return _judged_head(frontier)
+    gain = Interval.exactly(best.expected_return - frontier[0].expected_return)
+    proof = "all proven" if all(plan.proven for plan in frontier) else f"certified within {percent(frontier.gap)}"
+    return (
+        f"{counted(len(frontier), 'plan')} from {returned(frontier[0].expected_return, frontier)} (current) to "
+        f"{returned(best.expected_return, frontier)} ({interval_text(gain, outcome=objective(frontier))}), {proof}."
+    )
+
+
+def objective(frontier: Frontier) -> Outcome | None:
+    """The outcome that plans improve; None where it is not one that is told."""
+    return next((outcome for outcome in frontier.outcomes if outcome.name == frontier.objective), None)
+
+
+def returned(value: float, frontier: Frontier) -> str:
+    """What a plan returns, as people say the outcome that it improves."""
+    outcome = objective(frontier)
+    return f"{number(100 * value)} %" if outcome is not None and outcome.is_share else number(value, 6)
+
+
+def _judged_head(frontier: Frontier) -> str:
+    """Plans whose gains are estimates: the one that is surest to gain, or none."""
+    best, now = frontier.best, returned(frontier[0].expected_return, frontier)
+    if len(frontier) == 1:
+        return f"No plan but the current policy, which returns {now}."
+    if best.gain is None or best is frontier[0]:
+        return f"{len(frontier)} plans; none is shown to gain over the current policy, which returns {now}."
+    return (
+        f"{len(frontier)} plans; the surest to gain returns {returned(best.expected_return, frontier)} "
+        f"instead of {now} "
+        f"({interval_text(best.gain, outcome=objective(frontier))})."
+    )
+
+
+def _plan_rows(frontier: Frontier, limit: int = 20) -> list[str]:
+    unit = {"total": "changes, all starts", "states": "changed states", "rules": "rules (changes)"}.get(
+        frontier.unit, "changes per episode"
+    )
+    rows = [f"{unit:>20}  {'return':>10}  {'bound':>10}  change"]
+    plans = list(frontier)
+    shown = plans if len(plans) <= limit else [plans[round(k * (len(plans) - 1) / (limit - 1))] for k in range(limit)]
+    for plan in shown:
+        cost = number(plan.changes)
+        if frontier.unit == "rules":
+            cost = f"{len(plan.rules)} ({cost})"
+        rows.append(
+            f"{cost:>20}  {returned(plan.expected_return, frontier):>10}  {returned(plan.bound, frontier):>10}  "
+            f"{plan_words(plan)}"
+        )
+    if len(shown) < len(plans):
+        rows.append(f"({len(plans) - len(shown)} plans between these are not shown)")
+    return rows
+
+
+def _gain_rows(frontier: Frontier) -> list[str]:
+    """What each plan gains, where other data than those that chose it say so."""
+    gains = [(plan, plan.gain) for plan in frontier if plan.gain is not None and plan.patch.changing]
+    if not gains:
+        return []
+    level = "" if all(gain.exact for _, gain in gains) else f" ({percent(frontier.methods.level)} intervals)"
+    rows = ["", f"Gain over the current policy, on data that did not choose the plan{level}:"]
+    outcome = objective(frontier)
+    return rows + [f"• {_size_words(plan, frontier)}: {interval_text(gain, outcome=outcome)}" for plan, gain in gains]
+
+
+def _size_words(plan: Plan, frontier: Frontier) -> str:
+    if frontier.unit == "rules":
+        return counted(len(plan.rules), "rule")
+    count = number(plan.changes)
+    return f"{count} changed decision{'s' * (count != '1')}"
+
+
+def plan_words(plan: Plan, limit: int = 4) -> str:
+    """What a plan changes, in one line."""
+    if plan.rules:
+        return "; ".join(f"{rule_text(r.rule)}: {r.move}" for r in plan.rules)
+    edits = plan.patch.changing
+    if not edits:
+        return "nothing"
+    names = plan.patch.actions
+    words = [f"{rule_text(e.rule)}: {names[e.current]} → {names[e.proposed]}" for e in edits[:limit]]
+    return "; ".join(words) + (f"; and {len(edits) - limit} more" if len(edits) > limit else "")
+
+
+def _ledger_rows(frontier: Frontier, limit: int = 10) -> list[str]:
+    if frontier.ledger is None or not frontier.ledger.entries:
+        return []
+    outcome = objective(frontier)
+    rows = ["", "What each change is worth (alone; if removed from the best plan; Shapley value):"]
+    for entry in frontier.ledger.entries[:limit]:
+        links = [f"needs {listing(list(entry.needs), 'or')}"] * bool(entry.needs)
+        links += [f"conflicts with {listing(list(entry.conflicts))}"] * bool(entry.conflicts)
+        place = "" if entry.state in entry.change else f" (where {entry.state})"
+        rows.append(
+            f"• {entry.change}{place}: {worth_text(entry.alone, outcome)}; {worth_text(entry.removed, outcome)}; "
+            f"{worth_text(entry.shapley.estimate, outcome)}" + (f"; {'; '.join(links)}" if links else "")
+        )
+    return rows
+
+
+def _notes(frontier: Frontier) -> list[str]:
+    warnings = [*frontier.warnings, *frontier.best.warnings]
+    return ["", "Note:", *(f"• {warning}" for warning in warnings)] if warnings else []
+
+
+def plan_verdicts(frontier: Frontier, plan: Plan) -> tuple[Verdict, ...]:
+    """One verdict per outcome that the frontier declares.
+
+    The gain was judged as a difference. Other outcomes that were estimated have an interval for either policy, and
+    theirs is the wider one that both allow.
+    """
+    outcomes = {outcome.name: outcome for outcome in frontier.outcomes}
+    verdicts = []
+    for name, after in plan.outcomes.items():
+        outcome, before = outcomes.get(name), frontier.plans[0].outcomes[name]
+        difference = _difference(frontier, plan, name)
+        margin = 0.0 if outcome is None else outcome.margin
+        direction: VerdictDirection = "unknown"
+        if difference.low > margin or difference.high < -margin:
+            direction = "more" if difference.low > margin else "less"
+        elif difference.low >= -margin and difference.high <= margin:
+            direction = "same"
+        valence = outcome.valence(direction) if outcome is not None else None
+        verdicts.append(Verdict(name, direction, difference, difference, valence, before, after))
+    return tuple(verdicts)
+
+
+def _difference(frontier: Frontier, plan: Plan, name: str) -> Interval:
+    nothing = frontier.plans[0]
+    if plan is nothing:
+        return Interval.exactly(0.0)
+    if name == frontier.objective and plan.gain is not None:
+        return plan.gain
+    before, after = nothing.outcomes[name], plan.outcomes[name]
+    middle = after.estimate - before.estimate
+    if before.exact and after.exact:
+        return Interval.exactly(middle)
+    return Interval(middle, after.low - before.high, after.high - before.low, min(before.level, after.level))
