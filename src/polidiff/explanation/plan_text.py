@@ -109,7 +109,8 @@ def _ledger_rows(frontier: Frontier, limit: int = 10) -> list[str]:
     if frontier.ledger is None or not frontier.ledger.entries:
         return []
     outcome = objective(frontier)
-    rows = ["", "What each change is worth (alone; if removed from the best plan; Shapley value):"]
+    where = ", in the table that chose the plans" if frontier.judged else ""
+    rows = ["", f"What each change is worth (alone; if removed from the best plan; Shapley value{where}):"]
     for entry in frontier.ledger.entries[:limit]:
         links = [f"needs {listing(list(entry.needs), 'or')}"] * bool(entry.needs)
         links += [f"conflicts with {listing(list(entry.conflicts))}"] * bool(entry.conflicts)

@@ -284,9 +284,13 @@ def region_text(region: Region, people: str = "episodes") -> str:
 
 def worse_off_text(explanation: Explanation, entry: WorseOff) -> str:
     """Who is worse off, by how much."""
+    return f"{group_words(entry)} ({percent(entry.share)}): {loss_text(explanation, entry)}"
+
+
+def loss_text(explanation: Explanation, entry: WorseOff) -> str:
+    """What a group loses, by how much."""
     outcome = next(o for o in explanation.outcomes if o.name == entry.outcome)
-    loss = f"{outcome.name} {interval_text(entry.difference, outcome=outcome)}"
-    return f"{group_words(entry)} ({percent(entry.share)}): {loss}"
+    return f"{outcome.name} {interval_text(entry.difference, outcome=outcome)}"
 
 
 def quality_text(explanation: Explanation) -> str:

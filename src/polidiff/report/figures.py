@@ -21,6 +21,7 @@ MOST_PICTURES = 4
 FIRST_CELLS, FURTHER_CELLS = 900, 250
 MOST_TABLE_ROWS = 100
 MOST_OUTCOMES = 6
+MODEL = "As the table tells it in which plans were chosen; the gains above are judged on other data and may differ."
 
 
 @dataclass(frozen=True)
@@ -215,18 +216,30 @@ def _plan_figures(frontier: Frontier, plans: plan_texts.PlansView) -> Iterator[F
         chart = frontier_charts.adoption_chart(frontier, PAGE, points=plan.adoption)
         rows_told = tuple((percent(p.share), returned(p.expected_return, frontier)) for p in plan.adoption)
         table = tables.Table(("followed", frontier.aim), rows_told)
-        yield Figure("plan-adoption", "If only some follow it", summary, (("", _spec(chart, summary)),), table)
+        yield Figure(
+            "plan-adoption",
+            "If only some follow it",
+            summary,
+            (("", _spec(chart, summary)),),
+            table,
+            model_note(frontier),
+        )
+
+
+def model_note(frontier: Frontier) -> str:
+    """What must be said of figures that were not judged, where gains are."""
+    return MODEL if frontier.judged else ""
 
 
 def _ledger_figures(frontier: Frontier, numbering: Numbering) -> Iterator[Figure]:
     ledger = frontier.ledger
     if ledger is None or not ledger.entries:
         return
-    how = "computed over all subsets" if ledger.exact else "sampled"
+    how, note = "computed over all subsets" if ledger.exact else "sampled", model_note(frontier)
     summary = f"What each of {len(ledger.entries)} offered changes is worth; fair shares {how}."
     chart = frontier_charts.ledger_chart(frontier, PAGE, numbering)
     table = plan_texts.ledger_table(frontier, numbering)
-    yield Figure("ledger", "What each change is worth", summary, (("", _spec(chart, summary)),), table)
+    yield Figure("ledger", "What each change is worth", summary, (("", _spec(chart, summary)),), table, note)
     if ledger.order:
         summary = f"{frontier.aim} after each change, in the best order to adopt."
         steps = frontier_charts.order_rows(frontier, numbering)
@@ -234,4 +247,4 @@ def _ledger_figures(frontier: Frontier, numbering: Numbering) -> Iterator[Figure
         rows = tuple((str(row["i"]), row["n"], value) for row, value in zip(steps, values, strict=True))
         table = tables.Table(("step", "change", frontier.aim), rows[:MOST_TABLE_ROWS])
         chart = frontier_charts.order_chart(frontier, PAGE, numbering)
-        yield Figure("order", "In which order to adopt", summary, (("", _spec(chart, summary)),), table)
+        yield Figure("order", "In which order to adopt", summary, (("", _spec(chart, summary)),), table, note)

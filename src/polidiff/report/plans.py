@@ -192,9 +192,9 @@ def _outcome_entries(plan: Plan, frontier: Frontier, largest: dict[str, float]) 
 
 
 def unit_behind(outcome: Outcome | None) -> str:
-    """What stands behind a difference of an outcome."""
+    """What stands behind a difference of an outcome in a picture: percentage points in short."""
     if outcome is not None and outcome.is_share:
-        return " percentage points"
+        return " pp"
     return f" {shown(outcome.unit)}" if outcome is not None and outcome.unit else ""
 
 

@@ -12,14 +12,7 @@ from itertools import zip_longest
 from typing import Literal, TypeAlias
 
 from polidiff.explanation.advice import advise, doubts
-from polidiff.explanation.text import (
-    carrying_lines,
-    changes_text,
-    only_chances,
-    parts_unseen,
-    sentence_text,
-    worse_off_text,
-)
+from polidiff.explanation.text import carrying_lines, changes_text, loss_text, only_chances, parts_unseen, sentence_text
 from polidiff.explanation.words import (
     amount_text,
     bounds_text,
@@ -362,8 +355,12 @@ def _effect(explanation: Explanation) -> str:
 def _losers(explanation: Explanation) -> str:
     losing = losers(explanation)
     if losing:
-        groups = [worse_off_text(explanation, entry) for entry in losing[:MOST_NAMED]]
-        more = len(losing) - len(groups)
+        losses: dict[str, list[str]] = {}
+        for entry in losing:
+            who = f"{group_words(entry)} ({percent(entry.share)})"
+            losses.setdefault(who, []).append(loss_text(explanation, entry))
+        groups = [f"{who}: {few(lost)}" for who, lost in list(losses.items())[:MOST_NAMED]]
+        more = len(losses) - len(groups)
         first = "; ".join(groups)
         return first[0].upper() + first[1:] + (f"; and {counted(more, 'further group')}" if more else "") + "."
     if all(outcome.prefer is None for outcome in explanation.outcomes):
@@ -374,7 +371,7 @@ def _losers(explanation: Explanation) -> str:
 
 def _footing(explanation: Explanation) -> str:
     if all(verdict.difference.exact for verdict in explanation.verdicts):
-        return "Exact: every state and move is known, and nothing was sampled."
+        return "Exact for this table: every state and move of it is known, and nothing was sampled."
     level = percent(explanation.methods.level)
     base = f"All intervals hold together in {level} of such studies; they come from {explanation.methods.evaluation}."
     alarms = [f"{a.name} ({a.status})" for a in explanation.assumptions if a.alarming]

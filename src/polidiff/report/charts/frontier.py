@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import altair as alt
 
-from polidiff.explanation.plan_text import plan_verdicts
+from polidiff.explanation.plan_text import objective, plan_verdicts
 from polidiff.explanation.words import bounds_text
 from polidiff.records.outcome import Interval
 from polidiff.records.plan import AdoptionPoint, Frontier, Plan
@@ -37,7 +37,7 @@ def frontier_chart(
     """Plans as dots (hollow where not proven best), the bound above them, simpler methods beside them."""
     shown_plans = list(frontier.plans if plans is None else plans)
     x = alt.X("c:Q", title=UNITS[frontier.unit], axis=alt.Axis(tickCount=6))
-    y = alt.Y("r:Q", title=label(frontier.aim), scale=alt.Scale(zero=False))
+    y = alt.Y("r:Q", title=label(frontier.aim), scale=alt.Scale(zero=False), axis=alt.Axis(**_share_format(frontier)))
     hull = _hull_layer(frontier, palette, x, y)
     base = alt.Chart(rows_of(plan_rows(shown_plans, frontier))).encode(x=x, y=y)
     open_rows = [row for row in plan_rows(shown_plans, frontier) if row["b"] is not None and row["b"] > row["r"] + 1e-9]
@@ -64,18 +64,10 @@ def frontier_chart(
 
 def plans_chart(frontier: Frontier, palette: Palette, *, plans: Sequence[Plan], picked: int) -> Chart:
     """Plans as dots over two quantities that the page may exchange; the chosen one ringed, refused ones faint."""
-    x = alt.X(
-        "x:Q",
-        title=UNITS[frontier.unit],
-        scale=alt.Scale(zero=False, nice=False, padding=16),
-        axis=alt.Axis(tickCount=6),
-    )
-    y = alt.Y(
-        "y:Q",
-        title=label(frontier.aim),
-        scale=alt.Scale(zero=False, nice=False, padding=16),
-        axis=alt.Axis(tickCount=6),
-    )
+    scale = alt.Scale(zero=False, nice=False, padding=16)
+    whole = {"tickMinStep": 1} if frontier.unit in ("rules", "states") else {}
+    x = alt.X("x:Q", title=UNITS[frontier.unit], scale=scale, axis=alt.Axis(tickCount=6, **whole))
+    y = alt.Y("y:Q", title=label(frontier.aim), scale=scale, axis=alt.Axis(tickCount=6, **_share_format(frontier)))
     rows = [{"i": row["i"], "x": row["c"], "y": row["r"]} for row in plan_rows(plans, frontier)]
     base = alt.Chart(rows_of(rows, name="plans")).encode(x=x, y=y)
     seen = alt.condition(f"indexof({REFUSED}, datum.i) < 0", alt.value(1.0), alt.value(0.18))
@@ -85,6 +77,11 @@ def plans_chart(frontier: Frontier, palette: Palette, *, plans: Sequence[Plan], 
     )
     chosen, refused = alt.param(name=PICKED, value=picked), alt.param(name=REFUSED, value=[])
     return alt.layer(dots, ring).add_params(chosen, refused).properties(height=300)
+
+
+def _share_format(frontier: Frontier) -> dict[str, str]:
+    outcome = objective(frontier)
+    return {"format": ".1~%"} if outcome is not None and outcome.is_share else {}
 
 
 def plan_rows(plans: Sequence[Plan], frontier: Frontier) -> Rows:
@@ -200,7 +197,7 @@ def order_chart(frontier: Frontier, palette: Palette, numbering: Numbering | Non
     steps = len(rows) - 1
     ticks = sorted({round(k * steps / min(steps, 6)) for k in range(min(steps, 6) + 1)}) if steps else [0]
     x = alt.X("i:Q", title="changes adopted", axis=alt.Axis(values=ticks, format="d"))
-    y = alt.Y("r:Q", title=label(frontier.aim), scale=alt.Scale(zero=False))
+    y = alt.Y("r:Q", title=label(frontier.aim), scale=alt.Scale(zero=False), axis=alt.Axis(**_share_format(frontier)))
     base = alt.Chart(rows_of(rows)).encode(x=x, y=y)
     line = base.mark_line(interpolate="step-after", color=palette.current, strokeWidth=2)
     dots = base.mark_point(filled=True, size=70, color=palette.current, opacity=1).encode(
@@ -228,7 +225,7 @@ def adoption_chart(frontier: Frontier, palette: Palette, *, points: Sequence[Ado
     """Expected return when each change is followed only some of the time."""
     drawn = frontier.best.adoption if points is None else points
     x = alt.X("s:Q", title="share of times the changes are followed", axis=alt.Axis(format="%", tickCount=5))
-    y = alt.Y("r:Q", title=label(frontier.aim), scale=alt.Scale(zero=False))
+    y = alt.Y("r:Q", title=label(frontier.aim), scale=alt.Scale(zero=False), axis=alt.Axis(**_share_format(frontier)))
     base = alt.Chart(rows_of(adoption_rows(drawn), name="adoption")).encode(x=x, y=y)
     now = alt.Chart(rows_of([{"r": frontier.current_return}])).mark_rule(color=palette.soft, strokeDash=[3, 3])
     line = base.mark_line(color=palette.proposed, strokeWidth=2.5, point={"filled": True, "color": palette.proposed})
@@ -296,7 +293,7 @@ def plan_difference_rows(plan: Plan, frontier: Frontier, largest: dict[str, floa
             **difference_row(replace(verdict, difference=verdict.difference.scaled(1 / largest[verdict.outcome]))),
             "t": bounds_text(
                 Interval.exactly(verdict.difference.estimate), outcomes.get(verdict.outcome), difference=True
-            ),
+            ).replace(" percentage points", " pp"),
         }
         for order, verdict in enumerate(plan_verdicts(frontier, plan)[:MOST_OUTCOMES])
     ]

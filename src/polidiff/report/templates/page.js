@@ -137,8 +137,10 @@
     if (spec.data && spec.data.values) spec.data.values = spec.datasets.plans;
     spec.layer.forEach((layer) => {
       if (layer.data && layer.data.name === "plans" && layer.data.values) layer.data.values = spec.datasets.plans;
-      layer.encoding.x.title = x.selectedOptions[0].textContent;
-      layer.encoding.y.title = y.selectedOptions[0].textContent;
+      [[layer.encoding.x, x], [layer.encoding.y, y]].forEach(([side, select]) => {
+        side.title = select.selectedOptions[0].textContent;
+        side.axis = { tickCount: 6, ...(data.plans.units[Number(select.value)] === " pp" ? { format: ".1~%" } : {}) };
+      });
     });
     draw("plans", 0, spec).then(() => {
       views.plans.signal("picked", Number(byId("slider").value)).signal("refused", refused).run();
