@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from polidiff.errors import UnboundedReturnError
-from polidiff.frontier import depth_first, solve
+from polidiff.frontier import solve
 from polidiff.frontier.branch import sure_visits
 from polidiff.frontier.local_search import changed_states
 from polidiff.frontier.problem import build_problem
@@ -29,16 +29,6 @@ from .conftest import drawn_tables
 def assert_same_points(solved, expected):
     assert len(solved.changes) == len(expected)
     assert np.allclose(np.column_stack([solved.changes, solved.returns]), expected, atol=1e-7)
-
-
-@pytest.fixture(params=["in depth", "in batches", "one after the other"])
-def proof(request, monkeypatch):
-    """Small tables are proven by plain search, by branch and bound, or by the second where the first gives up."""
-    if request.param == "in batches":
-        monkeypatch.setattr(depth_first, "MOST_STATES", 0)
-    if request.param == "one after the other":
-        monkeypatch.setattr(depth_first, "WORK", 200)
-    return request.param
 
 
 def test_budgets_by_cuts_on_visits_are_those_of_enumeration(tables, monkeypatch):
@@ -58,7 +48,7 @@ def test_budgets_by_cuts_on_visits_are_those_of_enumeration(tables, monkeypatch)
     assert cut > 50
 
 
-def test_the_frontier_of_500_random_tables_is_that_of_enumeration(tables, proof):
+def test_the_frontier_of_500_random_tables_is_that_of_enumeration(tables):
     looping = 0
     for table, found in tables:
         problem = table.problem()
@@ -87,7 +77,7 @@ def test_the_frontier_of_2000_more_tables_is_that_of_enumeration():
         assert_same_points(solve_states(problem, 2, Effort(), Clock(), None), np.array(policies.frontier(few)))
 
 
-def test_without_local_search_the_proof_still_finds_every_point(tables, proof):
+def test_without_local_search_the_proof_still_finds_every_point(tables):
     for table, found in tables[:150]:
         solved = solve_frontier(table.problem(), Effort(expansions=0), Clock())
         assert_same_points(solved, found.frontier())
@@ -177,17 +167,6 @@ def test_many_budgets_give_what_each_gives_alone():
         assert solved.returns[-1] == pytest.approx(alone.returns[-1], abs=1e-9)
         assert solved.changes[-1] == pytest.approx(alone.changes[-1], abs=1e-9)
         assert all(solved.proven)
-
-
-@pytest.mark.parametrize(("size", "actions"), [(40, 2), (25, 3), (18, 4)])
-def test_plain_search_and_branch_and_bound_prove_the_same_frontier(size, actions, monkeypatch):
-    problem = leaking_problem(size, actions, 4)
-    plain = solve_frontier(problem, Effort(expansions=0), Clock())
-    monkeypatch.setattr(depth_first, "MOST_STATES", 0)
-    batched = solve_frontier(problem, Effort(), Clock())
-    assert_same_points(plain, np.column_stack([batched.changes, batched.returns]))
-    assert plain.gap == batched.gap == 0
-    assert plain.nodes != batched.nodes
 
 
 def test_the_gap_is_told_on_the_way_down():

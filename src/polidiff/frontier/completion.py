@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from polidiff.frontier.absorption import ending_states
 from polidiff.frontier.hull import Hull
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.visits import (
@@ -145,7 +144,7 @@ def _pays_for_ever(problem: FrontierProblem, choice: IntArray) -> BoolArray:
     """(b,) where a guard's price makes a loop pay, so that this price gives no bound."""
     if not len(problem.limits) or not has_exits(problem):
         return np.zeros(len(choice), dtype=np.bool_)
-    return np.array([not problem.ends(row) for row in choice], dtype=np.bool_)
+    return np.asarray(~problem.ending(choice).all(axis=1))
 
 
 def made_to_end(problem: FrontierProblem, choice: IntArray, fixed: BoolArray) -> tuple[IntArray, BoolArray]:
@@ -153,13 +152,10 @@ def made_to_end(problem: FrontierProblem, choice: IntArray, fixed: BoolArray) ->
     feasible = np.ones(len(choice), dtype=np.bool_)
     if not has_exits(problem):
         return choice, feasible
-    exits = problem.first[1:] - 1
-    choice = choice.copy()
-    for row in range(len(choice)):
-        stuck = ~ending_states(problem.links[choice[row]], problem.leaks[choice[row]])
-        if stuck.any():
-            choice[row] = np.where(stuck & ~fixed[row], exits, choice[row])
-            feasible[row] = bool(ending_states(problem.links[choice[row]], problem.leaks[choice[row]]).all())
+    exits, ends = problem.first[1:] - 1, problem.ending(choice)
+    stuck = np.flatnonzero(~ends.all(axis=1))
+    choice = np.where(ends | fixed, choice, exits)
+    feasible[stuck] = problem.ending(choice[stuck]).all(axis=1)
     return choice, feasible
 
 

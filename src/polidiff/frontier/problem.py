@@ -19,6 +19,7 @@ from scipy.sparse.linalg import splu
 from polidiff.errors import ImproperPolicyError, InvalidPolicyError
 from polidiff.frontier.absorption import all_end, ending_choice, ending_rows, ending_states
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
+from polidiff.worlds.checks import reachable_from
 
 MOST_NUMBERS = 20_000_000  # held at once while states without a choice are left out
 WORTH_IT = 150  # states from which leaving some out saves time
@@ -88,7 +89,14 @@ class FrontierProblem:
 
     def ends(self, choice: IntArray) -> bool:
         """Whether a policy ends for sure from every state."""
-        return bool(ending_states(self.links[choice], self.leaks[choice]).all())
+        return bool(self.ending(choice[None]).all())
+
+    def ending(self, choices: IntArray) -> BoolArray:
+        """(b, S) the states from which each of some policies can end: all of them side by side are one graph."""
+        links, count = self.links[choices.ravel()], choices.size
+        aside = np.repeat(np.arange(count) // self.n_states * self.n_states, np.diff(links.indptr))
+        graph = sparse.csr_array((links.data, links.indices + aside, links.indptr), shape=(count, count))
+        return reachable_from(sparse.csr_array(graph.T), self.leaks[choices.ravel()]).reshape(choices.shape)
 
     def ending_choice(self, wished: IntArray) -> IntArray:
         """A policy that ends from every state and keeps to `wished` (−1: no wish) in the states where that ends."""

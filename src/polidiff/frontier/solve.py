@@ -14,7 +14,6 @@ import numpy as np
 
 from polidiff.frontier.branch import Search, branch_and_bound
 from polidiff.frontier.completion import Nodes, Widened, join, widen
-from polidiff.frontier.depth_first import is_small, prove_small
 from polidiff.frontier.hull import Hull, parametric_hull
 from polidiff.frontier.local_search import fewest_states, local_search
 from polidiff.frontier.problem import FrontierProblem
@@ -138,18 +137,13 @@ def _prove(
     """Branch and bound from the edges of the hull, over the problem with exits where some policies never end."""
     if len(hull.changes) < 2:
         return archive, None, 0
-    wide, quick, left = widen(problem, hull), 0, None
-    if budget is None and wide.problem is problem and is_small(problem):
-        archive, left, quick = prove_small(problem, hull, archive)
-        if not left.any():
-            return archive, None, quick
+    wide = widen(problem, hull)
     roots = _roots(wide, hull, budget)
-    roots = roots if left is None else roots.take(left)
     search = _search(
         wide.problem, archive.renumbered(wide.number[archive.choices]), roots, clock, effort, budget, span_of(hull)
     )
     found = search.archive.renumbered(wide.narrow(search.archive.choices))
-    return found, search.open, quick + search.nodes
+    return found, search.open, search.nodes
 
 
 def _search(
