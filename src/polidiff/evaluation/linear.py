@@ -14,18 +14,22 @@ from polidiff.records.arrays import FloatArray, IntArray
 
 DENSE_UP_TO = 1500
 RESIDUAL = 1e-12
-NARROW = 64  # places from the diagonal within which a factorisation stays small
+NARROW = 64  # places from the diagonal within which a factorisation stays small, whatever the size
+FLAT = 2.0  # times the root of the number of states: how far entries lie in a grid of two dimensions, once reordered
 FIRST, MORE = 20, 400  # steps of an iteration before a reordering is tried, and before fill-in is let in
+SOON = 5  # times the first steps, within which an iteration must be likely to end, or a reordering is tried
 Solve = Callable[[FloatArray, bool], FloatArray]
 
 
 def solver(moves: sparse.csr_array, discount: float) -> Solve:
     r"""A function (right-hand side, transposed) → solution of :math:`(I - \gamma P) V = g`.
 
-    Small systems are factorised once by LAPACK, and so are sparse ones without fill-in to fear: those whose entries lie
-    near the diagonal, as they come or, after a few steps of iteration that did not suffice, reordered (Cuthill and
-    McKee). Others go through BiCGSTAB, column by column; where that is slow with an incomplete factorisation of bounded
-    fill-in before it, and where even that does not reach the residual the whole factorisation takes over.
+    Small systems are factorised once by LAPACK, and so are sparse ones without much fill-in to fear: those whose
+    entries lie near the diagonal, as they come or, after a few steps of iteration that did not suffice, reordered
+    (Cuthill and McKee): lines, bands and plane grids, but neither cubes nor random tables. Those go through BiCGSTAB,
+    column by column (a block of columns leaves the cache and takes twice as long); where that is slow with an
+    incomplete factorisation of bounded fill-in before it, and where even that does not reach the residual the whole
+    factorisation takes over.
     """
     size = moves.shape[0]
     if size <= DENSE_UP_TO:
@@ -44,7 +48,10 @@ def _width(system: sparse.csr_array, place: IntArray | None = None) -> int:
 
 
 def _factorised(system: sparse.csr_array) -> Solve:
-    factors: Any = sparse_linalg.splu(sparse.csc_array(system))
+    """No row has more beside the diagonal than on it, so that pivots on the diagonal are safe, which halves fill-in."""
+    factors: Any = sparse_linalg.splu(
+        sparse.csc_array(system), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
+    )
     return lambda g, transposed: np.asarray(factors.solve(g, "T" if transposed else "N"))
 
 
@@ -73,7 +80,7 @@ class _Iterated:
             return np.zeros_like(g)
         unit = g / norm  # the methods give up on small right-hand sides by absolute tests
         solution, rest = _steps(matrix, unit, None, FIRST)
-        if rest > RESIDUAL and self.narrow:
+        if rest**SOON > RESIDUAL and self.flat:
             return None
         if rest > RESIDUAL:
             solution, rest = _steps(matrix, unit, solution, MORE)
@@ -82,10 +89,10 @@ class _Iterated:
         return solution * norm if rest <= 10 * RESIDUAL else None
 
     @cached_property
-    def narrow(self) -> bool:
+    def flat(self) -> bool:
         """Whether a reordering brings all entries near the diagonal."""
         order = sparse.csgraph.reverse_cuthill_mckee(self.system)
-        return _width(self.system, np.argsort(order)) <= 2 * NARROW
+        return _width(self.system, np.argsort(order)) <= max(2 * NARROW, FLAT * np.sqrt(len(order)))
 
     @cached_property
     def _factors(self) -> Any:
