@@ -28,7 +28,7 @@ import numpy as np
 
 from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.evaluation.linear import DENSE_UP_TO
-from polidiff.frontier.absorption import leads_to
+from polidiff.frontier.absorption import all_end, leads_to
 from polidiff.frontier.plans import told_outcomes
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.setting import Setting
@@ -135,8 +135,14 @@ def worth_of(problem: FrontierProblem, pairs: IntArray) -> Worth:
         again=step @ inverse[:, states],
         gains=problem.reward[pairs] - problem.reward[base[states]] + step @ values,
         start=float(problem.initial @ values),
-        meetings=None if problem.always_ends else meetings_of(problem, base, pairs),
+        meetings=None if _all_end(problem, base, pairs) else meetings_of(problem, base, pairs),
     )
+
+
+def _all_end(problem: FrontierProblem, base: IntArray, pairs: IntArray) -> bool:
+    """Whether the current policy ends with any of the changes made."""
+    rows = np.concatenate([base, pairs])
+    return problem.always_ends or all_end(problem.links[rows], problem.state[rows], problem.leaks[rows], len(base))
 
 
 @dataclass(frozen=True)

@@ -89,16 +89,17 @@ def solve_budgets(problem: FrontierProblem, budgets: Sequence[float], effort: Ef
     """The first and the best plan within each of some budgets; all share the hull and the plans found on the way."""
     hull = parametric_hull(problem, clock.share(HULL))
     archive, answers = new_archive(hull.changes, hull.returns, hull.choices), list[Solved]()
-    most = max(8, min(effort.expansions // 20, 20_000_000_000 // problem.n_states**3))
+    expansions = max(8, min(effort.expansions // 20, 20_000_000_000 // problem.n_states**3))
     for budget in budgets:
         edge = int((hull.changes <= budget + archive.tolerance.changes).sum()) - 1
         if edge == len(hull.changes) - 1:
             answers.append(certified(hull, archive, None, budget, 0))
             continue
         low = float(hull.changes[max(0, edge - 1)])
-        archive = local_search(problem, archive, clock, low=low, high=budget, most=most)
+        archive = local_search(problem, archive, clock, low=low, high=budget, most=expansions)
         cuts = can_cut(problem)
-        first = replace(effort, nodes=min(effort.most(problem.n_states), BEFORE_CUTS)) if cuts else effort
+        most = BEFORE_CUTS if problem.always_ends else 0  # where policies can circle, prices bound badly
+        first = replace(effort, nodes=min(effort.most(problem.n_states), most)) if cuts else effort
         watch = clock.share(0.2) if cuts else clock
         archive, left, nodes = _prove(problem, hull, archive, first, watch, budget)
         bound = np.inf
@@ -106,15 +107,15 @@ def solve_budgets(problem: FrontierProblem, budgets: Sequence[float], effort: Ef
             archive, bound, more = _cut(problem, archive, budget, clock)
             nodes += more
         clock.stopped |= watch.stopped and bound == np.inf
-        answers.append(bounded(certified(hull, fewest_states(problem, archive), left, budget, nodes), bound))
+        shown = fewest_states(problem, archive.within(budget))
+        answers.append(bounded(certified(hull, shown, left, budget, nodes), bound))
     return answers
 
 
 def _cut(problem: FrontierProblem, archive: Archive, budget: float, clock: Clock) -> tuple[Archive, float, int]:
     """The archive with a better plan within the budget if there is one, a bound on all, and the programs solved."""
-    last = int((archive.changes <= budget + archive.tolerance.changes).sum()) - 1
-    start = archive.choices[last].astype(np.int64)
-    found = best_within(problem, budget, start, float(archive.returns[last]), clock)
+    known = archive.within(budget)
+    found = best_within(problem, budget, known.choices[-1].astype(np.int64), float(known.returns[-1]), clock)
     if found.choice is not None and found.changes <= budget + archive.tolerance.changes:
         archive = archive.with_points(np.array([found.changes]), np.array([found.returns]), found.choice[None])
     return archive, found.bound, found.nodes
@@ -225,26 +226,23 @@ def certified(
     hull: Hull, archive: Archive, left: Nodes | None, budget: float | None, nodes: int, *, ends: bool = True
 ) -> Solved:
     """The plans of an archive with what the open nodes leave possible; with a budget the first and the best within."""
-    rows = np.arange(len(archive))
-    if budget is not None:
-        last = int((archive.changes <= budget + archive.tolerance.changes).sum()) - 1
-        rows = np.unique([0, last]) if last >= 0 else rows[:0]
-    bounds, gap = archive.returns[rows].copy(), 0.0
-    if left is not None and len(rows):
-        reach = archive.changes[rows].copy()
+    steps = Steps.of(archive, budget, ends=ends)
+    archive = archive if budget is None else archive.within(budget)
+    bounds, gap = archive.returns.copy(), 0.0
+    if left is not None and len(archive):
+        reach = archive.changes.copy()
         if budget is not None:
             reach[-1] = budget
         bounds = np.maximum(bounds, open_bounds(left, reach))
-        bounds = np.minimum(bounds, np.maximum(hull.bound(reach), archive.returns[rows]))
-        steps = Steps.of(archive, budget, ends=ends)
+        bounds = np.minimum(bounds, np.maximum(hull.bound(reach), archive.returns))
         windows = steps.windows(left.low, left.high)
         excess = windows.excess(left.total, left.price)
-        shown = windows.index >= len(steps.right) - len(rows)
+        shown = windows.index >= len(steps.right) - len(archive)
         gap = float(np.where(shown, excess, 0.0).max(initial=0.0)) / span_of(hull)
     return Solved(
-        changes=archive.changes[rows],
-        returns=archive.returns[rows],
-        choices=archive.choices[rows],
+        changes=archive.changes,
+        returns=archive.returns,
+        choices=archive.choices,
         bounds=bounds,
         gap=gap,
         hull=hull,

@@ -61,11 +61,11 @@ class Archive:
         """The same points with their policies in other numbers."""
         return replace(self, choices=choices)
 
-    def corners(self, low: float, high: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Steps between `low` and `high` changes: left end, right end, and the return that a point in it must beat."""
-        inside = (self.changes[1:] > low + self.tolerance.changes) & (self.changes[:-1] < high - self.tolerance.changes)
-        index = np.flatnonzero(inside)
-        return self.changes[index], np.minimum(self.changes[index + 1], high), self.returns[index]
+    def within(self, budget: float) -> Archive:
+        """The first plan and the last within a budget."""
+        last = int((self.changes <= budget + self.tolerance.changes).sum()) - 1
+        rows = np.unique([0, last]) if last >= 0 else np.zeros(0, dtype=np.int64)
+        return Archive(self.changes[rows], self.returns[rows], self.choices[rows], self.tolerance)
 
 
 def new_archive(changes: FloatArray, returns: FloatArray, choices: IntArray) -> Archive:
