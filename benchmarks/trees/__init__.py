@@ -1,9 +1,11 @@
 """Lists of rules beside optimal decision trees: what do both return, what is proven, how fast, and how much is read?
 
 dtPAYNT (CAV 2025) finds the best tree of depth d; needs ``pip install paynt`` and the extra ``storm``, and is skipped
-where it is missing. Our lists have at most 2^d - 1 rules and then one action for the rest, the best one for all states:
-once with at most as many comparisons as the tree has (2^d - 1), once with as many as it takes. Each gets the same
-seconds on one thread; time is that of the processor, without starting Storm (about two seconds).
+where it is missing. Our lists have at most 2^d - 1 rules and then one action for the rest, the best one for all states,
+each in turn where several are best alone: once with at most as many comparisons as the tree has (2^d - 1), once with as
+many as it takes. Each gets the same seconds on one thread; time is that of the processor, without starting Storm (about
+two seconds). Both sides look at the clock on the wall: their limits are stretched by how much slower than the processor
+it runs just then, on a machine that other work shares.
 """
 
 from __future__ import annotations
@@ -49,8 +51,8 @@ def row(name: str, depth: int, seconds: int = SECONDS) -> dict[str, Any]:
         "one action": max(single),
         "optimum": best_policy(world).expected_return,
         "tree": tree(world, depth, seconds),
-        "list, as many comparisons": rules(world, int(np.argmax(single)), depth, seconds, 2**depth - 1),
-        "list": rules(world, int(np.argmax(single)), depth, seconds, None),
+        "list, as many comparisons": best_list(world, single, depth, seconds, 2**depth - 1),
+        "list": best_list(world, single, depth, seconds, None),
     }
     print({key: facts[key] for key in ("table", "tree", "list")}, file=sys.stderr, flush=True)
     return facts
@@ -62,11 +64,24 @@ def value_of(world: TabularMDP, actions: np.ndarray) -> float:
     return float(world.initial @ np.nan_to_num(evaluator.values(world.rewards)))
 
 
-def rules(world: TabularMDP, rest: int, depth: int, seconds: int, comparisons: int | None) -> dict[str, Any]:
+def best_list(
+    world: TabularMDP, single: list[float], depth: int, seconds: int, comparisons: int | None
+) -> dict[str, Any]:
+    """The best list over the actions for the rest that are best alone, which share the time."""
+    rests = np.flatnonzero(np.array(single) >= max(single) - 1e-9 * (1 + abs(max(single))))
+    found = [rules(world, int(rest), depth, seconds / len(rests), comparisons) for rest in rests]
+    best, bound = max(found, key=lambda one: one["return"]), max(one["bound"] for one in found)
+    proven = bool(bound - best["return"] < 1e-9 * (1 + abs(bound)))
+    spent = round(sum(one["cpu seconds"] for one in found), 2)
+    return {**best, "bound": bound, "proven": proven, "cpu seconds": spent}
+
+
+def rules(world: TabularMDP, rest: int, depth: int, seconds: float, comparisons: int | None) -> dict[str, Any]:
     """The best list of at most 2^d - 1 rules with one action for the rest."""
+    time_limit = seconds * stretch()
     began = time.process_time()
     current, limits = np.full(world.n_states, rest), {"max_rules": 2**depth - 1, "max_literals": comparisons}
-    frontier = improve_with_rules(world, current, gap=0.0, time_limit=seconds, **limits)
+    frontier = improve_with_rules(world, current, gap=0.0, time_limit=time_limit, **limits)
     best, most = max(frontier, key=lambda plan: plan.expected_return), 2**depth - 1
     bound = max(float(frontier.stats[f"bound with {k} rules"]) for k in range(most + 1))
     return {
@@ -79,6 +94,14 @@ def rules(world: TabularMDP, rest: int, depth: int, seconds: int, comparisons: i
     }
 
 
+def stretch() -> float:
+    """Seconds on the wall that one of the processor takes just now, at least 1."""
+    wall, began = time.perf_counter(), time.process_time()
+    while time.process_time() - began < 0.3:
+        np.linalg.inv(np.eye(60) + 0.001)
+    return max(1.0, (time.perf_counter() - wall) / (time.process_time() - began))
+
+
 def tree(world: TabularMDP, depth: int, seconds: int) -> dict[str, Any]:
     """The best tree that dtPAYNT finds."""
     paynt = shutil.which("paynt", path=str(Path(sys.executable).parent))
@@ -88,12 +111,13 @@ def tree(world: TabularMDP, depth: int, seconds: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         paid_for_ever(world, lift).to_prism(Path(folder) / "sketch.templ")
         (Path(folder) / "sketch.props").write_text('R{"return"}max=? [F "end"]\n', encoding="utf-8")
-        command = [paynt, folder, "--tree-depth", str(depth), "--timeout", str(seconds)]
+        limit = round(seconds * stretch())
+        command = [paynt, folder, "--tree-depth", str(depth), "--timeout", str(limit)]
         began = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=3 * seconds + 60, check=False)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=3 * limit + 60, check=False)
         except subprocess.TimeoutExpired:
-            return {"skipped": f"no answer within {3 * seconds + 60} s"}
+            return {"skipped": f"no answer within {3 * limit + 60} s"}
         took = round(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - began, 2)
     told = done.stdout + done.stderr
     value, spent = re.search(r"tree has value (\S+)", told), re.search(r"synthesis time: (\S+) s", told)

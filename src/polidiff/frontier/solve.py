@@ -25,6 +25,7 @@ from polidiff.records.arrays import FloatArray, IntArray
 
 HULL = 0.5  # of the time that the hull may take
 PARTS = 8  # groups of hull edges, whatever the number of workers, so that the answer is the same
+FEW = 60  # states up to which branch and bound is worth trying first, whatever the table
 BEFORE_CUTS = 128  # nodes of branch and bound before cuts on visits are tried
 PROVEN = 1e-9  # gap, as a share of the range, below which a plan counts as proven
 
@@ -98,7 +99,8 @@ def solve_budgets(problem: FrontierProblem, budgets: Sequence[float], effort: Ef
         low = float(hull.changes[max(0, edge - 1)])
         archive = local_search(problem, archive, clock, low=low, high=budget, most=expansions)
         cuts = can_cut(problem)
-        most = BEFORE_CUTS if problem.always_ends else 0  # where policies can circle, prices bound badly
+        prices = problem.always_ends or problem.n_states <= FEW  # where policies can circle, prices bound badly
+        most = BEFORE_CUTS if prices else 0
         first = replace(effort, nodes=min(effort.most(problem.n_states), most)) if cuts else effort
         watch = clock.share(0.2) if cuts else clock
         archive, left, nodes = _prove(problem, hull, archive, first, watch, budget)

@@ -26,6 +26,7 @@ class BoxOptions:
     enriched: int = 12  # further nodes kept for the share of positive weight in them
     per_move: int = 6  # of these, at most so many for one move
     literal_cost: float = 0.0
+    literals: int | None = None  # most of a box that is worth telling
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,11 @@ def best_boxes(finder: BoxFinder, weights: FloatArray, options: BoxOptions, top:
         nodes = _grow(finder, scaled, nodes, options, cost, found)
         if not len(nodes.move):
             break
-    ranked = sorted(found.items(), key=lambda item: (-item[1], item[0]))[:top]
+    ranked = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+    if options.literals is not None:
+        ends = finder.sizes - 1
+        ranked = [item for item in ranked if sum((a > 0) + (b < ends[c]) for c, a, b in item[0][1]) <= options.literals]
+    ranked = ranked[:top]
     return [Found(score * float(most.max()), move, box) for (move, box), score in ranked]
 
 

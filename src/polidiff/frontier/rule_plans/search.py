@@ -23,6 +23,7 @@ from polidiff.progress import report
 from polidiff.records.arrays import FloatArray, IntArray
 
 REACH = 8
+WIDER = 4  # times as many lists where returns tell nothing yet
 FEW = 8  # columns of cells up to which boxes are cheap to find
 
 
@@ -131,12 +132,13 @@ class _Searcher:
     def extend(self, rules: RuleList) -> list[Scored]:
         """The list with one more rule, in front or behind."""
         point = self.problem.point(rules)
+        flat = self.problem.model.dense and self.flat(point.expected_return)
         grown: dict[RuleList, None] = {}
         for position in {0, len(rules)}:
-            for at in (point, self.marks.star):
+            for at in (point_at(point.model, point.rows, self.marks.star.rows) if flat else point, self.marks.star):
                 for rule in self.proposals(at, rules, position):
                     grown[(*rules[:position], rule, *rules[position:])] = None
-        chosen = self.screened(point, list(grown))[: self.options.branch]
+        chosen = self.screened(point, list(grown))[: self.options.branch * (WIDER if flat else 1)]
         return [self.problem.score(new) for new in chosen]
 
     def proposals(self, at: Point, rest: RuleList, position: int) -> list[ListedRule]:
@@ -150,7 +152,8 @@ class _Searcher:
         weights = np.where(possible, at.visits * gain, 0.0)
         cost = self.options.literal_share * self.marks.span
         beam = self.options.beam
-        options = BoxOptions(problem.max_conditions, beam, beam // 2, max(3, beam // 4), cost)
+        left = None if problem.max_literals is None else problem.max_literals - problem.literals(rest)
+        options = BoxOptions(problem.max_conditions, beam, beam // 2, max(3, beam // 4), cost, left)
         found = best_boxes(problem.finder, weights, options, self.options.proposals)
         return [(one.move, one.box) for one in found]
 
@@ -163,14 +166,29 @@ class _Searcher:
         worth, changes = screen(self.problem.model, point, plans, exact=2 * self.options.branch)
         for plan, total, changed in zip(plans, worth, changes, strict=True):
             self.problem.remember(plan, float(total), float(changed))
+        if self.flat(float(worth.max())) and self.problem.model.dense:
+            worth = np.where(np.isfinite(worth), [self.helped(plan) for plan in plans], worth)
         order = np.lexsort((which, -worth))
         return [able[which[c]] for c in order if np.isfinite(worth[c])]
+
+    def flat(self, expected_return: float) -> bool:
+        """Whether a return tells nothing: no better than that of the current plan, as while no plan arrives."""
+        return expected_return <= self.marks.current.expected_return + self.marks.tolerance
+
+    def helped(self, plan: IntArray) -> float:
+        """What a plan returns that the best use of the moves helps out half of the time: how good it is on the way."""
+        return point_at(self.problem.model, plan, self.marks.star.rows).expected_return
 
     def ranked(self, scored: Iterable[Scored]) -> list[Scored]:
         """Most return first, less what literals cost."""
         cost = self.options.literal_share * self.marks.span
         unique = {s.rules: s for s in scored if np.isfinite(s.expected_return)}
-        return sorted(unique.values(), key=lambda s: (-(s.expected_return - cost * s.literals), s.changes, s.rules))
+        flat = self.problem.model.dense and self.flat(max((s.expected_return for s in unique.values()), default=0.0))
+        helped = {rules: self.helped(self.problem.plan(rules)) if flat else 0.0 for rules in unique}
+        return sorted(
+            unique.values(),
+            key=lambda s: (-(s.expected_return + helped[s.rules] - cost * s.literals), s.changes, s.rules),
+        )
 
     def spread(self, scored: Iterable[Scored]) -> list[Scored]:
         """The best lists that behave differently."""
@@ -187,7 +205,7 @@ class _Searcher:
             if not any(alike) and not any((plan == other).all() for other in plans):
                 kept.append(one)
                 plans.append(plan)
-                if len(kept) == self.options.lists:
+                if len(kept) == self.options.lists * (WIDER if self.flat(one.expected_return) else 1):
                     break
         return kept
 

@@ -71,11 +71,12 @@ def value_of(model: ChoiceModel, rows: IntArray) -> tuple[float, float]:
     return total, float(visits @ model.changed[rows])
 
 
-def point_at(model: ChoiceModel, rows: IntArray) -> Point:
-    """The plan, ready to linearise."""
+def point_at(model: ChoiceModel, rows: IntArray, helper: IntArray | None = None) -> Point:
+    """The plan, ready to linearise; with a `helper`, another plan, one that takes each half of the decisions."""
     damping = DAMPING if model.loops else 0.0
-    solve = _factorised(model, rows, damping)
-    values, visits = solve(model.rewards[rows], False), solve(model.initial, True)
+    solve, gains = _factorised(model, rows, damping, helper), model.rewards[rows]
+    gains = gains if helper is None else (gains + model.rewards[helper]) / 2
+    values, visits = solve(gains, False), solve(model.initial, True)
     ahead = model.rewards + (1 - damping) * (model.transitions @ values)
     return Point(model, rows, damping, solve, values, np.maximum(visits, 0.0), ahead)
 
@@ -154,9 +155,10 @@ def relaxed_optimum(
     return total, best, point_at(model, best).visits
 
 
-def _factorised(model: ChoiceModel, rows: IntArray, damping: float = 0.0) -> Solver:
-    """A function (right-hand side, transposed) → solution of the plan's system."""
+def _factorised(model: ChoiceModel, rows: IntArray, damping: float = 0.0, helper: IntArray | None = None) -> Solver:
+    """A function (right-hand side, transposed) → solution of the plan's system, or of the mean of two."""
     system = model.system(rows, damping)
+    system = system if helper is None else (system + model.system(helper, damping)) / 2
     if model.dense:
         factors = linalg.lu_factor(system, check_finite=False, overwrite_a=True)
         return lambda g, transposed: np.asarray(
