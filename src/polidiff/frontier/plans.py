@@ -15,15 +15,17 @@ from scipy import sparse
 from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.evaluation.linear import DENSE_UP_TO
 from polidiff.frontier.setting import Setting
+from polidiff.frontier.sparse_solver import SparseRows
 from polidiff.frontier.visits import inverse_of, policy_visits, switched_visits
 from polidiff.policies import one_hot
-from polidiff.records.arrays import FloatArray, IntArray
+from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.outcome import Outcome
 from polidiff.worlds.checks import reachable_from
 
 DISAGREEMENT = 1e-6
 FAR = 8  # a plan that differs from the inverse at hand in more than one of so many states is factorised
 RESIDUAL = 1e-12
+SWEPT = 0.05  # of the residual: the largest move after which sweeps end
 SMALL = 150  # states up to which plans are evaluated many at a time
 BATCH_NUMBERS = 4_000_000  # numbers held at once for these
 
@@ -58,8 +60,9 @@ def evaluate_plans(setting: Setting, actions: IntArray) -> Evaluated:
             kept[rows], visits = _batch(setting, actions[rows])
             sums[:, rows] = (measured[:, states, kept[rows]] * visits).sum(axis=2)
         else:
-            kept[start] = np.where(_reached(setting, actions[start]), actions[start], setting.base)
-            sums[:, start] = measured[:, states, kept[start]] @ visited.of(kept[start])
+            reached = _reached(setting, actions[start])
+            kept[start] = np.where(reached, actions[start], setting.base)
+            sums[:, start] = measured[:, states, kept[start]] @ visited.of(kept[start], reached)
     changes, returns, *others = sums
     return Evaluated(kept, changes, returns, dict(zip(gains, others, strict=True)))
 
@@ -84,8 +87,9 @@ def _batch(setting: Setting, actions: IntArray) -> tuple[IntArray, FloatArray]:
 class _Visits:
     """Expected visits of plans that are evaluated one after the other.
 
-    One inverse serves plans that differ from its own in few states (Sherman, Morrison and Woodbury); what that gives
-    is believed only where it solves the plan's own system in the world, else the plan is factorised.
+    One inverse serves plans that differ from its own in few states (Sherman, Morrison and Woodbury). Tables too large
+    to invert are swept from the visits of the plan before. What that gives is believed only where it solves the plan's
+    own system in the world, else the plan is evaluated afresh.
     """
 
     def __init__(self, setting: Setting) -> None:
@@ -96,13 +100,28 @@ class _Visits:
         self.inverse = np.zeros((0, 0))
         self.visits = np.zeros(0)
 
-    def of(self, plan: IntArray) -> FloatArray:
-        """(S,) expected visits, 0 in absorbing states."""
-        world, visits = self.world, np.zeros(self.world.n_states)
-        if world.n_states > DENSE_UP_TO:
-            return ExactEvaluator(world, one_hot(plan, world.n_actions)).visits()
-        visits[self.inside] = self._near(plan)
+    def of(self, plan: IntArray, reached: BoolArray) -> FloatArray:
+        """(S,) expected visits, 0 in absorbing states and in those that the plan does not reach."""
+        visits = np.zeros(self.world.n_states)
+        large = self.world.n_states > DENSE_UP_TO
+        visits[self.inside] = self._swept(plan, reached[self.inside]) if large else self._near(plan)
         return np.maximum(visits, 0.0)
+
+    def _swept(self, plan: IntArray, reached: BoolArray) -> FloatArray:
+        moves = self._moves(plan, np.arange(len(self.inside)))
+        rows = SparseRows(sparse.csr_matrix(moves.T), np.arange(len(self.inside) + 1))
+        rows.follow(np.arange(len(self.inside)))
+        before = self.visits if len(self.visits) else self.start
+        visits = np.where(reached, before, 0.0)  # what is not reached may circle for ever
+        rows.settle(self.start, visits, SWEPT * RESIDUAL * max(1.0, float(visits.max())))
+        if not self._solves(moves, visits):
+            visits = ExactEvaluator(self.world, one_hot(plan, self.world.n_actions)).visits()[self.inside]
+        self.visits = visits
+        return visits
+
+    def _solves(self, moves: sparse.csr_array, visits: FloatArray) -> bool:
+        rest = np.abs(self.start + moves.T @ visits - visits).max(initial=0.0)
+        return bool(rest <= RESIDUAL * max(1.0, np.abs(visits).max(initial=0.0)))
 
     def _near(self, plan: IntArray) -> FloatArray:
         if self.plan is not None:
@@ -110,8 +129,7 @@ class _Visits:
             if len(where) <= len(self.inside) // FAR:
                 step = self._moves(plan, where).toarray() - self._moves(self.plan, where).toarray()
                 found = switched_visits(self.inverse, self.visits, where, step)[1]
-                moves = self._moves(plan, np.arange(len(self.inside)))
-                if np.abs(self.start + moves.T @ found - found).max() <= RESIDUAL * max(1.0, np.abs(found).max()):
+                if self._solves(self._moves(plan, np.arange(len(self.inside))), found):
                     return found
         self.plan = plan
         self.inverse = inverse_of(self._moves(plan, np.arange(len(self.inside))).toarray()[None])[0]
@@ -125,7 +143,7 @@ class _Visits:
         return sparse.csr_array(self.world.discount * rows[:, self.inside])
 
 
-def _reached(setting: Setting, plan: IntArray) -> FloatArray:
+def _reached(setting: Setting, plan: IntArray) -> BoolArray:
     world = setting.world
     moves = sparse.csr_array(world.transitions[np.arange(world.n_states) * world.n_actions + plan])
     return np.asarray(reachable_from(moves, world.initial > 0) & ~world.absorbing)

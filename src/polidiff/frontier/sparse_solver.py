@@ -167,7 +167,8 @@ class SparseRows:
     """All pairs of a table, and the rows of the policy that is followed now."""
 
     def __init__(self, transitions: sparse.csr_matrix, first: IntArray) -> None:
-        self.starts, self.index = transitions.indptr.astype(np.uint32), transitions.indices.view(np.uint32)
+        self.starts = transitions.indptr.astype(np.uint32)
+        self.index = transitions.indices.astype(np.int32, copy=False).view(np.uint32)
         self.chance, self.first = transitions.data, first.astype(np.uint32)
         lengths = np.diff(transitions.indptr)
         count = len(first) - 1
