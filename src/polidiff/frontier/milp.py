@@ -6,11 +6,24 @@ r"""The mixed-integer program of Dolgov and Durfee over visits, with a bound on 
 A solver accepts small mixtures of two actions within its tolerance, and undiscounted visits may circle where no start
 leads. So :math:`M_s` is the most visits that any policy makes, the program is used only where every policy ends, and
 what comes back is rounded to a policy and evaluated: a policy that breaks a limit is refused.
+
+**Cuts** from the most visits that a pair can get in any plan worth having, and the program that is left after them.
+
+Let :math:`v` be the return of a plan that is known and :math:`\kappa` the budget. A better plan visits, where it takes
+action a in state s, that pair at most
+
+.. math:: M(s, a) = \max \{\, x(s, a) : x \text{ flows from } p_0,\; \textstyle\sum x C \le \kappa,\;
+          \sum x R \ge v,\; x(s, b) = 0 \;\forall b \ne a \,\}
+
+times: one linear program per pair, each from the basis of the one before. Pairs whose program is infeasible are in no
+better plan. A plan takes one action in a state, so :math:`\sum_a x(s, a) / M(s, a) \le 1` cuts mixtures off, and with
+these cuts the programs are solved again. On slippery grids, where visits are shared among many ways and prices alone
+bound badly, few states keep a choice; a mixed-integer program decides those.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
@@ -18,8 +31,17 @@ from scipy import sparse
 from polidiff.frontier.completion import keeps_guards
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.visits import fundamental, max_visits, points_of
-from polidiff.optimize import Limits, Program, Solution, solve
+from polidiff.optimize import Clock, GrowingProgram, Limits, Program, Solution, solve
 from polidiff.records.arrays import FloatArray, IntArray
+
+GAP = 1e-10  # relative, at which the mixed-integer program may stop
+NODES = (200, 1_000, 20_000)  # of the mixed-integer program, from one turn to the next
+ROUNDS = 4  # over all pairs
+PAYS = 0.02  # of the gap that a round must close, or the mixed-integer program takes over
+LOOSE = 1e-6  # relative, by which bounds on visits are widened against the tolerances of the solver
+NOTHING = 1e-9  # visits below which a pair is in no better plan
+FEWEST = 1e-3  # visits below which a cut is not made steeper: coefficients far apart upset the solver
+MOST_PAIRS = 6_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,3 +139,124 @@ def rounded(problem: FrontierProblem, answer: Solution, budget: float, max_state
 
 def _ranges(problem: FrontierProblem) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in zip(problem.first[:-1], problem.first[1:], strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class VisitBounds:
+    """What no plan that is better than a known one and within a budget exceeds."""
+
+    most: FloatArray  # (pairs,) visits; 0 for pairs that are in no such plan
+    bound: float  # return
+    solved: int  # linear programs
+
+    @property
+    def closed(self) -> bool:
+        """Whether no such plan exists."""
+        return self.bound == -np.inf
+
+
+class _Relaxation:
+    """The linear program over mixed policies, with a row for the cut of each state."""
+
+    def __init__(self, problem: FrontierProblem, budget: float, floor: float, most: FloatArray) -> None:
+        self.problem, self.most, self.solved = problem, most.copy(), 0
+        self.program = GrowingProgram(maximise=True)
+        self.program.add_columns(np.zeros(problem.n_pairs), low=0.0, high=np.where(most > 0, np.inf, 0.0))
+        self.program.add_rows(problem.flow, row_low=problem.initial, row_high=problem.initial)
+        limits = sparse.csr_array(np.vstack([problem.cost, -problem.reward, problem.guards]))
+        self.program.add_rows(limits, row_high=np.concatenate([[budget, -floor], problem.limits]))
+        self.first_cut = problem.n_states + limits.shape[0]
+        count = np.arange(problem.n_pairs)
+        self.program.add_rows(sparse.csr_array((self._shares(), (problem.state, count))), row_high=self._tops())
+
+    def _shares(self) -> FloatArray:
+        some = np.isfinite(self.most) & (self.most > 0)
+        return np.where(some, 1.0 / np.where(some, np.maximum(self.most, FEWEST), 1.0), 0.0)
+
+    def _tops(self) -> FloatArray:
+        whole = np.logical_and.reduceat(np.isfinite(self.most), self.problem.first[:-1])
+        return np.where(whole, 1.0, np.inf)
+
+    def value(self, weights: FloatArray) -> float:
+        """The largest sum of weights; −∞ where nothing is feasible, ∞ where nothing bounds it."""
+        self.program.set_objective(np.arange(self.problem.n_pairs), weights)
+        self.solved += 1
+        return self.program.value()
+
+    def tighten(self, state: int) -> None:
+        """The most visits of each pair of a state when it takes no other, and the cut that follows."""
+        pairs = np.arange(self.problem.first[state], self.problem.first[state + 1])
+        alive = pairs[self.most[pairs] > 0]
+        self.program.set_objective(np.arange(self.problem.n_pairs), 0.0)
+        for pair in alive:
+            own = np.array([pair])
+            self.program.set_bounds(alive, low=0.0, high=np.where(alive == pair, np.inf, 0.0))
+            self.program.set_objective(own, 1.0)
+            self.solved += 1
+            visits = self.program.value()
+            if visits == np.inf and self.most[pair] == np.inf:  # the solver does not know: mixtures bound it too
+                self.program.set_bounds(alive, low=0.0, high=np.inf)
+                visits = self.program.value()
+            self.program.set_objective(own, 0.0)
+            most = visits * (1 + LOOSE) + NOTHING if visits > NOTHING else 0.0
+            self.most[pair] = min(self.most[pair], most)
+        self.program.set_bounds(alive, low=0.0, high=np.where(self.most[alive] > 0, np.inf, 0.0))
+        shares, row = self._shares()[pairs], self.first_cut + state
+        for pair, share in zip(pairs, shares, strict=True):
+            self.program.set_coefficient(row, int(pair), float(share))
+        self.program.set_row_bounds(row, -np.inf, 1.0 if np.isfinite(self.most[pairs]).all() else np.inf)
+
+
+def visit_bounds(
+    problem: FrontierProblem, budget: float, floor: float, clock: Clock, most: FloatArray | None = None
+) -> VisitBounds:
+    """Bounds on visits, and on the return, of plans within a budget that return at least `floor`.
+
+    `most` are bounds that hold already, from a larger budget and a lower floor.
+    """
+    known = np.full(problem.n_pairs, np.inf) if most is None else most
+    relaxed = _Relaxation(problem, budget, floor, known)
+    bound = root = relaxed.value(problem.reward)
+    for turn in range(ROUNDS):
+        for state in range(problem.n_states):
+            alive = int((relaxed.most[problem.first[state] : problem.first[state + 1]] > 0).sum())
+            if clock.over():
+                return VisitBounds(relaxed.most, min(bound, relaxed.value(problem.reward)), relaxed.solved)
+            if alive > 1 or (turn == 0 and alive):
+                relaxed.tighten(state)
+        before, bound = bound, min(bound, relaxed.value(problem.reward))
+        if bound == -np.inf or before - bound <= PAYS * max(root - floor, 0.0):
+            break
+    return VisitBounds(relaxed.most, bound, relaxed.solved)
+
+
+def can_cut(problem: FrontierProblem) -> bool:
+    """Whether cuts are worth their linear programs, and visits have a bound: every change has a cost."""
+    free = (problem.cost == 0) & (np.arange(problem.n_pairs) != problem.base[problem.state])
+    return problem.n_pairs <= MOST_PAIRS and (problem.always_ends or not free.any())
+
+
+def best_within(problem: FrontierProblem, budget: float, start: IntArray, floor: float, clock: Clock) -> Rounded:
+    """The best policy within a budget, from a known one that returns `floor`, and a bound on the return.
+
+    Cuts and the mixed-integer program take turns while the program finds better plans: a higher floor cuts more.
+    """
+    known, nodes = Rounded(start, np.nan, floor, np.inf, "feasible", 0), 0
+    most: FloatArray | None = None
+    for most_nodes in NODES:
+        bounds = visit_bounds(problem, budget, known.returns, clock, most)
+        most, nodes = bounds.most, nodes + bounds.solved
+        top = max(known.returns, min(known.bound, bounds.bound))
+        known = replace(known, bound=top, nodes=nodes)
+        if bounds.bound <= known.returns or not np.isfinite(most).all() or clock.over():
+            break
+        large = np.where(most > 0, np.maximum(most, FEWEST), 0.0)
+        limits = Limits(time=clock.limit(), nodes=most_nodes, gap=GAP, tolerance=1e-9)
+        found = best_by_program(problem, budget=budget, most=large, start=known.choice, limits=limits)
+        nodes += found.nodes
+        within = found.changes <= budget + 1e-9 * (1.0 + budget)  # the solver's tolerance is wider
+        better = found.choice is not None and within and found.returns > known.returns
+        known = replace(found if better else known, bound=min(top, found.bound), nodes=nodes)
+        if found.status == "optimal" or (not better and most_nodes == NODES[-1]):
+            break
+    return known

@@ -16,9 +16,9 @@ from polidiff.frontier.branch import Search, branch_and_bound
 from polidiff.frontier.completion import Nodes, Widened, join, widen
 from polidiff.frontier.hull import Hull, parametric_hull
 from polidiff.frontier.local_search import fewest_states, local_search
+from polidiff.frontier.milp import best_within, can_cut
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.staircase import Archive, Steps, new_archive
-from polidiff.frontier.visit_cuts import best_within, can_cut
 from polidiff.optimize import Clock
 from polidiff.parallel import run_tasks
 from polidiff.records.arrays import FloatArray, IntArray

@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from polidiff.errors import InvalidWorldError
-from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
 TOLERANCE = 1e-6
 
@@ -140,15 +140,13 @@ def check_shape(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Floa
 
 def reachable_from(moves: sparse.csr_array, sources: BoolArray) -> BoolArray:
     """States that can be reached from `sources` (these included) along `moves` (S, S)."""
-    reached = np.array(sources, dtype=np.bool_)
-    frontier = np.flatnonzero(reached)
-    indptr, indices = moves.indptr, moves.indices
-    while frontier.size:
-        successors = _rows(indptr, indices, frontier)
-        fresh = np.unique(successors[~reached[successors]])
-        reached[fresh] = True
-        frontier = fresh
-    return reached
+    count, starts = moves.shape[0], np.flatnonzero(sources)
+    targets = np.append(moves.indices, starts)  # one more state, in front of the sources
+    places = np.append(moves.indptr, len(targets))
+    graph = sparse.csr_array((np.ones(len(targets)), targets, places), shape=(count + 1, count + 1))
+    reached = np.zeros(count + 1, dtype=np.bool_)
+    reached[breadth_first_order(graph, count, return_predecessors=False)] = True
+    return reached[:-1]
 
 
 def surely_ending(moves: sparse.csr_array, ends: BoolArray) -> BoolArray:
@@ -175,10 +173,3 @@ def closed_loop(moves: sparse.csr_array, among: BoolArray) -> IntArray:
     if not closed.size:
         return np.zeros(0, dtype=np.int64)
     return np.asarray(index[label == label[closed[0]]], dtype=np.int64)
-
-
-def _rows(indptr: AnyArray, indices: AnyArray, rows: IntArray) -> IntArray:
-    counts = indptr[rows + 1] - indptr[rows]
-    total = int(counts.sum())
-    offsets = np.repeat(indptr[rows] - np.concatenate(([0], np.cumsum(counts)[:-1])), counts)
-    return np.asarray(indices[offsets + np.arange(total)], dtype=np.int64)

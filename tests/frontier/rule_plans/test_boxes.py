@@ -7,7 +7,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from polidiff.frontier.rule_plans.boxes import BoxFinder, BoxOptions, best_boxes
+from polidiff.frontier.rule_plans.lists import BoxFinder, BoxOptions, best_boxes
 from polidiff.rules.cell_grid import grid_of_states
 from polidiff.worlds.tabular import TabularMDP
 

@@ -8,14 +8,18 @@ import numpy as np
 import pytest
 
 from polidiff.evaluation.exact import ExactEvaluator, policy_table
-from polidiff.frontier.rule_plans.certificate import any_states, branch_and_bound, least_visits, one_rule_bound
-from polidiff.frontier.rule_plans.enumeration import best_lists
+from polidiff.frontier.rule_plans.certificate import (
+    any_states,
+    best_lists,
+    branch_and_bound,
+    least_visits,
+    one_rule_bound,
+)
 from polidiff.frontier.rule_plans.lists import Problem
-from polidiff.frontier.rule_plans.model import choice_model
+from polidiff.frontier.rule_plans.model import choice_model, point_at
 from polidiff.frontier.rule_plans.moves import resolve_moves
 from polidiff.frontier.rule_plans.plan import keeping
 from polidiff.frontier.rule_plans.search import landmarks
-from polidiff.frontier.rule_plans.values import point_at
 from polidiff.frontier.setting import Limit
 from polidiff.optimize import Clock
 from polidiff.rules.cell_grid import grid_of_states

@@ -8,9 +8,8 @@ import pytest
 from polidiff.domains import frozen_lake
 from polidiff.evaluation.exact import ExactEvaluator, policy_table
 from polidiff.evaluation.optimum import best_policy
-from polidiff.frontier.rule_plans.model import choice_model
+from polidiff.frontier.rule_plans.model import best_choices, choice_model, point_at, screen, value_of
 from polidiff.frontier.rule_plans.moves import Move, resolve_moves
-from polidiff.frontier.rule_plans.values import best_choices, point_at, screen, value_of
 
 from .conftest import random_grid, some_policy
 

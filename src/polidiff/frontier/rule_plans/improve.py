@@ -11,9 +11,8 @@ from polidiff._version import __version__
 from polidiff.errors import InfeasibleError, UnboundedReturnError
 from polidiff.evaluation.exact import ExactEvaluator, policy_table
 from polidiff.evaluation.optimum import best_policy
-from polidiff.frontier.rule_plans.boxes import Support
 from polidiff.frontier.rule_plans.certificate import Bound, certify
-from polidiff.frontier.rule_plans.lists import Problem, RuleList, Scored
+from polidiff.frontier.rule_plans.lists import Problem, RuleList, Scored, Support
 from polidiff.frontier.rule_plans.model import choice_model
 from polidiff.frontier.rule_plans.moves import resolve_moves
 from polidiff.frontier.rule_plans.plan import Frame, keeping, make_plan

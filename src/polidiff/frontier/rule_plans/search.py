@@ -14,10 +14,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from polidiff.frontier.rule_plans.boxes import BoxOptions, best_boxes
-from polidiff.frontier.rule_plans.lists import ListedRule, Problem, RuleList, Scored
-from polidiff.frontier.rule_plans.model import DENSE_UP_TO
-from polidiff.frontier.rule_plans.values import Point, best_choices, point_at, screen
+from polidiff.frontier.rule_plans.lists import BoxOptions, ListedRule, Problem, RuleList, Scored, best_boxes
+from polidiff.frontier.rule_plans.model import DENSE_UP_TO, Point, best_choices, point_at, screen
 from polidiff.optimize import Clock
 from polidiff.progress import report
 from polidiff.records.arrays import FloatArray, IntArray

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from polidiff.frontier.rule_plans.lists import ListedRule, Problem, RuleList
+from polidiff.frontier.rule_plans.model import point_at, value_of
 from polidiff.frontier.rule_plans.search import Landmarks
-from polidiff.frontier.rule_plans.values import point_at, value_of
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.plan import Baseline
 from polidiff.rules.cell_grid import Box

@@ -12,8 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from polidiff.evaluation.exact import ExactEvaluator
-from polidiff.frontier.rule_plans.boxes import Support
-from polidiff.frontier.rule_plans.lists import Feasible, Problem, Scored
+from polidiff.frontier.rule_plans.lists import Feasible, Problem, Scored, Support
 from polidiff.frontier.rule_plans.model import choice_model
 from polidiff.frontier.rule_plans.moves import MoveSet
 from polidiff.frontier.rule_plans.plan import plan_table
