@@ -142,7 +142,7 @@ def test_plans_from_feature_rows_change_regions_that_the_log_has_tried():
     assert close(boxes(two), [FIRST, SECOND])
     for plan in (one, two):
         assert plan.gain.contains(true_return(plan)["collected reward"].estimate - 9.9895)
-        assert "does not follow a policy that far" in " ".join(plan.warnings)  # three in ten decisions are random
+    assert one.gain.low > 0  # although three in ten decisions are random
     assert plans.best.model_gap is not None
     assert plans.ledger.entries
 
