@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.__main__ import circumstances
-from benchmarks.logs import SEED, cells, measure, parts, settings
+from benchmarks.logs import SEED, cells, measure, parts, scores, settings
 from polidiff.files import write_whole
 
 RESULTS = Path(__file__).resolve().parent.parent / "results" / "logs.json"
 
 
 def keep(part: str, result: Any) -> None:
-    """Put one part into the results; a row of the coverage table replaces the row of the same cell."""
+    """Put one part into the results; a row of coverage, or of scores, replaces the row of the same cell."""
     folder = os.open(RESULTS.parent, os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)  # two parts may run at once
@@ -34,6 +34,11 @@ def keep(part: str, result: Any) -> None:
         if part == "coverage":
             others = [row for row in known.get(part, []) if _cell(row) != _cell(result)]
             result = sorted([*others, result], key=_cell)
+        if part == "scores":
+            table, row = result
+            tables = known.get(part, {})
+            others = [old for old in tables.get(table, []) if _world(old) != _world(row)]
+            result = {**tables, table: sorted([*others, row], key=_world)}
         found = {**known, **circumstances(), "settings": settings(), part: result}
         write_whole(RESULTS, json.dumps(found, indent=1, ensure_ascii=False) + "\n")
     finally:
@@ -44,6 +49,10 @@ def _cell(row: dict[str, Any]) -> tuple[str, int, bool]:
     return row["task"], row["episodes"], not row["logging policy known"]
 
 
+def _world(row: dict[str, Any]) -> tuple[int, str]:
+    return row.get("rows", row.get("episodes", 0)), row["world"]
+
+
 def main(names: list[str]) -> None:
     """Run the parts that are named, or all."""
     for name, part in parts(smoke=False).items():
@@ -52,6 +61,9 @@ def main(names: list[str]) -> None:
         if name == "coverage":
             for cell in cells(smoke=False):
                 keep(name, measure(cell, seed=SEED))
+        elif name == "scores":
+            for cell in scores.rows(smoke=False):
+                keep(name, cell)
         else:
             keep(name, part())
 

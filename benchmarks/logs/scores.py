@@ -8,6 +8,7 @@ on the same logs, as differences to the observed outcome.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -120,10 +121,20 @@ def features(world: World, episodes: int, logs: int, seed: int) -> dict[str, dic
     return row
 
 
+LOGS = {500: 200, 5_000: 200, 50_000: 20}  # of one decision per row
+
+
+def rows(smoke: bool) -> Iterator[tuple[str, dict[str, Any]]]:
+    """All cells, each with the table it belongs to; a smoke run has one small log of each kind."""
+    for name in ["offers"] if smoke else [*WORLDS]:
+        yield "features", features(WORLDS[name], 100 if smoke else 1000, 1 if smoke else 40, SEED)
+    for n, logs in {300: 1}.items() if smoke else LOGS.items():
+        yield from (("one step", one_step(kind, n, logs)) for kind in ONE_STEP)
+
+
 def run(smoke: bool) -> dict[str, list[Any]]:
-    """All cells; a smoke run has one small log of each kind."""
-    logs, sizes = (1, (300,)) if smoke else (200, (500, 5_000, 50_000))
-    single = [one_step(kind, n, logs if n < 50_000 else max(1, logs // 10)) for kind in ONE_STEP for n in sizes]
-    worlds = ["offers"] if smoke else [*WORLDS]
-    several = [features(WORLDS[name], 100 if smoke else 1000, 1 if smoke else 40, SEED) for name in worlds]
-    return {"features": several, "one step": single}
+    """All cells."""
+    tables: dict[str, list[Any]] = {"features": [], "one step": []}
+    for table, row in rows(smoke):
+        tables[table].append(row)
+    return tables

@@ -136,10 +136,10 @@ def test_a_bootstrap_that_would_not_fit_is_refused_before_it_begins(monkeypatch)
     with pytest.raises(
         InvalidLogError, match=r"25 resamples of \d+ distinct transitions need about .* 1e-07 GB are free"
     ) as e:
-        evaluate(log, np.array([0, 1, 0, 1]))
+        evaluate(log, np.array([0, 1, 0, 1]), evaluation="model bootstrap")
     assert "\n" not in str(e.value)
     monkeypatch.setattr("polidiff.evaluation.logged.model.free_memory", lambda: None)
-    assert evaluate(log, np.array([0, 1, 0, 1])).details["rows"] == len(log.rows.actions)
+    assert evaluate(log, np.array([0, 1, 0, 1]), evaluation="model bootstrap").details["episodes"] == 200
 
 
 def test_the_number_of_rows_that_fits_is_named_where_too_many_were_asked_for(monkeypatch):

@@ -276,7 +276,7 @@ def check_room_for_resampling(edges: int, outcomes: int, free: float | None) -> 
     if free is not None and need > free:
         raise InvalidLogError(
             f"{BATCH} resamples of {edges} distinct transitions need about {need / 1e9:.3g} GB; {free / 1e9:.3g} GB "
-            "are free. Hint: evaluate_log(..., checks=False) leaves the bootstrap out; coarser states make fewer"
+            "are free. Hint: without evaluation= nothing is resampled; coarser states make fewer"
         )
 
 

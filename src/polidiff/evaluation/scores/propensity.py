@@ -137,7 +137,8 @@ def fit_logit(design: Design, rows: IntArray, penalty: float) -> FloatArray:
         value = -np.log(np.maximum(chances[hit > 0], 1e-300)).sum() + 0.5 * (shrink * weights**2).sum()
         return float(value) / len(rows), ((x.T @ (chances - hit) + shrink * weights) / len(rows)).ravel()
 
-    settled = minimize(loss, np.zeros(x.shape[1] * count), jac=True, method="L-BFGS-B", options={"maxiter": 200})
+    start = np.zeros(x.shape[1] * count)  # to the end, because where a search stops early moves with the version
+    settled = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 1000, "ftol": 1e-15, "gtol": 1e-9})
     return np.asarray(settled.x.reshape(-1, count))
 
 
