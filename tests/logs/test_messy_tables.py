@@ -14,8 +14,8 @@ from polidiff import Log, Outcome
 from polidiff.errors import InvalidLogError, InvalidOptionError
 from polidiff.evaluation.logged.counts import count_log
 from polidiff.evaluation.logged.policies import logging_policy, row_chances
+from polidiff.worlds.messy_tables import find_dialect
 from polidiff.worlds.shards import shard_files
-from polidiff.worlds.text_tables import find_dialect
 
 NAMES = {"state": ["größe", "puls"], "action": "arm", "episode": "fall", "step": "tag", "reward": "wohl"}
 
@@ -318,3 +318,12 @@ def test_harm_as_a_reward_is_asked_about_and_an_outcome_with_a_direction_is_the_
         Log(frame, state="ward", action="act", reward=name)
     log = Log(frame, state="ward", action="act", outcomes=[Outcome(name, name, prefer="less")])
     assert log.check.rows == 20
+
+
+@pytest.mark.parametrize(("yes", "no"), [("ja", "nein"), ("Oui", "non"), ("1_yes", "0_no"), ("1.0", "0.0")])
+def test_ends_may_be_marked_in_the_words_that_go_with_decimal_commas(tmp_path, yes, no):
+    lines = ["fall;tag;arm;wert;ende"]
+    lines += [f"{k // 2};{k % 2};{k % 3 // 2};{k},5;{yes if k % 2 else no}" for k in range(24)]
+    (tmp_path / "log.csv").write_text("\n".join(lines), encoding="cp1252")
+    names = {"state": ["wert"], "action": "arm", "episode": "fall", "step": "tag", "terminated": "ende"}
+    assert Log(tmp_path / "log.csv", **names, outcomes=[Outcome("wert", "wert")]).check.terminated == 12

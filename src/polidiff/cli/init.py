@@ -31,7 +31,9 @@ COMMENTS = {
     "group": "who is one person: intervals count people, not rows",
 }
 STATE = "what the decision could depend on; rules speak about these"
-NEUTRAL = r"^(0|0\.0|no|false|none|control|cont|ctrl|placebo|p|obs|observation|usual|tau|standard|regular|0_.*)$"
+NEUTRAL = (
+    r"^(0|0\.0|no|nein|non|false|none|control|cont|ctrl|placebo|p|obs|observation|usual|tau|standard|regular|0_.*)$"
+)
 SHOWN = 4
 FEW_LABELS, ROWS_PER_LABEL = 5, 10  # up to which whole numbers name states; above, they are a measurement
 EXAMPLE = (

@@ -17,9 +17,9 @@ from polidiff.records.arrays import AnyArray, IntArray
 from polidiff.records.outcome import Outcome, check_outcomes
 from polidiff.worlds.log_check import DataCheck, check_ranges, checked, declared_ranges
 from polidiff.worlds.log_columns import Columns, Labels, check_types, find_labels, name_columns, named_actions
-from polidiff.worlds.log_repair import Repaired, renumbered, repair, with_types
 from polidiff.worlds.log_rows import LoggedRows, check_room, feature_matrix, read_rows
 from polidiff.worlds.log_source import HASH, LogSource, Reader, TableSource
+from polidiff.worlds.messy_tables import Repaired, renumbered, repair, with_types
 from polidiff.worlds.protocol import with_return
 from polidiff.worlds.shards.shard_files import collect
 from polidiff.worlds.shards.shard_summary import ShardSummary
