@@ -75,7 +75,8 @@ class ScorePlans(Reduction):
         shown = [k for k, one in enumerate(lists) if one.rules and one.rules not in [two.rules for two in lists[:k]]]
         if not shown:
             return self._frontier((self._nothing(),))
-        worth = _Worth(self, [judged[k] for k in shown], choice.gains)
+        itself = [self.scores.by_everyone(self.table(lists[k].rules)) for k in shown]
+        worth = _Worth(self, [judged[k] for k in shown], itself, choice.gains)
         plans = [worth.plan(place, lists[k]) for place, k in enumerate(shown)]
         return self._frontier((self._nothing(), *plans))
 
@@ -94,7 +95,8 @@ class ScorePlans(Reduction):
         people = self.scores.decisions.n_units
         chosen = (
             f"Rules were chosen and judged by doubly robust scores of {people} people or episodes, in five turns: each "
-            "turn judges rules that the other four fifths chose. What is said of a plan is the mean over the turns."
+            "turn judges rules that the other four fifths chose. What is said of a plan is the mean over the turns. "
+            "Its interval also spans what everyone says of the rules shown."
         )
         several = (
             "When rules were chosen, what follows a decision was valued by the current policy and then by the rules "
@@ -188,11 +190,13 @@ class ScorePlans(Reduction):
 class _Worth:
     """What judged plans bring, told together."""
 
-    def __init__(self, problem: ScorePlans, judged: list[JudgedPlan], gains: FloatArray) -> None:
+    def __init__(
+        self, problem: ScorePlans, judged: list[JudgedPlan], itself: list[JudgedPlan], gains: FloatArray
+    ) -> None:
         k, sign = aim(problem.world)
         self.problem, self.judged = problem, judged
         self.value = np.where(problem.fixed[:, None], 0.0, sign * gains[:, :, k])
-        self.joint = plan_intervals(judged, level=problem.options.level)
+        self.joint, self.itself = (plan_intervals(some, level=problem.options.level) for some in (judged, itself))
         self.levels = problem.values(judged)
         self.chooser = ListChooser(problem, [True] * problem.world.n_actions)
 
@@ -235,11 +239,16 @@ class _Worth:
         alike = changed[0] & changed[1] & (np.abs(table - judged).max(axis=1) < 1e-9)
         return float(alike.sum() / either) if either else None
 
+    def _change(self, at: int) -> Interval:
+        """What a plan changes: as the folds say of what others chose in its place, spanning what is said of itself."""
+        others, own = self.joint.joint(at), self.itself.joint(at)
+        return replace(others, low=min(others.low, own.low), high=max(others.high, own.high))
+
     def _gain(self, place: int) -> tuple[Interval, tuple[str, ...]]:
         """What the plan gains, and why that is not known if it is not."""
         problem, (k, sign) = self.problem, aim(self.problem.world)
         at = place * len(problem.world.outcomes) + k
-        difference = self.joint.joint(at)
+        difference = self._change(at)
         gain = difference if sign > 0 else Interval(
             -difference.estimate, -difference.high, -difference.low, difference.level
         )  # fmt: skip
@@ -290,7 +299,7 @@ class _Worth:
         """What is to be said about guards that the plan is not shown to keep."""
         found = []
         for guard, k, most in guards_of(self.problem):
-            change = self.joint.joint(place * len(self.problem.world.outcomes) + k)
+            change = self._change(place * len(self.problem.world.outcomes) + k)
             sign = 1.0 if guard.sense == "<=" else -1.0
             low, high = sorted((sign * change.low, sign * change.high))
             if low > most:

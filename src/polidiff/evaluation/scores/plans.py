@@ -3,8 +3,8 @@ r"""Plans chosen from a log and judged by the same log: every plan is judged by 
 For each fold the plans are chosen on the other folds and scored on this one, so that all units judge and no unit judges
 its own choice. The scores on which plans are chosen are those of one decision, with what follows it valued by a policy:
 :math:`Y = g + V(s')`, that of the current policy at first and then that of the plan found, as policy iteration does.
-What a plan is promised is the interval of the scores of the fold's plans; the plan shown is chosen once more on all
-units.
+What is promised is the interval of the scores of the folds' plans; the plan shown is chosen once more on all units and
+may be another one, so that the interval also spans what all units say about it.
 """
 
 from __future__ import annotations
@@ -86,6 +86,14 @@ class PlanScores:
             plans = choose(~own)
             pieces.append(self._scored(plans, own, single))
         return [self._joined([piece[k] for piece in pieces]) for k in range(len(pieces[0]))]
+
+    def by_everyone(self, plan: FloatArray) -> JudgedPlan:
+        """Scores of one plan (n, A) by all units, also by those that chose it."""
+        single = self.single if self.decisions.one_step else None
+        scores = difference_scores(
+            self.decisions, plan, self.current, self.chances, discount=self.discount, seed=self.seed, scores=single
+        )
+        return JudgedPlan(scores, plan)
 
     def gains(self, rows: BoolArray, follow: FloatArray | None = None) -> FloatArray:
         """(n, A, M) what each action adds to the current policy, from `rows` (n,) alone; 0 elsewhere.
