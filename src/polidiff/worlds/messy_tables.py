@@ -3,7 +3,7 @@
 How a text file is written is found out from its beginning, polars reads the rest. The separator is the one that cuts
 the first lines into most columns, all lines alike; a blank if no other cuts them. Where it is not a comma, numbers may
 have decimal commas. A first line of numbers is no header. What is not UTF-8 is taken for Windows-1252, which has a
-letter for nearly every byte. A column of numbers in which some rows say "NA" is a column of numbers with missing values.
+letter for nearly every byte. A column of numbers in which some rows say "NA" is numeric with missing values.
 
 What is not clear is asked about in one line, never guessed. Nothing is done to a log that can be read as it is.
 """
