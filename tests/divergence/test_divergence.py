@@ -264,3 +264,43 @@ def test_in_paper_style_splitting_roll_outs_take_the_most_probable_action():
     walked = cells_met(most_probable_only=True)
     assert walked <= {(0, 0), (0, 1), *((x, 2) for x in range(10))}  # north to y = 0.2, then east
     assert walked < cells_met()  # luck leads elsewhere too
+
+
+class Rows:
+    """Places 1 … 3 are reached from 0 by the chances of each action; then the episode ends."""
+
+    n_actions = 2
+
+    def __init__(self, chances):
+        self.chances = np.cumsum(chances, axis=1)
+
+    def reset(self, count, rng):
+        return np.zeros((count, 1))
+
+    def step(self, states, actions, rng):
+        arrived = 1.0 + (rng.random(len(states))[:, None] > self.chances[actions]).sum(axis=1)
+        return arrived[:, None], np.zeros(len(states)), np.ones(len(states), dtype=bool)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "apart", "in_the_papers_rule"),
+    [
+        ((0.6, 0.3, 0.1), (0.6, 0.3, 0.1), False, False),
+        ((0.8, 0.1, 0.1), (0.1, 0.1, 0.8), True, True),  # another most probable place
+        ((1.0, 0.0, 0.0), (0.5, 0.25, 0.25), True, True),  # the same place, less probable
+        ((0.8, 0.2, 0.0), (0.8, 0.0, 0.2), True, False),  # only what is less probable differs
+        ((1.0, 0.0, 0.0), (0.995, 0.005, 0.0), False, False),
+    ],
+)
+def test_a_simulator_compares_as_the_table_of_the_same_chances_does(one, other, apart, in_the_papers_rule):
+    moves = np.zeros((4, 2, 4))
+    moves[0, 0, 1:], moves[0, 1, 1:] = one, other
+    moves[1:, :, 3] = 1.0
+    table = TabularMDP(moves, np.zeros((4, 2)), np.eye(4)[0], absorbing=[1, 2, 3])
+    policies = [as_policy(lambda states, a=a: np.full(len(states), a), n_actions=2) for a in (0, 1)]
+    for rule, expected in ((False, apart), (True, in_the_papers_rule)):
+        known = in_table(table, np.zeros(4, dtype=int), np.array([1, 0, 0, 0]), most_probable_only=rule)
+        assert known.diverging.any() == expected
+        options = DivergenceOptions(starts=200, most_probable_only=rule)
+        share = find_divergence(Simulator(Rows([one, other])), *policies, options, seed=0).diverging.mean()
+        assert share > 0.8 if expected else share < 0.1  # eight draws meet a difference of 0.2 in 1 - 0.8 ** 8 = 0.83

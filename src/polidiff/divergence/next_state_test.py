@@ -11,6 +11,9 @@ policies without luck there is one pair of mass 1, and one draw apart in eight e
 hundred moves came out the same under two lucks, the world is taken to have none, and one draw stands for all.
 Environments are copied one by one, at worst by playing an episode again up to the present: the work is bounded, and
 what was not compared counts as apart.
+
+The paper's own rule compares most probable next states and their probabilities. Both are counted in draws; a difference
+of probabilities must exceed the tolerance by two standard errors.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from polidiff.worlds.steppers import Step, Stepper
 
 SAME = 1e-9
 MOST_COMPARISONS = 4_000  # in environments that are copied one by one
+PAPERS_DRAWS = 32  # from which most probable next states are counted
 STEADY = 100  # moves that came out the same under two lucks, and none that did not, where a world has no luck
 MOST_REPLAYED = 40_000  # steps made again to come back to a state, where environments cannot be copied
 
@@ -36,11 +40,21 @@ class NextStateTest:
     draws = 8
 
     def __init__(
-        self, outcomes: tuple[Outcome, ...], tolerance: float, *, side_by_side: bool, share: float = 1.0
+        self,
+        outcomes: tuple[Outcome, ...],
+        tolerance: float,
+        *,
+        side_by_side: bool,
+        share: float = 1.0,
+        most_probable_only: bool = False,
     ) -> None:
-        """Compare next states and what `outcomes` gain at once; `side_by_side` copies of all states cost little."""
+        """Compare next states and what `outcomes` gain at once; `side_by_side` copies of all states cost little.
+
+        `most_probable_only` is the paper's rule, which knows no outcomes.
+        """
         self.outcomes = outcomes
         self.tolerance = tolerance
+        self._compare = self._most_probable if most_probable_only else self._lead_apart
         self.side_by_side = side_by_side
         self.most_comparisons, self.most_replayed = int(MOST_COMPARISONS * share), int(MOST_REPLAYED * share)
         self.asked = 0
@@ -100,28 +114,51 @@ class NextStateTest:
         self.made += len(keys)
         return np.array([self._known[key] for key in keys], dtype=np.bool_)
 
-    def _compare(
+    def _lead_apart(
         self, stepper: Stepper, running: IntArray, states: AnyArray, current: FloatArray, proposed: FloatArray
     ) -> BoolArray:
         apart = np.zeros(len(running))
         for a, b, mass in moved_mass(current, proposed):
             left = np.flatnonzero((mass > 0) & (apart <= self.tolerance))
             draws = 1 if self._steady >= STEADY and not self._lucky else self.draws
-            first: AnyArray | None = None  # where the first draw led
+            first: list[AnyArray] = []  # where both actions led in the first draw
             for draw in range(draws):
                 if not left.size:
                     break
                 steps = [self._step(stepper, running[left], actions[left], draw) for actions in (a, b)]
                 if draw == 0:
-                    first = np.zeros((len(running), *steps[0].next_states.shape[1:]), steps[0].next_states.dtype)
-                    first[left] = steps[0].next_states
-                elif draw == 1 and first is not None:
-                    self._lucky |= not np.array_equal(first[left], steps[0].next_states)
+                    begun, first = left, [step.next_states for step in steps]
+                elif draw == 1:
+                    again = np.isin(begun, left)
+                    self._lucky |= any(
+                        not np.array_equal(one[again], step.next_states) for one, step in zip(first, steps, strict=True)
+                    )
                     self._steady += len(left)
                 lands_apart = self._lands_apart(states[left], (a[left], b[left]), (steps[0], steps[1]))
                 apart[left] += mass[left] * lands_apart / draws
                 left = left[apart[left] <= self.tolerance]
         return np.asarray(apart > self.tolerance)
+
+    def _most_probable(
+        self, stepper: Stepper, running: IntArray, states: AnyArray, current: FloatArray, proposed: FloatArray
+    ) -> BoolArray:
+        """Whether most probable next states differ, or their probabilities do."""
+        arrived, chances = [], []
+        for action in np.flatnonzero((current > 0).any(axis=0) | (proposed > 0).any(axis=0)):
+            taken = np.full(len(running), action)
+            ends = [self._arrivals(stepper, running, taken, draw) for draw in range(2)]
+            if not np.array_equal(ends[0], ends[1]):  # the world has luck
+                ends += [self._arrivals(stepper, running, taken, draw) for draw in range(2, PAPERS_DRAWS)]
+            arrived += ends
+            chances += [np.stack([current[:, action], proposed[:, action]]) / len(ends)] * len(ends)
+        places, chance = np.stack(arrived, axis=1), np.stack(chances, axis=-1)  # (k, m, d), (2, k, m)
+        apart = [_modes_differ(places[row], chance[:, row], self.tolerance) for row in range(len(running))]
+        return np.array(apart, dtype=np.bool_)
+
+    def _arrivals(self, stepper: Stepper, running: IntArray, actions: IntArray, draw: int) -> FloatArray:
+        """(k, d) next states of one draw."""
+        arrived = np.asarray(self._step(stepper, running, actions, draw).next_states, dtype=np.float64)
+        return arrived.reshape(len(running), -1)
 
     def _step(self, stepper: Stepper, running: IntArray, actions: IntArray, draw: int) -> Step:
         copy = stepper.clone(running)
@@ -138,6 +175,17 @@ class NextStateTest:
             gains = [gain_of(outcome, states, act, step) for act, step in zip(actions, steps, strict=True)]
             apart |= np.abs(np.asarray(gains[0]) - np.asarray(gains[1])) > SAME
         return np.asarray(apart)
+
+
+def _modes_differ(places: FloatArray, chance: FloatArray, tolerance: float) -> bool:
+    """The paper's rule for one state: `places` (m, d) are met with the chances (2, m) of the two policies."""
+    near = np.abs(places[:, None] - places[None]) <= SAME * (1 + np.abs(places[:, None]))
+    same: BoolArray = np.asarray(near.all(axis=2))
+    mass = chance @ same  # (2, m) chance of being where each draw led
+    modes = mass.argmax(axis=1)
+    likely = mass.max(axis=1)
+    error = float(np.sqrt((likely * (1 - likely)).clip(0).sum() / PAPERS_DRAWS))
+    return bool(not same[modes[0], modes[1]] or abs(likely[0] - likely[1]) > tolerance + 2 * error)
 
 
 def moved_mass(current: FloatArray, proposed: FloatArray) -> Iterator[tuple[IntArray, IntArray, FloatArray]]:

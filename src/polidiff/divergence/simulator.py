@@ -111,7 +111,13 @@ class _Splitter:
         self.world, self.policies, self.options, self.seed, self.share = world, policies, options, seed, share
         outcomes = () if options.most_probable_only else world.outcomes
         self.apart, self.shifted = (
-            NextStateTest(outcomes, options.transition_tolerance, side_by_side=world.is_model, share=part)
+            NextStateTest(
+                outcomes,
+                options.transition_tolerance,
+                side_by_side=world.is_model,
+                share=part,
+                most_probable_only=options.most_probable_only,
+            )
             for part in (share, SHIFTS * share)
         )
         self.visits = _Visits()

@@ -122,6 +122,10 @@ class ModelStepper:
         seed = (*self._seed, 1_000_003 + self._time)
         return ModelStepper(self.model, np.array(self._states[indices]), seed, self._time)
 
+    def reseed(self, draw: int) -> None:
+        """Luck of another draw, the same for all clones that ask for it."""
+        self._seed = (*self._seed, draw)
+
     @classmethod
     def joined(cls, parts: Sequence[ModelStepper]) -> ModelStepper:
         """All episodes of the parts, from now on side by side."""
