@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -10,10 +12,14 @@ from hypothesis import strategies as st
 
 from polidiff import Log, Simulator, improve
 from polidiff.policies import PatchedPolicy, as_policy, one_hot, top_actions
-from polidiff.records.action import Swap
+from polidiff.records.action import Action, Swap
+from polidiff.records.plan import PlanRule
 from polidiff.records.rule import Condition, Rule, covers_any
 from polidiff.regions.describe import Described, ToldRegion
+from polidiff.surrogates.log_scores import KEEP, _Worth
 from polidiff.surrogates.region_cells import make_cells
+from polidiff.surrogates.rule_cells import rule_cells
+from polidiff.surrogates.simulator import rules_patch
 
 NAMES = ("a", "b", "c")
 WORDS = ("red", "green", "blue")
@@ -49,9 +55,8 @@ def some_candidate(rng, missing):
     return Described(tuple(regions), None, np.zeros(0, dtype=bool), ())
 
 
-@settings(max_examples=400, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1))
-def test_the_lifted_policy_is_the_policy_over_cells_and_keeps_what_is_frozen(seed):
+def check_cells(seed):
+    """Plans over the cells of random overlapping regions, as simulators and logs lift them."""
     rng = np.random.default_rng(seed)
     missing = bool(rng.random() < 0.5)
     rows, fresh = (some_rows(rng, 300, missing) for _ in range(2))
@@ -72,6 +77,55 @@ def test_the_lifted_policy_is_the_policy_over_cells_and_keeps_what_is_frozen(see
         np.testing.assert_array_equal(policy.probabilities(states), one_hot(expected, 3))
         held = covers_any(frozen, states)
         np.testing.assert_array_equal(policy.probabilities(states)[held], current.probabilities(states)[held])
+
+
+def check_lists(seed):
+    """Random lists of rules over random frozen places, as simulators and as logs make them edits."""
+    rng = np.random.default_rng(seed)
+    missing = bool(rng.random() < 0.5)
+    rows, fresh = (some_rows(rng, 300, missing) for _ in range(2))
+    frozen = tuple(some_rule(rng, missing) for _ in range(rng.integers(0, 3)))
+    current = as_policy(lambda s: np.where(np.asarray(s)[:, 1].astype(float) < 0.4, 0, 2), n_actions=3)
+    actions = tuple(Action(name) for name in NAMES)
+    world = SimpleNamespace(
+        actions=actions, n_actions=3, feature_names=("x", "y", "z"), features_of=lambda states: np.asarray(states)
+    )
+    moves = rng.integers(0, 4, rng.integers(1, 4)).tolist()  # 3 keeps what is done
+    listed = [PlanRule(some_rule(rng, missing), (*NAMES, KEEP)[move], 1.0, 0.0, 0.0) for move in moves]
+    played = rules_patch(SimpleNamespace(world=world, frozen=frozen), listed)
+    cells = rule_cells(rows, world.feature_names)
+    boxes = [some_box(rng, cells) for _ in moves]
+    problem = SimpleNamespace(world=world, cells=cells, frozen=frozen)
+    logged = _Worth._patch(SimpleNamespace(problem=problem), tuple(zip(moves, boxes, strict=True)))
+    for patch, rules in ((played, [entry.rule for entry in listed]), (logged, [cells.rule(box) for box in boxes])):
+        for states in (rows, fresh):
+            expected, left = top_actions(current.probabilities(states)), ~covers_any(frozen, states)
+            for move, rule in zip(moves, rules, strict=True):
+                inside = left & rule.covers(states)
+                expected = np.where(inside & (move < 3), move, expected)
+                left &= ~inside
+            after = PatchedPolicy(current, patch).probabilities(states)
+            np.testing.assert_array_equal(after, one_hot(expected, 3))
+
+
+def some_box(rng, cells):
+    columns = np.sort(rng.choice(len(cells.sizes), rng.integers(1, 3), replace=False))
+    ends = [np.sort(rng.integers(0, cells.sizes[column], 2)) for column in columns]
+    return tuple((int(column), int(low), int(high)) for column, (low, high) in zip(columns, ends, strict=True))
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_the_lifted_policy_is_the_one_that_was_priced_and_keeps_what_is_frozen(seed):
+    check_cells(seed)
+    check_lists(seed)
+
+
+@pytest.mark.slow
+def test_a_thousand_lifted_policies_are_those_that_were_priced():
+    for seed in range(1000):
+        check_cells(seed)
+        check_lists(seed)
 
 
 class Field:
