@@ -145,3 +145,10 @@ def test_many_actions_take_seconds():
     means = found.scores[:, :, 0].mean(axis=0)
     assert means.shape == (many,)
     assert np.abs(means - [outcome[actions == a].mean() for a in range(many)]).max() < 0.05
+
+
+def test_how_far_intervals_reach_together_does_not_depend_on_how_a_library_turns_its_vectors():
+    g = np.random.default_rng(11)
+    parts = np.linalg.qr(g.normal(size=(40, 5)))[0]  # not correlated: any basis will do
+    turned = [np.linalg.qr(g.normal(size=(40, 40)))[0] @ parts for _ in range(6)]  # the same correlations
+    assert np.ptp([joint_alpha(part, 0.95) for part in (parts, *turned)]) < 1e-8
