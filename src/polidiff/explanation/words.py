@@ -361,7 +361,8 @@ def verdict_text(verdict: Verdict, outcome: Outcome) -> str:
     if verdict.direction == "unknown":
         why = f"; {verdict.note}" if verdict.note else ""
         return f"unknown effect on {outcome.name} ({figures}{why})"
-    return f"{outcome.phrase(verdict.direction)} ({figures})"
+    doubt = f", {verdict.note}," if verdict.note else ""
+    return f"{outcome.phrase(verdict.direction)}{doubt} ({figures})"
 
 
 def verdicts_text(verdicts: Sequence[Verdict], outcomes: Sequence[Outcome], *, figures: bool = True) -> str:

@@ -35,6 +35,7 @@ from polidiff.worlds.log_rows import LoggedRows
 REJECTED = 0.001  # below this an assumption has failed
 DOUBTED = 0.0025  # below this it is doubtful; five tests at this level alarm in at most 1.25 % of clean logs
 DEEPEST = 3  # past decisions that a state may be deepened by
+UNEXPLAINED = 0.05  # decisions that depend on a deeper past than the state holds, at this level, have other reasons
 OFTEN = 10  # rows that a past must have to become a state of its own
 RARE = 5  # levels of a stratum with fewer rows are merged: they cannot speak, and cost power
 FEWEST = 5  # rows of a stratum that is looked at
@@ -127,6 +128,7 @@ class Deepened:
     rows: LoggedRows  # with numbers of deeper states
     original: IntArray  # (deeper states,) the state that each belongs to: a policy's table is ``table[original]``
     p_values: tuple[float, ...]  # of the history test with 0, 1, … past decisions in the state
+    action_p_value: float = 0.0  # of "what was decided depends on the past beyond the deeper state"
 
     @property
     def depth(self) -> int:
@@ -137,6 +139,11 @@ class Deepened:
     def quiet(self) -> bool:
         """Whether the test no longer rejects."""
         return self.p_values[-1] >= REJECTED
+
+    @property
+    def explained(self) -> bool:
+        """Whether decisions look as if they were made on what the deeper state holds, and on nothing behind it."""
+        return self.quiet and self.action_p_value >= UNEXPLAINED
 
 
 def previous_row(rows: LoggedRows) -> IntArray:
@@ -220,7 +227,23 @@ def deepen(transitions: Transitions, n_states: int, *, deepest: int = DEEPEST) -
         label, original = _with_past(state.astype(np.int64), way, n_states)
         deep = replace(rows, states=label)
         p_values.append(history_p_value(Transitions(deep, state)))
-    return Deepened(deep, original, tuple(p_values))
+    return Deepened(deep, original, tuple(p_values), action_p_value(deep, state) if len(p_values) > 1 else 1.0)
+
+
+def action_p_value(rows: LoggedRows, shown: IntArray) -> float:
+    """P-value of "decisions depend on the decision before, or on what it brought, given the state".
+
+    A hidden reason that stands behind decisions and outcomes shows here: past actions and outcomes tell of it.
+    """
+    before, state = previous_row(rows), rows.states.astype(np.int64)
+    known = before >= 0
+    if not known.any():
+        return 1.0
+    pair = state * (int(rows.actions.max()) + 1) + rows.actions
+    gains = [binned(pair, column) for column in rows.gains.T if (column != column[0]).any()]
+    factors = [part[before[known]] for part in (rows.actions, shown.astype(np.int64), *gains)]
+    tests = [pooled_chi2(state[known], factor, rows.actions[known])[0] for factor in factors]
+    return min(1.0, len(tests) * min(test.p_value for test in tests))
 
 
 def _with_past(state: IntArray, way: IntArray, n_states: int) -> tuple[IntArray, IntArray]:

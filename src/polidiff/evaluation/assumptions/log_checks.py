@@ -41,9 +41,10 @@ def history_check(deepened: Deepened) -> Assumption:
         mended = "Verdicts may be too sure if the past still matters." if first < DOUBTED else ""
     elif deepened.quiet:
         past = "the decision" if deepened.depth == 1 else f"the {deepened.depth} decisions"
-        mended = (
-            f"Verdicts are judged with {past} before as part of the state. If the reason is one that was never "
-            "recorded, this does not cure it."
+        mended = f"Verdicts are judged with {past} before as part of the state. " + (
+            "What was decided shows no sign of reasons beyond that."
+            if deepened.explained
+            else "If the reason is one that was never recorded, this does not cure it."
         )
     else:
         mended = f"Even {deepened.depth} decisions before as part of the state do not mend it: verdicts are unknown."

@@ -29,6 +29,15 @@ def fragile(every: float, one_step: bool) -> bool:
     return every < (FRAGILE if one_step else FRAGILE_EVERY)
 
 
+def only_if(gamma: float) -> str:
+    """The doubt that is part of the sentence of a fragile verdict.
+
+    >>> only_if(1.14)
+    'if no unrecorded reason changes the odds of a decision by more than 14 %'
+    """
+    return f"if no unrecorded reason changes the odds of a decision {strength(gamma)}"
+
+
 def hidden_reasons(every: float, one: float | None = None, scale: tuple[str, float] | None = None) -> str:
     """What unrecorded reasons would have to do to undo a verdict.
 

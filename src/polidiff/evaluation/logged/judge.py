@@ -15,7 +15,7 @@ import numpy as np
 from scipy import stats
 
 from polidiff.evaluation.assumptions.log_checks import rare_event_check, unrecorded_check
-from polidiff.evaluation.assumptions.words import DRAWN, fragile, hidden_reasons, rests_on
+from polidiff.evaluation.assumptions.words import DRAWN, fragile, hidden_reasons, only_if, rests_on
 from polidiff.evaluation.logged.assessment import Assessment
 from polidiff.evaluation.verdicts import as_unknown, direction_of
 from polidiff.records.arrays import BoolArray, FloatArray
@@ -105,8 +105,9 @@ class Judge:
         if not self.question.lines:
             return found, self.assessment.assumptions
         strengths = self._strengths(found)
-        if self.assessment.deepened is not None:
-            # a deeper state silences the test of history, also where an unrecorded reason stands behind it
+        if self.assessment.deepened is not None and not self.assessment.deepened.explained:
+            # a deeper state silences the test of history, also where an unrecorded reason stands behind it; such a
+            # reason shows in decisions that depend on the past beyond the deeper state
             found = _unknown(
                 found, WEAK, lambda g, k: (every := strengths[g][k][0]) is not None and fragile(every, True)
             )
@@ -173,7 +174,10 @@ class Judge:
             unit = f"episodes, counted as {self.units(group)} {assessment.counted_as}"
         checks = [*assessment.assumptions, overlap, *([rare] if rare is not None else [])]
         line = rests_on(episodes, unit, checks, gamma) if np.isfinite(episodes) else None
-        return replace(found, holds_up_to=None if found.direction == "unknown" else every, rests_on=line)
+        if found.direction == "unknown":
+            return replace(found, rests_on=line)
+        doubt = None if every is None or not fragile(every, self.one_step) else only_if(every)
+        return replace(found, holds_up_to=every, rests_on=line, note=doubt or found.note)
 
 
 def directed(verdict: Verdict, outcome: Outcome, difference: Interval, pointwise: Interval, reason: str) -> Verdict:
