@@ -39,6 +39,7 @@ from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
 from polidiff.records.explanation import Arrow, Support, WorldSummary
 from polidiff.records.outcome import Evaluation, Interval
 from polidiff.records.rule import Rule, covers_any, first_match
+from polidiff.streams import Stream
 from polidiff.worlds.log_check import label_coverage, log_summary
 from polidiff.worlds.tabular import TabularMDP
 
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from polidiff.worlds.log import Log
 
 ALMOST_ONE = 0.999  # discount that keeps estimated loops without exit finite while regions are looked for
-READ_OFF = "Shares of episodes are those of the logged episodes, in which the current policy acted."
 
 
 def evaluate(log: Log, policy: Any, options: EvaluateOptions) -> Evaluation:
@@ -270,22 +270,46 @@ class RowsComparison(Comparison):
     ) -> GroupVerdicts:
         """Intervals from scores for everyone, and for the decisions in a region where each is an episode."""
         log = self.world
+        masks = self._members(groups)
         if evaluation is not None:
-            pair, chosen = (self.current, self.proposed), _starting_in(log, groups)
-            return judge_by(evaluation, log, *pair, chosen, level=level, seed=seed)
+            return judge_by(evaluation, log, self.current, self.proposed, masks, level=level, seed=seed)
         if self.second is not None:
             return _side_by_side(log, self.second, groups, level)
-        region = first_match(list(self._rules), log.starts)
-        everyone = np.ones(len(region), dtype=np.bool_)
-        asked = [self._rules.index(rules[0]) if rules else None for rules in groups]
-        masks = [everyone if k is None else region == k for k in asked]
         judged = compare_log(log, self.current, self.proposed, masks, level=level, scored=self.scored)
         if log.sampled:  # who is told comes from all rows, what is told of them from those that are held
-            rows = self.coverage(self._rules).rows
-            episodes = np.array([float(log.check.episodes if k is None else rows[k]) for k in asked])
-            judged = replace(judged, episodes=episodes)
-        read_off = () if self.one_step else (READ_OFF,)
-        return replace(judged, method=_by_scores(self.scored), warnings=(*log.notes, *read_off, *judged.warnings))
+            judged = replace(judged, episodes=self._episodes(groups, judged.episodes))
+        return replace(judged, method=_by_scores(self.scored), warnings=(*log.notes, *judged.warnings))
+
+    def _members(self, groups: Sequence[Sequence[Rule]]) -> list[BoolArray]:
+        """(episodes,) masks of groups of starts; no rules: everyone.
+
+        Where each episode is one decision, a group is a region; else its members are those that did not form it.
+        """
+        starts = self.world.starts
+        if self.one_step:
+            region, everyone = first_match(list(self._rules), starts), np.ones(len(starts), dtype=np.bool_)
+            return [region == self._rules.index(rules[0]) if rules else everyone for rules in groups]
+        return [
+            mask & self.judging if rules else mask
+            for rules, mask in zip(groups, _starting_in(self.world, groups), strict=True)
+        ]
+
+    def _episodes(self, groups: Sequence[Sequence[Rule]], held: FloatArray) -> FloatArray:
+        """(groups,) episodes of the whole log, where only some of its rows are held."""
+        counted = self.coverage(self._rules).rows if self.one_step else None
+        return np.array([
+            float(self.world.check.episodes) if not rules
+            else float(n if counted is None else counted[self._rules.index(rules[0])])
+            for rules, n in zip(groups, held, strict=True)
+        ])  # fmt: skip
+
+    @cached_property
+    def judging(self) -> BoolArray:
+        """(episodes,) a half of the people, who judge groups of starts that the others formed."""
+        rows = self.world.rows
+        person = np.unique(rows.person[rows.first], return_inverse=True)[1]
+        order = np.random.default_rng((self.seed, Stream.FORMING)).permutation(int(person.max(initial=0)) + 1)
+        return np.asarray(order[person] % 2 == 1)
 
     def support(self, rules: Sequence[Rule]) -> tuple[Support, ...]:
         """Rows and people of the whole log in each region."""

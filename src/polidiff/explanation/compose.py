@@ -19,8 +19,10 @@ from polidiff.explanation.quality import Material, quality_and_forms, rule_quali
 from polidiff.explanation.regions import patch_of, printed_order, region_ids, region_records, with_effects
 from polidiff.explanation.sentences import (
     confirmed,
+    group_logged_starts,
     group_starts,
     losing_segments,
+    rank,
     rejudged,
     sentences_by_log,
     sentences_by_start,
@@ -227,16 +229,34 @@ def judged_by_log(found: Difference, story: Story) -> Story:
 
 def tell_log(found: Difference, meetings: Meetings, regions: tuple[Region, ...], order: IntArray) -> Story:
     """The story where only logged episodes are known; `regions` are printed in this `order`."""
-    groups = [[region.rule] for region in regions] if meetings.one_step else []
-    judged = _judged(found, [[], *groups])
-    assert judged is not None
-    sentences = sentences_by_log(meetings, regions, order, judged, _whole(found))
+    if meetings.halves is not None:
+        sentences, judged = _logged_sentences(found, meetings)
+    else:
+        groups = [[region.rule] for region in regions] if meetings.one_step else []
+        told = _judged(found, [[], *groups])
+        assert told is not None
+        judged, sentences = told, sentences_by_log(meetings, regions, order, told, _whole(found))
     return Story(
         sentences=sentences,
         worse_off=losing_segments(sentences),
         quality=rule_quality(found.divergence, found.described, found.regions, sentences),
-        **_of_log(judged, 0, ()),
+        **_of_log(judged, 0, meetings.notes),
     )
+
+
+def _logged_sentences(found: Difference, meetings: Meetings) -> tuple[tuple[Sentence, ...], GroupVerdicts]:
+    """Sentences by groups of starts, followed in the log's own moves; verdicts are the log's own."""
+    assert meetings.halves is not None
+    assert meetings.outcomes is not None
+    place, (_, episodes), (_, outcomes) = found.comparison.place, meetings.halves, meetings.outcomes
+    grouped = group_logged_starts(meetings, place.outcomes, place.feature_names, found.options)
+    plain = sentences_by_start(grouped, episodes, outcomes, found.ids, found.regions, worst_first=False)
+    judged = _judged(found, [[], *(start_rules(sentence) for sentence in plain if sentence.start is not None)])
+    assert judged is not None
+    if plain[0].start is None:
+        return (rejudged(plain[0], judged, 0, int(judged.episodes[0])),), judged
+    told = [replace(rejudged(s, judged, k + 1, 1), share=s.share) for k, s in enumerate(plain)]
+    return tuple(sorted(told, key=rank)), judged
 
 
 def _judged(found: Difference, groups: list[list[Rule]]) -> GroupVerdicts | None:

@@ -75,6 +75,34 @@ def group_starts(
     return GroupedStarts(groups, members, paths, verdicts[:-1], verdicts[-1], family)
 
 
+def group_logged_starts(
+    meetings: Meetings, outcomes: tuple[Outcome, ...], names: tuple[str, ...], options: ExplainOptions
+) -> GroupedStarts:
+    """Starts of logged episodes that share a path and directions: half of the episodes form groups, others are told.
+
+    Verdicts are left to the log's own judge.
+    """
+    assert meetings.halves is not None
+    assert meetings.outcomes is not None
+    forming, (formed_on, judged) = meetings.halves[0], meetings.outcomes
+    formed = form_groups(
+        forming,
+        estimated_signs(formed_on, outcomes),
+        names,
+        has_features=True,
+        max_rules=options.max_rules,
+        seed=options.seed,
+        estimated=True,
+        learner=as_learner(options.classifier),
+    )
+    groups, members = _met(formed, judged)
+    paths = [_typical(forming, group, formed_on) for group in groups]
+    groups = tuple(
+        replace(group, members=np.flatnonzero(inside)) for group, inside in zip(groups, members, strict=True)
+    )
+    return GroupedStarts(groups, members, paths, [()] * len(groups), (), 0)
+
+
 def _signs(outcomes: StartOutcomes, declared: tuple[Outcome, ...]) -> IntArray:
     margin = np.array([max(o.margin, 1e-9) for o in declared])
     difference = outcomes.difference
@@ -113,7 +141,7 @@ def sentences_by_start(
 ) -> tuple[Sentence, ...]:
     """A sentence per group, those for whom something gets worse first if asked for."""
     told = tuple(_sentence(grouped, k, journeys, judged, ids) for k in range(len(grouped.groups)))
-    told = tuple(sorted(told, key=_rank)) if worst_first else told
+    told = tuple(sorted(told, key=rank)) if worst_first else told
     return tuple(_with_fidelity(sentence, journeys, ids, regions) for sentence in told)
 
 
@@ -151,7 +179,7 @@ def _meetings(journeys: Journeys, group: StartGroup, ids: tuple[str, ...]) -> tu
     return tuple(sorted(result, key=lambda meeting: meeting.first))
 
 
-def _rank(sentence: Sentence) -> int:
+def rank(sentence: Sentence) -> int:
     """Groups for which something gets worse come first, those without a difference last."""
     if not sentence.path and not sentence.meetings:
         return 2

@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from polidiff.evaluation.start_outcomes import StartOutcomes
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.worlds.protocol import World
 from polidiff.worlds.rollouts import Rollouts
@@ -75,11 +76,15 @@ def modal_path(counts: Counter[Path]) -> Path:
 
 @dataclass(frozen=True, eq=False)
 class Meetings:
-    """How many logged episodes meet each region, and when: all that a log of features tells of order."""
+    """How many episodes meet each region, and when, where only logged episodes are known."""
 
     shares: FloatArray  # (R,) of all episodes
-    first: FloatArray  # (R,) median decisions before the first meeting, endless if there is none
+    first: FloatArray  # (R,) typical decisions before the first meeting, endless if there is none
     one_step: bool  # every episode is one decision, so that nothing is met in order
+    halves: tuple[Journeys, Journeys] | None = None  # of the proposed policy: from starts that form groups, and from
+    # the others, which judge them; None where too few episodes are alike
+    outcomes: tuple[StartOutcomes, StartOutcomes] | None = None  # of the same episodes, as scores
+    notes: tuple[str, ...] = ()  # whose episodes these are
 
     @cached_property
     def order(self) -> IntArray:
@@ -99,13 +104,28 @@ def journeys_of(
 ) -> Journeys:
     """The paths of played episodes; visits lie in `region` (N,), episodes belong to the starts `owner` (episodes,)."""
     assert played.visits is not None
-    count, episodes = len(weight), len(played.lengths)
-    bounds = np.searchsorted(played.visits.episode, np.arange(episodes + 1))
+    paths, first_met, meets = met_regions(played.visits.episode, region, owner, regions)
+    starts = played.starts[np.searchsorted(owner, np.arange(len(weight)))]
+    return Journeys(world.features_of(starts), weight, paths, first_met, meets, names)
+
+
+def met_regions(
+    episode: IntArray, region: IntArray, owner: IntArray, regions: int
+) -> tuple[tuple[Counter[Path], ...], FloatArray, FloatArray]:
+    """Paths, first meetings and shares that meet a region, as `Journeys` holds them, from visits (N,) in order.
+
+    Parameters
+    ----------
+    region : array (N,), −1 outside
+    owner : array (episodes,)
+        Start that an episode belongs to, rising from 0 on.
+    """
+    episodes, count = len(owner), int(owner.max(initial=-1)) + 1
+    begin = np.searchsorted(episode, np.arange(episodes))
     met = np.flatnonzero(region >= 0)
-    episode, sequence = played.visits.episode[met], region[met]
     first = np.full((episodes, regions), np.nan)
-    meeting, at = np.unique(episode * regions + sequence, return_index=True)
-    first.flat[meeting] = met[at] - bounds[episode[at]]
+    meeting, at = np.unique(episode[met] * regions + region[met], return_index=True)
+    first.flat[meeting] = met[at] - begin[episode[met[at]]]
     first_met, meets = np.full((count, regions), np.nan), np.zeros((count, regions))
     for k in range(regions):
         came = ~np.isnan(first[:, k])
@@ -113,9 +133,7 @@ def journeys_of(
         sums = np.bincount(owner[came], weights=first[came, k], minlength=count)
         first_met[:, k] = np.divide(sums, hits, out=np.full(count, np.nan), where=hits > 0)
         meets[:, k] = hits / np.maximum(1, np.bincount(owner, minlength=count))
-    starts = played.starts[np.searchsorted(owner, np.arange(count))]
-    paths = _paths(episode, sequence, owner, count)
-    return Journeys(world.features_of(starts), weight, paths, first_met, meets, names)
+    return _paths(episode[met], region[met], owner, count), first_met, meets
 
 
 def _paths(episode: IntArray, sequence: IntArray, owner: IntArray, count: int) -> tuple[Counter[Path], ...]:
