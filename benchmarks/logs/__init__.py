@@ -2,10 +2,10 @@
 
 Coverage, width, sign errors and family-wise error on worlds whose truth is known (`coverage`), many outcomes at once
 (`family`), a state that is not Markov, a logging policy that is not known (`harder`), scores of feature logs
-(`scores`), logs that break what verdicts rest on (`believe`), plans over feature rows (`navigation`) and what
-plans of rules promise (`promises`), two logs that judge
-each other's policy (`bandit`), and time and memory (`speed`). ``python -m benchmarks.logs PART ...`` runs some parts
-and keeps every row of the coverage table as soon as it is done.
+(`scores`), their paths and groups of starts (`paths`), logs that break what verdicts rest on (`believe`), plans over
+feature rows (`navigation`) and what plans of rules promise (`promises`), two logs that judge each other's policy
+(`bandit`), time and memory (`speed`), and what tests cost beside the judge (`cost of doubt`). ``python -m
+benchmarks.logs PART ...`` runs some parts and keeps every row of a long table as soon as it is done.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def cells(smoke: bool) -> list[Cell]:
 
 def parts(smoke: bool) -> Mapping[str, Callable[[], Any]]:
     """Name of each part -> what runs it; imported late, because some need other packages."""
-    from benchmarks.logs import bandit, believe, family, harder, plans, promises, scores, speed
+    from benchmarks.logs import bandit, believe, family, harder, paths, plans, promises, scores, speed
 
     return {
         "coverage": lambda: [measure(cell, seed=SEED) for cell in cells(smoke)],
@@ -45,6 +45,7 @@ def parts(smoke: bool) -> Mapping[str, Callable[[], Any]]:
         "harder": lambda: harder.run(smoke, seed=SEED),
         "scores": lambda: scores.run(smoke),
         "believe": lambda: believe.run(smoke, seed=SEED),
+        "paths": lambda: paths.run(smoke, seed=SEED),
         "navigation": lambda: plans.run(smoke, seed=SEED),
         "promises": lambda: promises.run(smoke),
         "open bandit": lambda: bandit.run(smoke),

@@ -1,42 +1,205 @@
 """Can verdicts from a log be believed when the log is not what it should be?
 
-Each world of `believe_worlds` writes many logs; each is judged as `explain` judges it. Told are the cover and width of
-the interval of the difference, how often a verdict has the wrong sign, how often it has it *without a doubt shown* (no
-assumption speaks against it, and it is not called fragile), alarms of all tests together, and how often the truth lies
-within the bounds at the world's own strength Γ of unrecorded reasons. ``python -m benchmarks.logs believe``.
+Each world of `believe_worlds`, and three of `feature_worlds`, writes many logs; each is judged as `explain` judges it.
+Told are the cover and width of the interval of the difference, how often a verdict has the wrong sign, how often it has
+it *without a doubt shown* (no assumption speaks against it, and its sentence has no condition), alarms of all tests
+together, how often the truth lies within the bounds at the world's own strength Γ of unrecorded reasons, and for
+several strictnesses how many verdicts are told and how many of them are wrong. Importance sampling (PDIS, WIS) and the
+doubly robust form (DR), written by hand, judge the same logs. ``python -m benchmarks.logs believe``.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 from scipy import stats
 
+from benchmarks.logs import feature_worlds
 from benchmarks.logs.believe_worlds import HiddenWorld, worlds
+from benchmarks.logs.scores import by_hand, regressed
 from polidiff import Log
-from polidiff.evaluation.assumptions.confounding import Acting, Comparison, Moves, lower_differences
+from polidiff.evaluation.assumptions.confounding import Acting, Comparison, LowerBounds, Moves, lower_differences
 from polidiff.evaluation.logged.assessment import assess
 from polidiff.evaluation.logged.compare import compare_log
+from polidiff.evaluation.scores.decisions import decisions_of
+from polidiff.evaluation.scores.difference import ScoreIntervals
+from polidiff.records.arrays import FloatArray
 from polidiff.records.explanation import Verdict
 from polidiff.records.outcome import Assumption
 from polidiff.worlds.log_rows import LoggedRows
 
-SIZES = (100, 1000, 10_000)
-REPETITIONS = {100: 200, 1000: 200, 10_000: 50}
+REPETITIONS = {100: 100, 1000: 100, 10_000: 20}
+FEATURES = ("dosing", "offers", "glucose")
+FEATURE_REPETITIONS = {100: 40, 200: 40, 1000: 10}
+STRENGTHS = (1.0, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0)  # that a verdict must withstand to be told
+SPREADS = (1.0, 1.64, 1.96, 2.58, 3.29, 4.0)  # standard errors from 0 at which a peer tells one
 DIGITS = 3
 
 
-def run(smoke: bool, *, seed: int, names: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """One row per world and size; repeated people once more with a log that says who is who."""
-    sizes, repetitions = ((100, 1000), {100: 2, 1000: 2}) if smoke else (SIZES, REPETITIONS)
-    chosen = [world for world in worlds() if not names or any(name in world.name for name in names)]
-    rows = [believe(world, n, repetitions[n], seed=seed) for world in chosen for n in sizes]
-    known = [world for world in chosen if world.people is not None]
-    return rows + [believe(world, n, repetitions[n], seed=seed, grouped=True) for world in known for n in sizes]
+@dataclass(frozen=True)
+class Judged:
+    """One log and what was said of it."""
+
+    log: Log
+    verdict: Verdict
+    assumptions: tuple[Assumption, ...]
+    peers: dict[str, tuple[ScoreIntervals, float]]  # with CPU seconds
+    spent: float  # CPU seconds
+
+    @property
+    def alarms(self) -> list[str]:
+        """Tests that speak against their assumption."""
+        return [a.name for a in self.assumptions if a.p_value is not None and a.alarming]
+
+    @property
+    def doubted(self) -> bool:
+        """Whether a reader is told to doubt: an assumption speaks against the verdict, or its own sentence does."""
+        return self.verdict.note is not None or any(assumption.alarming for assumption in self.assumptions)
+
+
+def run(
+    smoke: bool, *, seed: int, names: Sequence[str] = (), keep: Callable[[dict[str, Any]], None] = lambda row: None
+) -> list[dict[str, Any]]:
+    """One row per world and size, handed to `keep` as soon as it is there; repeated people once more with `group`."""
+    sizes = {100: 2} if smoke else REPETITIONS
+    chosen = [(world, False) for world in worlds()] + [(world, True) for world in worlds() if world.people is not None]
+    rows = []
+    for n, repetitions in sizes.items():
+        for world, grouped in chosen:
+            if not names or any(name in world.name for name in names):
+                rows.append(believe(world, n, repetitions, seed=seed, grouped=grouped))
+                keep(rows[-1])
+    for n, repetitions in ({100: 1} if smoke else FEATURE_REPETITIONS).items():
+        for name in FEATURES[: 1 if smoke else None]:
+            if not names or name in names:
+                rows.append(believe_features(feature_worlds.WORLDS[name], n, repetitions, seed=seed))
+                keep(rows[-1])
+    return rows
+
+
+def believe(world: HiddenWorld, episodes: int, repetitions: int, *, seed: int, grouped: bool = False) -> dict[str, Any]:
+    """All figures of one world with labelled states at one size."""
+    judged, inside = [], []
+    for r in range(repetitions):
+        rows = world.rows(episodes, np.random.default_rng((seed, episodes, r)))
+        judged.append(_judged(as_log(world, rows, grouped=grouped), world.proposed, _peers(world, rows)))
+        if world.breaks == "unrecorded reasons":
+            inside.append(_inside(world, judged[-1].log, world.truth))
+    hidden = world.breaks == "unrecorded reasons"
+    return {
+        **_figures(world.name + (" with group" if grouped else ""), world.breaks, episodes, world.truth, judged),
+        "true strength": round(world.strength, 2) if hidden else None,
+        "truth inside at true strength": round(float(np.mean(inside)), DIGITS) if inside else None,
+    }
+
+
+def believe_features(world: feature_worlds.World, episodes: int, repetitions: int, *, seed: int) -> dict[str, Any]:
+    """All figures of one world with measured states at one size; chances of actions are estimated."""
+    judged = []
+    for r in range(repetitions):
+        rows = feature_worlds.play(world, world.current, episodes, np.random.default_rng((seed, episodes, r)))
+        log = feature_worlds.as_log(world, rows)
+
+        def proposed(x: FloatArray) -> FloatArray:
+            return feature_worlds.chances(world.proposed(np.asarray(x, dtype=float)), world.n_actions)
+
+        judged.append(_judged(log, proposed, _feature_peers(world, rows)))
+    row = _figures(f"features: {world.name}", "", episodes, feature_worlds.truth(world), judged)
+    return {**row, "true strength": None, "truth inside at true strength": None}
+
+
+def _judged(log: Log, proposed: Any, peers: dict[str, tuple[ScoreIntervals, float]]) -> Judged:
+    began = time.process_time()
+    found = compare_log(log, "log", proposed)
+    return Judged(log, found.verdicts[0][0], found.assumptions, peers, time.process_time() - began)
+
+
+def _figures(name: str, breaks: str, episodes: int, truth: float, judged: Sequence[Judged]) -> dict[str, Any]:
+    verdicts, n = [each.verdict for each in judged], len(judged)
+    cover = float(np.mean([v.pointwise.contains(truth) for v in verdicts]))
+    wrong = [_wrong(v, truth) for v in verdicts]
+    strengths = [v.holds_up_to for v in verdicts if v.holds_up_to is not None]
+    alarms = [each.alarms for each in judged]
+    return {
+        "world": name,
+        "breaks": breaks,
+        "episodes": episodes,
+        "repetitions": n,
+        "truth": round(truth, DIGITS),
+        "cover": round(cover, DIGITS),
+        "cover s.e.": round(float(np.sqrt(cover * (1 - cover) / n)), DIGITS),
+        "width / truth": round(float(np.median([v.pointwise.width for v in verdicts]) / abs(truth)), DIGITS),
+        "decided": _share(v.direction != "unknown" for v in verdicts),
+        "wrong sign": _share(wrong),
+        "wrong sign, no doubt": _share(bad and not each.doubted for bad, each in zip(wrong, judged, strict=True)),
+        "any test alarms": _share(bool(names) for names in alarms),
+        "alarms": {
+            name: _share(name in each for each in alarms) for name in sorted({a for each in alarms for a in each})
+        },
+        "median holds up to": round(float(np.median(strengths)), 2) if strengths else None,
+        "curve": [[gamma, *_told(verdicts, truth, gamma)] for gamma in STRENGTHS],
+        "CPU s": round(float(np.mean([each.spent for each in judged])), DIGITS),
+        "peers": {name: _peer([each.peers[name] for each in judged], truth) for name in judged[0].peers},
+    }
+
+
+def _told(verdicts: Sequence[Verdict], truth: float, gamma: float) -> tuple[float, float]:
+    """Shares of the logs with a verdict that withstands Γ, and with one that does and is wrong."""
+    told = [v.direction in ("more", "less") and (v.holds_up_to is None or v.holds_up_to >= gamma) for v in verdicts]
+    return _share(told), _share(here and _wrong(v, truth) for here, v in zip(told, verdicts, strict=True))
+
+
+def _peer(found: Sequence[tuple[ScoreIntervals, float]], truth: float) -> dict[str, Any]:
+    ends = [interval.alone(0) for interval, _ in found]
+    ratio = np.array([part.estimate[0] / max(float(part.error[0]), 1e-300) for part, _ in found])
+    return {
+        "cover": _share(end.contains(truth) for end in ends),
+        "width / truth": round(float(np.median([end.width for end in ends]) / abs(truth)), DIGITS),
+        "right": _share((end.low > 0) if truth > 0 else (end.high < 0) for end in ends),
+        "wrong": _share((end.high < 0) if truth > 0 else (end.low > 0) for end in ends),
+        "curve": [[z, _share(np.abs(ratio) > z), _share(ratio * np.sign(truth) < -z)] for z in SPREADS],
+        "CPU s": round(float(np.mean([spent for _, spent in found])), DIGITS),
+    }
+
+
+def _share(values: Any) -> float:
+    return round(float(np.mean([bool(value) for value in values])), DIGITS)
+
+
+def _peers(world: HiddenWorld, rows: LoggedRows) -> dict[str, tuple[ScoreIntervals, float]]:
+    """PDIS, WIS and DR with shares of actions in each state, and values of a table that is solved."""
+    began = time.process_time()
+    draws = Moves(rows, *world.proposed.shape).draws(0)
+    side = LowerBounds(draws, Acting(world.proposed, np.zeros(world.n_states, dtype=np.bool_)), 0.0)
+    values = np.bincount(
+        draws.pair, draws.chance * (draws.gain + np.append(side.plain, 0.0)[draws.to]), draws.visits.size
+    )
+    decisions = decisions_of(
+        replace(rows, states=rows.states[:, None].astype(float), probability=None), draws.n_actions
+    )
+    state, table = rows.states[decisions.order], world.proposed[rows.states[decisions.order]]
+    ratio = (world.proposed / np.maximum(draws.shares, 1e-12))[state, decisions.actions]
+    found = by_hand(decisions, ratio, values.reshape(draws.visits.shape)[state], table)
+    spent = time.process_time() - began
+    return {name: (interval, spent / len(found)) for name, interval in found.items()}
+
+
+def _feature_peers(world: feature_worlds.World, rows: LoggedRows) -> dict[str, tuple[ScoreIntervals, float]]:
+    """PDIS, WIS and DR with the true chances of the logged actions, which no user has, and regressed values."""
+    began = time.process_time()
+    decisions = decisions_of(rows, world.n_actions)
+    new, old = (
+        feature_worlds.chances(policy(decisions.x), world.n_actions) for policy in (world.proposed, world.current)
+    )
+    ratio = (new / old)[np.arange(len(new)), decisions.actions]
+    found = by_hand(decisions, ratio, regressed(decisions, new), new)
+    spent = time.process_time() - began
+    return {name: (interval, spent / len(found)) for name, interval in found.items()}
 
 
 def as_log(world: HiddenWorld, rows: LoggedRows, *, grouped: bool = False) -> Log:
@@ -52,54 +215,8 @@ def as_log(world: HiddenWorld, rows: LoggedRows, *, grouped: bool = False) -> Lo
                states=world.n_states, actions=world.proposed.shape[1], return_range=world.range, **options)  # fmt: skip
 
 
-def believe(world: HiddenWorld, episodes: int, repetitions: int, *, seed: int, grouped: bool = False) -> dict[str, Any]:
-    """All figures of one world at one size."""
-    truth, told, alarms, inside, spent = world.truth, [], [], [], 0.0
-    for r in range(repetitions):
-        rows = world.rows(episodes, np.random.default_rng((seed, episodes, r)))
-        log = as_log(world, rows, grouped=grouped)
-        began = time.process_time()
-        found = compare_log(log, "log", world.proposed)
-        spent += time.process_time() - began
-        told.append((found.verdicts[0][0], found.assumptions))
-        alarms.append([a.name for a in found.assumptions if a.p_value is not None and a.alarming])
-        if world.breaks == "unrecorded reasons":
-            inside.append(_inside(world, log, truth))
-    verdicts = [verdict for verdict, _ in told]
-    cover = float(np.mean([v.pointwise.low <= truth <= v.pointwise.high for v in verdicts]))
-    wrong = [_wrong(v, truth) for v in verdicts]
-    blind = [bad and not _doubted(v, found) for bad, (v, found) in zip(wrong, told, strict=True)]
-    strengths = [v.holds_up_to for v in verdicts if v.holds_up_to is not None]
-    return {
-        "world": world.name + (" with group" if grouped else ""),
-        "breaks": world.breaks,
-        "episodes": episodes,
-        "repetitions": repetitions,
-        "truth": round(truth, DIGITS),
-        "cover": round(cover, DIGITS),
-        "cover s.e.": round(float(np.sqrt(cover * (1 - cover) / repetitions)), DIGITS),
-        "width / truth": round(float(np.median([v.pointwise.width for v in verdicts]) / abs(truth)), DIGITS),
-        "decided": round(float(np.mean([v.direction != "unknown" for v in verdicts])), DIGITS),
-        "wrong sign": round(float(np.mean(wrong)), DIGITS),
-        "wrong sign, no doubt": round(float(np.mean(blind)), DIGITS),
-        "any test alarms": round(float(np.mean([bool(names) for names in alarms])), DIGITS),
-        "alarms": {name: round(sum(name in each for each in alarms) / repetitions, DIGITS)
-                   for name in sorted({name for each in alarms for name in each})},
-        "true strength": round(world.strength, 2) if world.breaks == "unrecorded reasons" else None,
-        "truth inside at true strength": round(float(np.mean(inside)), DIGITS) if inside else None,
-        "median holds up to": round(float(np.median(strengths)), 2) if strengths else None,
-        "CPU s": round(spent / repetitions, DIGITS),
-    }  # fmt: skip
-
-
 def _wrong(verdict: Verdict, truth: float) -> bool:
     return (verdict.direction == "more" and truth < 0) or (verdict.direction == "less" and truth > 0)
-
-
-def _doubted(verdict: Verdict, assumptions: Sequence[Assumption]) -> bool:
-    """Whether a reader is told to doubt."""
-    weak = verdict.rests_on is not None and "This is fragile" in verdict.rests_on
-    return weak or any(assumption.alarming for assumption in assumptions)
 
 
 def _inside(world: HiddenWorld, log: Log, truth: float) -> bool:

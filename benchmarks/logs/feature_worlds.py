@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
+import polars as pl
 
+from polidiff import Log
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.worlds.log_rows import LoggedRows
 
@@ -166,6 +169,21 @@ def _relapse_proposed(x: FloatArray) -> IntArray:
     return (x[:, 0] > np.where(x[:, 1] > 0.5, 0.7, 0.2)).astype(np.int64)
 
 
+def _clinic_step(x: FloatArray, a: IntArray, g: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    risk, age = x.T
+    effect = np.where(age > 0.6, -0.8, 1.0)
+    new = np.clip(risk - 0.25 * a + g.normal(0, 0.08, len(a)) + 0.05, 0, 1)
+    return np.column_stack([new, age]), a * effect * (risk > 0.4) - risk + g.normal(0, 0.5, len(a))
+
+
+def _clinic_current(x: FloatArray) -> IntArray:
+    return (x[:, 0] > 0.8).astype(np.int64)
+
+
+def _clinic_proposed(x: FloatArray) -> IntArray:
+    return (x[:, 0] > 0.45).astype(np.int64)
+
+
 WORLDS = {
     world.name: world
     for world in (
@@ -184,6 +202,8 @@ WORLDS = {
               _dosing_step, _dosing_current, _dosing_proposed),
         World("offers", 4, 8, lambda n, g: np.column_stack([g.normal(0, 1, n), g.uniform(0, 1, n), np.zeros(n)]),
               _offers_step, _offers_current, _offers_proposed),
+        World("clinic", 2, 3, lambda n, g: np.column_stack([g.uniform(0, 1, n), g.uniform(0, 1, n)]),
+              _clinic_step, _clinic_current, _clinic_proposed),
         World("relapse", 2, 10, lambda n, g: np.column_stack([g.normal(0, 1, n), g.uniform(0, 1, n)]),
               _relapse_step, _relapse_current, _relapse_proposed),
     )
@@ -213,6 +233,18 @@ def play(world: World, policy: Callable[[FloatArray], IntArray], episodes: int, 
     return LoggedRows(flat[0], flat[1][:, 0], np.repeat(np.arange(episodes), world.horizon), follow, flat[2], None)
 
 
+def as_log(world: World, rows: LoggedRows) -> Log:
+    """The log of a world, as a user would hand it in."""
+    names = [f"x{j}" for j in range(rows.states.shape[1])]
+    frame = pl.DataFrame({
+        "episode": rows.episode, **dict(zip(names, rows.states.T, strict=True)), "action": rows.actions,
+        "paid": rows.gains[:, 0], "ended": rows.follow == -1,
+    })  # fmt: skip
+    return Log(frame, state=names, action="action", episode="episode", reward="paid", terminated="ended",
+               actions=world.n_actions)  # fmt: skip
+
+
+@cache
 def truth(world: World, episodes: int = 300_000) -> float:
     """The effect of the proposed policy: common random numbers would not help, so many episodes."""
     total = 0.0

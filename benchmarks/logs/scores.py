@@ -82,6 +82,15 @@ def by_hand(
             for name, part in (("PDIS", pdis), ("WIS", wis[:, None]), ("DR", robust))}  # fmt: skip
 
 
+def regressed(decisions: Decisions, policy: FloatArray) -> FloatArray:
+    """(n, A) values of a policy, from half of the episodes."""
+    x, half = np.column_stack([decisions.x, decisions.step]), decisions.unit % 2 == 0
+    fitted = replace(decisions.some(half), x=x[half])
+    design = design_of(fitted.x, fitted.actions, decisions.n_actions)
+    model = policy_values(design, fitted, following(policy[half]), 0, fitted.unit % 2 == 0, 1.0)
+    return np.asarray(told(design, x, model))
+
+
 def features(world: World, episodes: int, logs: int, seed: int) -> dict[str, dict[str, float] | float | str | int]:
     """Cover, width, right and wrong signs, for scores and for what is written by hand."""
     exact = truth(world)
@@ -97,13 +106,7 @@ def features(world: World, episodes: int, logs: int, seed: int) -> dict[str, dic
         found = difference_scores(decisions, new, None, known, seed=number)
         intervals = {"scores": found.intervals()}
         silent = bool(found.reasons(float(intervals["scores"].largest_share[0])))
-        policies = against_log(decisions, new, known)
-        x, half = np.column_stack([decisions.x, decisions.step]), decisions.unit % 2 == 0
-        fitted = replace(decisions.some(half), x=x[half])
-        design = design_of(fitted.x, fitted.actions, decisions.n_actions)
-        model = policy_values(design, fitted, following(new[half]), 0, fitted.unit % 2 == 0, 1.0)
-        values = told(design, x, model)
-        intervals |= by_hand(decisions, policies.ratio, values, new)
+        intervals |= by_hand(decisions, against_log(decisions, new, known).ratio, regressed(decisions, new), new)
         for name, interval in intervals.items():
             end = interval.joint(0)
             decided = (end.low > 0) - (end.high < 0) if not (silent and name == "scores") else 0
