@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from benchmarks.evidence.table import Results, Table, by, side_by_side, took
 
 BELIEVE = (
@@ -16,19 +18,84 @@ BELIEVE = (
     ("truth inside at true Γ", "truth inside at true strength", 2),
     ("Γ that verdicts hold up to", "median holds up to", 2),
 )
+FEATURES = "features: "
 FAMILY = ("one by one", "Bonferroni", "max-T", "calibrated max-T")
 
 
 def believe(results: Results) -> Table:
-    """Worlds with known truth, a row each; a number for each size of log."""
-    worlds = by(results["believe"], "world").items()
-    sizes = side_by_side(sorted({row["episodes"] for row in results["believe"]}), 0)
+    """Worlds with known truth and labelled states, a row each; a number for each size of log."""
+    return _believed([row for row in results["believe"] if not row["world"].startswith(FEATURES)])
+
+
+def believe_features(results: Results) -> Table:
+    """The same for worlds whose states are features."""
+    return _believed([row for row in results["believe"] if row["world"].startswith(FEATURES)])
+
+
+def _believed(measured: Sequence[Results]) -> Table:
+    measured = sorted(measured, key=lambda row: row["episodes"])
+    worlds = by(measured, "world").items()
+    sizes = side_by_side(sorted({row["episodes"] for row in measured}), 0)
     head = [f"world ({sizes} episodes)", *(title for title, _, _ in BELIEVE)]
     rows = [
         [world, *(side_by_side([row[key] for row in measured], digits) for _, key, digits in BELIEVE)]
         for world, measured in worlds
     ]
     return Table(head, rows)
+
+
+def peers(results: Results) -> Table:
+    """Cover; width over the truth; decided wrongly, beside estimates written by hand, at 1,000 episodes."""
+    ways = ("PDIS", "WIS", "DR")
+    rows = []
+    for row in results["believe"]:
+        if row["episodes"] == 1000 and "peers" in row:
+            own = f"{row['cover']:.2f}; {row['width / truth']:.1f}; {row['wrong sign']:.2f}"
+            others = [row["peers"][way] for way in ways]
+            told = [f"{way['cover']:.2f}; {way['width / truth']:.1f}; {way['wrong']:.2f}" for way in others]
+            spent = side_by_side([row["CPU s"], sum(way["CPU s"] for way in others)], 3)
+            rows.append([f"{row['world']} ({row['repetitions']})", own, *told, spent])
+    return Table(("world (logs)", "polidiff", *ways, "CPU s, ours / all three"), rows)
+
+
+def curve(results: Results) -> Table:
+    """Share of logs with a verdict / with a wrong one, the stricter the further down; every world and size alike."""
+    measured = [row for row in results["believe"] if "curve" in row]
+    ways = ("PDIS", "WIS", "DR")
+    own = np.mean([row["curve"] for row in measured], axis=0)
+    others = [np.mean([row["peers"][way]["curve"] for row in measured], axis=0) for way in ways]
+    rows = []
+    for k in range(max(len(own), len(others[0]))):
+        strict = f"Γ ≥ {own[k, 0]:.3g}" if k < len(own) else ""
+        apart = f"{others[0][k, 0]:.3g} s.e." if k < len(others[0]) else ""
+        cells = [f"{part[k, 1]:.2f} / {part[k, 2]:.3f}" if k < len(part) else "" for part in (own, *others)]
+        rows.append([strict, cells[0], apart, *cells[1:]])
+    return Table(("a verdict must withstand", "polidiff", "estimates must lie from 0", *ways), rows)
+
+
+def cost(results: Results) -> Table:
+    """CPU seconds of the judge alone, of all tests, and of all strengths Γ."""
+    rows = [
+        [f"{row['log']}, {row['rows']:,} rows, {row['verdicts decided']} verdicts decided",
+         *(f"{row[key]:.2f}" for key in ("judge s", "tests s", "strengths s", "ratio"))]
+        for row in results["cost of doubt"]
+    ]  # fmt: skip
+    return Table(("log", "judge", "tests", "strengths Γ", "tests and Γ / judge"), rows)
+
+
+def paths(results: Results) -> Table:
+    """Paths and groups of starts from feature logs, against the world that wrote them."""
+    keys = ("meeting shares off", "meeting shares of logged episodes off", "path shares off", "groups",
+            "groups decided", "groups decided wrongly", "groups outside their interval")  # fmt: skip
+    rows = [
+        [f"{row['world']}, {row['episodes']:,} episodes ({row['logs']})", *(_number(row[key]) for key in keys)]
+        for row in results["paths"]
+    ]
+    return Table(("world (logs)", *keys), rows)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}"
 
 
 def scores(results: Results) -> Table:

@@ -50,6 +50,7 @@ def parts(smoke: bool) -> Mapping[str, Callable[[], Any]]:
         "promises": lambda: promises.run(smoke),
         "open bandit": lambda: bandit.run(smoke),
         "speed": lambda: speed.run(smoke),
+        "cost of doubt": lambda: speed.doubt(smoke),
         "reading": lambda: speed.reading(10_000 if smoke else 10_000_000, 1 if smoke else 3),
     }
 

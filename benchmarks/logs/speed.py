@@ -8,18 +8,24 @@ import resource
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from benchmarks.logs import tasks
+from benchmarks.logs import feature_worlds, tasks
 from benchmarks.scale.generator import COLUMNS as GENERATED
 from benchmarks.scale.generator import write_log
 from benchmarks.scale.study import AGAIN, BARE, COUNTS, repeated
+from polidiff import Log, Outcome
+from polidiff.evaluation.logged.assessment import assess
+from polidiff.evaluation.logged.compare import compare_log
 from polidiff.evaluation.logged.counts import count_rows
 from polidiff.evaluation.logged.model import bootstrap_values, each_state, split_policy
+from polidiff.records.explanation import Verdict
 from polidiff.worlds.log_converters import simulated_rows
 
 COLUMNS = {name: value for name, value in GENERATED.items() if name != "features"}
@@ -155,6 +161,49 @@ def _write(path: Path, rows: int) -> None:
         "terminated": step == 9,
     })  # fmt: skip
     frame.with_columns(after=pl.col("state").shift(-1).fill_null(0)).write_parquet(path)
+
+
+def doubt(smoke: bool) -> list[dict[str, Any]]:
+    """CPU of all tests of a log and of all strengths Γ beside that of the judge alone, in the same run."""
+    found = []
+    for name, log_of, pair in _doubted_logs(smoke):
+        times = []
+        for _ in range(1 if smoke else 4):
+            log, spent = log_of(), []
+            log.rows  # noqa: B018 (read before the clock)
+            for part in (assess, partial(_verdicts, pair=pair, lines=False), partial(_verdicts, pair=pair, lines=True)):
+                began = time.process_time()
+                told = part(log)
+                spent.append(time.process_time() - began)
+            times.append((spent[1], spent[0], max(spent[2] - spent[1], 0.0)))
+        judge, tests, strengths = np.median(times[1:] or times, axis=0)
+        decided = sum(v.direction in ("more", "less") for v in told)
+        found.append({"log": name, "rows": log.check.rows, "verdicts decided": decided, "judge s": round(judge, 3),
+                      "tests s": round(tests, 3), "strengths s": round(strengths, 3),
+                      "ratio": round((tests + strengths) / judge, 2)})  # fmt: skip
+    return found
+
+
+def _verdicts(log: Log, pair: tuple[Any, Any], lines: bool) -> Sequence[Verdict]:
+    return compare_log(log, *pair, lines=lines).verdicts[0]
+
+
+def _doubted_logs(smoke: bool) -> list[tuple[str, Callable[[], Log], tuple[Any, Any]]]:
+    episodes, logs = (200, []) if smoke else (10_000, [])
+    for task in (tasks.icu_mixed(), tasks.icu_greedy()):
+        rows = simulated_rows(task.world, task.logging, episodes, rng=np.random.default_rng(0))
+        names = [outcome.name for outcome in task.world.outcomes]
+        frame = pl.DataFrame({"episode": rows.episode, "state": rows.states, "action": rows.actions,
+                              **dict(zip(names, rows.gains.T, strict=True)), "ended": rows.follow == -1})  # fmt: skip
+        options = {
+            "states": task.world.n_states, "actions": task.world.n_actions, "include_return": False,
+            "outcomes": [Outcome(o.name, o.name, range=o.range) for o in task.world.outcomes],
+        }  # fmt: skip
+        make = partial(Log, frame, state="state", action="action", episode="episode", terminated="ended", **options)
+        logs.append((task.name, make, (task.logging, task.target)))
+    world = feature_worlds.WORLDS["glucose"]
+    rows = feature_worlds.play(world, world.current, episodes // 10, np.random.default_rng(0))
+    return [*logs, ("glucose (features)", partial(feature_worlds.as_log, world, rows), ("log", world.proposed))]
 
 
 def run(smoke: bool) -> dict[str, Any]:

@@ -6,13 +6,17 @@ from collections import Counter
 from types import SimpleNamespace
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polidiff import TabularMDP, explain
-from polidiff.journeys import table
+from polidiff import Log, TabularMDP, explain
+from polidiff.evaluation import compare
+from polidiff.journeys import follow, table
+from polidiff.journeys import log as journey_log
 from polidiff.journeys.record import journeys_of
+from polidiff.records.rule import Condition, Rule
 from polidiff.worlds.rollouts import Visits
 
 
@@ -57,3 +61,70 @@ def test_episodes_that_never_end_are_followed_for_a_while(monkeypatch):
     assert max(steps) <= table.ENDLESS_STEPS
     assert {sentence.path for sentence in told.sentences} == {("s0",)}, "the region that is the state s0"
     assert told.verdicts[0].direction == "more"
+
+
+def clinic_log(episodes, seed=0):
+    """Two decisions: the first moves the level by the action, the second is met with what is left of it."""
+    rng = np.random.default_rng(seed)
+    level = rng.random(episodes)
+    first = (rng.random(episodes) < 0.3).astype(int)
+    after = np.clip(level - 0.4 * first + rng.normal(0, 0.03, episodes), 0, 1)
+    second = (rng.random(episodes) < 0.3).astype(int)
+    paid = np.stack([first * (level > 0.5) - level, second * (after > 0.5) - after], axis=1)
+    return Log(
+        pl.DataFrame({
+            "episode": np.repeat(np.arange(episodes), 2), "level": np.stack([level, after], axis=1).ravel(),
+            "treated": np.stack([first, second], axis=1).ravel(), "paid": paid.ravel(),
+            "ended": np.tile([False, True], episodes),
+        }),
+        state=["level"], action="treated", episode="episode", reward="paid", terminated="ended", actions=2,
+    )  # fmt: skip
+
+
+def treat_above_half(x):
+    high = (np.asarray(x, dtype=float)[:, 0] > 0.5).astype(float)
+    return np.column_stack([1 - high, high])
+
+
+def test_paths_of_a_feature_log_are_those_of_the_proposed_policy():
+    log = clinic_log(600)
+    comparison = compare(log, "log", treat_above_half, seed=0)
+    rule = Rule((Condition("level", 0, low=0.5, high=np.inf),))
+    comparison.coverage([rule])
+    met = follow(log, comparison, [rule], seed=0, episodes=0)
+    assert met.halves is not None
+    again = [path for half in met.halves for counts in half.paths for path in counts.elements()]
+    truly = met_truly(np.repeat(log.rows.states[log.rows.first][:, 0], 30))
+    assert met.shares[0] == pytest.approx(truly[0], abs=0.04)
+    episode, at, far = journey_log.follow_moves(comparison, np.ones(1200, dtype=bool), np.random.default_rng(1))
+    level = log.rows.states[comparison.scored.decisions.order][at][:, 0]
+    twice = np.bincount(episode, level >= 0.5) == 2
+    assert twice.mean() == pytest.approx(truly[1], abs=0.04), "treated first, few are above again"
+    assert np.mean(np.bincount(np.arange(1200) // 2, log.rows.states[:, 0] >= 0.5) == 2) > truly[1] + 0.15
+    assert far < 0.1
+    assert set(again) <= {(), (0,)}
+
+
+def met_truly(level):
+    """Shares of episodes of the proposed policy from these starts above a half at all, and at both decisions."""
+    noise = np.random.default_rng(9).normal(0, 0.03, len(level))
+    after = np.clip(level - 0.4 * (level > 0.5) + noise, 0, 1)
+    return np.mean((level >= 0.5) | (after >= 0.5)), np.mean((level >= 0.5) & (after >= 0.5))
+
+
+def test_few_episodes_say_no_paths():
+    told = explain(clinic_log(60), "log", treat_above_half)
+    assert any("Not enough episodes to say which paths" in text for text in told.warnings)
+    assert [sentence.path for sentence in told.sentences] == [()]
+
+
+def test_groups_of_starts_of_a_feature_log_are_judged_by_episodes_that_did_not_form_them():
+    log = clinic_log(800)
+    comparison = compare(log, "log", treat_above_half, seed=0)
+    rules = [[], [Rule((Condition("level", 0, low=0.5, high=np.inf),))]]
+    judged = comparison.judge(rules, level=0.95, seed=0)
+    starts = log.rows.states[log.rows.first][:, 0]
+    assert judged.episodes.tolist() == [800, np.sum((starts >= 0.5) & comparison.judging)]
+    assert 0.45 < comparison.judging.mean() < 0.55
+    assert judged.family == 2
+    assert judged.verdicts[1][0].direction == "more"

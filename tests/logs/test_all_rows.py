@@ -98,9 +98,11 @@ def test_regions_shares_and_ranges_come_from_all_rows():
     met = np.unique(whole.rows.episode[inside])
     assert (region.support.states, region.support.episodes) == (inside.sum(), len(met))
     assert region.support.share == inside.sum() / rows
-    assert told.sentences[0].meetings[0].share == len(met) / episodes
-    assert told.sentences[0].support.states == rows
-    ranges = zip(told.world.features, explain(whole, here, there).world.features, strict=True)
+    everything = explain(whole, here, there)
+    assert told.sentences[0].path == everything.sentences[0].path == (region.id,)
+    assert told.sentences[0].path_share == pytest.approx(everything.sentences[0].path_share, abs=0.08), "of those held"
+    assert told.sentences[0].support.episodes == episodes
+    ranges = zip(told.world.features, everything.world.features, strict=True)
     for held, everyone in ranges:  # ends that ten people reach are sought among the rows that are held
         assert everyone.low <= held.low < held.high <= everyone.high
         assert held.behind == everyone.behind == 10

@@ -35,7 +35,7 @@ PIECES = 8  # parts of equal size in which the outcomes of one move are kept
 STEPS = 100
 SETTLED = 1e-6  # of values, where nothing else is asked for
 SLOWLY = 0.6  # share of an error that a step leaves, above which the step itself is worked out anew
-ENOUGH = 1e-3  # share of the distance from 0 within which an end must be known to tell where it meets 0
+ENOUGH = 5e-3  # share of the distance from 0 within which an end must be known to tell where it meets 0
 
 
 @dataclass(frozen=True, eq=False)
