@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polidiff.errors import InvalidOptionError
-from polidiff.records.codec import dumps, encode, from_dict, to_dict
+from polidiff.explanation.result_comparison import compare_results
+from polidiff.records.codec import dumps, encode, from_dict, parts_of, to_dict
 from polidiff.records.consistency import check_record
-from polidiff.records.explanation import Explanation
+from polidiff.records.explanation import EpisodePair, Explanation, Region, Sentence, WorseOff
+from polidiff.records.outcome import Assumption
+from polidiff.records.plan import Frontier
+from polidiff.records.rule import Condition
 from polidiff.records.suppression import suppressed
 from polidiff.report import answers
+from polidiff.report.charts import chart, charts_of
 from polidiff.report.markdown import markdown
+from polidiff.report.page import page_html
 from tests.results import ACTIONS, EPISODES, RARE, explanation, frontier, results
 
 LEAST = 10
@@ -62,6 +69,53 @@ def test_no_text_names_somebody_rare(record):
     for text in texts(record):
         assert not any(name in text for name in RARE), text
         assert "93.25" not in text  # the largest age is one person's
+
+
+def with_gossip(record: Explanation | Frontier) -> Explanation | Frontier:
+    """The result with a rare name in every remark that a stage may write, and in the rules of the study."""
+    told = "seen in 'RAREname' only"
+    record = replace(
+        record,
+        warnings=(told,),
+        assumptions=(Assumption("drift", told, "failed", told, told),),
+        methods=replace(record.methods, study={"policies": {"current": "log", "rules": ["town = RAREtown: treat"]}}),
+    )
+    if isinstance(record, Frontier):
+        plans = (replace(plan, warnings=(told,), rests_on=told, sentences=(told,)) for plan in record.plans)
+        return replace(record, plans=tuple(plans))
+    verdicts = tuple(replace(verdict, note=told, rests_on=told) for verdict in record.verdicts)
+    said = tuple(replace(s, verdicts=verdicts) for s in record.sentences)
+    return replace(record, verdicts=verdicts, sentences=said, episodes=(EpisodePair(("RAREname",), ("wait",)),))
+
+
+def assert_nobody_is_pointed_at(record: Explanation | Frontier, *, draws: bool) -> None:
+    """The law: no part, text, page, picture or comparison speaks of fewer than `LEAST`."""
+    shown = suppressed(record)
+    check_record(shown, type(shown).__schema__[0])
+    people = record.world.people
+    for place, part in parts_of(shown, "result"):
+        if isinstance(part, (Region, Sentence)):
+            assert part.support.episodes >= LEAST, place
+        if isinstance(part, WorseOff):
+            assert part.share * EPISODES >= LEAST - 1e-9, place
+        if isinstance(part, Condition) and part.feature in people:
+            assert all(people[part.feature].get(str(value), 0) >= LEAST for value in part.values or ()), place
+    said = [*texts(record), str(compare_results(record, record))]
+    said += [page_html(record), *(str(chart(record, name).to_dict()) for name in charts_of(shown))] if draws else []
+    assert not any(name in text for name in RARE for text in said)
+
+
+@settings(max_examples=60, deadline=None)
+@given(results())
+def test_no_output_of_a_log_points_at_a_small_group(record):
+    assert_nobody_is_pointed_at(with_gossip(record), draws=False)
+
+
+@pytest.mark.slow
+def test_no_output_of_a_thousand_logs_points_at_a_small_group():
+    for seed in range(500):
+        for record in (explanation(seed, named=bool(seed % 2)), frontier(seed)):
+            assert_nobody_is_pointed_at(with_gossip(record), draws=True)
 
 
 @settings(max_examples=200, deadline=None)

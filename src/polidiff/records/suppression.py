@@ -23,7 +23,16 @@ from typing import Any, overload
 from polidiff.errors import InvalidOptionError
 from polidiff.records.action import Action
 from polidiff.records.codec import Json, Record, encode, json_fields, parts_of
-from polidiff.records.explanation import Explanation, Feature, Picture, Region, Sentence, WorldSummary, WorseOff
+from polidiff.records.explanation import (
+    Explanation,
+    Feature,
+    Methods,
+    Picture,
+    Region,
+    Sentence,
+    WorldSummary,
+    WorseOff,
+)
 from polidiff.records.outcome import Outcome
 from polidiff.records.patch import Patch
 from polidiff.records.plan import Frontier, Ledger, Plan
@@ -140,6 +149,15 @@ def _name(part: Any, limit: Limit) -> Any:
 
 
 @shown.register
+def _methods(methods: Methods, limit: Limit) -> Methods:
+    """With the number of a policy's rules in place of the rules: one of them may be about a handful of people."""
+    policies = methods.study.get("policies")
+    if not isinstance(policies, Mapping) or not isinstance(policies.get("rules"), (list, tuple)):
+        return methods
+    return replace(methods, study={**methods.study, "policies": {**policies, "rules": len(policies["rules"])}})
+
+
+@shown.register
 def _rule(rule: Rule, limit: Limit) -> Rule | None:
     """Without categories that too few have; nothing where a condition loses all of its own."""
     conditions = shown(rule.conditions, limit)
@@ -250,7 +268,7 @@ def _ledger(ledger: Ledger, limit: Limit) -> Ledger:
 
 @shown.register
 def _explanation(record: Explanation, limit: Limit) -> Explanation:
-    names = ("regions", "sentences", "worse_off", "verdicts", "patch", "pictures", "assumptions", "warnings")
+    names = ("regions", "sentences", "worse_off", "verdicts", "patch", "pictures", "assumptions", "warnings", "methods")
     left = {name: shown(getattr(record, name), limit) for name in names}
     told = replace(record, **left, forms={}, lead="difference", graph=(), sample=(), episodes=())
     gone = [len(getattr(record, name)) - len(left[name]) for name in names[:3]]
@@ -269,7 +287,7 @@ def _frontier(record: Frontier, limit: Limit) -> Frontier:
     if record.plans and shown(record.plans[0], limit) is None:
         bare = replace(record.plans[0], patch=shown(record.plans[0].patch, limit), rules=())
         plans = (shown(bare, limit), *plans)  # there is always the plan to change nothing
-    left = {name: shown(getattr(record, name), limit) for name in ("ledger", "assumptions", "warnings")}
+    left = {name: shown(getattr(record, name), limit) for name in ("ledger", "assumptions", "warnings", "methods")}
     missing = _left_out([len(record.plans) - len(plans)], [("plan", "plans")], limit)
     told = replace(record, **left | {"plans": plans, "warnings": (*left["warnings"], *missing)})
     return replace(told, world=_world(told, plans, limit))

@@ -237,7 +237,8 @@ def compared_policies(*records: Explanation | Frontier | None) -> str:
         policies = record.methods.study.get("policies") if record is not None else None
         if isinstance(policies, dict) and "current" in policies:
             rules = policies.get("rules")  # counted: a rule may name a handful of people
-            proposed = policies.get("proposed") or (counted(len(rules), "rule") if rules else "plans")
+            count = rules if isinstance(rules, int) else len(rules or ())
+            proposed = policies.get("proposed") or (counted(count, "rule") if count else "plans")
             return f"{proposed} against {policies['current']}"
     return ""
 

@@ -1,0 +1,148 @@
+"""A scripted reader who has the text of the first screen and nothing else answers five questions about any result."""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from polidiff import Outcome, TabularMDP, explain, improve
+from polidiff.explanation.advice import doubts
+from polidiff.explanation.plan_text import plan_verdicts
+from polidiff.explanation.words import losers
+from polidiff.records.action import Shift
+from polidiff.records.explanation import Explanation, Verdict
+from polidiff.records.outcome import Assumption
+from polidiff.records.plan import Frontier
+from polidiff.records.suppression import suppressed
+from polidiff.report.page import page_html
+from tests.report import extremes, samples
+from tests.results import explanation, frontier
+
+QUESTIONS = ("What now?", "What changes?", "Is it better?", "For whom worse?", "How sure is that?")
+ADVICE = (
+    "There is nothing to adopt", "Say first which", "Do not adopt it", "Weigh it", "Test it first", "Adopt a part",
+    "Adopt it", "There is no reason to change", "Look at plan", "No change is worth it",
+)  # fmt: skip
+SEEDS, KINDS = st.integers(0, 10_000), st.sampled_from(["table", "simulator", "log"])
+
+
+def read(page: str) -> dict[str, str]:
+    """Question -> answer, from the text above the first section."""
+    top = re.sub(r"<style>.*?</style>", "", page.split("<main")[0], flags=re.S)
+    found = re.findall(r"<dt>([^<]*\?)</dt><dd>(.*?)</dd>", top, flags=re.S)
+    return {q: re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", answer))).strip() for q, answer in found}
+
+
+def reading_of(verdicts: tuple[Verdict, ...], outcomes: tuple[Outcome, ...]) -> str:
+    """The word that the reader must find, worked out from the verdicts another way: counted."""
+    preferred = [o.name for o in outcomes if o.prefer is not None]
+    asked = [v for v in verdicts if v.outcome in preferred]
+    better, worse = (sum(v.valence == tone for v in asked) for tone in ("better", "worse"))
+    unknown = sum(v.direction == "unknown" for v in asked)
+    if not asked:
+        return "Not defined"
+    if better:
+        return "Yes" if worse + unknown == 0 else "In part"
+    return "No" if worse else "Not known" if unknown else "Neither better nor worse"
+
+
+def queue(**options: object) -> TabularMDP:
+    """Three counters at which people wait; one clerk is slower than two."""
+    moves = np.zeros((4, 2, 4))
+    moves[:3, 0, 3], moves[:3, 1, 3] = 0.9, 0.2
+    moves[range(3), :, range(3)] += 1 - moves[:3, :, 3]
+    moves[3, :, 3] = 1
+    wait = Outcome("waiting", 1.0, prefer="less", unit="minutes", more="a longer wait", less="a shorter wait")
+    return TabularMDP(moves, np.zeros((4, 2)), [1 / 3, 1 / 3, 1 / 3, 0], absorbing=[3], include_return=False,
+                      actions=["two clerks", "one clerk"], outcomes=[wait], **options)  # fmt: skip
+
+
+def only_chances() -> Explanation:
+    """The same actions, chosen with other probabilities."""
+    base = samples.plain()
+    shift = Shift(0.2, 0.7)
+    return replace(base, changes=0.0, regions=tuple(replace(r, proposed=r.current, shift=shift) for r in base.regions))
+
+
+def in_doubt() -> Explanation:
+    """A log whose test of drift failed."""
+    failed = Assumption("drift", "early against late", "failed", "p = .001", "verdicts are unknown", 0.001)
+    return replace(samples.from_log(), assumptions=(failed,))
+
+
+PAGES = {
+    "a loss for everyone": (lambda: explain(queue(), [0] * 4, [1, 1, 1, 0]), "Do not adopt it", "No: a longer wait"),
+    "nothing different": (lambda: explain(queue(), [0] * 4, [0] * 4), "There is nothing", "Neither better nor worse"),
+    "a shift that no region tells": (
+        lambda: explain(queue(), np.array([[0.9, 0.1]] * 4), np.array([[0.85, 0.15]] * 4), transition_tolerance=0.5),
+        "Do not adopt it",
+        "No: a longer wait",
+    ),
+    "only chances": (only_chances, "Weigh it", "In part"),
+    "sixty regions": (extremes.huge, "Weigh it", "In part"),
+    "hostile names": (extremes.hostile, "Weigh it", "In part"),
+    "a table without a better plan": (lambda: improve(queue(), [0] * 4), "No change is worth it", "No plan is better"),
+    "plans": (samples.frontier, "Look at plan 3 first", "In part"),
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_reader_finds_the_five_answers(name):
+    made, now, better = PAGES[name]
+    answers = read(page_html(made()))
+    assert tuple(answers) == QUESTIONS
+    assert all(answers.values())
+    assert answers["What now?"].startswith(now)
+    assert answers["Is it better?"].startswith(better)
+
+
+def test_where_only_chances_change_no_decision_is_said_to():
+    record = only_chances()
+    assert read(page_html(record))["What changes?"].startswith("What is done most often stays; how often")
+    assert "only in how often an action is chosen" in str(record)
+    assert "0 decisions" not in str(record)
+
+
+@settings(max_examples=25, deadline=None)
+@given(SEEDS, KINDS)
+def test_the_answers_about_a_difference_are_those_of_the_record(seed, kind):
+    record = suppressed(explanation(seed, kind))
+    answers = read(page_html(record))
+    assert tuple(answers) == QUESTIONS
+    assert answers["What now?"].startswith(ADVICE)
+    word = reading_of(record.verdicts, record.outcomes)
+    in_record = bool(doubts(record, [v for v in record.verdicts if v.valence is not None]))
+    told = f"In the record, {word[0].lower()}{word[1:]}" if in_record else word
+    assert answers["Is it better?"].startswith(f"{told}: ")
+    assert answers["For whom worse?"].startswith(("No group is shown", "Nobody can say")) == (not losers(record))
+    assert answers["How sure is that?"].startswith("Exact") == all(v.difference.exact for v in record.verdicts)
+    for region in sorted(record.regions, key=lambda r: -r.support.share)[:3]:
+        assert region.proposed in answers["What changes?"]
+
+
+@settings(max_examples=25, deadline=None)
+@given(SEEDS, KINDS)
+def test_the_answers_about_plans_are_those_of_the_record(seed, kind):
+    record: Frontier = suppressed(frontier(seed, kind))
+    answers = read(page_html(record))
+    assert tuple(answers) == QUESTIONS
+    if record.knee is record.plans[0]:
+        assert answers["What now?"] == "No change is worth it on this evidence."
+        assert answers["Is it better?"].startswith(("Not known", "No plan is better"))
+        return
+    assert answers["What now?"].startswith(f"Look at plan {record.plans.index(record.knee) + 1} first.")
+    verdicts = plan_verdicts(record, record.knee)
+    assert answers["Is it better?"].startswith(f"{reading_of(verdicts, record.outcomes)}: ")
+    assert ("it is worse on" in answers["For whom worse?"]) == any(v.valence == "worse" for v in verdicts)
+
+
+def test_a_record_in_doubt_is_never_a_plain_yes():
+    record = in_doubt()
+    assert doubts(record, list(record.verdicts))
+    assert read(page_html(record))["Is it better?"].startswith("In the record, ")
