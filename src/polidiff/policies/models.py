@@ -89,10 +89,13 @@ class ClassifierPolicy(ModelPolicy):
         table = np.zeros((len(rows), self.n_actions))
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="X does not have valid feature names")
-            if not hasattr(self.model, "predict_proba"):
+            shares = np.asarray(self.model.predict_proba(rows)) if hasattr(self.model, "predict_proba") else None
+            if shares is None or shares.shape[1] != len(
+                self.classes
+            ):  # a network that knows one class gives two shares
                 place = np.searchsorted(np.asarray(self.model.classes_), np.asarray(self.model.predict(rows)))
                 return one_hot(self.classes[place], self.n_actions)
-            table[:, self.classes] = self.model.predict_proba(rows)
+        table[:, self.classes] = shares
         return normalised(table, self.what)
 
 

@@ -73,3 +73,11 @@ def test_bad_classifiers_are_refused():
         as_policy(LogisticRegression().fit(STATES, ACTIONS)).probabilities(STATES[:, :3])
     with pytest.raises(InvalidPolicyError, match=r"not clear how LinearRegression is a policy.*Discretised"):
         as_policy(LinearRegression().fit(STATES, ACTIONS))
+
+
+def test_a_network_that_was_shown_one_action_takes_it_everywhere():
+    from sklearn.neural_network import MLPClassifier
+
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    network = MLPClassifier((4,), max_iter=500, tol=0.1, random_state=0).fit(X, np.full(40, 2))
+    assert as_policy(network, n_actions=3).probabilities(X).tolist() == [[0.0, 0.0, 1.0]] * 40
