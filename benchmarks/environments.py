@@ -15,6 +15,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,8 @@ CASES: dict[str, tuple[Driver, Driver, int]] = {  # drivers, and starts that are
 def run(smoke: bool = False, only: tuple[str, ...] = ()) -> dict[str, Any]:
     """One row per environment."""
     warnings.filterwarnings("ignore", message=".*(Gym has been|Box low|is not within|ConvergenceWarning|converged).*")
+    if not smoke:
+        import_module("highway_env")  # registers its environments
     cases = {name: case for name, case in CASES.items() if not only or name in only}
     if smoke:
         return {"environments": [_row("CartPole-v1", _cart(0.0), _cart(0.3), 6)]}
