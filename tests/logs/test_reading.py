@@ -52,17 +52,6 @@ def test_files_folders_and_globs_give_the_same_counts(tmp_path):
         assert counted(Log(source, **NAMES)) == EXPECTED
 
 
-def test_counts_of_two_shards_add_up_to_the_counts_of_the_whole():
-    whole = count_log(Log(table(), **NAMES), blocks=1)
-    options = {"states": 2, "actions": 2}
-    first = count_log(Log(table().filter(pl.col("stay") == 1), **NAMES, **options), blocks=1)
-    second = count_log(Log(table().filter(pl.col("stay") == 2), **NAMES, **options), blocks=1)
-    both = first + second
-    for name in ("state", "action", "to", "count", "sums", "squares", "starts"):
-        np.testing.assert_array_equal(getattr(both, name), getattr(whole, name))
-    assert both.cut == whole.cut == 1
-
-
 def test_a_cut_episode_is_not_an_end_and_a_gap_is_not_a_move():
     gap = table(hour=[0, 1, 3, 0, 1])
     log = Log(gap, **NAMES)
