@@ -149,6 +149,7 @@ def test_every_way_of_solving_gives_the_same(way, monkeypatch):
     if way != "dense":
         monkeypatch.setattr(linear, "DENSE_UP_TO", 1)
         monkeypatch.setattr(linear, "NARROW", {"factorised": 60, "reordered": 30}.get(way, 0))
+        monkeypatch.setattr(linear, "FLAT", 0.0)
     steps = linear._steps
     if way in ("reordered", "incomplete", "last"):  # steps that do not suffice, with or without fill-in before them
         enough = way == "incomplete"
@@ -158,6 +159,29 @@ def test_every_way_of_solving_gives_the_same(way, monkeypatch):
     assert solve(gains, False) == pytest.approx(oracle @ gains, abs=1e-9)
     assert solve(gains[:, 0], True) == pytest.approx(oracle.T @ gains[:, 0], abs=1e-9)
     assert solve(np.zeros(60), False) == pytest.approx(np.zeros(60))
+
+
+def lattice(side: int, dimensions: int, end: float) -> sparse.csr_array:
+    """A walk to any neighbour in a grid; at a border, and everywhere with a small chance, it ends."""
+    step = sparse.diags_array([np.ones(side - 1), np.ones(side - 1)], offsets=[-1, 1])
+    total = sparse.csr_array((side**dimensions, side**dimensions))
+    for axis in range(dimensions):
+        whole = sparse.kron(
+            sparse.eye_array(side**axis), sparse.kron(step, sparse.eye_array(side ** (dimensions - 1 - axis)))
+        )
+        total = total + sparse.csr_array(whole)
+    return sparse.csr_array(total * (1 - end) / (2 * dimensions))
+
+
+@pytest.mark.parametrize(("side", "dimensions", "direct"), [(70, 2, True), (17, 3, False)])
+def test_a_plane_grid_is_factorised_and_a_cube_is_iterated(side, dimensions, direct):
+    moves = lattice(side, dimensions, 1e-4)
+    gains = np.random.default_rng(0).normal(size=(moves.shape[0], 2))
+    solve = linear.solver(moves, 1.0)
+    for transposed in (False, True):
+        found = solve(gains, transposed)
+        assert np.abs(found - (moves.T if transposed else moves) @ found - gains).max() < 1e-9
+    assert (solve.direct is not None) == direct
 
 
 def corridor(**options) -> TabularMDP:

@@ -135,8 +135,8 @@ class TableComparison(Comparison):
         world, evaluator = self.place, ExactEvaluator(self.place, table)
         if not evaluator.ends[world.starts].all():
             return None
-        values = evaluator.values(outcome_tensor(world))
-        return np.asarray(world.initial[world.starts] @ values[world.starts])
+        taken = evaluator.visits()[:, None] * table  # one solve, whatever the number of outcomes
+        return np.asarray(np.tensordot(taken, outcome_tensor(world), axes=2))
 
     def region_effects(
         self, changes: RegionChanges, *, level: float, length: float, max_steps: int, seed: int

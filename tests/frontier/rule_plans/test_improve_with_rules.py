@@ -345,3 +345,28 @@ def test_the_public_door_reaches_rule_plans():
     frontier = improve(world, current, max_rules=1)
     assert frontier.unit == "rules"
     assert frontier.best.explanation.changes == pytest.approx(frontier.best.changes)
+
+
+def cube(side: int) -> TabularMDP:
+    """From one corner of a cube to the other, one step along an axis at a time; only arriving pays."""
+    place = np.array(list(np.ndindex(side, side, side)))
+    count, last = len(place), len(place) - 1
+    moves = np.zeros((count, 3, count))
+    for axis in range(3):
+        there = np.minimum(place + np.eye(3, dtype=int)[axis], side - 1)
+        moves[np.arange(count), axis, np.ravel_multi_index(tuple(there.T), (side,) * 3)] = 1.0
+    rewards = moves[:, :, last].copy()
+    rewards[last] = 0.0
+    start = (np.arange(count) == 0).astype(float)
+    return TabularMDP(
+        moves, rewards, start, absorbing=[last], discount=0.9, features=place, feature_names=["x", "y", "z"],
+        actions=["along x", "along y", "along z"],
+    )  # fmt: skip
+
+
+def test_two_rules_are_found_of_which_neither_gains_alone():
+    world = cube(5)
+    frontier = improve_with_rules(world, np.zeros(world.n_states, dtype=int), max_rules=2, max_literals=2, node_limit=0)
+    assert frontier.current_return == 0.0
+    assert frontier[-1].literals == 2
+    assert frontier[-1].expected_return == pytest.approx(0.9**11, abs=1e-9)  # twelve steps on the shortest way
