@@ -80,7 +80,8 @@ def _satisfied(condition: Condition, column: AnyArray) -> BoolArray:
 
 
 def _is_numeric(column: AnyArray) -> bool:
-    return all(isinstance(value, numbers.Real) or _absent(value) for value in column)
+    others = {kind for kind in set(map(type, column)) if not issubclass(kind, numbers.Real)}
+    return not others or all(_absent(value) for value in column if type(value) in others)
 
 
 def _absent(value: object) -> bool:
