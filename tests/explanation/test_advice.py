@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from polidiff import explain
 from polidiff.domains import chain
-from polidiff.evaluation.assumptions.words import FRAGILE_EVERY
+from polidiff.evaluation.assumptions.log_checks import FRAGILE_EVERY
 from polidiff.explanation.advice import advise, size_of_test
 from polidiff.records.explanation import Verdict, WorseOff
 from polidiff.records.outcome import Assumption, Interval, Outcome

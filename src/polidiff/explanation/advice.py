@@ -23,7 +23,7 @@ from typing import Literal
 
 from scipy import stats
 
-from polidiff.evaluation.assumptions.words import fragile
+from polidiff.evaluation.assumptions.log_checks import fragile
 from polidiff.explanation.words import counted, group_words, listing, losers, number, odds_text, percent
 from polidiff.records.explanation import Explanation, Verdict
 

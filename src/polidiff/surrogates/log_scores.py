@@ -19,7 +19,7 @@ import numpy as np
 from polidiff._version import __version__
 from polidiff.errors import InfeasibleError, InvalidOptionError
 from polidiff.evaluation.assumptions.confounding_one_step import OneDecision, one_step_holds_up_to
-from polidiff.evaluation.assumptions.words import DRAWN, hidden_reasons, rests_on
+from polidiff.evaluation.assumptions.log_checks import DRAWN, hidden_reasons, rests_on
 from polidiff.evaluation.logged.assessment import assess
 from polidiff.evaluation.logged.plan import MIN_GROUP, MIN_SUPPORT
 from polidiff.evaluation.logged.policies import LOG, as_log_policy

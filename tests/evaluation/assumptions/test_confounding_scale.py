@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from polidiff.evaluation.assumptions.confounding_scale import largest_scale
-from polidiff.evaluation.assumptions.words import hidden_reasons
+from polidiff.evaluation.assumptions.confounding_one_step import largest_scale
+from polidiff.evaluation.assumptions.log_checks import hidden_reasons
 
 
 def decided(n, slope, seed=0):

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from polidiff.evaluation.assumptions.confounding_scale import largest_scale
+from polidiff.evaluation.assumptions.confounding_one_step import largest_scale
 from polidiff.evaluation.assumptions.feature_history import drift_feature_check, feature_history_check
 from polidiff.evaluation.assumptions.history import Deepened, deepen, transitions_of
 from polidiff.evaluation.assumptions.log_checks import (

@@ -14,8 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import stats
 
-from polidiff.evaluation.assumptions.log_checks import rare_event_check, unrecorded_check
-from polidiff.evaluation.assumptions.words import DRAWN, fragile, hidden_reasons, only_if, rests_on
+from polidiff.evaluation.assumptions.log_checks import (
+    DRAWN,
+    fragile,
+    hidden_reasons,
+    only_if,
+    rare_event_check,
+    rests_on,
+    unrecorded_check,
+)
 from polidiff.evaluation.logged.assessment import Assessment
 from polidiff.evaluation.verdicts import as_unknown, direction_of
 from polidiff.records.arrays import BoolArray, FloatArray

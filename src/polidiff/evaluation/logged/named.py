@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from polidiff.errors import InvalidOptionError
-from polidiff.evaluation.assumptions.words import rests_on
+from polidiff.evaluation.assumptions.log_checks import rests_on
 from polidiff.evaluation.comparison import GroupVerdicts
 from polidiff.evaluation.logged.assessment import NAMES
 from polidiff.evaluation.logged.compare import targets
