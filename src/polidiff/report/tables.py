@@ -157,7 +157,6 @@ def forms_table(explanation: Explanation) -> Table:
 
 
 WORLDS = {"table": "a known table", "simulator": "a simulator", "log": "a log of past decisions"}
-HAVE_MODES = {"table": True, "simulator": False, "log": True}  # a density has no most probable next state
 
 
 def methods_text(methods: Methods, world: WorldSummary) -> str:
@@ -165,14 +164,13 @@ def methods_text(methods: Methods, world: WorldSummary) -> str:
     paper = methods.style == "paper"
     together = f"over all {methods.family} comparisons together" if methods.family > 1 else "for the one comparison"
     together = "each, of the proposed policy's outcome against the current estimate" if paper else together
-    modal = paper and HAVE_MODES[world.kind]
-    apart = "their most probable next states do too (or" if modal else "the next states do too (total variation"
+    apart = "their most probable next states do too (or" if paper else "the next states do too (total variation"
     at_once = "" if paper else ", or an outcome differs at once"
     sure = "" if methods.evaluation == "exact" else f" Intervals hold at {percent(methods.level)} {together}."
     return (
         f"The world is {WORLDS[world.kind]}. Outcomes: {methods.evaluation}.{sure} Two policies differ in a state when "
         f"their actions (or probabilities, beyond {methods.policy_tolerance:g}) differ and {apart} "
-        f"{'their probabilities ' if modal else ''}beyond {methods.transition_tolerance:g}){at_once}. "
+        f"{'their probabilities ' if paper else ''}beyond {methods.transition_tolerance:g}){at_once}. "
         f"{f'Regions are learned by {methods.classifier}. ' if methods.classifier else ''}Seed {methods.seed}."
     )
 
