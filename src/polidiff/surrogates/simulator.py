@@ -139,7 +139,9 @@ class PlayedGrid(Surrogate):
     @cached_property
     def judging(self) -> PairedEpisodes:
         """Episodes that neither made the table nor chose a plan."""
-        return self._episodes(TO_JUDGE / (int(self.options.max_rules or 0) + 1), Stream.JUDGING_PLANS, most=2.0)
+        most = int(self.options.max_rules or 0)
+        episodes = self._episodes(TO_JUDGE / (most + 1), Stream.JUDGING_PLANS, most=2.0)
+        return replace(episodes, family=max(1, most))
 
     def _episodes(self, share: float, stream: Stream, most: float = 1.0) -> PairedEpisodes:
         seed, level = (self.options.seed, stream), self.options.level

@@ -261,6 +261,7 @@ class PairedEpisodes:
     seed: tuple[int, ...]
     level: float
     most: float = 1.0  # times as many episodes as usual
+    family: int = 1  # plans whose gains must hold together
 
     @cached_property
     def before(self) -> FloatArray:
@@ -297,7 +298,8 @@ class PairedEpisodes:
         outcomes = {o.name: mean_interval(totals[:, m], self.level) for m, o in enumerate(world.outcomes)}
         value = outcomes[world.outcomes[main].name].estimate
         pairs = min(len(totals), len(self.before))
-        gain = mean_interval(totals[:pairs, main] - self.before[:pairs, main], self.level)
+        together = 1 - (1 - self.level) / self.family
+        gain = mean_interval(totals[:pairs, main] - self.before[:pairs, main], together)
         return replace(
             plan,
             changes=0.0 if played is None else self.changes(played.visits, len(totals)),
@@ -305,7 +307,7 @@ class PairedEpisodes:
             outcomes=outcomes,
             bound=value + (plan.bound - plan.expected_return),
             proven=False,
-            gain=gain if changing else None,
+            gain=replace(gain, level=self.level) if changing else None,
             model_gap=plan.expected_return - value,
             _explain=None if explain is None else (lambda: explain(world, current, policy)),
         )

@@ -58,7 +58,8 @@ class PlayedRegions(Surrogate):
     def judging(self, plans: int) -> PairedEpisodes:
         """Episodes that judge so many plans."""
         seed, share = (self.options.seed, Stream.JUDGING), TO_JUDGE / max(plans, 2)
-        return PairedEpisodes(self.world, self.current, self.effort, share, seed, self.options.level)
+        family = max(1, plans - 1)
+        return PairedEpisodes(self.world, self.current, self.effort, share, seed, self.options.level, family=family)
 
     @property
     def before(self) -> float:
