@@ -22,7 +22,7 @@ from polidiff.evaluation.assumptions.confounding_one_step import OneDecision, on
 from polidiff.evaluation.assumptions.log_checks import DRAWN, hidden_reasons, rests_on
 from polidiff.evaluation.logged.assessment import assess
 from polidiff.evaluation.logged.plan import MIN_GROUP, MIN_SUPPORT
-from polidiff.evaluation.logged.policies import LOG, as_log_policy
+from polidiff.evaluation.logged.policies import as_log_policy, is_logs
 from polidiff.evaluation.scores.decisions import decisions_of
 from polidiff.evaluation.scores.difference import ScoreIntervals, score_intervals
 from polidiff.evaluation.scores.plans import JudgedPlan, PlanScores, plan_intervals
@@ -356,7 +356,7 @@ def reduce_to_scores(log: Log, current: Any, options: ImproveOptions) -> ScorePl
         raise InvalidOptionError(
             f"rule plans from a log need at least {4 * MIN_GROUP} episodes; there are {decisions.n_units}"
         )
-    logged = isinstance(current, str) and current == LOG
+    logged = is_logs(current)
     policy = as_log_policy(log, current, seed=options.seed)
     table = None if logged else np.asarray(policy.probabilities(rows.states[decisions.order]), dtype=np.float64)
     scores = PlanScores(decisions, logging_chances(decisions, seed=options.seed), table, log.discount, options.seed)
