@@ -247,6 +247,7 @@ def load(path: str | os.PathLike[str]) -> Record:
     ...     load(difference.save(f"{folder}/difference.json")).changes == difference.changes
     True
     """
+    import polidiff.records.plan  # noqa: F401  (with what it imports, it registers every schema)
     from polidiff.records.codec import load_json
 
     return load_json(path)

@@ -19,7 +19,8 @@ BY_NAME = {
     "cli/main.py",
     "records/codec.py",
     "__init__.py",
-    "policies/libraries.py",
+    "policies/files.py",
+    "policies/models.py",
     "rules/learners.py",
     "worlds/protocol.py",
 }

@@ -223,7 +223,7 @@ def judged_by_log(found: Difference, story: Story) -> Story:
         sentences=tuple(rejudged(sentence, judged, k, episodes) for k, sentence in enumerate(story.sentences)),
         worse_off=confirmed(story.worse_off, judged, everyone + 1),
         tails=(),
-        **_of_log(judged, everyone, story.warnings),
+        **_of_log(judged, everyone, before=story.warnings),
     )
 
 
@@ -240,7 +240,7 @@ def tell_log(found: Difference, meetings: Meetings, regions: tuple[Region, ...],
         sentences=sentences,
         worse_off=losing_segments(sentences),
         quality=rule_quality(found.divergence, found.described, found.regions, sentences),
-        **_of_log(judged, 0, meetings.notes),
+        **_of_log(judged, 0, after=(*meetings.notes, *found.described.notes)),
     )
 
 
@@ -280,12 +280,14 @@ def _judged(found: Difference, groups: list[list[Rule]]) -> GroupVerdicts | None
     return replace(judged, verdicts=verdicts, warnings=(*judged.warnings, *filter(None, [remark])))
 
 
-def _of_log(judged: GroupVerdicts, everyone: int, warnings: tuple[str, ...]) -> dict[str, Any]:
+def _of_log(
+    judged: GroupVerdicts, everyone: int, *, before: tuple[str, ...] = (), after: tuple[str, ...] = ()
+) -> dict[str, Any]:
     return {
         "verdicts": judged.verdicts[everyone],
         "family": judged.family,
         "method": judged.method,
-        "warnings": (*warnings, *judged.warnings),
+        "warnings": (*before, *judged.warnings, *after),
         "assumptions": judged.assumptions,
     }
 
