@@ -73,3 +73,25 @@ def test_a_log(polidiff, tmp_path, monkeypatch):
     assert "• 2 rules: +" in ran.out
     assert "The half that chose the plan of 2 rules says that it gains" in ran.out
     assert (tmp_path / "plans.html").stat().st_size > 10_000
+
+
+def test_a_patch_names_no_group_that_the_page_leaves_out(polidiff, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng, rows = np.random.default_rng(77), 1_200
+    village = np.arange(rows) < 40  # rows of four people
+    offer = rng.choice(["no", "yes"], rows)
+    helped = village & (offer == "yes")
+    frame = {
+        "person": np.where(village, np.arange(rows) % 4, rng.integers(4, 500, rows)),
+        "region": np.where(village, "village", rng.choice(["A", "B"], rows)),
+        "offer": offer,
+        "bought": rng.random(rows) < 0.2 + 0.1 * (offer == "yes") + 0.6 * helped,
+    }
+    pl.DataFrame(frame).with_columns(pl.col("bought").cast(int)).write_csv("a.csv")
+    columns = 'path = "a.csv"\nstate = ["region"]\naction = "offer"\nreward = "bought"\ngroup = "person"'
+    (tmp_path / "s.toml").write_text(f'[world.log]\n{columns}\n[policies]\ncurrent = "log"\n')
+    asked = ("improve", "s.toml", "--max-rules", 2, "--freeze", "region = A", "--patch", "best.json")
+    assert "village" in polidiff(*asked, "--min-group", 1).out
+    assert "village" in (tmp_path / "best.json").read_text()
+    assert "village" not in polidiff(*asked).out
+    assert "village" not in (tmp_path / "best.json").read_text()

@@ -67,5 +67,7 @@ def command(
 
             frontier = explained(frontier)
     if patch is not None:
-        frontier.best.patch.save(patch)
+        from polidiff.records.suppression import suppressed
+
+        suppressed(frontier).best.patch.save(patch)  # a patch leaves the house as a page does
     deliver(frontier, as_json=as_json, output=output, report=report, quiet=quiet)
