@@ -353,16 +353,16 @@ def _in_its_unit(interval: Interval, outcome: Outcome | None, *, difference: boo
     return interval, f" {outcome.unit}" if outcome is not None and outcome.unit else ""
 
 
-def verdict_text(verdict: Verdict, outcome: Outcome) -> str:
-    """One outcome's verdict with its figures."""
-    figures = interval_text(verdict.difference, outcome=outcome)
+def verdict_text(verdict: Verdict, outcome: Outcome, *, figures: bool = True) -> str:
+    """One outcome's verdict, with its figures unless a table beside it holds them."""
     if verdict.direction == "same":
         return f"no material difference in {outcome.name}"
+    shown = interval_text(verdict.difference, outcome=outcome)
     if verdict.direction == "unknown":
         why = f"; {verdict.note}" if verdict.note else ""
-        return f"unknown effect on {outcome.name} ({figures}{why})"
-    doubt = f", {verdict.note}," if verdict.note else ""
-    return f"{outcome.phrase(verdict.direction)}{doubt} ({figures})"
+        return f"unknown effect on {outcome.name}{f' ({shown}{why})' if figures else ''}"
+    doubt = f" {verdict.note}" if verdict.note else ""
+    return f"{outcome.phrase(verdict.direction)}{f' ({shown})' if figures else ''}{doubt}"
 
 
 def verdicts_text(verdicts: Sequence[Verdict], outcomes: Sequence[Outcome], *, figures: bool = True) -> str:
@@ -378,17 +378,13 @@ def verdicts_text(verdicts: Sequence[Verdict], outcomes: Sequence[Outcome], *, f
     shown = ordered if len(ordered) <= MOST_NAMED else ordered[: MOST_NAMED - 1]
     for v in shown:
         outcome = by_name[v.outcome]
-        words = verdict_text(v, outcome) if figures else _bare(v, outcome)
+        words = verdict_text(v, outcome, figures=figures)
         if text:
             opposed = v.valence is not None and before is not None and v.valence != before
             text += " but " if opposed else " and "
         text += words
         before = v.valence or before
     return f"{text} and {counted(len(ordered) - len(shown), 'more outcome')}" if len(shown) < len(ordered) else text
-
-
-def _bare(verdict: Verdict, outcome: Outcome) -> str:
-    return re.sub(r" \([^()]*\)$", "", verdict_text(verdict, outcome))
 
 
 def _condition_text(c: Condition) -> str:
