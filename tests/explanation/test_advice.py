@@ -111,3 +111,5 @@ def test_the_size_of_a_test_is_that_of_the_textbook() -> None:
     asked = Verdict("o", "unknown", effect, effect, None, current)
     assert size_of_test(asked, 400) == pytest.approx(2 * 62.8, abs=1)
     assert size_of_test(replace(asked, current=None), 400) is None
+    noise = replace(effect, estimate=0.1)  # needs 2,500 times as many episodes
+    assert size_of_test(replace(asked, difference=noise), 400) is None

@@ -30,6 +30,7 @@ from polidiff.records.explanation import Explanation, Verdict
 POWER = 0.8
 CLEAR = "; the evidence for both is clear."
 LARGEST_TEST = 10_000_000
+MOST_TIMES = 30  # the record itself: an estimate that needs a larger test is noise, and no effect to size a test by
 MOST_NAMED = 3
 
 Kind = Literal["nothing", "undefined", "do not", "weigh", "adopt", "adopt a part", "test first", "no reason"]
@@ -137,7 +138,7 @@ def size_of_test(verdict: Verdict, units: int | None) -> int | None:
     .. math:: N = \frac{4 \sigma^2 (z_{1 - \alpha/2} + z_{0.8})^2}{\delta^2}, \qquad
               \sigma = \frac{\text{half-width of the current policy's interval}}{z_{1 - \alpha/2}} \sqrt n
 
-    None where the effect or the spread is not known.
+    None where the effect or the spread is not known, or so small beside the spread that it may be chance.
     """
     current, effect = verdict.current, verdict.difference.estimate
     if current is None or units is None or not math.isfinite(effect) or effect == 0:
@@ -148,4 +149,4 @@ def size_of_test(verdict: Verdict, units: int | None) -> int | None:
     z = float(stats.norm.ppf((1 + current.level) / 2))
     deviation = half / z * math.sqrt(units)
     size = 4 * (deviation * (z + float(stats.norm.ppf(POWER))) / effect) ** 2
-    return math.ceil(size) if size <= LARGEST_TEST else None
+    return math.ceil(size) if size <= min(LARGEST_TEST, MOST_TIMES * units) else None
