@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy import sparse
 
-from polidiff import Outcome, Simulator, TabularMDP, evaluate, explain, improve
+from polidiff import Log, Outcome, Simulator, TabularMDP, evaluate, explain, improve
 from polidiff.domains import chain, navigation
 from polidiff.errors import (
     ImproperPolicyError,
@@ -15,9 +16,12 @@ from polidiff.errors import (
     InvalidOutcomeError,
     InvalidPolicyError,
     InvalidWorldError,
+    ParseError,
     PolidiffError,
 )
 from polidiff.evaluation.optimum import best_policy
+from polidiff.records.parse import parse_case, parse_rules
+from polidiff.worlds.protocol import known_values
 
 GOOD = {
     "transitions": np.array([[[0.5, 0.5], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]]),
@@ -35,6 +39,12 @@ def moves(first: list[float]) -> np.ndarray:
     changed = GOOD["transitions"].copy()
     changed[0, 0] = first
     return changed
+
+
+def visits() -> Log:
+    rows = [(age, ("basic", "extra plus", "pro")[age % 3], "ab"[age // 3 % 2], float(age % 4)) for age in range(20, 60)]
+    frame = pl.DataFrame(rows, schema=["age", "plan", "act", "gain"], orient="row")
+    return Log(frame, state=["age", "plan"], action="act", reward="gain")
 
 
 ENDLESS = np.array([[[1.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [0.0, 1.0]]])
@@ -231,6 +241,26 @@ BAD = {
         InvalidOptionError,
         "budget must be at least 0 changes; got 'some'",
     ),
+    "a state that the table does not have": (
+        lambda: improve(chain.world(), chain.current(), freeze="state = s99"),
+        ParseError,
+        "'s99' is not the name of a value of 'state'; did you mean 's9'?",
+    ),
+    "a word that no row of the log has": (
+        lambda: improve(visits(), "log", freeze=["age < 30", "age < 40 and plan in {pro, bsic}"]),
+        ParseError,
+        "'bsic' is not the name of a value of 'plan'; did you mean 'basic'?",
+    ),
+    "a number where the log has words": (
+        lambda: improve(visits(), "log", freeze="plan = 3"),
+        ParseError,
+        "expected the name of a value of 'plan'; came '3'",
+    ),
+    "a word where the log has numbers": (
+        lambda: improve(visits(), "log", freeze="age = old"),
+        ParseError,
+        "expected a number; came 'old'",
+    ),
     "an unknown unit": (
         lambda: improve(chain.world(), chain.current(), unit="euro"),
         InvalidOptionError,
@@ -265,6 +295,16 @@ def test_errors_about_input_are_value_errors():
     with pytest.raises(ValueError, match="must sum to 1"):
         table(transitions=moves([0.5, 0.4]))
     assert issubclass(InvalidWorldError, InvalidInputError)
+
+
+def test_values_that_a_world_knows_are_not_refused():
+    known = known_values(visits())
+    assert known == {"age": (), "plan": ("basic", "extra plus", "pro")}
+    (first, second) = parse_rules("plan = extra plus and age = 7.5 or plan in {pro, basic}", ["age", "plan"], known)
+    assert [condition.values for condition in first.conditions + second.conditions] == [
+        ("extra plus",), (7.5,), ("pro", "basic"),
+    ]  # fmt: skip
+    assert parse_case("plan=gold, age=young", ["age", "plan"]) == {"plan": "gold", "age": "young"}  # nothing is known
 
 
 def test_good_input_is_not_refused():

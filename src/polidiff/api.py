@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from polidiff.errors import InvalidOptionError, InvalidWorldError
 from polidiff.options import CheckOptions, EvaluateOptions, ExplainOptions, ImproveOptions
 from polidiff.records.outcome import Evaluation, Outcome, check_outcomes
-from polidiff.records.parse import parse_guards
+from polidiff.records.parse import parse_guards, parse_rules
 
 if TYPE_CHECKING:
     from polidiff.options import ChangeCost, Classifier, Estimator, Freeze, Keep, Moves, Setting, Style, Unit
@@ -146,6 +146,7 @@ def improve(
     [0.0, 2.0, 6.0, 8.0]
     """
     from polidiff.frontier.improve import improve as improved
+    from polidiff.worlds.protocol import known_values
     from polidiff.worlds.real_actions import planned
 
     options = ImproveOptions(
@@ -170,6 +171,9 @@ def improve(
     )
     place, current, candidates = planned(with_outcomes(world, None), current, candidates)
     parse_guards(options.keep, _guarded(place))  # an unknown outcome is told before work that takes minutes
+    for text in options.freeze if isinstance(options.freeze, (tuple, list)) else ():  # not a rule or a mask
+        if isinstance(text, str):
+            parse_rules(text, place.feature_names, known_values(place))
     frontier = improved(place, current, candidates, options, explain)
     name = "" if place.return_outcome is None else place.return_outcome.name
     return replace(frontier, methods=replace(frontier.methods, min_group=min_group), objective=name)

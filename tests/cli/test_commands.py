@@ -209,6 +209,14 @@ def test_ask_names_what_it_does_not_know(polidiff, tmp_path, words, message):
     assert message in ran.err
 
 
+@pytest.mark.parametrize("case", ["s1o", "state=s1o"])
+def test_a_case_in_a_state_that_does_not_exist_is_refused(polidiff, study, tmp_path, case):
+    polidiff("explain", study, "-o", tmp_path / "diff.json")
+    ran = polidiff("ask", tmp_path / "diff.json", "case", case)
+    assert (ran.code, ran.out) == (2, "")
+    assert "did you mean 's1'?" in ran.err
+
+
 def test_the_demo_reads_as_written(polidiff):
     golden = Path(__file__).parent / "golden" / "demo-chain.txt"
     assert polidiff("demo", "chain").out == golden.read_text(encoding="utf-8")

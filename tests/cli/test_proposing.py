@@ -79,6 +79,7 @@ def test_a_saved_patch_is_a_proposed_policy(polidiff, study, tmp_path):
         ("state = s1", 'a rule reads "condition: action"'),
         ("state = s1: take a detour", "did you mean take the detour?"),
         ("stat = s1: take the detour", "stat"),
+        ("state = s1o: take the detour", "'s1o' is not the name of a value of 'state'; did you mean 's1'?"),
     ],
 )
 def test_a_slip_in_a_rule_is_one_line(polidiff, study, rule, said):

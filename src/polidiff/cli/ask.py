@@ -8,7 +8,6 @@ import click
 
 from polidiff.cli.options import FILE
 from polidiff.cli.output import say
-from polidiff.errors import InvalidInputError
 
 
 @click.group()
@@ -68,14 +67,12 @@ def case(result: Path, values: str) -> None:
     """What changes for one case, such as "map=60, lactate=4" or the name of a state."""
     from polidiff.cli.check import loaded_explanation
     from polidiff.records.parse import parse_case
+    from polidiff.report.answers import known_name
 
     explanation = loaded_explanation(result)
     names = [feature.name for feature in explanation.world.features]
     if names == ["state"] and "=" not in values:
-        say(str(explanation.case(values.strip())))
+        name, known = values.strip(), explanation.world.values.get("state")
+        say(str(explanation.case(known_name(name, known, "a state") if known else name)))
         return
-    given = parse_case(values, names)
-    for feature in explanation.world.features:
-        if feature.kind == "number" and isinstance(given.get(feature.name), str):
-            raise InvalidInputError(f"{feature.name!r} must be a number; got {given[feature.name]!r}")
-    say(str(explanation.case(given)))
+    say(str(explanation.case(parse_case(values, names, explanation.world.values))))

@@ -339,8 +339,9 @@ def ruled_by(texts: Sequence[str], current: Policy, world: World) -> Policy:
     """The current policy, except where rules such as "age < 35: coupon" say what to do; the first that holds wins."""
     from polidiff.policies import PatchedPolicy, rule_patch
     from polidiff.records.parse import parse_rules
+    from polidiff.worlds.protocol import known_values
 
-    names = [action.name for action in world.actions]
+    names, values = [action.name for action in world.actions], known_values(world)
     rules = []
     for text in texts:
         where, colon, action = (part.strip() for part in text.rpartition(":"))
@@ -348,7 +349,7 @@ def ruled_by(texts: Sequence[str], current: Policy, world: World) -> Policy:
         if not colon or named is None:
             got = f"there is no action {action!r}{near_miss(action, names)}" if colon else f"got {text!r}"
             raise InvalidStudyError(f'a rule reads "condition: action", such as "age < 35: {names[0]}"; {got}')
-        rules += [(rule, names.index(named)) for rule in parse_rules(where, world.feature_names)]
+        rules += [(rule, names.index(named)) for rule in parse_rules(where, world.feature_names, values)]
     return PatchedPolicy(current, rule_patch(rules, names, world.feature_names, world.features_of))
 
 

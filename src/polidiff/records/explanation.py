@@ -12,6 +12,8 @@ from polidiff.records.outcome import Assumption, Interval, Outcome
 from polidiff.records.patch import Patch
 from polidiff.records.rule import Rule
 
+MOST_VALUES = 50  # of a category that a result lists
+
 VerdictDirection = Literal["more", "less", "same", "unknown"]
 
 
@@ -198,7 +200,7 @@ class Feature:
     kind: Literal["number", "category"]
     low: float | None = None
     high: float | None = None
-    values: tuple[str, ...] = ()  # categories, at most 50
+    values: tuple[str, ...] = ()  # categories, at most `MOST_VALUES`
     behind: int | None = None  # of a log: episodes that reach each end of the range, or go beyond
 
 
@@ -211,6 +213,12 @@ class WorldSummary:
     features: tuple[Feature, ...]
     facts: Mapping[str, str | float | int]  # states, starts, horizon, restore mode, rows, episodes, …
     people: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # of a log: feature -> category -> episodes
+
+    @property
+    def values(self) -> dict[str, tuple[str, ...]]:
+        """The words that each feature may be, none for a number; without features of which only some are listed."""
+        most = 0 if self.kind == "simulator" else MOST_VALUES
+        return {f.name: f.values for f in self.features if f.kind == "number" or 0 < len(f.values) < most}
 
     @property
     def recorded(self) -> bool:

@@ -18,9 +18,10 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from types import MappingProxyType
+from typing import Literal, TypeAlias
 
 from polidiff.errors import ParseError
 from polidiff.records.rule import Condition, Rule
@@ -32,6 +33,8 @@ _TOKEN = re.compile(
 _SAME = {"≤": "<=", "≥": ">=", "==": "="}
 _MINUS = "−"  # as our own text writes it
 MAX_TEXT = 10_000
+Values: TypeAlias = Mapping[str, Sequence[str]]  # feature -> the words it may be, none for numbers; absent if not known
+ANY: Values = MappingProxyType({})
 LONGEST_ALIKE = 200  # characters of names that are searched for one like a slip; comparing longer ones takes too long
 MOST_ALIKE = 2_000
 
@@ -136,29 +139,29 @@ def name_like(word: str, known: Sequence[str]) -> str | None:
     return next(iter(difflib.get_close_matches(word, short, n=1)), None)
 
 
-def parse_rules(text: str, feature_names: Sequence[str]) -> tuple[Rule, ...]:
-    """Rules joined by "or".
+def parse_rules(text: str, feature_names: Sequence[str], values: Values = ANY) -> tuple[Rule, ...]:
+    """Rules joined by "or"; a word that a feature cannot be, as far as `values` are known, is a slip.
 
     >>> [len(rule.conditions) for rule in parse_rules("x < 0.3 and y >= 0.2 or x >= 0.9", ["x", "y"])]
     [2, 1]
     """
     reader = _Reader(text)
-    rules = [_rule(reader, feature_names)]
+    rules = [_rule(reader, feature_names, values)]
     while reader.takes("or"):
-        rules.append(_rule(reader, feature_names))
+        rules.append(_rule(reader, feature_names, values))
     if reader.next.kind != "end":
         raise reader.fail("'and', 'or' or the end")
     return tuple(rules)
 
 
-def parse_rule(text: str, feature_names: Sequence[str]) -> Rule:
+def parse_rule(text: str, feature_names: Sequence[str], values: Values = ANY) -> Rule:
     """One conjunction of conditions.
 
     >>> parse_rule("0.2 <= y < 0.3", ["x", "y"]).conditions[0].low
     0.2
     """
     reader = _Reader(text)
-    rule = _rule(reader, feature_names)
+    rule = _rule(reader, feature_names, values)
     if reader.next.kind != "end":
         raise reader.fail("'and' or the end")
     return rule
@@ -200,34 +203,34 @@ def parse_guards(keep: str | Sequence[str | Guard], outcome_names: Sequence[str]
     return tuple(entry if isinstance(entry, Guard) else parse_guard(entry, outcome_names) for entry in entries)
 
 
-def parse_case(text: str, feature_names: Sequence[str]) -> dict[str, float | str]:
+def parse_case(text: str, feature_names: Sequence[str], values: Values = ANY) -> dict[str, float | str]:
     """Values of features.
 
     >>> parse_case("map=60, lactate=4", ["map", "lactate"])
     {'map': 60.0, 'lactate': 4.0}
     """
     reader = _Reader(text)
-    values: dict[str, float | str] = {}
+    case: dict[str, float | str] = {}
     while True:
         name = reader.name(feature_names, "a feature")
         if not reader.takes("=", "=="):
             raise reader.fail("'='")
-        values[name] = _value(reader)
+        case[name] = _value(reader, name, values)
         if not reader.takes(",", "and"):
             break
     if reader.next.kind != "end":
         raise reader.fail("',' or the end")
-    return values
+    return case
 
 
-def _rule(reader: _Reader, names: Sequence[str]) -> Rule:
-    conditions = [_condition(reader, names)]
+def _rule(reader: _Reader, names: Sequence[str], values: Values) -> Rule:
+    conditions = [_condition(reader, names, values)]
     while reader.takes("and", ","):
-        conditions.append(_condition(reader, names))
+        conditions.append(_condition(reader, names, values))
     return Rule(tuple(conditions))
 
 
-def _condition(reader: _Reader, names: Sequence[str]) -> Condition:
+def _condition(reader: _Reader, names: Sequence[str], values: Values) -> Condition:
     if reader.next.kind == "number" and reader.next.text not in names:
         low = reader.number()
         operator = _comparison(reader, ("<", "<="))
@@ -249,10 +252,10 @@ def _condition(reader: _Reader, names: Sequence[str]) -> Condition:
             raise reader.fail("'missing'")
         return Condition(name, column) if negated else Condition(name, column, values=(), missing=True)
     if reader.takes("in"):
-        return Condition(name, column, values=_set(reader))
+        return Condition(name, column, values=_set(reader, name, values))
     operator = _comparison(reader, ("<", "<=", ">", ">=", "="))
     if operator == "=":
-        return Condition(name, column, values=(_value(reader),))
+        return Condition(name, column, values=(_value(reader, name, values),))
     bound = reader.number()
     if operator.startswith("<"):
         return Condition(name, column, high=_upper(operator, bound))
@@ -272,18 +275,22 @@ def _comparison(reader: _Reader, allowed: tuple[str, ...]) -> str:
     return operator
 
 
-def _set(reader: _Reader) -> tuple[float | str, ...]:
+def _set(reader: _Reader, feature: str, known: Values) -> tuple[float | str, ...]:
     if not reader.takes("{", "("):
         raise reader.fail("'{'")
-    values = [_value(reader)]
+    values = [_value(reader, feature, known)]
     while reader.takes(","):
-        values.append(_value(reader))
+        values.append(_value(reader, feature, known))
     if not reader.takes("}", ")"):
         raise reader.fail("',' or '}'")
     return tuple(values)
 
 
-def _value(reader: _Reader) -> float | str:
+def _value(reader: _Reader, feature: str, known: Values) -> float | str:
+    if words := known.get(feature):
+        return reader.name(words, f"a value of {feature!r}")
+    if feature in known:
+        return reader.number()
     if reader.next.kind in ("number", "operator"):
         return reader.number()
     if reader.next.kind == "end":

@@ -71,7 +71,7 @@ def _line(region: Region) -> str:
 def what_if(explanation: Explanation, text: str) -> str:
     """What changes inside a box written by hand."""
     explanation = suppressed(explanation)
-    rule = parse_rule(text, [feature.name for feature in explanation.world.features])
+    rule = parse_rule(text, [feature.name for feature in explanation.world.features], explanation.world.values)
     met = [(region, _within(region.rule, rule)) for region in explanation.regions if overlap(region.rule, rule)]
     lines = [f"Where {rule_text(rule)}:"]
     counted = _sampled(explanation, rule) or next(

@@ -14,7 +14,7 @@ import polars as pl
 
 from polidiff.errors import InvalidOutcomeError
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
-from polidiff.records.explanation import Feature, WorldSummary
+from polidiff.records.explanation import MOST_VALUES, Feature, WorldSummary
 from polidiff.records.outcome import Outcome
 from polidiff.worlds.log_columns import ROW, Columns, Labels
 from polidiff.worlds.log_rows import boundaries, gain_expressions, row_problems
@@ -212,7 +212,7 @@ def log_summary(log: Log, cells: AnyArray | None = None) -> WorldSummary:
 def _met(feature: Feature, column: AnyArray) -> Feature:
     """The feature with the range or the names of the states that many have met."""
     if feature.kind == "category":
-        return replace(feature, values=tuple(sorted(set(map(str, column)))[:50]))
+        return replace(feature, values=tuple(sorted(set(map(str, column)))[:MOST_VALUES]))
     numbers = column.astype(float)
     numbers = numbers[~np.isnan(numbers)]
     low, high = (float(numbers.min()), float(numbers.max())) if len(numbers) else (None, None)

@@ -15,8 +15,9 @@ import numpy as np
 
 from polidiff.records.action import Action
 from polidiff.records.arrays import AnyArray
-from polidiff.records.explanation import Feature, WorldSummary
+from polidiff.records.explanation import MOST_VALUES, Feature, WorldSummary
 from polidiff.records.outcome import Outcome, OutcomeOf, check_outcomes
+from polidiff.records.rule import missing_entries
 
 Kind = Literal["table", "simulator", "log"]
 P = ParamSpec("P")
@@ -114,13 +115,33 @@ def world_summary(
     return WorldSummary(world.kind, world.actions, features_seen(seen, world.feature_names), {**known, **(facts or {})})
 
 
+def known_values(world: Any) -> dict[str, tuple[str, ...]]:
+    """The words that each feature of a table or a log may be, none for a number; only features of which all is known.
+
+    >>> from polidiff.domains import chain
+    >>> known_values(chain.world())["state"][:2]
+    ('s0', 's1')
+    """
+    if world.kind == "simulator" or (world.kind == "log" and world.sampled):
+        return {}
+    listed = world.kind == "table" or world.discrete
+    rows = world.features_of(np.arange(world.n_states)) if listed else world.rows.states
+    known = {}
+    for column, name in zip(rows.T, world.feature_names, strict=True):
+        values = set(column[~missing_entries(column)].tolist()) if column.dtype.kind in "OUS" else set()
+        words = {value for value in values if isinstance(value, str)}
+        if words in (values, set()):
+            known[name] = tuple(sorted(words))
+    return known
+
+
 def features_seen(rows: AnyArray, names: tuple[str, ...]) -> tuple[Feature, ...]:
     """Each feature with its kind and range."""
     result = []
     for column, name in zip(rows.T, names, strict=True):
         if column.dtype == object and not all(isinstance(v, (int, float)) for v in column[:100]):
             values = sorted({str(v) for v in column})
-            result.append(Feature(name, "category", values=tuple(values[:50])))
+            result.append(Feature(name, "category", values=tuple(values[:MOST_VALUES])))
         else:
             numbers = column.astype(float)
             result.append(Feature(name, "number", float(np.nanmin(numbers)), float(np.nanmax(numbers))))
