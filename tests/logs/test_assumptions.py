@@ -128,6 +128,25 @@ def test_a_rare_loss_that_the_range_allows_is_named():
     assert found["rare events"].status == "doubtful"
 
 
+def test_one_result_says_one_thing_about_rare_events_and_counts_decisions_with_the_action():
+    rng = np.random.default_rng(4)
+    small = np.arange(1200) % 6 == 0  # a ward in which little is gained, so that a rare event turns it round
+    new = rng.random(1200) < np.where(small, 0.75, 0.3)
+    gain = 10 + np.where(small, 0.3, 2.0) * new + rng.normal(0, 0.1, 1200)
+    frame = {"ward": np.where(small, "b", "a"), "age": rng.integers(20, 80, 1200), "act": np.where(new, "new", "old")}
+    log = Log(pl.DataFrame({**frame, "gain": gain}), state=["ward", "age"], action="act", reward="gain",
+              return_range=(0.0, 20.0))  # fmt: skip
+    told = explain(log, "log", "always:new")
+    (rare,) = (a for a in told.assumptions if a.name == "rare events")
+    assert rare.status == "doubtful"
+    fewest = min(int(new[small].sum()), int((~new)[small].sum()))  # as many decisions gain one as lose the other
+    assert f"a chance below 3 in {fewest} may" in rare.detail
+    assert "the verdict of one group" in rare.detail
+    lines = [v.rests_on for v in (*told.verdicts, *(v for sentence in told.sentences for v in sentence.verdicts))]
+    assert not any("rare events" in line.partition("held: ")[2].partition(";")[0] for line in lines)
+    assert any("rare events (doubtful)" in line for line in lines)
+
+
 def test_results_carry_their_assumptions_into_text_files_and_plans(tmp_path):
     world = cut_by_state()
     log = as_log(world, world.rows(600, np.random.default_rng(2)))

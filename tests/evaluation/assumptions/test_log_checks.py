@@ -131,12 +131,12 @@ def test_a_rejected_history_says_what_was_done_about_it():
 
 
 def test_a_loss_too_rare_to_be_seen_is_named():
-    found = rare_event_check(0.1, 600, (-100.0, 0.0), 30.0)
+    found = rare_event_check(0.1, 1 / 600, 450, (-100.0, 0.0), 30.0)  # 3 in 450 of 0.75 decisions in an episode
     assert found.status == "doubtful"
-    assert "3 in 600 episodes" in found.detail
+    assert "a chance below 3 in 450 may" in found.detail
     assert "costs more than 20 (0.667 times the largest in the log)" in found.detail
-    assert rare_event_check(0.1, 6000, (-100.0, 0.0), 30.0).status == "held"
-    assert rare_event_check(0.1, 600, None, 30.0).status == "not testable"
+    assert rare_event_check(0.1, 1 / 6000, 4500, (-100.0, 0.0), 30.0).status == "held"
+    assert rare_event_check(0.1, 1 / 600, 450, None, 30.0).status == "not testable"
 
 
 def test_overlap_has_three_words_and_tells_the_share_of_everyone():

@@ -257,24 +257,28 @@ def rare_action_check(unsupported: float, most: float) -> Assumption:
     return Assumption("overlap", _OVERLAP, status, detail, said)
 
 
-def rare_event_check(edge: float, episodes: float, declared: tuple[float, float] | None, largest: float) -> Assumption:
+def rare_event_check(
+    edge: float, heaviest: float, taken: int, declared: tuple[float, float] | None, largest: float
+) -> Assumption:
     """What an event too rare to be in the log would have to cost to turn a verdict.
 
     Parameters
     ----------
     edge : float
         Distance of the interval from 0.
-    episodes : float
-        Episodes that show what the proposed policy does; an event with a chance below 3 / episodes may be missing.
+    heaviest : float
+        How many more or fewer decisions per episode fall to an action, for each logged decision with it.
+    taken : int
+        Logged decisions with that action; an event that comes with it with a chance below 3 / taken may be missing.
     largest : float
         The largest outcome of an episode in the log, as a distance from the mean.
     """
-    loss = abs(edge) * episodes / 3
+    loss = abs(edge) / heaviest / 3
     span = np.inf if declared is None else declared[1] - declared[0]
     seen = f" ({loss / largest:.3g} times the largest in the log)" if 0 < largest < np.inf else ""
     detail = (
-        f"an event with a chance below 3 in {episodes:.0f} episodes may be missing from the log; one that costs more "
-        f"than {loss:.3g}{seen} would turn the verdict"
+        f"an event that follows an action with a chance below 3 in {max(taken, 3)} may be missing from the log, which "
+        f"has so many such decisions; one that costs more than {loss:.3g}{seen} would turn the verdict"
     )
     if loss > span:
         return Assumption("rare events", "rule of three", "held", detail, "The declared range rules such an event out.")

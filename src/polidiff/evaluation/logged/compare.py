@@ -185,10 +185,12 @@ class StateJudge(Judge):
         inside = self.starts.weights[group][rows.states[rows.first]] > 0
         return len(np.unique(units[inside]))
 
-    def heaviest(self, group: int) -> float:
+    def heaviest(self, group: int) -> tuple[float, int]:
         """By how often each action is taken more or less, beside how often the log took it."""
         new, old = (judged.visits[group] @ judged.target.table for judged in self.pair)
-        return float((np.abs(new - old) / np.maximum(self.edges.visits.sum(axis=0), 1.0)).max())
+        taken = self.edges.visits.sum(axis=0)
+        weight = np.abs(new - old) / np.maximum(taken, 1.0)
+        return float(weight.max()), int(taken[weight.argmax()])
 
     @cached_property
     def _largest(self) -> FloatArray:

@@ -90,8 +90,8 @@ class Judge:
         """Distinct units behind a group, where episodes are no units of their own."""
         raise NotImplementedError
 
-    def heaviest(self, group: int) -> float:
-        """The most that one logged decision counts for among those that change."""
+    def heaviest(self, group: int) -> tuple[float, int]:
+        """The most that one logged decision counts for among those that change, and how many take its action."""
         raise NotImplementedError
 
     def largest(self, k: int) -> float:
@@ -119,15 +119,16 @@ class Judge:
                 found, WEAK, lambda g, k: (every := strengths[g][k][0]) is not None and fragile(every, True)
             )
         rare = [[self._rare(v, g, k) for k, v in enumerate(group)] for g, group in enumerate(found)]
+        gravest = self._gravest(rare)
+        told = {check.status for check in gravest}  # where it is less grave, a line does not say the opposite
         overlap = self.overlap()
         found = tuple(
-            tuple(self._line(v, g, strengths[g][k], overlap, rare[g][k]) for k, v in enumerate(group))
+            tuple(
+                self._line(v, g, strengths[g][k], [overlap, *(r for r in (rare[g][k],) if r and r.status in told)])
+                for k, v in enumerate(group)
+            )
             for g, group in enumerate(found)
         )
-        gravest = sorted(
-            (check for group in rare for check in group if check is not None),
-            key=lambda check: ("doubtful", "not testable", "held").index(check.status),
-        )[:1]
         unrecorded = unrecorded_check(self.assessment.randomised)
         return found, (*self.assessment.assumptions, overlap, *gravest, unrecorded)
 
@@ -163,14 +164,24 @@ class Judge:
         """What an event that comes with one action, too rare to be seen, would have to cost to turn the verdict."""
         if found.direction not in ("more", "less"):
             return None
-        heaviest = self.heaviest(group)
+        heaviest, taken = self.heaviest(group)
         if heaviest <= 0:
             return None
-        return rare_event_check(_edge(found), 1 / heaviest, self.log.outcomes[k].range, self.largest(k))
+        return rare_event_check(_edge(found), heaviest, taken, self.log.outcomes[k].range, self.largest(k))
 
-    def _line(
-        self, found: Verdict, group: int, strength: Strength, overlap: Assumption, rare: Assumption | None
-    ) -> Verdict:
+    def _gravest(self, rare: list[list[Assumption | None]]) -> list[Assumption]:
+        """The one statement on rare events: that of the verdict which they turn most easily."""
+        grave = ("doubtful", "not testable", "held")
+        checks = [(grave.index(check.status), g, check) for g, group in enumerate(rare) for check in group if check]
+        if not checks:
+            return []
+        worst, _, check = min(checks, key=lambda entry: entry[0])
+        whole = int(np.argmax(self.episodes))
+        if all(status > worst for status, g, _ in checks if g == whole):
+            check = replace(check, detail=check.detail.replace("the verdict", "the verdict of one group"))
+        return [check]
+
+    def _line(self, found: Verdict, group: int, strength: Strength, checks: Sequence[Assumption]) -> Verdict:
         """The verdict with its strength and the line of what it rests on."""
         (every, one), assessment, episodes = strength, self.assessment, float(self.episodes[group])
         gamma = None if every is None else hidden_reasons(every, None if self.one_step else one, assessment.scale)
@@ -179,8 +190,7 @@ class Judge:
         unit = "episodes"
         if assessment.units is not None:
             unit = f"episodes, counted as {self.units(group)} {assessment.counted_as}"
-        checks = [*assessment.assumptions, overlap, *([rare] if rare is not None else [])]
-        line = rests_on(episodes, unit, checks, gamma) if np.isfinite(episodes) else None
+        line = rests_on(episodes, unit, [*assessment.assumptions, *checks], gamma) if np.isfinite(episodes) else None
         if found.direction == "unknown":
             return replace(found, rests_on=line)
         doubt = None if every is None or not fragile(every, self.one_step) else only_if(every)

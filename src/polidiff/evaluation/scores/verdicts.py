@@ -168,16 +168,17 @@ class ScoreJudge(Judge):
         """Distinct units of the scores."""
         return len(np.unique(self.decisions.unit[self.masks[group]]))
 
-    def heaviest(self, group: int) -> float:
+    def heaviest(self, group: int) -> tuple[float, int]:
         """By how often each action is taken more or less, beside how often the log took it."""
         mask = self.masks[group]
         moved = np.abs((self.new - self.old)[mask].sum(axis=0)) / max(float(self.episodes[group]), 1.0)
         taken = np.bincount(self.decisions.actions[mask], minlength=self.decisions.n_actions)
-        return float((moved / np.maximum(taken, 1)).max())
+        weight = moved / np.maximum(taken, 1)
+        return float(weight.max()), int(taken[weight.argmax()])
 
     def largest(self, k: int) -> float:
-        """How far the outcome of a unit lies from the mean at most."""
-        totals = self.decisions.per_unit(self.decisions.gains)[:, k]
+        """How far the outcome of a logged episode lies from the mean at most."""
+        totals = np.bincount(self.decisions.episode, self.decisions.gains[:, k])
         return float(np.abs(totals - totals.mean()).max())
 
     def holds(
