@@ -92,12 +92,11 @@ def test_units_have_a_correlation_of_their_own():
     rng = np.random.default_rng(5)
     unit = np.repeat(np.arange(200), 10)
     values = rng.normal(size=200)[unit] + rng.normal(size=2000)  # half of the variance lies between units
-    correlation, p_value = correlation_within(unit, values)
-    assert correlation == pytest.approx(0.5, abs=0.08)
-    assert p_value < 1e-9
-    assert correlation_within(np.arange(50), rng.normal(size=50)) == (0.0, 1.0)
+    assert correlation_within(unit, values) == pytest.approx(0.5, abs=0.08)
+    assert correlation_within(np.arange(50), rng.normal(size=50)) == 0.0
     found = independence_check(bandit(people=20), np.arange(400) // 20)
     assert "20 units with 20 episodes each" in found.detail
+    assert (found.status, found.p_value) == ("held", None)  # people who are alike in themselves are no fault
 
 
 def test_people_who_differ_are_no_drift_but_late_people_who_differ_are():
