@@ -248,6 +248,36 @@ def test_of_an_outcome_by_year_the_last_is_meant_and_what_follows_from_it_is_lef
     assert state == ["age", "weight", "smoker", "lab0", "re75"]
 
 
+ORDERS = [
+    (f"C{row // 4}", f"2024-03-{1 + row % 4:02d}", 20 + row * 7 % 60, ("card", "call")[row * 5 % 3 % 2], row * 11 % 9)
+    for row in range(240)
+]
+
+
+def orders_study(polidiff, tmp_path, end=None):
+    frame = pl.DataFrame(ORDERS, schema=["customer", "date", "age", "action", "revenue"], orient="row")
+    if end is not None:
+        frame = frame.with_columns(pl.Series(end, ["yes" if row % 4 == 3 else "no" for row in range(240)]))
+    frame.write_csv(tmp_path / "orders.csv")
+    ran = polidiff("init", tmp_path / "orders.csv", "-o", tmp_path / "study.toml", "--yes")
+    assert ran.code == 0, ran.err
+    assert polidiff("explain", tmp_path / "study.toml").code == 0
+    return tomllib.loads((tmp_path / "study.toml").read_text())["world"]["log"]
+
+
+def test_rows_of_people_who_come_back_without_an_end_are_single_decisions(polidiff, tmp_path):
+    log = orders_study(polidiff, tmp_path)
+    assert log["group"] == "customer"
+    assert not {"episode", "step", "terminated", "truncated"} & set(log)
+
+
+@pytest.mark.parametrize(("end", "said"), [("done", False), ("terminated", None)])
+def test_an_end_that_may_be_a_cut_is_said_to_be_none(polidiff, tmp_path, end, said):
+    log = orders_study(polidiff, tmp_path, end)
+    assert (log["episode"], log["step"], log["terminated"]) == ("customer", "date", end)
+    assert log.get("truncated") is said
+
+
 def test_visits_of_a_person_with_one_arm_are_one_persons_and_no_episode(polidiff, tmp_path):
     frame = pl.DataFrame({"id": range(50), "rx": ["a", "b"] * 25, "age": [30 + k % 9 for k in range(50)]})
     visits = frame.join(pl.DataFrame({"visit": [1, 2, 3, 4]}), how="cross").with_columns(

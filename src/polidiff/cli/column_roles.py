@@ -199,8 +199,9 @@ def _which_action(columns: Sequence[Column], frame: pl.DataFrame) -> str:
 
 
 def _with_units(roles: dict[str, str], given: Mapping[str, str], frame: pl.DataFrame) -> dict[str, str]:
-    """Rows of one person are an episode only if an order is known and another action may be taken in the next row."""
-    if "episode" not in roles and "group" in roles and "step" in roles and "group" not in given:
+    """Rows of one person are an episode only if order and end are known and the next row may have another action."""
+    ordered = "step" in roles and ("terminated" in roles or "step" in given)
+    if "episode" not in roles and "group" in roles and ordered and "group" not in given:
         person, step = roles["group"], roles["step"]
         actions = frame.group_by(person).agg(pl.col(roles["action"]).drop_nulls().n_unique().alias("n"))["n"]
         if int(actions.max()) > 1 and not frame.select(person, step).is_duplicated().any():  # type: ignore[arg-type]

@@ -170,6 +170,7 @@ def draft(data: Path, output: Path, proposal: Proposal) -> str:
         "[world.log]",
         _entry("path", place),
         *(_role(role, proposal) for role in COMMENTS),
+        *_cut(proposal),
         _state(proposal),
         *_unused(proposal),
         *_dropped(proposal),
@@ -196,6 +197,15 @@ def _role(role: str, proposal: Proposal) -> str:
     if name is None or (role == "reward" and proposal.prefer != "more"):
         return f'# {role} = ""  # {COMMENTS[role]}'
     return _entry(role, name, COMMENTS[role])
+
+
+def _cut(proposal: Proposal) -> list[str]:
+    """Where the name of the end may mean either, that no record was cut, for the reader to confirm."""
+    from polidiff.worlds.log_columns import DONE
+
+    name = proposal.roles.get("terminated", "")
+    said = f"taken so: {name} may also mean that the record was cut; then name the column of cuts here"
+    return [_entry("truncated", False, said)] if name.lower() in DONE else []
 
 
 def _state(proposal: Proposal) -> str:
