@@ -27,14 +27,14 @@ from polidiff.evaluation.logged.judge import AUTO
 from polidiff.evaluation.logged.model import SplitPolicy, Starts, group_starts, same_rows, split_policy
 from polidiff.evaluation.logged.named import evaluate_by, judge_by
 from polidiff.evaluation.logged.plan import estimated_world
-from polidiff.evaluation.logged.policies import LOG, is_logs, wrote_the_log
+from polidiff.evaluation.logged.policies import LOG, as_log_policy, changed_rows, is_logs, wrote_the_log
 from polidiff.evaluation.logged.rows import RuleCoverage, cover_all_rows
 from polidiff.evaluation.logged.second_log import counted_together, first_policy, is_log, judge_logs, policy_behind
 from polidiff.evaluation.scores.difference import MOST_UNSUPPORTED
 from polidiff.evaluation.scores.verdicts import ScoredLog, score_effects, scored_log, value_intervals
 from polidiff.evaluation.table import TableComparison
 from polidiff.options import ESTIMATORS, EvaluateOptions
-from polidiff.policies import TablePolicy
+from polidiff.policies import TablePolicy, changed_decisions
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
 from polidiff.records.explanation import Arrow, Support, WorldSummary
 from polidiff.records.outcome import Evaluation, Interval
@@ -262,8 +262,12 @@ class RowsComparison(Comparison):
         return self._coverage
 
     def achieved(self, diverging: BoolArray, *, length: float, max_steps: int, seed: int) -> Achieved:
-        """Only how often the policies part: no start is known by itself."""
-        return Achieved(None, None, float(diverging.sum() / max(1, self.world.rows.n_episodes)))
+        """Only how many decisions change: no start is known by itself."""
+        rows, given = self.world.rows, (self.current, self.proposed)
+        policies = (as_log_policy(self.world, policy, seed=self.seed) for policy in given)
+        old, new = (np.asarray(policy.probabilities(rows.states), dtype=np.float64) for policy in policies)
+        changed = changed_rows(rows.actions, old, new) if is_logs(self.current) else changed_decisions(old, new)
+        return Achieved(None, None, float(changed.sum() / max(1, rows.n_episodes)))
 
     def judge(
         self, groups: Sequence[Sequence[Rule]], *, level: float, seed: int, evaluation: str | None = None

@@ -12,7 +12,7 @@ from polidiff.evaluation.comparison import Achieved, Comparison, Effects, Region
 from polidiff.evaluation.monte_carlo import EXACT_FROM, SKEWED, mean_interval, skewness
 from polidiff.evaluation.start_outcomes import StartOutcomes
 from polidiff.options import EvaluateOptions
-from polidiff.policies import MixedPolicy, Policy, PolicyLike, as_policy, top_actions
+from polidiff.policies import MixedPolicy, Policy, PolicyLike, as_policy, changed_decisions
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import RegionEffect, WorldSummary
 from polidiff.records.outcome import Assumption, Evaluation
@@ -117,8 +117,8 @@ class SimulatorComparison(Comparison):
             what="changed decisions",
         )
         assert played.visits is not None
-        top = top_actions(self.current.probabilities(played.visits.states))
-        return float((top != played.visits.actions).sum() / len(played.lengths))
+        tables = (policy.probabilities(played.visits.states) for policy in (self.current, self.proposed))
+        return float(changed_decisions(*tables).sum() / len(played.lengths))
 
     def summary(self, seen: AnyArray, facts: Mapping[str, str | float | int]) -> WorldSummary:
         """The horizon, and the ranges of features over visited states."""

@@ -20,7 +20,7 @@ from polidiff.evaluation.exact import (
 )
 from polidiff.evaluation.start_outcomes import StartOutcomes
 from polidiff.options import EvaluateOptions
-from polidiff.policies import Policy, PolicyLike, TablePolicy, table_policy, top_actions
+from polidiff.policies import Policy, PolicyLike, TablePolicy, changed_decisions, table_policy
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Arrow, RegionEffect, WorldSummary
 from polidiff.records.outcome import Evaluation, Interval
@@ -71,8 +71,7 @@ class TableComparison(Comparison):
     def achieved(self, diverging: BoolArray, *, length: float, max_steps: int, seed: int) -> Achieved:
         """Exact outcomes from every start, which form groups and judge them."""
         known = start_outcomes(self.place, self.current.table, self.proposed.table)
-        top = top_actions(self.current.table)
-        changed = 1.0 - self.proposed.table[np.arange(self.place.n_states), top]
+        changed = changed_decisions(self.current.table, self.proposed.table)
         visits = ExactEvaluator(self.place, self.proposed.table).visits()
         return Achieved(known, known, float(visits @ np.where(self.place.absorbing, 0.0, changed)))
 

@@ -4,7 +4,16 @@ from polidiff.policies.adapters import as_policy
 from polidiff.policies.files import save_policy
 from polidiff.policies.functions import CallablePolicy, Discretised, GreedyPolicy, MixedPolicy
 from polidiff.policies.patched import PatchedPolicy, apply_patch, difference, edit_rules, rule_patch
-from polidiff.policies.protocol import Model, Policy, PolicyLike, choose, drawn_from, one_hot, top_actions
+from polidiff.policies.protocol import (
+    Model,
+    Policy,
+    PolicyLike,
+    changed_decisions,
+    choose,
+    drawn_from,
+    one_hot,
+    top_actions,
+)
 from polidiff.policies.tables import TablePolicy, table_policy
 
 __all__ = [
@@ -19,6 +28,7 @@ __all__ = [
     "TablePolicy",
     "apply_patch",
     "as_policy",
+    "changed_decisions",
     "choose",
     "drawn_from",
     "difference",

@@ -80,6 +80,20 @@ def top_actions(probabilities: FloatArray, prefer: IntArray | None = None) -> In
     return top
 
 
+def changed_decisions(current: FloatArray, proposed: FloatArray) -> FloatArray:
+    r"""(n,) chance that a decision comes out differently, of policies as (n, A) chances: their total variation.
+
+    .. math:: c(s) = \tfrac12 \sum_a |\pi_b(a \mid s) - \pi_e(a \mid s)|, \qquad \text{changes} = \sum_s d(s)\, c(s)
+
+    Summed over the visits d of an episode it is the expected number of changed decisions: between policies that name
+    one action each, the visits to states where they differ. A mixed decision that stays as it is counts 0.
+
+    >>> changed_decisions(np.array([[0.6, 0.4], [0.6, 0.4]]), np.array([[0.6, 0.4], [0.0, 1.0]]))
+    array([0. , 0.6])
+    """
+    return np.asarray(np.abs(current - proposed).sum(axis=1) / 2)
+
+
 def choose(policy: Policy, states: AnyArray, luck: Callable[[], FloatArray]) -> IntArray:
     """One action per state, drawn from the policy by inverting its distribution at `luck()` (n,) in [0, 1).
 

@@ -163,9 +163,12 @@ class ListChooser:
 
     def _limits(self, gains: FloatArray) -> list[Limit]:
         problem = self.problem
-        several = [] if problem.scores.decisions.one_step else [FOLLOWED]
-        changes = [most for most in (problem.options.budget, *several) if most is not None]
-        found = [Limit(1.0 - problem.scores.base, min(changes))] if changes else []
+        scores, budget = problem.scores, problem.options.budget
+        several = [] if scores.decisions.one_step else [FOLLOWED]
+        changes = [most for most in (budget, *several) if most is not None]
+        counted = scores.current is None and budget is not None  # as changes of a plan are: by what the log did
+        taken = one_hot(scores.decisions.actions, problem.world.n_actions) if counted else scores.base
+        found = [Limit(1.0 - taken, min(changes))] if changes else []
         for guard, k, most in guards_of(problem):
             sign = 1.0 if guard.sense == "<=" else -1.0
             found.append(Limit(sign * gains[:, :, k], most))

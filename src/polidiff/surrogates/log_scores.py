@@ -22,14 +22,14 @@ from polidiff.evaluation.assumptions.confounding_one_step import OneDecision, on
 from polidiff.evaluation.assumptions.log_checks import DRAWN, hidden_reasons, rests_on
 from polidiff.evaluation.logged.assessment import assess
 from polidiff.evaluation.logged.plan import MIN_GROUP, MIN_SUPPORT
-from polidiff.evaluation.logged.policies import as_log_policy, is_logs
+from polidiff.evaluation.logged.policies import as_log_policy, changed_rows, is_logs
 from polidiff.evaluation.scores.decisions import decisions_of
 from polidiff.evaluation.scores.difference import ScoreIntervals, score_intervals
 from polidiff.evaluation.scores.plans import JudgedPlan, PlanScores, plan_intervals
 from polidiff.evaluation.scores.propensity import logging_chances
 from polidiff.evaluation.scores.rule_lists import ProvenList, RuleList, moves_of
 from polidiff.options import ImproveOptions
-from polidiff.policies import PatchedPolicy, Policy, one_hot
+from polidiff.policies import PatchedPolicy, Policy, changed_decisions, one_hot
 from polidiff.policies.patched import rule_patch
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Methods
@@ -138,6 +138,13 @@ class ScorePlans(Reduction):
         table[move < table.shape[1]] = one_hot(move[move < table.shape[1]], table.shape[1])
         return table
 
+    def changed(self, rules: RuleList) -> FloatArray:
+        """(n,) chance that these rules change each decision."""
+        scores, table = self.scores, self.table(rules)
+        if scores.current is not None:
+            return changed_decisions(scores.current, table)
+        return changed_rows(scores.decisions.actions, scores.base, table)
+
     @cached_property
     def present(self) -> ScoreIntervals:
         """What the current policy brings."""
@@ -212,7 +219,7 @@ class _Worth:
         patch = self._patch(chosen.rules)
         table, strength = problem.table(chosen.rules), self._strength(place, gain)
         return Plan(
-            changes=float(np.abs(table - problem.scores.base).sum() / 2 / episodes),
+            changes=float(problem.changed(chosen.rules).sum() / episodes),
             expected_return=value,
             outcomes={o.name: self.levels.alone(place * count + j) for j, o in enumerate(log.outcomes)},
             patch=patch,
@@ -331,12 +338,11 @@ class _Worth:
         everyone = np.ones(len(self.value), dtype=np.bool_)
         lost = [self.chooser.total(some, everyone, self.value) for some in (rules, rest)]
         acts = problem.moves(rules) != problem.moves(rest)
-        changed = np.abs(problem.table(rules) - problem.scores.base).sum(axis=1) / 2
         return PlanRule(
             rule=left[0] if len(left) == 1 else rule,
             move=KEEP if move == log.n_actions else log.actions[move].name,
             applicable=1.0,
-            changes=float(changed[acts].sum() / episodes),
+            changes=float(problem.changed(rules)[acts].sum() / episodes),
             without=value - (lost[0] - lost[1]) / episodes,
         )
 

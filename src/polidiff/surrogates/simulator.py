@@ -133,7 +133,7 @@ class PlayedGrid(Surrogate):
         episodes = self._episodes(TO_CHOOSE / games, Stream.CHOOSING_PLANS)
         played = episodes.play(plan.policy)
         mean = float(played.totals[:, aim(self.world)[0]].mean())
-        changes = episodes.changes(played.visits, len(played.totals))
+        changes = episodes.changes(plan.policy, played)
         return Played(plan, mean, changes, float(played.lengths.mean()))
 
     @cached_property

@@ -27,7 +27,7 @@ from polidiff.evaluation.monte_carlo import mean_interval
 from polidiff.evaluation.simulator import default_episodes
 from polidiff.optimize import Clock
 from polidiff.parallel import run_tasks
-from polidiff.policies import Policy, choose, top_actions
+from polidiff.policies import Policy, changed_decisions, choose
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.outcome import Outcome
 from polidiff.records.plan import Plan
@@ -37,7 +37,6 @@ from polidiff.worlds.protocol import aim
 from polidiff.worlds.rollouts import (
     GainCounter,
     Rollouts,
-    Visits,
     is_stepped,
     joined_rollouts,
     roll_out,
@@ -282,11 +281,11 @@ class PairedEpisodes:
             self.world, policy, episodes=episodes, seed=(*self.seed, wave), record=True, what="episodes of a plan"
         )
 
-    def changes(self, visits: Visits | None, episodes: int) -> float:
-        """Decisions per episode that are not the current policy's."""
-        assert visits is not None
-        top = top_actions(self.current.probabilities(visits.states))
-        return float((top != visits.actions).sum() / episodes)
+    def changes(self, policy: Policy, played: Rollouts) -> float:
+        """Changed decisions per episode that a policy played."""
+        assert played.visits is not None
+        tables = (one.probabilities(played.visits.states) for one in (self.current, policy))
+        return float(changed_decisions(*tables).sum() / len(played.totals))
 
     def judge(self, plan: Plan, explain: Explain | None) -> Plan:
         """The plan, which says what its table expects, with what its policy's episodes bring."""
@@ -302,7 +301,7 @@ class PairedEpisodes:
         gain = mean_interval(totals[:pairs, main] - self.before[:pairs, main], together)
         return replace(
             plan,
-            changes=0.0 if played is None else self.changes(played.visits, len(totals)),
+            changes=0.0 if played is None else self.changes(policy, played),
             expected_return=value,
             outcomes=outcomes,
             bound=value + (plan.bound - plan.expected_return),

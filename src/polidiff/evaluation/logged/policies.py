@@ -25,7 +25,7 @@ from polidiff.errors import InvalidPolicyError
 from polidiff.evaluation.logged.counts import HALVES, count_log
 from polidiff.evaluation.scores.decisions import Encoder, decisions_of, fit_encoder
 from polidiff.evaluation.scores.propensity import ChanceModel, fit_chances, logging_chances
-from polidiff.policies import Policy, TablePolicy, as_policy
+from polidiff.policies import Policy, TablePolicy, as_policy, changed_decisions, one_hot
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.worlds.log_columns import ROW
 from polidiff.worlds.shards.shard_files import collect
@@ -37,6 +37,7 @@ LOG = "log"  # the policy that wrote the log, whatever it was
 COLUMN = "column:"  # before the name of a column
 SIMULATED = 199
 CHANCE = 2.5  # standard errors that a gain in likelihood must exceed to be more than chance
+UNCHANGED = 1e-9  # difference of chances up to which a decision stays as it is
 LEAST = 1e-3  # chance of a logged action, at least
 
 
@@ -143,6 +144,16 @@ def _in_rows(log: Log, seed: int) -> FloatArray:
     table = np.empty((len(decisions.actions), log.n_actions))
     table[decisions.order] = logging_chances(replace(decisions, probability=None), seed=seed).table
     return table
+
+
+def changed_rows(actions: IntArray, current: FloatArray, proposed: FloatArray) -> FloatArray:
+    """(n,) chance that each decision of the policy that wrote a log comes out differently; policies as (n, A) chances.
+
+    Where the proposed policy is certain, the logged action itself says so, and nothing is estimated.
+    """
+    changed = changed_decisions(current, proposed)
+    certain = (changed > UNCHANGED) & (proposed.max(axis=1) > 1 - UNCHANGED)
+    return np.where(certain, changed_decisions(one_hot(actions, proposed.shape[1]), proposed), changed)
 
 
 def wrote_the_log(visits: FloatArray, table: FloatArray, rng: np.random.Generator) -> bool:

@@ -29,6 +29,7 @@ from polidiff.evaluation.scores.decisions import Decisions
 from polidiff.evaluation.scores.episodes import FOLDS, MOST_FITTED, PolicyRows, episode_scores
 from polidiff.evaluation.scores.one_step import CLIP, OneStepScores, one_step_scores
 from polidiff.evaluation.scores.propensity import Propensity, rarely_taken
+from polidiff.policies import changed_decisions
 from polidiff.records.arrays import BoolArray, FloatArray
 from polidiff.records.outcome import Interval
 from polidiff.worlds.shards.transition_counts import CUT
@@ -122,7 +123,7 @@ def assessed(
 ) -> DifferenceScores:
     """Scores (n, M) with what says how far they can be believed."""
     episodes = int(decisions.episode[-1]) + 1
-    changes = float(np.abs(proposed - current).sum() / 2 / episodes)
+    changes = float(changed_decisions(current, proposed).sum() / episodes)
     rare = chances.table < CLIP if chances.known else rarely_taken(chances.table, decisions.actions, CLIP)
     unsupported = weight * (np.maximum(proposed - current, 0.0) * rare).sum(axis=1)
     inflation = 1.0
