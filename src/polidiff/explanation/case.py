@@ -12,16 +12,16 @@ from polidiff.errors import InvalidInputError
 from polidiff.evaluation import compare
 from polidiff.evaluation.comparison import Comparison
 from polidiff.evaluation.verdicts import verdict
-from polidiff.explanation.words import number, rule_text, verdicts_text, withheld_text
+from polidiff.explanation.words import number, rule_text, swap_words, verdicts_text, withheld_text
 from polidiff.policies import top_actions
 from polidiff.records.arrays import AnyArray
-from polidiff.records.explanation import Case, Explanation, Verdict
+from polidiff.records.explanation import Case, Explanation, Region, Sentence, Verdict
 from polidiff.records.outcome import Interval, Outcome
-from polidiff.records.rule import Rule
 from polidiff.records.suppression import suppressed
 
 CaseLike: TypeAlias = "str | int | npt.ArrayLike | Mapping[str, float | str]"  # or an index
 Features: TypeAlias = "AnyArray | Mapping[str, AnyArray]"  # a row, or columns by name
+ROUNDING = 1e-9  # of shares that are summed
 
 
 def answer_case(explanation: Explanation, state: CaseLike) -> Case:
@@ -42,8 +42,12 @@ def answer_case(explanation: Explanation, state: CaseLike) -> Case:
         actions = (region.current, region.proposed)
     else:
         actions = ("the current action", "the current action")
-    expected = _expected(explanation, raw, features)
-    text = _text(explanation, name, actions, None if region is None else region.rule, expected)
+    shifted = region is not None and region.shift is not None and region.current == actions[0] == actions[1]
+    first = _action_text(explanation, name, actions, region, shifted=shifted)
+    later, expected = _expected(explanation, raw, features, changed=shifted or actions[0] != actions[1])
+    effect = verdicts_text(expected, explanation.outcomes)
+    ahead = f"{'to' if later else 'To'} expect from there on: {effect}." if effect else ""
+    text = " ".join(part for part in (first, later, ahead) if part)
     return Case(name, actions[0], actions[1], None if region is None else region.id, expected, text)
 
 
@@ -79,17 +83,39 @@ def _needed(explanation: Explanation) -> list[str]:
     return list(dict.fromkeys(name for rule in told for name in rule.features if name != "state"))
 
 
-def _expected(explanation: Explanation, raw: AnyArray | None, features: Features) -> tuple[Verdict, ...]:
-    """Exact from this state on in a table; else what the sentence for such starts says."""
+def _expected(
+    explanation: Explanation, raw: AnyArray | None, features: Features, *, changed: bool
+) -> tuple[str, tuple[Verdict, ...]]:
+    """Exact from this state on in a table; else what the sentence for such starts says, if a change is met at all.
+
+    The text says what is known of changes that a case meets later, where none is made at once.
+    """
     asked = _asked(explanation)
     known = asked.expected_from(raw) if asked is not None and raw is not None else None
     if asked is not None and known is not None:
-        return tuple(_exact_verdict(outcome, *both) for outcome, both in zip(asked.place.outcomes, known, strict=True))
-    for sentence in explanation.sentences:
-        rules: list[Rule] = [] if sentence.start is None else [sentence.start, *sentence.also]
-        if not rules or any(rule.covers(features)[0] for rule in rules):
-            return sentence.verdicts
-    return ()
+        both = zip(asked.place.outcomes, known, strict=True)
+        return "", tuple(_exact_verdict(outcome, *values) for outcome, values in both)
+    if not changed and explanation.world.one_step:
+        return "", ()
+    told = next((sentence for sentence in explanation.sentences if _speaks_of(sentence, features)), None)
+    if changed:
+        return "", () if told is None else told.verdicts
+    if not explanation.regions and not explanation.withheld:
+        return "", ()
+    if told is not None and _meets_a_change(told):
+        return "All such starts meet a change. If this is one of them,", told.verdicts
+    return "Whether a change is met later, and what to expect then, cannot be told from this result.", ()
+
+
+def _speaks_of(sentence: Sentence, features: Features) -> bool:
+    return sentence.start is None or any(rule.covers(features)[0] for rule in (sentence.start, *sentence.also))
+
+
+def _meets_a_change(sentence: Sentence) -> bool:
+    """Whether all episodes of a group are known to meet a region."""
+    paths = [(sentence.path, sentence.path_share), *((other.path, other.share) for other in sentence.others)]
+    met = [sum(share for path, share in paths if path), *(meeting.share for meeting in sentence.meetings)]
+    return max(met) >= 1 - ROUNDING
 
 
 def _exact_verdict(outcome: Outcome, before: float, after: float) -> Verdict:
@@ -97,17 +123,17 @@ def _exact_verdict(outcome: Outcome, before: float, after: float) -> Verdict:
     return verdict(outcome, difference, difference, current=Interval.exactly(before), proposed=Interval.exactly(after))
 
 
-def _text(
-    explanation: Explanation, name: str, actions: tuple[str, str], rule: Rule | None, expected: tuple[Verdict, ...]
+def _action_text(
+    explanation: Explanation, name: str, actions: tuple[str, str], region: Region | None, *, shifted: bool
 ) -> str:
-    if actions[0] == actions[1]:
+    """What is done, and by which rule."""
+    if actions[0] == actions[1] and not shifted:
         unshown = withheld_text(explanation) if explanation.context is None else ""
-        first = f"For {name}: {actions[0]}, as now{f', {unshown}' if unshown else ''}."
-    else:
-        by = f" (because {rule_text(rule)})" if rule is not None and rule.features != ("state",) else ""
-        first = f"For {name}: {actions[1]} instead of {actions[0]}{by}."
-    effect = verdicts_text(expected, explanation.outcomes)
-    return f"{first} To expect from there on: {effect}." if effect else first
+        return f"For {name}: {actions[0]}, as now{f', {unshown}' if unshown else ''}."
+    named = region is None or region.rule.features == ("state",)
+    by = "" if region is None or named else f" (because {rule_text(region.rule)})"
+    shift = region.shift if region is not None and shifted else None
+    return f"For {name}: {swap_words(*actions, shift, None)}{by}."
 
 
 def _shown(value: float | str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from polidiff.errors import InvalidInputError
-from polidiff.explanation.words import listing, number, percent, rule_text, swap_text, withheld_text
+from polidiff.explanation.words import interval_text, listing, number, percent, rule_text, swap_text, withheld_text
 from polidiff.records.explanation import Explanation, Picture, Region
 from polidiff.records.parse import name_like, parse_rule
 from polidiff.records.rule import Condition, Rule, overlap
@@ -23,14 +23,27 @@ def why_not(explanation: Explanation, action: str, where: str) -> str:
     if action == region.proposed:
         return f"{action} is what the proposed policy does in {region.id} ({rule_text(region.rule)})."
     lines = [line for name, values in region.action_values.items() if (line := _worth(name, values, action, region))]
-    if not region.action_values and not explanation.world.recorded:
-        return (
-            f"What {action} would bring in {region.id} was not measured: single actions are tried in a table or a "
-            "vectorised model, not in an environment that is stepped."
-        )
+    if not region.action_values:
+        return _unmeasured(explanation, action, region)
     if not lines:
-        return f"{action} was never tried in {region.id}, so nothing is known about it."
+        return f"{action} cannot be taken in {region.id} ({rule_text(region.rule)})."
     return "\n".join([f"In {region.id} ({rule_text(region.rule)}), {action} instead of {region.proposed}:", *lines])
+
+
+def _unmeasured(explanation: Explanation, action: str, region: Region) -> str:
+    """That single actions were not tried, and what is known of the change instead."""
+    unknown = f"What {action} alone would bring in {region.id} ({rule_text(region.rule)}) was not measured: "
+    if not explanation.world.recorded:
+        tried = "single actions are tried in a table or a vectorised model"
+        return f"{unknown}{tried}, not in an environment that is stepped."
+    alone = {} if region.effect is None else region.effect.alone
+    lines = [
+        f"• {outcome.name}: {interval_text(alone[outcome.name], outcome=outcome)}"
+        for outcome in explanation.outcomes
+        if outcome.name in alone
+    ]
+    told = f"\nThe proposed policy in {region.id} only, against the current one, over all episodes:" if lines else ""
+    return "\n".join([f"{unknown}from the rows of a log only the change as a whole is judged.{told}", *lines])
 
 
 def _worth(outcome: str, values: dict[str, float] | object, action: str, region: Region) -> str | None:

@@ -1,0 +1,112 @@
+"""Answers say what the record holds, and where it holds nothing, that it does not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from polidiff import load
+from polidiff.cli.main import main
+from polidiff.records.explanation import Explanation, PathShare
+from polidiff.records.suppression import suppressed
+from polidiff.report import answers
+from tests.results import ACTIONS, explanation
+
+EXPECTED = "expect from there on"
+ROWS = 1_500
+STUDY = """[world.log]
+path = "log.csv"
+action = "action"
+state = ["age"]
+"""
+STEPS = 'episode = "episode"\nstep = "step"\nterminated = "ended"\n'
+RULE = """[policies]
+current = "log"
+rules = ["age < 65: call"]
+[[outcomes]]
+name = "good"
+column = "good"
+prefer = "more"
+range = [-15, 15]
+"""
+
+
+def logged(steps: int) -> pl.DataFrame:
+    """Contacts drawn with other chances for the young and the old; ages do not change within an episode."""
+    rng = np.random.default_rng(5)
+    age = np.repeat(rng.integers(20, 80, ROWS // steps), steps)
+    drawn = rng.random(ROWS)
+    action = np.where(drawn < np.where(age < 50, 0.2, 0.7), "call", np.where(drawn < 0.8, "email", "none"))
+    good = rng.normal(0, 1, ROWS) + (action == "call")
+    episode, step = np.repeat(np.arange(ROWS // steps), steps), np.tile(np.arange(steps), ROWS // steps)
+    return pl.DataFrame(
+        {"episode": episode, "step": step, "age": age, "action": action, "good": good, "ended": step == steps - 1}
+    )
+
+
+@pytest.fixture(scope="module", params=[1, 3], ids=["one step", "three steps"])
+def told(request, tmp_path_factory) -> Explanation:
+    """Everybody under 65 is called, read back from its file."""
+    folder = tmp_path_factory.mktemp("answers")
+    logged(request.param).write_csv(folder / "log.csv")
+    (folder / "study.toml").write_text(STUDY + STEPS * (request.param > 1) + RULE)
+    path = folder / "told.json"
+    with pytest.raises(SystemExit) as done:
+        main(["explain", str(folder / "study.toml"), "-o", str(path)])
+    assert not done.value.code
+    return load(path)
+
+
+def test_what_was_done_is_never_called_untried(told):
+    frame = logged(1 if told.world.one_step else 3)
+    assert told.regions
+    for region in told.regions:
+        inside = region.rule.covers({"age": frame["age"].to_numpy()})
+        for action in set(frame.filter(pl.Series(inside))["action"]) - {region.proposed}:
+            said = answers.why_not(told, action, region.id)
+            assert "never tried" not in said
+            assert "was not measured" in said
+            assert "• good: " in said
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from(["log", "table", "simulator"]))
+def test_without_values_nothing_is_said_of_an_action_by_itself(seed, kind):
+    record = explanation(seed, kind)
+    record = replace(record, regions=tuple(replace(region, action_values={}) for region in record.regions))
+    for region in suppressed(record).regions:
+        for action in set(ACTIONS) - {region.proposed}:
+            assert "was not measured" in answers.why_not(record, action, region.id)
+
+
+def test_a_case_that_does_not_change_is_given_no_effect(told):
+    same, other = told.case({"age": 70}), told.case({"age": 30})
+    assert same.expected == ()
+    assert EXPECTED not in same.text
+    assert "as now" in same.text
+    assert ("cannot be told" in same.text) == (not told.world.one_step)
+    assert other.expected
+    assert EXPECTED in other.text
+
+
+def test_a_case_is_given_an_effect_where_all_such_starts_meet_a_change(told):
+    if told.world.one_step:
+        return
+    sentence, region = told.sentences[0], told.regions[0].id
+    for share, known in ((1.0, True), (0.7, False)):
+        path = {"path": (region,), "path_share": 0.6, "others": (PathShare((region, region), share - 0.6),)}
+        case = replace(told, sentences=(replace(sentence, start=None, **path),)).case({"age": 70})
+        assert (EXPECTED in case.text) == bool(case.expected) == known
+
+
+def test_a_case_whose_action_becomes_more_likely_is_not_as_now(told):
+    shifted = [region for region in told.regions if region.shift is not None]
+    assert shifted
+    said = str(told.case({"age": 60}))
+    assert "call more often" in said
+    assert "as now" not in said
