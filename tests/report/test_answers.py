@@ -110,3 +110,16 @@ def test_a_case_whose_action_becomes_more_likely_is_not_as_now(told):
     said = str(told.case({"age": 60}))
     assert "call more often" in said
     assert "as now" not in said
+
+
+def test_every_region_that_may_change_how_often_an_action_is_taken_is_named(told):
+    for action in ("call", "email", "none"):
+        said = answers.when(told, action)
+        assert all(f" {region.id}" in said for region in told.regions), said
+
+
+def test_of_two_actions_one_loses_what_the_other_gains(told):
+    two = replace(told, world=replace(told.world, actions=told.world.actions[:2]))
+    region = next(region for region in told.regions if region.shift is not None)
+    lost = round(100 * (1 - region.shift.current))
+    assert f"email less often ({lost} % → 0 %) in {region.id}" in answers.when(two, "email")

@@ -8,7 +8,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from polidiff.errors import InvalidInputError
-from polidiff.explanation.words import interval_text, listing, number, percent, rule_text, swap_text, withheld_text
+from polidiff.explanation.words import (
+    interval_text,
+    listing,
+    number,
+    percent,
+    rule_text,
+    swap_text,
+    swap_words,
+    withheld_text,
+)
+from polidiff.records.action import Shift
 from polidiff.records.explanation import Explanation, Picture, Region
 from polidiff.records.parse import name_like, parse_rule
 from polidiff.records.rule import Condition, Rule, overlap
@@ -70,10 +80,24 @@ def when(explanation: Explanation, action: str) -> str:
     lines = [f"• newly in {_line(region)}" for region in gained]
     lines += [f"• no longer in {_line(region)}" for region in lost]
     lines += [f"• {swap_text(region)} in {region.id}: {rule_text(region.rule)}" for region in shifted]
+    mixed = explanation.world.recorded or any(region.shift is not None for region in explanation.regions)
+    others = [region for region in explanation.regions if mixed and action not in (region.current, region.proposed)]
+    lines += [_by_the_way(explanation, action, region) for region in others]
     unshown = withheld_text(explanation)
     if not lines:
         return f"The proposed policy takes {action} where the current one does{f', {unshown}' if unshown else ''}."
     return "\n".join([f"{action}:", *lines, f"Elsewhere as now{f', {unshown}' if unshown else ''}."])
+
+
+def _by_the_way(explanation: Explanation, action: str, region: Region) -> str:
+    """What a change of another action does to this one, where policies draw their actions."""
+    place, shift = f"{region.id}: {rule_text(region.rule)}", region.shift
+    if shift is not None and len(explanation.world.actions) == 2:
+        rest = Shift(1 - shift.current, 1 - shift.proposed)
+        return f"• {swap_words(action, action, rest, None)} in {place}"
+    return (
+        f"• perhaps more or less often in {_line(region)}; this result does not hold how often {action} is taken there"
+    )
 
 
 def _line(region: Region) -> str:
