@@ -176,7 +176,8 @@ def improve(
             parse_rules(text, place.feature_names, known_values(place))
     frontier = improved(place, current, candidates, options, explain)
     name = "" if place.return_outcome is None else place.return_outcome.name
-    return replace(frontier, methods=replace(frontier.methods, min_group=min_group), objective=name)
+    methods = replace(frontier.methods, min_group=min_group)
+    return replace(frontier, methods=methods, objective=frontier.objective or name)
 
 
 def check(

@@ -37,21 +37,36 @@ def objective(frontier: Frontier) -> Outcome | None:
 
 def returned(value: float, frontier: Frontier) -> str:
     """What a plan returns, as people say the outcome that it improves."""
+    outcome, natural = objective(frontier), frontier.sign * value
+    return f"{number(100 * natural)} %" if outcome is not None and outcome.is_share else number(natural, 6)
+
+
+def gained(gain: Interval, frontier: Frontier) -> Interval:
+    """A gain as the difference of the outcome that plans improve: below 0 where less of it is better."""
+    return gain.scaled(frontier.sign)
+
+
+def aim_text(frontier: Frontier) -> str:
+    """What plans improve, and which way."""
     outcome = objective(frontier)
-    return f"{number(100 * value)} %" if outcome is not None and outcome.is_share else number(value, 6)
+    if outcome is None or not frontier.world.recorded or outcome.name == "return":
+        return frontier.aim
+    return f"{outcome.name} ({'less' if frontier.sign < 0 else 'more'} is better)"
 
 
 def _judged_head(frontier: Frontier) -> str:
     """Plans whose gains are estimates: the one that is surest to gain, or none."""
     best, now = frontier.best, returned(frontier[0].expected_return, frontier)
+    aim = aim_text(frontier)
+    named, brings = ("", "returns") if aim == frontier.aim else (f" for {aim}", "brings")
     if len(frontier) == 1:
-        return f"No plan but the current policy, which returns {now}."
+        return f"No plan{named} but the current policy, which {brings} {now}."
     if best.gain is None or best is frontier[0]:
-        return f"{len(frontier)} plans; none is shown to gain over the current policy, which returns {now}."
+        return f"{len(frontier)} plans{named}; none is shown to gain over the current policy, which {brings} {now}."
     return (
-        f"{len(frontier)} plans; the surest to gain returns {returned(best.expected_return, frontier)} "
+        f"{len(frontier)} plans{named}; the surest to gain {brings} {returned(best.expected_return, frontier)} "
         f"instead of {now} "
-        f"({interval_text(best.gain, outcome=objective(frontier))})."
+        f"({interval_text(gained(best.gain, frontier), outcome=objective(frontier))})."
     )
 
 
@@ -59,17 +74,19 @@ def _plan_rows(frontier: Frontier, limit: int = 20) -> list[str]:
     unit = {"total": "changes, all starts", "states": "changed states", "rules": "rules (changes)"}.get(
         frontier.unit, "changes per episode"
     )
-    rows = [f"{unit:>20}  {'return':>10}  {'bound':>10}  change"]
+    log = frontier.world.recorded  # a bound in the model of a log proves nothing
+    aim = frontier.objective if log and frontier.objective else "return"
+    wide = max(10, len(aim))
+    head = "" if log else f"{'bound':>10}  "
+    rows = [f"{unit:>20}  {aim:>{wide}}  {head}change"]
     plans = list(frontier)
     shown = plans if len(plans) <= limit else [plans[round(k * (len(plans) - 1) / (limit - 1))] for k in range(limit)]
     for plan in shown:
         cost = number(plan.changes)
         if frontier.unit == "rules":
             cost = f"{len(plan.rules)} ({cost})"
-        rows.append(
-            f"{cost:>20}  {returned(plan.expected_return, frontier):>10}  {returned(plan.bound, frontier):>10}  "
-            f"{plan_words(plan)}"
-        )
+        bound = "" if log else f"{returned(plan.bound, frontier):>10}  "
+        rows.append(f"{cost:>20}  {returned(plan.expected_return, frontier):>{wide}}  {bound}{plan_words(plan)}")
     if len(shown) < len(plans):
         rows.append(f"({len(plans) - len(shown)} plans between these are not shown)")
     return rows
@@ -81,9 +98,10 @@ def _gain_rows(frontier: Frontier) -> list[str]:
     if not gains:
         return []
     level = "" if all(gain.exact for _, gain in gains) else f" ({percent(frontier.methods.level)} intervals)"
-    rows = ["", f"Gain over the current policy, on data that did not choose the plan{level}:"]
-    outcome = objective(frontier)
-    return rows + [f"• {_size_words(plan, frontier)}: {interval_text(gain, outcome=outcome)}" for plan, gain in gains]
+    what = "Gain over the current policy" if frontier.sign > 0 else f"{frontier.objective} against the current policy"
+    rows = ["", f"{what}, on data that did not choose the plan{level}:"]
+    told = [(_size_words(plan, frontier), gained(gain, frontier)) for plan, gain in gains]
+    return rows + [f"• {size}: {interval_text(gain, outcome=objective(frontier))}" for size, gain in told]
 
 
 def _size_words(plan: Plan, frontier: Frontier) -> str:
@@ -110,7 +128,8 @@ def _ledger_rows(frontier: Frontier, limit: int = 10) -> list[str]:
         return []
     outcome = objective(frontier)
     where = ", in the table that chose the plans" if frontier.judged else ""
-    rows = ["", f"What each change is worth (alone; if removed from the best plan; Shapley value{where}):"]
+    less = f" in less {frontier.objective}" if frontier.sign < 0 else ""
+    rows = ["", f"What each change is worth{less} (alone; if removed from the best plan; Shapley value{where}):"]
     for entry in frontier.ledger.entries[:limit]:
         links = [f"needs {listing(list(entry.needs), 'or')}"] * bool(entry.needs)
         links += [f"conflicts with {listing(list(entry.conflicts))}"] * bool(entry.conflicts)
@@ -154,7 +173,7 @@ def _difference(frontier: Frontier, plan: Plan, name: str) -> Interval:
     if plan is nothing:
         return Interval.exactly(0.0)
     if name == frontier.objective and plan.gain is not None:
-        return plan.gain
+        return gained(plan.gain, frontier)
     before, after = nothing.outcomes[name], plan.outcomes[name]
     middle = after.estimate - before.estimate
     if before.exact and after.exact:

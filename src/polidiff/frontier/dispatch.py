@@ -112,7 +112,7 @@ def _solve(
             f"has {problem.n_states:,}. Hint: give a budget= instead, or merge states"
         )
     if max_states is not None:
-        return solve_states(problem, max_states, effort, clock, budget, texts)
+        return solve_states(problem, max_states, effort, clock, budget, texts, setting.problem)
     if texts:
         solved = solve_guarded(problem, texts, effort, clock, budget, setting.problem)
         return solved if budget is None or not solved.stopped else _second_opinion(problem, solved, clock, budget)

@@ -142,14 +142,29 @@ def _relaxed(problem: FrontierProblem, changes: float | None) -> Prices | None:
 
 def _binding(problem: FrontierProblem, texts: tuple[str, ...]) -> str:
     """Names the first guard that no policy keeps, with the best value there is; all of them if only jointly."""
-    for text, gains, limit in zip(texts, problem.guards, problem.limits, strict=True):
-        program = Program.of(gains, problem.flow, row_low=problem.initial, row_high=problem.initial)
-        answer = solve(program)
-        tight = GUARD_TOLERANCE * (1.0 + abs(limit))
-        if answer.status == "optimal" and answer.objective is not None and answer.objective > limit + tight:
-            best = -answer.objective if ">" in text else answer.objective
-            return f"no plan keeps {text!r}: the best that any allowed policy reaches is {best:.6g}. Hint: loosen it"
+    for text, least, limit in zip(texts, _least(problem), problem.limits, strict=True):
+        if least is not None and least > limit + GUARD_TOLERANCE * (1.0 + abs(limit)):
+            best = _own(least, text)
+            return f"no plan keeps {text!r}: the best that any allowed policy reaches is {best}. Hint: loosen it"
     return _joint_message(texts)
+
+
+def best_reached(problem: FrontierProblem, texts: tuple[str, ...]) -> str:
+    """The best value that any allowed policy reaches of what each guard limits, in words."""
+    told = zip(texts, _least(problem), strict=True)
+    return " and ".join(f"{_own(least, text)} for {text!r}" for text, least in told if least is not None)
+
+
+def _least(problem: FrontierProblem) -> list[float | None]:
+    """The least that any policy reaches of what each guard limits; None where the program has no answer."""
+    flow, initial = problem.flow, problem.initial
+    answers = [solve(Program.of(gains, flow, row_low=initial, row_high=initial)) for gains in problem.guards]
+    return [answer.objective if answer.status == "optimal" else None for answer in answers]
+
+
+def _own(least: float, text: str) -> str:
+    """A value in the guard's own sign."""
+    return f"{-least if '>' in text else least:.6g}"
 
 
 def _joint_message(texts: tuple[str, ...]) -> str:

@@ -23,6 +23,7 @@ import numpy as np
 
 from polidiff.errors import InfeasibleError
 from polidiff.frontier.completion import EXIT, Widened, complete, family_of, made_to_end, widen
+from polidiff.frontier.guarded import best_reached
 from polidiff.frontier.hull import Hull, parametric_hull
 from polidiff.frontier.local_search import Neighbours, neighbours
 from polidiff.frontier.problem import FrontierProblem
@@ -271,6 +272,7 @@ def solve_states(
     clock: Clock,
     budget: float | None,
     texts: tuple[str, ...] = (),
+    given: FrontierProblem | None = None,
 ) -> Solved:
     """Every non-dominated plan that changes at most `most` states, or the best one within a budget.
 
@@ -294,7 +296,9 @@ def solve_states(
         last = int((found.changes <= budget + found.tolerance.changes).sum()) - 1
         rows = np.unique([0, max(last, 0)])[: len(found)]
     if not len(rows):
-        raise InfeasibleError(f"no plan that changes at most {most} states keeps {' and '.join(map(repr, texts))}")
+        said = f"no plan that changes at most {most} states keeps {' and '.join(map(repr, texts))}"
+        best = best_reached(given or problem, texts)
+        raise InfeasibleError(f"{said}; with any number of changes the best is {best}. Hint: loosen it, or change more")
     returns = found.returns[rows]
     bounds = np.maximum(returns, np.minimum(hull.bound(found.changes[rows]), search.open_bound))
     bounds[-1] = max(returns[-1], min(bounds[-1], top))

@@ -146,7 +146,7 @@ class Frontier(Result, Sequence[Plan]):
     warnings: tuple[str, ...] = ()
     assumptions: tuple[Assumption, ...] = ()  # what gains judged on a log rest on
     stats: Mapping[str, float | int | str] = field(default_factory=dict)  # nodes, pivots, seconds, limits met
-    objective: str = ""  # name of the outcome that plans improve
+    objective: str = ""  # name of the outcome that plans improve; of one that is better less, returns are minus it
     context: Any = field(default=None, repr=False, metadata={"json": False})
 
     @overload
@@ -175,6 +175,12 @@ class Frontier(Result, Sequence[Plan]):
         return "expected return" if self.objective in ("", "return") else self.objective
 
     @property
+    def sign(self) -> float:
+        """−1 where returns are minus the outcome that plans improve, because less of it is better; else 1."""
+        lower = any(outcome.name == self.objective and outcome.prefer == "less" for outcome in self.outcomes)
+        return -1.0 if lower else 1.0
+
+    @property
     def judged(self) -> bool:
         """Whether gains were estimated on data that did not choose the plans, and not worked out exactly."""
         return any(plan.gain is not None for plan in self.plans)
@@ -194,9 +200,12 @@ class Frontier(Result, Sequence[Plan]):
         """Where further changes begin to pay less than the average one: the plan to look at first.
 
         Of the plans up to the best, the one highest above the line from the current policy to the best; the best where
-        none is above it. By the lower bound of the gain where gains were judged.
+        none is above it. By the lower bound of the gain where gains were judged. In a log the best itself: what a
+        further change adds to another is not known there.
         """
         best, nothing, judged = self.best, self.plans[0], self.judged
+        if self.world.recorded:
+            return best
         gain = {
             id(plan): _shown_gain(plan, nothing) if judged else plan.expected_return - nothing.expected_return
             for plan in self.plans

@@ -174,7 +174,7 @@ def frontier_figures(frontier: Frontier, plans: plan_texts.PlansView) -> dict[st
         "effect": [_effect_figure(frontier, plans.plans[plans.start])],
         "plan": list(_plan_figures(frontier, plans)),
         "ledger": list(_ledger_figures(frontier, plans.numbering)),
-        "proofs": [_proofs_figure(frontier, plans)],
+        "proofs": [_proofs_figure(frontier, plans)] if not frontier.world.recorded else [],
     }
 
 
@@ -243,7 +243,7 @@ def _ledger_figures(frontier: Frontier, numbering: Numbering) -> Iterator[Figure
     if ledger.order:
         summary = f"{frontier.aim} after each change, in the best order to adopt."
         steps = frontier_charts.order_rows(frontier, numbering)
-        values = ["never ends" if row["r"] is None else returned(row["r"], frontier) for row in steps]
+        values = ["never ends" if row["r"] is None else returned(frontier.sign * row["r"], frontier) for row in steps]
         rows = tuple((str(row["i"]), row["n"], value) for row, value in zip(steps, values, strict=True))
         table = tables.Table(("step", "change", frontier.aim), rows[:MOST_TABLE_ROWS])
         chart = frontier_charts.order_chart(frontier, PAGE, numbering)

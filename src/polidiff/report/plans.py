@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from polidiff.errors import PolidiffError
 from polidiff.explanation.advice import advise
-from polidiff.explanation.plan_text import objective, plan_verdicts, returned
+from polidiff.explanation.plan_text import aim_text, gained, objective, plan_verdicts, returned
 from polidiff.explanation.text import sentence_text, worse_off_text
 from polidiff.explanation.words import (
     amount_text,
@@ -211,7 +211,7 @@ def _plan_entry(
         "d": [details.setdefault(card.detail, len(details)) for card in cards],
         "e": numbers,
         "o": outcomes,
-        "a": [_short(point.expected_return) for point in plan.adoption],
+        "a": [_short(frontier.sign * point.expected_return) for point in plan.adoption],
     }
     entry |= {"w": [shown(line) for line in plan.warnings]} if plan.warnings else {}
     return entry | ({"x": [shown(line) for line in plan.sentences]} if plan.sentences else {})
@@ -225,10 +225,12 @@ def plan_cards(plan: Plan, frontier: Frontier) -> tuple[Card, ...]:
     """What a plan costs and what it gains; with its interval where the gain was judged."""
     gain = plan.gain if plan.gain is not None else Interval.exactly(plan.expected_return - frontier[0].expected_return)
     outcome = objective(frontier)
-    reached = f"gain {bounds_text(gain, outcome, difference=True)}"
+    reached = (
+        f"{'gain' if frontier.sign > 0 else 'change'} {bounds_text(gained(gain, frontier), outcome, difference=True)}"
+    )
     if plan.share is not None and plan.gain is None:
         reached = f"{percent(plan.share)} of what is possible"
-    return _cost_card(plan, frontier), Card(frontier.aim, returned(plan.expected_return, frontier), reached)
+    return _cost_card(plan, frontier), Card(aim_text(frontier), returned(plan.expected_return, frontier), reached)
 
 
 def _cost_card(plan: Plan, frontier: Frontier) -> Card:
@@ -356,7 +358,7 @@ def _no_gain(frontier: Frontier) -> str:
     if not judged:
         return "No plan is better than the current policy."
     most = max(judged, key=lambda gain: gain.estimate)
-    told = interval_text(most, outcome=objective(frontier))
+    told = interval_text(gained(most, frontier), outcome=objective(frontier))
     plans = counted(len(frontier) - 1, "plan")
     return f"Not known: of {plans}, the one that promises most changes {frontier.aim} by {told}."
 

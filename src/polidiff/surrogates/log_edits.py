@@ -159,6 +159,7 @@ class RegionEdits(Reduction):
         return replace(
             solved,
             plans=plans,
+            objective=log.outcomes[aim(log)[0]].name,
             current_return=plans[0].expected_return,
             world=log_summary(log),
             methods=replace(solved.methods, evaluation=method, family=max(1, len(plans) - 1) * len(log.outcomes)),

@@ -182,6 +182,7 @@ class ScorePlans(Reduction):
             gap=max(plan.gap for plan in plans),
             unit="rules",
             outcomes=log.outcomes,
+            objective=log.outcomes[aim(log)[0]].name,
             current_return=plans[0].expected_return,
             optimum=max(plan.bound for plan in plans),
             world=log_summary(log),
@@ -338,12 +339,14 @@ class _Worth:
         everyone = np.ones(len(self.value), dtype=np.bool_)
         lost = [self.chooser.total(some, everyone, self.value) for some in (rules, rest)]
         acts = problem.moves(rules) != problem.moves(rest)
+        nothing_left = bool((problem.moves(rest) == log.n_actions).all())
+        (k, sign), left_over = aim(log), value - (lost[0] - lost[1]) / episodes
         return PlanRule(
             rule=left[0] if len(left) == 1 else rule,
             move=KEEP if move == log.n_actions else log.actions[move].name,
             applicable=1.0,
             changes=float(problem.changed(rules)[acts].sum() / episodes),
-            without=value - (lost[0] - lost[1]) / episodes,
+            without=sign * float(problem.present.estimate[k]) if nothing_left else left_over,
         )
 
 

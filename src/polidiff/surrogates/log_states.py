@@ -29,7 +29,7 @@ from polidiff.policies import TablePolicy, top_actions
 from polidiff.progress import track
 from polidiff.records.arrays import BoolArray, IntArray
 from polidiff.records.outcome import Assumption, Interval
-from polidiff.records.plan import Frontier, Plan
+from polidiff.records.plan import Frontier, Plan, PlanRule
 from polidiff.surrogates.log_model import ChoosingHalf, choosing_half, with_edits
 from polidiff.surrogates.record import Explain, Note, split_support
 from polidiff.surrogates.table import Surrogate
@@ -53,12 +53,14 @@ class JudgingHalf:
     def judge(self, plans: Sequence[Plan], explain: Explain | None) -> tuple[Plan, ...]:
         """Each plan with its policy's outcomes; gains hold together over all plans shown and all outcomes."""
         family = max(1, len(plans) - 1) * len(self.log.outcomes)
-        listed = list(plans)
-        return tuple(
-            self._judged(p, family, explain) for p in track("plans judged by the other half of the log", listed)
-        )
+        judged: list[Plan] = []
+        for plan in track("plans judged by the other half of the log", list(plans)):
+            now = judged[0].expected_return if judged else plan.expected_return
+            judged.append(self._judged(plan, family, now, explain))
+        return tuple(judged)
 
-    def _judged(self, plan: Plan, family: int, explain: Explain | None) -> Plan:
+    def _judged(self, plan: Plan, family: int, now: float, explain: Explain | None) -> Plan:
+        """A plan as the half sees it; `now` is what the current policy returns there."""
         log, current = self.log, self.current
         changing = bool(plan.patch.edits)
         policy = plan.policy if changing else current
@@ -82,6 +84,7 @@ class JudgingHalf:
             warnings=(*plan.warnings, *(unknown if changing else ())),
             holds_up_to=verdicts[k].holds_up_to if changing else None,
             rests_on=verdicts[k].rests_on if changing else None,
+            rules=_judged_rules(plan, value, now) if known else plan.rules,
             _explain=None if explain is None else (lambda: explain(log, current, policy)),
         )
 
@@ -96,6 +99,13 @@ class JudgingHalf:
     def scored(self) -> ScoredLog:
         """All rows, of which those of the half judge; the others help to estimate what they are compared with."""
         return scored_log(self.log, self.current)
+
+
+def _judged_rules(plan: Plan, value: float, now: float) -> tuple[PlanRule, ...]:
+    """Rules with what is left without them: the current policy's return, else as far below as in the model."""
+    if len(plan.rules) == 1:
+        return (replace(plan.rules[0], without=now),)
+    return tuple(replace(rule, without=value - (plan.expected_return - rule.without)) for rule in plan.rules)
 
 
 def _signed(sign: float, interval: Interval) -> Interval:
@@ -120,7 +130,12 @@ class LoggedStates(Surrogate):
     plain: TabularMDP | None = None  # the model as it was counted, where the table's rewards are lowered
 
     def lift(self, plan: Plan) -> Plan:
-        """The policy over the log's states; what a lowered reward chose, with what it returns as counted."""
+        """The policy over the log's states; what a lowered reward chose, with what it returns as counted.
+
+        What partial adoption does is left out: the model tells it from its own current policy, which takes one action
+        in each state, and not from the one that wrote the log.
+        """
+        plan = replace(plan, adoption=(), warnings=() if plan.adoption else plan.warnings)
         if self.plain is not None:
             table = plan.policy.table
             promised = float(ExactEvaluator(self.plain, table).visits() @ (table * self.plain.rewards).sum(axis=1))
@@ -134,7 +149,17 @@ class LoggedStates(Surrogate):
 
     def conclude(self, solved: Frontier, plans: tuple[Plan, ...]) -> Frontier:
         """The log in place of its model."""
-        return replace(solved, plans=plans, outcomes=self.world.outcomes, world=log_summary(self.world))
+        log = self.world
+        method = f"plans from one half of {log.check.episodes} logged episodes, judged by the other half"
+        return replace(
+            solved,
+            plans=plans,
+            outcomes=log.outcomes,
+            objective=log.outcomes[aim(log)[0]].name,
+            current_return=plans[0].expected_return,
+            world=log_summary(log),
+            methods=replace(solved.methods, evaluation=method, family=max(1, len(plans) - 1) * len(log.outcomes)),
+        )
 
     def assumptions(self) -> tuple[Assumption, ...]:
         """What was found out about the log."""
@@ -163,7 +188,6 @@ class LoggedStateRules(LoggedStates):
         frontier = super().conclude(solved, plans)
         return replace(
             frontier,
-            current_return=plans[0].expected_return,
             warnings=(*_curse(plans[-1], promises), *solved.warnings),
             stats={**solved.stats, "strength of shrinking": self.chosen.strength, **promises},
         )

@@ -51,9 +51,10 @@ def frontier_chart(
         size=260, filled=True, color=palette.proposed, opacity=1, stroke=palette.ink, strokeWidth=1.5
     )
     chosen = alt.param(name=PICKED, value=picked % max(len(shown_plans), 1))
+    proven = not frontier.world.recorded  # bounds in the model of a log say nothing of its plans
     layers = [
-        *([hull] if frontier.hull else []),
-        *_baseline_layers(frontier, palette, x, y),
+        *([hull] if frontier.hull and proven else []),
+        *(_baseline_layers(frontier, palette, x, y) if proven else []),
         *([missing] if open_rows else []),
         steps,
         dots,
@@ -90,8 +91,8 @@ def plan_rows(plans: Sequence[Plan], frontier: Frontier) -> Rows:
         {
             "i": index,
             "c": frontier.cost(plan),
-            "r": plan.expected_return,
-            "b": plan.bound if math.isfinite(plan.bound) else None,
+            "r": frontier.sign * plan.expected_return,
+            "b": plan.bound if math.isfinite(plan.bound) and not frontier.world.recorded else None,
             "p": "proven" if plan.proven else "not proven",
         }
         for index, plan in enumerate(plans)
@@ -146,7 +147,7 @@ def ledger_chart(frontier: Frontier, palette: Palette, numbering: Numbering | No
     rows = ledger_rows(frontier, numbering or Numbering())
     y = alt.Y("n:N", sort=alt.EncodingSortField("o", op="min"), title=None)
     base = alt.Chart(rows_of(rows)).encode(y=y)
-    x = alt.X("s:Q", title=f"worth in {label(frontier.aim)}")
+    x = alt.X("s:Q", title=f"worth in {'less ' * (frontier.sign < 0)}{label(frontier.aim)}")
     bars = base.mark_bar(color=palette.current, opacity=0.35, cornerRadius=2, height={"band": 0.6}).encode(x=x)
     spread = base.mark_rule(color=palette.current, strokeWidth=2).encode(x="l:Q", x2="h:Q")
     kinds = ["fair share (bar)", "made alone", "taken out of the full plan"]
@@ -213,12 +214,13 @@ def order_rows(frontier: Frontier, numbering: Numbering) -> Rows:
         return []
     names = {entry.change: numbering.named(entry) for entry in ledger.entries}
     steps = zip((names.get(change, change) for change in ledger.order), ledger.running, strict=False)
-    first = {
-        "i": 0,
-        "r": frontier.plans[0].expected_return if frontier.plans else frontier.current_return,
-        "n": "current policy",
-    }
-    return [first, *({"i": i, "r": value, "n": label(name)} for i, (name, value) in enumerate(steps, start=1))]
+    now, sign = frontier.plans[0].expected_return if frontier.plans else frontier.current_return, frontier.sign
+    alone = next((entry.alone for entry in ledger.entries if entry.change in ledger.order[:1]), None)
+    if frontier.judged and alone is not None and ledger.running[0] is not None:
+        now = ledger.running[0] - alone  # as the table tells it that tells the steps
+    rows = [(label(name), None if value is None else sign * value) for name, value in steps]
+    first = {"i": 0, "r": sign * now, "n": "current policy"}
+    return [first, *({"i": i, "r": value, "n": name} for i, (name, value) in enumerate(rows, start=1))]
 
 
 def adoption_chart(frontier: Frontier, palette: Palette, *, points: Sequence[AdoptionPoint] | None = None) -> Chart:
@@ -226,15 +228,17 @@ def adoption_chart(frontier: Frontier, palette: Palette, *, points: Sequence[Ado
     drawn = frontier.best.adoption if points is None else points
     x = alt.X("s:Q", title="share of times the changes are followed", axis=alt.Axis(format="%", tickCount=5))
     y = alt.Y("r:Q", title=label(frontier.aim), scale=alt.Scale(zero=False), axis=alt.Axis(**_share_format(frontier)))
-    base = alt.Chart(rows_of(adoption_rows(drawn), name="adoption")).encode(x=x, y=y)
-    now = alt.Chart(rows_of([{"r": frontier.current_return}])).mark_rule(color=palette.soft, strokeDash=[3, 3])
+    base = alt.Chart(rows_of(adoption_rows(drawn, frontier.sign), name="adoption")).encode(x=x, y=y)
+    now = alt.Chart(rows_of([{"r": frontier.sign * frontier.current_return}])).mark_rule(
+        color=palette.soft, strokeDash=[3, 3]
+    )
     line = base.mark_line(color=palette.proposed, strokeWidth=2.5, point={"filled": True, "color": palette.proposed})
     return alt.layer(now.encode(y="r:Q"), line).properties(height=200)
 
 
-def adoption_rows(points: Sequence[AdoptionPoint]) -> Rows:
+def adoption_rows(points: Sequence[AdoptionPoint], sign: float = 1.0) -> Rows:
     """One row per share."""
-    return [{"s": point.share, "r": point.expected_return} for point in points]
+    return [{"s": point.share, "r": sign * point.expected_return} for point in points]
 
 
 def plan_spans(frontier: Frontier, pair: tuple[str, str]) -> tuple[Span, Span]:
