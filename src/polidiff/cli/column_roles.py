@@ -106,8 +106,10 @@ class Proposal:
     @property
     def unnamed_outcome(self) -> bool:
         """Whether no name told the outcome, so that it is a guess."""
-        name = re.sub(r"[.\s-]+", "_", self.roles.get("reward", "").lower())
-        return bool(name) and not any(re.search(words, name) for words in (*WORDS["reward"], HARMFUL))
+        if not self.roles.get("reward"):
+            return False
+        name = self.column(self.roles["reward"]).plain
+        return not any(re.search(words, name) for words in (*WORDS["reward"], HARMFUL))
 
     def column(self, name: str) -> Column:
         """The column of a name."""

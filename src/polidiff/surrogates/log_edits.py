@@ -34,11 +34,10 @@ from polidiff.records.outcome import Assumption
 from polidiff.records.plan import Frontier, Plan
 from polidiff.records.rule import Rule
 from polidiff.regions.describe import describe
-from polidiff.surrogates.log_states import JudgingHalf
+from polidiff.surrogates.log_states import JudgingHalf, told_of_log
 from polidiff.surrogates.record import Explain, Note, Reduction, RuleNote, Solver, frozen_rules
 from polidiff.surrogates.region_cells import RegionCells, make_cells
 from polidiff.worlds.log import Log
-from polidiff.worlds.log_check import log_summary
 from polidiff.worlds.protocol import aim
 
 MOST_UNTRIED = 0.05  # share of a region's rows in cells where nobody took an action, beyond which it is not offered
@@ -156,14 +155,7 @@ class RegionEdits(Reduction):
         """The log in place of its regions."""
         log = self.world
         method = f"plans over regions from one half of {log.check.episodes} logged episodes, judged by the other half"
-        return replace(
-            solved,
-            plans=plans,
-            objective=log.outcomes[aim(log)[0]].name,
-            current_return=plans[0].expected_return,
-            world=log_summary(log),
-            methods=replace(solved.methods, evaluation=method, family=max(1, len(plans) - 1) * len(log.outcomes)),
-        )
+        return told_of_log(log, solved, plans, method)
 
     def assumptions(self) -> tuple[Assumption, ...]:
         """What was found out about the log."""

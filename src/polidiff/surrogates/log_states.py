@@ -41,6 +41,18 @@ from polidiff.worlds.tabular import TabularMDP
 MOST_JUDGED = 60
 
 
+def told_of_log(log: Log, solved: Frontier, plans: tuple[Plan, ...], method: str) -> Frontier:
+    """The frontier that was solved with plans that a log has judged, told about the log."""
+    return replace(
+        solved,
+        plans=plans,
+        objective=log.outcomes[aim(log)[0]].name,
+        current_return=plans[0].expected_return,
+        world=log_summary(log),
+        methods=replace(solved.methods, evaluation=method, family=max(1, len(plans) - 1) * len(log.outcomes)),
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class JudgingHalf:
     """The half of a log that did not choose."""
@@ -151,15 +163,7 @@ class LoggedStates(Surrogate):
         """The log in place of its model."""
         log = self.world
         method = f"plans from one half of {log.check.episodes} logged episodes, judged by the other half"
-        return replace(
-            solved,
-            plans=plans,
-            outcomes=log.outcomes,
-            objective=log.outcomes[aim(log)[0]].name,
-            current_return=plans[0].expected_return,
-            world=log_summary(log),
-            methods=replace(solved.methods, evaluation=method, family=max(1, len(plans) - 1) * len(log.outcomes)),
-        )
+        return replace(told_of_log(log, solved, plans, method), outcomes=log.outcomes)
 
     def assumptions(self) -> tuple[Assumption, ...]:
         """What was found out about the log."""
