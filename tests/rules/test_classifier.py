@@ -229,7 +229,14 @@ def test_an_option_out_of_range_is_named(option: str, value: object) -> None:
 @pytest.mark.parametrize("noise", [0.0, 0.05])
 @pytest.mark.parametrize("upwards", [True, False])
 def test_rules_that_overlap_are_put_in_the_order_that_tells_most_right(noise: float, upwards: bool) -> None:
-    rng = np.random.default_rng(1)
+    chosen, by_class = np.transpose([_right_with_overlaps(seed, noise, upwards) for seed in range(1, 5)])
+    assert chosen.mean() > by_class.mean() + 0.02
+    assert (chosen > by_class).all()
+
+
+def _right_with_overlaps(seed: int, noise: float, upwards: bool) -> tuple[float, float]:
+    """Share of held-out rows that are told rightly in the order chosen, and class by class."""
+    rng = np.random.default_rng(seed)
     X, clean = rng.random((3000, 12)), np.zeros(3000, dtype=int)
     boxes = [(rng.choice(12, 2, replace=False), rng.uniform(0, 0.5, 2), rng.uniform(0.35, 0.5, 2)) for _ in range(6)]
     for label, (columns, low, width) in sorted(enumerate(boxes, start=1), reverse=not upwards):
@@ -238,6 +245,6 @@ def test_rules_that_overlap_are_put_in_the_order_that_tells_most_right(noise: fl
     model = RuleClassifier(random_state=0, default_class=0).fit(X[:1500], y[:1500])
     by_class = [(rule, label) for label, rules in model.rules_.items() for rule in rules]
     assert sorted(map(str, by_class)) == sorted(map(str, model.decision_list_))
-    held_out = (model.predict(X[1500:]) == clean[1500:]).mean()
+    chosen = (model.predict(X[1500:]) == clean[1500:]).mean()
     model.decision_list_ = tuple(by_class)
-    assert held_out > (model.predict(X[1500:]) == clean[1500:]).mean() + 0.01
+    return chosen, (model.predict(X[1500:]) == clean[1500:]).mean()

@@ -22,6 +22,7 @@ from polidiff.regions.rule_choice import Pool, best_lists, shortened
 from polidiff.regions.swap_labels import SwapLabels, as_directions, as_pairs
 from polidiff.rules.box_algebra import intersection
 from polidiff.rules.learners import Learner, Listed, as_learner, learn_rules, named, nested, tree_rules
+from polidiff.rules.table import steady_weights
 from polidiff.streams import Stream
 
 WORTH = 0.01  # what one more rule must add to F1
@@ -141,7 +142,8 @@ class Visits:
 
 def visits_of(divergence: Divergence, labels: SwapLabels) -> Visits:
     """The visits of a divergence, labelled in one way."""
-    return Visits(divergence.features, labels.label, divergence.weight, divergence.judged)
+    weight, judged = steady_weights(divergence.weight), steady_weights(divergence.judged)
+    return Visits(divergence.features, labels.label, weight, judged)
 
 
 def _learn_short(

@@ -21,7 +21,7 @@ from polidiff.rules.generate import GenerationOptions
 from polidiff.rules.lists import DecisionList, best_order, predict, shorten
 from polidiff.rules.peeling import PeelingOptions, Stage, peel, stage_objective, stage_rows
 from polidiff.rules.proof import ProofOptions
-from polidiff.rules.table import Table, as_table
+from polidiff.rules.table import Table, as_table, steady_weights
 from polidiff.rules.tuning import Labelled, Task, choose_cost
 
 DEFAULT_COST = 2e-3  # of a clause, as a share of the weight
@@ -136,7 +136,7 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):
         _check_options(self)
         X, y = validate_data(self, X, y, dtype=None, ensure_all_finite="allow-nan")
         check_classification_targets(y)
-        weight = _in_steady_unit(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
+        weight = steady_weights(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
         table = as_table(X, getattr(self, "feature_names_in_", None))
         self._categorical = table.categorical
         self.classes_, truth = np.unique(y, return_inverse=True)
@@ -183,12 +183,6 @@ def _checked(model: RuleClassifier, X: Any) -> Table:
     check_is_fitted(model)
     X = validate_data(model, X, dtype=None, ensure_all_finite="allow-nan", reset=False)
     return as_table(X, getattr(model, "feature_names_in_", None), model._categorical)
-
-
-def _in_steady_unit(weight: FloatArray) -> FloatArray:
-    """Weights times a power of two, so that they sum to about 10,000: tolerances fit, and sums stay exact."""
-    total = float(weight.sum())
-    return weight * 2.0 ** (13 - np.floor(np.log2(total))) if total > 0 else weight
 
 
 def _check_options(model: RuleClassifier) -> None:

@@ -20,7 +20,7 @@ linear program proves useless (reduced cost above the distance between the two o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
@@ -66,14 +66,15 @@ class Master:
 
     def solve(self) -> Solution:
         """Duals of the groups as values, weights of the clauses as duals."""
-        return self._program.solve()
+        solution = self._program.solve()
+        return solution if solution.values is None else replace(solution, values=_in_units(solution.values))
 
     def prices(self, solution: Solution) -> FloatArray:
         """(n,) price of every row of the problem under the duals."""
         assert solution.values is not None
         prices = -self.problem.weight
         share = np.clip(solution.values / self._mass, 0.0, 1.0)
-        prices[: self.problem.positives] = self._weight * share[self._group]
+        prices[: self.problem.positives] = _in_units(self._weight * share[self._group])
         return prices
 
     def _take(self, masks: BoolArray) -> None:
@@ -104,6 +105,11 @@ class Master:
             self._program.set_bounds(halved, low=0.0, high=self._mass[halved])
             rows = member[old:, : -len(covered)].T.astype(np.float64)
             self._program.add_columns(np.ones(len(keys) - old), low=0.0, high=self._mass[old:], matrix=rows)
+
+
+def _in_units(prices: FloatArray) -> FloatArray:
+    """Whole numbers of 2⁻³⁰, far below any weight that counts: sums are exact, so that every machine finds the same."""
+    return np.asarray(np.rint(prices * 2.0**30) * 2.0**-30)
 
 
 @dataclass(frozen=True, eq=False)
