@@ -87,6 +87,7 @@ check: $(VENV)/check.stamp $(VENV)/test.stamp  ## style, types, direction of imp
 docs: $(VENV)/docs.stamp $(VENV)/test.stamp  ## the site with its gallery, under site/; a broken link is an error
 	$(BIN)/python -m tests.docs.gallery docs/gallery
 	$(BIN)/mkdocs build --strict
+	$(BIN)/python -m tests.docs.site site
 
 fuzz: $(VENV)/test.stamp  ## whatever may come in from outside, 10,000 cases a door, for hours; POLIDIFF_DOORS="whole studies" is one
 	$(BIN)/python -m benchmarks fuzz

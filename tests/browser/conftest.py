@@ -7,6 +7,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,13 @@ def chromium() -> Iterator[Any]:
         if os.environ.get("POLIDIFF_REQUIRE_BROWSER") == "1":
             pytest.fail(missing)
         pytest.skip(missing)
+    with browser() as driver:
+        yield driver
+
+
+@contextmanager
+def browser() -> Iterator[Any]:
+    """Chromium without a window and without a network."""
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
@@ -45,8 +53,10 @@ def chromium() -> Iterator[Any]:
         "Network.emulateNetworkConditions",
         {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0},
     )
-    yield driver
-    driver.quit()
+    try:
+        yield driver
+    finally:
+        driver.quit()
 
 
 @pytest.fixture

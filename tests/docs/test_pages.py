@@ -10,6 +10,7 @@ import pytest
 from benchmarks.evidence import BLOCK, written
 from tests.docs.gallery import EXPECTED
 from tests.docs.pages import ROOT
+from tests.docs.site import TASKS
 
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("**/*.md"))
@@ -21,14 +22,6 @@ HELD_ELSEWHERE = {  # tables whose values other tests compute
     ("reproduction.md", "| where | what | how close |"),
 }
 MOST_WORDS = 8_000
-SIX_TASKS = (
-    "how-to/from_a_table_to_a_decision.md",
-    "how-to/your_environment.md",
-    "how-to/your_policy.md",
-    "how-to/limit_a_plan.md",
-    "tutorials/gate_in_ci.md",
-    "how-to/read_a_verdict.md",
-)
 
 
 def text(page: Path) -> str:
@@ -63,7 +56,7 @@ def test_no_measurements_stand_in_the_way_of_a_user():
     assert [page.name for page in USERS_PATH if re.search(r"python -m benchmarks|benchmarks/results", text(page))] == []
 
 
-@pytest.mark.parametrize("page", SIX_TASKS)
+@pytest.mark.parametrize("page", [task.replace(".html", ".md") for task in TASKS])
 def test_a_newcomers_tasks_are_linked_from_the_start_page(page):
     assert f"({page})" in text(DOCS / "index.md")
 
