@@ -1,0 +1,36 @@
+"""The same rows and weights give the same rules, whatever kernels the linear algebra library has for a processor."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+LEARN = """
+import numpy as np
+from polidiff.rules import RuleClassifier
+
+rng = np.random.default_rng(0)
+moves = rng.random((400, 400)) ** 8
+moves /= moves.sum(axis=1, keepdims=True)
+visits = np.linalg.solve(np.eye(400) - 0.9 * moves.T, np.full(400, 0.1 / 400))
+X, y = rng.random((400, 8)), (rng.random(400) < 0.3) * rng.integers(1, 4, 400)
+print(visits.tobytes().hex())
+print(RuleClassifier(random_state=0, default_class=0).fit(X, y, sample_weight=visits).decision_list_)
+"""
+
+
+def test_rules_do_not_depend_on_the_last_bit_of_the_weights() -> None:
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-c", LEARN],
+            env={**os.environ, "OPENBLAS_CORETYPE": kernels},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for kernels in ("Haswell", "Prescott")
+    ]
+    (first, rules), (second, again) = (run.communicate()[0].splitlines() for run in runs)
+    assert len(first) == len(second)  # on most machines they differ, by about 1e-16
+    assert rules == again
+    assert rules.count("Rule(") > 5
