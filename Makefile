@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-slow test-adapters test-cluster check docs fuzz bench bench-smoke clean
+.PHONY: demo test test-slow test-adapters test-cluster test-lowest check docs fuzz bench bench-smoke clean
 
 $(VENV)/pip.stamp:
 	$(PYTHON) -m venv $(VENV)
@@ -77,6 +77,20 @@ test-adapters: $(ADAPTERS:%=test-adapter-%)  ## every model library for real, ea
 test-cluster: .venv-cluster/cluster.stamp  ## the same bytes on processes, Dask and Ray, also after workers and nodes are lost
 	.venv-cluster/bin/python -m pytest -m cluster tests/cluster
 	.venv-cluster/bin/python -m pytest tests/worlds/test_shard_files.py -k fsspec
+
+# Cases of benchmarks.answers that are asked with the lowest and the newest libraries; LOWEST="log_ward" asks another.
+LOWEST ?= classifier frozen_lake navigation_table log_lake log_offers
+.venv-lowest/lowest.stamp: pyproject.toml
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install -q --upgrade pip
+	$(PYTHON) -m benchmarks.lowest > .venv-lowest/requirements.txt
+	.venv-lowest/bin/python -m pip install -q -r .venv-lowest/requirements.txt -e .
+	@touch $@
+
+test-lowest: .venv-lowest/lowest.stamp $(VENV)/test.stamp  ## the same answers with the lowest libraries allowed and the newest
+	.venv-lowest/bin/python -m benchmarks.answers run out/lowest --only $(LOWEST)
+	$(BIN)/python -m benchmarks.answers run out/newest --only $(LOWEST)
+	$(BIN)/python -m benchmarks.answers compare out/lowest out/newest
 
 check: $(VENV)/check.stamp $(VENV)/test.stamp  ## style, types, direction of imports
 	$(BIN)/ruff check src tests benchmarks examples
