@@ -272,10 +272,33 @@ def outliers() -> HiddenWorld:
     return replace(machine(), name="outliers", noise=heavy, range=(-300.0, 300.0))
 
 
+def fixed_length(world: HiddenWorld, steps: int) -> HiddenWorld:
+    """The world with episodes of so many decisions, whatever happens in them; the log does not show how many are left.
+
+    A hidden state is the world's own and the number of decisions so far.
+    """
+    size, actions = world.logging.shape
+    inside = world.moves[:, :, :-1] / world.moves[:, :, :-1].sum(axis=2, keepdims=True)
+    moves = np.zeros((steps, size, actions, steps, size))
+    moves[np.arange(steps - 1), :, :, np.arange(1, steps)] = inside
+    end = np.zeros((steps, size, actions, 1))
+    end[-1] = 1.0
+    noise = world.noise
+    return replace(
+        world, name=f"{world.name}, {steps} decisions each", pay=np.tile(world.pay, (steps, 1)),
+        moves=np.concatenate([moves.reshape(steps, size, actions, -1), end], axis=3).reshape(steps * size, actions, -1),
+        start=np.append(world.start, np.zeros((steps - 1) * size)), seen=np.tile(world.seen, steps),
+        logging=np.tile(world.logging, (steps, 1)),
+        noise=None if noise is None else lambda h, a, rng: noise(h % size, a, rng),
+    )  # fmt: skip
+
+
 def worlds() -> list[HiddenWorld]:
     """All, the clean ones first."""
     return [
         random_world(), machine(), queue(), outliers(), tolerance(), repeated_action(),
         *(severity(g) for g in (1.2, 1.6, 2.5)), *(severity(g, one_decision=True) for g in (1.2, 1.6, 2.5)),
         aliased(), drifting(), repeated_people(), rare_loss(), cut_by_state(), wrong_propensities(),
+        fixed_length(machine(), 5), fixed_length(queue(), 10), fixed_length(random_world(), 8),
+        fixed_length(tolerance(), 8), fixed_length(repeated_action(), 5),
     ]  # fmt: skip

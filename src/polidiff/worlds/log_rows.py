@@ -42,6 +42,11 @@ class LoggedRows:
         return np.diff(self.episode, prepend=-1) > 0
 
     @property
+    def step(self) -> IntArray:
+        """(n,) decisions of the episode before each row."""
+        return np.asarray(np.arange(len(self.episode)) - np.flatnonzero(self.first)[self.episode])
+
+    @property
     def turn(self) -> IntArray:
         """(n,) by which people or episodes are dealt to blocks: their number, or what any part of a log agrees on."""
         if self.hashed is None:
@@ -67,9 +72,7 @@ class LoggedRows:
     @cached_property
     def _content(self) -> tuple[AnyArray, AnyArray]:
         """(n,) hashes of all that a row's person, and a row's episode, hold."""
-        begin = np.flatnonzero(self.first)
-        place = np.arange(len(self.episode)) - begin[np.cumsum(self.first) - 1]
-        rows = mixed(hashed_rows(self.states, self.actions, self.gains) + mixed(place))
+        rows = mixed(hashed_rows(self.states, self.actions, self.gains) + mixed(self.step))
         episode = _summed(rows, self.episode)
         if self.unit is None:
             return episode, episode

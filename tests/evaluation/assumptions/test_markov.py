@@ -4,11 +4,18 @@ import numpy as np
 import pytest
 
 from polidiff.evaluation.assumptions.history import REJECTED, deepen, history_p_value, previous_row, transitions_of
+from polidiff.evaluation.assumptions.log_checks import history_check
+from polidiff.evaluation.logged.bounds import bound_policy, value_bounds
+from polidiff.evaluation.logged.counts import Clock
+from polidiff.evaluation.logged.model import Starts, split_policy
 from polidiff.worlds.log_rows import LoggedRows
 
 
-def played(episodes, rng, *, remembers, length=8):
-    """Three states, two actions, records cut after `length`; with `remembers` moves depend on the action before."""
+def played(episodes, rng, *, remembers, length=8, ends=False):
+    """Three states, two actions, records cut after `length`; with `remembers` moves depend on the action before.
+
+    With `ends`, episodes end there: the state does not know the time, so the end is no matter of the state.
+    """
     state, action, before = rng.integers(0, 3, episodes), None, np.zeros(episodes, dtype=int)
     states, actions = [], []
     for _ in range(length):
@@ -18,7 +25,7 @@ def played(episodes, rng, *, remembers, length=8):
         moved = rng.random(episodes) < (np.where(before == 1, 0.85, 0.3) if remembers else 0.5)
         state, before = np.where(moved, (state + 1 + action) % 3, state), action
     follow = np.arange(episodes * length) + 1
-    follow[length - 1 :: length] = -2  # an end at a fixed time would be a memory: the state does not know the time
+    follow[length - 1 :: length] = -1 if ends else -2
     flat = [np.stack(part, axis=1).ravel() for part in (states, actions)]
     gains = rng.normal(size=(episodes * length, 1))
     return LoggedRows(flat[0], flat[1], np.repeat(np.arange(episodes), length), follow, gains, None)
@@ -84,3 +91,62 @@ def test_a_memory_in_any_outcome_is_seen(outcome):
     gains = rng.normal(size=(len(rows.actions), 2))
     gains[:, outcome] += np.where(before >= 0, rows.actions[before], 0)
     assert history_p_value(transitions_of(replace(rows, gains=gains))) < REJECTED
+
+
+def test_episodes_of_fixed_length_are_no_memory():
+    logs = [played(60, np.random.default_rng(seed), remembers=False, length=5, ends=True) for seed in range(300)]
+    found = [deepen(transitions_of(rows), 3) for rows in logs]
+    assert np.mean([deepened.p_values[0] < 0.01 for deepened in found]) <= 0.02
+    assert {deepened.steps for deepened in found} == {5}
+    assert all(deepened.pooled for deepened in found if deepened.quiet)
+    assert (found[0].original[found[0].rows.states] == logs[0].states).all()
+    told = history_check(found[0])
+    assert told.status == "held"
+    assert told.consequence.startswith("The number of decisions so far counts as part of the state")
+
+
+def test_a_memory_in_episodes_of_fixed_length_is_seen_and_mended():
+    deepened = deepen(transitions_of(played(400, np.random.default_rng(0), remembers=True, ends=True)), 3)
+    assert deepened.p_values[0] < REJECTED
+    assert (deepened.depth, deepened.quiet, deepened.steps) == (1, True, 8)
+
+
+def test_moves_that_change_with_the_number_of_decisions_are_seen_where_that_number_ends_episodes():
+    rng = np.random.default_rng(6)
+    rows = played(400, rng, remembers=False, length=5, ends=True)
+    gains = rng.normal(size=(2000, 1)) + (rows.step == 2)[:, None]
+    assert deepen(transitions_of(replace(rows, gains=gains)), 3).p_values[0] < REJECTED
+
+
+def test_ends_by_chance_are_no_matter_of_length():
+    rows = played(300, np.random.default_rng(7), remembers=False)
+    ended = np.random.default_rng(8).random(2400) < 0.2
+    ended[7::8] |= rows.states[7::8] == 0
+    follow = np.where(ended, -1, rows.follow)
+    kept = np.cumsum(ended.reshape(300, 8), axis=1).ravel() - ended == 0
+    some = LoggedRows(rows.states[kept], rows.actions[kept], rows.episode[kept], np.where(follow[kept] >= 0,
+                      (np.cumsum(kept) - 1)[follow[kept]], follow[kept]), rows.gains[kept], None)  # fmt: skip
+    assert deepen(transitions_of(some), 3).steps == 1
+
+
+@pytest.mark.parametrize("tail", [False, True])
+def test_decisions_counted_whenever_they_are_made_give_the_value_by_hand(tail):
+    steps, rows = 4, played(50, np.random.default_rng(9), remembers=False, length=4, ends=True)
+    last, policy = rows.step == steps - 1, np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]])
+    counts = Clock(steps, tail).counts(replace(rows, states=rows.states * steps + rows.step), 3 * steps, 2, 1)
+    begun = np.bincount(rows.states[rows.first], minlength=3) / 50
+    weights = np.zeros((1, 3 * steps))
+    weights[0, ::steps] = begun
+    judged = bound_policy(counts.edges, split_policy(np.repeat(policy, steps, axis=0), None),
+                          Starts(weights, np.array([np.inf])), [None])  # fmt: skip
+    after, value = np.append(rows.states, 0)[rows.follow], np.zeros(3)
+    for step in range(steps - 1, -1, -1):
+        value, later = np.zeros(3), value
+        for s in range(3):
+            for a in range(2):
+                alike = (rows.states == s) & (rows.actions == a)
+                use = alike & (~last if step < steps - 1 else last if not tail else True)
+                ahead = later[after[use]].mean() if step < steps - 1 else 0.0
+                value[s] += policy[s, a] * (rows.gains[use, 0].mean() + ahead)
+    np.testing.assert_allclose(judged.centre[0][::steps], value)
+    assert value_bounds(judged, 0, 0.05)[1][0] < begun @ value

@@ -25,7 +25,6 @@ from polidiff.evaluation.linear import Solve, solver
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.worlds.checks import reachable_from
 from polidiff.worlds.log_rows import LoggedRows
-from polidiff.worlds.shards.transition_counts import CUT
 
 Kind = Literal["every", "one"]
 Step = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
@@ -78,17 +77,21 @@ class Acting:
 class Moves:
     """The moves of a log with numbered states; a row whose successor is unknown counts as one that went on."""
 
-    def __init__(self, rows: LoggedRows, n_states: int, n_actions: int) -> None:
+    def __init__(
+        self, rows: LoggedRows, n_states: int, n_actions: int, copies: tuple[IntArray, IntArray, IntArray] | None = None
+    ) -> None:
+        """`copies`: rows, each as often as it counts, with their states and successors (`following`) instead."""
         self.n_states, self.n_actions = n_states, n_actions
-        pair = rows.states.astype(np.int64) * n_actions + rows.actions
-        to = np.where(rows.follow >= 0, np.append(rows.states, 0)[rows.follow], n_states)
-        cut = rows.follow == CUT
-        lost, went_on = (np.bincount(pair, part, n_states * n_actions) for part in (cut, rows.follow >= 0))
-        weight = np.where(rows.follow >= 0, 1 + (lost / np.maximum(went_on, 1))[pair], 1.0)
+        every = np.arange(len(rows.actions)), rows.states, following(rows, rows.states, n_states)
+        index, state, to = every if copies is None else copies
+        pair = state.astype(np.int64) * n_actions + rows.actions[index]
+        cut, goes_on = to > n_states, to < n_states
+        lost, went_on = (np.bincount(pair, part, n_states * n_actions) for part in (cut, goes_on))
+        weight = np.where(goes_on, 1 + (lost / np.maximum(went_on, 1))[pair], 1.0)
         move = (pair * (n_states + 1) + to)[~cut]
         order = np.argsort(move, kind="stable")
         self.move, self.weight = move[order], weight[~cut][order]
-        self.gains = rows.gains[~cut][order]
+        self.gains = rows.gains[index[~cut][order]]
 
     def draws(self, outcome: int, discount: float = 1.0) -> Draws:
         """What followed, with the gains of one outcome."""
@@ -104,6 +107,11 @@ class Moves:
         mean = np.bincount(piece, weight * gain) / mass
         chance, table = mass / visits[pair], visits.reshape(self.n_states, -1)
         return Draws(self.n_states, self.n_actions, pair, to, mean, chance, table, discount)
+
+
+def following(rows: LoggedRows, state: IntArray, n_states: int) -> IntArray:
+    """(n,) the state that follows each row; after all states come the end and what was cut."""
+    return np.where(rows.follow >= 0, np.append(state, 0)[rows.follow], n_states - 1 - rows.follow)
 
 
 def _pieces(move: IntArray, gain: FloatArray) -> IntArray:

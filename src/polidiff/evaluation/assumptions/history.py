@@ -19,6 +19,11 @@ The sum is compared with the gamma distribution of the same mean and variance. W
 by past decisions, :math:`(s_t;\, s_{t-1}, a_{t-1})`, and so on until the test is quiet. A deeper state cures what the
 past explains. It does not cure reasons that were never recorded: under those the test falls quiet as well, so the first
 rejection is always told.
+
+Where episodes last a fixed number of decisions, what ends them is how many there were, which no past of few decisions
+tells. The last decision of such an episode is a stratum of its own, the number of decisions so far becomes part of the
+state, and the test asks as well whether what follows a decision depends on that number. If not, a state's decisions are
+counted together whenever they were made.
 """
 
 from __future__ import annotations
@@ -31,9 +36,11 @@ from scipy import stats
 
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.worlds.log_rows import LoggedRows
+from polidiff.worlds.shards.transition_counts import END
 
 REJECTED = 0.001  # below this an assumption has failed
 DOUBTED = 0.0025  # below this it is doubtful; five tests at this level alarm in at most 1.25 % of clean logs
+CHANCE = 1e-6  # below this it is no chance that all of the longest episodes end where they do
 DEEPEST = 3  # past decisions that a state may be deepened by
 UNEXPLAINED = 0.05  # decisions that depend on a deeper past than the state holds, at this level, have other reasons
 OFTEN = 10  # rows that a past must have to become a state of its own
@@ -129,6 +136,9 @@ class Deepened:
     original: IntArray  # (deeper states,) the state that each belongs to: a policy's table is ``table[original]``
     p_values: tuple[float, ...]  # of the history test with 0, 1, … past decisions in the state
     action_p_value: float = 0.0  # of "what was decided depends on the past beyond the deeper state"
+    steps: int = 1  # of an episode, where the number of decisions so far is part of the state
+    pooled: bool = False  # whether decisions before the last are alike whenever they are made
+    tail: bool = False  # whether those at the end pay alike as well
 
     @property
     def depth(self) -> int:
@@ -166,6 +176,13 @@ class Transitions:
 
     rows: LoggedRows
     shown: IntArray  # (n,) states as recorded; where those of the rows are deeper, the next one holds the past by name
+    timed: bool = False  # whether episodes end because they have lasted long enough
+
+    @cached_property
+    def stratum(self) -> IntArray:
+        """(n,) number of the decisions that are alike: those of a pair, the last of the longest episodes apart."""
+        step = self.rows.step
+        return self.pair if not self.timed else 2 * self.pair + (step == step.max(initial=0))
 
     @cached_property
     def pair(self) -> IntArray:
@@ -174,10 +191,10 @@ class Transitions:
 
     @cached_property
     def responses(self) -> list[IntArray]:
-        """(n,) each: the next state (-1 at the end), then each outcome in bins of its pair."""
+        """(n,) each: the next state (-1 at the end), then each outcome in bins of its stratum."""
         rows = self.rows
         after = np.where(rows.follow >= 0, np.append(self.shown, 0)[rows.follow], -1)
-        gains = [binned(self.pair, column) for column in rows.gains.T if (column != column[0]).any()]
+        gains = [binned(self.stratum, column) for column in rows.gains.T if (column != column[0]).any()]
         return [after.astype(np.int64), *gains]
 
     def p_value(self, factor: IntArray, *, once: bool = False) -> float:
@@ -191,8 +208,16 @@ class Transitions:
             known = known & self._first_times
         if not known.any():
             return 1.0
-        tests = pooled_chi2(self.pair[known], factor[known], *(part[known] for part in self.responses))
+        tests = pooled_chi2(self.stratum[known], factor[known], *(part[known] for part in self.responses))
         return min(1.0, len(tests) * min(test.p_value for test in tests))
+
+    @property
+    def pays_alike_at_the_end(self) -> bool:
+        """Whether the last decisions of the longest episodes pay as earlier ones do."""
+        known, step = self.rows.follow >= -1, self.rows.step
+        gains = [part[known] for part in self.responses[1:]]
+        tests = pooled_chi2(self.pair[known], (step == step.max())[known].astype(np.int64), *gains)
+        return len(tests) * min((test.p_value for test in tests), default=1.0) >= UNEXPLAINED
 
     @cached_property
     def _first_times(self) -> BoolArray:
@@ -209,25 +234,42 @@ def transitions_of(rows: LoggedRows) -> Transitions:
 
 
 def history_p_value(transitions: Transitions) -> float:
-    """P-value of "what follows a decision depends on the decision before"."""
+    """P-value of "what follows a decision depends on the decision before", or on how many there were in timed logs."""
     before = previous_row(transitions.rows)
-    return transitions.p_value(np.where(before >= 0, transitions.pair[before], -1))
+    p_value = transitions.p_value(np.where(before >= 0, transitions.pair[before], -1))
+    return min(1.0, 2 * min(p_value, transitions.p_value(transitions.rows.step))) if transitions.timed else p_value
+
+
+def ends_by_length(transitions: Transitions) -> bool:
+    """Whether the longest episodes end because of their length: after the same decisions, earlier ones went on."""
+    pair, step, ended = transitions.pair, transitions.rows.step, transitions.rows.follow == END
+    last = step == step.max(initial=0)
+    if not ended[last].all():
+        return False
+    before, stopped = (np.bincount(pair[~last], part, pair.max() + 1) for part in (None, ended[~last]))
+    return bool(np.log((stopped + 1) / (before + 1))[pair[last]].sum() < np.log(CHANCE))
 
 
 def deepen(transitions: Transitions, n_states: int, *, deepest: int = DEEPEST) -> Deepened:
     """States deepened by past decisions until the history test is quiet, or `deepest` is reached.
 
     A past that too few rows share stays with its state's other rare pasts: support is worth more than their difference.
+    Where episodes end by their length, the number of decisions so far is part of the state as well.
     """
-    rows, state = transitions.rows, transitions.shown
-    original, p_values, deep = np.arange(n_states), [history_p_value(transitions)], rows
+    rows, state, timed = transitions.rows, transitions.shown.astype(np.int64), ends_by_length(transitions)
+    original, p_values, deep = np.arange(n_states), [history_p_value(replace(transitions, timed=timed))], rows
     before, wide = previous_row(rows), int(rows.actions.max(initial=0)) + 1
     while p_values[-1] < REJECTED and len(p_values) <= deepest:
         way = np.where(before >= 0, deep.states[before] * wide + rows.actions[before] + 2, 1)
-        label, original = _with_past(state.astype(np.int64), way, n_states)
+        label, original = _with_past(state, way, n_states)
         deep = replace(rows, states=label)
-        p_values.append(history_p_value(Transitions(deep, state)))
-    return Deepened(deep, original, tuple(p_values), action_p_value(deep, state) if len(p_values) > 1 else 1.0)
+        p_values.append(history_p_value(Transitions(deep, state, timed)))
+    chance = action_p_value(deep, state) if len(p_values) > 1 else 1.0
+    if not timed:
+        return Deepened(deep, original, tuple(p_values), chance)
+    steps, quiet, tail = int(rows.step.max()) + 1, p_values[-1] >= REJECTED, transitions.pays_alike_at_the_end
+    deep = replace(rows, states=deep.states.astype(np.int64) * steps + rows.step)
+    return Deepened(deep, np.repeat(original, steps), tuple(p_values), chance, steps, pooled=quiet, tail=tail)
 
 
 def action_p_value(rows: LoggedRows, shown: IntArray) -> float:

@@ -56,8 +56,11 @@ def history_check(deepened: Deepened) -> Assumption:
         )
     else:
         mended = f"Even {deepened.depth} decisions before as part of the state do not mend it: verdicts are unknown."
-    detail = shown(first, "what comes next depends on the decision before")
-    return Assumption("history", _HISTORY, status_of(first), detail, mended, first)
+    if deepened.steps > 1:
+        mended = f"The number of decisions so far counts as part of the state: it says when an episode ends. {mended}"
+    what = "what comes next depends on the decision before"
+    detail = shown(first, what if deepened.steps == 1 else f"{what}, or on how many there were")
+    return Assumption("history", _HISTORY, status_of(first), detail, mended.strip(), first)
 
 
 _HISTORY = "next state and outcomes against the decision before, given state and action (pooled chi-square)"

@@ -20,7 +20,7 @@ from polidiff.evaluation.assumptions.log_checks import (
     stretches,
 )
 from polidiff.evaluation.logged.counted_log import CountedLog
-from polidiff.evaluation.logged.counts import count_rows
+from polidiff.evaluation.logged.counts import Clock, Counts, count_rows
 from polidiff.evaluation.logged.rows import some_episodes
 from polidiff.evaluation.scores.decisions import numbers_of
 from polidiff.records.arrays import IntArray
@@ -42,7 +42,7 @@ class Assessment:
 
     assumptions: tuple[Assumption, ...]
     rows: LoggedRows | None  # all rows that are held; None where the log is too long
-    deepened: Deepened | None = None  # where the past matters: the rows with deeper states
+    deepened: Deepened | None = None  # where the past or the time matters: the rows with deeper states
     units: IntArray | None = None  # (episodes,) what counts as one person, where that is not the episode
     counted_as: str = "people"  # what units are
     scale: tuple[str, float] | None = None  # the feature that moves the odds of decisions most, and how far
@@ -60,6 +60,12 @@ class Assessment:
     def drifts(self) -> bool:
         """Whether early and late episodes follow different worlds."""
         return self.status("drift") == "failed"
+
+    @property
+    def clock(self) -> Clock | None:
+        """How decisions count together where the number of decisions so far is part of the state."""
+        deepened = self.deepened
+        return Clock(deepened.steps, deepened.tail) if deepened is not None and deepened.pooled else None
 
     @property
     def reason(self) -> str | None:
@@ -97,10 +103,11 @@ def _assess(log: Log) -> Assessment:
         scale = largest_scale(tested.states, tested.actions, log.feature_names)
         return _counting(Assessment((*checks, *common), rows, None, units, scale=scale))
     deepened = deepen(moves, log.n_states)
-    if deepened.depth and tested is not rows:
+    deeper = deepened.depth > 0 or deepened.steps > 1
+    if deeper and tested is not rows:
         deepened = replace(deepen(transitions_of(rows), log.n_states), p_values=deepened.p_values)
     checks = (history_check(deepened), drift_check(moves, own), *common)
-    return _counting(Assessment(checks, rows, deepened if deepened.depth else None, units))
+    return _counting(Assessment(checks, rows, deepened if deeper else None, units))
 
 
 def _counting(assessment: Assessment) -> Assessment:
@@ -129,10 +136,18 @@ def _thinned(rows: LoggedRows) -> LoggedRows:
     return rows if len(rows.actions) <= MOST_TESTED else some_episodes(rows, np.asarray(_thin(rows), dtype=np.bool_))
 
 
+def count_states(log: Log, rows: LoggedRows, n_states: int, *, blocks: int) -> Counts:
+    """Counts of some of the rows whose states were numbered as the assessment of the log asks."""
+    clock = assess(log).clock
+    if clock is None:
+        return count_rows(rows, rows.states, n_states, log.n_actions, blocks=blocks)
+    return clock.counts(rows, n_states, log.n_actions, blocks)
+
+
 def deeper_counts(log: Log, deepened: Deepened, counted: CountedLog) -> CountedLog:
     """A log counted over deeper states, as much of it as was counted; policies act as in the state below."""
     rows, original = deepened.rows, deepened.original
-    counts = count_rows(rows, rows.states, len(original), log.n_actions, blocks=counted.counts.n_blocks)
+    counts = count_states(log, rows, len(original), blocks=counted.counts.n_blocks)
     counts = counts.part(counted.counts.starts.sum(axis=1) > 0)
     begun, first = rows.states[rows.first], np.zeros(log.n_states, dtype=np.int64)
     first[original[begun]] = begun  # all episodes that begin in a state have no past, or a rare one

@@ -92,7 +92,7 @@ def value_bounds(judged: PolicyBounds, outcome: int, alpha: float) -> tuple[Floa
 
     def off(x: FloatArray) -> tuple[FloatArray, FloatArray]:
         part = noise(judged.model, judged.model, outcome, x, x)
-        variance = part.variance(judged.visits, judged.visits) + starts.variance(x)
+        variance = part.variance(judged.visits**2 * part.covariance) + starts.variance(x)
         return np.sqrt(np.maximum(variance, 0.0)), part.freedom(judged.visits)
 
     (below, one), (above, other) = _at_both_ends(off, *((x,) for x in values))
@@ -135,10 +135,11 @@ def difference(new: PolicyBounds, old: PolicyBounds, outcome: int) -> Difference
 
     def off(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         own = noise(new.model, new.model, outcome, x, x)
-        variance = own.variance(new.visits, new.visits)
-        variance = variance + noise(old.model, old.model, outcome, y, y).variance(old.visits, old.visits)
-        variance = variance - 2 * noise(new.model, old.model, outcome, x, y).variance(new.visits, old.visits)
-        return np.sqrt(np.maximum(variance + starts.variance(x - y), 0.0)), own.freedom(new.visits)
+        parts = new.visits**2 * own.covariance
+        parts += old.visits**2 * noise(old.model, old.model, outcome, y, y).covariance
+        parts -= 2 * new.visits * old.visits * noise(new.model, old.model, outcome, x, y).covariance
+        variance = own.variance(parts) + starts.variance(x - y)
+        return np.sqrt(np.maximum(variance, 0.0)), own.freedom(new.visits)
 
     (below, one), (above, other) = _at_both_ends(off, *pairs)
     ends = starts.weights @ (pairs[0][0] - pairs[0][1]), starts.weights @ (pairs[1][0] - pairs[1][1])
@@ -251,16 +252,19 @@ class Noise:
 
     covariance: FloatArray  # (S,)
     squares: FloatArray  # (S,) parts squared over their degrees of freedom (Satterthwaite)
+    copies: int = 1  # states in a row that share their draws
 
-    def variance(self, visits: FloatArray, other: FloatArray) -> FloatArray:
-        """(q,) covariance of two values from the same starts, given their visits (q, S)."""
-        total: FloatArray = (visits * other) @ self.covariance
-        return total
+    def variance(self, parts: FloatArray) -> FloatArray:
+        """(q,) sums of what states add (q, S); where they share their draws, errors add up instead."""
+        if self.copies > 1:
+            errors = np.sqrt(np.maximum(parts, 0.0)).reshape(len(parts), -1, self.copies).sum(axis=2)
+            parts = errors**2
+        return np.asarray(parts.sum(axis=1))
 
     def freedom(self, visits: FloatArray) -> FloatArray:
         """(q,) degrees of freedom of the variance."""
         found: FloatArray = ((visits**2) @ self.covariance) ** 2 / np.maximum((visits**4) @ self.squares, 1e-300)
-        return found
+        return found / self.copies
 
 
 def spread(edges: Edges, outcome: int, x: FloatArray, y: FloatArray, discount: float) -> Spread:
@@ -296,7 +300,7 @@ def noise(one: LoggedModel, other: LoggedModel, outcome: int, x: FloatArray, y: 
     on_policy = one.rho * other.rho * found.between / np.maximum(edges.state_visits, 1)
     squares = np.bincount(edges.pair_state, part**2 / (1 + edges.pair_seen), edges.n_states)
     covariance = np.bincount(edges.pair_state, part, edges.n_states) + on_policy
-    return Noise(covariance, np.asarray(squares, dtype=np.float64))
+    return Noise(covariance, np.asarray(squares, dtype=np.float64), edges.copies)
 
 
 def _step(edges: Edges, values: FloatArray, discount: float) -> FloatArray:

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import stats
 
-from polidiff.evaluation.assumptions.confounding import Acting, Comparison, Moves, holds_up_to, near_enough
+from polidiff.evaluation.assumptions.confounding import Acting, Comparison, Moves, following, holds_up_to, near_enough
 from polidiff.evaluation.assumptions.log_checks import episode_totals, overlap_check
 from polidiff.evaluation.comparison import Effects, GroupVerdicts, RegionChanges
-from polidiff.evaluation.logged.assessment import Assessment, assess, deeper_counts, numbered_rows
+from polidiff.evaluation.logged.assessment import Assessment, assess, count_states, deeper_counts, numbered_rows
 from polidiff.evaluation.logged.bounds import NO_MASS, PolicyBounds, bound_policy, difference, value_bounds
 from polidiff.evaluation.logged.counted_log import CountedLog, counted_log
-from polidiff.evaluation.logged.counts import count_rows
 from polidiff.evaluation.logged.judge import AUTO, Half, Judge, Question, Verdicts, directed
 from polidiff.evaluation.logged.model import SplitPolicy, Starts, group_starts, same_rows, split_policy
 from polidiff.evaluation.logged.policies import LOG, is_logs, wrote_the_log
@@ -165,7 +164,7 @@ class StateJudge(Judge):
         found = []
         for part in (~late, late):
             some = some_episodes(rows, part)
-            pair = self._bounds(count_rows(some, some.states, *self._size, blocks=1).edges)
+            pair = self._bounds(count_states(self.log, some, self._size[0], blocks=1).edges)
             apart = [difference(*pair, k) for k in range(len(self.log.outcomes))]
             bounds = [[one.bounds(a) for one in apart] for a in (alpha / self.family, alpha)]
             groups = range(len(self.episodes))
@@ -219,8 +218,14 @@ class StateJudge(Judge):
 
     @cached_property
     def _moves(self) -> Moves:
-        assert self.rows is not None
-        return Moves(self.rows, *self._size)
+        rows, clock, (n_states, n_actions) = self.rows, self.assessment.clock, self._size
+        assert rows is not None
+        if clock is None:
+            return Moves(rows, n_states, n_actions)
+        size = n_states // clock.steps
+        halved = clock.halved(rows.states, size)
+        copies = clock.copies(halved, following(rows, halved, 2 * size), halved[rows.first], size)
+        return Moves(rows, n_states, n_actions, copies)
 
 
 def targets(
@@ -319,8 +324,7 @@ def unit_values(log: Log, rows: LoggedRows, units: IntArray, policies: Sequence[
     """(blocks, policies, groups, outcomes) best guesses with each block of units (episodes,) left out in turn."""
     blocks = min(int(units.max()) + 1, MOST_BLOCKS)
     block = (units % blocks)[rows.episode].astype(np.uint64)
-    states, actions = policies[0].target.table.shape
-    counts = count_rows(replace(rows, hashed=block), rows.states, states, actions, blocks=blocks)
+    counts = count_states(log, replace(rows, hashed=block), len(policies[0].target.table), blocks=blocks)
     groups, ranges = policies[0].starts, [outcome.range for outcome in log.outcomes]
     values = np.zeros((blocks, len(policies), len(groups.weights), len(ranges)))
     for left in range(blocks):

@@ -43,23 +43,14 @@ class Counts:
     sums: FloatArray  # (m, K) of each outcome over the rows of the entry
     squares: FloatArray  # (m, K) of its square
     starts: FloatArray  # (blocks, S) episodes that begin in each state
+    copies: int = 1  # states in a row that are counted from the same decisions
 
     def part(self, blocks: BoolArray) -> Counts:
         """The episodes of some blocks (n_blocks,) only."""
         keep = blocks[self.block]
-        return Counts(
-            self.n_states,
-            self.n_actions,
-            self.n_blocks,
-            self.block[keep],
-            self.state[keep],
-            self.action[keep],
-            self.to[keep],
-            self.count[keep],
-            self.sums[keep],
-            self.squares[keep],
-            np.where(blocks[:, None], self.starts, 0.0),
-        )
+        names = ("block", "state", "action", "to", "count", "sums", "squares")
+        parts = {name: getattr(self, name)[keep] for name in names}
+        return replace(self, **parts, starts=np.where(blocks[:, None], self.starts, 0.0))
 
     def halves(self) -> tuple[Counts, Counts]:
         """Even and odd blocks: one part to choose a plan, the other to judge it."""
@@ -106,6 +97,7 @@ class Edges:
     used: BoolArray  # (entries of the counts,) whether an entry is part of an edge
     entry: IntArray  # (used entries,) edge of each
     scale: FloatArray  # (used entries,) what it counts for
+    copies: int = 1  # states in a row that are counted from the same decisions
 
     @classmethod
     def merge(cls, counts: Counts) -> Edges:
@@ -144,6 +136,7 @@ class Edges:
             used,
             entry,
             scale,
+            counts.copies,
         )
 
     @property
@@ -201,6 +194,50 @@ def as_counts(n_states: int, n_actions: int, found: Entries, starts: FloatArray)
     to[to < 0] = n_states - 1 - to[to < 0]
     sums, squares = ordered.sums[:, 1::2], ordered.sums[:, 2::2]
     return Counts(n_states, n_actions, len(starts), block, state, action, to, ordered.count, sums, squares, starts)
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Episodes that end after some decisions: those of a state count together, whenever they are made.
+
+    A state is numbered state × steps + step. Decisions before the last speak for all of them; with `tail` they show as
+    well what a last one brings.
+    """
+
+    steps: int
+    tail: bool
+
+    def halved(self, states: IntArray, size: int) -> IntArray:
+        """(n,) numbers below `size` for states × steps + step, and from there on for last decisions."""
+        state, step = np.divmod(states, self.steps)
+        return np.asarray(state + size * (step == self.steps - 1))
+
+    def copies(self, state: IntArray, to: IntArray, begun: IntArray, size: int) -> tuple[IntArray, IntArray, IntArray]:
+        """Rows of halved states, each at every step at which its state can be met: rows, states, successors.
+
+        Episodes begin in the states `begun`; a successor may be the end (2 × size), or cut (one more).
+        """
+        early, met, parts = state < size, np.isin(np.arange(size), begun), []
+        for step in range(self.steps):
+            last = step == self.steps - 1
+            rows = np.flatnonzero((~early | (self.tail & (to <= 2 * size)) if last else early) & met[state % size])
+            goes_on = (to[rows] < 2 * size) & (not last)
+            end = np.where(last, size * self.steps, to[rows] + size * (self.steps - 2))
+            ahead = np.where(goes_on, to[rows] % size * self.steps + step + 1, end)
+            parts.append((rows, state[rows] % size * self.steps + step, ahead))
+            met = np.isin(np.arange(size), to[rows[goes_on]] % size)
+        index, here, after = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return index, here, after
+
+    def counts(self, rows: LoggedRows, n_states: int, n_actions: int, blocks: int) -> Counts:
+        """Counts of rows over states × steps + step."""
+        size = n_states // self.steps
+        halved = count_rows(rows, self.halved(rows.states, size), 2 * size, n_actions, blocks=blocks)
+        index, state, to = self.copies(halved.state, halved.to, np.flatnonzero(halved.starts.any(axis=0)), size)
+        same = {name: getattr(halved, name)[index] for name in ("block", "action", "count", "sums", "squares")}
+        starts = np.zeros((blocks, n_states))
+        starts[:, :: self.steps] = halved.starts[:, :size]
+        return replace(halved, n_states=n_states, state=state, to=to, **same, starts=starts, copies=self.steps)
 
 
 def _sum_by(index: IntArray, values: FloatArray, size: int) -> FloatArray:
