@@ -93,6 +93,11 @@ def test_the_navigation_difference_is_told_and_the_result_says_by_what(learner):
     assert learner.name == "rules" or f"regions learned by {learner.name}" in str(found)
 
 
+def test_the_conjunctive_form_pays_less_for_reading_where_its_first_rules_tell_too_little():
+    told = explain(navigation.world(), navigation.proposed_1, navigation.proposed_2, classifier="rules cnf", starts=200)
+    assert (len(told.regions), round(told.quality.f1, 3)) == (5, 1.0)  # as the default form finds them
+
+
 def test_a_tree_is_read_as_it_predicts_with_missing_values_too():
     rng = np.random.default_rng(0)
     X = rng.random((2000, 3))
@@ -122,6 +127,9 @@ def test_what_has_no_rules_and_words_for_a_learner_of_numbers_are_refused():
     X, label, weight = boxes(rows=60)
     with pytest.raises(InvalidOptionError, match="no rules can be read off LogisticRegression"):
         learn_rules(LogisticRegression(), X, label, weight, seed=0)
+    with_a_gap = np.where(np.arange(60)[:, None] == 7, np.nan, X)
+    with pytest.raises(InvalidOptionError, match="takes no missing values; 1 of 60 rows have some"):
+        learn_rules(LogisticRegression(), with_a_gap, label, weight, seed=0)
     words = np.array([["a", 1.0], ["b", 2.0]], dtype=object)
     with pytest.raises(InvalidOptionError, match="takes numbers only; a feature holds 'a'"):
         learn_rules(DecisionTreeClassifier(), words, np.array([0, 1]), np.ones(2), seed=0)

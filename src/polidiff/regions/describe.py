@@ -8,11 +8,13 @@ adds more than one point in a hundred.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from polidiff.divergence.record import Divergence
+from polidiff.errors import InvalidOptionError
 from polidiff.records.action import Action, Swap
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import TradeoffPoint
@@ -192,8 +194,10 @@ def rule_lists(
     path = nested(named(first, names), X, label, fit.judged)
     f1 = fit.point(path[-1]).f1
     readable = all(len(rule.conditions) <= MOST_CONDITIONS for rule, _ in first)
-    if not learner.chooses or (readable and f1 >= WELL_TOLD):
+    if f1 >= WELL_TOLD and (readable or not learner.chooses):
         return path, [], messages
+    if not learner.chooses:
+        return _finest_told(path, fit, learner, names, seed), [], messages
     weight = np.where(label > 0, fit.weight, fit.weight * f1 / (2 - f1))  # a rule pays from a precision of F1 / 2 on
     for make in learner.finer:
         finer, _ = learn_rules(make(seed), X, label, weight, seed=seed)
@@ -204,6 +208,16 @@ def rule_lists(
     read = [tuple(dict.fromkeys(short[entry] for entry in listed)) for listed in path]
     lists = [best_lists(Pool.of(some, X, label, fit.judged, WORTH_OF_LITERAL), some, most) for some in (read, path)]
     return lists[0], lists[1], messages
+
+
+def _finest_told(path: list[Listed], fit: Visits, learner: Learner, names: tuple[str, ...], seed: int) -> list[Listed]:
+    """The lists that tell most, of a learner's at lower prices of reading; what nobody could read is left out."""
+    found = [path]
+    for make in learner.finer[1:]:
+        with suppress(InvalidOptionError):
+            finer, _ = learn_rules(make(seed), fit.features, fit.label, fit.weight, seed=seed)
+            found.append(nested(named(finer, names), fit.features, fit.label, fit.judged))
+    return max(found, key=lambda lists: fit.point(lists[-1]).f1)
 
 
 def knee(scores: list[float]) -> int:

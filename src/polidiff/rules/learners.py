@@ -101,10 +101,10 @@ def _from(library: str, name: str, seed_name: str = "", **options: Any) -> Make:
     def make(seed: int) -> Estimator:
         try:
             found = getattr(import_module(library), name)
-        except ImportError:
+        except ImportError as missing:
             raise InvalidOptionError(
-                f"classifier {library!r} needs the package {library}, which is not installed. Hint: pip install "
-                f"{library}, or classifier='rules'"
+                f"classifier {library!r} needs the package {missing.name or library}, which is not installed. Hint: "
+                f"pip install {library}, or classifier='rules'"
             ) from None
         return found(**options, **({seed_name: seed % 2**31} if seed_name else {}))
 
@@ -133,9 +133,18 @@ def learn_rules(
         numbers = _numbers(model, X)
         if len(np.unique(label)) < 2:
             return ((((Rule(), int(label[0])),) if label[0] else ()), ())
-        if _of_two_classes(model):
-            return _peeled(model, numbers, label, weight, seed), ()
-        return _above_zero(_fitted(model, numbers, label, weight, seed), numbers), ()
+        try:
+            if _of_two_classes(model):
+                return _peeled(model, numbers, label, weight, seed), ()
+            return _above_zero(_fitted(model, numbers, label, weight, seed), numbers), ()
+        except ValueError as problem:
+            gaps = int(np.isnan(numbers).any(axis=1).sum())
+            if isinstance(problem, InvalidOptionError) or not gaps:
+                raise
+            raise InvalidOptionError(
+                f"classifier {type(model).__name__} takes no missing values; {gaps} of {len(numbers)} rows have some. "
+                "Hint: classifier='rules' or 'tree'"
+            ) from None
 
 
 def _numbers(model: Estimator, X: AnyArray) -> FloatArray:
