@@ -29,29 +29,24 @@ UNIT = 54  # pixels
 RADIUS = 0.26
 X_RANGE, Y_RANGE = (-0.4, 5.25), (-1.95, 1.3)
 REWARDS = {(1, 2): "+1", (5, 6): "+3", (9, 11): "+5", (10, 11): "+5"}
-NOTE = (
-    "Red: the current policy's moves. Blue: changed moves. Dashed: moves not made. Purple: rewards, in s9 and s10 for "
-    "action 0. Ringed: desired states."
-)
+NOTE = "Dashed: moves not made. Purple: rewards, in s9 and s10 for action 0. Ringed: desired states."
 
 
 def figure_2(runs: Runs, palette: Palette) -> Figure:
     """The chain and both policies."""
     panels = (
-        Panel(
-            "(a) The task, with actions",
-            _definition(palette, rewards=False),
-        ),
+        Panel("(a) The task, with actions", _definition(palette, rewards=False)),
         Panel("(b) Current policy", _policy_graph(current(), palette)),
-        Panel("(c) Proposed policy", _policy_graph(proposed(), palette)),
+        Panel("(c) Proposed policy", _policy_graph(proposed(), palette, kept=palette.proposed)),
     )
     rows = tuple((f"s{s}", str(current()[s]), str(proposed()[s]), _differs(runs, s)) for s in range(END))
     return Figure(
         2,
         "the chain and its two policies",
         "Twelve states in a row with detours over s2 and s6; the proposed policy takes both detours.",
-        f"{NOTE} An arrow of (a) names the actions that make the move. The current policy takes action 0 everywhere, "
-        "the proposed one action 1 in s0, s1 and s5. In s0 both actions lead to s1: it does not diverge.",
+        f"Red: the current policy's moves. Blue: the proposed one's. {NOTE} An arrow of (a) names the actions that "
+        "make the move. The current policy takes action 0 everywhere, the proposed one action 1 in s0, s1 and s5. In "
+        "s0 both actions lead to s1: it does not diverge.",
         panels,
         Table(("state", "current action", "proposed action", "diverges"), rows),
         columns=3,
@@ -79,7 +74,8 @@ def figure_4(runs: Runs, palette: Palette) -> Figure:
         4,
         "the best plan for each number of changes",
         "Two changes pay at s1, six at s5, eight at both.",
-        f"{NOTE} κ counts changed decisions, and return is summed, over the eleven starts.",
+        f"Red: the current policy's moves. Blue: changed moves. {NOTE} κ counts changed decisions, and return is "
+        "summed, over the eleven starts.",
         panels,
         Table(("κ", "changed states", "return over all starts"), rows),
         columns=3,
@@ -132,11 +128,12 @@ def _actions(state: int, target: int) -> str:
     return ",".join(str(action) for action, after in enumerate((AFTER_0, AFTER_1)) if after[state] == target)
 
 
-def _policy_graph(actions: IntArray, palette: Palette) -> Chart:
+def _policy_graph(actions: IntArray, palette: Palette, *, kept: str | None = None) -> Chart:
+    """Moves of a policy: changed ones blue, others red or in the colour `kept`."""
     made, left = [], []
     for state in range(END):
         taken, other = (AFTER_1[state], AFTER_0[state]) if actions[state] else (AFTER_0[state], AFTER_1[state])
-        color = palette.proposed if actions[state] and taken != other else palette.current
+        color = palette.proposed if actions[state] and taken != other else kept or palette.current
         made.append(arrow(*PLACES[state], *PLACES[taken], color))
         left += [arrow(*PLACES[state], *PLACES[other], palette.muted)] if taken != other else []
     return _graph(made, left, [_label(s, t, text, palette.better) for (s, t), text in REWARDS.items()], palette)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import altair as alt
 
 from polidiff.explanation.words import percent
@@ -101,6 +104,7 @@ SHORT = {
     "policy iteration, largest gain": "PI, largest gain",
 }
 OURS = "this method (CMDP)"
+SIZES = {OURS: 45, **dict(zip(SHORT.values(), (900, 230, 560), strict=True))}  # where all meet, each surrounds the next
 
 
 def figure_6(runs: Runs, palette: Palette) -> Figure:
@@ -144,30 +148,28 @@ def _found(frontier: Frontier, name: str) -> tuple[str, str]:
 
 def _returns_chart(frontier: Frontier, title: str, palette: Palette) -> Chart:
     ticks = sorted({round(plan.changes) for plan in frontier})
-    x = alt.X("c:Q", title=title, axis=alt.Axis(values=ticks, format="d", grid=False))
-    y = alt.Y("r:Q", title="expected return", scale=alt.Scale(zero=False, padding=14))
-    legend = alt.Legend(columns=2, symbolOpacity=1, symbolSize=80, columnPadding=36)
-    names = [OURS, *SHORT.values()]
-    tints = [palette.current, palette.proposed, palette.proposed, palette.proposed]
-    color = alt.Color("k:N", sort=names, title=None, legend=legend, scale=alt.Scale(domain=names, range=tints))
-    shape = alt.Shape(
-        "k:N",
-        sort=names,
-        title=None,
-        legend=legend,
-        scale=alt.Scale(domain=names, range=["circle", "square", "triangle-up", "diamond"]),
-    )
-    base = alt.Chart(rows_of(_return_rows(frontier))).encode(x=x, y=y, color=color)
+    x = alt.X("c:Q", title=title, scale=alt.Scale(padding=18), axis=alt.Axis(values=ticks, format="d", grid=False))
+    y = alt.Y("r:Q", title="expected return", scale=alt.Scale(zero=False, nice=False, padding=18))
+    legend = alt.Legend(columns=2, symbolOpacity=1, symbolSize=110, columnPadding=36)
+    names, blue = [OURS, *SHORT.values()], palette.proposed
+
+    def by_method(channel: type[Any], values: Sequence[Any]) -> Any:
+        return channel("k:N", sort=names, title=None, legend=legend, scale=alt.Scale(domain=names, range=list(values)))
+
+    base = alt.Chart(rows_of(_return_rows(frontier))).encode(x=x, y=y)
     steps = base.transform_filter(f"datum.k == '{OURS}'").mark_line(
-        interpolate="step-after", strokeWidth=2, opacity=0.5
+        interpolate="step-after", strokeWidth=2, opacity=0.5, color=palette.current
     )
-    ours = base.transform_filter(f"datum.k == '{OURS}'").mark_point(filled=True, size=60, opacity=1).encode(shape=shape)
-    others = base.transform_filter(f"datum.k != '{OURS}'").mark_point(strokeWidth=1.8, opacity=1)
-    size = alt.Size("k:N", legend=None, scale=alt.Scale(domain=names, range=[60, 520, 300, 190]))
-    return alt.layer(steps, others.encode(shape=shape, size=size), ours).properties(width=330, height=240)
+    dots = base.mark_point(strokeWidth=1.8, opacity=1).encode(
+        stroke=by_method(alt.Stroke, [palette.current, blue, blue, blue]),
+        fill=by_method(alt.Fill, [palette.current, *["transparent"] * 3]),
+        shape=by_method(alt.Shape, ["circle", "square", "triangle-up", "diamond"]),
+        size=alt.Size("z:Q", legend=None, scale=None),
+    )
+    return alt.layer(steps, dots).properties(width=330, height=240)
 
 
 def _return_rows(frontier: Frontier) -> Rows:
     drawn = [(plan.changes, plan.expected_return, OURS) for plan in frontier]
     drawn += [(cost, value, short) for name, short in SHORT.items() for cost, value in points(frontier, name)]
-    return [{"c": round(cost, 6), "r": round(value, 6), "k": method} for cost, value, method in drawn]
+    return [{"c": round(cost, 6), "r": round(value, 6), "k": name, "z": SIZES[name]} for cost, value, name in drawn]

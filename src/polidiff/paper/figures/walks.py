@@ -132,7 +132,8 @@ def _walk_chart(policy: Callable[[FloatArray], IntArray], regions: Sequence[str]
     )
     starts = rows_of([{"x": float(place[0]), "y": float(place[1])} for place in STARTS])
     dots = alt.Chart(starts).mark_point(filled=True, size=30, opacity=1, color=palette.ink).encode(x=x, y=y)
-    return alt.layer(*_ground(x, y, palette), *_region_layers(regions, x, y, palette), lines, heads, dots).properties(
+    ground, tags = _ground(x, y, palette), _tag_layers(regions, x, y, palette)
+    return alt.layer(*ground, _region_layer(regions, x, y, palette), lines, heads, dots, *tags).properties(
         width=250, height=160
     )
 
@@ -159,24 +160,26 @@ def _ground(x: alt.X, y: alt.Y, palette: Palette) -> list[Chart]:
         alt.Chart(rows_of(boxes))
         .mark_rect(color=palette.current, fillOpacity=0.15, stroke=palette.current)
         .encode(**area),
-        *_tag_layers([f"+{reward:g}" for reward in navigation.BONUS.values()], x, y, palette.current),
     ]
 
 
-def _region_layers(names: Sequence[str], x: alt.X, y: alt.Y, palette: Palette) -> list[Chart]:
-    if not names:
-        return []
-    rows = [dict(zip(("x", "x2", "y", "y2"), BOXES[name], strict=True), t=name) for name in names]
-    outlines = alt.Chart(rows_of(rows)).mark_rect(
-        color=palette.proposed, fillOpacity=0.12, stroke=palette.proposed, strokeWidth=1.6
-    )
-    return [outlines.encode(x=x, x2="x2", y=y, y2="y2"), *_tag_layers(names, x, y, palette.proposed)]
+def _region_layer(names: Sequence[str], x: alt.X, y: alt.Y, palette: Palette) -> Chart:
+    """Blue boxes, drawn a little inside their bounds: the rectangle of starts and a reward may have the same ones."""
+    rows = [dict(zip(("x", "x2", "y", "y2"), BOXES[name], strict=True)) for name in names]
+    inside = {"xOffset": 2.5, "x2Offset": -2.5, "yOffset": -2.5, "y2Offset": 2.5}
+    blue = {"color": palette.proposed, "fillOpacity": 0.12, "stroke": palette.proposed, "strokeWidth": 1.6}
+    return alt.Chart(rows_of(rows)).mark_rect(**blue, **inside).encode(x=x, x2="x2", y=y, y2="y2")
 
 
-def _tag_layers(names: Sequence[str], x: alt.X, y: alt.Y, color: str) -> list[Chart]:
+def _tag_layers(regions: Sequence[str], x: alt.X, y: alt.Y, palette: Palette) -> list[Chart]:
+    """Names of regions and rewards over everything else, each with a rim that parts it from the walks."""
+    names = {f"+{reward:g}": palette.current for reward in navigation.BONUS.values()}
+    names |= dict.fromkeys(regions, palette.proposed)
+    rim = {"stroke": palette.surface, "strokeWidth": 3, "strokeJoin": "round"}
     return [
         alt.Chart(rows_of([{"x": TAGS[name][0], "y": TAGS[name][1], "t": name}]))
-        .mark_text(align=TAGS[name][2], baseline="middle", fontSize=11, fontWeight=600, color=color)
+        .mark_text(align=TAGS[name][2], baseline="middle", fontSize=11, fontWeight=600, color=color, **style)
         .encode(x=x, y=y, text="t:N")
-        for name in names
+        for name, color in names.items()
+        for style in (rim, {})
     ]
