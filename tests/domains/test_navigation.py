@@ -74,8 +74,10 @@ def test_three_changes_are_the_second_proposed_policy_along_its_way():
     assert exact(patched(NORTH_AT_S1, EAST_AT_S3, EAST_AT_S4)) == pytest.approx(exact(navigation.proposed_2))
 
 
-@pytest.mark.parametrize("name", POLICIES)
-@pytest.mark.parametrize(("env", "episodes"), [(None, 10_000), (navigation_env.ID, 1_000)])
+@pytest.mark.parametrize(
+    ("name", "env", "episodes"),
+    [*((name, None, 10_000) for name in POLICIES), ("proposed 2", navigation_env.ID, 1_000)],
+)
 def test_simulated_episodes_agree_with_the_exact_values_within_their_interval(name, env, episodes):
     told = evaluate(navigation.world(env), POLICIES[name], level=0.999)
     collected, _, stay = EXACT[name]
