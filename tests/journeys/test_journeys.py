@@ -128,3 +128,24 @@ def test_groups_of_starts_of_a_feature_log_are_judged_by_episodes_that_did_not_f
     assert 0.45 < comparison.judging.mean() < 0.55
     assert judged.family == 2
     assert judged.verdicts[1][0].direction == "more"
+
+
+def test_starts_of_a_feature_log_that_gain_and_that_lose_are_told_apart():
+    """Treatment where the level is high pays for the young and costs the old; two sentences say so."""
+    rng = np.random.default_rng(0)
+    level, old = rng.random(900), rng.integers(0, 2, 900)
+    treated = rng.integers(0, 2, (900, 2))
+    after = np.clip(level - 0.3 * treated[:, 0] + 0.2 * (1 - treated[:, 0]), 0, 1)
+    levels = np.column_stack([level, after])
+    paid = treated * np.where(levels >= 0.5, np.where(old[:, None] == 1, -1.0, 1.0), 0.0)
+    columns = {"episode": np.repeat(np.arange(900), 2), "level": levels.ravel(), "old": np.repeat(old, 2),
+               "treated": treated.ravel(), "paid": paid.ravel(), "ended": np.tile([False, True], 900)}  # fmt: skip
+    log = Log(pl.DataFrame(columns), state=["level", "old"], action="treated", episode="episode", reward="paid",
+              terminated="ended", actions=2, probability=0.5, return_range=(-2, 2))  # fmt: skip
+    told = explain(log, "always:0", lambda x: (np.asarray(x, dtype=float)[:, 0] >= 0.5).astype(int))
+    high = {
+        (sentence.path, sentence.verdicts[0].direction)
+        for sentence in told.sentences
+        if sentence.start.covers(np.array([[0.8, 0.0]]))[0] or sentence.start.covers(np.array([[0.8, 1.0]]))[0]
+    }
+    assert high == {(("S1",), "more"), (("S1",), "less")}
