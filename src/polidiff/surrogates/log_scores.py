@@ -22,8 +22,13 @@ from polidiff.evaluation.assumptions.confounding_one_step import OneDecision, on
 from polidiff.evaluation.assumptions.log_checks import DRAWN, hidden_reasons, rests_on
 from polidiff.evaluation.logged.assessment import assess
 from polidiff.evaluation.logged.plan import MIN_GROUP, MIN_SUPPORT
-from polidiff.evaluation.logged.policies import as_log_policy, changed_rows, is_logs
-from polidiff.evaluation.scores.decisions import decisions_of
+from polidiff.evaluation.logged.policies import (
+    as_log_policy,
+    changed_rows,
+    estimated_chances,
+    is_logs,
+    scored_decisions,
+)
 from polidiff.evaluation.scores.difference import ScoreIntervals, score_intervals
 from polidiff.evaluation.scores.plans import JudgedPlan, PlanScores, plan_intervals
 from polidiff.evaluation.scores.propensity import logging_chances
@@ -360,7 +365,7 @@ def reduce_to_scores(log: Log, current: Any, options: ImproveOptions) -> ScorePl
     split_support(options.min_support, MIN_SUPPORT)
     frozen, rows = frozen_rules(options.freeze, log.feature_names), log.rows
     cells = rule_cells(rows.states, log.feature_names)
-    decisions = decisions_of(rows, log.n_actions)
+    decisions = scored_decisions(log, seed=options.seed)
     if decisions.n_units < 4 * MIN_GROUP:
         raise InvalidOptionError(
             f"rule plans from a log need at least {4 * MIN_GROUP} episodes; there are {decisions.n_units}"
@@ -368,7 +373,9 @@ def reduce_to_scores(log: Log, current: Any, options: ImproveOptions) -> ScorePl
     logged = is_logs(current)
     policy = as_log_policy(log, current, seed=options.seed)
     table = None if logged else np.asarray(policy.probabilities(rows.states[decisions.order]), dtype=np.float64)
-    scores = PlanScores(decisions, logging_chances(decisions, seed=options.seed), table, log.discount, options.seed)
+    recorded = decisions.probability is not None
+    chances = (logging_chances if recorded else partial(estimated_chances, log))(decisions, seed=options.seed)
+    scores = PlanScores(decisions, chances, table, log.discount, options.seed)
     return ScorePlans(
         world=log,
         current=current,

@@ -23,8 +23,8 @@ import polars as pl
 
 from polidiff.errors import InvalidPolicyError
 from polidiff.evaluation.logged.counts import HALVES, count_log
-from polidiff.evaluation.scores.decisions import Encoder, decisions_of, fit_encoder
-from polidiff.evaluation.scores.propensity import ChanceModel, fit_chances, logging_chances
+from polidiff.evaluation.scores.decisions import Decisions, Encoder, deal, decisions_of, fit_encoder
+from polidiff.evaluation.scores.propensity import ChanceModel, Propensity, fit_chances, logging_chances
 from polidiff.policies import Policy, TablePolicy, as_policy, changed_decisions, one_hot
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.worlds.log_columns import ROW
@@ -32,6 +32,7 @@ from polidiff.worlds.shards.shard_files import collect
 
 if TYPE_CHECKING:
     from polidiff.worlds.log import Log
+    from polidiff.worlds.log_rows import LoggedRows
 
 LOG = "log"  # the policy that wrote the log, whatever it was
 COLUMN = "column:"  # before the name of a column
@@ -39,6 +40,7 @@ SIMULATED = 199
 CHANCE = 2.5  # standard errors that a gain in likelihood must exceed to be more than chance
 UNCHANGED = 1e-9  # difference of chances up to which a decision stays as it is
 LEAST = 1e-3  # chance of a logged action, at least
+MOST_SINGLE = 500_000  # rows of one decision each that are scored: their regressions fit into memory
 
 
 def is_logs(policy: Any) -> bool:
@@ -120,16 +122,36 @@ def _estimated(log: Log, seed: int) -> Policy:
 
     The borders of a model of pure chance would be told as regions, and as decisions that somebody makes.
     """
-    rows = log.rows
+    rows, decisions = log.rows, scored_decisions(log, seed=seed)
     shares = np.bincount(rows.actions, minlength=log.n_actions) / len(rows.actions)
-    stated = row_chances(log, seed=seed)[np.arange(len(rows.actions)), rows.actions]
-    gain = np.bincount(rows.person, np.log(np.maximum(stated, LEAST)) - np.log(shares[rows.actions]))
+    stated = estimated_chances(log, decisions, seed=seed).table[np.arange(len(decisions.actions)), decisions.actions]
+    gain = np.bincount(decisions.unit, np.log(np.maximum(stated, LEAST)) - np.log(shares[decisions.actions]))
     encode, order = fit_encoder(rows.states), rows.canonical  # what is fitted does not depend on their order
     if gain.mean() <= CHANCE * gain.std() / np.sqrt(len(gain)):
         return EstimatedPolicy(None, shares, encode)
     held = rows.folds(4, seed)[order] == 0
     model = fit_chances(encode(rows.states[order]), rows.actions[order], log.n_actions, held)
     return EstimatedPolicy(model, shares, encode)
+
+
+def scored_decisions(log: Log, rows: LoggedRows | None = None, *, seed: int = 0) -> Decisions:
+    """The decisions of a log of features that are scored, or of its `rows` with other units; made once.
+
+    All, but of more than `MOST_SINGLE` single ones those of some whole units.
+    """
+    if rows is None:
+        return log.remembered(f"decisions, {seed}", lambda: scored_decisions(log, log.rows, seed=seed))
+    decisions = decisions_of(rows, log.n_actions)
+    if not decisions.one_step or len(decisions.actions) <= MOST_SINGLE:
+        return decisions
+    parts = -(-len(decisions.actions) // MOST_SINGLE)
+    return decisions.some((deal(decisions.n_units, parts, seed) == 0)[decisions.unit])
+
+
+def estimated_chances(log: Log, decisions: Decisions, *, seed: int = 0) -> Propensity:
+    """Chances of the logged actions in `scored_decisions`, whatever was recorded; estimated once."""
+    key = f"chances, {seed}, of {len(decisions.actions)} decisions of {decisions.n_units}"
+    return log.remembered(key, lambda: logging_chances(replace(decisions, probability=None), seed=seed))
 
 
 def row_chances(log: Log, *, seed: int = 0) -> FloatArray:
@@ -142,7 +164,7 @@ def row_chances(log: Log, *, seed: int = 0) -> FloatArray:
 def _in_rows(log: Log, seed: int) -> FloatArray:
     decisions = decisions_of(log.rows, log.n_actions)
     table = np.empty((len(decisions.actions), log.n_actions))
-    table[decisions.order] = logging_chances(replace(decisions, probability=None), seed=seed).table
+    table[decisions.order] = estimated_chances(log, decisions, seed=seed).table
     return table
 
 

@@ -11,12 +11,13 @@ current policy is the one that wrote the log, :math:`Y_i` itself is its score.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from polidiff.evaluation.scores.decisions import Decisions, held_rows
-from polidiff.evaluation.scores.propensity import Propensity, propensities
+from polidiff.evaluation.scores.propensity import Propensity, logging_chances
 from polidiff.evaluation.scores.regression import ActionRegression, Design, design_of
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
@@ -51,20 +52,14 @@ class OneStepScores:
         return np.asarray(np.einsum("na,nam->nm", proposed - current, self.scores))
 
 
-def one_step_scores(
-    decisions: Decisions, *, chances: Propensity | None = None, seed: int = 0, folds: int = FOLDS
-) -> OneStepScores:
+def one_step_scores(decisions: Decisions, *, chances: Propensity | None = None, seed: int = 0) -> OneStepScores:
     """Cross-fitted scores; without covariates all rows are one fold, because nothing is chosen."""
     design = design_of(decisions.x, decisions.actions, decisions.n_actions)
-    fold = decisions.folds(min(folds, decisions.n_units), seed)
+    fold = decisions.folds(min(FOLDS, decisions.n_units), seed)
     if not len(design.bins):
         fold = np.zeros_like(fold)
     held = held_rows(decisions, seed)
-    chances = (
-        chances
-        if chances is not None
-        else propensities(decisions.x, decisions.actions, decisions.n_actions, fold, held, decisions.probability)
-    )
+    chances = logging_chances(decisions, seed=seed) if chances is None else chances
     weight = row_weights(chances.logged)
     columns = [_outcome_values(design, fold, held, column) for column in decisions.gains.T]
     pairs = zip(columns, decisions.gains.T, strict=True)
@@ -72,10 +67,16 @@ def one_step_scores(
     return OneStepScores(decisions, aipw(fitted, decisions.actions, decisions.gains, weight), fitted, chances, fold)
 
 
-def repeated_scores(decisions: Decisions, *, chances: Propensity | None = None, seed: int = 0) -> OneStepScores:
-    """Scores averaged over several draws of the folds where rows are few: which fold a row falls into is chance."""
-    repeats = 1 + FOR_REPEATS // max(len(decisions.actions), 1)
-    parts = [one_step_scores(decisions, chances=chances, seed=seed + k) for k in range(min(repeats, MOST_REPEATS))]
+def repeated_scores(
+    decisions: Decisions, estimate: Callable[..., Propensity] = logging_chances, *, seed: int = 0
+) -> OneStepScores:
+    """Scores averaged over several draws of the folds where rows are few: which fold a row falls into is chance.
+
+    `estimate` gives the chances of the decisions for a seed.
+    """
+    repeats = min(1 + FOR_REPEATS // max(len(decisions.actions), 1), MOST_REPEATS)
+    seeds = range(seed, seed + repeats)
+    parts = [one_step_scores(decisions, chances=estimate(decisions, seed=one), seed=one) for one in seeds]
     if len(parts) == 1:
         return parts[0]
     scores, fitted = (np.mean([getattr(part, name) for part in parts], axis=0) for name in ("scores", "fitted"))

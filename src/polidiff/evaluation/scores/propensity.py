@@ -23,6 +23,7 @@ STEP = 0.3
 PENALTIES = (1.0, 30.0)
 TEMPERATURES = (0.6, 0.75, 0.9, 1.0, 1.1)
 FLOOR = 1e-3
+MANY_ACTIONS = 10  # with more, a round is so many trees that the first which brings nothing is the last
 WORTH_A_ROUND = 1e-4  # nats per decision
 MOST_FITTED = 100_000  # rows that one estimate sees
 
@@ -126,20 +127,29 @@ def fit_chances(x: FloatArray, actions: IntArray, n_actions: int, held: BoolArra
 
 def fit_logit(design: Design, rows: IntArray, penalty: float) -> FloatArray:
     """(p, A) weights of a multinomial logit on the features, the penalty on all but the constants."""
-    x, count = design.basis[rows, : design.linear], design.n_actions
-    hit = np.eye(count)[design.actions[rows]]
+    x, count, actions = design.basis[rows, : design.linear], design.n_actions, design.actions[rows]
+    index = np.arange(len(rows))
     shrink = np.full((x.shape[1], 1), penalty)
     shrink[0] = 1e-6
+    taken = np.array([np.bincount(actions, column, count) for column in x.T])
+    curve = x.T @ x * (1 / count) * (1 - 1 / count)  # of the loss, where all actions are as likely
+    curve[np.diag_indices(len(curve))] += shrink[:, 0]
+    whiten = np.linalg.inv(np.linalg.cholesky(curve))  # features that all bend the loss alike: few steps are enough
 
     def loss(flat: FloatArray) -> tuple[float, FloatArray]:
-        weights = flat.reshape(-1, count)
-        chances = _softmax(x @ weights)
-        value = -np.log(np.maximum(chances[hit > 0], 1e-300)).sum() + 0.5 * (shrink * weights**2).sum()
-        return float(value) / len(rows), ((x.T @ (chances - hit) + shrink * weights) / len(rows)).ravel()
+        weights = whiten.T @ flat.reshape(-1, count)
+        scores = x @ weights
+        scores -= scores.max(axis=1, keepdims=True)
+        logged = scores[index, actions].sum()
+        np.exp(scores, out=scores)
+        total = scores.sum(axis=1)
+        scores /= total[:, None]
+        value = np.log(total).sum() - logged + 0.5 * (shrink * weights**2).sum()
+        return float(value), (whiten @ (x.T @ scores - taken + shrink * weights)).ravel()
 
     start = np.zeros(x.shape[1] * count)  # to the end, because where a search stops early moves with the version
-    settled = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 1000, "ftol": 1e-15, "gtol": 1e-9})
-    return np.asarray(settled.x.reshape(-1, count))
+    settled = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 1000, "ftol": 1e-15, "gtol": 1e-7})
+    return np.asarray(whiten.T @ settled.x.reshape(-1, count))
 
 
 def rarely_taken(table: FloatArray, actions: IntArray, least: float) -> BoolArray:
@@ -178,7 +188,7 @@ def _boosted(design: Design, fit: IntArray, weights: FloatArray, test: IntArray)
         loss, temperature = min((_log_loss(t * now[test], design.actions[test]), t) for t in TEMPERATURES)
         if loss < best[0] - WORTH_A_ROUND:
             best = loss, rounds, temperature
-        if rounds == ROUNDS or rounds - best[1] >= PATIENCE:
+        if rounds == ROUNDS or rounds - best[1] >= (PATIENCE if design.n_actions <= MANY_ACTIONS else 1):
             break
     return best[1], best[2]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,8 +19,15 @@ from polidiff.evaluation.assumptions.log_checks import rare_action_check
 from polidiff.evaluation.comparison import Effects, GroupVerdicts, RegionChanges
 from polidiff.evaluation.logged.assessment import assess
 from polidiff.evaluation.logged.judge import Half, Judge, Question, Verdicts
-from polidiff.evaluation.logged.policies import LOG, EstimatedPolicy, as_log_policy, is_logs
-from polidiff.evaluation.scores.decisions import Decisions, deal, decisions_of
+from polidiff.evaluation.logged.policies import (
+    LOG,
+    EstimatedPolicy,
+    as_log_policy,
+    estimated_chances,
+    is_logs,
+    scored_decisions,
+)
+from polidiff.evaluation.scores.decisions import Decisions
 from polidiff.evaluation.scores.difference import (
     MOST_UNSUPPORTED,
     DifferenceScores,
@@ -234,7 +242,6 @@ class ScoreJudge(Judge):
         )
 
 
-MOST_SINGLE = 500_000  # rows of one decision each that are scored: their regressions fit into memory
 MOST_REPEATED = 10_000  # rows up to which changes of single regions are judged there, each by two more policies
 MOST_REGIONS = 3  # so many of them
 
@@ -309,22 +316,20 @@ class ScoredLog:
 
 def scored_log(log: Log, current: Any = LOG, *, seed: int = 0) -> ScoredLog:
     """The rows that are held; the current policy is taken as the one that wrote the log if the log looks like it."""
-    assessment, rows = assess(log), log.rows
+    assessment, rows = assess(log), None
     if assessment.units is not None:
-        rows = replace(rows, unit=assessment.units[rows.episode])
+        rows = replace(log.rows, unit=assessment.units[log.rows.episode])
+    decisions = scored_decisions(log, rows, seed=seed)
     if assessment.status("propensities") == "failed":
-        rows = replace(rows, probability=None)
-    decisions = decisions_of(rows, log.n_actions)
-    if decisions.one_step and len(decisions.actions) > MOST_SINGLE:
-        parts = -(-len(decisions.actions) // MOST_SINGLE)
-        decisions = decisions.some((deal(decisions.n_units, parts, seed) == 0)[decisions.unit])
-    single = repeated_scores(decisions, seed=seed) if decisions.one_step else None
-    chances = logging_chances(decisions, seed=seed) if single is None else single.propensity
+        decisions = replace(decisions, probability=None)
+    estimate = logging_chances if decisions.probability is not None else partial(estimated_chances, log)
+    single = repeated_scores(decisions, estimate, seed=seed) if decisions.one_step else None
+    chances = estimate(decisions, seed=seed) if single is None else single.propensity
     given = ScoredLog(log, decisions, chances, None, seed).policy(current)
     if given is not None and decisions.probability is None and looks_written_by(given, chances, decisions):
         logged = given[np.arange(len(given)), decisions.actions]
         chances = Propensity(given, logged, True, "those of the current policy", 0.0)
-        single = repeated_scores(decisions, chances=chances, seed=seed) if decisions.one_step else None
+        single = repeated_scores(decisions, lambda *_, **__: chances, seed=seed) if decisions.one_step else None
     return ScoredLog(log, decisions, chances, single, seed)
 
 
