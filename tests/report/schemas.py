@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin
 
+import polidiff.records.plan  # noqa: F401  every record that is published is known after this
 from polidiff.files import write_whole
 from polidiff.records.codec import SCHEMAS, json_fields
 

@@ -42,7 +42,7 @@ def command() -> None:
 @click.option("--as", "form", type=click.Choice(["text", "python", "sql"]), default="text", help="How to write rules.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout instead of text.")
 def show(patch: Path, form: str, as_json: bool) -> None:
-    """What a patch changes, edit by edit."""
+    """What a patch changes, rule by rule; the first that holds acts."""
     from polidiff.cli.output import say, say_json
 
     loaded = load_patch(patch)
@@ -103,20 +103,16 @@ def load_patch(path: Path) -> Patch:
 
 
 def lines(patch: Patch, form: str) -> list[str]:
-    """One line per edit: a name that holds a line end must not become a line of Python or SQL."""
-    from polidiff.explanation.words import rule_python, rule_sql
+    """One line per rule: a name that holds a line end must not become a line of Python or SQL."""
+    from polidiff.explanation.rule_code import joined_edits, patch_python, patch_sql
     from polidiff.report.names import shown
-    from polidiff.report.plans import edit_sentence
+    from polidiff.report.plans import edits_sentence
 
     if not len(patch):
         return ["no changes"]
-    if form == "text":
-        return [f"{number}. {shown(edit_sentence(edit, patch))}" for number, edit in enumerate(patch.edits, start=1)]
-    write = rule_python if form == "python" else rule_sql
-    comment = "#" if form == "python" else "--"
-    names = patch.actions
-    swaps = [f"{names[e.current]} {'stays' if e.holds_back else f'-> {names[e.proposed]}'}" for e in patch.edits]
-    return [shown(f"{write(e.rule)}  {comment} {what}") for e, what in zip(patch.edits, swaps, strict=True)]
+    if form != "text":
+        return [shown(line) for line in (patch_python if form == "python" else patch_sql)(patch)]
+    return [f"{number}. {shown(edits_sentence(edits, patch))}" for number, edits in enumerate(joined_edits(patch), 1)]
 
 
 def _policy(path: Path, patch: Patch, trust: bool) -> Policy:

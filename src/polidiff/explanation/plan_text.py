@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from polidiff.explanation.text import resting
-from polidiff.explanation.words import counted, interval_text, listing, number, percent, rule_text, worth_text
+from polidiff.explanation.words import (
+    counted,
+    edit_words,
+    interval_text,
+    listing,
+    number,
+    percent,
+    rule_text,
+    worth_text,
+)
 from polidiff.records.explanation import Verdict, VerdictDirection
 from polidiff.records.outcome import Interval, Outcome
 from polidiff.records.plan import Frontier, Plan
@@ -118,8 +127,7 @@ def plan_words(plan: Plan, limit: int = 4) -> str:
     edits = plan.patch.changing
     if not edits:
         return "nothing"
-    names = plan.patch.actions
-    words = [f"{rule_text(e.rule)}: {names[e.current]} → {names[e.proposed]}" for e in edits[:limit]]
+    words = [f"{rule_text(e.rule)}: {edit_words((e,), plan.patch, short=True)}" for e in edits[:limit]]
     return "; ".join(words) + (f"; and {len(edits) - limit} more" if len(edits) > limit else "")
 
 

@@ -248,7 +248,11 @@ def true_directions(material: Material) -> tuple[Mapping[str, str], ...]:
 def targets_of(patch: Patch, described: Described) -> dict[tuple[int, int], int]:
     """(region, current action) → action, as the rules tell it."""
     position = {region.rule: k for k, region in enumerate(described.regions)}
-    return {(position[edit.rule], edit.current): edit.proposed for edit in reversed(patch.edits)}
+    return {
+        (position[edit.rule], edit.current): edit.proposed
+        for edit in reversed(patch.edits)
+        if edit.current is not None and edit.proposed is not None
+    }
 
 
 def _asked(material: Material) -> IntArray:

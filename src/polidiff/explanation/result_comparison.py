@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from polidiff.errors import InvalidOptionError
 from polidiff.explanation.advice import advise
 from polidiff.explanation.plan_text import frontier_headline, plan_verdicts
-from polidiff.explanation.words import group_words, losers, percent, place_text, rule_text, swap_text
+from polidiff.explanation.words import edit_words, group_words, losers, percent, place_text, rule_text, swap_text
 from polidiff.records.explanation import Explanation, Feature, Region, WorldSummary, WorseOff
 from polidiff.records.outcome import Interval
 from polidiff.records.plan import (
@@ -131,10 +131,10 @@ def _plan_items(frontier: Frontier) -> Iterable[_Item]:
         return
     worths = {entry.key: entry.shapley for entry in (frontier.ledger.entries if frontier.ledger is not None else ())}
     for edit in plan.patch.changing:
-        current, proposed = plan.patch.actions[edit.current], plan.patch.actions[edit.proposed]
-        key = change_key(edit.rule, current, proposed)
-        words = f"{proposed} instead of {current} {place_text(edit.rule)}"
-        yield _Item(key, None, edit.rule, (current, proposed), words, worths.get(key))
+        swap = plan.patch.swap(edit)
+        key = change_key(edit.rule, *swap)
+        words = f"{edit_words((edit,), plan.patch)} {place_text(edit.rule)}"
+        yield _Item(key, None, edit.rule, swap, words, worths.get(key))
 
 
 def _changes(

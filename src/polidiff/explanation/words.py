@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from keyword import iskeyword
 
 from polidiff.records.action import Direction, Shift
 from polidiff.records.explanation import Explanation, Region, Verdict, WorseOff
 from polidiff.records.outcome import Interval, Outcome
+from polidiff.records.patch import Edit, Patch
 from polidiff.records.rule import Condition, Rule
 
 MOST_NAMED = 7  # things in one sentence
@@ -225,44 +225,15 @@ def names_states(rule: Rule) -> bool:
     return rule.features == ("state",) and all(condition.values for condition in rule.conditions)
 
 
-def rule_python(rule: Rule) -> str:
-    """A rule as a Python expression over named variables.
-
-    >>> rule_python(Rule((Condition("map", 0, high=55.0),)))
-    '(map < 55.0)'
-    >>> rule_python(Rule((Condition("class", 0, low=2.0),)))  # a word of the language is no variable
-    "(2.0 <= row['class'])"
-    """
-    parts = []
-    for c in rule.conditions:
-        plain = c.feature.isidentifier() and not iskeyword(c.feature)
-        name = c.feature if plain else f"row[{c.feature!r}]"
-        if c.values is not None:
-            inside = f"{name} in {c.values!r}" if c.values else "False"
-        else:
-            low = f"{c.low!r} <= " if math.isfinite(c.low) else ""
-            high = f" < {c.high!r}" if math.isfinite(c.high) else ""
-            inside = f"{low}{name}{high}" if low or high else f"{name} == {name}"
-        parts.append(f"({inside} or {name} != {name})" if c.missing else f"({inside})")
-    return " and ".join(parts) or "True"
-
-
-def rule_sql(rule: Rule) -> str:
-    """A rule as an SQL predicate.
-
-    >>> rule_sql(Rule((Condition("y", 1, low=0.2, high=0.3),)))
-    '("y" >= 0.2 AND "y" < 0.3)'
-    """
-    parts = []
-    for c in rule.conditions:
-        name = '"' + c.feature.replace('"', '""') + '"'
-        if c.values is not None:
-            inside = f"{name} IN ({', '.join(_sql_value(v) for v in c.values)})" if c.values else "FALSE"
-        else:
-            bounds = [f"{name} >= {c.low!r}"] * math.isfinite(c.low) + [f"{name} < {c.high!r}"] * math.isfinite(c.high)
-            inside = " AND ".join(bounds) or f"{name} IS NOT NULL"
-        parts.append(f"({inside} OR {name} IS NULL)" if c.missing else f"({inside})")
-    return " AND ".join(parts) or "TRUE"
+def edit_words(edits: Sequence[Edit], patch: Patch, *, short: bool = False) -> str:
+    """What edits that put the same action in the same place do there."""
+    first, proposed = edits[0], patch.swap(edits[0])[1]
+    current = listing(list(dict.fromkeys(patch.swap(edit)[0] for edit in edits)), "or")
+    if first.holds_back:
+        return "nothing changes" if first.current is None else f"{current} stays"
+    if first.current is None and first.shift is None:
+        return proposed
+    return swap_words(current if first.shift is None else proposed, proposed, first.shift, None, short=short)
 
 
 def swap_text(region: Region, *, short: bool = False) -> str:
@@ -425,7 +396,3 @@ def _shortest(bound: float) -> tuple[str, bool]:
 
 def _bound(value: float) -> str:
     return number(value, 3 if abs(value) < 100 else 6)
-
-
-def _sql_value(value: str | float | int | bool) -> str:
-    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else repr(value)

@@ -97,7 +97,7 @@ class Search:
         options = self.options
         return improve_table(
             surrogate.table, surrogate.base, surrogate.candidates, unit=options.unit, max_states=self._most_places(),
-            change_cost=options.change_cost, **self._shared(surrogate),
+            change_cost=options.change_cost if surrogate.cost is None else surrogate.cost, **self._shared(surrogate),
         )  # fmt: skip
 
     def rules(self, surrogate: Surrogate) -> Frontier:

@@ -39,7 +39,9 @@ class PatchedPolicy:
         open_ = np.ones(len(table), dtype=np.bool_)
         features = _features(self.patch, batch)
         for edit in self.patch.edits:
-            acting = open_ & (top == edit.current) & _covered(edit, batch, features)
+            acting = open_ & _covered(edit, batch, features)
+            if edit.current is not None:
+                acting &= top == edit.current
             table[acting] = _edited(table[acting], edit)
             open_ &= ~acting
         return table
@@ -103,11 +105,16 @@ def rule_patch(
     >>> PatchedPolicy(as_policy(np.array([[0.6, 0.4], [1.0, 0.0]])), patch).probabilities(np.array([0, 1])).tolist()
     [[0.0, 1.0], [1.0, 0.0]]
     """
-    edits = tuple(Edit(rule, before, after) for rule, after in rules for before in range(len(actions)))
+    edits = tuple(Edit(rule, None, after) for rule, after in rules)
     return Patch(edits, tuple(actions), tuple(feature_names), features)
 
 
 def _inverse(edit: Edit) -> Edit:
+    if edit.current is None and not edit.holds_back:
+        raise PatchMismatchError(
+            "an edit that replaces whatever the policy did does not say what that was. Hint: undo it from the patched "
+            "policy itself, which keeps the one that was patched"
+        )
     shift = None if edit.shift is None else Shift(edit.shift.proposed, edit.shift.current)
     return replace(edit, current=edit.proposed, proposed=edit.current, shift=shift)
 
@@ -125,23 +132,25 @@ def _covered(edit: Edit, states: AnyArray, features: AnyArray) -> BoolArray:
 
 
 def _edited(rows: FloatArray, edit: Edit) -> FloatArray:
+    if edit.holds_back:
+        return rows
     if edit.shift is None:
         result = np.zeros_like(rows)
         result[:, edit.proposed] = 1.0
         return result
-    rest = 1 - rows[:, edit.current]
+    rest = 1 - rows[:, edit.proposed]
     scale = np.divide(1 - edit.shift.proposed, rest, out=np.zeros_like(rest), where=rest > 0)
     result = rows * scale[:, None]
-    result[:, edit.current] = edit.shift.proposed
+    result[:, edit.proposed] = edit.shift.proposed
     spread = np.flatnonzero(rest <= 0)
     if spread.size and rows.shape[1] > 1:
-        others = np.arange(rows.shape[1]) != edit.current
+        others = np.arange(rows.shape[1]) != edit.proposed
         result[np.ix_(spread, others)] = (1 - edit.shift.proposed) / (rows.shape[1] - 1)
     return result
 
 
 def _first_mismatch(base: Policy, edit: Edit, patch: Patch) -> str | None:
-    if edit.states is None:
+    if edit.states is None or edit.current is None:
         return None
     states: IntArray = np.asarray(edit.states, dtype=np.int64)
     top = top_actions(base.probabilities(states))

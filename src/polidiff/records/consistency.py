@@ -78,8 +78,10 @@ def _check_frontier(record: Frontier, where: str) -> None:
 
 def _check_edit(edit: Edit, n_actions: int, where: str) -> None:
     for role, action in (("current", edit.current), ("proposed", edit.proposed)):
-        if not 0 <= action < n_actions:
+        if action is not None and not 0 <= action < n_actions:
             raise InvalidResultError(f"{where}.{role} must be one of the {n_actions} actions named; got {action}")
+    if edit.proposed is None and not edit.holds_back:
+        raise InvalidResultError(f"{where}.proposed must be an action unless current and shift are null too")
     if edit.shift is not None and not all(0 <= share <= 1 for share in (edit.shift.current, edit.shift.proposed)):
         raise InvalidResultError(f"{where}.shift must hold probabilities between 0 and 1")
     off = next((state for state in edit.states or () if not 0 <= state <= MOST_INDEX), None)

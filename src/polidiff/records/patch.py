@@ -13,18 +13,20 @@ from polidiff.records.arrays import IntArray
 from polidiff.records.codec import Document, Json, from_dict, renderer, save_json, schema
 from polidiff.records.rule import Condition, Rule
 
+AS_NOW = "as now"  # what the policy does, where that is not one action
+
 
 @dataclass(frozen=True)
 class Edit:
     """Where the rule holds and the policy would take `current`, take `proposed`.
 
-    `states` lists the states of a table that the edit touches; None when the rule alone decides. A `shift` keeps the
-    action and sets how often it is chosen.
+    `states` lists the states of a table that the edit touches; None when the rule alone decides. A `shift` sets how
+    often the proposed action is chosen.
     """
 
     rule: Rule
-    current: int  # index of the action it replaces
-    proposed: int  # index of the action it puts there
+    current: int | None  # index of the action it replaces; None: whatever the policy does
+    proposed: int | None  # index of the action it puts there; None: what the policy does stays
     states: tuple[int, ...] | None = None
     shift: Shift | None = None
 
@@ -87,6 +89,16 @@ class Patch(Document):
 
     def __len__(self) -> int:
         return len(self.edits)
+
+    def swap(self, edit: Edit) -> tuple[str, str]:
+        """Names of what an edit replaces and of what it puts there."""
+        current, proposed = (AS_NOW if a is None else self.actions[a] for a in (edit.current, edit.proposed))
+        return current, proposed
+
+    @property
+    def choices(self) -> dict[int, int]:
+        """State → action, of edits that list their states."""
+        return {s: e.proposed for e in self.edits if e.proposed is not None for s in e.states or ()}
 
     @property
     def changing(self) -> tuple[Edit, ...]:

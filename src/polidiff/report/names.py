@@ -121,7 +121,7 @@ def _keys(plan: Plan) -> Iterator[str]:
         yield from (_key(entry.rule, "", entry.move) for entry in plan.rules)
         return
     for edit in plan.patch.changing:
-        yield _key(edit.rule, plan.patch.actions[edit.current], plan.patch.actions[edit.proposed])
+        yield _key(edit.rule, *plan.patch.swap(edit))
 
 
 def _key(rule: Rule, current: str, proposed: str) -> str:

@@ -17,6 +17,7 @@ from polidiff.explanation.words import (
     bare_bounds,
     bounds_text,
     counted,
+    edit_words,
     few,
     interval_text,
     losers,
@@ -88,13 +89,12 @@ def rule_sentence(entry: PlanRule) -> str:
 
 def edit_sentence(edit: Edit, patch: Patch) -> str:
     """One edit: "E instead of N where 0.2 ≤ y < 0.3"."""
-    current, proposed = patch.actions[edit.current], patch.actions[edit.proposed]
-    if edit.holds_back:
-        return f"{current} stays {_edit_place(edit)}, whatever follows"
-    if edit.shift is not None:
-        what = f"{proposed} with probability {number(edit.shift.proposed)} instead of {number(edit.shift.current)}"
-        return f"{what} {_edit_place(edit)}"
-    return f"{proposed} instead of {current} {_edit_place(edit)}"
+    return edits_sentence((edit,), patch)
+
+
+def edits_sentence(edits: Sequence[Edit], patch: Patch) -> str:
+    """Edits that do the same in the same place, instead of several actions."""
+    return f"{edit_words(edits, patch)} {_edit_place(edits[0])}" + ", whatever follows" * edits[0].holds_back
 
 
 def _edit_place(edit: Edit) -> str:

@@ -142,7 +142,7 @@ class RegionEdits(Reduction):
     def lift(self, plan: Plan) -> Plan:
         """Edits of cells as edits of feature rows."""
         log = self.world
-        chosen = {state: edit.proposed for edit in plan.patch.edits for state in edit.states or ()}
+        chosen = plan.patch.choices
         patch = self.cells.patch(chosen, [action.name for action in log.actions], log.feature_names)
         return replace(plan, patch=patch, policy=PatchedPolicy(self.policy, patch))
 

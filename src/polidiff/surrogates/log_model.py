@@ -26,6 +26,7 @@ from polidiff.evaluation.logged.counts import Edges
 from polidiff.evaluation.logged.plan import estimated_world, supported_world
 from polidiff.policies import one_hot
 from polidiff.records.arrays import BoolArray, FloatArray
+from polidiff.records.patch import AS_NOW
 from polidiff.records.plan import Frontier, Plan
 from polidiff.surrogates.record import frozen_states
 from polidiff.worlds.log import Log
@@ -76,23 +77,55 @@ def choosing_half(
     often[:-2] &= visits >= least
     frozen = ~met | frozen_states(freeze, raw.feature_names, raw.features_of(np.arange(raw.n_states)))
     model = shrunk(raw, visits, strength)
-    table = _seen_part(model, half.table(current), visits, met)
+    table = seen_part(model.allowed, half.table(current), visits, met)
     return ChoosingHalf(raw, model, table, often, frozen, strength)
 
 
 def with_edits(table: FloatArray, plan: Plan) -> FloatArray:
     """A policy (S, A) with the plan's edits, which list their states."""
-    edited = np.array(table)
-    for edit in plan.patch.edits:
-        states = list(edit.states or ())
-        edited[states] = one_hot(np.full(len(states), edit.proposed), table.shape[1])
+    edited, chosen = np.array(table), plan.patch.choices
+    edited[list(chosen)] = one_hot(np.array(list(chosen.values()), dtype=np.int64), table.shape[1])
     return edited
 
 
-def _seen_part(world: TabularMDP, table: FloatArray, visits: FloatArray, met: BoolArray) -> FloatArray:
+def with_current(world: TabularMDP, table: FloatArray) -> TabularMDP:
+    """The table with one action more: going on as now, with the chances (S, A) of the current policy.
+
+    What a policy does by chance is then one decision among others, of which a plan may take another one; those that
+    it takes for certain are not offered twice.
+    """
+    n_states, n_actions = table.shape
+    flat = np.arange(n_states * n_actions).reshape(table.shape)
+    place = np.repeat(np.arange(n_states), n_actions), flat.ravel()
+    mean = sparse.csr_array((table.ravel(), place), shape=(n_states, table.size)) @ world.transitions
+
+    def widened(values: FloatArray) -> FloatArray:
+        return np.hstack([values, (table * values).sum(axis=1, keepdims=True)])
+
+    names = [action.name for action in world.actions]
+    always = np.ones((n_states, 1), dtype=np.bool_)
+    total = world.return_outcome.name
+    return TabularMDP(
+        [*(world.transitions[action::n_actions] for action in range(n_actions)), sparse.csr_array(mean)],
+        widened(world.rewards),
+        world.initial,
+        absorbing=world.absorbing,
+        actions=[*names, next(name for name in (AS_NOW, f"{AS_NOW} (unchanged)") if name not in names)],
+        states=world.states,
+        features=world.features,
+        feature_names=world.feature_names if world.has_features else None,
+        allowed=np.hstack([world.allowed & (table < 1 - 1e-9), always]),
+        discount=world.discount,
+        outcomes=[replace(o, of=widened(world.outcome_table(o))) for o in world.outcomes if o.name != total],
+        return_name=total,
+        include_return=any(outcome.name == total for outcome in world.outcomes),
+    )
+
+
+def seen_part(seen: BoolArray, table: FloatArray, visits: FloatArray, met: BoolArray) -> FloatArray:
     """The policy on what the half has seen: its seen actions, or the most frequent one where it has none."""
     whole = np.vstack([table, np.zeros((2, table.shape[1]))])
-    whole = np.where(world.allowed, whole, 0.0)
+    whole = np.where(seen, whole, 0.0)
     usual = one_hot(np.append(visits.argmax(axis=1), [0, 0]), table.shape[1])
     mass = whole.sum(axis=1, keepdims=True)
     return np.where((mass > 0) & met[:, None], whole / np.maximum(mass, 1e-300), usual)

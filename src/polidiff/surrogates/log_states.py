@@ -17,20 +17,26 @@ from typing import Any
 
 import numpy as np
 
+from polidiff.errors import InvalidOptionError
 from polidiff.evaluation.comparison import GroupVerdicts
 from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.evaluation.logged.assessment import assess
 from polidiff.evaluation.logged.compare import compare_log
-from polidiff.evaluation.logged.counted_log import CountedLog
+from polidiff.evaluation.logged.counted_log import CountedLog, counted_log
+from polidiff.evaluation.logged.counts import BLOCKS
 from polidiff.evaluation.logged.plan import MIN_SUPPORT, Halves, choose_and_judge, supported_world
 from polidiff.evaluation.scores.verdicts import ScoredLog, scored_log
 from polidiff.options import ImproveOptions
 from polidiff.policies import TablePolicy, top_actions
+from polidiff.policies.protocol import TIE
 from polidiff.progress import track
-from polidiff.records.arrays import BoolArray, IntArray
+from polidiff.records.action import Shift
+from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.outcome import Assumption, Interval
+from polidiff.records.patch import Edit, Patch
 from polidiff.records.plan import Frontier, Plan, PlanRule
-from polidiff.surrogates.log_model import ChoosingHalf, choosing_half, with_edits
+from polidiff.records.rule import Rule
+from polidiff.surrogates.log_model import ChoosingHalf, choosing_half, seen_part, with_current, with_edits
 from polidiff.surrogates.record import Explain, Note, split_support
 from polidiff.surrogates.table import Surrogate
 from polidiff.worlds.log import Log
@@ -139,20 +145,35 @@ class LoggedStates(Surrogate):
     halves: Halves
     least: int
     level: float
+    now: FloatArray  # (S, A) chances of the current policy, in the whole log
     plain: TabularMDP | None = None  # the model as it was counted, where the table's rewards are lowered
 
     def lift(self, plan: Plan) -> Plan:
         """The policy over the log's states; what a lowered reward chose, with what it returns as counted.
 
-        What partial adoption does is left out: the model tells it from its own current policy, which takes one action
-        in each state, and not from the one that wrote the log.
+        What partial adoption does is left out: only the half that chose the plan has told it.
         """
         plan = replace(plan, adoption=(), warnings=() if plan.adoption else plan.warnings)
         if self.plain is not None:
             table = plan.policy.table
             promised = float(ExactEvaluator(self.plain, table).visits() @ (table * self.plain.rewards).sum(axis=1))
             plan = replace(plan, expected_return=promised, bound=max(plan.bound, promised))
-        return replace(plan, policy=TablePolicy(with_edits(self.halves.judging.table(self.current), plan)))
+        policy = TablePolicy(with_edits(self.halves.judging.table(self.current), plan))
+        return replace(plan, policy=policy, patch=self._patch(plan.patch))
+
+    def _patch(self, patch: Patch) -> Patch:
+        """Edits of the log's policy, with its chances where it is mixed."""
+        names = tuple(action.name for action in self.world.actions)
+        if names == patch.actions and (self.now.max(axis=1) >= 1 - TIE)[list(patch.choices)].all():
+            return patch
+        places: dict[tuple[Rule, int | None], list[int]] = {}
+        for edit in patch.edits:
+            places.setdefault((edit.rule, edit.proposed), []).extend(edit.states or ())
+        edits = [
+            Edit(rule, None, action, tuple(s), Shift(float(self.now[s[0], action]), 1.0) if len(s) == 1 else None)
+            for (rule, action), s in places.items()
+        ]
+        return replace(patch, edits=tuple(edits), actions=names)
 
     def judge(self, plans: Sequence[Plan], explain: Explain | None) -> tuple[Plan, ...]:
         """The smaller plans as the other half sees them."""
@@ -226,21 +247,40 @@ def _curse(plan: Plan, promises: dict[str, float]) -> tuple[str, ...]:
 def reduce_states(log: Log, current: Any, candidates: Sequence[Any] | None, options: ImproveOptions) -> LoggedStates:
     """The model of the choosing half, offering what it has tried often enough."""
     least = MIN_SUPPORT if options.min_support is None else int(options.min_support)
-    halves = choose_and_judge(log, (current,), seed=options.seed)
+    counted = counted_log(log, (current,), seed=options.seed, blocks=BLOCKS)
+    halves = choose_and_judge(log, counted=counted)
     model = supported_world(log, min_support=least, counted=halves.choosing, pessimism=options.pessimism)
     plain = supported_world(log, min_support=least, counted=halves.choosing) if options.pessimism else None
+    visits, now = halves.choosing.counts.edges.visits, halves.choosing.table(current)
+    seen = np.vstack([visits > 0, np.ones((2, log.n_actions), dtype=np.bool_)])
+    table = seen_part(seen, now, visits, np.append(visits.sum(axis=1) > 0, [False, False]))
+    mixed = bool((table.max(axis=1) < 1 - TIE).any())
     return LoggedStates(
         world=log,
-        table=model,
-        base=_supported_policy(model, halves, current),
+        table=with_current(model, table) if mixed else model,
+        base=np.full(model.n_states, log.n_actions) if mixed else top_actions(table),
         candidates=None if candidates is None else [_supported_policy(model, halves, c) for c in candidates],
+        cost=_chance_costs(options.change_cost, table) if mixed else None,
         frozen=options.freeze,
         current=current,
         halves=halves,
+        now=counted.table(current),
         least=least,
         level=options.level,
-        plain=plain,
+        plain=with_current(plain, table) if mixed and plain is not None else plain,
     )
+
+
+def _chance_costs(given: Any, table: FloatArray) -> FloatArray:
+    """(S, A + 1) what each action counts as a change: the chance that the current policy takes another one."""
+    try:
+        costs = np.broadcast_to(np.asarray(1.0 if given is None else given, dtype=np.float64), table.shape)
+    except ValueError:
+        raise InvalidOptionError(
+            f"change_cost must be a number, one per action ({table.shape[1]},) or per state and action {table.shape}; "
+            f"got shape {np.shape(given)}"
+        ) from None
+    return np.hstack([costs * (1 - table), np.zeros((len(table), 1))])
 
 
 def reduce_state_rules(
@@ -248,7 +288,8 @@ def reduce_state_rules(
 ) -> LoggedStateRules:
     """The shrunk model of the choosing half."""
     share, least = split_support(options.min_support, MIN_SUPPORT)
-    halves = choose_and_judge(log, (current,), seed=options.seed)
+    counted = counted_log(log, (current,), seed=options.seed, blocks=BLOCKS)
+    halves = choose_and_judge(log, counted=counted)
     chosen = choosing_half(log, halves.choosing, current, least, options.freeze)
     return LoggedStateRules(
         world=log,
@@ -260,6 +301,7 @@ def reduce_state_rules(
         min_support=share,
         current=current,
         halves=halves,
+        now=counted.table(current),
         least=least,
         level=options.level,
         chosen=chosen,

@@ -339,13 +339,8 @@ def rules_patch(ground: Ground, rules: Sequence[PlanRule]) -> Patch:
     """Edits that follow the rules, first match wins: a rule also holds back later ones where it changes nothing."""
     world = ground.world
     names = [action.name for action in world.actions]
-    edits = [Edit(rule, action, action) for rule in ground.frozen for action in range(world.n_actions)]
-    for index, entry in enumerate(rules):
-        last = index == len(rules) - 1
-        for action in range(world.n_actions):
-            proposed = action if entry.move == KEEP else names.index(entry.move)
-            if proposed != action or not last:
-                edits.append(Edit(entry.rule, action, proposed))
+    edits = [Edit(rule, None, None) for rule in ground.frozen]
+    edits += [Edit(entry.rule, None, None if entry.move == KEEP else names.index(entry.move)) for entry in rules]
     return Patch(tuple(edits) if rules else (), tuple(names), world.feature_names, world.features_of)
 
 

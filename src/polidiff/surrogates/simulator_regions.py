@@ -69,7 +69,7 @@ class PlayedRegions(Surrogate):
     def lift(self, plan: Plan) -> Plan:
         """Edits of cells as edits of states, with returns of the whole episode."""
         world, before = self.world, self.before
-        chosen = {state: edit.proposed for edit in plan.patch.edits for state in edit.states or ()}
+        chosen = plan.patch.choices
         names = [action.name for action in world.actions]
         patch = self.cells.patch(chosen, names, world.feature_names, world.features_of)
         main = world.outcomes[aim(world)[0]].name

@@ -11,7 +11,7 @@ import numpy as np
 from polidiff.evaluation.exact import policy_table
 from polidiff.options import ImproveOptions
 from polidiff.policies import top_actions
-from polidiff.records.arrays import BoolArray
+from polidiff.records.arrays import BoolArray, FloatArray
 from polidiff.records.plan import Frontier
 from polidiff.rules.cell_grid import Grid
 from polidiff.surrogates.record import Reduction, Solver, refuse_pessimism, refuse_with_rules
@@ -27,6 +27,7 @@ class Surrogate(Reduction):
     by_rules: bool = False  # whether plans are lists of rules; else sets of changed places
     candidates: Sequence[Any] | None = None  # policies of the table whose actions plans may take; None: all actions
     offered: BoolArray | None = None  # (S, A) what rules may prescribe, besides what the table allows
+    cost: FloatArray | None = None  # (S, A) what a decision counts as a change; None: 1, or what the user says
     frozen: Any = ()  # where nothing may change: a mask of the table's states, or conditions
     grid: Grid | None = None  # cells that rules speak about; None: made from the table's features
     where: str = ""  # "a simulator" where places are cells, in which rules can prescribe actions only
