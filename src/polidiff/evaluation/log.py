@@ -34,13 +34,13 @@ from polidiff.evaluation.scores.difference import MOST_UNSUPPORTED
 from polidiff.evaluation.scores.verdicts import ScoredLog, score_effects, scored_log, value_intervals
 from polidiff.evaluation.table import TableComparison
 from polidiff.options import ESTIMATORS, EvaluateOptions
-from polidiff.policies import TablePolicy, changed_decisions
-from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
-from polidiff.records.explanation import Arrow, Support, WorldSummary
+from polidiff.policies import TablePolicy, changed_decisions, one_hot
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.records.explanation import ActionSupport, Arrow, Support, WorldSummary
 from polidiff.records.outcome import Evaluation, Interval
 from polidiff.records.rule import Rule, covers_any, first_match
 from polidiff.streams import Stream
-from polidiff.worlds.log_check import label_coverage, log_summary
+from polidiff.worlds.log_check import action_people, label_coverage, log_summary
 from polidiff.worlds.tabular import TabularMDP
 
 if TYPE_CHECKING:
@@ -206,13 +206,16 @@ class EstimatedComparison(TableComparison):
         visits = self.counted.counts.edges.visits
         region = first_match(list(rules), self.world.features_of(np.arange(len(visits))))
         rows, episodes = label_coverage(self.world, region, len(rules))
+        people = action_people(self.world, region, len(rules))
         untried = (self.counted.table(self.given[1]) * (visits == 0)).sum(axis=1)
         found = []
         for k in range(len(rules)):
             weight = np.where(region == k, visits.sum(axis=1), 0.0)
             beyond = float(weight @ untried / weight.sum()) if weight.any() else 1.0
-            states = int(np.count_nonzero(weight))
-            found.append(Support(states, int(episodes[k]), float(rows[k] / self.world.check.rows), beyond))
+            states, share = int(np.count_nonzero(weight)), float(rows[k] / self.world.check.rows)
+            taken = [weight @ self.counted.table(policy) / max(weight.sum(), 1.0) for policy in self.given]
+            actions = _action_support(self.world, people[k], *taken)
+            found.append(Support(states, int(episodes[k]), share, beyond, actions))
         return tuple(found)
 
     def summary(self, seen: AnyArray, facts: Mapping[str, str | float | int]) -> WorldSummary:
@@ -229,6 +232,12 @@ class EstimatedComparison(TableComparison):
     def moves(self) -> tuple[Arrow, ...]:
         """None: estimated moves may be those of a single person."""
         return ()
+
+
+def _action_support(log: Log, people: IntArray, old: FloatArray, new: FloatArray) -> tuple[ActionSupport, ...]:
+    """Each action of a region with the people who got it and its chances (A,)."""
+    both = zip(log.actions, people, old, new, strict=True)
+    return tuple(ActionSupport(action.name, int(n), float(b), float(e)) for action, n, b, e in both)
 
 
 class RowsComparison(Comparison):
@@ -263,9 +272,7 @@ class RowsComparison(Comparison):
 
     def achieved(self, diverging: BoolArray, *, length: float, max_steps: int, seed: int) -> Achieved:
         """Only how many decisions change: no start is known by itself."""
-        rows, given = self.world.rows, (self.current, self.proposed)
-        policies = (as_log_policy(self.world, policy, seed=self.seed) for policy in given)
-        old, new = (np.asarray(policy.probabilities(rows.states), dtype=np.float64) for policy in policies)
+        rows, (old, new) = self.world.rows, self._chances
         changed = changed_rows(rows.actions, old, new) if is_logs(self.current) else changed_decisions(old, new)
         return Achieved(None, None, float(changed.sum() / max(1, rows.n_episodes)))
 
@@ -317,11 +324,33 @@ class RowsComparison(Comparison):
 
     def support(self, rules: Sequence[Rule]) -> tuple[Support, ...]:
         """Rows and people of the whole log in each region."""
-        coverage = self.coverage(rules)
-        return tuple(
-            Support(int(rows), int(met), float(rows / self.world.check.rows))
-            for rows, met in zip(coverage.rows, coverage.people, strict=True)
-        )
+        coverage, total = self.coverage(rules), self.world.check.rows
+        actions = [()] * len(rules) if self.world.sampled else self._taken(rules)
+        both = zip(coverage.rows, coverage.people, actions, strict=True)
+        return tuple(Support(int(rows), int(met), float(rows / total), None, taken) for rows, met, taken in both)
+
+    def _taken(self, rules: Sequence[Rule]) -> list[tuple[ActionSupport, ...]]:
+        """For each region, how often each action is taken there."""
+        rows, log = self.world.rows, self.world
+        region, (old, new) = first_match(list(rules), rows.states), self._chances
+        done = one_hot(rows.actions, log.n_actions)
+        old = done if is_logs(self.current) else old
+        found = []
+        for k in range(len(rules)):
+            inside = region == k
+            pairs = np.unique(np.column_stack([rows.person[inside], rows.actions[inside]]), axis=0)
+            people = np.bincount(pairs[:, 1], minlength=log.n_actions)
+            count = max(1, int(inside.sum()))
+            found.append(_action_support(log, people, old[inside].sum(axis=0) / count, new[inside].sum(axis=0) / count))
+        return found
+
+    @cached_property
+    def _chances(self) -> tuple[FloatArray, FloatArray]:
+        """(n, A) chances of the current and of the proposed policy in every row."""
+        given = (self.current, self.proposed)
+        policies = [as_log_policy(self.world, policy, seed=self.seed) for policy in given]
+        old, new = (np.asarray(policy.probabilities(self.world.rows.states), dtype=np.float64) for policy in policies)
+        return old, new
 
     def region_effects(
         self, changes: RegionChanges, *, level: float, length: float, max_steps: int, seed: int

@@ -18,6 +18,16 @@ VerdictDirection = Literal["more", "less", "same", "unknown"]
 
 
 @dataclass(frozen=True)
+class ActionSupport:
+    """How often an action is taken in a region."""
+
+    action: str
+    people: int  # people (or episodes) of the log who got it there at least once
+    current: float  # share of the region's logged decisions in which the current policy takes it
+    proposed: float  # and the proposed one
+
+
+@dataclass(frozen=True)
 class Support:
     """What stands behind a region or a sentence."""
 
@@ -25,6 +35,7 @@ class Support:
     episodes: int  # episodes that meet it; for a table, starts that can
     share: float  # share of all decisions of ½ current + ½ proposed that fall in it
     unsupported: float | None = None  # share of its visits that the log cannot speak about; None without a log
+    actions: tuple[ActionSupport, ...] = ()  # every action of a log; none without a log, or where rows are a sample
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from polidiff.errors import InvalidOptionError
 from polidiff.records.action import Action
 from polidiff.records.codec import Json, Record, encode, json_fields, parts_of
 from polidiff.records.explanation import (
+    ActionSupport,
     Explanation,
     Feature,
     Methods,
@@ -177,9 +178,25 @@ def _region(region: Region, limit: Limit) -> Region | None:
     rule = shown(region.rule, limit)
     if rule is None or region.support.episodes < limit.least:
         return None
+    support = replace(region.support, actions=_known_actions(region.support.actions, limit.least))
     swaps = tuple(s for s in region.swaps if s.share * region.support.episodes >= limit.least)
     key = region.key if rule == region.rule else change_key(rule, region.current, region.proposed)
-    return replace(region, rule=rule, states=limit.states(region.states), swaps=swaps, key=key)
+    return replace(region, rule=rule, support=support, states=limit.states(region.states), swaps=swaps, key=key)
+
+
+def _known_actions(actions: tuple[ActionSupport, ...], least: int) -> tuple[ActionSupport, ...]:
+    """Without actions that too few got, and without so many more that nobody finds those by subtracting.
+
+    >>> rare = (ActionSupport("a", 4, 0.1, 0.0), ActionSupport("b", 40, 0.4, 0.0), ActionSupport("c", 60, 0.5, 1.0))
+    >>> [entry.action for entry in _known_actions(rare, 10)]
+    ['c']
+    """
+    order = sorted((entry for entry in actions if entry.people), key=lambda entry: entry.people)
+    hidden: list[ActionSupport] = []
+    for entry in order:
+        if entry.people < least or 0 < sum(e.people for e in hidden) < least or len(hidden) == 1:
+            hidden.append(entry)
+    return tuple(entry for entry in actions if entry not in hidden)
 
 
 @shown.register

@@ -19,10 +19,12 @@ from polidiff.explanation.words import (
     withheld_text,
 )
 from polidiff.records.action import Shift
-from polidiff.records.explanation import Explanation, Picture, Region
+from polidiff.records.explanation import ActionSupport, Explanation, Picture, Region
 from polidiff.records.parse import name_like, parse_rule
 from polidiff.records.rule import Condition, Rule, overlap
 from polidiff.records.suppression import suppressed
+
+SAME_SHARE = 0.005  # of decisions: shares nearer than this are told as the same
 
 
 def why_not(explanation: Explanation, action: str, where: str) -> str:
@@ -31,18 +33,20 @@ def why_not(explanation: Explanation, action: str, where: str) -> str:
     action = known_name(action, [a.name for a in explanation.world.actions], "an action")
     region = region_named(explanation, where)
     if action == region.proposed:
-        return f"{action} is what the proposed policy does in {region.id} ({rule_text(region.rule)})."
+        return f"{action} is what the proposed policy does in {_place(region)}."
     lines = [line for name, values in region.action_values.items() if (line := _worth(name, values, action, region))]
+    taken = _taken(region, action)
+    tried = [] if taken is None else [f"• {_chances(taken)}; {_people(explanation, taken, region)}"]
     if not region.action_values:
-        return _unmeasured(explanation, action, region)
+        return "\n".join([_unmeasured(explanation, action, region), *tried])
     if not lines:
-        return f"{action} cannot be taken in {region.id} ({rule_text(region.rule)})."
-    return "\n".join([f"In {region.id} ({rule_text(region.rule)}), {action} instead of {region.proposed}:", *lines])
+        return f"{action} cannot be taken in {_place(region)}."
+    return "\n".join([f"In {_place(region)}, {action} instead of {region.proposed}:", *lines, *tried])
 
 
 def _unmeasured(explanation: Explanation, action: str, region: Region) -> str:
     """That single actions were not tried, and what is known of the change instead."""
-    unknown = f"What {action} alone would bring in {region.id} ({rule_text(region.rule)}) was not measured: "
+    unknown = f"What {action} alone would bring in {_place(region)} was not measured: "
     if not explanation.world.recorded:
         tried = "single actions are tried in a table or a vectorised model"
         return f"{unknown}{tried}, not in an environment that is stepped."
@@ -74,30 +78,55 @@ def when(explanation: Explanation, action: str) -> str:
     """Where the proposed policy newly takes an action, and where it no longer does."""
     explanation = suppressed(explanation)
     action = known_name(action, [a.name for a in explanation.world.actions], "an action")
-    gained = [r for r in explanation.regions if r.proposed == action and r.current != action]
-    lost = [r for r in explanation.regions if r.current == action and r.proposed != action]
-    shifted = [r for r in explanation.regions if r.current == r.proposed == action]
-    lines = [f"• newly in {_line(region)}" for region in gained]
-    lines += [f"• no longer in {_line(region)}" for region in lost]
-    lines += [f"• {swap_text(region)} in {region.id}: {rule_text(region.rule)}" for region in shifted]
-    mixed = explanation.world.recorded or any(region.shift is not None for region in explanation.regions)
-    others = [region for region in explanation.regions if mixed and action not in (region.current, region.proposed)]
-    lines += [_by_the_way(explanation, action, region) for region in others]
+    lines = [line for region in explanation.regions if (line := _change_of(explanation, action, region))]
     unshown = withheld_text(explanation)
     if not lines:
         return f"The proposed policy takes {action} where the current one does{f', {unshown}' if unshown else ''}."
     return "\n".join([f"{action}:", *lines, f"Elsewhere as now{f', {unshown}' if unshown else ''}."])
 
 
-def _by_the_way(explanation: Explanation, action: str, region: Region) -> str:
-    """What a change of another action does to this one, where policies draw their actions."""
-    place, shift = f"{region.id}: {rule_text(region.rule)}", region.shift
+def _change_of(explanation: Explanation, action: str, region: Region) -> str:
+    """How often an action is taken in a region, before and after; nothing where that stays."""
+    place, shift, taken = _place(region, ": ", ""), region.shift, _taken(region, action)
+    if taken is not None:
+        if abs(taken.current - taken.proposed) < SAME_SHARE:
+            return ""
+        what = "newly" if taken.current < SAME_SHARE else "no longer" if taken.proposed < SAME_SHARE else ""
+        what = what or swap_words(action, action, Shift(taken.current, taken.proposed), None)
+        return (
+            f"• {what} in {place} ({percent(region.support.share)} of decisions; {_people(explanation, taken, region)})"
+        )
+    if region.current != region.proposed and action in (region.current, region.proposed):
+        return f"• {'newly' if action == region.proposed else 'no longer'} in {_line(region)}"
+    if action == region.current:
+        return f"• {swap_text(region)} in {place}"
+    if not explanation.world.recorded and all(region.shift is None for region in explanation.regions):
+        return ""
     if shift is not None and len(explanation.world.actions) == 2:
         rest = Shift(1 - shift.current, 1 - shift.proposed)
         return f"• {swap_words(action, action, rest, None)} in {place}"
     return (
         f"• perhaps more or less often in {_line(region)}; this result does not hold how often {action} is taken there"
     )
+
+
+def _taken(region: Region, action: str) -> ActionSupport | None:
+    return next((entry for entry in region.support.actions if entry.action == action), None)
+
+
+def _chances(taken: ActionSupport) -> str:
+    return f"now in {percent(taken.current)} of the decisions there, proposed in {percent(taken.proposed)}"
+
+
+def _people(explanation: Explanation, taken: ActionSupport, region: Region) -> str:
+    who = "people" if "people" in explanation.world.facts else "episodes"
+    return f"{taken.people} of {region.support.episodes} {who} in the log have it there"
+
+
+def _place(region: Region, before: str = " (", after: str = ")") -> str:
+    """The name of a region and its rule, which may be its name."""
+    rule = rule_text(region.rule)
+    return region.id if rule == region.id else f"{region.id}{before}{rule}{after}"
 
 
 def _line(region: Region) -> str:

@@ -268,6 +268,19 @@ def label_coverage(log: Log, group: IntArray, count: int) -> tuple[IntArray, Int
     return found[0], found[1]
 
 
+def action_people(log: Log, group: IntArray, count: int) -> IntArray:
+    """(count, A) distinct people of each group of states who got each action there."""
+    assert log.state_labels is not None
+    number = log.state_labels.number().alias("state")
+    rows = log.frame.select(_person(log).alias("person"), number, log.action_labels.number().alias("action"))
+    states = pl.DataFrame({"state": np.arange(len(group)), "group": group}).filter(pl.col("group") >= 0)
+    pairs = rows.join(states.lazy(), on="state", maintain_order="none").group_by("group", "action")
+    counted = collect(pairs.agg(pl.col("person").n_unique().alias("people")))
+    found = np.zeros((count, log.n_actions), dtype=np.int64)
+    found[counted["group"].to_numpy(), counted["action"].to_numpy()] = counted["people"].to_numpy()
+    return found
+
+
 def start_people(log: Log, groups: Sequence[AnyArray] | None) -> IntArray | None:
     """(groups,) distinct people behind the starts in each; `groups` are masks over ``log.starts``, or all starts.
 
