@@ -31,8 +31,8 @@ def ward(episodes: int, drug: dict[str, float], seed: int = 0) -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def log():
-    return Log(ward(600, CHANCES), episode="stay", step="day", state="state", action="action", outcomes=[Outcome("died", "died", prefer="less")],
-               terminated="ended")  # fmt: skip
+    columns = {"episode": "stay", "step": "day", "state": "state", "action": "action", "terminated": "ended"}
+    return Log(ward(600, CHANCES), outcomes=[Outcome("died", "died", prefer="less")], **columns)
 
 
 @pytest.fixture(scope="module")

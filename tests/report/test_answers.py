@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from polidiff import load
 from polidiff.cli.main import main
 from polidiff.records.explanation import Explanation, PathShare
+from polidiff.records.rule import Condition, Rule
 from polidiff.records.suppression import suppressed
 from polidiff.report import answers
 from tests.results import ACTIONS, explanation
@@ -90,8 +91,9 @@ def test_a_case_that_does_not_change_is_given_no_effect(told):
     assert EXPECTED not in same.text
     assert "as now" in same.text
     assert ("cannot be told" in same.text) == (not told.world.one_step)
-    assert other.expected
-    assert EXPECTED in other.text
+    means = any(sentence.start is None for sentence in told.sentences)
+    assert bool(other.expected) == (EXPECTED in other.text) == (not means)
+    assert ("the mean over all starts" in other.text) == means
 
 
 def test_a_case_is_given_an_effect_where_all_such_starts_meet_a_change(told):
@@ -100,8 +102,10 @@ def test_a_case_is_given_an_effect_where_all_such_starts_meet_a_change(told):
     sentence, region = told.sentences[0], told.regions[0].id
     for share, known in ((1.0, True), (0.7, False)):
         path = {"path": (region,), "path_share": 0.6, "others": (PathShare((region, region), share - 0.6),)}
-        case = replace(told, sentences=(replace(sentence, start=None, **path),)).case({"age": 70})
+        group = replace(sentence, start=Rule((Condition("age", 0, low=65.0),)), **path)
+        case = replace(told, sentences=(group,)).case({"age": 70})
         assert (EXPECTED in case.text) == bool(case.expected) == known
+        assert not replace(told, sentences=(replace(group, start=None),)).case({"age": 70}).expected
 
 
 def test_a_case_whose_action_becomes_more_likely_is_not_as_now(told):
@@ -119,7 +123,16 @@ def test_every_region_that_may_change_how_often_an_action_is_taken_is_named(told
 
 
 def test_of_two_actions_one_loses_what_the_other_gains(told):
-    two = replace(told, world=replace(told.world, actions=told.world.actions[:2]))
+    regions = tuple(replace(region, support=replace(region.support, actions=())) for region in told.regions)
+    two = replace(told, world=replace(told.world, actions=told.world.actions[:2]), regions=regions)
     region = next(region for region in told.regions if region.shift is not None)
     lost = round(100 * (1 - region.shift.current))
     assert f"email less often ({lost} % → 0 %) in {region.id}" in answers.when(two, "email")
+
+
+def test_chances_are_those_of_the_rows_where_the_result_holds_them(told):
+    frame = logged(1 if told.world.one_step else 3)
+    for region in told.regions:
+        inside = frame.filter(pl.Series(region.rule.covers({"age": frame["age"].to_numpy()})))
+        emails = round(100 * (inside["action"] == "email").mean())
+        assert f"no longer ({emails} % → 0 %) in {region.id}" in answers.when(told, "email")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -12,7 +12,7 @@ from polidiff.errors import InvalidInputError
 from polidiff.evaluation import compare
 from polidiff.evaluation.comparison import Comparison
 from polidiff.evaluation.verdicts import verdict
-from polidiff.explanation.words import number, rule_text, swap_words, verdicts_text, withheld_text
+from polidiff.explanation.words import number, place_text, rule_text, swap_words, verdicts_text, withheld_text
 from polidiff.policies import top_actions
 from polidiff.records.arrays import AnyArray
 from polidiff.records.explanation import Case, Explanation, Region, Sentence, Verdict
@@ -44,10 +44,8 @@ def answer_case(explanation: Explanation, state: CaseLike) -> Case:
         actions = ("the current action", "the current action")
     shifted = region is not None and region.shift is not None and region.current == actions[0] == actions[1]
     first = _action_text(explanation, name, actions, region, shifted=shifted)
-    later, expected = _expected(explanation, raw, features, changed=shifted or actions[0] != actions[1])
-    effect = verdicts_text(expected, explanation.outcomes)
-    ahead = f"{'to' if later else 'To'} expect from there on: {effect}." if effect else ""
-    text = " ".join(part for part in (first, later, ahead) if part)
+    ahead, expected = _expected(explanation, raw, features, changed=shifted or actions[0] != actions[1])
+    text = " ".join(part for part in (first, ahead) if part)
     return Case(name, actions[0], actions[1], None if region is None else region.id, expected, text)
 
 
@@ -88,23 +86,33 @@ def _expected(
 ) -> tuple[str, tuple[Verdict, ...]]:
     """Exact from this state on in a table; else what the sentence for such starts says, if a change is met at all.
 
-    The text says what is known of changes that a case meets later, where none is made at once.
+    The text says whose mean it is: what was judged over all starts is no promise to one case.
     """
-    asked = _asked(explanation)
+    outcomes, asked = explanation.outcomes, _asked(explanation)
     known = asked.expected_from(raw) if asked is not None and raw is not None else None
     if asked is not None and known is not None:
         both = zip(asked.place.outcomes, known, strict=True)
-        return "", tuple(_exact_verdict(outcome, *values) for outcome, values in both)
+        exact = tuple(_exact_verdict(outcome, *values) for outcome, values in both)
+        return f"To expect from there on: {verdicts_text(exact, outcomes)}.", exact
     if not changed and explanation.world.one_step:
         return "", ()
     told = next((sentence for sentence in explanation.sentences if _speaks_of(sentence, features)), None)
-    if changed:
-        return "", () if told is None else told.verdicts
-    if not explanation.regions and not explanation.withheld:
+    if changed and told is not None:
+        return _mean_of(told, outcomes, "")
+    if changed or (not explanation.regions and not explanation.withheld):
         return "", ()
     if told is not None and _meets_a_change(told):
-        return "All such starts meet a change. If this is one of them,", told.verdicts
+        return _mean_of(told, outcomes, "All such starts meet a change. If this is one of them: ")
     return "Whether a change is met later, and what to expect then, cannot be told from this result.", ()
+
+
+def _mean_of(told: Sentence, outcomes: Sequence[Outcome], lead: str) -> tuple[str, tuple[Verdict, ...]]:
+    """What a group of starts may expect, and who they are."""
+    effect = verdicts_text(told.verdicts, outcomes)
+    if told.start is None:
+        return f"What to expect for such a case alone was not judged; the mean over all starts: {effect}.", ()
+    who = " or ".join(place_text(rule) for rule in (told.start, *told.also))
+    return f"{lead}To expect from there on, as the mean of episodes that start {who}: {effect}.", told.verdicts
 
 
 def _speaks_of(sentence: Sentence, features: Features) -> bool:

@@ -91,11 +91,10 @@ def _change_of(explanation: Explanation, action: str, region: Region) -> str:
     if taken is not None:
         if abs(taken.current - taken.proposed) < SAME_SHARE:
             return ""
-        what = "newly" if taken.current < SAME_SHARE else "no longer" if taken.proposed < SAME_SHARE else ""
-        what = what or swap_words(action, action, Shift(taken.current, taken.proposed), None)
-        return (
-            f"• {what} in {place} ({percent(region.support.share)} of decisions; {_people(explanation, taken, region)})"
-        )
+        often = "more often" if taken.proposed > taken.current else "less often"
+        often = "newly" if taken.current < SAME_SHARE else "no longer" if taken.proposed < SAME_SHARE else often
+        behind = f"{percent(region.support.share)} of decisions; {_people(explanation, taken, region)}"
+        return f"• {often} ({percent(taken.current)} → {percent(taken.proposed)}) in {place} ({behind})"
     if region.current != region.proposed and action in (region.current, region.proposed):
         return f"• {'newly' if action == region.proposed else 'no longer'} in {_line(region)}"
     if action == region.current:
