@@ -57,7 +57,7 @@ def _one(folder: Path, campaign: str, written: str, judged: str) -> dict[str, An
     items = int(max(theirs["item_id"].max(), own["item_id"].max())) + 1
     log = Log(theirs, state="place", action="item_id", reward="click", probability="chance", return_range=(0, 1),
               actions=items)  # fmt: skip
-    found = evaluate_log(log, _policy(own, items), logged_by=_policy(theirs, items))
+    found = evaluate_log(log, _policy(own, items))
     rate, careful = float(own["click"].mean()), found.outcomes["return"]
     error = float(np.sqrt(rate * (1 - rate) / own.height))
     weighted = [found.details[f"return: {name}"] for name in ("WIS", "WIS low", "WIS high")]

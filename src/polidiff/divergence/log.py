@@ -22,7 +22,7 @@ def find_divergence(
 ) -> Divergence:
     """Where the policies part; "log" as a policy stands for the one that wrote the log."""
     if log.discrete:
-        followed = EstimatedComparison(log, current, proposed, seed=seed)
+        followed = EstimatedComparison(log, (current, proposed), seed=seed)
         return compare_tables(followed.place, followed.current.table, followed.proposed.table, options)
     return compare_rows(log, current, proposed, options, seed=seed)
 

@@ -6,19 +6,21 @@ with an absent answer, and the stages leave that part out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from polidiff.errors import InvalidOptionError
 from polidiff.evaluation.start_outcomes import StartOutcomes
 from polidiff.policies import Policy
+from polidiff.policies.protocol import FeaturesOf, PolicyPair
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Arrow, RegionEffect, Support, Verdict, WorldSummary
 from polidiff.records.outcome import Assumption
 from polidiff.records.rule import Rule, first_match
+from polidiff.worlds.protocol import World
 
 Values = Mapping[str, float]  # outcome or action -> number
 Effects = Mapping[int, RegionEffect]  # of regions by their place among the rules
@@ -81,12 +83,17 @@ def check_estimator(evaluation: str | None, known: tuple[str, ...]) -> None:
 class Comparison:
     """Two policies in a world. What is not overridden is not known."""
 
-    world: Any  # what was asked about
-    place: Any  # where the policies are followed: the world, or the model that a log supports
-    current: Any  # policies in that place
-    proposed: Any
+    world: World  # what was asked about
+    place: World  # where the policies are followed: the world, or the model that a log supports
+    current: Policy  # in that place
+    proposed: Policy
     estimators: tuple[str, ...] = ()  # that may be asked for by name
     shows_episodes: bool = True  # whether single states and episodes may be shown; never those of a log
+
+    @property
+    def policies(self) -> PolicyPair:
+        """Both, as they are looked for where they part."""
+        return self.current, self.proposed
 
     def achieved(self, diverging: BoolArray, *, length: float, max_steps: int, seed: int) -> Achieved:
         """Outcomes from every start; `diverging` visits were found in episodes of a mean `length`."""
@@ -118,7 +125,7 @@ class Comparison:
         return None
 
     @property
-    def patch_features(self) -> Callable[[Any], AnyArray] | None:
+    def patch_features(self) -> FeaturesOf | None:
         """How a patch reads features of states; None where it lists states."""
         return self.place.features_of
 
@@ -146,11 +153,11 @@ class Comparison:
         """Moves of both policies, if there are few."""
         return ()
 
-    def find_state(self, given: Any) -> tuple[AnyArray, str]:
+    def find_state(self, given: npt.ArrayLike) -> tuple[AnyArray, str]:
         """A state as the policies see it (1, …), and what it is called."""
         return np.asarray(given)[None], str(np.asarray(given))
 
-    def observation(self, values: Sequence[Any]) -> AnyArray | None:
+    def observation(self, values: Sequence[object]) -> AnyArray | None:
         """A state (1, d) made of feature values; None where features are not what policies see."""
         return None
 

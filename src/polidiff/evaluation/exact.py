@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from polidiff.errors import ImproperPolicyError, InvalidPolicyError
-from polidiff.evaluation.linear import solver
+from polidiff.evaluation.linear import Solve, solver
 from polidiff.policies import as_policy
+from polidiff.policies.protocol import PolicyLike
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.worlds.checks import closed_loop, surely_ending
 from polidiff.worlds.tabular import TabularMDP
@@ -47,7 +47,7 @@ class ExactEvaluator:
         return np.flatnonzero(self.ends & ~self.world.absorbing)
 
     @cached_property
-    def _solve(self) -> Any:
+    def _solve(self) -> Solve:
         return solver(sparse.csr_array(self.moves[self._inside][:, self._inside]), self.world.discount)
 
     def values(self, gains: FloatArray) -> FloatArray:
@@ -87,13 +87,13 @@ class ExactEvaluator:
         )
 
 
-def exact_evaluator(world: TabularMDP, policy: Any) -> ExactEvaluator:
+def exact_evaluator(world: TabularMDP, policy: PolicyLike) -> ExactEvaluator:
     """An evaluator for a policy, checked against the actions that the table allows."""
     table = policy_table(world, policy)
     return ExactEvaluator(world, table)
 
 
-def policy_table(world: TabularMDP, policy: Any) -> FloatArray:
+def policy_table(world: TabularMDP, policy: PolicyLike) -> FloatArray:
     """Probabilities (S, A) of a policy; an error names the first state where it takes an action not allowed."""
     chosen = as_policy(policy, actions=world.actions, n_states=world.n_states)
     table = np.array(chosen.probabilities(np.arange(world.n_states)))

@@ -18,6 +18,7 @@ NARROW = 64  # places from the diagonal within which a factorisation stays small
 FLAT = 2.0  # times the root of the number of states: how far entries lie in a grid of two dimensions, once reordered
 FIRST, MORE = 20, 400  # steps of an iteration before a reordering is tried, and before fill-in is let in
 SOON = 5  # times the first steps, within which an iteration must be likely to end, or a reordering is tried
+
 Solve = Callable[[FloatArray, bool], FloatArray]
 
 
@@ -95,17 +96,21 @@ class _Iterated:
         return _width(self.system, np.argsort(order)) <= max(2 * NARROW, FLAT * np.sqrt(len(order)))
 
     @cached_property
-    def _factors(self) -> Any:
+    def _factors(self) -> Any:  # whose stubs forget the second argument of `solve`
         return sparse_linalg.spilu(sparse.csc_array(self.system), drop_tol=1e-4, fill_factor=10)
 
-    def incomplete(self, transposed: bool) -> Any:
+    def incomplete(self, transposed: bool) -> sparse_linalg.LinearOperator:
         """About the inverse, from a factorisation of bounded fill-in."""
         kind = "T" if transposed else "N"
         return sparse_linalg.LinearOperator(self.system.shape, lambda g: self._factors.solve(g, kind))
 
 
 def _steps(
-    matrix: sparse.csr_array, g: FloatArray, begin: FloatArray | None, most: int, inverse: Any = None
+    matrix: sparse.csr_array,
+    g: FloatArray,
+    begin: FloatArray | None,
+    most: int,
+    inverse: sparse_linalg.LinearOperator | None = None,
 ) -> tuple[FloatArray, float]:
     """At most so many steps of BiCGSTAB towards a right-hand side of length 1; where it got, and what is left."""
     solution, _ = sparse_linalg.bicgstab(matrix, g, begin, rtol=RESIDUAL, atol=0.0, maxiter=most, M=inverse)

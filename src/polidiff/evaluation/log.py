@@ -12,7 +12,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from polidiff.evaluation.logged.assessment import assess, deeper_counts, numbere
 from polidiff.evaluation.logged.bounds import bound_policy, value_bounds
 from polidiff.evaluation.logged.compare import as_interval, by_units, compare_log, logged_effects
 from polidiff.evaluation.logged.counted_log import CountedLog, counted_log
-from polidiff.evaluation.logged.judge import AUTO
 from polidiff.evaluation.logged.model import SplitPolicy, Starts, group_starts, same_rows, split_policy
 from polidiff.evaluation.logged.named import evaluate_by, judge_by
 from polidiff.evaluation.logged.plan import estimated_world
@@ -37,6 +36,10 @@ from polidiff.options import ESTIMATORS, EvaluateOptions
 from polidiff.policies import TablePolicy, changed_decisions, one_hot
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import ActionSupport, Arrow, Support, WorldSummary
+from polidiff.policies import TablePolicy, changed_decisions
+from polidiff.policies.protocol import PolicyLike, PolicyPair
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
+from polidiff.records.explanation import Arrow, Support, WorldSummary
 from polidiff.records.outcome import Evaluation, Interval
 from polidiff.records.rule import Rule, covers_any, first_match
 from polidiff.streams import Stream
@@ -49,7 +52,7 @@ if TYPE_CHECKING:
 ALMOST_ONE = 0.999  # discount that keeps estimated loops without exit finite while regions are looked for
 
 
-def evaluate(log: Log, policy: Any, options: EvaluateOptions) -> Evaluation:
+def evaluate(log: Log, policy: PolicyLike, options: EvaluateOptions) -> Evaluation:
     """Expected outcomes with careful intervals, and the other estimators beside them."""
     if options.evaluation is not None:
         return evaluate_by(options.evaluation, log, policy, level=options.level, seed=options.seed)
@@ -58,10 +61,9 @@ def evaluate(log: Log, policy: Any, options: EvaluateOptions) -> Evaluation:
 
 def evaluate_log(
     log: Log,
-    policy: Any,
+    policy: PolicyLike,
     *,
     level: float = 0.95,
-    logged_by: Any = AUTO,
     counted: CountedLog | None = None,
     seed: int = 0,
 ) -> Evaluation:
@@ -71,8 +73,6 @@ def evaluate_log(
     ----------
     policy : policy, or "log"
         "log" is the policy that wrote the log.
-    logged_by : policy, "auto" or None
-        Who wrote the log. "auto": this policy, if the logged actions look like it. None: not known.
     """
     if not log.discrete:
         return _evaluate_rows(log, policy, level=level, seed=seed)
@@ -80,7 +80,7 @@ def evaluate_log(
     assessment = assess(log)
     if assessment.deepened is not None:
         counted = deeper_counts(log, assessment.deepened, counted)
-    target = single_target(counted, policy, logged_by, np.random.default_rng(seed))
+    target = single_target(counted, policy, np.random.default_rng(seed))
     edges, ranges = counted.counts.edges, [outcome.range for outcome in log.outcomes]
     starts = group_starts(None, counted.start_state, counted.start_episodes, edges.n_states)
     judged = bound_policy(edges, target, starts, ranges, discount=log.discount)
@@ -105,7 +105,7 @@ def evaluate_log(
     )
 
 
-def _evaluate_rows(log: Log, policy: Any, *, level: float, seed: int) -> Evaluation:
+def _evaluate_rows(log: Log, policy: PolicyLike, *, level: float, seed: int) -> Evaluation:
     """Expected outcomes from scores of the rows."""
     scored = scored_log(log, policy, seed=seed)
     outcomes, scores = value_intervals(scored, policy, level=level)
@@ -127,15 +127,11 @@ def _evaluate_rows(log: Log, policy: Any, *, level: float, seed: int) -> Evaluat
     )
 
 
-def single_target(counted: CountedLog, policy: Any, logged_by: Any, rng: np.random.Generator) -> SplitPolicy:
+def single_target(counted: CountedLog, policy: PolicyLike, rng: np.random.Generator) -> SplitPolicy:
     """A policy split against the one that wrote the log."""
     table, visits = counted.table(policy), counted.counts.edges.visits
-    if isinstance(logged_by, str) and logged_by == AUTO:
-        known = table if not isinstance(policy, str) and wrote_the_log(visits, table, rng) else None
-    else:
-        known = None if logged_by is None else counted.table(logged_by)
-    if known is not None:
-        return split_policy(table, known)
+    if not isinstance(policy, str) and wrote_the_log(visits, table, rng):
+        return split_policy(table, table)
     return split_policy(table, None, same=same_rows(table, counted.table(LOG)) & (visits.sum(axis=1) > 0))
 
 
@@ -155,28 +151,32 @@ def _per_start(log: Log, counted: CountedLog, target: SplitPolicy, level: float)
     return found
 
 
-def compare(log: Log, current: Any, proposed: Any, *, seed: int = 0) -> EstimatedComparison | RowsComparison:
+def compare(
+    log: Log, current: PolicyLike, proposed: PolicyLike, *, seed: int = 0
+) -> EstimatedComparison | RowsComparison:
     """Two policies over what a log holds; "log" is the one that wrote it, another log the one that wrote that."""
+    kind = EstimatedComparison if log.discrete else RowsComparison
     if not is_log(proposed):
-        return (EstimatedComparison if log.discrete else RowsComparison)(log, current, proposed, seed=seed)
+        return kind(log, (current, proposed), seed=seed)
     both = is_logs(current)
     policy = policy_behind(log, proposed, seed=seed)
     if log.discrete and both:
-        return EstimatedComparison(log, first_policy(log), policy, seed=seed, second=proposed)
-    found = (EstimatedComparison if log.discrete else RowsComparison)(log, current, policy, seed=seed)
-    found.second = proposed if both else None
-    return found
+        return EstimatedComparison(log, (first_policy(log), policy), seed=seed, second=proposed)
+    comparison = kind(log, (current, policy), seed=seed)
+    comparison.second = proposed if both else None
+    return comparison
 
 
 class EstimatedComparison(TableComparison):
     """Two policies followed in the model that a log with labelled states supports, judged by the log alone."""
 
+    world: Log
     shows_episodes = False
     estimators = ESTIMATORS
     second: Log | None = None  # that the proposed policy wrote, where the current one wrote the first
 
-    def __init__(self, log: Log, current: Any, proposed: Any, *, seed: int, second: Log | None = None) -> None:
-        self.counted, self.given = counted_log(log, (current, proposed), seed=seed), (current, proposed)
+    def __init__(self, log: Log, given: PolicyPair, *, seed: int, second: Log | None = None) -> None:
+        self.counted, self.given = counted_log(log, given, seed=seed), given
         self.second = second
         if second is not None:
             self.counted = counted_together(log, second, self.counted)
@@ -191,7 +191,7 @@ class EstimatedComparison(TableComparison):
         """Careful intervals for groups of logged starts."""
         if evaluation is not None:
             masks = _starting_in(self.world, groups)
-            return judge_by(evaluation, self.world, *self.given, masks, level=level, counted=self.counted, seed=seed)
+            return judge_by(evaluation, self.world, self.given, masks, level=level, counted=self.counted, seed=seed)
         if self.second is not None:
             return _side_by_side(self.world, self.second, groups, level)
         features = self.world.features_of(self.world.starts)
@@ -247,12 +247,17 @@ class RowsComparison(Comparison):
     estimators = ESTIMATORS
     second: Log | None = None  # that the proposed policy wrote, where the current one wrote the first
 
-    def __init__(self, log: Log, current: Any, proposed: Any, *, seed: int) -> None:
+    def __init__(self, log: Log, given: PolicyPair, *, seed: int) -> None:
         self.world: Log = log
         self.place: Log = log
-        self.current, self.proposed, self.seed = current, proposed, seed
+        self.given, self.seed = given, seed
         self._rules: tuple[Rule, ...] = ()
         self._coverage: RuleCoverage | None = None
+
+    @property
+    def policies(self) -> PolicyPair:
+        """As they were given."""
+        return self.given
 
     @property
     def one_step(self) -> bool:
@@ -262,7 +267,7 @@ class RowsComparison(Comparison):
     @cached_property
     def scored(self) -> ScoredLog:
         """The rows with the chances of their actions."""
-        return scored_log(self.world, self.current, seed=self.seed)
+        return scored_log(self.world, self.given[0], seed=self.seed)
 
     def coverage(self, rules: Sequence[Rule]) -> RuleCoverage:
         """How often rules are met in all rows, each where it is the first to cover."""
@@ -273,7 +278,7 @@ class RowsComparison(Comparison):
     def achieved(self, diverging: BoolArray, *, length: float, max_steps: int, seed: int) -> Achieved:
         """Only how many decisions change: no start is known by itself."""
         rows, (old, new) = self.world.rows, self._chances
-        changed = changed_rows(rows.actions, old, new) if is_logs(self.current) else changed_decisions(old, new)
+        changed = changed_rows(rows.actions, old, new) if is_logs(self.given[0]) else changed_decisions(old, new)
         return Achieved(None, None, float(changed.sum() / max(1, rows.n_episodes)))
 
     def judge(
@@ -283,10 +288,10 @@ class RowsComparison(Comparison):
         log = self.world
         masks = self._members(groups)
         if evaluation is not None:
-            return judge_by(evaluation, log, self.current, self.proposed, masks, level=level, seed=seed)
+            return judge_by(evaluation, log, self.given, masks, level=level, seed=seed)
         if self.second is not None:
             return _side_by_side(log, self.second, groups, level)
-        judged = compare_log(log, self.current, self.proposed, masks, level=level, scored=self.scored)
+        judged = compare_log(log, *self.given, masks, level=level, scored=self.scored)
         if log.sampled:  # who is told comes from all rows, what is told of them from those that are held
             judged = replace(judged, episodes=self._episodes(groups, judged.episodes))
         return replace(judged, method=_by_scores(self.scored), warnings=(*log.notes, *judged.warnings))
@@ -334,7 +339,7 @@ class RowsComparison(Comparison):
         rows, log = self.world.rows, self.world
         region, (old, new) = first_match(list(rules), rows.states), self._chances
         done = one_hot(rows.actions, log.n_actions)
-        old = done if is_logs(self.current) else old
+        old = done if is_logs(self.given[0]) else old
         found = []
         for k in range(len(rules)):
             inside = region == k
@@ -347,7 +352,6 @@ class RowsComparison(Comparison):
     @cached_property
     def _chances(self) -> tuple[FloatArray, FloatArray]:
         """(n, A) chances of the current and of the proposed policy in every row."""
-        given = (self.current, self.proposed)
         policies = [as_log_policy(self.world, policy, seed=self.seed) for policy in given]
         old, new = (np.asarray(policy.probabilities(self.world.rows.states), dtype=np.float64) for policy in policies)
         return old, new
@@ -358,7 +362,7 @@ class RowsComparison(Comparison):
         """Judged by scores of the rows, as the whole is."""
         if self.world.n_actions < 2:
             return {}
-        return score_effects(self.scored, (self.current, self.proposed), changes, level=level)
+        return score_effects(self.scored, self.given, changes, level=level)
 
     def summary(self, seen: AnyArray, facts: Mapping[str, str | float | int]) -> WorldSummary:
         """Rows and episodes, and the ranges of features that many reach."""

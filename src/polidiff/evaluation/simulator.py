@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -191,7 +190,7 @@ class SimulatorComparison(Comparison):
     def _in_region(self, changes: RegionChanges, k: int, states: AnyArray) -> BoolArray:
         return changes.covers(self.world.features_of(states), k)
 
-    def observation(self, values: Sequence[Any]) -> AnyArray | None:
+    def observation(self, values: Sequence[object]) -> AnyArray | None:
         """The features themselves, where they are what policies see."""
         return np.array([values]) if self.world.sees_features else None
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from polidiff.errors import InvalidInputError
@@ -21,6 +21,7 @@ from polidiff.evaluation.exact import (
 from polidiff.evaluation.start_outcomes import StartOutcomes
 from polidiff.options import EvaluateOptions
 from polidiff.policies import Policy, PolicyLike, TablePolicy, changed_decisions, table_policy
+from polidiff.policies.protocol import FeaturesOf
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Arrow, RegionEffect, WorldSummary
 from polidiff.records.outcome import Evaluation, Interval
@@ -63,7 +64,7 @@ class TableComparison(Comparison):
     """Two policies (S, A) in a table: everything is known."""
 
     def __init__(self, place: TabularMDP, current: TablePolicy, proposed: TablePolicy) -> None:
-        self.world: Any = place
+        self.world = place
         self.place: TabularMDP = place
         self.current: TablePolicy = current
         self.proposed: TablePolicy = proposed
@@ -88,7 +89,7 @@ class TableComparison(Comparison):
         return tuple(int(s) for s in states if self.place.allowed[s, action])
 
     @property
-    def patch_features(self) -> Callable[[Any], AnyArray] | None:
+    def patch_features(self) -> FeaturesOf | None:
         """A patch of a table lists its states."""
         return None
 
@@ -174,7 +175,7 @@ class TableComparison(Comparison):
             arrows.append(Arrow(world.states[a], world.states[b], who, chance))  # type: ignore[arg-type]
         return tuple(arrows)
 
-    def find_state(self, given: Any) -> tuple[AnyArray, str]:
+    def find_state(self, given: npt.ArrayLike) -> tuple[AnyArray, str]:
         """A state by its name or its number."""
         if isinstance(given, str):
             if given not in self.place.states:

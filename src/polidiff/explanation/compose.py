@@ -123,8 +123,8 @@ def compose(world: World, current: PolicyLike, proposed: PolicyLike, options: Ex
     """Regions, paths, groups, verdicts, sentences, quality."""
     comparison = compare(world, current, proposed, seed=options.seed)
     check_estimator(options.evaluation, comparison.estimators)
-    place, policies = comparison.place, (comparison.current, comparison.proposed)
-    divergence = find_divergence(place, *policies, options.divergence, seed=options.seed)
+    place = comparison.place
+    divergence = find_divergence(place, *comparison.policies, options.divergence, seed=options.seed)
     described = describe(
         divergence,
         world.actions,

@@ -337,7 +337,9 @@ def _changed_steps(material: Material, example: Example) -> tuple[ChangedStep, .
         if region >= 0:
             action, longer = described.regions[region].swap.proposed, detour(example.current, example.proposed, k)
             effects = dict(_immediate(material, int(region)))
-            effects |= {o.name: longer * o.of for o in world.outcomes if isinstance(o.of, (int, float))}
+            effects |= {
+                o.name: longer * float(np.asarray(o.of)) for o in world.outcomes if isinstance(o.of, (int, float))
+            }
             place = example.proposed[k]
             steps.append(ChangedStep(example.states[k], place, action, names.index(action), effects))
     return tuple(steps)

@@ -18,6 +18,7 @@ from polidiff.frontier.rule_plans.request import actions_only
 from polidiff.frontier.table import improve_table
 from polidiff.optimize import Clock
 from polidiff.options import ImproveOptions
+from polidiff.policies.protocol import Candidates, PolicyLike
 from polidiff.records.action import Action
 from polidiff.records.plan import Frontier, Ledger
 from polidiff.records.rule import Rule, change_key
@@ -25,13 +26,14 @@ from polidiff.surrogates import Explain, Note, Reduction, Surrogate, reduce
 from polidiff.worlds.protocol import World
 
 if TYPE_CHECKING:
+    from polidiff.options import Moves
     from polidiff.surrogates.log_edits import RegionEdits
 
 AT_ONCE = 0.01  # seconds of a search for which no time is left
 
 
 def improve(
-    world: World, current: Any, candidates: Any, options: ImproveOptions, explain: Explain | None = None
+    world: World, current: PolicyLike, candidates: Candidates, options: ImproveOptions, explain: Explain | None = None
 ) -> Frontier:
     """The plans that pay most, judged in the world."""
     clock = Clock(options.time_limit)
@@ -138,7 +140,7 @@ class Search:
         given = [limit for limit in (self.options.max_states, self.options.max_rules) if limit is not None]
         return min(given, default=None)
 
-    def _moves(self, surrogate: Surrogate) -> Any:
+    def _moves(self, surrogate: Surrogate) -> Moves:
         """Moves that are possible somewhere; in cells, which have no action of their own, to actions only."""
         if not surrogate.where:
             return self.options.moves

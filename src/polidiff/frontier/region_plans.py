@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from polidiff.records.plan import Frontier, HullPoint, Ledger, Plan
 from polidiff.records.rule import Condition, Rule
 
 if TYPE_CHECKING:
+    from polidiff.options import Keep
     from polidiff.surrogates.log_edits import RegionEdits  # brings in the data frame library
 
 MOST_PLANS = 512  # combinations that are worked out; beyond, the changes that gain least alone are left out
@@ -124,7 +125,7 @@ def _size(problem: RegionEdits, used: Sequence[int]) -> int:
     return int(np.prod(regions + 1))
 
 
-def _keeps(problem: RegionEdits, plan: tuple[int, ...], keep: Any) -> bool:
+def _keeps(problem: RegionEdits, plan: tuple[int, ...], keep: Keep) -> bool:
     names = [outcome.name for outcome in problem.world.outcomes]
     for text in keep:
         guard = parse_guard(text, names) if isinstance(text, str) else text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +20,14 @@ from polidiff.frontier.solve import Effort, Solved
 from polidiff.optimize import Clock
 from polidiff.options import Unit
 from polidiff.policies import TablePolicy, one_hot
+from polidiff.policies.protocol import Candidates, PolicyLike
 from polidiff.records.arrays import IntArray, read_only
-from polidiff.records.explanation import Explanation, Methods, WorldSummary
+from polidiff.records.explanation import Methods, WorldSummary
 from polidiff.records.outcome import Interval
 from polidiff.records.parse import Guard
 from polidiff.records.patch import Patch, StateEdits
 from polidiff.records.plan import Frontier, HullPoint, Ledger, Plan
+from polidiff.surrogates.record import Explain
 from polidiff.worlds.protocol import features_seen
 from polidiff.worlds.tabular import TabularMDP
 
@@ -53,10 +55,10 @@ class TableOptions:
     level: float = 0.95
     seed: int = 0
     extras: bool = True  # baselines, ledger and adoption curves
-    explain: Callable[[Any, Any, Any], Explanation] | None = None  # what `plan.explanation` calls
+    explain: Explain | None = None  # what `plan.explanation` calls
 
 
-def improve_table(world: TabularMDP, current: Any, candidates: Sequence[Any] | None = None, **options: Any) -> Frontier:
+def improve_table(world: TabularMDP, current: PolicyLike, candidates: Candidates = None, **options: Any) -> Frontier:
     """The plans that return most for every number of changed decisions, proven.
 
     Parameters

@@ -98,7 +98,7 @@ def follow_moves(
     """
     decisions, follow = comparison.scored.decisions, comparison.scored.decisions.follow
     chances, cases = comparison.scored.chances.table, _Cases(comparison, use)
-    table = comparison.scored.policy(comparison.proposed)
+    table = comparison.scored.policy(comparison.given[1])
     table = chances if table is None else table
     here = np.repeat(np.flatnonzero(decisions.first & use), REPEATS)
     episode, visits, far = np.arange(len(here)), [], [np.zeros(0)]
@@ -152,6 +152,6 @@ class _Cases:
 def _totals(comparison: RowsComparison) -> list[FloatArray]:
     """(episodes, M) what the current and the proposed policy bring, as scores of each logged episode."""
     scored = comparison.scored
-    rows = [scored.observed + scored.scores(scored.policy(p)).rows for p in (comparison.current, comparison.proposed)]
+    rows = [scored.observed + scored.scores(scored.policy(p)).rows for p in comparison.given]
     begin = np.flatnonzero(scored.decisions.first)
     return [np.add.reduceat(part, begin, axis=0) for part in rows]

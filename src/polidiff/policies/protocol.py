@@ -56,6 +56,9 @@ class WrittenLog(Protocol):
 PolicyLike: TypeAlias = (
     Policy | Model | WrittenLog | npt.ArrayLike | str | os.PathLike[str] | Callable[..., Any]
 )  # see `as_policy`
+FeaturesOf: TypeAlias = Callable[[AnyArray], AnyArray]  # states (n, …) as policies see them -> features (n, d)
+PolicyPair: TypeAlias = tuple[PolicyLike, PolicyLike]
+Candidates: TypeAlias = Sequence[PolicyLike] | None  # policies whose actions plans may take; None: all actions
 
 
 def top_actions(probabilities: FloatArray, prefer: IntArray | None = None) -> IntArray:

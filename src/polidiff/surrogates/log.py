@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from polidiff.errors import InvalidOptionError
 from polidiff.options import ImproveOptions
+from polidiff.policies.protocol import Candidates, PolicyLike
 from polidiff.surrogates.log_edits import reduce_to_edits
 from polidiff.surrogates.log_scores import reduce_to_scores
 from polidiff.surrogates.log_states import reduce_state_rules, reduce_states
@@ -13,7 +12,7 @@ from polidiff.surrogates.record import Reduction, refuse_with_rules
 from polidiff.worlds.log import Log
 
 
-def reduce(log: Log, current: Any, candidates: Any, options: ImproveOptions) -> Reduction:
+def reduce(log: Log, current: PolicyLike, candidates: Candidates, options: ImproveOptions) -> Reduction:
     """Rules over features if they are asked for; else changed states, or regions of candidates over features."""
     by_rules = options.max_rules is not None and log.has_features and (log.discrete or candidates is None)
     if by_rules:

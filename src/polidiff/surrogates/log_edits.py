@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from polidiff.evaluation.logged.plan import MIN_GROUP, MIN_SUPPORT, Halves, choo
 from polidiff.evaluation.logged.policies import as_log_policy
 from polidiff.options import ImproveOptions
 from polidiff.policies import PatchedPolicy, Policy, one_hot, top_actions
+from polidiff.policies.protocol import Candidates, PolicyLike
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.outcome import Assumption
 from polidiff.records.plan import Frontier, Plan
@@ -110,7 +110,8 @@ def _region_value(
 class RegionEdits(Reduction):
     """A model over cells, the current policy in it, the edits that plans may make, and the half that judges."""
 
-    current: Any  # as the user gave it
+    world: Log
+    current: PolicyLike  # as the user gave it
     policy: Policy  # what it does, estimated if it wrote the log
     base: FloatArray  # (S, A) its averages in the cells of the model
     halves: Halves
@@ -197,7 +198,7 @@ class RegionEdits(Reduction):
         return f"nobody has tried it in {edit.untried:.0%} of that region"
 
 
-def reduce_to_edits(log: Log, current: Any, candidates: Any, options: ImproveOptions) -> RegionEdits:
+def reduce_to_edits(log: Log, current: PolicyLike, candidates: Candidates, options: ImproveOptions) -> RegionEdits:
     """Edits of the regions in which candidates differ; without candidates, one is learned from the choosing half."""
     least = MIN_SUPPORT if options.min_support is None else int(options.min_support)
     frozen = frozen_rules(options.freeze, log.feature_names)
@@ -223,7 +224,7 @@ def reduce_to_edits(log: Log, current: Any, candidates: Any, options: ImproveOpt
     )
 
 
-def _candidates(log: Log, candidates: Any, least: int, seed: int) -> list[Policy]:
+def _candidates(log: Log, candidates: Candidates, least: int, seed: int) -> list[Policy]:
     if candidates is None:
         return learn_candidates(log, min_support=least, seed=seed)
     listed = [candidates] if callable(candidates) else list(candidates)

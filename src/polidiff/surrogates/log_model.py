@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
@@ -25,6 +25,7 @@ from polidiff.evaluation.logged.counted_log import CountedLog
 from polidiff.evaluation.logged.counts import Edges
 from polidiff.evaluation.logged.plan import estimated_world, supported_world
 from polidiff.policies import one_hot
+from polidiff.policies.protocol import PolicyLike
 from polidiff.records.arrays import BoolArray, FloatArray
 from polidiff.records.patch import AS_NOW
 from polidiff.records.plan import Frontier, Plan
@@ -32,6 +33,9 @@ from polidiff.surrogates.record import frozen_states
 from polidiff.worlds.log import Log
 from polidiff.worlds.protocol import aim
 from polidiff.worlds.tabular import TabularMDP
+
+if TYPE_CHECKING:
+    from polidiff.options import Freeze
 
 STRENGTHS = (1.0, 3.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 2000.0)
 
@@ -65,7 +69,7 @@ class ChoosingHalf:
 
 
 def choosing_half(
-    log: Log, half: CountedLog, current: Any, least: int, freeze: Any, discount: float | None = None
+    log: Log, half: CountedLog, current: PolicyLike, least: int, freeze: Freeze, discount: float | None = None
 ) -> ChoosingHalf:
     """What one half of a log knows; `discount` may end what cells make look endless."""
     visits = half.counts.edges.visits

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 
@@ -36,9 +35,11 @@ from polidiff.evaluation.scores.rule_lists import ProvenList, RuleList, moves_of
 from polidiff.options import ImproveOptions
 from polidiff.policies import PatchedPolicy, Policy, changed_decisions, one_hot
 from polidiff.policies.patched import rule_patch
+from polidiff.policies.protocol import PolicyLike
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Methods
 from polidiff.records.outcome import Assumption, Interval
+from polidiff.records.patch import Patch
 from polidiff.records.plan import Frontier, Plan, PlanRule
 from polidiff.records.rule import Rule, covers_any
 from polidiff.rules.box_algebra import without_any
@@ -57,7 +58,8 @@ MOST_FEATURES_IN_A_RULE = 3
 class ScorePlans(Reduction):
     """Rows with scores, the cells that rules speak about, and what is asked of plans."""
 
-    current: Any  # as the user gave it
+    world: Log
+    current: PolicyLike  # as the user gave it
     policy: Policy  # what it does, estimated if it wrote the log
     scores: PlanScores
     cells: RuleCells
@@ -322,7 +324,7 @@ class _Worth:
                              f"{change.low:+.4g} to {change.high:+.4g}")  # fmt: skip
         return tuple(found)
 
-    def _patch(self, rules: RuleList) -> Any:
+    def _patch(self, rules: RuleList) -> Patch:
         """Edits that follow the rules and leave out what is frozen or kept by an earlier rule."""
         log, cells = self.problem.world, self.problem.cells
         left_out, pieces = list(self.problem.frozen), []
@@ -355,7 +357,7 @@ class _Worth:
         )
 
 
-def reduce_to_scores(log: Log, current: Any, options: ImproveOptions) -> ScorePlans:
+def reduce_to_scores(log: Log, current: PolicyLike, options: ImproveOptions) -> ScorePlans:
     """The rows of a log with what is needed to score plans of rules."""
     for name in ("max_literals", "time_limit"):
         if getattr(options, name) is not None:

@@ -13,7 +13,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from polidiff.evaluation.scores.verdicts import ScoredLog, scored_log
 from polidiff.options import ImproveOptions
 from polidiff.policies import TablePolicy, top_actions
 from polidiff.policies.protocol import TIE
+from polidiff.policies.protocol import Candidates, PolicyLike
 from polidiff.progress import track
 from polidiff.records.action import Shift
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
@@ -64,7 +64,7 @@ class JudgingHalf:
     """The half of a log that did not choose."""
 
     log: Log
-    current: Any  # as the user gave it
+    current: PolicyLike  # as the user gave it
     level: float
     counted: Callable[[Plan], CountedLog]  # the half, counted over states or cells that suit a plan
 
@@ -106,7 +106,7 @@ class JudgingHalf:
             _explain=None if explain is None else (lambda: explain(log, current, policy)),
         )
 
-    def _compared(self, plan: Plan, policy: Any, family: int) -> GroupVerdicts:
+    def _compared(self, plan: Plan, policy: PolicyLike, family: int) -> GroupVerdicts:
         log, current, level = self.log, self.current, self.level
         if log.discrete:
             return compare_log(log, current, policy, level=level, family=family, counted=self.counted(plan))
@@ -141,7 +141,8 @@ def _not_known(note: str | None, gain: Interval, outcome: str) -> str:
 class LoggedStates(Surrogate):
     """The model of the choosing half, and the half that judges."""
 
-    current: Any  # as the user gave it
+    world: Log
+    current: PolicyLike  # as the user gave it
     halves: Halves
     least: int
     level: float
@@ -244,7 +245,7 @@ def _curse(plan: Plan, promises: dict[str, float]) -> tuple[str, ...]:
     )
 
 
-def reduce_states(log: Log, current: Any, candidates: Sequence[Any] | None, options: ImproveOptions) -> LoggedStates:
+def reduce_states(log: Log, current: PolicyLike, candidates: Candidates, options: ImproveOptions) -> LoggedStates:
     """The model of the choosing half, offering what it has tried often enough."""
     least = MIN_SUPPORT if options.min_support is None else int(options.min_support)
     counted = counted_log(log, (current,), seed=options.seed, blocks=BLOCKS)
@@ -284,7 +285,7 @@ def _chance_costs(given: Any, table: FloatArray) -> FloatArray:
 
 
 def reduce_state_rules(
-    log: Log, current: Any, candidates: Sequence[Any] | None, options: ImproveOptions
+    log: Log, current: PolicyLike, candidates: Candidates, options: ImproveOptions
 ) -> LoggedStateRules:
     """The shrunk model of the choosing half."""
     share, least = split_support(options.min_support, MIN_SUPPORT)
@@ -308,7 +309,7 @@ def reduce_state_rules(
     )
 
 
-def _taken(chosen: ChoosingHalf, halves: Halves, candidates: Sequence[Any] | None) -> BoolArray:
+def _taken(chosen: ChoosingHalf, halves: Halves, candidates: Candidates) -> BoolArray:
     """(S + 2, A) actions that some candidate takes; all without candidates."""
     taken = np.full(chosen.offered.shape, candidates is None)
     for candidate in candidates or ():
@@ -317,7 +318,7 @@ def _taken(chosen: ChoosingHalf, halves: Halves, candidates: Sequence[Any] | Non
     return taken
 
 
-def _supported_policy(model: TabularMDP, halves: Halves, policy: Any) -> IntArray:
+def _supported_policy(model: TabularMDP, halves: Halves, policy: PolicyLike) -> IntArray:
     """Most probable supported action of each state; where the policy's own is not supported, the most frequent one."""
     table = np.vstack([halves.choosing.table(policy), np.ones((2, model.n_actions)) / model.n_actions])
     return top_actions(np.where(model.allowed, table + 1.0, 0.0))

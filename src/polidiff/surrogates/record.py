@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from polidiff.errors import InvalidOptionError
 from polidiff.options import ImproveOptions
+from polidiff.policies.protocol import PolicyLike
 from polidiff.records.action import Action
 from polidiff.records.arrays import AnyArray, BoolArray
 from polidiff.records.explanation import Explanation
@@ -21,12 +22,14 @@ from polidiff.records.outcome import Assumption
 from polidiff.records.parse import parse_rules
 from polidiff.records.plan import Frontier, Plan
 from polidiff.records.rule import Rule, covers_any
+from polidiff.worlds.protocol import World
 
 if TYPE_CHECKING:
+    from polidiff.options import Freeze
     from polidiff.surrogates.log_edits import RegionEdits
     from polidiff.surrogates.table import Surrogate
 
-Explain = Callable[[Any, Any, Any], Explanation]
+Explain = Callable[[World, PolicyLike, PolicyLike], Explanation]
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class Solver(Protocol):
 class Reduction:
     """A world as something small to plan in; a world that is small enough itself is lifted and judged as it is."""
 
-    world: Any
+    world: World
 
     def solve(self, solver: Solver) -> Frontier:
         """The frontier of the small thing."""
@@ -128,7 +131,7 @@ def refuse_pessimism(options: ImproveOptions) -> None:
         raise InvalidOptionError(f"pessimism must be 0 unless the world is a log; got {options.pessimism!r}")
 
 
-def frozen_rules(freeze: Any, names: Sequence[str]) -> tuple[Rule, ...]:
+def frozen_rules(freeze: Freeze, names: Sequence[str]) -> tuple[Rule, ...]:
     """Where nothing may change, as rules over features.
 
     >>> [rule.features for rule in frozen_rules("x < 1 or y >= 2", ("x", "y"))]
@@ -142,7 +145,7 @@ def frozen_rules(freeze: Any, names: Sequence[str]) -> tuple[Rule, ...]:
     return tuple(rules)
 
 
-def frozen_states(freeze: Any, names: Sequence[str], features: AnyArray) -> BoolArray:
+def frozen_states(freeze: Freeze, names: Sequence[str], features: AnyArray) -> BoolArray:
     """(S,) states of a table, with these features (S, d), where nothing may change."""
     if isinstance(freeze, np.ndarray):
         mask = np.asarray(freeze, dtype=np.bool_)
@@ -153,7 +156,7 @@ def frozen_states(freeze: Any, names: Sequence[str], features: AnyArray) -> Bool
     return covers_any(rules, features) if rules else np.zeros(len(features), dtype=np.bool_)
 
 
-def check_support(value: Any) -> None:
+def check_support(value: float | None) -> None:
     """A share below 1, or a count of at least 1, or nothing.
 
     >>> check_support(0.05), check_support(20), check_support(None)

@@ -10,12 +10,12 @@ plan's edits leave those places out, so that the policy it makes is the one that
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from polidiff.policies.protocol import FeaturesOf
 from polidiff.records.arrays import AnyArray, IntArray
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.rule import Rule, covers_any, missing_entries
@@ -60,7 +60,7 @@ class RegionCells:
         chosen: Mapping[int, int],
         actions: Sequence[str],
         names: Sequence[str],
-        features: Callable[[Any], Any] | None = None,
+        features: FeaturesOf | None = None,
     ) -> Patch:
         """Edits that take these actions in these cells, and change nothing anywhere else.
 

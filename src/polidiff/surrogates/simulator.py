@@ -13,13 +13,13 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 
 from polidiff.errors import InvalidOptionError
 from polidiff.options import ImproveOptions
 from polidiff.policies import PatchedPolicy, Policy, as_policy, one_hot, top_actions
+from polidiff.policies.protocol import Candidates, PolicyLike
 from polidiff.progress import track
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.records.patch import Edit, Patch
@@ -50,6 +50,7 @@ from polidiff.surrogates.table import Surrogate
 from polidiff.worlds.protocol import aim, world_summary
 from polidiff.worlds.rollouts import Rollouts, roll_out
 from polidiff.worlds.simulator import Simulator
+from polidiff.worlds.tabular import TabularMDP
 
 ROUNDS = 3
 SHORT = 20  # decisions of an episode up to which a cut counts as its end
@@ -94,6 +95,7 @@ class Played:
 class PlayedGrid(Surrogate):
     """A table over cells, learned near the best plan so far."""
 
+    world: Simulator
     ground: Ground
     counts: CellCounts
     options: ImproveOptions
@@ -287,7 +289,7 @@ class _Exploring:
     def n_actions(self) -> int:
         return self.base.n_actions
 
-    def probabilities(self, states: Any) -> FloatArray:
+    def probabilities(self, states: AnyArray) -> FloatArray:
         return (1 - EXPLORING) * self.base.probabilities(states) + EXPLORING / self.n_actions
 
 
@@ -313,7 +315,7 @@ def _drawn(plan: IntArray, as_now: int, count: int, rng: np.random.Generator) ->
     return np.where(rng.random((count, len(plan))) < rate, other, plan[None, :])
 
 
-def cell_table(ground: Ground, counts: CellCounts) -> Any:
+def cell_table(ground: Ground, counts: CellCounts) -> TabularMDP:
     """The estimated table; choices seen too rarely are not offered."""
     world, cells = ground.world, ground.cells.size
     allowed = np.zeros((cells + 2, world.n_actions + 1), dtype=np.bool_)
@@ -344,7 +346,7 @@ def rules_patch(ground: Ground, rules: Sequence[PlanRule]) -> Patch:
     return Patch(tuple(edits) if rules else (), tuple(names), world.feature_names, world.features_of)
 
 
-def reduce(world: Simulator, current: Any, candidates: Any, options: ImproveOptions) -> Surrogate:
+def reduce(world: Simulator, current: PolicyLike, candidates: Candidates, options: ImproveOptions) -> Surrogate:
     """Rules over features if they are asked for without candidates; else plans over the candidates' regions."""
     refuse_pessimism(options)
     refuse_uncounted(options, "a simulator")
@@ -363,7 +365,7 @@ def with_return(world: Simulator) -> Simulator:
     return place
 
 
-def _candidates(world: Simulator, candidates: Any) -> Sequence[Policy]:
+def _candidates(world: Simulator, candidates: Candidates) -> Sequence[Policy]:
     if candidates is None or (not callable(candidates) and len(candidates) == 0):
         raise InvalidOptionError(
             "improve in a simulator needs candidates: policies whose changes may be taken. Hint: "

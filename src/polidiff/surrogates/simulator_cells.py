@@ -19,7 +19,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, reduce
 from operator import add
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 
@@ -28,7 +27,8 @@ from polidiff.evaluation.simulator import default_episodes
 from polidiff.optimize import Clock
 from polidiff.parallel import run_tasks
 from polidiff.policies import Policy, changed_decisions, choose
-from polidiff.records.arrays import BoolArray, FloatArray, IntArray
+from polidiff.records.action import Action
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.outcome import Outcome
 from polidiff.records.plan import Plan
 from polidiff.streams import Stream
@@ -80,7 +80,7 @@ class Assigned:
 
     world: Simulator
     current: Policy
-    cell_of: Callable[[Any], IntArray]  # cell of each state, −1 outside
+    cell_of: Callable[[AnyArray], IntArray]  # cell of each state, −1 outside
     draw: Callable[[int, np.random.Generator], IntArray]  # (episodes, K) choices
     as_now: IntArray  # (K,) the choice of each cell that leaves the current policy as it is; others are actions
     n_choices: int
@@ -176,7 +176,7 @@ def played_table(
     world: Simulator,
     counts: CellCounts,
     allowed: BoolArray,
-    actions: Sequence[Any],
+    actions: Sequence[Action | str],
     states: Sequence[str],
     *,
     discount: float = 1.0,

@@ -48,6 +48,7 @@ TO_COUNT, TO_JUDGE = 0.4, 0.5  # of the effort
 class PlayedRegions(Surrogate):
     """A table over regions, what it leaves out, and what comes before the first region."""
 
+    world: Simulator
     current: Policy
     cells: RegionCells
     offset: FloatArray  # (M,) expected outcomes before the first region

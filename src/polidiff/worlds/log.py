@@ -87,7 +87,7 @@ class Log:
     (1, 2, 2)
     """
 
-    kind = "log"
+    kind: Literal["log"] = "log"
 
     def __init__(
         self,
@@ -294,6 +294,12 @@ class Log:
         names = np.empty((len(index), 1), dtype=object)
         names[:, 0] = [self.states[s] for s in index]
         return names
+
+    def known_features(self) -> AnyArray | None:
+        """Features (n, d) of all states, or of all rows; None where only some of these are held."""
+        if self.sampled:
+            return None
+        return self.features_of(np.arange(self.n_states)) if self.discrete else self.rows.states
 
     @property
     def _labels(self) -> Labels:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from importlib import import_module
-from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, get_args, runtime_checkable
+from typing import TYPE_CHECKING, Concatenate, Literal, ParamSpec, Protocol, TypeVar, get_args, runtime_checkable
 
 import numpy as np
 
@@ -18,6 +18,10 @@ from polidiff.records.arrays import AnyArray
 from polidiff.records.explanation import MOST_VALUES, Feature, WorldSummary
 from polidiff.records.outcome import Outcome, OutcomeOf, check_outcomes
 from polidiff.records.rule import missing_entries
+
+if TYPE_CHECKING:
+    from polidiff.worlds.simulator import Simulator
+    from polidiff.worlds.tabular import TabularMDP
 
 Kind = Literal["table", "simulator", "log"]
 P = ParamSpec("P")
@@ -32,9 +36,13 @@ class World(Protocol):
     the kind; a world itself only holds what all of them need.
     """
 
-    kind: Any  # one of Kind
     actions: tuple[Action, ...]
     outcomes: tuple[Outcome, ...]  # what is told about
+
+    @property
+    def kind(self) -> Kind:
+        """What kind of world it is."""
+        ...
 
     @property
     def return_outcome(self) -> Outcome | None:
@@ -58,6 +66,10 @@ class World(Protocol):
 
     def features_of(self, states: AnyArray) -> AnyArray:
         """What rules speak about (n, d), of states as policies see them."""
+        ...
+
+    def known_features(self) -> AnyArray | None:
+        """The same of all states or rows that there are; None where these are not known."""
         ...
 
 
@@ -101,7 +113,7 @@ def by_kind(question: Question[P, T]) -> Question[P, T]:
 
 
 def world_summary(
-    world: Any, seen: AnyArray | None = None, facts: Mapping[str, str | float | int] | None = None
+    world: TabularMDP | Simulator, seen: AnyArray | None = None, facts: Mapping[str, str | float | int] | None = None
 ) -> WorldSummary:
     """Actions, features with the range that was seen (n, d), and facts, of a table or a simulator."""
     known: dict[str, str | float | int]
@@ -115,17 +127,16 @@ def world_summary(
     return WorldSummary(world.kind, world.actions, features_seen(seen, world.feature_names), {**known, **(facts or {})})
 
 
-def known_values(world: Any) -> dict[str, tuple[str, ...]]:
-    """The words that each feature of a table or a log may be, none for a number; only features of which all is known.
+def known_values(world: World) -> dict[str, tuple[str, ...]]:
+    """The words that each feature may be, none for a number; only features of which all is known.
 
     >>> from polidiff.domains import chain
     >>> known_values(chain.world())["state"][:2]
     ('s0', 's1')
     """
-    if world.kind == "simulator" or (world.kind == "log" and world.sampled):
+    rows = world.known_features()
+    if rows is None:
         return {}
-    listed = world.kind == "table" or world.discrete
-    rows = world.features_of(np.arange(world.n_states)) if listed else world.rows.states
     known = {}
     for column, name in zip(rows.T, world.feature_names, strict=True):
         values = set(column[~missing_entries(column)].tolist()) if column.dtype.kind in "OUS" else set()

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -54,7 +54,7 @@ class Simulator:
     (3, True)
     """
 
-    kind = "simulator"
+    kind: Literal["simulator"] = "simulator"
 
     def __init__(
         self,
@@ -180,6 +180,10 @@ class Simulator:
                 f"expected {len(self._names)} features {list(self._names)}; the features have {rows.shape[1]} columns"
             )
         return rows
+
+    def known_features(self) -> AnyArray | None:
+        """None: what can be met is not known."""
+        return None
 
     def _raw_features(self, states: AnyArray) -> AnyArray:
         batch = np.asarray(states)

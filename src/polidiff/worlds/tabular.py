@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -54,7 +54,7 @@ class TabularMDP:
     (2, 1, ['return'])
     """
 
-    kind = "table"
+    kind: Literal["table"] = "table"
 
     def __init__(
         self,
@@ -128,6 +128,10 @@ class TabularMDP:
         names = np.empty((len(index), 1), dtype=object)
         names[:, 0] = [self.states[s] for s in index]
         return names
+
+    def known_features(self) -> AnyArray | None:
+        """Features (S, d) of all states."""
+        return self.features_of(np.arange(self.n_states))
 
     def policy_moves(self, table: FloatArray) -> sparse.csr_array:
         r"""Next-state probabilities under a policy, :math:`P_\pi(s, s') = \sum_a \pi(a \mid s)\, T(s' \mid s, a)`."""

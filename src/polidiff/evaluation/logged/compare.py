@@ -7,9 +7,9 @@ it, are policies like any other, so their intervals know what nobody has tried.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import stats
@@ -20,13 +20,16 @@ from polidiff.evaluation.comparison import Effects, GroupVerdicts, RegionChanges
 from polidiff.evaluation.logged.assessment import Assessment, assess, count_states, deeper_counts, numbered_rows
 from polidiff.evaluation.logged.bounds import NO_MASS, PolicyBounds, bound_policy, difference, value_bounds
 from polidiff.evaluation.logged.counted_log import CountedLog, counted_log
-from polidiff.evaluation.logged.judge import AUTO, Half, Judge, Question, Verdicts, directed
+from polidiff.evaluation.logged.counts import Edges, count_rows
+from polidiff.evaluation.logged.judge import Half, Judge, Question, Verdicts, directed
 from polidiff.evaluation.logged.model import SplitPolicy, Starts, group_starts, same_rows, split_policy
 from polidiff.evaluation.logged.policies import LOG, is_logs, wrote_the_log
 from polidiff.evaluation.logged.rows import some_episodes
 from polidiff.evaluation.scores.verdicts import ScoredLog, ScoreJudge
 from polidiff.evaluation.verdicts import direction_of, verdict
-from polidiff.records.arrays import FloatArray, IntArray
+from polidiff.policies import TablePolicy
+from polidiff.policies.protocol import PolicyLike, PolicyPair
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import RegionEffect, Verdict
 from polidiff.records.outcome import Assumption, Interval, Outcome
 from polidiff.worlds.log_check import start_people
@@ -41,19 +44,23 @@ MOST_JUDGED = 5  # regions, the most visited first: each costs two comparisons o
 
 def compare_log(
     log: Log,
-    current: Any,
-    proposed: Any,
-    groups: Sequence[Any] | None = None,
+    current: PolicyLike,
+    proposed: PolicyLike,
+    groups: Sequence[AnyArray] | None = None,
     *,
+    level: float = 0.95,
+    family: int | None = None,
+    judging: BoolArray | None = None,
+    lines: bool = True,
     counted: CountedLog | None = None,
     scored: ScoredLog | None = None,
-    **asked: Any,
+    seed: int = 0,
 ) -> GroupVerdicts:
     """Differences proposed − current for all outcomes of the log and every group of starts; see `Question`.
 
     `counted` or `scored` is the log as counts or as scores, where several policies are judged on it.
     """
-    question = Question(current, proposed, groups, **asked)
+    question = Question(current, proposed, groups, level, family, judging, lines, seed)
     if log.discrete:
         return StateJudge(log, question, counted).judged()
     return ScoreJudge(log, question, scored).judged()
@@ -71,7 +78,7 @@ class StateJudge(Judge):
             counted = deeper_counts(log, self.assessment.deepened, counted)
         self.counted, self.edges = counted, counted.counts.edges
         rng = np.random.default_rng(question.seed)
-        self.targets = targets(counted, question.current, question.proposed, question.logged_by, rng)
+        self.targets = targets(counted, question.current, question.proposed, rng)
         self.starts = group_starts(question.groups, counted.start_state, counted.start_episodes, self.edges.n_states)
         self.episodes = self.starts.episodes
         self.pair = self._bounds(self.edges)
@@ -102,7 +109,7 @@ class StateJudge(Judge):
         states, actions = self.targets[0].table.shape
         return int(states), int(actions)
 
-    def _bounds(self, edges: Any) -> tuple[PolicyBounds, PolicyBounds]:
+    def _bounds(self, edges: Edges) -> tuple[PolicyBounds, PolicyBounds]:
         ranges, discount = [outcome.range for outcome in self.log.outcomes], self.log.discount
         new, old = (bound_policy(edges, one, self.starts, ranges, discount=discount) for one in self.targets[:2])
         return new, old
@@ -229,7 +236,7 @@ class StateJudge(Judge):
 
 
 def targets(
-    counted: CountedLog, current: Any, proposed: Any, logged_by: Any, rng: np.random.Generator
+    counted: CountedLog, current: PolicyLike, proposed: PolicyLike, rng: np.random.Generator
 ) -> tuple[SplitPolicy, SplitPolicy, bool, tuple[str, ...]]:
     """Both policies split against the one that wrote the log: new, old, whether that is the current one, warnings."""
     visits = counted.counts.edges.visits
@@ -238,7 +245,7 @@ def targets(
     by_current, warnings = False, tuple[str, ...]()
     if is_logs(current):
         by_current = True
-    elif isinstance(logged_by, str) and logged_by == AUTO:
+    else:
         by_current = wrote_the_log(visits, old, rng)
         known = old if by_current else None
         if not by_current:
@@ -246,9 +253,6 @@ def targets(
                 "the logged actions do not look like the current policy's: on average it gives them probability "
                 f"{float((visits * old).sum() / visits.sum()):.2f}; both policies are judged from the pairs they need",
             )
-    elif logged_by is not None:
-        known = counted.table(logged_by)
-        by_current = bool(same_rows(known, old).all())
     met = visits.sum(axis=1) > 0
     split = [
         split_policy(table, known, same=None if known is not None else same_rows(table, shares) & met)
@@ -345,28 +349,19 @@ def jackknife(values: FloatArray) -> FloatArray:
 
 
 def logged_effects(
-    log: Log, policies: tuple[Any, Any], changes: RegionChanges, *, counted: CountedLog, level: float, seed: int
+    log: Log, policies: PolicyPair, changes: RegionChanges, *, counted: CountedLog, level: float, seed: int
 ) -> Effects:
     """Effects of single changes, each judged as a policy."""
     asked = changes.asked[:MOST_JUDGED]
     old, new = (counted.table(policy) for policy in policies)
     family, features = 2 * len(asked) * len(log.outcomes), log.features_of(np.arange(log.n_states))
-    tables = replace(counted, average=lambda p: p.table if isinstance(p, MixedTable) else counted.average(p))
 
     def apart(table: FloatArray) -> dict[str, Interval]:
-        question = Question(policies[0], MixedTable(table), None, level, family, lines=False, seed=seed)
-        found = StateJudge(log, question, tables).judged()
-        return {one.outcome: one.difference for one in found.verdicts[0]}
+        question = Question(policies[0], TablePolicy(table), None, level, family, lines=False, seed=seed)
+        return {one.outcome: one.difference for one in StateJudge(log, question, counted).judged().verdicts[0]}
 
     effects = {}
     for k in asked:
         inside = changes.covers(features, k)[:, None]
         effects[k] = RegionEffect(apart(np.where(inside, new, old)), apart(np.where(inside, old, new)))
     return effects
-
-
-@dataclass(frozen=True, eq=False)
-class MixedTable:
-    """A mix of two policies over the states that a log was counted in."""
-
-    table: FloatArray  # (S, A)

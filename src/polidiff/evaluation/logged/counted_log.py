@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -36,12 +36,15 @@ from polidiff.evaluation.logged.policies import as_log_policy, is_logs, logged_s
 from polidiff.evaluation.logged.rows import outcomes_to_come, some_episodes
 from polidiff.evaluation.scores.decisions import fit_encoder
 from polidiff.policies import Policy, one_hot, top_actions
+from polidiff.policies.protocol import PolicyLike
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.rule import Rule, first_match
 from polidiff.worlds.log_rows import LoggedRows
 from polidiff.worlds.shards.transition_counts import CUT
 
 if TYPE_CHECKING:
+    from sklearn.tree import DecisionTreeRegressor
+
     from polidiff.worlds.log import Log
 
 
@@ -53,10 +56,10 @@ class CountedLog:
     names: tuple[str, ...]  # of the states or cells
     start_state: IntArray  # (n_starts,) state of each logged start
     start_episodes: IntArray  # (n_starts,)
-    average: Callable[[Any], FloatArray]  # policy -> (S, A) probabilities
+    average: Callable[[PolicyLike], FloatArray]  # policy -> (S, A) probabilities
     row_state: Callable[[], IntArray]  # state or cell of every logged row that is held
 
-    def table(self, policy: Any) -> FloatArray:
+    def table(self, policy: PolicyLike) -> FloatArray:
         """Probabilities (S, A) of a policy; of "log", the logged shares."""
         if is_logs(policy):
             return logged_shares(self.counts.edges.visits)
@@ -65,8 +68,8 @@ class CountedLog:
 
 def counted_log(
     log: Log,
-    policies: Sequence[Any] = (),
-    regions: Sequence[Any] = (),
+    policies: Sequence[PolicyLike] = (),
+    regions: Sequence[Rule] = (),
     *,
     seed: int = 0,
     blocks: int = HALVES,
@@ -91,7 +94,7 @@ ROUNDS = 4
 SPLITS_TRIED = 3.0  # logarithm of how many places a split may be put
 
 
-def count_cells_of(log: Log, policies: Sequence[Any], regions: Sequence[Rule], *, seed: int = 0) -> CountedLog:
+def count_cells_of(log: Log, policies: Sequence[PolicyLike], regions: Sequence[Rule], *, seed: int = 0) -> CountedLog:
     """A log with feature states, counted over cells of the rows that are held."""
     rows = log.rows
     named = [policy for policy in policies if not is_logs(policy)]
@@ -102,14 +105,14 @@ def count_cells_of(log: Log, policies: Sequence[Any], regions: Sequence[Rule], *
     tree = fit_partition(
         some_episodes(rows, drawing), drawn, given, log.n_actions, region=region[drawing], discount=log.discount,
         seed=seed,
-    ).tree_  # fmt: skip
+    )  # fmt: skip
     code, width = _joined(_leaf_of(tree, x, region), region, len(regions) + 1), len(regions) + 1
     met, cell = np.unique(code, return_inverse=True)
     counted = ~drawing if drawing.any() and not drawing.all() else drawing
     part = replace(some_episodes(rows, counted), episode=rows.episode[counted])  # same blocks as the whole log
     counts = count_rows(part, cell[counted], len(met), log.n_actions, blocks=BLOCKS)
 
-    def average(policy: Any) -> FloatArray:
+    def average(policy: PolicyLike) -> FloatArray:
         chosen = np.asarray(as_log_policy(log, policy).probabilities(rows.states), dtype=np.float64)
         size = np.maximum(np.bincount(cell, minlength=len(met)), 1)
         return np.column_stack([np.bincount(cell, column, len(met)) for column in chosen.T]) / size[:, None]
@@ -132,12 +135,12 @@ def _joined(leaf: IntArray, region: IntArray, width: int) -> IntArray:
     return np.where((cut & (size < FEWEST_ROWS))[place.ravel()], region, code)
 
 
-def _leaf_of(tree: Any, x: FloatArray, region: IntArray) -> IntArray:
+def _leaf_of(tree: DecisionTreeRegressor, x: FloatArray, region: IntArray) -> IntArray:
     """(n,) leaf of each row in a tree over its encoded features (n, d) and its region (n,)."""
     single = np.empty((len(x), x.shape[1] + 1), dtype=np.float32)
     with np.errstate(over="ignore"):
         single[:, :-1], single[:, -1] = x, region
-    return np.asarray(tree.apply(single), dtype=np.int64)
+    return np.asarray(tree.tree_.apply(single), dtype=np.int64)
 
 
 def _drawing(rows: LoggedRows) -> BoolArray:
@@ -156,7 +159,7 @@ def fit_partition(
     region: IntArray,
     discount: float,
     seed: int,
-) -> Any:
+) -> DecisionTreeRegressor:
     """A regression tree over encoded features x (n, d); its leaves are the cells, `region` (n,) is told apart first."""
     acted = [top_actions(policy.probabilities(rows.states)) for policy in policies]
     apart = [one_hot(region, int(region.max(initial=0)) + 1), *(one_hot(actions, n_actions) for actions in acted)]
@@ -207,7 +210,7 @@ def _renumbered(leaf: IntArray) -> IntArray:
     return np.asarray(np.unique(leaf, return_inverse=True)[1])
 
 
-def _grow(x: FloatArray, signals: Sequence[FloatArray], cell: IntArray, seed: int) -> Any:
+def _grow(x: FloatArray, signals: Sequence[FloatArray], cell: IntArray, seed: int) -> DecisionTreeRegressor:
     """A tree on signals, each on the scale of one standard deviation; what varies within cells may be noise."""
     from sklearn.tree import DecisionTreeRegressor
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import stats
@@ -25,7 +25,8 @@ from polidiff.evaluation.assumptions.log_checks import (
 )
 from polidiff.evaluation.logged.assessment import Assessment
 from polidiff.evaluation.verdicts import as_unknown, direction_of
-from polidiff.records.arrays import BoolArray, FloatArray
+from polidiff.policies.protocol import PolicyLike
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
 from polidiff.records.explanation import Verdict
 from polidiff.records.outcome import Assumption, Interval, Outcome
 
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from polidiff.worlds.log import Log
     from polidiff.worlds.log_rows import LoggedRows
 
-AUTO = "auto"
 DRIFTED = "early and late episodes of the log do not say the same"
 WEAK = "the past matters in this log, and weak unrecorded reasons behind that would be enough to explain it"
 Verdicts = tuple[tuple[Verdict, ...], ...]  # per group, per outcome
@@ -44,12 +44,11 @@ Strength = tuple[float | None, float | None]  # Γ for every decision, and for o
 class Question:
     """Two policies on one log: who is asked about, and how sure the answer must be."""
 
-    current: Any  # a policy, or "log" for the one that wrote the log
-    proposed: Any
-    groups: Sequence[Any] | None = None  # masks over ``log.starts``, or weights that are taken as known; None: all
+    current: PolicyLike  # a policy, or "log" for the one that wrote the log
+    proposed: PolicyLike
+    groups: Sequence[AnyArray] | None = None  # masks over ``log.starts``, or weights that are taken as known; None: all
     level: float = 0.95
     family: int | None = None  # comparisons over which the level must hold; None: groups × outcomes
-    logged_by: Any = AUTO  # who wrote the log; "auto": the current policy, if the log looks like it; None: not known
     judging: BoolArray | None = None  # (episodes,) that judge; the others help to estimate what they are compared with
     lines: bool = True  # whether verdicts say what they rest on, and up to which strength of unrecorded reasons
     seed: int = 0

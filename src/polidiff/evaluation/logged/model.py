@@ -28,7 +28,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -37,7 +36,7 @@ from polidiff.errors import InvalidLogError, InvalidOptionError
 from polidiff.evaluation.linear import Solve, solver
 from polidiff.evaluation.logged.counts import Counts, Edges
 from polidiff.parallel import run_tasks
-from polidiff.records.arrays import BoolArray, FloatArray, IntArray
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.worlds.checks import reachable_from
 from polidiff.worlds.shards.transition_counts import free_memory
 
@@ -160,7 +159,7 @@ def each_state(n_states: int) -> Starts:
     return Starts(np.eye(n_states), np.full(n_states, np.inf))
 
 
-def group_starts(groups: Sequence[Any] | None, state_of: IntArray, episodes: IntArray, n_states: int) -> Starts:
+def group_starts(groups: Sequence[AnyArray] | None, state_of: IntArray, episodes: IntArray, n_states: int) -> Starts:
     """Groups as masks over the logged starts, or as weights over them; None is one group of all.
 
     Parameters

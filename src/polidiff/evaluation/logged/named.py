@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from polidiff.evaluation.scores.decisions import decisions_of, held_rows
 from polidiff.evaluation.scores.episodes import following, policy_values, sample, told
 from polidiff.evaluation.scores.regression import design_of
 from polidiff.evaluation.verdicts import verdict
+from polidiff.policies.protocol import PolicyLike, PolicyPair
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
 from polidiff.records.explanation import Verdict
 from polidiff.records.outcome import Assumption, Evaluation, Interval
@@ -45,6 +46,7 @@ REFITS = 20  # of fitted q
 EFFECTIVE_FLOOR = 100.0  # episodes of equal weight that weighted ones must be worth
 MOST_CUT = 0.01  # share of the episodes
 LEAST_CHANCE = 1e-3
+Fit = Callable[[PolicyLike, BoolArray], FloatArray]  # values of a policy at the rows (n,), fitted on some of them
 RARE = 0.01  # logged share below which an action counts as not tried
 
 
@@ -63,8 +65,7 @@ class Estimates:
 def judge_by(
     name: str,
     log: Log,
-    current: Any,
-    proposed: Any,
+    policies: PolicyPair,
     masks: Sequence[BoolArray],
     *,
     level: float,
@@ -72,6 +73,7 @@ def judge_by(
     seed: int = 0,
 ) -> GroupVerdicts:
     """Verdicts for groups of episodes, each a mask (episodes,), by the estimator of this name."""
+    current, proposed = policies
     found = _estimates(name, log, (proposed, current), masks, counted, seed)
     checks = [Assumption(test, "", "not testable", "", "") for test in (*NAMES, "unrecorded reasons")]
     told = as_verdicts(log, found, masks, checks, level=level, by_log=is_logs(current))
@@ -119,7 +121,7 @@ def as_verdicts(
     )
 
 
-def evaluate_by(name: str, log: Log, policy: Any, *, level: float, seed: int = 0) -> Evaluation:
+def evaluate_by(name: str, log: Log, policy: PolicyLike, *, level: float, seed: int = 0) -> Evaluation:
     """Expected outcomes of one policy over the logged starts, and from each of them, by the estimator of this name."""
     begins = log.rows.states[log.rows.first]
     starts = np.unique(begins).tolist() if log.discrete else []
@@ -142,7 +144,7 @@ def evaluate_by(name: str, log: Log, policy: Any, *, level: float, seed: int = 0
 
 
 def _estimates(
-    name: str, log: Log, pair: tuple[Any, Any], masks: Sequence[BoolArray], counted: CountedLog | None, seed: int
+    name: str, log: Log, pair: PolicyPair, masks: Sequence[BoolArray], counted: CountedLog | None, seed: int
 ) -> Estimates:
     if log.sampled:
         raise InvalidOptionError(
@@ -163,7 +165,7 @@ def _interval(found: Estimates, which: int, g: int, m: int, level: float, told: 
 
 
 def _resampled(
-    log: Log, pair: tuple[Any, Any], masks: Sequence[BoolArray], counted: CountedLog | None, seed: int
+    log: Log, pair: PolicyPair, masks: Sequence[BoolArray], counted: CountedLog | None, seed: int
 ) -> Estimates:
     """Model bootstrap: the spread of the resampled values, and that of the starts."""
     counted = counted if counted is not None else counted_log(log, pair, seed=seed)
@@ -174,7 +176,7 @@ def _resampled(
     )
     starts = Starts(weights, np.array([float(mask.sum()) for mask in masks]))
     ends = np.array([0.0 if o.range is None else sum(o.range) / 2 for o in log.outcomes])
-    split = targets(counted, pair[1], pair[0], "auto", np.random.default_rng(seed))[:2]
+    split = targets(counted, pair[1], pair[0], np.random.default_rng(seed))[:2]
     models = [build_model(counts.edges, target, discount=log.discount) for target in split]
     values = np.array([[model.values(k, end) for k, end in enumerate(ends)] for model in models])  # (2, M, S)
     drawn = [bootstrap_values(counts, target, starts, ends, discount=log.discount, seed=seed) for target in split]
@@ -198,7 +200,7 @@ def _resampled(
 
 
 def _weighted(
-    log: Log, pair: tuple[Any, Any], masks: Sequence[BoolArray], counted: CountedLog | None, seed: int
+    log: Log, pair: PolicyPair, masks: Sequence[BoolArray], counted: CountedLog | None, seed: int
 ) -> Estimates:
     """Self-normalised importance sampling of whole episodes; people are the units of its errors."""
     keep = whole_episodes(log.rows)
@@ -265,7 +267,7 @@ def standard_error(influence: FloatArray, person: AnyArray) -> FloatArray:
 
 
 def _regressed(
-    log: Log, pair: tuple[Any, Any], masks: Sequence[BoolArray], counted: CountedLog | None, seed: int
+    log: Log, pair: PolicyPair, masks: Sequence[BoolArray], counted: CountedLog | None, seed: int
 ) -> Estimates:
     """Fitted q: the spread of values that are fitted again on halves of the people, drawn by chance.
 
@@ -292,20 +294,18 @@ def _regressed(
     )
 
 
-def _of_starts(
-    log: Log, policy: Any, half: BoolArray, masks: Sequence[BoolArray], fit: Callable[[Any, BoolArray], FloatArray]
-) -> FloatArray:
+def _of_starts(log: Log, policy: PolicyLike, half: BoolArray, masks: Sequence[BoolArray], fit: Fit) -> FloatArray:
     """(groups, M) value over the starts of each group among rows `half` (n,)."""
     values = outcomes_to_come(log.rows, log.discount)[log.rows.first] if is_logs(policy) else fit(policy, half)
     part = half[log.rows.first]
     return np.array([values[mask & part if (mask & part).any() else mask].mean(axis=0) for mask in masks])
 
 
-def _labels_fitted(log: Log, counted: CountedLog) -> Callable[[Any, BoolArray], FloatArray]:
+def _labels_fitted(log: Log, counted: CountedLog) -> Fit:
     """Over labels the regression is a mean, and what it settles at is the value in the estimated model."""
     rows, size = log.rows, (counted.counts.n_states, log.n_actions)
 
-    def fit(policy: Any, half: BoolArray) -> FloatArray:
+    def fit(policy: PolicyLike, half: BoolArray) -> FloatArray:
         part = some_episodes(rows, half)
         edges = count_rows(part, part.states, *size, blocks=1).edges
         model = build_model(edges, split_policy(counted.table(policy), None), discount=log.discount, lend=True)
@@ -314,13 +314,13 @@ def _labels_fitted(log: Log, counted: CountedLog) -> Callable[[Any, BoolArray], 
     return fit
 
 
-def _fitted(log: Log) -> Callable[[Any, BoolArray], FloatArray]:
+def _fitted(log: Log) -> Fit:
     """(episodes, M) values of the starts under a policy, by fitted evaluation on some rows (n,)."""
     decisions = decisions_of(log.rows, log.n_actions)
     states, begin = log.rows.states[decisions.order], decisions.x[decisions.first]
     back = np.argsort(log.rows.episode[decisions.order][decisions.first])
 
-    def fit(policy: Any, half: BoolArray) -> FloatArray:
+    def fit(policy: PolicyLike, half: BoolArray) -> FloatArray:
         table = np.asarray(as_log_policy(log, policy).probabilities(states), dtype=np.float64)
         some = sample(decisions, half[decisions.order], 0)
         fitted = decisions.some(some)
@@ -335,7 +335,7 @@ def _fitted(log: Log) -> Callable[[Any, BoolArray], FloatArray]:
     return fit
 
 
-def _untried(log: Log, policy: Any, seed: int) -> float:
+def _untried(log: Log, policy: PolicyLike, seed: int) -> float:
     """Share of a policy's decisions in logged states that were taken in fewer than one in a hundred of such states."""
     if is_logs(policy):
         return 0.0

@@ -5,8 +5,9 @@ Candidates are learned where the user gives none, and never take an action that 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from scipy import sparse
@@ -23,7 +24,9 @@ from polidiff.evaluation.scores.decisions import Encoder, decisions_of, fit_enco
 from polidiff.evaluation.scores.episodes import Values, policy_values, sample, told
 from polidiff.evaluation.scores.regression import Design, design_of
 from polidiff.policies import Policy, TablePolicy, one_hot
+from polidiff.policies.protocol import PolicyLike
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.records.outcome import Outcome
 from polidiff.worlds.protocol import aim
 from polidiff.worlds.tabular import TabularMDP
 
@@ -44,7 +47,9 @@ class Halves:
     judging: CountedLog
 
 
-def choose_and_judge(log: Log, policies: Any = (), *, counted: CountedLog | None = None, seed: int = 0) -> Halves:
+def choose_and_judge(
+    log: Log, policies: Sequence[PolicyLike] = (), *, counted: CountedLog | None = None, seed: int = 0
+) -> Halves:
     """A log split by episodes, so that a plan is not judged on the rows that chose it."""
     counted = counted if counted is not None else counted_log(log, policies, seed=seed, blocks=BLOCKS)
     even, odd = counted.counts.halves()
@@ -107,7 +112,7 @@ def _as_world(
         matrices.append(sparse.csr_array((data, (rows, columns)), shape=(size + 2, size + 2)))
     offered = np.vstack([allowed | ~met[:, None], np.ones((2, n_actions), dtype=np.bool_)])
     gains = [_expected_gains(edges, j, n_actions) for j in range(counted.counts.n_outcomes)]
-    k, sign = aim(log)
+    (k, sign), total = aim(log), log.return_outcome
     return TabularMDP(
         matrices,
         _pad(sign * gains[k] - penalty),
@@ -119,7 +124,9 @@ def _as_world(
         feature_names=log.feature_names if log.discrete and log.has_features else None,
         allowed=offered,
         discount=log.discount,
-        **_outcomes(log, gains),
+        outcomes=_beside(total, log, gains),
+        include_return=total is not None and any(outcome.name == total.name for outcome in log.outcomes),
+        return_name="return" if total is None else total.name,
     )
 
 
@@ -130,14 +137,10 @@ def _expected_gains(edges: Edges, outcome: int, n_actions: int) -> FloatArray:
     return table
 
 
-def _outcomes(log: Log, gains: list[FloatArray]) -> dict[str, Any]:
-    total = log.return_outcome
-    told = []
-    for outcome, gain in zip(log.outcomes, gains, strict=True):
-        if total is None or outcome.name != total.name:
-            told.append(replace(outcome, of=_pad(gain)))
-    included = total is not None and any(outcome.name == total.name for outcome in log.outcomes)
-    return {"outcomes": told, "include_return": included, "return_name": total.name if total else "return"}
+def _beside(total: Outcome | None, log: Log, gains: list[FloatArray]) -> list[Outcome]:
+    """The outcomes beside the return."""
+    pairs = zip(log.outcomes, gains, strict=True)
+    return [replace(outcome, of=_pad(gain)) for outcome, gain in pairs if total is None or outcome.name != total.name]
 
 
 def _penalty(log: Log, edges: Edges, pessimism: float) -> FloatArray:
@@ -158,7 +161,7 @@ def _pad(table: FloatArray) -> FloatArray:
     return np.vstack([table, np.zeros((2, table.shape[1]))])
 
 
-def _features(log: Log, size: int) -> Any:
+def _features(log: Log, size: int) -> AnyArray:
     table = log.features_of(np.arange(size))
     blank = np.full((2, table.shape[1]), None if table.dtype == object else np.nan, dtype=table.dtype)
     return np.vstack([table, blank])

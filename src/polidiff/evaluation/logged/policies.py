@@ -16,7 +16,7 @@ advice as often as it was given there; a state that nobody met is advised like t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -26,6 +26,7 @@ from polidiff.evaluation.logged.counts import HALVES, count_log
 from polidiff.evaluation.scores.decisions import Decisions, Encoder, deal, decisions_of, fit_encoder
 from polidiff.evaluation.scores.propensity import ChanceModel, Propensity, fit_chances, logging_chances
 from polidiff.policies import Policy, TablePolicy, as_policy, changed_decisions, one_hot
+from polidiff.policies.protocol import PolicyLike
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.worlds.log_columns import ROW
 from polidiff.worlds.shards.shard_files import collect
@@ -43,16 +44,16 @@ LEAST = 1e-3  # chance of a logged action, at least
 MOST_SINGLE = 500_000  # rows of one decision each that are scored: their regressions fit into memory
 
 
-def is_logs(policy: Any) -> bool:
+def is_logs(policy: PolicyLike) -> bool:
     """Whether a policy is given as the one that wrote the log."""
     return isinstance(policy, str) and policy == LOG
 
 
-def as_log_policy(log: Log, policy: Any, *, seed: int = 0) -> Any:
+def as_log_policy(log: Log, policy: PolicyLike, *, seed: int = 0) -> Policy:
     """A policy over the log's actions; one with more actions than the log knows is told how to declare them."""
-    if getattr(policy, "kind", None) == "log":
-        from polidiff.evaluation.logged.second_log import policy_behind
+    from polidiff.evaluation.logged.second_log import is_log, policy_behind
 
+    if is_log(policy):
         return policy_behind(log, policy)
     if is_logs(policy):
         return logging_policy(log, seed=seed)
@@ -71,7 +72,7 @@ def as_log_policy(log: Log, policy: Any, *, seed: int = 0) -> Any:
     return as_policy(policy, actions=log.actions)
 
 
-def state_table(log: Log, policy: Any) -> FloatArray:
+def state_table(log: Log, policy: PolicyLike) -> FloatArray:
     """Probabilities (S, A) of a policy over discrete states."""
     table = np.asarray(as_log_policy(log, policy).probabilities(np.arange(log.n_states)), dtype=np.float64)
     if table.shape != (log.n_states, log.n_actions):

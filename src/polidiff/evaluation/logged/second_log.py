@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
@@ -37,7 +37,7 @@ STARTS_APART = 0.001  # chance below which they begin with different cases
 ASSUMES = "Both logs are taken to have begun with the same kind of cases, in the same world."
 
 
-def is_log(policy: Any) -> TypeGuard[Log]:
+def is_log(policy: object) -> TypeGuard[Log]:
     """Whether a policy is given as the log that it wrote."""
     return getattr(policy, "kind", None) == "log"
 

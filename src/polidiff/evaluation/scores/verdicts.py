@@ -10,6 +10,7 @@ import hashlib
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -43,6 +44,7 @@ from polidiff.evaluation.scores.propensity import Propensity, logging_chances, l
 from polidiff.evaluation.scores.regression import FEWEST_LEVELS, design_of, draw_questions, leaves_of
 from polidiff.evaluation.verdicts import as_unknown, verdict
 from polidiff.policies import PatchedPolicy
+from polidiff.policies.protocol import PolicyLike, PolicyPair
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import RegionEffect, Verdict
 from polidiff.records.outcome import Assumption, Interval
@@ -262,7 +264,7 @@ class ScoredLog:
         """How many episodes are scored."""
         return int(self.decisions.episode[-1]) + 1
 
-    def policy(self, policy: Any) -> FloatArray | None:
+    def policy(self, policy: PolicyLike) -> FloatArray | None:
         """(n, A) chances of a policy; None: the one that wrote the log.
 
         Where edits leave a decision to the estimated policy of the log, it is the log's own.
@@ -314,7 +316,7 @@ class ScoredLog:
         return np.asarray(self.log.discount ** self.decisions.step[:, None] * self.decisions.gains)
 
 
-def scored_log(log: Log, current: Any = LOG, *, seed: int = 0) -> ScoredLog:
+def scored_log(log: Log, current: PolicyLike = LOG, *, seed: int = 0) -> ScoredLog:
     """The rows that are held; the current policy is taken as the one that wrote the log if the log looks like it."""
     assessment, rows = assess(log), None
     if assessment.units is not None:
@@ -333,7 +335,9 @@ def scored_log(log: Log, current: Any = LOG, *, seed: int = 0) -> ScoredLog:
     return ScoredLog(log, decisions, chances, single, seed)
 
 
-def value_intervals(scored: ScoredLog, policy: Any, *, level: float) -> tuple[dict[str, Interval], DifferenceScores]:
+def value_intervals(
+    scored: ScoredLog, policy: PolicyLike, *, level: float
+) -> tuple[dict[str, Interval], DifferenceScores]:
     """What a policy achieves over the logged starts, and how far that can be believed."""
     decisions, scores = scored.decisions, scored.scores(scored.policy(policy))
     total = decisions.per_unit(scored.observed + scores.rows)
@@ -350,7 +354,7 @@ def within(interval: Interval, declared: tuple[float, float] | None) -> Interval
     return Interval(centre, low, high, interval.level)
 
 
-def score_effects(scored: ScoredLog, policies: tuple[Any, Any], changes: RegionChanges, *, level: float) -> Effects:
+def score_effects(scored: ScoredLog, policies: PolicyPair, changes: RegionChanges, *, level: float) -> Effects:
     """What the current policy with one region's change brings, and the proposed one without it, against the current."""
     decisions = scored.decisions
     if not decisions.one_step:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,19 +24,20 @@ from polidiff.frontier.setting import guard_limits
 from polidiff.frontier.table import summary
 from polidiff.optimize import Clock
 from polidiff.parallel import one_blas_thread
+from polidiff.policies.protocol import PolicyLike
 from polidiff.progress import report
 from polidiff.records.arrays import FloatArray
 from polidiff.records.explanation import Methods
 from polidiff.records.plan import Frontier, Plan
 from polidiff.rules.cell_grid import grid_of_states
-from polidiff.surrogates.record import frozen_states
+from polidiff.surrogates.record import Explain, frozen_states
 from polidiff.worlds.tabular import TabularMDP
 
 STOPPED = "stopped by the time limit"
 
 
 @one_blas_thread()
-def improve_with_rules(world: TabularMDP, current: Any, *, max_rules: int, **options: Any) -> Frontier:
+def improve_with_rules(world: TabularMDP, current: PolicyLike, *, max_rules: int, **options: Any) -> Frontier:
     r"""Maximise the exact return over lists of at most K rules (box of conditions, move), first match wins.
 
     .. math:: \max_{(b_1, m_1), \dots, (b_K, m_K)} J(\pi), \qquad
@@ -72,7 +73,7 @@ def improve_with_rules(world: TabularMDP, current: Any, *, max_rules: int, **opt
     return _frontier(world, current, request, problem, marks, copies, proofs, stopped=clock.stopped)
 
 
-def _problem(world: TabularMDP, current: Any, request: Request) -> Problem:
+def _problem(world: TabularMDP, current: PolicyLike, request: Request) -> Problem:
     table = policy_table(world, current)
     visits = ExactEvaluator(world, table).visits()
     cells = request.grid
@@ -119,7 +120,7 @@ def _check_feasible(proofs: Sequence[Bound], request: Request) -> None:
 
 def _frontier(
     world: TabularMDP,
-    current: Any,
+    current: PolicyLike,
     request: Request,
     problem: Problem,
     marks: Landmarks,
@@ -165,7 +166,7 @@ def _plans(
 
 
 def _frame(
-    world: TabularMDP, current: Any, problem: Problem, marks: Landmarks, explain: Callable[..., Any] | None
+    world: TabularMDP, current: PolicyLike, problem: Problem, marks: Landmarks, explain: Explain | None
 ) -> tuple[Frame, tuple[str, ...]]:
     now = marks.current.expected_return
     try:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -13,10 +12,12 @@ from polidiff.frontier.rule_plans.lists import Problem, RuleList, Scored
 from polidiff.frontier.setting import Limit
 from polidiff.frontier.visits import policy_visits
 from polidiff.policies import as_policy, one_hot, top_actions
+from polidiff.policies.protocol import PolicyLike
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.outcome import Interval
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.plan import Plan, PlanRule
+from polidiff.surrogates.record import Explain
 from polidiff.worlds.tabular import TabularMDP
 
 PROVEN = 1e-9
@@ -28,12 +29,12 @@ class Frame:
     """What all plans of a frontier are measured by."""
 
     world: TabularMDP
-    current: Any  # as the user gave it
+    current: PolicyLike  # as the user gave it
     problem: Problem
     current_return: float
     optimum: float  # of all actions
     span: float  # from the current return to the best use of the moves
-    explain: Callable[..., Any] | None = None  # (world, current, proposed) -> Explanation
+    explain: Explain | None = None
 
 
 def keeping(world: TabularMDP, limits: Sequence[Limit], budget: float | None = None) -> Keeping | None:

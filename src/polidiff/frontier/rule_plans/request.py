@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,7 +14,10 @@ from polidiff.frontier.rule_plans.search import SearchOptions
 from polidiff.records.action import Action
 from polidiff.records.arrays import BoolArray
 from polidiff.rules.cell_grid import Grid
-from polidiff.surrogates.record import check_support
+from polidiff.surrogates.record import Explain, check_support
+
+if TYPE_CHECKING:
+    from polidiff.options import Freeze, Keep, Moves
 
 
 @dataclass(frozen=True)
@@ -27,8 +30,8 @@ class Request:
     moves: str | Sequence[Move] = "actions"  # or "levels": what a rule may prescribe; "keep" is always among it
     fallback: Fallback = "keep"  # where a move is impossible the rule does not act, or "nearest" offered level
     min_support: float | None = None  # least states of a box in which something can be chosen; below 1, share of visits
-    keep: Any = ()  # outcomes that a plan must keep, "mortality<=current"; bounds hold with or without them
-    freeze: Any = ()  # conditions, rules or mask: where nothing may change
+    keep: Keep = ()  # outcomes that a plan must keep, "mortality<=current"; bounds hold with or without them
+    freeze: Freeze = ()  # conditions, rules or mask: where nothing may change
     offered: BoolArray | None = None  # (S, A) actions that rules may prescribe, besides what the world allows
     grid: Grid | None = None  # cells that rules speak about; by default made from the features of the states
     budget: float | None = None  # most changed decisions per episode; bounds hold with or without it
@@ -40,7 +43,7 @@ class Request:
     level: float = 0.95
     seed: int = 0  # for trees, rules by imitation and perturbed tables
     search: SearchOptions | None = None  # how hard to look
-    explain: Callable[..., Any] | None = None  # what `Plan.explanation` calls
+    explain: Explain | None = None  # what `Plan.explanation` calls
 
     def __post_init__(self) -> None:
         for name, least in (("max_rules", 0), ("max_conditions", 1), ("cuts", 1), ("stability", 0)):
@@ -58,12 +61,13 @@ class Request:
         check_support(self.min_support)
 
 
-def actions_only(moves: Any, actions: Sequence[Action], where: str) -> list[Move]:
+def actions_only(moves: Moves, actions: Sequence[Action], where: str) -> list[Move]:
     """Moves to actions; doing as now is always possible. Levels and aims need a current action, which no cell has."""
     if isinstance(moves, str) and moves == "actions":
         return [Move.action(action.name) for action in actions]
-    listed = list(moves) if not isinstance(moves, str) else []
-    if not listed or not all(isinstance(move, Move) and (move.action_name or move.name == KEEP) for move in listed):
+    given = () if isinstance(moves, str) else tuple(moves)
+    listed = [move for move in given if isinstance(move, Move) and (move.action_name or move.name == KEEP)]
+    if not listed or len(listed) < len(given):
         raise InvalidOptionError(
             f"rules in {where} prescribe actions; got moves={moves!r}. Hint: moves='actions', or Move.action(name)"
         )
