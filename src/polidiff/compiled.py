@@ -12,11 +12,14 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from polidiff.errors import PolidiffWarning
 
-F = TypeVar("F", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    from numba.core.caching import FunctionCache
+
+F = TypeVar("F", bound=Callable[..., object])
 
 
 def kernel(function: F) -> F:
@@ -64,14 +67,14 @@ def _compiled(function: F, *, keep: bool = True, **options: bool) -> F:
 
 
 @cache
-def _forgiving_cache() -> Any:
+def _forgiving_cache() -> type[FunctionCache]:
     """The class of numba's caches on disk, but a file that is cut or cannot be written costs a compilation, no more."""
     from numba.core.caching import FunctionCache
 
     class ForgivingCache(FunctionCache):
         silent = False
 
-        def load_overload(self, sig: Any, target_context: Any) -> Any:
+        def load_overload(self, sig: object, target_context: object) -> object:
             try:
                 return super().load_overload(sig, target_context)
             except Exception as error:
@@ -80,7 +83,7 @@ def _forgiving_cache() -> Any:
                 self.say("read", error)
                 return None
 
-        def save_overload(self, sig: Any, data: Any) -> None:
+        def save_overload(self, sig: object, data: object) -> None:
             try:
                 super().save_overload(sig, data)
             except Exception as error:

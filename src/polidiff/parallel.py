@@ -23,10 +23,13 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from multiprocessing import current_process
 from pathlib import Path
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from polidiff.errors import InvalidOptionError, MissingExtraError, WorkersLostError
 from polidiff.progress import report
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
 Task: TypeAlias = tuple[Any, ...]  # arguments of one call
@@ -222,7 +225,7 @@ def _answers(function: Callable[..., T], tasks: Sequence[Task]) -> Generator[Ans
         raise EngineFaultError(f"{type(error).__name__}: {' '.join(str(error).split())[:200]}") from error
 
 
-def _in_waves(calls: list[Callable[..., object]]) -> Iterator[Answer[Any]]:
+def _in_waves(calls: list[Callable[..., Answer[T]]]) -> Iterator[Answer[T]]:
     """Answers from an engine that gives none before all are there (Ray): some tasks at a time, on the nodes it has."""
     from joblib.parallel import Parallel, get_active_backend
 
@@ -263,7 +266,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 @lru_cache(maxsize=1)
-def _thread_pools(modules: int) -> Any:
+def _thread_pools(modules: int) -> ThreadpoolController:
     """Libraries that have threads, looked for again, which takes milliseconds, only after modules were loaded."""
     from threadpoolctl import ThreadpoolController
 

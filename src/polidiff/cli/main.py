@@ -18,7 +18,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
-from typing import Any
 
 import click
 
@@ -147,7 +146,7 @@ def _fault(error: BaseException) -> int:
     return 70
 
 
-def _say(otherwise: Callable[..., None], message: Warning | str, category: type[Warning], *place: Any) -> None:
+def _say(otherwise: Callable[..., None], message: Warning | str, category: type[Warning], *place: object) -> None:
     """Our own warnings in one line; those of other libraries as ever."""
     if issubclass(category, PolidiffWarning):
         click.echo(f"polidiff: {_one_line(message)}", err=True)

@@ -11,7 +11,7 @@ import click
 
 from polidiff.options import COUNT, FLAG, NUMBER, SEED, TEXT_OR_TEXTS, Declared, Options, Setting, declarations
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Command = TypeVar("Command", bound=Callable[..., object])
 Decorator: TypeAlias = Callable[[Any], Any]  # as click makes them
 FILE = click.Path(path_type=Path, dir_okay=False)
 TYPES: dict[str, type] = {COUNT.words: int, SEED.words: int, NUMBER.words: float}
@@ -171,7 +171,7 @@ def _flag(name: str, default: Setting, declared: Declared) -> Decorator:
 def as_study(given: Mapping[str, Setting], *verbs: type[Options]) -> dict[str, dict[str, Setting]]:
     """Flags that were given, in the sections of a study."""
     values = {name: list(v) if isinstance(v, tuple) else v for name, v in given.items() if _is_given(v)}
-    study: dict[str, Any] = {
+    study: dict[str, dict[str, Setting]] = {
         "world": _world(values),
         "policies": {name: values[name] for name in POLICIES if name in values},
     }
@@ -184,7 +184,7 @@ def as_study(given: Mapping[str, Setting], *verbs: type[Options]) -> dict[str, d
     return study
 
 
-def _set(study: dict[str, Any], setting: str) -> None:
+def _set(study: dict[str, dict[str, Setting]], setting: str) -> None:
     """Lay "section.key=value" over a study; the value is TOML, or a text without quotes."""
     path, equals, text = setting.partition("=")
     *sections, key = (part.strip() for part in path.split("."))

@@ -16,14 +16,13 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 
 from polidiff.divergence.next_state_test import NextStateTest
 from polidiff.divergence.record import Divergence, label_swaps
 from polidiff.options import DivergenceOptions
-from polidiff.parallel import run_tasks
+from polidiff.parallel import Task, run_tasks
 from polidiff.policies import Policy, PolicyLike, as_policy, drawn_from, top_actions
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.streams import Stream
@@ -260,7 +259,7 @@ def play_group(
     return _as_group(splitter, limited_by)
 
 
-def seconds_of_group(task: tuple[Any, ...], share: float) -> float:
+def seconds_of_group(task: Task, share: float) -> float:
     """How long `play_group` takes over a task, from the first steps of a share of it; rather too long than too short.
 
     Nothing splits while that is tried. Copies add as many rows again as diverging states are met on the way, for every

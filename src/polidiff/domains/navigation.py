@@ -8,13 +8,13 @@ half-open. Inside, positions are counted in tenths, so that whole steps stay who
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.outcome import Outcome
+from polidiff.worlds.gymnasium.spaces import EnvLike
 from polidiff.worlds.simulator import Simulator
 from polidiff.worlds.tabular import TabularMDP
 
@@ -89,7 +89,7 @@ def outcomes() -> tuple[Outcome, ...]:
     )
 
 
-def world(env: Any = None) -> Simulator:
+def world(env: EnvLike = None) -> Simulator:
     """The task as a simulator: the vectorised model, or `env` (an id such as ``"polidiff/Navigation-v0"``)."""
     return Simulator(
         NavigationModel() if env is None else env,

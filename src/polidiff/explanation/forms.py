@@ -13,15 +13,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from polidiff.explanation.words import listing, number, place_text, verdicts_text
-from polidiff.records.arrays import AnyArray, FloatArray, IntArray
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import FormScore, Length, Verdict
 from polidiff.records.outcome import Outcome
 from polidiff.records.rule import Condition, Rule
+
+if TYPE_CHECKING:
+    from sklearn.tree import DecisionTreeClassifier
 
 MOST_PLACES = 6  # that a text names
 
@@ -207,7 +210,7 @@ def _places(places: Sequence[str], other: str, most: int | None) -> str:
     return f"{listing([*parted, *([f'{more} more'] if more else [])])}, the {other} one does not"
 
 
-def _near(features: AnyArray, point: AnyArray, reach: FloatArray) -> Any:
+def _near(features: AnyArray, point: AnyArray, reach: FloatArray) -> BoolArray:
     if features.dtype == object:
         return (features == point[None, :]).all(axis=1)
     return (np.abs(features - point[None, :]) <= reach).all(axis=1)
@@ -221,7 +224,7 @@ def _as_numbers(features: AnyArray) -> tuple[FloatArray, list[AnyArray]]:
     return np.stack([numbers for _, numbers in columns], axis=1).astype(np.float64), [words for words, _ in columns]
 
 
-def _tree_rules(tree: Any, names: tuple[str, ...], levels: list[AnyArray]) -> list[tuple[Rule, int]]:
+def _tree_rules(tree: DecisionTreeClassifier, names: tuple[str, ...], levels: list[AnyArray]) -> list[tuple[Rule, int]]:
     """Each leaf as a rule with its action."""
     inner, rules = tree.tree_, []
     stack: list[tuple[int, dict[int, tuple[float, float]]]] = [(0, {})]  # a node, and feature -> bounds

@@ -17,7 +17,7 @@ from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, read_only
 
 Numbers: TypeAlias = npt.ArrayLike  # one number, or one per row or column
 Matrix: TypeAlias = Any  # whatever scipy makes a sparse matrix from
-_STATUS: dict[Any, Status] = {
+_STATUS: dict[object, Status] = {
     highspy.HighsModelStatus.kOptimal: "optimal",
     highspy.HighsModelStatus.kInfeasible: "infeasible",
     highspy.HighsModelStatus.kUnbounded: "unbounded",

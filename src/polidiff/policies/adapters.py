@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from polidiff.policies.protocol import (
 )
 from polidiff.policies.tables import table_policy
 from polidiff.records.action import Action
+from polidiff.records.arrays import AnyArray
 
 
 def as_policy(
@@ -111,7 +111,7 @@ def _recognised(
     raise InvalidPolicyError(_not_recognised(obj))
 
 
-def _as_array(obj: ForeignModel) -> Any:
+def _as_array(obj: ForeignModel) -> AnyArray:
     try:
         return np.asarray(obj)
     except ValueError:

@@ -13,10 +13,9 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,14 +27,14 @@ from polidiff.policies.patched import PatchedPolicy
 from polidiff.policies.protocol import ForeignModel, Policy
 from polidiff.policies.tables import TablePolicy, read_npy, read_npz
 from polidiff.records.arrays import AnyArray
-from polidiff.records.codec import encode, from_dict
+from polidiff.records.codec import Json, encode, from_dict
 from polidiff.records.patch import Patch
 
 KEYS = ("policy", "probabilities", "actions", "table")
 MOST_BYTES = 256_000_000  # of a table written as text
 
 
-def read_object(path: str | os.PathLike[str], *, trust: bool = False) -> Any:
+def read_object(path: str | os.PathLike[str], *, trust: bool = False) -> ForeignModel:
     """What a file holds: an array, a model, or the JSON form of a policy, still to be made a policy.
 
     Parameters
@@ -74,7 +73,7 @@ def _npz(file: Path) -> AnyArray:
     return arrays[key]
 
 
-def _json(file: Path) -> Any:
+def _json(file: Path) -> Json:
     try:
         data = json.loads(read_limited(file, MOST_BYTES, InvalidPolicyError).decode("utf-8-sig"))
     except InvalidPolicyError:
@@ -195,8 +194,8 @@ def _d3(file: Path) -> ForeignModel:
     return d3rlpy.load_learnable(str(file))
 
 
-READERS: dict[str, Callable[[Path], Any]] = {".npz": _npz, ".npy": read_npy, ".csv": _csv, ".json": _json}
-LOADERS: dict[str, tuple[Callable[[Path], Any], str]] = {  # what runs code, and what to call it
+READERS: dict[str, Callable[[Path], ForeignModel]] = {".npz": _npz, ".npy": read_npy, ".csv": _csv, ".json": _json}
+LOADERS: dict[str, tuple[Callable[[Path], ForeignModel], str]] = {  # what runs code, and what to call it
     ".pkl": (_pickle, "a pickle"),
     ".pickle": (_pickle, "a pickle"),
     ".joblib": (_pickle, "a pickle"),
@@ -239,7 +238,7 @@ def save_policy(policy: Policy, path: str | os.PathLike[str], *, n_states: int |
     return write_whole(path, json.dumps(document, allow_nan=False) + "\n")
 
 
-def from_stored(data: dict[str, Any], path: Path, *, trust: bool = False) -> Any:
+def from_stored(data: Mapping[str, Json], path: Path, *, trust: bool = False) -> AnyArray | Policy:
     """The table or policy whose JSON form was read from `path`; a base named there lies beside it."""
     if data.get("schema") == "polidiff/patch":
         raise InvalidPolicyError(
@@ -264,7 +263,7 @@ def from_stored(data: dict[str, Any], path: Path, *, trust: bool = False) -> Any
     return PatchedPolicy(inner, patch)
 
 
-def _base(base: Any, path: Path, trust: bool) -> Any:
+def _base(base: Json, path: Path, trust: bool) -> Policy:
     """The policy that is patched: a table, or a file beside the patched policy that is not patched itself."""
     from polidiff.policies.adapters import as_policy
     from polidiff.policies.files import read_object

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +34,7 @@ class CallablePolicy:
     """
 
     def __init__(
-        self, function: Callable[[Any], Any], n_actions: int | None = None, names: tuple[str, ...] | None = None
+        self, function: Callable[..., object], n_actions: int | None = None, names: tuple[str, ...] | None = None
     ) -> None:
         self.function = function
         self.names = names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -44,7 +44,10 @@ def check_width(rows: AnyArray, expected: int | None, what: str) -> AnyArray:
     return rows
 
 
-def observed(space: ForeignModel, states: AnyArray, what: str) -> Any:
+Batch: TypeAlias = AnyArray | Mapping[str | int, "Batch"] | tuple["Batch", ...]  # observations as a space has them
+
+
+def observed(space: ForeignModel, states: AnyArray, what: str) -> Batch:
     """A batch of observations for a Gymnasium space, from state indices or flattened rows."""
     kinds = {cls.__name__ for cls in type(space).__mro__}
     rows = rows_of(states)
@@ -73,7 +76,7 @@ def _width(space: ForeignModel) -> int:
     return math.prod(space.shape)
 
 
-def _split(space: ForeignModel, rows: AnyArray) -> Any:
+def _split(space: ForeignModel, rows: AnyArray) -> Batch:
     if not hasattr(space, "spaces"):
         return rows.reshape(len(rows), *space.shape).astype(space.dtype)
     pieces, first = {}, 0
@@ -191,7 +194,7 @@ def _read(table: FloatArray, output: str | None, what: str) -> FloatArray:
     return normalised(table, what)
 
 
-def takes_batches(function: Callable[[Any], Any], batch: AnyArray) -> bool:
+def takes_batches(function: Callable[..., object], batch: AnyArray) -> bool:
     """Whether a function takes many states at once: it answers each, and as it answers them one by one."""
     probe = batch[np.linspace(0, len(batch) - 1, PROBE).astype(np.int64)]
     try:

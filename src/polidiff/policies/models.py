@@ -9,13 +9,14 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from polidiff.errors import InvalidPolicyError
 from polidiff.policies.model_io import (
     CONTINUOUS,
+    Batch,
     action_count,
     as_probabilities,
     check_output,
@@ -27,6 +28,9 @@ from polidiff.policies.model_io import (
 )
 from polidiff.policies.protocol import ForeignModel, action_numbers, is_text, one_hot, told_count
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    import torch
 
 LARGEST_BATCH = 16_384
 MEMORY = (
@@ -59,7 +63,7 @@ class ModelPolicy:
     def _read(self, answer: AnyArray, rows: AnyArray, output: str | None) -> FloatArray:
         return as_probabilities(answer, len(rows), output=output, n_actions=self._n_actions, what=self.what)
 
-    def _observed(self, rows: AnyArray) -> Any:
+    def _observed(self, rows: AnyArray) -> Batch:
         """Rows as the model's observation space says, where it has one."""
         space = getattr(self.model, "observation_space", None)
         return rows.astype(np.float32) if space is None else observed(space, rows, self.what)
@@ -153,7 +157,7 @@ class StableBaselinesPolicy(ModelPolicy):
         return self._read(actions, rows, "action")
 
 
-def normaliser(model: ForeignModel, what: str) -> Callable[[Any], Any]:
+def normaliser(model: ForeignModel, what: str) -> Callable[[Batch], Batch]:
     """What a model of Stable-Baselines3 does to observations first: the running statistics of `VecNormalize`."""
     statistics = getattr(model, "get_vec_normalize_env", lambda: None)()
     if statistics is not None:
@@ -267,17 +271,17 @@ class ActorPolicy(ModelPolicy):
         logs = np.stack([column.reshape(len(rows)) for column in columns], axis=1).astype(np.float64)
         return self._read(np.exp(logs), rows, "probabilities")
 
-    def _log_of(self, action: int) -> Callable[[Any], Any]:
+    def _log_of(self, action: int) -> Callable[[torch.Tensor], torch.Tensor]:
         import torch
 
-        def log_probability(x: Any) -> Any:
+        def log_probability(x: torch.Tensor) -> torch.Tensor:
             chosen = torch.full((len(x),), action, dtype=torch.long, device=x.device)
             return self.model.get_action_and_value(x, chosen)[1]
 
         return log_probability
 
 
-def called(owner: ForeignModel, function: Callable[[Any], Any], rows: AnyArray) -> AnyArray:
+def called(owner: ForeignModel, function: Callable[[torch.Tensor], object], rows: AnyArray) -> AnyArray:
     """The function of a batch of rows as an array, with the torch module `owner` in evaluation mode."""
     import torch
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -50,7 +49,7 @@ class OnnxPolicy(ModelPolicy):
         model = read_limited(path, MOST_BYTES, InvalidPolicyError)
         return cls(model, output=output, n_actions=n_actions, name=path.name)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return _rebuilt, (self.model, self.output, self._n_actions, self._name)
 
     def _batch(self, rows: AnyArray) -> FloatArray:

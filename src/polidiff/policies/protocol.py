@@ -41,7 +41,7 @@ class Policy(Protocol):
 class Model(Protocol):
     """A model of a library: Stable-Baselines3, scikit-learn, d3rlpy and others have this in common."""
 
-    predict: Callable[..., Any]
+    predict: Callable[..., object]
 
 
 class WrittenLog(Protocol):
@@ -54,7 +54,7 @@ class WrittenLog(Protocol):
 
 
 PolicyLike: TypeAlias = (
-    Policy | Model | WrittenLog | npt.ArrayLike | str | os.PathLike[str] | Callable[..., Any]
+    Policy | Model | WrittenLog | npt.ArrayLike | str | os.PathLike[str] | Callable[..., object]
 )  # see `as_policy`
 FeaturesOf: TypeAlias = Callable[[AnyArray], AnyArray]  # states (n, …) as policies see them -> features (n, d)
 PolicyPair: TypeAlias = tuple[PolicyLike, PolicyLike]

@@ -147,7 +147,7 @@ def encode(value: object) -> Json:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-def parts_of(value: object, where: str) -> Iterator[tuple[str, Any]]:
+def parts_of(value: object, where: str) -> Iterator[tuple[str, Record]]:
     """Every record inside a value, itself first, with its place."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         yield where, value
@@ -162,7 +162,7 @@ def parts_of(value: object, where: str) -> Iterator[tuple[str, Any]]:
         yield from parts_of(item, where + place)
 
 
-def json_fields(cls: type) -> list[dataclasses.Field[Any]]:
+def json_fields(cls: type) -> list[dataclasses.Field[object]]:
     """The fields of a record that its JSON form carries."""
     return [f for f in dataclasses.fields(cls) if f.metadata.get("json", True)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from polidiff.errors import InvalidOutcomeError
 from polidiff.records.codec import Document, schema
 
 Preference: TypeAlias = Literal["more", "less"] | None
-OutcomeOf: TypeAlias = npt.ArrayLike | Callable[..., Any] | str
+OutcomeOf: TypeAlias = npt.ArrayLike | Callable[..., npt.ArrayLike] | str
 LARGEST = float(np.finfo(np.float64).max)
 Status: TypeAlias = Literal["held", "doubtful", "failed", "not testable"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, overload
 
 from polidiff.records.action import Shift
-from polidiff.records.arrays import IntArray
+from polidiff.records.arrays import AnyArray, IntArray
 from polidiff.records.codec import Document, Json, from_dict, renderer, save_json, schema
 from polidiff.records.rule import Condition, Rule
 
@@ -85,7 +85,9 @@ class Patch(Document):
     edits: tuple[Edit, ...] | StateEdits = ()
     actions: tuple[str, ...] = ()  # names of all actions, by index
     feature_names: tuple[str, ...] = ()
-    features: Callable[[Any], Any] | None = field(default=None, compare=False, repr=False, metadata={"json": False})
+    features: Callable[[AnyArray], AnyArray] | None = field(
+        default=None, compare=False, repr=False, metadata={"json": False}
+    )
 
     def __len__(self) -> int:
         return len(self.edits)

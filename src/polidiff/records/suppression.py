@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, is_dataclass, replace
 from functools import singledispatch
-from typing import Any, overload
+from typing import overload
 
 from polidiff.errors import InvalidOptionError
 from polidiff.records.action import Action
@@ -129,7 +129,7 @@ def _texts(tree: Json) -> Iterator[str]:
 
 
 @singledispatch
-def shown(part: Any, limit: Limit) -> Any:
+def shown(part: Record, limit: Limit) -> Record:
     """What may be said of a part of a result; None where nothing may."""
     if isinstance(part, str):
         return limit.text(part)
@@ -144,7 +144,7 @@ def shown(part: Any, limit: Limit) -> Any:
 
 @shown.register(Action)
 @shown.register(Outcome)
-def _name(part: Any, limit: Limit) -> Any:
+def _name(part: Action | Outcome, limit: Limit) -> Action | Outcome:
     """Names that the user gave are nobody's."""
     return part
 
@@ -316,7 +316,7 @@ def _left_out(counts: Iterable[int], words: Iterable[tuple[str, str]], limit: Li
     return [f"Left out because fewer than {limit.least} episodes stand behind them: {', '.join(gone)}."] * bool(gone)
 
 
-def _world(record: Explanation | Frontier, parts: Iterable[Any], limit: Limit) -> WorldSummary:
+def _world(record: Explanation | Frontier, parts: Iterable[Record], limit: Limit) -> WorldSummary:
     """The world's summary, with the ranges and the categories that are still shown."""
     pictures = record.pictures if isinstance(record, Explanation) else ()
     bounds = list(_bounds(parts, pictures))
@@ -330,7 +330,7 @@ def _world(record: Explanation | Frontier, parts: Iterable[Any], limit: Limit) -
     return replace(record.world, features=features, people=people)
 
 
-def _bounds(parts: Iterable[Any], pictures: Iterable[Picture]) -> Iterator[tuple[str, float]]:
+def _bounds(parts: Iterable[Record], pictures: Iterable[Picture]) -> Iterator[tuple[str, float]]:
     """Values of features that are still shown: bounds of rules, sides of cells."""
     for _, part in parts_of(list(parts), ""):
         if isinstance(part, Condition) and part.values is None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
@@ -18,7 +18,8 @@ from polidiff.optimize import Clock
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.rule import Rule
 from polidiff.rules.generate import GenerationOptions
-from polidiff.rules.lists import DecisionList, best_order, predict, shorten
+from polidiff.rules.learners import Estimator
+from polidiff.rules.lists import DecisionList, Label, best_order, predict, shorten
 from polidiff.rules.peeling import PeelingOptions, Stage, peel, stage_objective, stage_rows
 from polidiff.rules.proof import ProofOptions
 from polidiff.rules.table import Table, as_table, steady_weights
@@ -105,17 +106,17 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):
         self,
         *,
         form: str = "dnf",
-        clause_cost: Any = DEFAULT_COST,
+        clause_cost: float | str = DEFAULT_COST,
         literal_cost: float = 3e-4,
         overlap_cost: float = 0.25,
         max_rules: int | None = None,
-        default_class: Any = None,
+        default_class: Label = None,
         max_bins: int = 64,
         max_samples: int = 16_000,
         refine: bool = True,
         proof_budget: int = 5_000,
         time_limit: float | None = None,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.form = form
         self.clause_cost = clause_cost
@@ -130,16 +131,16 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):
         self.time_limit = time_limit
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RuleClassifier:
+    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> RuleClassifier:
         """Learn rules for every class but the default one."""
         clock = Clock(self.time_limit)
         _check_options(self)
-        X, y = validate_data(self, X, y, dtype=None, ensure_all_finite="allow-nan")
-        check_classification_targets(y)
-        weight = steady_weights(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
-        table = as_table(X, getattr(self, "feature_names_in_", None))
+        rows, labels = validate_data(self, X, y, dtype=None, ensure_all_finite="allow-nan")
+        check_classification_targets(labels)
+        weight = steady_weights(_check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True))
+        table = as_table(rows, getattr(self, "feature_names_in_", None))
         self._categorical = table.categorical
-        self.classes_, truth = np.unique(y, return_inverse=True)
+        self.classes_, truth = np.unique(labels, return_inverse=True)
         order, self.default_class_ = _peeling_order(self, truth, weight)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         self.clause_cost_ = _tuned(self, table, truth, weight, order, clock=clock, rng=rng)
@@ -153,7 +154,7 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):
         self.decision_list_ = _ordered(self, table, truth, weight)
         return self
 
-    def predict(self, X: Any) -> AnyArray:
+    def predict(self, X: npt.ArrayLike) -> AnyArray:
         """Class of each row: the first rule that covers it, else the default class."""
         table = _checked(self, X)
         told = [label for _, label in self.decision_list_]
@@ -161,7 +162,12 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):
         return predict(table, DecisionList(self.decision_list_, self.default_class_), labels)
 
     def rule_path(
-        self, X: Any, y: Any, sample_weight: Any = None, *, max_rules: int | None = None
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None = None,
+        *,
+        max_rules: int | None = None,
     ) -> tuple[DecisionList, ...]:
         """Nested decision lists with 0, 1, 2 … rules: each leaves out the rule of the next that matters least here."""
         table = _checked(self, X)
@@ -171,7 +177,7 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):
         lists = tuple(DecisionList(tuple(self.decision_list_[k] for k in kept), self.default_class_) for kept in chosen)
         return lists if max_rules is None else lists[: max_rules + 1]
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Estimator:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.string = True
@@ -179,10 +185,10 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
 
-def _checked(model: RuleClassifier, X: Any) -> Table:
+def _checked(model: RuleClassifier, X: npt.ArrayLike) -> Table:
     check_is_fitted(model)
-    X = validate_data(model, X, dtype=None, ensure_all_finite="allow-nan", reset=False)
-    return as_table(X, getattr(model, "feature_names_in_", None), model._categorical)
+    rows = validate_data(model, X, dtype=None, ensure_all_finite="allow-nan", reset=False)
+    return as_table(rows, getattr(model, "feature_names_in_", None), model._categorical)
 
 
 def _check_options(model: RuleClassifier) -> None:
@@ -229,7 +235,7 @@ def _tuned(
     order: list[int],
     *,
     clock: Clock,
-    rng: Any,
+    rng: np.random.Generator,
 ) -> float:
     """The cost of a clause: as given, or chosen by cross-validation."""
     if model.clause_cost != "auto":
@@ -250,7 +256,7 @@ def _quick(options: PeelingOptions) -> PeelingOptions:
     return replace(options, generation=replace(options.generation, rounds=8, patience=2, progress=1e-3))
 
 
-def _peeling_order(model: RuleClassifier, truth: AnyArray, weight: FloatArray) -> tuple[list[int], Any]:
+def _peeling_order(model: RuleClassifier, truth: AnyArray, weight: FloatArray) -> tuple[list[int], Label]:
     mass = np.bincount(truth, weights=weight, minlength=len(model.classes_))
     order = [int(c) for c in np.argsort(mass, kind="stable") if mass[c] > 0]
     if model.default_class is None:
@@ -258,11 +264,11 @@ def _peeling_order(model: RuleClassifier, truth: AnyArray, weight: FloatArray) -
     return [c for c in order if model.classes_[c] != model.default_class], model.default_class
 
 
-def _label_type(model: RuleClassifier) -> Any:
+def _label_type(model: RuleClassifier) -> npt.DTypeLike:
     return model.classes_.dtype if model.default_class_ in model.classes_ else object
 
 
-def _listed(model: RuleClassifier, stages: tuple[Stage, ...]) -> tuple[tuple[Rule, Any], ...]:
+def _listed(model: RuleClassifier, stages: tuple[Stage, ...]) -> tuple[tuple[Rule, Label], ...]:
     labels = model.classes_.tolist()
     return tuple((rule, labels[stage.label]) for stage in stages for rule in stage.rules)
 
@@ -300,7 +306,9 @@ def _store(model: RuleClassifier, stages: tuple[Stage, ...], total: float) -> No
         warnings.warn(" ".join(model.messages_), RuleWarning, stacklevel=3)
 
 
-def _ordered(model: RuleClassifier, table: Table, truth: AnyArray, weight: FloatArray) -> tuple[tuple[Rule, Any], ...]:
+def _ordered(
+    model: RuleClassifier, table: Table, truth: AnyArray, weight: FloatArray
+) -> tuple[tuple[Rule, Label], ...]:
     """The rules in the order that tells most right, where those of several classes overlap; clauses as peeled."""
     listed = model.decision_list_
     if model.form == "cnf" or not 1 < len(listed) <= MOST_ORDERED or len({label for _, label in listed}) < 2:
@@ -309,14 +317,14 @@ def _ordered(model: RuleClassifier, table: Table, truth: AnyArray, weight: Float
     return tuple(listed[k] for k in best_order(cover, told, truth, weight, _default_index(model)))
 
 
-def _covered(listed: tuple[tuple[Rule, Any], ...], model: RuleClassifier, table: Table) -> tuple[BoolArray, IntArray]:
+def _covered(listed: tuple[tuple[Rule, Label], ...], model: RuleClassifier, table: Table) -> tuple[BoolArray, IntArray]:
     """Which rule covers which row (R, n), and the class that each tells (R,)."""
     cover = np.array([table.covered_by(rule) for rule, _ in listed]).reshape(len(listed), table.rows)
     return cover, np.array([np.searchsorted(model.classes_, label) for _, label in listed], dtype=np.int64)
 
 
 def _shortened(
-    listed: tuple[tuple[Rule, Any], ...], model: RuleClassifier, table: Table, truth: AnyArray, weight: FloatArray
+    listed: tuple[tuple[Rule, Label], ...], model: RuleClassifier, table: Table, truth: AnyArray, weight: FloatArray
 ) -> tuple[tuple[int, ...], ...]:
     cover, told = _covered(listed, model, table)
     return shorten(cover, told, truth, weight, _default_index(model))

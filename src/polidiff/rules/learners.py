@@ -1,4 +1,4 @@
-"""Any interpretable classifier as a learner of rules (section 4.2 of the paper).
+"""An interpretable classifier as a learner of rules (section 4.2 of the paper).
 
 What a learner must be: an estimator with scikit-learn's ``fit(X, y)`` whose result can be read as conditions on single
 features. It is known by what it has after fitting, never by its class: a decision list, a tree, a set of rules for one
@@ -25,7 +25,7 @@ from polidiff.rules.box_algebra import Kinds, intersection, without_any
 from polidiff.rules.grid import readable_bound
 from polidiff.rules.lists import shorten
 
-Estimator: TypeAlias = Any  # of scikit-learn or alike
+Estimator: TypeAlias = Any  # of scikit-learn or alike, or a part of one
 Listed: TypeAlias = tuple[tuple[Rule, int], ...]  # first match wins, 0 where none holds
 Make: TypeAlias = Callable[[int], Estimator]  # an estimator that is not fitted, given a seed
 
@@ -49,7 +49,7 @@ class Learner:
     chooses: bool = False  # whether the best rules are chosen among those of all estimators and of nested trees
 
 
-def as_learner(classifier: Any = None) -> Learner:
+def as_learner(classifier: Estimator = None) -> Learner:
     """A learner from a name or an estimator; None: our rules, at several prices of reading.
 
     >>> as_learner("rules cnf").name, as_learner(None).name
@@ -97,7 +97,7 @@ def _tree(seed: int) -> Estimator:
     return DecisionTreeClassifier(max_leaf_nodes=LEAVES, min_weight_fraction_leaf=1e-3, random_state=seed)
 
 
-def _from(library: str, name: str, seed_name: str = "", **options: Any) -> Make:
+def _from(library: str, name: str, seed_name: str = "", **options: object) -> Make:
     def make(seed: int) -> Estimator:
         try:
             found = getattr(import_module(library), name)
@@ -320,7 +320,7 @@ def tree_rules(X: AnyArray, label: IntArray, weight: FloatArray, *, seed: int) -
     return [tuple((rule, told) for rule, told in _leaves(tree) if told) for tree in trees]
 
 
-def _node_tree(tree: Any, X: FloatArray) -> Node:
+def _node_tree(tree: Estimator, X: FloatArray) -> Node:
     if tree.is_leaf_node():
         return int(tree.get_label())
     j = int(tree.get_split_feature())
@@ -328,7 +328,7 @@ def _node_tree(tree: Any, X: FloatArray) -> Node:
     return _joined(Split(j, bound, _node_tree(tree.get_left(), X), _node_tree(tree.get_right(), X)))
 
 
-def _yes_no_tree(tree: Any, cuts: list[tuple[int, float]]) -> Node:
+def _yes_no_tree(tree: Estimator, cuts: list[tuple[int, float]]) -> Node:
     if tree.is_leaf_node():
         return int(tree.label)
     column, bound = cuts[tree.feature]
@@ -336,7 +336,7 @@ def _yes_no_tree(tree: Any, cuts: list[tuple[int, float]]) -> Node:
     return _joined(Split(column, bound, yes, no))
 
 
-def _bins_rule(rule: Any, X: FloatArray) -> Rule:
+def _bins_rule(rule: Estimator, X: FloatArray) -> Rule:
     """A conjunction of bins such as "0.12 - 0.22", "<0.12" and ">0.9", each closed above."""
     conditions = []
     for part in rule.conds:
@@ -354,7 +354,7 @@ def _bins_rule(rule: Any, X: FloatArray) -> Rule:
     return Rule(tuple(conditions))
 
 
-def _chain(steps: list[dict[str, Any]], X: FloatArray) -> Iterator[tuple[Rule, int]]:
+def _chain(steps: list[dict[str, float]], X: FloatArray) -> Iterator[tuple[Rule, int]]:
     """Thresholds asked one after the other; the last entry is what remains."""
     for step in steps[:-1]:
         j = int(step["index_col"])

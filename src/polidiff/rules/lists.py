@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -12,13 +12,15 @@ from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.rule import Rule
 from polidiff.rules.table import Table
 
+Label: TypeAlias = Any  # a class as the user calls it
+
 
 @dataclass(frozen=True)
 class DecisionList:
     """If the first rule covers a row, its class; else the second …; else the default."""
 
-    rules: tuple[tuple[Rule, Any], ...]
-    default: Any
+    rules: tuple[tuple[Rule, Label], ...]
+    default: Label
 
     def __len__(self) -> int:
         return len(self.rules)

@@ -7,8 +7,8 @@ columns, and each column is numeric if all that is measured in it is a number.
 from __future__ import annotations
 
 import numbers
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -48,7 +48,7 @@ class Table:
         return Table(self.names, tuple(column[rows] for column in self.columns), self.categorical)
 
 
-def as_table(X: AnyArray, names: Any = None, categorical: tuple[bool, ...] | None = None) -> Table:
+def as_table(X: AnyArray, names: Iterable[object] | None = None, categorical: tuple[bool, ...] | None = None) -> Table:
     """Columns of a checked matrix; `categorical` repeats the choice made when fitting.
 
     >>> table = as_table(np.array([["a", 1], ["b", None]], dtype=object), ["drug", "dose"])
@@ -98,7 +98,7 @@ def _labels(column: AnyArray) -> AnyArray:
     return labels
 
 
-def _label(value: Any) -> Any:
+def _label(value: object) -> object:
     if _absent(value):
         return None
     return value if isinstance(value, str | bool | int | float) else str(value)

@@ -1,6 +1,6 @@
 """Worlds: where decisions play out. A table is known, a simulator can be stepped, a log only has records."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from polidiff.worlds.simulator import Simulator
 from polidiff.worlds.tabular import TabularMDP
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["Log", "Simulator", "TabularMDP"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> type:
     if name == "Log":  # brings in the data frame library, so only when asked for
         from polidiff.worlds.log import Log
 

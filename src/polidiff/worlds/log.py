@@ -229,7 +229,7 @@ class Log:
         made: T = self._remembered[key]
         return made
 
-    def count_parts(self, count: Callable[..., T], asked: Any, *, what: str) -> Iterator[T]:
+    def count_parts(self, count: Callable[..., T], asked: object, *, what: str) -> Iterator[T]:
         """``count(batches of rows of whole episodes, asked)`` of every part of the log, in order."""
         return self.source.count_parts(self.read, self.reader, count, asked, what)
 

@@ -7,12 +7,13 @@ episodes say whether they ended (``terminated``); one that did not was cut.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
 
 from polidiff.errors import InvalidLogError
+from polidiff.options import Setting
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.records.outcome import Outcome
 from polidiff.worlds.log import Log
@@ -20,8 +21,10 @@ from polidiff.worlds.log_rows import LoggedRows
 from polidiff.worlds.shards.transition_counts import CUT, END
 from polidiff.worlds.tabular import TabularMDP
 
+DataSet: TypeAlias = Any  # of a library that is never imported here; recognised by what it can do
 
-def log_from_minari(dataset: Any, **options: Any) -> Log:
+
+def log_from_minari(dataset: DataSet, **options: Setting) -> Log:
     """A log from a Minari data set: anything with ``iterate_episodes()``."""
     if not callable(getattr(dataset, "iterate_episodes", None)):
         raise InvalidLogError(f"expected a Minari data set with iterate_episodes(); got {type(dataset).__name__}")
@@ -33,7 +36,7 @@ def log_from_minari(dataset: Any, **options: Any) -> Log:
     return _log(parts, options)
 
 
-def log_from_d3rlpy(dataset: Any, **options: Any) -> Log:
+def log_from_d3rlpy(dataset: DataSet, **options: Setting) -> Log:
     """A log from a d3rlpy data set or replay buffer: anything with ``episodes``."""
     if not hasattr(dataset, "episodes"):
         raise InvalidLogError(f"expected a d3rlpy data set with episodes; got {type(dataset).__name__}")
@@ -43,7 +46,7 @@ def log_from_d3rlpy(dataset: Any, **options: Any) -> Log:
     return _log(parts, options)
 
 
-def _log(parts: Iterable[tuple[Any, Any, Any, bool, bool]], options: dict[str, Any]) -> Log:
+def _log(parts: Iterable[tuple[AnyArray, AnyArray, AnyArray, bool, bool]], options: dict[str, Setting]) -> Log:
     frames = [_episode(number, *part) for number, part in enumerate(parts)]
     if not frames:
         raise InvalidLogError("the log must have one row per decision; the data set has no episodes")
@@ -54,7 +57,9 @@ def _log(parts: Iterable[tuple[Any, Any, Any, bool, bool]], options: dict[str, A
     return Log(frame, **{**names, "terminated": "terminated", "truncated": "truncated", **options})
 
 
-def _episode(number: int, observations: Any, actions: Any, rewards: Any, ended: bool, cut: bool) -> pl.DataFrame:
+def _episode(
+    number: int, observations: AnyArray, actions: AnyArray, rewards: AnyArray, ended: bool, cut: bool
+) -> pl.DataFrame:
     chosen = np.asarray(actions).reshape(len(actions), -1)
     if chosen.shape[1] != 1 or not np.array_equal(chosen, chosen.astype(np.int64)):
         raise InvalidLogError(
@@ -118,7 +123,7 @@ def simulated_rows(
 
 
 def simulated_log(
-    world: TabularMDP, table: FloatArray, episodes: int, *, seed: int = 0, horizon: int = 10_000, **options: Any
+    world: TabularMDP, table: FloatArray, episodes: int, *, seed: int = 0, horizon: int = 10_000, **options: Setting
 ) -> Log:
     """The log of a policy in a table, with the table's states, actions and outcomes."""
     frame = simulated_frame(world, table, episodes, horizon=horizon, rng=np.random.default_rng(seed))

@@ -22,7 +22,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 import polars as pl
@@ -55,6 +55,7 @@ from polidiff.worlds.shards.shard_files import (
 from polidiff.worlds.shards.shard_summary import Pace, Reading, ShardSummary, SummaryCounter
 
 if TYPE_CHECKING:
+    import narwhals as nw
     from narwhals.typing import IntoDataFrame
 
 
@@ -158,7 +159,7 @@ class LogSource:
         return pl.concat(drawn)
 
     def count_parts(
-        self, read: ShardSummary, reader: Reader, count: Callable[..., T], asked: Any, what: str
+        self, read: ShardSummary, reader: Reader, count: Callable[..., T], asked: object, what: str
     ) -> Iterator[T]:
         """``count(batches of LoggedRows, asked)`` of every part of the log, in order."""
         pace = Pace(read.facts.rows, what)
@@ -188,7 +189,7 @@ class Reader:
         return max(1, min(STREAM_ROWS, STREAM_VALUES // (self.columns.values_per_row + 4 * self.actions.count)))
 
 
-def count_part(part: Part, reader: Reader, count: Callable[..., T], asked: Any) -> T:
+def count_part(part: Part, reader: Reader, count: Callable[..., T], asked: object) -> T:
     """What is counted of one part."""
     return count(_logged_rows(part, reader), asked)
 
@@ -312,7 +313,7 @@ def _checked(files: list[str]) -> list[str]:
     return files
 
 
-def _from_table(source: Any) -> pl.DataFrame:
+def _from_table(source: IntoDataFrame) -> pl.DataFrame:
     import narwhals as nw
 
     try:
@@ -330,7 +331,7 @@ def _from_table(source: Any) -> pl.DataFrame:
         raise InvalidLogError(_mixed_column(table) or f"the table cannot be read: {first_line(error)}") from error
 
 
-def _mixed_column(table: Any) -> str | None:
+def _mixed_column(table: nw.DataFrame[IntoDataFrame]) -> str | None:
     """Which column holds more than one type, and where the second one first appears."""
     for name in table.columns:
         values = table[name].to_list()

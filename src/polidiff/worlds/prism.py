@@ -18,12 +18,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, localcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsFloat, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
 from polidiff.errors import InvalidWorldError, MissingExtraError
+from polidiff.options import Setting
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.outcome import Outcome
 
@@ -86,7 +87,7 @@ def _identifiers(names: Sequence[str], taken: Sequence[str] = ("begin", "return"
     return made
 
 
-def _decimal(value: Any) -> str:
+def _decimal(value: SupportsFloat) -> str:
     return f"{Decimal(repr(float(value))):f}"
 
 
@@ -158,8 +159,12 @@ def _whole_features(world: TabularMDP) -> IntArray | None:
 
 # --- a model as a table
 
+Storm: TypeAlias = Any  # stormpy, and what it makes: there are no stubs
 
-def table_of(source: str | Path, objective: str, constants: Mapping[str, Any] | str | None = None) -> dict[str, Any]:
+
+def table_of(
+    source: str | Path, objective: str, constants: Mapping[str, float] | str | None = None
+) -> dict[str, Setting]:
     """Keyword arguments for `TabularMDP` from a PRISM file and a property that says what is asked of it."""
     try:
         import stormpy
@@ -181,7 +186,7 @@ def table_of(source: str | Path, objective: str, constants: Mapping[str, Any] | 
 class _Model:
     """A model that Storm has built."""
 
-    def __init__(self, stormpy: Any, program: Any, model: Any) -> None:
+    def __init__(self, stormpy: Storm, program: Storm, model: Storm) -> None:
         self.stormpy, self.program, self.model = stormpy, program, model
         if str(model.model_type).rsplit(".", 1)[-1] not in ("MDP", "DTMC"):
             raise InvalidWorldError(f"a table is made from an mdp or dtmc; this model is of type {model.model_type}")
@@ -208,7 +213,7 @@ class _Model:
             action[choice] = number.setdefault(name, len(number))
         return list(number), action
 
-    def arguments(self, formula: Any, objective: str) -> dict[str, Any]:
+    def arguments(self, formula: Storm, objective: str) -> dict[str, Setting]:
         path, logic = formula.subformula, self.stormpy.logic
         probability = isinstance(formula, logic.ProbabilityOperatorFormula)
         until = probability and isinstance(path, logic.UntilFormula)
@@ -244,7 +249,7 @@ class _Model:
             **self._described(),
         }
 
-    def _holds(self, formula: Any) -> BoolArray:
+    def _holds(self, formula: Storm) -> BoolArray:
         result = self.stormpy.model_checking(self.model, formula)
         holds = np.zeros(self.count, dtype=np.bool_)
         holds[list(result.get_truth_values_vector())] = True
@@ -268,7 +273,7 @@ class _Model:
                 return reaching
             reaching = more
 
-    def _rewards(self, model: Any) -> FloatArray:
+    def _rewards(self, model: Storm) -> FloatArray:
         """(choices,) reward of a choice, with that of its state."""
         own = np.array(model.state_action_rewards, dtype=np.float64) if model.has_state_action_rewards else 0.0
         states = np.array(model.state_rewards, dtype=np.float64)[self.state] if model.has_state_rewards else 0.0
@@ -287,7 +292,7 @@ class _Model:
             by.append(sparse.csr_array((moves.data[own], (self.state[moves.row[own]], moves.col[own])), shape=shape))
         return by
 
-    def _described(self) -> dict[str, Any]:
+    def _described(self) -> dict[str, Setting]:
         """Names of states, and the variables of the model as features."""
         rows = [json.loads(str(self.model.state_valuations.to_json(state))) for state in range(self.count)]
         names = sorted(rows[0], key=self._position)

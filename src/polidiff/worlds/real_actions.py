@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import Any
 
 import numpy as np
 
@@ -24,9 +23,11 @@ from polidiff.errors import InvalidPolicyError, InvalidWorldError
 from polidiff.policies import PolicyLike
 from polidiff.policies.functions import CallablePolicy, Discretised
 from polidiff.policies.models import real_actions
+from polidiff.policies.protocol import Candidates
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.streams import Stream
 from polidiff.worlds.gymnasium.spaces import RealCodec
+from polidiff.worlds.protocol import World
 from polidiff.worlds.rollouts import roll_out
 from polidiff.worlds.simulator import Simulator, constant
 
@@ -64,24 +65,24 @@ class RealPolicy:
         return np.clip(answer.reshape(len(states), self.width), self.real.low, self.real.high)
 
 
-def alone(world: Any, policy: PolicyLike) -> tuple[Any, PolicyLike]:
+def alone(world: World, policy: PolicyLike) -> tuple[World, PolicyLike]:
     """The world and a policy to be played in it, as it is."""
-    if not _is_real(world):
+    if not isinstance(world, Simulator) or (real := world.real) is None:
         return world, policy
     if world.levels is not None:
         return world, Discretised(policy, world.levels)
-    return world.with_choices((RealPolicy(policy, world.real),), ("its own",)), _always(0, 1)
+    return world.with_choices((RealPolicy(policy, real),), ("its own",)), _always(0, 1)
 
 
 def compared(
-    world: Any, current: PolicyLike, proposed: PolicyLike, *, seed: int
-) -> tuple[Any, PolicyLike, PolicyLike, tuple[str, ...]]:
+    world: World, current: PolicyLike, proposed: PolicyLike, *, seed: int
+) -> tuple[World, PolicyLike, PolicyLike, tuple[str, ...]]:
     """The world with choices that tell two policies apart, both policies among these, and what to know about it."""
-    if not _is_real(world):
+    if not isinstance(world, Simulator) or (real := world.real) is None:
         return world, current, proposed, ()
     if world.levels is not None:
         return world, Discretised(current, world.levels), Discretised(proposed, world.levels), (_snapped(world),)
-    old, new = (RealPolicy(policy, world.real) for policy in (current, proposed))
+    old, new = (RealPolicy(policy, real) for policy in (current, proposed))
     seen = _differences(world, old, new, seed)
     bins = SignedBins.of(seen, world.component_names)
     moves = tuple(_Moved(old, new, low, high) for low, high in zip(bins.low, bins.high, strict=True))
@@ -92,21 +93,19 @@ def compared(
     return told, _always(0, 1 + len(moves)), choose, (note,)
 
 
-def planned(
-    world: Any, current: PolicyLike, candidates: Sequence[PolicyLike] | None
-) -> tuple[Any, PolicyLike, Sequence[PolicyLike] | None]:
+def planned(world: World, current: PolicyLike, candidates: Candidates) -> tuple[World, PolicyLike, Candidates]:
     """The world with what plans may do: as now, as a candidate, or a level of each component."""
-    if not _is_real(world):
+    if not isinstance(world, Simulator) or (real := world.real) is None:
         return world, current, candidates
-    old = RealPolicy(current, world.real)
+    old = RealPolicy(current, real)
     if candidates is not None:
         listed = [candidates] if callable(candidates) else list(candidates)
-        others = tuple(RealPolicy(candidate, world.real) for candidate in listed)
+        others = tuple(RealPolicy(candidate, real) for candidate in listed)
         names = (AS_NOW, *(f"as candidate {k + 1}" for k in range(len(others))))
         count = len(names)
         told = world.with_choices((old, *others), names)
         return told, _always(0, count), [_always(1 + k, count) for k in range(len(others))]
-    levels = world.levels if world.levels is not None else _even_levels(world.real)
+    levels = world.levels if world.levels is not None else _even_levels(real)
     names = tuple(level_name(world.component_names, level) for level in levels)
     constants = tuple(partial(constant, level) for level in levels)
     return world.with_choices((*constants, old), (*names, "unchanged")), _always(len(levels), len(levels) + 1), None
@@ -199,10 +198,6 @@ class _Moved:
     def __call__(self, states: AnyArray) -> FloatArray:
         before = self.old(states)
         return before + np.clip(self.new(states) - before, self.low, self.high)
-
-
-def _is_real(world: Any) -> bool:
-    return isinstance(world, Simulator) and world.real is not None
 
 
 def _always(choice: int, count: int) -> CallablePolicy:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -207,7 +208,7 @@ class GainCounter:
             )
 
 
-def gain_of(outcome: Outcome, states: AnyArray, actions: IntArray, step: Step) -> Any:
+def gain_of(outcome: Outcome, states: AnyArray, actions: IntArray, step: Step) -> AnyArray:
     """What one move adds to an outcome, (k,)."""
     of = outcome.of
     if isinstance(of, str):
@@ -244,7 +245,7 @@ def _info_keys(outcomes: tuple[Outcome, ...]) -> tuple[str, ...]:
     return tuple(o.of.removeprefix("info:") for o in outcomes if isinstance(o.of, str) and o.of != REWARD)
 
 
-def _luck(seed: tuple[int, ...], time: int, count: int, running: IntArray) -> Any:
+def _luck(seed: tuple[int, ...], time: int, count: int, running: IntArray) -> Callable[[], FloatArray]:
     return lambda: np.random.default_rng((*seed, LUCK, time)).random(count)[running]
 
 

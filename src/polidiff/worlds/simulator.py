@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from polidiff.errors import InvalidOptionError, InvalidWorldError
+from polidiff.options import Setting
 from polidiff.records.action import Action, ActionNames, as_actions
 from polidiff.records.arrays import AnyArray, FloatArray
 from polidiff.records.outcome import Outcome
@@ -74,7 +75,7 @@ class Simulator:
         is_model = all(hasattr(env, name) for name in ("n_actions", "reset", "step"))
         self.is_model = is_model and not hasattr(env, "action_space")
         described = _describe_model(env) if self.is_model else _describe_environment(env)
-        self._source: Any = described.get("source", env)  # keeps copies of an environment for the next batch
+        self._source: EnvLike = described.get("source", env)  # keeps copies of an environment for the next batch
         self.n_actions = int(described["n_actions"])
         self.real: RealCodec | None = described.get("real")  # bounds of an environment that takes real numbers
         self.component_names: tuple[str, ...] = described.get("components") or ()
@@ -211,7 +212,7 @@ def _numbered(rows: AnyArray | None, states: AnyArray) -> AnyArray:
     return np.asarray(index[:, None] if rows is None else rows[index], dtype=np.float64)
 
 
-def _describe_model(model: Model) -> dict[str, Any]:
+def _describe_model(model: Model) -> dict[str, Setting]:
     return {
         "n_actions": model.n_actions,
         "actions": getattr(model, "actions", None),
@@ -220,8 +221,7 @@ def _describe_model(model: Model) -> dict[str, Any]:
     }
 
 
-def _describe_environment(env: EnvLike) -> dict[str, Any]:
+def _describe_environment(env: EnvLike) -> dict[str, Setting]:
     from polidiff.worlds.gymnasium import describe
 
-    described: dict[str, Any] = describe(env)
-    return described
+    return describe(env)

@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from polidiff.errors import InvalidOutcomeError, InvalidWorldError
+from polidiff.options import Setting
 from polidiff.records.action import Action, ActionNames, as_actions
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray, read_only
 from polidiff.records.outcome import Outcome
@@ -191,7 +192,7 @@ class TabularMDP:
         return np.asarray(expected.reshape(self.n_states, self.n_actions), dtype=np.float64)
 
     @classmethod
-    def from_gymnasium(cls, env: EnvLike, **options: Any) -> TabularMDP:
+    def from_gymnasium(cls, env: EnvLike, **options: Setting) -> TabularMDP:
         """The exact table of an environment with a ``P`` attribute (FrozenLake, Taxi, CliffWalking, …)."""
         from polidiff.worlds.gymnasium import table_of
 
@@ -204,7 +205,7 @@ class TabularMDP:
         objective: str,
         *,
         constants: Mapping[str, float] | str | None = None,
-        **options: Any,
+        **options: Setting,
     ) -> TabularMDP:
         """The table of a model in the PRISM language, built by Storm (extra ``storm``).
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import altair as alt
 
@@ -34,7 +33,7 @@ class Stage:
 
     place: tuple[float, float]
     title: str
-    function: Callable[..., Any] | None  # what does it; None: what goes in
+    function: Callable[..., object] | None  # what does it; None: what goes in
     gave: Callable[[Runs], str]
     section: str
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from polidiff.options import Setting
 from polidiff.worlds.gymnasium.source import as_source
 from polidiff.worlds.gymnasium.spaces import Env, EnvLike, RealCodec
 
@@ -65,7 +64,7 @@ def _components(env: Env, width: int) -> tuple[str, ...]:
     return known_names(env, COMPONENTS, width) or plain
 
 
-def describe(origin: EnvLike) -> dict[str, Any]:
+def describe(origin: EnvLike) -> dict[str, Setting]:
     """Number and names of actions, names of features, time limit, and the kind of observation.
 
     Returns

@@ -13,7 +13,7 @@ from copy import deepcopy
 from dataclasses import replace
 from functools import cached_property
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -52,7 +52,7 @@ class EnvSource:
         self.choices = choices
         self._free: list[Env] = []
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return EnvSource, (self.origin, self.choices)
 
     @cached_property
@@ -147,7 +147,7 @@ def _same_luck(generator: np.random.Generator) -> np.random.Generator:
     return np.random.Generator(bits)
 
 
-def made(env_id: str, **options: Any) -> Env:
+def made(env_id: str, **options: object) -> Env:
     """The environment registered under an id; an unknown id is answered with its nearest neighbours."""
     try:
         import gymnasium

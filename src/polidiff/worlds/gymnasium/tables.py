@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from scipy import sparse
 
 from polidiff.errors import InvalidWorldError
+from polidiff.options import Setting
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
 from polidiff.worlds.gymnasium.describe import ACTIONS, known_names
 from polidiff.worlds.gymnasium.source import as_source
@@ -18,10 +19,11 @@ from polidiff.worlds.gymnasium.spaces import Env, EnvLike
 END = "end"
 
 
-MoveTable: TypeAlias = Mapping[int, Mapping[int, Sequence[tuple[Any, ...]]]]  # state, action → (p, next, reward, end)
+MoveTable: TypeAlias = Mapping[int, Mapping[int, Sequence[tuple[float, int, float, bool]]]]
+# state, action → (p, next, reward, end)
 
 
-def table_of(origin: EnvLike) -> dict[str, Any]:
+def table_of(origin: EnvLike) -> dict[str, Setting]:
     """Keyword arguments for `TabularMDP` from an environment, id or factory.
 
     An episode ends on arrival at a state that is entered with ``done``. A state that can also be entered, or started
@@ -107,7 +109,7 @@ def _matrix(entries: dict[tuple[int, int], float], size: int) -> sparse.csr_arra
     return sparse.csr_array((list(entries.values()), (places[:, 0], places[:, 1])), shape=(size, size))
 
 
-def _descriptions(env: Env, n_states: int, size: int) -> dict[str, Any]:
+def _descriptions(env: Env, n_states: int, size: int) -> dict[str, Setting]:
     """Names and features of the states, where the environment has natural ones."""
     features = natural_features(env, n_states)
     if features is None:

@@ -20,7 +20,8 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from types import ModuleType
+from typing import BinaryIO, NamedTuple
 
 import polars as pl
 
@@ -236,7 +237,7 @@ def is_remote(path: str) -> bool:
     return "://" in path
 
 
-def filesystem() -> tuple[Any, Any]:
+def filesystem() -> tuple[ModuleType, ModuleType]:
     """fsspec, which reads from everywhere."""
     try:
         import fsspec

@@ -10,10 +10,11 @@ for a group-by).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -185,7 +186,7 @@ def in_order(keys: IntArray) -> tuple[IntArray, IntArray]:
 
 
 @cache
-def _compiled_arrange() -> Any:
+def _compiled_arrange() -> Callable[..., bool]:
     from polidiff.compiled import loops
 
     return loops(arrange)
