@@ -26,7 +26,7 @@ from polidiff import Simulator, as_policy
 from polidiff.divergence import Divergence, DivergenceOptions, find_divergence
 from polidiff.records.rule import first_match
 from polidiff.regions.describe import describe, held_out_visits, rule_lists, visits_of
-from polidiff.regions.fidelity import fidelity
+from polidiff.regions.rule_choice import fidelity
 from polidiff.regions.swap_labels import as_pairs
 from polidiff.rules.learners import as_learner
 from polidiff.worlds.real_actions import compared

@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.logs.feature_worlds import WORLDS, World, as_log, chances, play
 from polidiff import explain
 from polidiff.explanation.sentences import start_rules
-from polidiff.journeys.record import met_regions
+from polidiff.journeys import met_regions
 from polidiff.records.arrays import FloatArray
 from polidiff.records.explanation import Explanation
 from polidiff.records.rule import covers_any, first_match

@@ -16,9 +16,15 @@ import numpy as np
 
 from benchmarks.logs.feature_worlds import WORLDS, World, chances, play, truth
 from polidiff.evaluation.scores.decisions import Decisions, decisions_of
-from polidiff.evaluation.scores.difference import ScoreIntervals, against_log, difference_scores, score_intervals
+from polidiff.evaluation.scores.difference import (
+    ScoreIntervals,
+    against_log,
+    aipw,
+    difference_scores,
+    repeated_scores,
+    score_intervals,
+)
 from polidiff.evaluation.scores.episodes import following, policy_values, running_products, told
-from polidiff.evaluation.scores.one_step import aipw, repeated_scores
 from polidiff.evaluation.scores.propensity import Propensity
 from polidiff.evaluation.scores.regression import design_of
 from polidiff.records.arrays import FloatArray

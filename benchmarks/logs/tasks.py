@@ -9,8 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from polidiff import Outcome, TabularMDP
-from polidiff.domains.icu_sepsis import ENDS, SURVIVAL, proposed
-from polidiff.domains.icu_sepsis_data import sepsis_data
+from polidiff.domains.icu_sepsis import ENDS, SURVIVAL, proposed, sepsis_data
 from polidiff.evaluation.exact import exact_evaluator
 from polidiff.evaluation.optimum import best_policy
 from polidiff.policies import one_hot

@@ -17,7 +17,7 @@ import polars as pl
 
 from polidiff import Log, improve
 from polidiff.domains import icu_sepsis
-from polidiff.domains.icu_sepsis_data import SURVIVAL
+from polidiff.domains.icu_sepsis import SURVIVAL
 from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.records.outcome import Outcome
 from polidiff.records.plan import Frontier, Plan

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from polidiff.domains import icu_sepsis
-from polidiff.domains.icu_sepsis_data import BEDSIDE, FEATURES, sepsis_data
+from polidiff.domains.icu_sepsis import BEDSIDE, FEATURES, sepsis_data
 from polidiff.errors import InvalidOptionError
 from polidiff.evaluation.exact import exact_evaluator, outcome_tensor
 
@@ -42,7 +42,7 @@ import sys, numpy as np
 from pathlib import Path
 import icu_sepsis
 from icu_sepsis.utils.io import MDPParameters
-from polidiff.domains.icu_sepsis_data import sepsis_data
+from polidiff.domains.icu_sepsis import sepsis_data
 theirs = MDPParameters(Path(icu_sepsis.__file__).parent / "envs" / "assets")
 ours = sepsis_data()
 assert np.array_equal(theirs.tx_mat, ours.transitions)

@@ -16,8 +16,8 @@ from polidiff.domains import chain
 from polidiff.errors import ImproperPolicyError, UnboundedReturnError
 from polidiff.evaluation import linear
 from polidiff.evaluation.exact import ExactEvaluator, exact_evaluator
-from polidiff.evaluation.monte_carlo import mean_interval
 from polidiff.evaluation.optimum import best_policy
+from polidiff.evaluation.verdicts import mean_interval
 from polidiff.policies import table_policy
 from polidiff.worlds.rollouts import roll_out
 from tests.strategies import arrays_of_worlds, as_sparse, worlds_with_policies

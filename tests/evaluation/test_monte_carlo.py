@@ -12,9 +12,8 @@ from scipy import stats
 
 from polidiff import evaluate
 from polidiff.domains import chain
-from polidiff.evaluation.monte_carlo import SKEWED, mean_interval, skewness
 from polidiff.evaluation.simulator import rare_events
-from polidiff.evaluation.verdicts import direction_of, papers_verdict, verdict
+from polidiff.evaluation.verdicts import SKEWED, direction_of, mean_interval, papers_verdict, skewness, verdict
 from polidiff.policies import table_policy
 from polidiff.records.outcome import Interval, Outcome
 from polidiff.worlds.rollouts import roll_out

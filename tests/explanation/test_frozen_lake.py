@@ -9,7 +9,7 @@ from polidiff import Simulator, TabularMDP, explain
 from polidiff.evaluation.exact import exact_evaluator, finite_horizon_values
 from polidiff.evaluation.optimum import best_policy
 from polidiff.evaluation.simulator import paired_outcomes
-from polidiff.evaluation.start_outcomes import judge_groups
+from polidiff.evaluation.verdicts import judge_groups
 from polidiff.policies import as_policy
 from polidiff.worlds.steppers import TableStepper
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from polidiff import Simulator, TabularMDP, explain
-from polidiff.evaluation.start_outcomes import StartOutcomes
+from polidiff.evaluation.verdicts import StartOutcomes
 from polidiff.explanation.groups import estimated_signs
 from polidiff.explanation.text import start_text
 from polidiff.records import Outcome

@@ -260,7 +260,7 @@ def test_options_of_an_exact_environment_are_heeded(tmp_path):
     assert set(load_world(studied(tmp_path, text)).transitions.data) == {1.0}
 
 
-@pytest.mark.parametrize("name", ["polidiff.domains.icu_sepsis_data:Path", "polidiff.domains.chain:TabularMDP"])
+@pytest.mark.parametrize("name", ["polidiff.domains.icu_sepsis:Path", "polidiff.domains.chain:TabularMDP"])
 def test_only_what_a_domain_defines_itself_runs_without_trust(name):
     with pytest.raises(InvalidStudyError, match="has no"):
         named(name, trust=False)

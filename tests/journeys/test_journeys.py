@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from polidiff import Log, TabularMDP, explain
 from polidiff.evaluation import compare
-from polidiff.journeys import follow, table
+from polidiff.journeys import follow, journeys_of, table
 from polidiff.journeys import log as journey_log
-from polidiff.journeys.record import journeys_of
 from polidiff.records.rule import Condition, Rule
 from polidiff.worlds.rollouts import Visits
 

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from polidiff.divergence.record import Divergence
+from polidiff.divergence import Divergence
 from polidiff.records.action import Action, Swap
 from polidiff.records.rule import Condition, Rule, first_match
 from polidiff.regions import describe
 from polidiff.regions.describe import MOST_CONDITIONS
-from polidiff.regions.fidelity import fidelity
-from polidiff.regions.rule_choice import Pool, best_lists, shortened
+from polidiff.regions.rule_choice import Pool, best_lists, fidelity, shortened
 from polidiff.rules.learners import tree_rules
 
 

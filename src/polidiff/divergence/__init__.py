@@ -1,11 +1,77 @@
 """Diverging states: where two policies act differently and it matters."""
 
-from polidiff.divergence.record import Divergence
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
 from polidiff.options import DivergenceOptions
 from polidiff.policies import PolicyLike
+from polidiff.records.action import Shift, Swap
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.worlds.protocol import World, by_kind
 
 __all__ = ["Divergence", "DivergenceOptions", "find_divergence"]
+
+
+@dataclass(frozen=True, eq=False)
+class Divergence:
+    """Visited states, and what the two policies do there."""
+
+    states: AnyArray  # (n, …) as the policies see them
+    features: AnyArray  # (n, d) as rules see them
+    label: IntArray  # (n,) 0 where they agree, else 1 + index into `swaps`
+    swaps: tuple[Swap, ...]  # in order of first meeting
+    current: IntArray  # (n,) most probable action of the current policy
+    proposed: IntArray  # (n,) of the proposed one
+    weight: FloatArray  # (n,) share of visits, sums to 1: what rules are fitted to
+    judged: FloatArray  # (n,) share of visits of ½ current + ½ proposed: what quality is measured by
+    episode: IntArray  # (n,) episode of the visit, −1 for states of a table
+    first: FloatArray  # (n,) decisions made before it in its episode; NaN for states of a table
+    facts: Mapping[str, str | float | int] = field(default_factory=dict)
+
+    @property
+    def diverging(self) -> BoolArray:
+        """(n,) whether the state diverges."""
+        return self.label > 0
+
+    @property
+    def mean_length(self) -> float:
+        """Decisions per episode among the visits that judge; NaN where no episode was played."""
+        return float(np.count_nonzero(self.judged) / self.facts.get("episodes", np.nan))  # type: ignore[operator]
+
+
+def label_swaps(
+    differs: BoolArray,
+    current: IntArray,
+    proposed: IntArray,
+    shifts: tuple[FloatArray, FloatArray],
+    names: tuple[str, ...],
+) -> tuple[IntArray, tuple[Swap, ...]]:
+    """Number the swaps in order of first meeting: one registry, keyed (current action, proposed action).
+
+    The same action with another probability is a swap of its own, told by the mean probabilities before and after.
+    """
+    key = current * len(names) + proposed
+    where = np.flatnonzero(differs)
+    label = np.zeros(len(current), dtype=np.int64)
+    swaps: list[Swap] = []
+    up = shifts[1] > shifts[0]
+    for k in dict.fromkeys(key[where].tolist()):
+        b, e = divmod(k, len(names))
+        if b != e:
+            swaps.append(Swap(names[b], names[e]))
+            label[where[key[where] == k]] = len(swaps)
+            continue
+        for rises in (True, False):
+            rows = where[(key[where] == k) & (up[where] == rises)]
+            if rows.size:
+                shift = Shift(float(shifts[0][rows].mean()), float(shifts[1][rows].mean()))
+                swaps.append(Swap(names[b], names[b], shift=shift))
+                label[rows] = len(swaps)
+    return label, tuple(swaps)
 
 
 @by_kind

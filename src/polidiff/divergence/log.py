@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from polidiff.divergence.record import Divergence, label_swaps
+from polidiff.divergence import Divergence, label_swaps
 from polidiff.divergence.table import compare_tables
 from polidiff.evaluation.log import EstimatedComparison
 from polidiff.evaluation.logged.policies import CHANCE, as_log_policy, is_logs

@@ -19,8 +19,8 @@ from time import perf_counter
 
 import numpy as np
 
+from polidiff.divergence import Divergence, label_swaps
 from polidiff.divergence.next_state_test import NextStateTest
-from polidiff.divergence.record import Divergence, label_swaps
 from polidiff.options import DivergenceOptions
 from polidiff.parallel import Task, run_tasks
 from polidiff.policies import Policy, PolicyLike, as_policy, drawn_from, top_actions

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from polidiff.divergence.record import Divergence, label_swaps
+from polidiff.divergence import Divergence, label_swaps
 from polidiff.evaluation.exact import ExactEvaluator, outcome_tensor, policy_table
 from polidiff.options import DivergenceOptions
 from polidiff.policies import PolicyLike, top_actions

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from polidiff.domains.icu_sepsis import ACTIONS, CAVEATS, SOURCE, current, proposed, world
-from polidiff.domains.icu_sepsis_data import SHARES, sepsis_data
+from polidiff.domains.icu_sepsis import ACTIONS, CAVEATS, SHARES, SOURCE, current, proposed, sepsis_data, world
 from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.evaluation.table import evaluate
 from polidiff.explanation.words import listing, number, percent

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polidiff.errors import InvalidOptionError
-from polidiff.evaluation.start_outcomes import StartOutcomes
+from polidiff.evaluation.verdicts import StartOutcomes
 from polidiff.policies import Policy
 from polidiff.policies.protocol import FeaturesOf, PolicyPair
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray

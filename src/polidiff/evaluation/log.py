@@ -34,12 +34,9 @@ from polidiff.evaluation.scores.verdicts import ScoredLog, score_effects, scored
 from polidiff.evaluation.table import TableComparison
 from polidiff.options import ESTIMATORS, EvaluateOptions
 from polidiff.policies import TablePolicy, changed_decisions, one_hot
+from polidiff.policies.protocol import PolicyLike, PolicyPair
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import ActionSupport, Arrow, Support, WorldSummary
-from polidiff.policies import TablePolicy, changed_decisions
-from polidiff.policies.protocol import PolicyLike, PolicyPair
-from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
-from polidiff.records.explanation import Arrow, Support, WorldSummary
 from polidiff.records.outcome import Evaluation, Interval
 from polidiff.records.rule import Rule, covers_any, first_match
 from polidiff.streams import Stream

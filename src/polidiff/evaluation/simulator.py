@@ -8,8 +8,7 @@ from functools import partial
 import numpy as np
 
 from polidiff.evaluation.comparison import Achieved, Comparison, Effects, RegionChanges, Values, check_estimator
-from polidiff.evaluation.monte_carlo import EXACT_FROM, SKEWED, mean_interval, skewness
-from polidiff.evaluation.start_outcomes import StartOutcomes
+from polidiff.evaluation.verdicts import EXACT_FROM, SKEWED, StartOutcomes, mean_interval, skewness
 from polidiff.options import EvaluateOptions
 from polidiff.policies import MixedPolicy, Policy, PolicyLike, as_policy, changed_decisions
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray

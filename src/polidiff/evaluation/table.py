@@ -18,7 +18,7 @@ from polidiff.evaluation.exact import (
     outcome_tensor,
     policy_table,
 )
-from polidiff.evaluation.start_outcomes import StartOutcomes
+from polidiff.evaluation.verdicts import StartOutcomes
 from polidiff.options import EvaluateOptions
 from polidiff.policies import Policy, PolicyLike, TablePolicy, changed_decisions, table_policy
 from polidiff.policies.protocol import FeaturesOf

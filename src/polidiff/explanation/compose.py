@@ -12,7 +12,7 @@ from polidiff._version import __version__
 from polidiff.divergence import Divergence, find_divergence
 from polidiff.evaluation import compare
 from polidiff.evaluation.comparison import Achieved, Comparison, GroupVerdicts, check_estimator
-from polidiff.evaluation.start_outcomes import by_papers_rule, where_papers_rule_differs
+from polidiff.evaluation.verdicts import by_papers_rule, where_papers_rule_differs
 from polidiff.explanation.forms import words_in
 from polidiff.explanation.pictures import decisions_of, episode_pairs, pictures_of, sample_of
 from polidiff.explanation.quality import Material, quality_and_forms, rule_quality

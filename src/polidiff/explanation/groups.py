@@ -15,9 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polidiff.evaluation.start_outcomes import StartOutcomes
-from polidiff.evaluation.verdicts import direction_of
-from polidiff.journeys.record import Journeys, Path, modal_path
+from polidiff.evaluation.verdicts import StartOutcomes, direction_of
+from polidiff.journeys import Journeys, Path, modal_path
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.outcome import Outcome
 from polidiff.records.rule import Condition, Rule, covers_any

@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from polidiff.divergence.record import Divergence
+from polidiff.divergence import Divergence
 from polidiff.evaluation.comparison import Comparison
 from polidiff.journeys import Trajectory, sample_trajectories
 from polidiff.records.action import Action

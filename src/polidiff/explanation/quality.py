@@ -14,10 +14,9 @@ from itertools import combinations
 
 import numpy as np
 
-from polidiff.divergence.record import Divergence
+from polidiff.divergence import Divergence
 from polidiff.evaluation.comparison import Comparison
-from polidiff.evaluation.start_outcomes import StartOutcomes
-from polidiff.evaluation.verdicts import direction_of
+from polidiff.evaluation.verdicts import StartOutcomes, direction_of
 from polidiff.explanation.forms import (
     ChangedStep,
     Exam,
@@ -33,8 +32,7 @@ from polidiff.explanation.forms import (
     states_visited,
 )
 from polidiff.explanation.groups import StartGroup
-from polidiff.journeys import Trajectory, sample_trajectories
-from polidiff.journeys.record import Journeys, Path
+from polidiff.journeys import Journeys, Path, Trajectory, sample_trajectories
 from polidiff.policies import PatchedPolicy
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.records.explanation import Explanation, Length, Quality, Region, Sentence, Verdict
@@ -42,7 +40,7 @@ from polidiff.records.outcome import Outcome
 from polidiff.records.patch import Patch
 from polidiff.records.rule import first_match
 from polidiff.regions.describe import Described
-from polidiff.regions.fidelity import fidelity
+from polidiff.regions.rule_choice import fidelity
 from polidiff.streams import Stream
 
 

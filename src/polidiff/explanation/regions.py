@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from polidiff.divergence.record import Divergence
+from polidiff.divergence import Divergence
 from polidiff.evaluation.comparison import Comparison, RegionChanges
 from polidiff.explanation.groups import distinct_rows
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray

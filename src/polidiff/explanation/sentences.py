@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from polidiff.evaluation.comparison import Achieved, Comparison, GroupVerdicts
-from polidiff.evaluation.start_outcomes import StartOutcomes, judge_groups
+from polidiff.evaluation.verdicts import StartOutcomes, judge_groups
 from polidiff.explanation.groups import StartGroup, distinct_rows, estimated_signs, form_groups, typical_path
-from polidiff.journeys.record import Journeys, Meetings, Path
+from polidiff.journeys import Journeys, Meetings, Path
 from polidiff.options import ExplainOptions
 from polidiff.records.arrays import BoolArray, IntArray
 from polidiff.records.explanation import Meeting, PathShare, Region, Sentence, Support, Verdict, WorseOff

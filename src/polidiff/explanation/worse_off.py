@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from polidiff.evaluation.start_outcomes import StartOutcomes
+from polidiff.evaluation.verdicts import StartOutcomes
 from polidiff.records.arrays import AnyArray, FloatArray
 from polidiff.records.explanation import Tail, WorseOff
 from polidiff.records.outcome import Outcome

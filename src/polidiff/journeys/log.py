@@ -20,9 +20,8 @@ from scipy.spatial import cKDTree
 
 from polidiff.evaluation.log import EstimatedComparison, RowsComparison
 from polidiff.evaluation.scores.difference import MOST_CUT
-from polidiff.evaluation.start_outcomes import StartOutcomes
-from polidiff.journeys import table
-from polidiff.journeys.record import Journeys, Meetings, met_regions
+from polidiff.evaluation.verdicts import StartOutcomes
+from polidiff.journeys import Journeys, Meetings, met_regions, table
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.rule import Rule, first_match
 from polidiff.streams import Stream

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from polidiff.evaluation.simulator import SimulatorComparison
-from polidiff.journeys.record import SHOWN, Journeys, Trajectory, journeys_of, trajectories_of
+from polidiff.journeys import SHOWN, Journeys, Trajectory, journeys_of, trajectories_of
 from polidiff.policies import Policy
 from polidiff.records.rule import Rule, first_match
 from polidiff.streams import Stream

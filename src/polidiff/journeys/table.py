@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from polidiff.evaluation.table import TableComparison
-from polidiff.journeys.record import SHOWN, Journeys, Trajectory, journeys_of, trajectories_of
+from polidiff.journeys import SHOWN, Journeys, Trajectory, journeys_of, trajectories_of
 from polidiff.policies import Policy
 from polidiff.records.arrays import IntArray
 from polidiff.records.rule import Rule, first_match

@@ -13,14 +13,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from polidiff.divergence.record import Divergence
+from polidiff.divergence import Divergence
 from polidiff.errors import InvalidOptionError
 from polidiff.records.action import Action, Swap
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import TradeoffPoint
 from polidiff.records.rule import Condition, Rule, first_match
-from polidiff.regions.fidelity import fidelity
-from polidiff.regions.rule_choice import Pool, best_lists, shortened
+from polidiff.regions.rule_choice import Pool, best_lists, fidelity, shortened
 from polidiff.regions.swap_labels import SwapLabels, as_directions, as_pairs
 from polidiff.rules.box_algebra import intersection
 from polidiff.rules.learners import Learner, Listed, as_learner, learn_rules, named, nested, tree_rules

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polidiff.divergence.record import Divergence
+from polidiff.divergence import Divergence
 from polidiff.records.action import Action, Direction, Swap
 from polidiff.records.arrays import IntArray
 

@@ -27,8 +27,7 @@ from polidiff.evaluation.logged.plan import MIN_SUPPORT, Halves, choose_and_judg
 from polidiff.evaluation.scores.verdicts import ScoredLog, scored_log
 from polidiff.options import ImproveOptions
 from polidiff.policies import TablePolicy, top_actions
-from polidiff.policies.protocol import TIE
-from polidiff.policies.protocol import Candidates, PolicyLike
+from polidiff.policies.protocol import TIE, Candidates, PolicyLike
 from polidiff.progress import track
 from polidiff.records.action import Shift
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray

@@ -22,8 +22,8 @@ from time import perf_counter
 
 import numpy as np
 
-from polidiff.evaluation.monte_carlo import mean_interval
 from polidiff.evaluation.simulator import default_episodes
+from polidiff.evaluation.verdicts import mean_interval
 from polidiff.optimize import Clock
 from polidiff.parallel import run_tasks
 from polidiff.policies import Policy, changed_decisions, choose

@@ -11,9 +11,8 @@ import numpy as np
 from polidiff.evaluation.exact import policy_table
 from polidiff.options import ImproveOptions
 from polidiff.policies import top_actions
-from polidiff.records.arrays import BoolArray, FloatArray
 from polidiff.policies.protocol import Candidates, PolicyLike
-from polidiff.records.arrays import BoolArray
+from polidiff.records.arrays import BoolArray, FloatArray
 from polidiff.records.plan import Frontier
 from polidiff.rules.cell_grid import Grid
 from polidiff.surrogates.record import Reduction, Solver, refuse_pessimism, refuse_with_rules

@@ -35,7 +35,6 @@ from polidiff.records.arrays import AnyArray
 from polidiff.worlds.log_columns import Columns, Labels
 from polidiff.worlds.log_rows import LoggedRows, hashes, mixed, read_rows
 from polidiff.worlds.messy_tables import ENDINGS, ending, scan_text_tables
-from polidiff.worlds.shards.result_cache import summaries
 from polidiff.worlds.shards.shard_files import (
     FAULTS,
     Damage,
@@ -52,7 +51,7 @@ from polidiff.worlds.shards.shard_files import (
     whole_batches,
     whole_parts,
 )
-from polidiff.worlds.shards.shard_summary import Pace, Reading, ShardSummary, SummaryCounter
+from polidiff.worlds.shards.shard_summary import Pace, Reading, ShardSummary, SummaryCounter, summaries
 
 if TYPE_CHECKING:
     import narwhals as nw

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from polidiff.evaluation.scores.decisions import decisions_of
-from polidiff.evaluation.scores.difference import difference_scores
+from polidiff.evaluation.scores.difference import aipw, difference_scores
 from polidiff.evaluation.scores.episodes import PolicyRows, episode_scores, row_scores
-from polidiff.evaluation.scores.one_step import aipw
 from polidiff.evaluation.scores.propensity import logging_chances
 from polidiff.evaluation.scores.regression import ActionRegression, design_of
 from polidiff.worlds.log_rows import LoggedRows

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from polidiff.evaluation.scores.decisions import decisions_of
-from polidiff.evaluation.scores.difference import difference_scores, joint_alpha, score_intervals
-from polidiff.evaluation.scores.one_step import aipw, one_step_scores
+from polidiff.evaluation.scores.difference import aipw, difference_scores, joint_alpha, one_step_scores, score_intervals
 from polidiff.evaluation.scores.propensity import known_table, logging_chances
 from polidiff.worlds.log_rows import LoggedRows
 

@@ -20,7 +20,7 @@ from polidiff.evaluation.comparison import Effects, GroupVerdicts, RegionChanges
 from polidiff.evaluation.logged.assessment import Assessment, assess, count_states, deeper_counts, numbered_rows
 from polidiff.evaluation.logged.bounds import NO_MASS, PolicyBounds, bound_policy, difference, value_bounds
 from polidiff.evaluation.logged.counted_log import CountedLog, counted_log
-from polidiff.evaluation.logged.counts import Edges, count_rows
+from polidiff.evaluation.logged.counts import Edges
 from polidiff.evaluation.logged.judge import Half, Judge, Question, Verdicts, directed
 from polidiff.evaluation.logged.model import SplitPolicy, Starts, group_starts, same_rows, split_policy
 from polidiff.evaluation.logged.policies import LOG, is_logs, wrote_the_log

@@ -27,11 +27,10 @@ from polidiff.evaluation.logged.counts import BLOCKS, count_rows
 from polidiff.evaluation.logged.model import RESAMPLES, Starts, bootstrap_values, build_model, split_policy
 from polidiff.evaluation.logged.policies import as_log_policy, is_logs, row_chances
 from polidiff.evaluation.logged.rows import outcomes_to_come, some_episodes, whole_episodes
-from polidiff.evaluation.monte_carlo import student_quantile
 from polidiff.evaluation.scores.decisions import decisions_of, held_rows
 from polidiff.evaluation.scores.episodes import following, policy_values, sample, told
 from polidiff.evaluation.scores.regression import design_of
-from polidiff.evaluation.verdicts import verdict
+from polidiff.evaluation.verdicts import student_quantile, verdict
 from polidiff.policies.protocol import PolicyLike, PolicyPair
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
 from polidiff.records.explanation import Verdict

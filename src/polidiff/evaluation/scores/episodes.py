@@ -65,10 +65,10 @@ class EpisodeScores:
 
 
 def episode_scores(
-    decisions: Decisions, policies: PolicyRows, *, discount: float = 1.0, seed: int = 0, folds: int = FOLDS
+    decisions: Decisions, policies: PolicyRows, *, discount: float = 1.0, seed: int = 0
 ) -> EpisodeScores:
     """Cross-fitted scores of proposed − logging policy."""
-    fold = decisions.folds(min(folds, decisions.n_units), seed)
+    fold = decisions.folds(min(FOLDS, decisions.n_units), seed)
     rows, weight = np.zeros_like(decisions.gains), np.ones(len(fold))
     for number in np.unique(fold):
         own = fold == number

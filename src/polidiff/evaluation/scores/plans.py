@@ -18,16 +18,18 @@ import numpy as np
 
 from polidiff.evaluation.scores.decisions import Decisions, held_rows
 from polidiff.evaluation.scores.difference import (
+    CLIP,
     DifferenceScores,
+    OneStepScores,
     ScoreIntervals,
     against_log,
     assessed,
     difference_scores,
     how_often,
+    one_step_scores,
     score_intervals,
 )
 from polidiff.evaluation.scores.episodes import EpisodeScores, following, policy_values, sample, scores_of_fold, told
-from polidiff.evaluation.scores.one_step import CLIP, OneStepScores, one_step_scores
 from polidiff.evaluation.scores.propensity import Propensity, rarely_taken
 from polidiff.evaluation.scores.regression import design_of
 from polidiff.progress import track

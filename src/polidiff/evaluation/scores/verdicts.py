@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,14 +31,15 @@ from polidiff.evaluation.scores.decisions import Decisions
 from polidiff.evaluation.scores.difference import (
     MOST_UNSUPPORTED,
     DifferenceScores,
+    OneStepScores,
     ScoreIntervals,
     against_log,
     assessed,
     difference_scores,
+    repeated_scores,
     score_intervals,
 )
 from polidiff.evaluation.scores.episodes import running_products
-from polidiff.evaluation.scores.one_step import OneStepScores, repeated_scores
 from polidiff.evaluation.scores.propensity import Propensity, logging_chances, looks_written_by
 from polidiff.evaluation.scores.regression import FEWEST_LEVELS, design_of, draw_questions, leaves_of
 from polidiff.evaluation.verdicts import as_unknown, verdict

@@ -4,9 +4,8 @@ Spaces are recognised by the name of their class and environments by what they c
 imported only to make an environment from its id.
 """
 
-from polidiff.worlds.gymnasium.describe import describe
+from polidiff.worlds.gymnasium.describe import describe, natural_features, table_of
 from polidiff.worlds.gymnasium.source import EnvSource, as_source
 from polidiff.worlds.gymnasium.stepper import GymnasiumStepper
-from polidiff.worlds.gymnasium.tables import natural_features, table_of
 
 __all__ = ["EnvSource", "GymnasiumStepper", "as_source", "describe", "natural_features", "table_of"]

@@ -14,8 +14,7 @@ import numpy as np
 
 from polidiff.errors import InvalidOutcomeError, RestoreError
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
-from polidiff.worlds.gymnasium.restore import Running
-from polidiff.worlds.gymnasium.source import EnvSource, as_source
+from polidiff.worlds.gymnasium.source import EnvSource, Running, as_source
 from polidiff.worlds.gymnasium.spaces import Env, EnvAction, EnvLike, Info, Observation
 from polidiff.worlds.steppers import Step, Stepper
 
