@@ -349,7 +349,7 @@ class RowsComparison(Comparison):
     @cached_property
     def _chances(self) -> tuple[FloatArray, FloatArray]:
         """(n, A) chances of the current and of the proposed policy in every row."""
-        policies = [as_log_policy(self.world, policy, seed=self.seed) for policy in given]
+        policies = [as_log_policy(self.world, policy, seed=self.seed) for policy in self.given]
         old, new = (np.asarray(policy.probabilities(self.world.rows.states), dtype=np.float64) for policy in policies)
         return old, new
 
