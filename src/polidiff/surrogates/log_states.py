@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -42,6 +43,9 @@ from polidiff.worlds.log import Log
 from polidiff.worlds.log_check import log_summary
 from polidiff.worlds.protocol import aim
 from polidiff.worlds.tabular import TabularMDP
+
+if TYPE_CHECKING:
+    from polidiff.options import ChangeCost
 
 MOST_JUDGED = 60
 
@@ -271,7 +275,7 @@ def reduce_states(log: Log, current: PolicyLike, candidates: Candidates, options
     )
 
 
-def _chance_costs(given: Any, table: FloatArray) -> FloatArray:
+def _chance_costs(given: ChangeCost | None, table: FloatArray) -> FloatArray:
     """(S, A + 1) what each action counts as a change: the chance that the current policy takes another one."""
     try:
         costs = np.broadcast_to(np.asarray(1.0 if given is None else given, dtype=np.float64), table.shape)
