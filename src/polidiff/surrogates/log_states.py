@@ -277,12 +277,13 @@ def reduce_states(log: Log, current: PolicyLike, candidates: Candidates, options
 
 def _chance_costs(given: ChangeCost | None, table: FloatArray) -> FloatArray:
     """(S, A + 1) what each action counts as a change: the chance that the current policy takes another one."""
+    costs = np.asarray(1.0 if given is None else given, dtype=np.float64)
     try:
-        costs = np.broadcast_to(np.asarray(1.0 if given is None else given, dtype=np.float64), table.shape)
+        costs = np.broadcast_to(costs, table.shape)
     except ValueError:
         raise InvalidOptionError(
             f"change_cost must be a number, one per action ({table.shape[1]},) or per state and action {table.shape}; "
-            f"got shape {np.shape(given)}"
+            f"got shape {costs.shape}"
         ) from None
     return np.hstack([costs * (1 - table), np.zeros((len(table), 1))])
 
