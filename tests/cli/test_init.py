@@ -302,3 +302,24 @@ def test_on_a_terminal_the_table_is_shown_and_roles_reasons_direction_and_range_
     study = tomllib.loads(ran.stdout[ran.stdout.index("# A polidiff study") :])
     assert study["world"]["log"]["state"] == ["age", "weight", "smoker", "lab0", "after_care"]
     assert study["outcomes"] == [{"name": "score", "column": "score", "prefer": "less", "range": [0.0, 20.0]}]
+
+
+def test_offers_with_a_column_of_many_words(polidiff, tmp_path):
+    rng, n = np.random.default_rng(0), 4000
+    place = np.minimum(rng.geometric(0.02, n), 200)
+    pl.DataFrame(
+        {
+            "customer": np.arange(n),
+            "income": rng.normal(30_000, 9000, n).round(),
+            "zip": [f"z{k}" for k in place],
+            "reference": [f"r{k}" for k in rng.integers(0, 2000, n)],
+            "segment": rng.choice(list("abc"), n),
+            "offer": rng.choice(["none", "coupon"], n),
+            "bought": rng.integers(0, 2, n),
+        }
+    ).write_csv(tmp_path / "offers.csv")
+    ran = polidiff("init", tmp_path / "offers.csv", "-o", tmp_path / "study.toml", "--yes")
+    log = tomllib.loads((tmp_path / "study.toml").read_text())["world"]["log"]
+    assert (log["action"], log["reward"]) == ("offer", "bought")
+    assert log["state"] == ["income", "zip", "segment"]
+    assert "most of them in fewer than 20 rows" in ran.err

@@ -19,12 +19,13 @@ import polars as pl
 
 from polidiff.cli.main import near_miss
 from polidiff.errors import InvalidInputError, InvalidLogError
+from polidiff.evaluation.scores.decisions import ROWS_OF_LEVEL
 from polidiff.worlds.log_columns import HARMFUL
 
 LOOKED_AT = 200_000  # rows that guesses rest on
 MOST_ACTIONS = 200
 MOST_LISTED = 60  # values of a column that are listed
-MOST_WORDS = 50  # different values up to which a column of text is a category
+MOST_WORDS = 50  # different values up to which a column of text is a category in any case
 MOSTLY = 0.98  # distinct values per row from which on a column names its rows
 FEWEST_ROWS = 10  # of an action before its values are taken for more than chance
 HARDLY_FILLED = 0.5  # share of rows without a value from which on a column is no state
@@ -34,8 +35,9 @@ ROLES = ("episode", "step", "action", "reward", "terminated", "probability", "gr
 WORDS = {  # in descending order of strength
     "action": (
         r"^(action|act|decision|treat|treated|treatment|trt|tx|rx|arms?|assignment|assigned|intervention|variant)s?(_|$)",
-        r"^(drug|dose|offer|campaign|therapy|program|programme|training|train|plan|exposure|exposed|segment)(_|$)",
+        r"^(drug|dose|offer|campaign|therapy|program|programme|training|train|plan|exposure|exposed)(_|$)",
         r"^(item_id|choice|any|class\w?|policy|participation|incentive|coupon|mailing)s?(_|$)",
+        r"^segment(_|$)",
     ),
     "episode": (
         r"(episode|stay|session|trajectory|traj|encounter|admission|visit_group|icustay)(_?(id|no|nr|number))?$",
@@ -48,18 +50,20 @@ WORDS = {  # in descending order of strength
     ),
     "reward": (
         r"^(reward|return|survived|survival|conversion|converted|convert|profit|revenue|sales|spend|clicks?|clicked"
-        r"|success|recovered|response|responded?|outcome|result|y|re\d\d|takeup)(_|$)",
-        r"^(earnings|income|score|got|r|status|event|cens|post\w*)(_|$)",
+        r"|success|recovered|response|responded?|outcome|result|y|re\d\d|takeup|bought|purchased?|ordered|subscribed"
+        r"|renewed|retained|donated|donation|voted|cured)(_|$)",
+        r"^(earnings|score|got|r|status|event|cens|post\w*)(_|$)",
     ),
     "terminated": (r"(^terminated$|^terminal$|^done$|died_or_left|^end$|^ended$|^is_last$|^last$|discharged)",),
     "probability": (r"(^prob|probability$|propensity|^pscore)",),
 }
 GOOD = (
     r"^(reward|r|return|survived|survival|conversion|converted|convert|profit|revenue|sales|earnings|income|clicks?"
-    r"|clicked|success|recovered|re\d\d|takeup)(_|$)"
+    r"|clicked|success|recovered|re\d\d|takeup|bought|purchased?|ordered|subscribed|renewed|retained|donated|donation"
+    r"|voted|cured)(_|$)"
 )
 AFTERWARDS = (
-    r"(^|_)(after|post\w*|followup|follow_up|later|outcome|result|discharge|paid|uplift|margin|clicks?|next|off\w*)(_|$)|"
+    r"(^|_)(after|post\w*|followup|follow_up|later|outcome|result|discharge|paid|uplift|margin|clicks?|next|off_?(trt|treat\w*|drug|study)?)(_|$)|"
     + HARMFUL
 )
 BEFORE = (
@@ -312,13 +316,19 @@ def _why_no_state(
         return "looks as if it came after the decision"
     if column.kind == "time":
         return "is a time"
-    if column.kind == "text" and column.distinct > MOST_WORDS:
-        return f"has {column.distinct} different words"
+    if column.kind == "text" and column.distinct > MOST_WORDS and _mostly_rare(frame[column.name]):
+        return f"has {column.distinct} different words, most of them in fewer than {ROWS_OF_LEVEL} rows"
     if outcome and _says_again(frame, column, outcome):
         return "follows from the outcome"
     if column.distinct == 2 and (other := _tells_empty(frame, column, columns)):
         return f"says where {other} is empty"
     return "follows from the action" if _copies(frame, column.name, roles["action"]) else None
+
+
+def _mostly_rare(words: pl.Series) -> bool:
+    """Whether most rows hold a word that only few hold, so that no two of them could be compared by it."""
+    counts = words.drop_nulls().value_counts()["count"]
+    return bool(counts.filter(counts >= ROWS_OF_LEVEL).sum() < counts.sum() / 2)
 
 
 def _later(column: Column, outcome: str, columns: Sequence[Column]) -> bool:
