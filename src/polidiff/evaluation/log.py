@@ -291,7 +291,9 @@ class RowsComparison(Comparison):
         judged = compare_log(log, *self.given, masks, level=level, scored=self.scored)
         if log.sampled:  # who is told comes from all rows, what is told of them from those that are held
             judged = replace(judged, episodes=self._episodes(groups, judged.episodes))
-        return replace(judged, method=_by_scores(self.scored), warnings=(*log.notes, *judged.warnings))
+        return replace(
+            judged, method=_by_scores(self.scored), warnings=(*log.notes, *self.scored.notes, *judged.warnings)
+        )
 
     def _members(self, groups: Sequence[Sequence[Rule]]) -> list[BoolArray]:
         """(episodes,) masks of groups of starts; no rules: everyone.

@@ -32,6 +32,7 @@ from polidiff.evaluation.scores.difference import ScoreIntervals, score_interval
 from polidiff.evaluation.scores.plans import JudgedPlan, PlanScores, plan_intervals
 from polidiff.evaluation.scores.propensity import logging_chances
 from polidiff.evaluation.scores.rule_lists import ProvenList, RuleList, moves_of
+from polidiff.evaluation.scores.verdicts import ScoredLog
 from polidiff.options import ImproveOptions
 from polidiff.policies import PatchedPolicy, Policy, changed_decisions, one_hot
 from polidiff.policies.patched import rule_patch
@@ -119,9 +120,17 @@ class ScorePlans(Reduction):
             chosen,
             *(() if self.scores.decisions.one_step else (several,)),
             *self.cells.notes,
+            *self.scored.notes,
             *((frozen,) if parted else ()),
             *((short,) if self.options.max_conditions > MOST_FEATURES_IN_A_RULE else ()),
         )
+
+    @cached_property
+    def scored(self) -> ScoredLog:
+        """The rows as verdicts see them."""
+        scores = self.scores
+        single = scores.single if scores.decisions.one_step else None
+        return ScoredLog(self.world, scores.decisions, scores.chances, single, scores.seed)
 
     @cached_property
     def fixed(self) -> BoolArray:
@@ -269,7 +278,7 @@ class _Worth:
         )  # fmt: skip
         reasons = self.judged[place].scores.reasons(float(self.joint.largest_share[at]))
         failed = assess(problem.world).reason
-        reasons = (*reasons, *((failed,) if failed else ()))
+        reasons = (*reasons, *problem.scored.confounded, *((failed,) if failed else ()))
         if reasons:
             gain = replace(gain, low=min(gain.low, 0.0), high=max(gain.high, 0.0))
         if gain.low > 0:

@@ -15,7 +15,8 @@ from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.worlds.log_rows import LoggedRows
 from polidiff.worlds.shards.transition_counts import CUT, END
 
-LEVELS = 12  # of a text column that get a column of their own; the others share one
+LEVELS = 12  # of a text column that get a column of their own in any case
+ROWS_OF_LEVEL, MOST_LEVELS = 20, 240  # rows with which a further level gets one, and how many levels of all columns do
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,8 +137,11 @@ class Encoder:
 def fit_encoder(states: AnyArray) -> Encoder:
     """Columns for feature rows (n, d), or for labels (n,)."""
     if states.ndim == 1:
-        return Encoder((_levels(states.astype(str)),))
-    return Encoder(tuple(_known(states[:, j]) for j in range(states.shape[1])))
+        return Encoder((_levels(states.astype(str), MOST_LEVELS),))
+    words = [j for j in range(states.shape[1]) if _is_text(states[:, j])]
+    room = MOST_LEVELS // max(len(words), 1)
+    return Encoder(tuple(_levels(_texts(column), room) if j in words else _gap(column)
+                         for j, column in enumerate(states.T)))  # fmt: skip
 
 
 def numbers_of(states: AnyArray) -> FloatArray:
@@ -151,9 +155,12 @@ def numbers_of(states: AnyArray) -> FloatArray:
     return fit_encoder(states)(states)
 
 
-def _known(values: AnyArray) -> tuple[str, ...] | float | None:
-    if values.dtype == object and any(isinstance(value, str) for value in values):
-        return _levels(_texts(values))
+def _is_text(values: AnyArray) -> bool:
+    return values.dtype == object and any(isinstance(value, str) for value in values)
+
+
+def _gap(values: AnyArray) -> float | None:
+    """What stands for missing numbers; None where none is missing."""
     numbers = _numbers(values)
     there = np.isfinite(numbers)
     if there.all():
@@ -161,10 +168,11 @@ def _known(values: AnyArray) -> tuple[str, ...] | float | None:
     return float(np.median(numbers[there])) if there.any() else 0.0
 
 
-def _levels(texts: AnyArray) -> tuple[str, ...]:
+def _levels(texts: AnyArray, room: int) -> tuple[str, ...]:
     """The commonest levels; the last of few, and all rarer ones, are where every indicator is 0."""
     names, counts = np.unique(texts, return_counts=True)
-    return tuple(names[np.argsort(-counts, kind="stable")[: min(LEVELS, len(names) - 1)]].tolist())
+    most = max(LEVELS, min(room, int((counts >= ROWS_OF_LEVEL).sum())))
+    return tuple(names[np.argsort(-counts, kind="stable")[: min(most, len(names) - 1)]].tolist())
 
 
 def _column(values: AnyArray, known: tuple[str, ...] | float | None) -> FloatArray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,7 +27,7 @@ from polidiff.evaluation.logged.policies import (
     is_logs,
     scored_decisions,
 )
-from polidiff.evaluation.scores.decisions import Decisions
+from polidiff.evaluation.scores.decisions import Decisions, fit_encoder
 from polidiff.evaluation.scores.difference import (
     MOST_UNSUPPORTED,
     DifferenceScores,
@@ -42,8 +42,9 @@ from polidiff.evaluation.scores.difference import (
 from polidiff.evaluation.scores.episodes import running_products
 from polidiff.evaluation.scores.propensity import Propensity, logging_chances, looks_written_by
 from polidiff.evaluation.scores.regression import FEWEST_LEVELS, design_of, draw_questions, leaves_of
+from polidiff.evaluation.scores.shared_levels import SharedLevels, shared_levels
 from polidiff.evaluation.verdicts import as_unknown, verdict
-from polidiff.policies import PatchedPolicy
+from polidiff.policies import PatchedPolicy, one_hot
 from polidiff.policies.protocol import PolicyLike, PolicyPair
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import RegionEffect, Verdict
@@ -129,7 +130,7 @@ class ScoreJudge(Judge):
         )
         part = replace(self.scores, unsupported=self.scores.unsupported[mask])
         reasons = part.reasons(float(self.joint.largest_share[at])) if mask.any() else ()
-        reasons += self._apart_from_products(group, k)
+        reasons += (*self._apart_from_products(group, k), *self.scored.confounded)
         if reasons:
             return as_unknown(plain, "; ".join(reasons))
         if plain.direction != "unknown":
@@ -258,6 +259,29 @@ class ScoredLog:
     single: OneStepScores | None  # of every action, where each row is an episode
     seed: int
     _known: dict[bytes, DifferenceScores] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def shared(self) -> list[SharedLevels]:
+        """Text columns of which some levels count as one."""
+        states = self.log.rows.states
+        return shared_levels(states[self.decisions.order], self.log.feature_names, fit_encoder(states))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is lost of text columns."""
+        return tuple(one.note(len(self.decisions.actions)) for one in self.shared)
+
+    @cached_property
+    def confounded(self) -> tuple[str, ...]:
+        """Why levels that count as one should have been told apart, if so."""
+        index, actions = np.arange(len(self.decisions.actions)), self.decisions.actions
+        taken = one_hot(actions, self.decisions.n_actions) - self.chances.table
+        ahead = self.decisions.to_come(self.log.discount)
+        brought = ahead - (ahead.mean(axis=0) if self.single is None else self.single.fitted[index, actions])
+        said = (
+            "who gets which action, and what comes of it, depend on levels of {!r} that are too rare to be told apart"
+        )
+        return tuple(said.format(one.name) for one in self.shared if one.moves_both(taken, brought))
 
     @property
     def episodes(self) -> int:
