@@ -13,7 +13,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from polidiff.explanation.words import number
+from polidiff.records.numbers import number
 from tests.report import extremes, samples
 
 pytestmark = pytest.mark.browser

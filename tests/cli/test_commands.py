@@ -12,7 +12,7 @@ import pytest
 
 from polidiff import load
 from polidiff.domains import chain
-from polidiff.explanation.text import render
+from polidiff.explanation.said import render
 from tests.report import samples
 
 

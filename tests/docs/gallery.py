@@ -22,9 +22,15 @@ EXPECTED = {  # report -> what a reader must find, in the order of the questions
     "icu_sepsis": ("Weigh it", "fluid", "More survival", "vasopressor given", "Exact"),
     "campaign": ("", "coupon instead of nothing where age < 60", "More sales", "", "95 %"),
     "ward": ("", "pressor", "survival", "", "95 %"),
-    "loss": ("Do not adopt it", "one clerk instead of two clerks", "A longer wait", "All starts (100 %)", "Exact"),
+    "loss": (
+        "Do not adopt it",
+        "one clerk instead of two clerks",
+        "A longer wait",
+        "All starts together",
+        "Exact",
+    ),
     "nothing": ("There is nothing to adopt", "Nothing", "No material difference", "No group is shown to lose", "Exact"),
-    "forty_outcomes": ("Weigh it", "small dose instead of wait", "35 more outcomes", "further groups", "Exact"),
+    "forty_outcomes": ("Weigh it", "small dose instead of wait", "of 41 outcomes", "further groups", "Exact"),
 }
 
 

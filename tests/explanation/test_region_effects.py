@@ -56,10 +56,10 @@ def test_no_whole_effect_follows_the_path_of_a_minority(seven):
     assert sentence.path == ()
     assert len(sentence.meetings) == 7
     text = str(seven)
-    assert "no path is met by half of the episodes" in text
+    assert "episodes meet different changes: " in text
     assert "and 2 regions more with smaller effects. Together they lead to more return (+4)" in text
     told = text.split("Where they differ")[0]
-    assert all(f"state is s{k}," in told for k in range(3, 8))
+    assert all(f"in s{k} (" in told for k in range(3, 8))
     assert "state is s1," not in told, "the smallest effects are counted, not told"
 
 
@@ -70,7 +70,7 @@ def test_a_path_is_told_from_one_half_on(share, told):
 
 def test_the_change_that_carries_a_difference_is_named():
     told = explain(fan([1.0, 10.0]), np.zeros(4, dtype=int), proposed(2))
-    assert "s2 carries this: its change alone makes return +5; all others together make return +0.5." in str(told)
+    assert "s2 carries this: its change alone brings return +5; all others together bring return +0.5." in str(told)
     even = explain(fan([5.0, 5.0]), np.zeros(4, dtype=int), proposed(2))
     assert "carries this" not in str(even), "both carry it alike"
     assert "carries this" not in str(explain(fan([5.0]), np.zeros(3, dtype=int), proposed(1))), "there is one only"

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from polidiff import Log, Outcome, explain
-from polidiff.explanation.text import render
+from polidiff.explanation.said import render
 from polidiff.records.rule import first_match
 
 OFFERS = ("none", "coupon", "premium")

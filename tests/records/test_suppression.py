@@ -101,7 +101,8 @@ def assert_nobody_is_pointed_at(record: Explanation | Frontier, *, draws: bool) 
         if isinstance(part, Condition) and part.feature in people:
             assert all(people[part.feature].get(str(value), 0) >= LEAST for value in part.values or ()), place
     said = [*texts(record), str(compare_results(record, record))]
-    said += [page_html(record), *(str(chart(record, name).to_dict()) for name in charts_of(shown))] if draws else []
+    if draws:
+        said += [page_html(record), *(str(chart(record, name).to_dict(validate=False)) for name in charts_of(shown))]
     assert not any(name in text for name in RARE for text in said)
 
 

@@ -8,11 +8,11 @@ import pytest
 
 from polidiff import explain
 from polidiff.domains import chain
+from polidiff.explanation.said import answers
 from polidiff.records.explanation import Explanation
 from polidiff.records.outcome import Outcome
 from polidiff.report.markdown import markdown
 from polidiff.report.page import page_html
-from polidiff.report.view import answers
 
 QUESTIONS = ("What now?", "What changes?", "Is it better?", "For whom worse?", "How sure is that?")
 
@@ -42,7 +42,7 @@ def test_what_changes_names_the_states_and_the_swap(difference: Explanation) -> 
 def test_a_loss_on_average_is_never_followed_by_nobody_loses(difference: Explanation) -> None:
     everyone = replace(difference, worse_off=())
     assert any(verdict.valence == "worse" for verdict in everyone.verdicts)
-    assert on_screen(everyone)["For whom worse?"] == "All starts (100 %): trajectory length +0.7273."
+    assert on_screen(everyone)["For whom worse?"] == "All starts together: trajectory length."
 
 
 def test_nothing_different_says_so_everywhere() -> None:

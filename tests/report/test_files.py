@@ -64,7 +64,7 @@ def test_markdown_comes_with_its_pictures(tmp_path):
     assert len(addresses) == 3
     for address in addresses:
         assert (tmp_path / address.replace("%20", " ")).read_bytes().startswith(b"\x89PNG")
-    assert text.index("## Who would be worse off") < text.index("## What changes")
+    assert text.index("**For whom worse?**") < text.index("## What changes") < text.index("## Worse off")
 
 
 def test_markdown_escapes_names():

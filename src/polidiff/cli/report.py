@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("results", nargs=-1, required=True, type=FILE, metavar="RESULT.json…")
-@click.option("-o", "--output", required=True, type=FILE, help="Where to: .html, .md, .png or .svg.")
+@click.option("-o", "--output", type=FILE, help="Where to: .html, .md, .png or .svg.  [default: RESULT.html]")
 @click.option("--chart", metavar="NAME", help="Which chart to draw as .png or .svg, such as regions or frontier.")
 @click.option("--min-group", type=int, help="Smallest group of a log that is shown.  [default: 10]")
 @speaking
 def command(
-    results: tuple[Path, ...], output: Path, chart: str | None, min_group: int | None, quiet: bool, verbose: bool
+    results: tuple[Path, ...], output: Path | None, chart: str | None, min_group: int | None, quiet: bool, verbose: bool
 ) -> None:
     """Turn results into one page that opens anywhere, into Markdown with pictures, or into a picture.
 
@@ -29,13 +29,14 @@ def command(
 
     \b
     Examples:
-      polidiff report diff.json -o diff.html
+      polidiff report diff.json
       polidiff report diff.json plans.json -o both.html
       polidiff report plans.json -o frontier.png
     """
     from polidiff.api import load
 
     records = tuple(_shown(load(path), min_group) for path in results)
+    output = results[0].with_suffix(".html") if output is None else output
     if chart is not None:
         from polidiff.errors import InvalidOptionError
         from polidiff.report.charts import save_picture

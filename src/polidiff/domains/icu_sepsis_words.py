@@ -14,13 +14,14 @@ import numpy as np
 from polidiff.domains.icu_sepsis import ACTIONS, CAVEATS, SHARES, SOURCE, current, proposed, sepsis_data, world
 from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.evaluation.table import evaluate
-from polidiff.explanation.words import listing, number, percent
+from polidiff.explanation.words import listing, percent
 from polidiff.frontier.rule_plans.stability import perturbed
 from polidiff.parallel import one_blas_thread
 from polidiff.policies.protocol import one_hot, top_actions
 from polidiff.records.action import Action
 from polidiff.records.arrays import IntArray
 from polidiff.records.explanation import Explanation
+from polidiff.records.numbers import number
 from polidiff.records.plan import Frontier, Plan, PlanRule
 from polidiff.records.rule import Condition, Rule
 from polidiff.regions.swap_labels import main_direction

@@ -379,7 +379,7 @@ def _side_by_side(log: Log, second: Log, groups: Sequence[Sequence[Rule]], level
 
 
 def _method(log: Log) -> str:
-    return f"careful intervals from {log.check.episodes} logged episodes"
+    return f"a careful reading of {log.check.episodes} logged episodes"
 
 
 def _by_scores(scored: ScoredLog) -> str:

@@ -208,6 +208,6 @@ def paired_outcomes(
         played[0].totals,
         played[1].totals,
         False,
-        f"{episodes} paired episodes",
+        f"{episodes:,} paired episodes".replace(",", "\u202f"),
         (played[0].truncated_share, played[1].truncated_share),
     )

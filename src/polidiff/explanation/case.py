@@ -12,10 +12,11 @@ from polidiff.errors import InvalidInputError
 from polidiff.evaluation import compare
 from polidiff.evaluation.comparison import Comparison
 from polidiff.evaluation.verdicts import verdict
-from polidiff.explanation.words import number, place_text, rule_text, swap_words, verdicts_text, withheld_text
+from polidiff.explanation.words import place_text, rule_text, swap_words, verdicts_text, withheld_text
 from polidiff.policies import top_actions
 from polidiff.records.arrays import AnyArray
 from polidiff.records.explanation import Case, Explanation, Region, Sentence, Verdict
+from polidiff.records.numbers import number
 from polidiff.records.outcome import Interval, Outcome
 from polidiff.records.suppression import suppressed
 

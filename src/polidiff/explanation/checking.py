@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from polidiff.explanation.words import interval_text, number
+from polidiff.explanation.words import interval_text
 from polidiff.options import CheckOptions
 from polidiff.records.explanation import Explanation, Verdict
+from polidiff.records.numbers import number
 from polidiff.records.parse import Guard, parse_guards
 from polidiff.records.plan import CheckResult
 

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from polidiff.explanation.words import listing, number, place_text, verdicts_text
+from polidiff.explanation.words import listing, place_text, verdicts_text
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import FormScore, Length, Verdict
+from polidiff.records.numbers import number
 from polidiff.records.outcome import Outcome
 from polidiff.records.rule import Condition, Rule
 

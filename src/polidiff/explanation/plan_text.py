@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-from polidiff.explanation.text import resting
+import math
+
+from polidiff.explanation.said import Answer, Block, Said, blocks_of, closing
 from polidiff.explanation.words import (
     counted,
     edit_words,
     interval_text,
     listing,
-    number,
     percent,
     rule_text,
     worth_text,
 )
 from polidiff.records.explanation import Verdict, VerdictDirection
+from polidiff.records.numbers import interval_numbers, number
 from polidiff.records.outcome import Interval, Outcome
-from polidiff.records.plan import Frontier, Plan
+from polidiff.records.plan import Frontier, LedgerEntry, Plan
 from polidiff.records.suppression import suppressed
+
+TITLE = "Which changes pay most"
 
 
 def render_frontier(frontier: Frontier) -> str:
     """The frontier as a table, the bound and the ledger."""
-    frontier = suppressed(frontier)
-    told = [*_plan_rows(frontier), *_gain_rows(frontier), *_ledger_rows(frontier), *resting(frontier)]
-    return "\n".join([frontier_headline(frontier), "", *told, *_notes(frontier)])
+    return say_plans(suppressed(frontier)).text()
+
+
+def say_plans(frontier: Frontier, answers: tuple[Answer, ...] = ()) -> Said:
+    """What is said about plans; the table of them is part of the opening, as a terminal has no other."""
+    opening = (frontier_headline(frontier), "", *_plan_rows(frontier))
+    return Said(TITLE, opening, answers, blocks_of(_gains(frontier), _ledger(frontier), *closing(frontier)))
 
 
 def frontier_headline(frontier: Frontier) -> str:
@@ -46,8 +54,21 @@ def objective(frontier: Frontier) -> Outcome | None:
 
 def returned(value: float, frontier: Frontier) -> str:
     """What a plan returns, as people say the outcome that it improves."""
-    outcome, natural = objective(frontier), frontier.sign * value
-    return f"{number(100 * natural)} %" if outcome is not None and outcome.is_share else number(natural, 6)
+    natural = frontier.sign * value
+    return f"{number(100 * natural)} %" if _says_percent(frontier) else number(natural, 6)
+
+
+def _says_percent(frontier: Frontier) -> bool:
+    outcome = objective(frontier)
+    return outcome is not None and outcome.is_share
+
+
+def plan_return(plan: Plan, frontier: Frontier) -> str:
+    """What a plan returns, to no more digits than its interval carries; exact values tell plans apart."""
+    value = plan.outcomes.get(frontier.objective or "")
+    if value is None or not abs(value.estimate) / 1000 < value.width < math.inf:
+        return returned(plan.expected_return, frontier)
+    return interval_numbers(value.scaled(100.0))[0] + " %" if _says_percent(frontier) else interval_numbers(value)[0]
 
 
 def gained(gain: Interval, frontier: Frontier) -> Interval:
@@ -65,7 +86,7 @@ def aim_text(frontier: Frontier) -> str:
 
 def _judged_head(frontier: Frontier) -> str:
     """Plans whose gains are estimates: the one that is surest to gain, or none."""
-    best, now = frontier.best, returned(frontier[0].expected_return, frontier)
+    best, now = frontier.best, plan_return(frontier[0], frontier)
     aim = aim_text(frontier)
     named, brings = ("", "returns") if aim == frontier.aim else (f" for {aim}", "brings")
     if len(frontier) == 1:
@@ -73,7 +94,7 @@ def _judged_head(frontier: Frontier) -> str:
     if best.gain is None or best is frontier[0]:
         return f"{len(frontier)} plans{named}; none is shown to gain over the current policy, which {brings} {now}."
     return (
-        f"{len(frontier)} plans{named}; the surest to gain {brings} {returned(best.expected_return, frontier)} "
+        f"{len(frontier)} plans{named}; the surest to gain {brings} {plan_return(best, frontier)} "
         f"instead of {now} "
         f"({interval_text(gained(best.gain, frontier), outcome=objective(frontier))})."
     )
@@ -95,22 +116,20 @@ def _plan_rows(frontier: Frontier, limit: int = 20) -> list[str]:
         if frontier.unit == "rules":
             cost = f"{len(plan.rules)} ({cost})"
         bound = "" if log else f"{returned(plan.bound, frontier):>10}  "
-        rows.append(f"{cost:>20}  {returned(plan.expected_return, frontier):>{wide}}  {bound}{plan_words(plan)}")
+        rows.append(f"{cost:>20}  {plan_return(plan, frontier):>{wide}}  {bound}{plan_words(plan)}")
     if len(shown) < len(plans):
         rows.append(f"({len(plans) - len(shown)} plans between these are not shown)")
     return rows
 
 
-def _gain_rows(frontier: Frontier) -> list[str]:
+def _gains(frontier: Frontier) -> Block:
     """What each plan gains, where other data than those that chose it say so."""
     gains = [(plan, plan.gain) for plan in frontier if plan.gain is not None and plan.patch.changing]
-    if not gains:
-        return []
     level = "" if all(gain.exact for _, gain in gains) else f" ({percent(frontier.methods.level)} intervals)"
     what = "Gain over the current policy" if frontier.sign > 0 else f"{frontier.objective} against the current policy"
-    rows = ["", f"{what}, on data that did not choose the plan{level}:"]
     told = [(_size_words(plan, frontier), gained(gain, frontier)) for plan, gain in gains]
-    return rows + [f"• {size}: {interval_text(gain, outcome=objective(frontier))}" for size, gain in told]
+    lines = tuple(f"{size}: {interval_text(gain, outcome=objective(frontier))}" for size, gain in told)
+    return Block("gains", f"{what}, on data that did not choose the plan{level}", lines)
 
 
 def _size_words(plan: Plan, frontier: Frontier) -> str:
@@ -131,27 +150,20 @@ def plan_words(plan: Plan, limit: int = 4) -> str:
     return "; ".join(words) + (f"; and {len(edits) - limit} more" if len(edits) > limit else "")
 
 
-def _ledger_rows(frontier: Frontier, limit: int = 10) -> list[str]:
-    if frontier.ledger is None or not frontier.ledger.entries:
-        return []
-    outcome = objective(frontier)
+def _ledger(frontier: Frontier, limit: int = 10) -> Block:
+    entries = frontier.ledger.entries[:limit] if frontier.ledger is not None else ()
     where = ", in the table that chose the plans" if frontier.judged else ""
     less = f" in less {frontier.objective}" if frontier.sign < 0 else ""
-    rows = ["", f"What each change is worth{less} (alone; if removed from the best plan; Shapley value{where}):"]
-    for entry in frontier.ledger.entries[:limit]:
-        links = [f"needs {listing(list(entry.needs), 'or')}"] * bool(entry.needs)
-        links += [f"conflicts with {listing(list(entry.conflicts))}"] * bool(entry.conflicts)
-        place = "" if entry.state in entry.change else f" (where {entry.state})"
-        rows.append(
-            f"• {entry.change}{place}: {worth_text(entry.alone, outcome)}; {worth_text(entry.removed, outcome)}; "
-            f"{worth_text(entry.shapley.estimate, outcome)}" + (f"; {'; '.join(links)}" if links else "")
-        )
-    return rows
+    title = f"What each change is worth{less} (alone; if removed from the best plan; Shapley value{where})"
+    return Block("ledger", title, tuple(_ledger_line(entry, objective(frontier)) for entry in entries))
 
 
-def _notes(frontier: Frontier) -> list[str]:
-    warnings = [*frontier.warnings, *frontier.best.warnings]
-    return ["", "Note:", *(f"• {warning}" for warning in warnings)] if warnings else []
+def _ledger_line(entry: LedgerEntry, outcome: Outcome | None) -> str:
+    links = [f"needs {listing(list(entry.needs), 'or')}"] * bool(entry.needs)
+    links += [f"conflicts with {listing(list(entry.conflicts))}"] * bool(entry.conflicts)
+    place = "" if entry.state in entry.change else f" (where {entry.state})"
+    worth = [worth_text(gain, outcome) for gain in (entry.alone, entry.removed, entry.shapley.estimate)]
+    return f"{entry.change}{place}: {'; '.join([*worth, *links])}"
 
 
 def plan_verdicts(frontier: Frontier, plan: Plan) -> tuple[Verdict, ...]:

@@ -36,6 +36,7 @@ from polidiff.journeys import Journeys, Path, Trajectory, sample_trajectories
 from polidiff.policies import PatchedPolicy
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.records.explanation import Explanation, Length, Quality, Region, Sentence, Verdict
+from polidiff.records.numbers import number
 from polidiff.records.outcome import Outcome
 from polidiff.records.patch import Patch
 from polidiff.records.rule import first_match
@@ -324,7 +325,7 @@ def _shown(value: object) -> str:
     >>> _shown("red"), _shown(0.12345)
     ('red', '0.123')
     """
-    return f"{value:.3g}" if isinstance(value, (int, float, np.integer, np.floating)) else str(value)
+    return number(float(value), 3) if isinstance(value, (int, float, np.integer, np.floating)) else str(value)
 
 
 def _changed_steps(material: Material, example: Example) -> tuple[ChangedStep, ...]:

@@ -1,76 +1,35 @@
-"""An explanation or a frontier as plain text."""
+"""Sentences about a difference: groups of starts, regions, who loses, how true it is, what it rests on."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from polidiff.explanation.advice import advise
 from polidiff.explanation.words import (
     MOST_LISTED,
     counted,
     group_words,
     interval_text,
     listing,
-    losers,
     names_states,
     names_text,
-    number,
     percent,
+    place_text,
     rule_text,
     swap_text,
     verdicts_text,
 )
 from polidiff.records.explanation import Explanation, Meeting, Region, Sentence, Verdict, WorseOff
+from polidiff.records.numbers import number
 from polidiff.records.outcome import Outcome
 from polidiff.records.plan import Frontier
 from polidiff.records.rule import Rule
-from polidiff.records.suppression import suppressed
 
 MOST_IN_A_ROW = 4  # regions of a path told one by one; a longer one is folded where it repeats itself
 ALL = 1 - 1e-9  # share that is everything
 MOST_CARRIED = 3  # outcomes of which it is said what one change does
 MOST_MET = 5  # regions told where no path is
 MOST_READ_ALOUD = 12  # conditions in one sentence; beyond, its regions are called by their names
-
-
-def render(explanation: Explanation) -> str:
-    """The whole explanation, as printed."""
-    explanation = suppressed(explanation)
-    parts = [*_headline(explanation), ""]
-    if explanation.lead == "complete":
-        parts += ["The policies differ nearly everywhere, so the proposed policy is told whole:"]
-        parts += [explanation.forms["complete policy"], ""]
-    parts += [f"• {sentence_text(explanation, sentence)}" for sentence in explanation.sentences]
-    worse = [worse_off_text(explanation, entry) for entry in losers(explanation)]
-    if worse:
-        parts += ["", "Worse off:", *(f"• {line}" for line in worse)]
-    if explanation.regions and explanation.methods.style != "paper":
-        people = "people" if "people" in explanation.world.facts else "episodes"
-        parts += ["", "Where they differ:", *(f"• {region_text(region, people)}" for region in explanation.regions)]
-    if explanation.methods.style != "paper":
-        advice = advise(explanation)
-        parts += ["", f"What now: {' '.join((advice.sentence, *advice.reasons))}"]
-    parts += ["", quality_text(explanation)]
-    parts += resting(explanation)
-    if explanation.warnings:
-        parts += ["", "Note:", *(f"• {warning}" for warning in explanation.warnings)]
-    return "\n".join(parts)
-
-
-def _headline(explanation: Explanation) -> list[str]:
-    count = len(explanation.regions)
-    overall = verdicts_text(explanation.verdicts, explanation.outcomes)
-    effect = [f"Over all starts: {overall}."] if overall else []
-    if not count and explanation.withheld:
-        return [f"{changes_text(explanation)} change, in groups too small to be shown.", *effect]
-    if not count and parts_unseen(explanation):
-        return ["Outcomes differ, though no region was found in which the two policies part.", *effect]
-    if not count:
-        return ["The two policies act the same wherever either of them gets."]
-    regions = "one region" if count == 1 else f"{count} regions"
-    what = "only in how often an action is chosen" if only_chances(explanation) else f"in {changes_text(explanation)}"
-    return [f"They differ in {regions}, {what}.", *effect, *carrying_lines(explanation)]
 
 
 def only_chances(explanation: Explanation) -> bool:
@@ -110,9 +69,9 @@ def _carried_text(region: Region, outcomes: Sequence[Outcome]) -> str:
     )
     if more > 0:
         return (
-            f"{region.id} carries this: its change alone makes {alone}, and {counted(more, 'more outcome')} likewise."
+            f"{region.id} carries this: its change alone brings {alone}, and {counted(more, 'more outcome')} likewise."
         )
-    return f"{region.id} carries this: its change alone makes {alone}; all others together make {without}."
+    return f"{region.id} carries this: its change alone brings {alone}; all others together bring {without}."
 
 
 def carrier(regions: Sequence[Region], verdict: Verdict) -> Region | None:
@@ -173,7 +132,8 @@ def sentence_text(explanation: Explanation, sentence: Sentence, *, figures: bool
         deeds = deeds.replace(", then ", " and then ")
         return f"{start}, {deeds} will lead to {effect};"
     share = f" ({percent(sentence.path_share)} of episodes)" if sentence.path and sentence.path_share < 0.995 else ""
-    return f"{start}, {deeds}{share}. {'Together they lead' if sentence.meetings else 'This leads'} to {effect}."
+    leads = "Together they lead" if len(sentence.meetings) > 1 else "This leads"
+    return f"{start}, {deeds}{share}. {leads} to {effect}."
 
 
 def _meetings_text(sentence: Sentence, by_id: Mapping[str, Region]) -> str:
@@ -182,12 +142,13 @@ def _meetings_text(sentence: Sentence, by_id: Mapping[str, Region]) -> str:
     told = sorted(by_size[:MOST_MET], key=lambda meeting: -meeting.share)
     long = sum(by_id[m.region].rule.literals for m in told) > MOST_READ_ALOUD
     parts = [
-        f"in {percent(m.share)}, {f'in {m.region}' if long else _place(by_id[m.region])}, {swap_text(by_id[m.region])}"
-        for m in told
+        f"{swap_text(by_id[m.region])} {f'in {m.region}' if long else place_text(by_id[m.region].rule)} "
+        f"({percent(m.share)}{' of episodes' * (not place)})"
+        for place, m in enumerate(told)
     ]
     if len(by_size) > len(told):
         parts.append(f"and {counted(len(by_size) - len(told), 'region')} more with smaller effects")
-    return f"no path is met by half of the episodes; by the share that meets them: {'; '.join(parts)}"
+    return f"{'episodes meet different changes: ' * (len(parts) > 1)}{'; '.join(parts)}"
 
 
 def _effect_size(regions: Sequence[Region], meetings: Sequence[Meeting]) -> Callable[[Meeting], tuple[float, float]]:
@@ -284,7 +245,7 @@ def region_text(region: Region, people: str = "episodes") -> str:
 
 def worse_off_text(explanation: Explanation, entry: WorseOff) -> str:
     """Who is worse off, by how much."""
-    return f"{group_words(entry)} ({percent(entry.share)}): {loss_text(explanation, entry)}"
+    return f"{group_words(entry, share=True)}: {loss_text(explanation, entry)}"
 
 
 def loss_text(explanation: Explanation, entry: WorseOff) -> str:
@@ -307,7 +268,7 @@ def quality_text(explanation: Explanation) -> str:
     if not all(verdict.difference.exact for verdict in explanation.verdicts):
         how = "each interval holds" if explanation.methods.style == "paper" else "intervals hold together"
         parts.append(f"{how} at {percent(explanation.methods.level)}")
-    return "How true this is: " + "; ".join(parts) + "."
+    return "; ".join(parts) + "."
 
 
 def rests_on_lines(record: Explanation | Frontier) -> list[str]:
@@ -320,9 +281,3 @@ def rests_on_lines(record: Explanation | Frontier) -> list[str]:
     own = [f"{name}: {rest[0]}" for name, _, *rest in lines if rest]
     against = [f"{a.name}: {a.detail}. {a.consequence}".rstrip() for a in record.assumptions if a.alarming]
     return [*shared, *own, *against]
-
-
-def resting(record: Explanation | Frontier) -> list[str]:
-    """The same as a block of a text; nothing where nothing is said."""
-    lines = rests_on_lines(record)
-    return ["", "What this rests on:", *(f"• {line}" for line in lines)] if lines else []

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from polidiff.records.action import Direction, Shift
 from polidiff.records.explanation import Explanation, Region, Verdict, WorseOff
+from polidiff.records.numbers import interval_numbers, number
 from polidiff.records.outcome import Interval, Outcome
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.rule import Condition, Rule
@@ -17,24 +18,6 @@ MOST_LISTED = 50  # starts that a record lists; there may be more
 _NUMBERED = re.compile(r"(.*?)(0|[1-9][0-9]{0,8})", re.DOTALL)
 
 
-def number(value: float, digits: int = 4) -> str:
-    """A number rounded for reading.
-
-    >>> number(0.19999998), number(21.9905), number(-0.0001), number(12345.6), number(3.0)
-    ('0.2', '21.99', '−0.0001', '12346', '3')
-    """
-    if math.isnan(value):
-        return "unknown"
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    if value == 0:
-        return "0"
-    places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
-    text = f"{round(value, places):.{min(places, 12)}f}"
-    text = text.rstrip("0").rstrip(".") if "." in text else text
-    return ("0" if text in ("-0", "0", "") else text).replace("-", "−")
-
-
 def worth_text(gain: float | None, outcome: Outcome | None = None) -> str:
     """What a change gains, or that episodes would never end.
 
@@ -42,16 +25,6 @@ def worth_text(gain: float | None, outcome: Outcome | None = None) -> str:
     ('+2', 'never ends')
     """
     return "never ends" if gain is None else interval_text(Interval.exactly(gain), outcome=outcome)
-
-
-def signed(value: float) -> str:
-    """A number with its sign, for differences.
-
-    >>> signed(2.0), signed(-0.5), signed(0.0)
-    ('+2', '−0.5', '±0')
-    """
-    text = number(value)
-    return "±0" if text == "0" else text if text.startswith("−") or math.isnan(value) else f"+{text}"
 
 
 def percent(share: float | None) -> str:
@@ -202,18 +175,22 @@ def place_text(rule: Rule) -> str:
     return f"{'in' if names_states(rule) else 'where'} {rule_text(rule)}"
 
 
-def group_words(entry: WorseOff, starts: str = "starts") -> str:
-    """The starts of a group that loses; a record lists at most fifty of them by name.
+def group_words(entry: WorseOff, *, share: bool = False) -> str:
+    """The starts of a group that loses, with their share if asked for; a record lists at most fifty of them by name.
+
+    That all starts lose is said of their mean: some of them may not.
 
     >>> group_words(WorseOff("return", None, 1.0, Interval.exactly(-1.0)))
-    'all starts'
+    'all starts together'
     """
     if entry.start is None:
-        return f"all {starts}"
+        return "all starts together"
+    if share:
+        return f"{group_words(entry)} ({percent(entry.share)})"
     if names_states(entry.start):
         names = entry.starts or [str(value) for value in entry.start.conditions[0].values or ()]
-        return f"{starts} in {names_text(names, 'and', more=len(entry.starts) >= MOST_LISTED)}"
-    return f"{starts} where {rule_text(entry.start)}"
+        return f"starts in {names_text(names, 'and', more=len(entry.starts) >= MOST_LISTED)}"
+    return f"starts where {rule_text(entry.start)}"
 
 
 def names_states(rule: Rule) -> bool:
@@ -271,7 +248,7 @@ def interval_text(interval: Interval, *, difference: bool = True, outcome: Outco
     '+2 percentage points, between +1 and +3'
     """
     shown, behind = _in_its_unit(interval, outcome, difference=difference)
-    middle, low, high = map(signed if difference else number, (shown.estimate, shown.low, shown.high))
+    middle, low, high = interval_numbers(shown, signs=difference)
     return f"{middle}{behind}" if low == middle == high else f"{middle}{behind}, between {low} and {high}"
 
 
@@ -284,7 +261,7 @@ def bounds_text(interval: Interval, outcome: Outcome | None = None, *, differenc
     '78.7 %'
     """
     shown, behind = _in_its_unit(interval, outcome, difference=difference)
-    return _with_bounds(shown, signed if difference else number) + behind
+    return _with_bounds(shown, signs=difference) + behind
 
 
 def named_with_unit(name: str, outcome: Outcome | None) -> str:
@@ -299,7 +276,7 @@ def named_with_unit(name: str, outcome: Outcome | None) -> str:
 
 def bare_bounds(interval: Interval, outcome: Outcome | None = None, *, difference: bool = False) -> str:
     """`bounds_text` without the unit, which stands beside the name."""
-    return _with_bounds(_in_its_unit(interval, outcome, difference=difference)[0], signed if difference else number)
+    return _with_bounds(_in_its_unit(interval, outcome, difference=difference)[0], signs=difference)
 
 
 def amount_text(difference: Interval, outcome: Outcome | None = None) -> str:
@@ -309,11 +286,21 @@ def amount_text(difference: Interval, outcome: Outcome | None = None) -> str:
     '2 [1.5, 2.5]'
     """
     shown, behind = _in_its_unit(difference, outcome, difference=True)
-    return _with_bounds(shown.scaled(-1.0) if shown.estimate < 0 else shown, number) + behind
+    return _with_bounds(shown.scaled(-1.0) if shown.estimate < 0 else shown) + behind
 
 
-def _with_bounds(interval: Interval, write: Callable[[float], str]) -> str:
-    low, high, middle = write(interval.low), write(interval.high), write(interval.estimate)
+def estimate_text(interval: Interval, outcome: Outcome | None = None, *, difference: bool = False) -> str:
+    """An estimate alone with its unit, to no more digits than its interval carries.
+
+    >>> estimate_text(Interval(10.052, 9.566, 10.53, 0.95))
+    '10.05'
+    """
+    shown, behind = _in_its_unit(interval, outcome, difference=difference)
+    return interval_numbers(shown, signs=difference)[0] + behind
+
+
+def _with_bounds(interval: Interval, *, signs: bool = False) -> str:
+    middle, low, high = interval_numbers(interval, signs=signs)
     return middle if low == high == middle else f"{middle} [{low}, {high}]"
 
 

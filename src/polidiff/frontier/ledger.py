@@ -36,6 +36,7 @@ from polidiff.frontier.visits import fundamental, switched_visits
 from polidiff.optimize import Clock
 from polidiff.policies import one_hot
 from polidiff.records.arrays import FloatArray, IntArray
+from polidiff.records.numbers import number
 from polidiff.records.outcome import Interval
 from polidiff.records.plan import AdoptionPoint, Ledger, LedgerEntry
 from polidiff.records.rule import Condition, Rule, change_key
@@ -348,5 +349,5 @@ def _loss_on_the_way(points: list[AdoptionPoint]) -> list[str]:
     low = min(worse, key=lambda p: p.expected_return)
     return [
         f"partial adoption is worse than today: followed with probability {low.share:g} the plan returns "
-        f"{low.expected_return:.6g}, the current policy {now:.6g}"
+        f"{number(low.expected_return, 6)}, the current policy {number(now, 6)}"
     ]

@@ -23,6 +23,7 @@ from polidiff.policies import TablePolicy, one_hot
 from polidiff.policies.protocol import Candidates, PolicyLike
 from polidiff.records.arrays import IntArray, read_only
 from polidiff.records.explanation import Methods, WorldSummary
+from polidiff.records.numbers import number
 from polidiff.records.outcome import Interval
 from polidiff.records.parse import Guard
 from polidiff.records.patch import Patch, StateEdits
@@ -233,8 +234,8 @@ def _warnings(setting: Setting, solved: Solved, clock: Clock) -> tuple[str, ...]
     warnings = []
     if (setting.current.max(axis=1) < 1 - 1e-9)[~setting.world.absorbing].any():
         warnings.append(
-            f"the current policy is stochastic: it returns {setting.starting_return:.6g}, its most probable actions "
-            f"{float(solved.returns[0]):.6g}; changes are counted from the latter"
+            f"the current policy is stochastic: it returns {number(setting.starting_return, 6)}, its most probable "
+            f"actions {number(float(solved.returns[0]), 6)}; changes are counted from the latter"
         )
     if clock.stopped:
         warnings.append(f"the time limit of {clock.seconds:g} s was met; the gap reached is {solved.gap:.3g}")

@@ -16,7 +16,6 @@ from markupsafe import Markup
 from polidiff._version import __version__
 from polidiff.errors import InvalidInputError
 from polidiff.explanation.text import sentence_text
-from polidiff.explanation.words import number
 from polidiff.files import write_whole
 from polidiff.paper.figures import Figure, all_figures, figure_chart, panel_chart
 from polidiff.paper.metrics import FORM_NAMES, explained, forms_table, measured
@@ -24,6 +23,7 @@ from polidiff.paper.runs import Runs
 from polidiff.paper.sentences import deviations
 from polidiff.paper.values import Checked, Number
 from polidiff.records.explanation import Explanation
+from polidiff.records.numbers import number
 from polidiff.report.charts import rendered
 from polidiff.report.charts.theme import PAGE, PAPER, Chart
 

@@ -294,7 +294,7 @@ def _mapping(data: Json, where: str) -> Mapping[str, Json]:
 
 
 RENDERERS = {
-    "text": "polidiff.explanation.text:render",
+    "text": "polidiff.explanation.said:render",
     "frontier_text": "polidiff.explanation.plan_text:render_frontier",
     "comparison_text": "polidiff.report.comparison:render_comparison",
     "case": "polidiff.explanation.case:answer_case",

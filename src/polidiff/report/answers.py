@@ -8,18 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from polidiff.errors import InvalidInputError
-from polidiff.explanation.words import (
-    interval_text,
-    listing,
-    number,
-    percent,
-    rule_text,
-    swap_text,
-    swap_words,
-    withheld_text,
-)
+from polidiff.explanation.words import interval_text, listing, percent, rule_text, swap_text, swap_words, withheld_text
 from polidiff.records.action import Shift
 from polidiff.records.explanation import ActionSupport, Explanation, Picture, Region
+from polidiff.records.numbers import number
 from polidiff.records.parse import name_like, parse_rule
 from polidiff.records.rule import Condition, Rule, overlap
 from polidiff.records.suppression import suppressed

@@ -1,12 +1,12 @@
-"""Two results side by side: what text, Markdown and page say about them."""
+"""Two results side by side: what is said about them, and its tables."""
 
 from __future__ import annotations
 
+from polidiff.explanation.said import Answer, Block, Said, blocks_of
 from polidiff.explanation.words import amount_text, bounds_text, few, percent
 from polidiff.records.outcome import Interval
 from polidiff.records.plan import DifferenceChange, ResultComparison, VerdictChange
 from polidiff.report.tables import Table
-from polidiff.report.view import Answer
 
 STATUSES = ("new", "gone", "larger", "smaller", "same")
 TITLE = "What is different since the last result"
@@ -14,22 +14,24 @@ TITLE = "What is different since the last result"
 
 def render_comparison(comparison: ResultComparison) -> str:
     """The comparison as printed."""
+    return say(comparison).text()
+
+
+def say(comparison: ResultComparison) -> Said:
+    """What is said about two results."""
     changed = [change for change in comparison.differences if change.status != "same" or change.place_before]
-    blocks = {
-        "What is done differently:": [_line(row) for row in differences_table(comparison, changed).rows],
-        "Outcomes:": [verdict_line(change, comparison) for change in comparison.verdicts],
-        "Who loses:": [_line(row) for row in losers_table(comparison).rows],
-        "What it rests on:": [f"{name}: {before}, now {after}" for name, before, after in assumption_rows(comparison)],
-        "Note:": list(comparison.cautions),
-    }
-    parts = [headline(comparison), *(line for answer in answers(comparison)[:1] for line in ("", _spoken(answer)))]
-    for title, lines in blocks.items():
-        parts += ["", title, *(f"• {line}" for line in lines)] if lines else []
-    return "\n".join(parts)
-
-
-def _spoken(answer: Answer) -> str:
-    return f"What now: {' '.join((answer.text, *answer.more))}"
+    told = answers(comparison)
+    done = tuple(map(_line, differences_table(comparison, changed).rows))
+    resting = (f"{name}: {before}, now {after}" for name, before, after in assumption_rows(comparison))
+    blocks = blocks_of(
+        Block("now", "What now", (told[0].spoken,), listed=False),
+        Block("differences", "What is done differently", done),
+        Block("outcomes", "Outcomes", tuple(verdict_line(change, comparison) for change in comparison.verdicts)),
+        Block("worse", "Who loses", tuple(map(_line, losers_table(comparison).rows))),
+        Block("rests", "What it rests on", tuple(resting)),
+        Block("notes", "Note", comparison.cautions),
+    )
+    return Said(TITLE, (headline(comparison),), told, blocks)
 
 
 def _line(row: tuple[str, ...]) -> str:

@@ -7,37 +7,32 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from polidiff.errors import InvalidInputError, InvalidOptionError
-from polidiff.explanation.text import rests_on_lines
+from polidiff.errors import InvalidInputError
+from polidiff.explanation.said import Said, say
 from polidiff.files import write_whole
 from polidiff.records.explanation import Explanation
 from polidiff.records.plan import Frontier, ResultComparison
-from polidiff.records.suppression import suppressed
-from polidiff.report import comparison, plans, tables, view
+from polidiff.records.suppression import released
+from polidiff.report import comparison, plans, tables
 from polidiff.report.charts import DESCRIPTIONS, charts_of, picture
 from polidiff.report.names import number_changes, shown
-from polidiff.report.plans import plan_answers
 from polidiff.report.tables import assumptions_table, methods_text
-from polidiff.report.view import answers
 
 MOST_ROWS = 30
 MOST_PICTURES = 3
+IN_TABLES = ("now", "where", "ledger", "differences", "outcomes")  # blocks whose content stands above them
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$&!])")
 _LINKS = re.compile(r"\b(?:https?|ftp|mailto|xmpp):|\bwww(?=\.)|@", re.IGNORECASE)  # what many readers make links of
 
 
 def save_markdown(record: Explanation | Frontier | ResultComparison, path: str | os.PathLike[str]) -> Path:
     """Write a result as Markdown; its pictures go to a folder beside it, named like the file."""
-    if isinstance(record, ResultComparison):
-        return write_whole(path, "\n".join(_comparison_lines(record)))
-    if not isinstance(record, (Explanation, Frontier)):
-        raise InvalidOptionError(f"Markdown shows an explanation or a frontier; got {type(record).__name__}")
     target = Path(path)
-    safe = suppressed(record)
+    safe = released(record)
+    drawable = {} if isinstance(record, ResultComparison) else charts_of(safe)
     folder = target.with_name(f"{target.stem}_pictures")
-    names = list(charts_of(safe))[:MOST_PICTURES]
-    drawn = {name: picture(safe, name) for name in names}
-    text = markdown(safe, {name: f"{folder.name}/{name}.png" for name in names})
+    drawn = {name: picture(safe, name) for name in list(drawable)[:MOST_PICTURES]}
+    text = markdown(safe, {name: f"{folder.name}/{name}.png" for name in drawn})
     if drawn:
         _make(folder)
     for name, content in drawn.items():
@@ -52,21 +47,41 @@ def _make(folder: Path) -> None:
         raise InvalidInputError(f"cannot make the folder {folder}: {error.strerror or error}") from error
 
 
-def markdown(record: Explanation | Frontier, pictures: dict[str, str] | None = None) -> str:
+def markdown(record: Explanation | Frontier | ResultComparison, pictures: dict[str, str] | None = None) -> str:
     """The result as Markdown text; `pictures` maps charts to addresses."""
-    record = suppressed(record)
-    lines = _explanation_lines(record) if isinstance(record, Explanation) else _frontier_lines(record)
-    parts = [*lines]
+    record = released(record)
+    if isinstance(record, Explanation):
+        said, shown_tables = say(record), [tables.outcomes_table(record), tables.regions_table(record)]
+    elif isinstance(record, Frontier):
+        numbering = number_changes(None, record)
+        said = plans.say_first_plan(record, numbering)
+        shown_tables = [plans.plans_table(record.plans, record), plans.outcome_rows_table(record.knee, record),
+                        plans.ledger_table(record, numbering)] if record.plans else []  # fmt: skip
+    else:
+        said = comparison.say(record)
+        shown_tables = [comparison.differences_table(record), comparison.verdicts_table(record)]
+    parts = [*_opening(said), *(line for table in shown_tables if table.rows for line in table_lines(table))]
     for name, address in (pictures or {}).items():
         parts += [f"![{DESCRIPTIONS[name]}]({address.replace(' ', '%20')})", ""]
-    resting = rests_on_lines(record)
-    if resting:
-        parts += ["## What this rests on", "", *(f"- {escaped(line)}" for line in resting), ""]
-        parts += table_lines(assumptions_table(record.assumptions))
-    if record.warnings:
-        parts += ["## Caveats", "", *(f"- {escaped(line)}" for line in record.warnings), ""]
-    parts += ["## Method", "", escaped(methods_text(record.methods, record.world)), ""]
+    for block in said.blocks:
+        if block.kind not in IN_TABLES:
+            title = block.title or "What changes, and for whom"
+            parts += [f"## {escaped(title)}", "", *(f"- {escaped(line)}" for line in block.lines[:MOST_ROWS]), ""]
+    if not isinstance(record, ResultComparison):
+        if record.assumptions:
+            parts += table_lines(assumptions_table(record.assumptions))
+        parts += ["## Method", "", escaped(methods_text(record.methods, record.world)), ""]
     return "\n".join(parts)
+
+
+def _opening(said: Said) -> Iterator[str]:
+    yield f"# {said.title}"
+    yield ""
+    yield f"**{escaped(said.opening[0])}**"
+    yield ""
+    for answer in said.answers:
+        yield f"- **{answer.question}** {escaped(answer.spoken)}"
+    yield ""
 
 
 def escaped(text: str) -> str:
@@ -88,72 +103,3 @@ def table_lines(table: tables.Table) -> Iterator[str]:
         yield ""
         yield f"{len(table.rows) - MOST_ROWS} more rows are in the JSON file."
     yield ""
-
-
-def _explanation_lines(explanation: Explanation) -> Iterator[str]:
-    yield "# What the proposed policy changes"
-    yield ""
-    yield f"**{escaped(view.headline(explanation))}**"
-    yield ""
-    for answer in answers(explanation):
-        yield f"- **{answer.question}** {escaped(' '.join((answer.text, *answer.more)))}"
-    yield ""
-    yield from table_lines(tables.outcomes_table(explanation))
-    yield "## Who would be worse off"
-    yield ""
-    worse = view.worse_views(explanation)
-    for group in worse:
-        loss = f"{escaped(group.what)}, {escaped(group.difference)}"
-        yield f"- **{loss}** for {escaped(group.who)} ({group.share})"
-    if not worse:
-        yield escaped(view.nobody_worse(explanation))
-    yield ""
-    yield "## What changes, and for whom"
-    yield ""
-    for sentence in view.sentence_views(explanation)[:MOST_ROWS]:
-        chips = " · ".join(f"{chip.mark} {escaped(chip.text)}" for chip in sentence.chips)
-        yield f"{sentence.number}. {escaped(sentence.text)}  "
-        yield f"   {chips}  "
-        yield f"   Behind it: {escaped(sentence.support)}"
-    yield ""
-    yield "## Where they differ"
-    yield ""
-    yield from table_lines(tables.regions_table(explanation))
-
-
-def _frontier_lines(frontier: Frontier) -> Iterator[str]:
-    numbering = number_changes(None, frontier)
-    yield "# Which changes pay most"
-    yield ""
-    yield from table_lines(plans.plans_table(frontier.plans, frontier))
-    if frontier.plans:
-        yield "## The plan to look at first"
-        yield ""
-        for answer in plan_answers(frontier):
-            yield f"- **{answer.question}** {escaped(' '.join((answer.text, *answer.more)))}"
-        yield ""
-        for text in plans.change_texts(frontier.knee, numbering)[:MOST_ROWS]:
-            yield f"- {escaped(text)}"
-        yield ""
-        yield from table_lines(plans.outcome_rows_table(frontier.knee, frontier))
-    if frontier.ledger is not None and frontier.ledger.entries:
-        yield "## What each change is worth"
-        yield ""
-        yield from table_lines(plans.ledger_table(frontier, numbering))
-
-
-def _comparison_lines(compared: ResultComparison) -> Iterator[str]:
-    yield f"# {comparison.TITLE}"
-    yield ""
-    yield f"**{escaped(comparison.headline(compared))}**"
-    yield ""
-    for answer in comparison.answers(compared):
-        yield f"- **{answer.question}** {escaped(' '.join((answer.text, *answer.more)))}"
-    yield ""
-    for table in (
-        comparison.differences_table(compared),
-        comparison.verdicts_table(compared),
-        comparison.losers_table(compared),
-    ):
-        if table.rows:
-            yield from table_lines(table)

@@ -87,6 +87,11 @@ class Numbering:
         """The number of a change of the ledger; "" where a state is named."""
         return self.numbers.get(entry.key, "")
 
+    def short(self, entry: LedgerEntry) -> str:
+        """A change of the ledger for an axis: its number and what is done; where is told beside it."""
+        number = self.of_entry(entry)
+        return f"{number}: {entry.current} → {entry.proposed}" if number else entry.change
+
     def named(self, entry: LedgerEntry) -> str:
         """A change of the ledger with its number in front."""
         number = self.of_entry(entry)

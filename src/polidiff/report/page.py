@@ -26,10 +26,12 @@ import jinja2
 from markupsafe import Markup
 
 from polidiff.errors import InvalidOptionError, PolidiffError
+from polidiff.explanation.said import Answer, answers
 from polidiff.explanation.text import rests_on_lines
-from polidiff.explanation.words import counted, few, number, percent
+from polidiff.explanation.words import counted, few, percent
 from polidiff.files import write_whole
 from polidiff.records.explanation import Explanation
+from polidiff.records.numbers import number
 from polidiff.records.plan import Frontier, ResultComparison
 from polidiff.records.suppression import released
 from polidiff.report import comparison, tables, view
@@ -48,7 +50,6 @@ from polidiff.report.plans import (
     size_of,
 )
 from polidiff.report.tables import methods_table, methods_text
-from polidiff.report.view import answers
 
 Result: TypeAlias = Explanation | Frontier | ResultComparison
 Content: TypeAlias = dict[str, Any]  # what the template and the page's script read, by name
@@ -158,7 +159,7 @@ def _content(explanation: Explanation | None, frontier: Frontier | None) -> tupl
     return content, charts, plans
 
 
-def _first_screen(explanation: Explanation | None, frontier: Frontier | None) -> tuple[view.Answer, ...]:
+def _first_screen(explanation: Explanation | None, frontier: Frontier | None) -> tuple[Answer, ...]:
     if explanation is not None:
         return answers(explanation)
     return plan_answers(frontier) if frontier is not None and frontier.plans else ()
@@ -180,7 +181,6 @@ def _explanation_content(explanation: Explanation, figures: dict[str, list[Figur
         "outcome_cards": view.outcome_cards(explanation),
         "summary_cards": view.summary_cards(explanation),
         "worse": view.worse_views(explanation),
-        "nobody": view.nobody_worse(explanation),
         "tails": tables.tails_table(explanation),
         "sentences": view.sentence_views(explanation),
         "regions": tables.regions_table(explanation),
@@ -257,7 +257,7 @@ def _sections(content: Content) -> list[tuple[str, str]]:
     """Address and name of each section that has something to show."""
     explanation, sections = content["explanation"], []
     if explanation is not None and explanation["changed"]:
-        sections += [("worse", "Who is worse off")]
+        sections += [("worse", "Who is worse off")] * bool(explanation["worse"] or explanation["tails"].rows)
         sections += [("sentences", "What changes")] * bool(explanation["sentences"])
         sections += [("where", "Where")] * bool(explanation["regions"].rows)
         sections += [("outcomes", "Outcomes")]

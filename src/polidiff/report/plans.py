@@ -10,8 +10,9 @@ from typing import TypeAlias
 
 from polidiff.errors import PolidiffError
 from polidiff.explanation.advice import advise
-from polidiff.explanation.plan_text import aim_text, gained, objective, plan_verdicts, returned
-from polidiff.explanation.text import sentence_text, worse_off_text
+from polidiff.explanation.plan_text import aim_text, gained, objective, plan_return, plan_verdicts, returned, say_plans
+from polidiff.explanation.said import Answer, Block, Said, blocks_of, effect_text, undone_by
+from polidiff.explanation.text import start_text, worse_off_text
 from polidiff.explanation.words import (
     amount_text,
     bare_bounds,
@@ -23,13 +24,14 @@ from polidiff.explanation.words import (
     losers,
     named_with_unit,
     names_text,
-    number,
     percent,
     place_text,
     rule_text,
+    verdicts_text,
     worth_text,
 )
 from polidiff.records.explanation import Verdict
+from polidiff.records.numbers import number
 from polidiff.records.outcome import Interval, Outcome
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.plan import Frontier, Plan, PlanRule
@@ -47,7 +49,7 @@ from polidiff.report.charts.regions import Span, telling_pair
 from polidiff.report.charts.theme import Row, drawable
 from polidiff.report.names import Numbering, label, shown
 from polidiff.report.tables import Table
-from polidiff.report.view import Answer, Card, effect_text, undone_by
+from polidiff.report.view import Card
 
 Figures: TypeAlias = list[str | float | None]  # of one outcome: texts, then numbers of its bar
 UNNUMBERED = Numbering()
@@ -230,7 +232,7 @@ def plan_cards(plan: Plan, frontier: Frontier) -> tuple[Card, ...]:
     )
     if plan.share is not None and plan.gain is None:
         reached = f"{percent(plan.share)} of what is possible"
-    return _cost_card(plan, frontier), Card(aim_text(frontier), returned(plan.expected_return, frontier), reached)
+    return _cost_card(plan, frontier), Card(aim_text(frontier), plan_return(plan, frontier), reached)
 
 
 def _cost_card(plan: Plan, frontier: Frontier) -> Card:
@@ -246,12 +248,20 @@ def outcome_rows_table(plan: Plan, frontier: Frontier) -> Table:
     rows = tuple(
         (
             named_with_unit(verdict.outcome, outcomes.get(verdict.outcome)),
-            bare_bounds(plan.outcomes[verdict.outcome], outcomes.get(verdict.outcome)),
+            _plan_value(plan, frontier, verdict.outcome),
             bare_bounds(verdict.difference, outcomes.get(verdict.outcome), difference=True),
         )
         for verdict in plan_verdicts(frontier, plan)
     )
     return Table(("outcome", "with this plan", "difference to the current policy"), rows)
+
+
+def _plan_value(plan: Plan, frontier: Frontier, name: str) -> str:
+    """What a plan brings of one outcome; what plans improve in digits that tell plans apart."""
+    value = plan.outcomes[name]
+    if name == frontier.objective and value.exact:
+        return returned(frontier.sign * value.estimate, frontier).removesuffix(" %")
+    return bare_bounds(value, next((outcome for outcome in frontier.outcomes if outcome.name == name), None))
 
 
 def plans_table(plans: Sequence[Plan], frontier: Frontier) -> Table:
@@ -261,7 +271,7 @@ def plans_table(plans: Sequence[Plan], frontier: Frontier) -> Table:
     rows = tuple(
         (
             number(frontier.cost(plan)),
-            *(bare_bounds(plan.outcomes[name], outcomes.get(name)) for name in names),
+            *(_plan_value(plan, frontier, name) for name in names),
             str(len(plan.rules) or len(plan.patch.changing)),
         )
         for plan in plans
@@ -285,16 +295,23 @@ def proofs_table(plans: Sequence[Plan], frontier: Frontier) -> Table:
 
 
 def plan_sentences(plan: Plan) -> tuple[str, ...]:
-    """The plan explained against the current policy, in words; nothing where no world is at hand to explain it in."""
+    """What the plan does from where, against the current policy; nothing where no world is at hand to explain it in.
+
+    What it changes stands beside it: regions of this explanation have numbers of their own, not those of the page.
+    """
     if plan.sentences or not plan.explainable or not plan.patch.changing:
         return plan.sentences
     try:
         explanation = suppressed(plan.explanation)
     except PolidiffError:
         return ()
-    told = [sentence_text(explanation, sentence) for sentence in explanation.sentences[:MOST_SENTENCES]]
-    losing = [f"Worse off: {worse_off_text(explanation, entry)}" for entry in losers(explanation)[:MOST_SENTENCES]]
-    return (*told, *losing, f"What now: {advise(explanation).sentence}")
+    told = [
+        f"{start_text(sentence)}: {verdicts_text(sentence.verdicts, explanation.outcomes)}."
+        for sentence in explanation.sentences[:MOST_SENTENCES]
+    ]
+    losing = [entry for entry in losers(explanation) if entry.start is not None]
+    worse = [f"Worse off: {worse_off_text(explanation, entry)}." for entry in losing[:MOST_SENTENCES]]
+    return (*told, *worse, f"What now: {advise(explanation).sentence}")
 
 
 def explained(frontier: Frontier) -> Frontier:
@@ -322,6 +339,15 @@ def ledger_table(frontier: Frontier, numbering: Numbering = UNNUMBERED) -> Table
         for entry in entries[:60]
     )
     return Table(("change", "fair share", "alone", "lost if taken out", "needs", "conflicts with"), rows)
+
+
+def say_first_plan(frontier: Frontier, numbering: Numbering) -> Said:
+    """What is said about plans, with the changes of the plan to look at first."""
+    if not frontier.plans:
+        return say_plans(frontier)
+    said = say_plans(frontier, plan_answers(frontier))
+    changes = Block("groups", "What the plan to look at first changes", change_texts(frontier.knee, numbering))
+    return replace(said, blocks=blocks_of(changes, *said.blocks))
 
 
 def plan_answers(frontier: Frontier) -> tuple[Answer, ...]:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from polidiff.explanation.words import bounds_text, names_text, percent, rule_text, swap_text
+from polidiff.explanation.said import most_telling
+from polidiff.explanation.words import (
+    bare_bounds,
+    bounds_text,
+    named_with_unit,
+    names_text,
+    percent,
+    rule_text,
+    swap_text,
+)
 from polidiff.records.explanation import Explanation, Methods, Region, WorldSummary
 from polidiff.records.outcome import Assumption, Interval, Outcome
-from polidiff.report.view import MOST_CARDS, MOST_EFFECTS, most_telling, support_text
+from polidiff.report.view import MOST_CARDS, MOST_EFFECTS, support_text
 
 
 @dataclass(frozen=True)
@@ -38,11 +48,11 @@ def _difference(value: float, outcome: Outcome | None) -> str:
 
 
 def regions_table(explanation: Explanation) -> Table:
-    """Every region: where, what, how sure."""
+    """Every region: where, what, how sure. A named state is its own place."""
     rows = tuple(
         (
             region.id,
-            region_where(region),
+            "" if (where := region_where(region)) == region.id else where,
             swap_text(region, short=True),
             percent(region.support.share),
             support_text(region.support, explanation.world),
@@ -51,29 +61,33 @@ def regions_table(explanation: Explanation) -> Table:
         )
         for region in explanation.regions
     )
-    return Table(("region", "where", "instead", "decisions", "behind it", "precision", "recall"), rows)
+    heads = ("region", "where", "instead", "of decisions", "behind it", "right in", "covers of such changes")
+    return filled(Table(heads, rows))
+
+
+def filled(table: Table) -> Table:
+    """The table without columns in which nothing stands."""
+    kept = [place for place in range(len(table.columns)) if any(row[place] for row in table.rows)]
+    rows = tuple(tuple(row[place] for place in kept) for row in table.rows)
+    return replace(table, columns=tuple(table.columns[place] for place in kept), rows=rows)
 
 
 def effects_table(explanation: Explanation) -> Table:
     """What each change does alone, and what the others do without it; for the most telling outcomes."""
     outcomes = {outcome.name: outcome for outcome in explanation.outcomes}
     names = [verdict.outcome for verdict in most_telling(explanation.verdicts)][:MOST_EFFECTS]
-    if len(explanation.regions) < 2:  # one change alone is the whole difference
+    effects = [(region.id, region.effect) for region in explanation.regions if region.effect is not None]
+    if len(effects) < 2:  # one change alone is the whole difference
         return Table((), ())
+
+    def told(side: Mapping[str, Interval], name: str) -> str:
+        return bare_bounds(side[name], outcomes.get(name), difference=True) if name in side else "never ends"
+
     rows = tuple(
-        (
-            region.id,
-            name,
-            *(
-                bounds_text(side[name], outcomes.get(name), difference=True) if name in side else "never ends"
-                for side in (region.effect.alone, region.effect.without)
-            ),
-        )
-        for region in explanation.regions
-        if region.effect is not None
-        for name in names
+        (change, *(f"{told(effect.alone, name)}; others {told(effect.without, name)}" for name in names))
+        for change, effect in effects
     )
-    return Table(("change", "outcome", "this change alone", "all changes but this one"), rows)
+    return Table(("change", *(named_with_unit(name, outcomes.get(name)) for name in names)), rows)
 
 
 def region_where(region: Region) -> str:
@@ -99,7 +113,7 @@ def outcomes_table(explanation: Explanation) -> Table:
             most_telling(explanation.verdicts) if len(explanation.verdicts) > MOST_CARDS else explanation.verdicts
         )
     )
-    return Table(("outcome", "current", "proposed", "difference", "verdict", "note"), rows)
+    return filled(Table(("outcome", "current", "proposed", "difference", "verdict", "note"), rows))
 
 
 def group_table(explanation: Explanation, outcome: str) -> Table:
@@ -119,7 +133,7 @@ def group_table(explanation: Explanation, outcome: str) -> Table:
 def assumptions_table(assumptions: tuple[Assumption, ...]) -> Table:
     """What verdicts from a log rest on, and how each was tested."""
     rows = tuple((a.name, a.status, a.detail, a.consequence, a.tested) for a in assumptions)
-    return Table(("assumption", "status", "what was seen", "what follows", "how it was tested"), rows)
+    return filled(Table(("assumption", "status", "what was seen", "what follows", "how it was tested"), rows))
 
 
 def quality_table(explanation: Explanation) -> Table:

@@ -1,57 +1,29 @@
-"""What a page says, before it is marked up: answers of the first screen, cards, chips and sentences.
-
-The page and the Markdown file are two renderings of these records; the words for rules and sentences are the
-terminal's.
-"""
+"""What only the page shows: cards, chips, and the sentences with what stands behind them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
-from typing import Literal, TypeAlias
+from typing import Literal
 
-from polidiff.explanation.advice import advise, doubts
-from polidiff.explanation.text import carrying_lines, changes_text, loss_text, only_chances, parts_unseen, sentence_text
+from polidiff.explanation.said import MARKS, MOST_CHIPS, Tone, most_telling, tone_of
+from polidiff.explanation.text import only_chances, sentence_text
 from polidiff.explanation.words import (
     amount_text,
     bounds_text,
     counted,
-    few,
+    estimate_text,
     group_words,
-    listing,
     losers,
-    number,
-    odds_text,
     percent,
-    place_text,
     swap_text,
-    verdicts_text,
 )
-from polidiff.records.explanation import (
-    Explanation,
-    Sentence,
-    Support,
-    Verdict,
-    WorldSummary,
-    WorseOff,
-)
-from polidiff.records.outcome import Interval, Outcome
+from polidiff.records.explanation import Explanation, Sentence, Support, Verdict, WorldSummary, WorseOff
+from polidiff.records.numbers import number
+from polidiff.records.outcome import Outcome
 
-Tone: TypeAlias = Literal["better", "worse", "neutral", "same", "unknown"]
 MOST_CARDS = 6
-MOST_CHIPS = 7
 MOST_EFFECTS = 4  # outcomes of which each region's effect is told
-MARKS: dict[Tone, str] = {"better": "▲", "worse": "▼", "neutral": "◆", "same": "=", "unknown": "?"}
-
-
-@dataclass(frozen=True)
-class Answer:
-    """A question and its answer."""
-
-    question: str
-    text: str
-    more: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -95,19 +67,9 @@ class SentenceView:
 class WorseView:
     """One group that loses something."""
 
-    who: str
-    share: str
+    who: str  # with its share of all starts
     what: str
     difference: str
-
-
-def tone_of(verdict: Verdict) -> Tone:
-    """How a verdict looks."""
-    if verdict.direction == "same":
-        return "same"
-    if verdict.direction == "unknown":
-        return "unknown"
-    return verdict.valence or "neutral"
 
 
 def chip_of(verdict: Verdict, outcomes: Sequence[Outcome]) -> Chip:
@@ -124,13 +86,6 @@ def chip_of(verdict: Verdict, outcomes: Sequence[Outcome]) -> Chip:
         )
     words = outcome.phrase("more" if verdict.direction == "more" else "less") if outcome else verdict.outcome
     return Chip(f"{words}, by {amount_text(verdict.difference, outcome)}", tone, verdict.note or "")
-
-
-def most_telling(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """Losses and gains in turn, then differences without a preference, what is unknown, what stays the same."""
-    groups = {tone: [v for v in verdicts if tone_of(v) == tone] for tone in MARKS}
-    decided = [v for pair in zip_longest(groups["worse"], groups["better"]) for v in pair if v is not None]
-    return [*decided, *groups["neutral"], *groups["unknown"], *groups["same"]]
 
 
 def outcome_cards(explanation: Explanation) -> tuple[Card, ...]:
@@ -159,10 +114,10 @@ def further_outcomes(explanation: Explanation) -> str:
 
 def _before_and_after(verdict: Verdict, outcome: Outcome | None) -> str:
     if verdict.current is None or verdict.proposed is None:
-        return bounds_text(Interval.exactly(verdict.difference.estimate), outcome, difference=True)
-    before, after = (
-        bounds_text(Interval.exactly(side.estimate), outcome) for side in (verdict.current, verdict.proposed)
-    )
+        return estimate_text(verdict.difference, outcome, difference=True)
+    before, after = (estimate_text(side, outcome) for side in (verdict.current, verdict.proposed))
+    if before == after:
+        return after
     unit = f" {outcome.unit}" if outcome is not None and outcome.unit else ""
     return f"{before.removesuffix(unit)} → {after}"
 
@@ -193,25 +148,6 @@ def summary_cards(explanation: Explanation) -> tuple[Card, ...]:
     return (Card("changed decisions per episode", number(explanation.changes, 3), told),)
 
 
-def headline(explanation: Explanation) -> str:
-    """The result in one line."""
-    if not explanation.regions and explanation.withheld:
-        return f"{changes_text(explanation)} change, in groups too small to be shown."
-    if parts_unseen(explanation):
-        return "Outcomes differ, though no region was found in which the two policies part."
-    if not explanation.regions:
-        return "The two policies act the same wherever it matters."
-    rules = len(explanation.regions)
-    what = "one rule tells" if rules == 1 else f"{rules} rules tell"
-    return f"{_changed_amount(explanation)}; {what} where."
-
-
-def _changed_amount(explanation: Explanation) -> str:
-    if only_chances(explanation):
-        return "What is done most often stays; how often it is done changes"
-    return f"{changes_text(explanation)} change"
-
-
 def sentence_views(explanation: Explanation) -> tuple[SentenceView, ...]:
     """All sentences, as cards."""
     swaps = {region.id: swap_text(region, short=True) for region in explanation.regions}
@@ -240,7 +176,11 @@ def _sentence_notes(sentence: Sentence) -> Iterable[str]:
     if sentence.path and sentence.path_share < 0.9995:
         yield f"{percent(sentence.path_share)} of these episodes follow exactly this path"
     for other in sentence.others[:2]:
-        yield f"{percent(other.share)}: {' → '.join(other.path) or 'no difference met'}"
+        yield (
+            f"{percent(other.share)} meet {' → '.join(other.path)}"
+            if other.path
+            else (f"{percent(other.share)} meet no difference")
+        )
     for meeting in sentence.meetings[:4]:
         yield f"{meeting.region} is first met after {number(meeting.first, 2)} decisions"
 
@@ -271,116 +211,7 @@ def _worse_view(group: WorseOff, explanation: Explanation) -> WorseView:
     outcome = next((o for o in explanation.outcomes if o.name == group.outcome), None)
     direction: Literal["more", "less"] = "more" if group.difference.estimate > 0 else "less"
     return WorseView(
-        group_words(group),
-        percent(group.share),
+        group_words(group, share=True),
         outcome.phrase(direction) if outcome else group.outcome,
         f"by {amount_text(group.difference, outcome)}",
     )
-
-
-def nobody_worse(explanation: Explanation) -> str:
-    """What to say when no group is worse off."""
-    judged = [outcome.name for outcome in explanation.outcomes if outcome.prefer is not None]
-    if not judged:
-        return "No outcome has a preferred direction, so “worse” is not defined. Set prefer = “more” or “less”."
-    verdicts = (*explanation.verdicts, *(v for sentence in explanation.sentences for v in sentence.verdicts))
-    unknown = sum(verdict.direction == "unknown" for verdict in verdicts)
-    if unknown:
-        remain = "1 comparison remains" if unknown == 1 else f"{unknown} comparisons remain"
-        return f"No group is shown to be worse off, but {remain} unknown."
-    return f"No group of starts is worse off on {few(judged)}."
-
-
-MOST_NAMED = 3
-
-
-def answers(explanation: Explanation) -> tuple[Answer, ...]:
-    """What changes, is it better, for whom worse, how sure, what now."""
-    advice = advise(explanation)
-    return (
-        Answer("What now?", advice.sentence, advice.reasons),
-        Answer("What changes?", _changes(explanation)),
-        Answer("Is it better?", _effect(explanation), tuple(carrying_lines(explanation)[:1])),
-        Answer("For whom worse?", _losers(explanation)),
-        Answer("How sure is that?", _footing(explanation)),
-    )
-
-
-def _changes(explanation: Explanation) -> str:
-    regions = explanation.regions
-    if parts_unseen(explanation) and not explanation.withheld:
-        return "No region was found in which the two policies part, yet outcomes differ."
-    if not regions and not explanation.withheld:
-        return "Nothing: the two policies act the same wherever it matters."
-    share = _changed_amount(explanation)
-    if not regions:
-        return f"{share}, all in groups too small to be shown."
-    largest = sorted(regions, key=lambda region: -region.support.share)[:MOST_NAMED]
-    others = len(regions) - len(largest)
-    more = f"; {counted(others, 'further rule')} below" if others else ""
-    return f"{share}: {'; '.join(f'{swap_text(r)} {place_text(r.rule)}' for r in largest)}{more}."
-
-
-def reading(verdicts: Sequence[Verdict], outcomes: Sequence[Outcome]) -> str:
-    """Whether it is better, in a word, by the outcomes that have a preferred direction.
-
-    An outcome whose effect is unknown keeps a gain from being a plain yes.
-    """
-    preferred = {outcome.name for outcome in outcomes if outcome.prefer is not None}
-    tones = {tone_of(verdict) for verdict in verdicts if verdict.outcome in preferred}
-    if not tones:
-        return "Not defined"
-    if "better" in tones:
-        return "In part" if tones & {"worse", "unknown"} else "Yes"
-    return "No" if "worse" in tones else "Not known" if "unknown" in tones else "Neither better nor worse"
-
-
-def effect_text(verdicts: Sequence[Verdict], outcomes: Sequence[Outcome]) -> str:
-    """Whether it is better, and what becomes more or less; of many outcomes the most telling first."""
-    told = verdicts if len(verdicts) <= MOST_CHIPS else most_telling(verdicts)
-    return f"{reading(verdicts, outcomes)}: {verdicts_text(told, outcomes)}."
-
-
-def _effect(explanation: Explanation) -> str:
-    if not explanation.verdicts:
-        return "No outcome is defined."
-    effect = effect_text(explanation.verdicts, explanation.outcomes)
-    if doubts(explanation, [verdict for verdict in explanation.verdicts if verdict.valence is not None]):
-        effect = f"In the record, {effect[0].lower()}{effect[1:]}"
-    unpreferred = [outcome.name for outcome in explanation.outcomes if outcome.prefer is None]
-    asked = f" Whether more or less {listing(unpreferred[:MOST_NAMED])} is better was not said." if unpreferred else ""
-    return f"{effect}{asked}"
-
-
-def _losers(explanation: Explanation) -> str:
-    losing = losers(explanation)
-    if losing:
-        losses: dict[str, list[str]] = {}
-        for entry in losing:
-            who = f"{group_words(entry)} ({percent(entry.share)})"
-            losses.setdefault(who, []).append(loss_text(explanation, entry))
-        groups = [f"{who}: {few(lost)}" for who, lost in list(losses.items())[:MOST_NAMED]]
-        more = len(losses) - len(groups)
-        first = "; ".join(groups)
-        return first[0].upper() + first[1:] + (f"; and {counted(more, 'further group')}" if more else "") + "."
-    if all(outcome.prefer is None for outcome in explanation.outcomes):
-        return "Nobody can say before it is said which outcomes should rise or fall."
-    unknown = [verdict for verdict in explanation.verdicts if verdict.direction == "unknown"]
-    return "No group is shown to lose" + ("; that is not the same as nobody losing." if unknown else ".")
-
-
-def _footing(explanation: Explanation) -> str:
-    if all(verdict.difference.exact for verdict in explanation.verdicts):
-        return "Exact for this table: every state and move of it is known, and nothing was sampled."
-    level = percent(explanation.methods.level)
-    base = f"All intervals hold together in {level} of such studies; they come from {explanation.methods.evaluation}."
-    alarms = [f"{a.name} ({a.status})" for a in explanation.assumptions if a.alarming]
-    if alarms:
-        return f"{base} In doubt: {few(alarms)}."
-    lasting = [v.holds_up_to for v in explanation.verdicts if v.holds_up_to is not None and v.direction != "unknown"]
-    return f"{base} {undone_by(min(lasting))}" if lasting else base
-
-
-def undone_by(strength: float) -> str:
-    """How strong unrecorded reasons must be to turn a verdict."""
-    return f"Unrecorded reasons that change the odds of a decision {odds_text(strength)} would undo it."

@@ -39,6 +39,7 @@ from polidiff.policies.patched import rule_patch
 from polidiff.policies.protocol import PolicyLike
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Methods
+from polidiff.records.numbers import interval_numbers
 from polidiff.records.outcome import Assumption, Interval
 from polidiff.records.patch import Patch
 from polidiff.records.plan import Frontier, Plan, PlanRule
@@ -284,7 +285,8 @@ class _Worth:
         if gain.low > 0:
             return gain, ()
         name = problem.world.outcomes[k].name
-        said = f"this plan is not shown to improve {name!r}: the gain lies between {gain.low:.4g} and {gain.high:.4g}"
+        _, lowest, highest = interval_numbers(gain)
+        said = f"this plan is not shown to improve {name!r}: the gain lies between {lowest} and {highest}"
         return gain, ("; ".join((said, *reasons)),)
 
     def _strength(self, place: int, gain: Interval) -> float | None:
@@ -326,11 +328,12 @@ class _Worth:
             change = self._change(place * len(self.problem.world.outcomes) + k)
             sign = 1.0 if guard.sense == "<=" else -1.0
             low, high = sorted((sign * change.low, sign * change.high))
+            told, least, largest = interval_numbers(change, signs=True)
             if low > most:
-                found.append(f"this plan breaks {guard.text!r}: it changes {guard.outcome!r} by {change.estimate:+.4g}")
+                found.append(f"this plan breaks {guard.text!r}: it changes {guard.outcome!r} by {told}")
             elif high > most:
                 found.append(f"this plan is not shown to keep {guard.text!r}: {guard.outcome!r} changes by "
-                             f"{change.low:+.4g} to {change.high:+.4g}")  # fmt: skip
+                             f"{least} to {largest}")  # fmt: skip
         return tuple(found)
 
     def _patch(self, rules: RuleList) -> Patch:

@@ -32,6 +32,7 @@ from polidiff.policies.protocol import TIE, Candidates, PolicyLike
 from polidiff.progress import track
 from polidiff.records.action import Shift
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
+from polidiff.records.numbers import interval_numbers, signed
 from polidiff.records.outcome import Assumption, Interval
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.plan import Frontier, Plan, PlanRule
@@ -136,8 +137,9 @@ def _signed(sign: float, interval: Interval) -> Interval:
 
 
 def _not_known(note: str | None, gain: Interval, outcome: str) -> str:
-    said = f"whether this plan improves {outcome!r} is not known: the gain lies between {gain.low:.4g} and "
-    return f"{said}{gain.high:.4g}" + (f"; {note}" if note else "")
+    _, low, high = interval_numbers(gain)
+    said = f"whether this plan improves {outcome!r} is not known: the gain lies between {low} and {high}"
+    return said + (f"; {note}" if note else "")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -238,13 +240,13 @@ def _curse(plan: Plan, promises: dict[str, float]) -> tuple[str, ...]:
     if plan.gain is None:
         return ()
     said = [
-        f"{promises[key]:+.3g} with its rows {'as counted' if way == 'raw' else way}"
+        f"{signed(promises[key])} with its rows {'as counted' if way == 'raw' else way}"
         for way in ("raw", "shrunk")
         if (key := f"gain said by the choosing half with {len(plan.rules)} rules, {way}") in promises
     ]
     return (
         f"The half that chose the plan of {len(plan.rules)} rules says that it gains {', '.join(said)}; the other half "
-        f"says {plan.gain.estimate:+.3g}.",
+        f"says {interval_numbers(plan.gain, signs=True)[0]}.",
     )
 
 

@@ -12,6 +12,7 @@ from scipy import stats
 
 from polidiff.evaluation.assumptions.history import DOUBTED, REJECTED, Deepened, Transitions
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.records.numbers import number
 from polidiff.records.outcome import Assumption, Status
 from polidiff.worlds.log_rows import LoggedRows
 from polidiff.worlds.shards.transition_counts import CUT
@@ -150,7 +151,8 @@ def independence_check(
         return Assumption("independence", how, status, detail, said, p_value)
     unit, sizes = np.unique(group, return_inverse=True, return_counts=True)[1:]
     worst = max(correlation_within(unit, column) for column in gains.T)
-    detail = f"{len(sizes)} units with {sizes.mean():.3g} episodes each; correlation within a unit {worst:.2f}"
+    each = number(float(sizes.mean()), 3)
+    detail = f"{len(sizes)} units with {each} episodes each; correlation within a unit {worst:.2f}"
     said = "Intervals count units, not episodes." if sizes.max() > 1 else ""
     return Assumption("independence", "outcomes within and between units", "held", detail, said)  # whatever it is
 
@@ -238,10 +240,14 @@ def overlap_check(unsupported: FloatArray, episodes: FloatArray) -> Assumption:
     status: Status = "held" if worst <= 1e-9 else "doubtful" if worst < 0.5 else "failed"
     said = "" if status == "held" else "What was never tried is taken as anything within the declared range."
     told, behind = float(unsupported[whole]), max(float(episodes[whole]), 1.0)
-    detail = f"{told:.1%} of the proposed policy's episodes meet a decision that none of {behind:.0f} shows"
+    detail = f"{_share(told)} of the proposed policy's episodes meet a decision that none of {behind:.0f} shows"
     if worst > told + 0.0005:
-        detail += f"; in one group of starts {worst:.1%}"
+        detail += f"; in one group of starts {_share(worst)}"
     return Assumption("overlap", _OVERLAP, status, detail, said)
+
+
+def _share(part: float) -> str:
+    return f"{number(100 * part, 2)} %" if part > 0 else "none"
 
 
 _OVERLAP = "decisions of the proposed policy against those in the log"
@@ -250,10 +256,10 @@ _OVERLAP = "decisions of the proposed policy against those in the log"
 def rare_action_check(unsupported: float, most: float) -> Assumption:
     """Whether the log takes what the proposed policy does: the share of decisions on actions next to never taken."""
     status: Status = "held" if unsupported <= 1e-9 else "doubtful" if unsupported <= most else "failed"
-    detail = f"{unsupported:.1%} of the decisions would change to actions that the log next to never takes there"
+    detail = f"{_share(unsupported)} of the decisions would change to actions that the log next to never takes there"
     said = "" if status == "held" else "What these bring is guessed from alike rows."
     if status == "failed":
-        said = f"Beyond {most:.0%} nothing is decided."
+        said = f"Beyond {round(100 * most)} % nothing is decided."
     return Assumption("overlap", _OVERLAP, status, detail, said)
 
 
@@ -275,10 +281,10 @@ def rare_event_check(
     """
     loss = abs(edge) / heaviest / 3
     span = np.inf if declared is None else declared[1] - declared[0]
-    seen = f" ({loss / largest:.3g} times the largest in the log)" if 0 < largest < np.inf else ""
+    seen = f" ({number(loss / largest, 3)} times the largest in the log)" if 0 < largest < np.inf else ""
     detail = (
         f"an event that follows an action with a chance below 3 in {max(taken, 3)} may be missing from the log, which "
-        f"has so many such decisions; one that costs more than {loss:.3g}{seen} would turn the verdict"
+        f"has so many such decisions; one that costs more than {number(loss, 3)}{seen} would turn the verdict"
     )
     if loss > span:
         return Assumption("rare events", "rule of three", "held", detail, "The declared range rules such an event out.")

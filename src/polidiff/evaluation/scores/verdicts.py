@@ -48,6 +48,7 @@ from polidiff.policies import PatchedPolicy, one_hot
 from polidiff.policies.protocol import PolicyLike, PolicyPair
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import RegionEffect, Verdict
+from polidiff.records.numbers import number
 from polidiff.records.outcome import Assumption, Interval
 from polidiff.worlds.log_rows import LoggedRows
 
@@ -157,8 +158,9 @@ class ScoreJudge(Judge):
         apart = plain.estimate[0] - self.joint.estimate[self._at(group, k)]
         if abs(apart) <= FAR_APART * np.hypot(plain.error[0], self.joint.error[self._at(group, k)]):
             return ()
-        return ("weighting whole episodes, which needs no states, gives another answer: "
-                f"{plain.estimate[0]:.3g}; what follows a decision may depend on what came before",)  # fmt: skip
+        other = number(float(plain.estimate[0]), 3)
+        return (f"weighting whole episodes, which needs no states, gives another answer: {other}; what follows a "
+                "decision may depend on what came before",)  # fmt: skip
 
     def halves(self) -> list[Half]:
         """Intervals of the scores of each half."""

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 import altair as alt
 
 from polidiff.domains.chain import AFTER_0, AFTER_1, DESIRED, current, proposed
-from polidiff.explanation.words import listing, number
+from polidiff.explanation.words import listing
 from polidiff.paper.figures.figure import Figure, Panel
 from polidiff.paper.runs import Runs
 from polidiff.paper.values import STARTS, changed_states
 from polidiff.records.arrays import IntArray
+from polidiff.records.numbers import number
 from polidiff.report.charts.theme import Chart, Palette, Row, Rows, rows_of
 from polidiff.report.tables import Table
 

@@ -101,9 +101,9 @@ def plan_rows(plans: Sequence[Plan], frontier: Frontier) -> Rows:
 
 def _plan_tooltip(frontier: Frontier) -> list[alt.Tooltip]:
     return [
-        alt.Tooltip("c:Q", title=UNITS[frontier.unit], format=".4~g"),
-        alt.Tooltip("r:Q", title=label(frontier.aim), format=".6~g"),
-        alt.Tooltip("b:Q", title="no plan returns more than", format=".6~g"),
+        alt.Tooltip("c:Q", title=UNITS[frontier.unit], format=".4~r"),
+        alt.Tooltip("r:Q", title=label(frontier.aim), format=".6~r"),
+        alt.Tooltip("b:Q", title="no plan returns more than", format=".6~r"),
         alt.Tooltip("p:N", title="best for its budget"),
     ]
 
@@ -180,7 +180,7 @@ def ledger_rows(frontier: Frontier, numbering: Numbering) -> Rows:
     ranked = sorted(entries, key=lambda entry: -entry.shapley.estimate)[:MOST_CHANGES]
     return [
         {
-            "n": label(numbering.named(entry)),
+            "n": label(numbering.short(entry)),
             "o": order,
             "s": entry.shapley.estimate,
             "l": entry.shapley.low,
@@ -202,7 +202,7 @@ def order_chart(frontier: Frontier, palette: Palette, numbering: Numbering | Non
     base = alt.Chart(rows_of(rows)).encode(x=x, y=y)
     line = base.mark_line(interpolate="step-after", color=palette.current, strokeWidth=2)
     dots = base.mark_point(filled=True, size=70, color=palette.current, opacity=1).encode(
-        tooltip=[alt.Tooltip("n:N", title="adopted"), alt.Tooltip("r:Q", title=label(frontier.aim), format=".6~g")]
+        tooltip=[alt.Tooltip("n:N", title="adopted"), alt.Tooltip("r:Q", title=label(frontier.aim), format=".6~r")]
     )
     return alt.layer(line, dots).properties(height=200)
 

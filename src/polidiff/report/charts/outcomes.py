@@ -11,7 +11,7 @@ import altair as alt
 
 from polidiff.records.explanation import Arrow, Explanation, Verdict
 from polidiff.report.charts.regions import MOST_PAIRS, swap_names, swap_scale
-from polidiff.report.charts.theme import Chart, Palette, Row, Rows, rows_of
+from polidiff.report.charts.theme import WIDTH, Chart, Palette, Row, Rows, rows_of
 from polidiff.report.names import label
 
 MOST_GROUPS = 12
@@ -84,9 +84,9 @@ def _shape() -> alt.Shape:
 
 def _tooltip() -> list[alt.Tooltip]:
     return [
-        alt.Tooltip("d:Q", title="difference", format=".4~g"),
-        alt.Tooltip("l:Q", title="low", format=".4~g"),
-        alt.Tooltip("h:Q", title="high", format=".4~g"),
+        alt.Tooltip("d:Q", title="difference", format=".4~r"),
+        alt.Tooltip("l:Q", title="low", format=".4~r"),
+        alt.Tooltip("h:Q", title="high", format=".4~r"),
         alt.Tooltip("v:N", title="reading"),
     ]
 
@@ -113,7 +113,7 @@ def tradeoff_chart(explanation: Explanation, palette: Palette) -> Chart:
 
 MOST_GROUPS = 12
 OTHER_ACTIONS = "other actions"
-NODE_RADIUS = 0.2
+NODE_RADIUS = 16.0  # pixels between the head of an arrow and its state
 
 
 def paths_chart(explanation: Explanation, palette: Palette) -> Chart:
@@ -175,7 +175,8 @@ def graph_chart(explanation: Explanation, palette: Palette) -> Chart:
     policies = ["both", "current", "proposed"]
     scale = alt.Scale(domain=policies, range=[palette.muted, palette.current, palette.proposed])
     color = alt.Color("p:N", scale=scale, title="moves of")
-    moves = move_rows(explanation.graph, places)
+    height = min(420, 110 + 60 * math.ceil(_spread_of([y for _, y in places.values()])))
+    moves = move_rows(explanation.graph, places, height)
     width = alt.StrokeWidth("w:Q", scale=alt.Scale(domain=[0, 1], range=[0.8, 2.6]), legend=None)
     hidden = {"axis": None}
     x = alt.X("x:Q", scale=alt.Scale(padding=24, zero=False, nice=False), **hidden)
@@ -193,10 +194,6 @@ def graph_chart(explanation: Explanation, palette: Palette) -> Chart:
         tooltip=[alt.Tooltip("n:N", title="state")],
     )
     tags = nodes.mark_text(dy=-15).encode(text="n:N")
-    rows_tall = max((place[1] for place in places.values()), default=0.0) - min(
-        (place[1] for place in places.values()), default=0.0
-    )
-    height = min(420, 110 + 60 * math.ceil(rows_tall))
     return alt.layer(lines, heads, dots, tags).properties(height=height)
 
 
@@ -244,16 +241,22 @@ def _spread(root: str, following: dict[str, list[str]], depth: dict[str, int]) -
                 queue.append(target)
 
 
-def move_rows(arrows: Iterable[Arrow], places: dict[str, tuple[float, float]]) -> Rows:
-    """One line per move, shortened so that its head stays clear of the dot."""
+def _spread_of(values: Sequence[float]) -> float:
+    return max(values, default=0.0) - min(values, default=0.0)
+
+
+def move_rows(arrows: Iterable[Arrow], places: dict[str, tuple[float, float]], height: float = 200.0) -> Rows:
+    """One line per move, shortened so that its head stays clear of the dot; lengths and angles as they are drawn."""
+    wide = WIDTH / (_spread_of([x for x, _ in places.values()]) or 1.0)
+    tall = height / (_spread_of([y for _, y in places.values()]) or 1.0)
     rows = []
     for arrow in arrows:
         (x, y), (x2, y2) = places[arrow.source], places[arrow.target]
-        length = math.hypot(x2 - x, y2 - y)
-        if not length:
+        across, up = (x2 - x) * wide, (y2 - y) * tall
+        if not (across or up):
             continue
-        reach = 1 - NODE_RADIUS / length
-        angle = 90 - math.degrees(math.atan2(y2 - y, x2 - x))
+        reach = max(0.5, 1 - NODE_RADIUS / math.hypot(across, up))
+        angle = 90 - math.degrees(math.atan2(up, across))
         tip = {"x2": x + (x2 - x) * reach, "y2": y + (y2 - y) * reach, "a": round(angle, 1)}
         rows.append({"x": x, "y": y, **tip, "p": arrow.policy, "w": arrow.probability})
     return rows

@@ -1,0 +1,299 @@
+"""What is said about a result: one record, which terminal, Markdown file and page render.
+
+Whether something is said, in which words and after what else is decided here, once. A block is a heading with its
+lines; the five answers are what whoever has to decide asks first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Literal, TypeAlias
+
+from polidiff.explanation.advice import advise, doubts
+from polidiff.explanation.text import (
+    carrying_lines,
+    changes_text,
+    loss_text,
+    only_chances,
+    parts_unseen,
+    quality_text,
+    region_text,
+    rests_on_lines,
+    sentence_text,
+    worse_off_text,
+)
+from polidiff.explanation.words import (
+    counted,
+    few,
+    group_words,
+    losers,
+    names_states,
+    odds_text,
+    percent,
+    place_text,
+    swap_text,
+    verdicts_text,
+)
+from polidiff.records.explanation import Explanation, Region, Verdict
+from polidiff.records.outcome import Outcome
+from polidiff.records.plan import Frontier
+from polidiff.records.suppression import suppressed
+
+Tone: TypeAlias = Literal["better", "worse", "neutral", "same", "unknown"]
+Kind: TypeAlias = Literal[
+    "groups", "worse", "where", "now", "quality", "gains", "ledger", "rests", "differences", "outcomes", "notes"
+]
+MOST_CHIPS = 7  # outcomes told one by one
+MOST_NAMED = 3
+MARKS: dict[Tone, str] = {"better": "▲", "worse": "▼", "neutral": "◆", "same": "=", "unknown": "?"}
+TONE_WORDS: dict[Tone, str] = {
+    "better": "get better",
+    "worse": "get worse",
+    "neutral": "change without a preferred direction",
+    "same": "stay the same",
+    "unknown": "are unknown",
+}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A question and its answer."""
+
+    question: str
+    text: str
+    more: tuple[str, ...] = ()
+
+    @property
+    def spoken(self) -> str:
+        """The whole answer in one line."""
+        return " ".join((self.text, *self.more))
+
+
+@dataclass(frozen=True)
+class Block:
+    """Lines under a heading; one line that is no list is a sentence of its own."""
+
+    kind: Kind
+    title: str
+    lines: tuple[str, ...]
+    listed: bool = True
+
+
+@dataclass(frozen=True)
+class Said:
+    """All that is said about a result, in order."""
+
+    title: str
+    opening: tuple[str, ...]
+    answers: tuple[Answer, ...]
+    blocks: tuple[Block, ...]
+
+    def text(self) -> str:
+        """As printed in a terminal."""
+        parts = list(self.opening)
+        for block in self.blocks:
+            if block.listed:
+                head = [f"{block.title}:"] if block.title else []
+                parts += ["", *head, *(f"• {line}" for line in block.lines)]
+            else:
+                parts += ["", *(f"{block.title}: {line}" for line in block.lines)]
+        return "\n".join(parts)
+
+
+def blocks_of(*blocks: Block) -> tuple[Block, ...]:
+    """Blocks that have something to say."""
+    return tuple(block for block in blocks if block.lines)
+
+
+def render(explanation: Explanation) -> str:
+    """The whole explanation, as printed."""
+    return say(suppressed(explanation)).text()
+
+
+def say(explanation: Explanation) -> Said:
+    """What is said about a difference."""
+    paper = explanation.methods.style == "paper"
+    told = answers(explanation)
+    people = "people" if "people" in explanation.world.facts else "episodes"
+    groups = tuple(sentence_text(explanation, sentence) for sentence in explanation.sentences)
+    worse = tuple(worse_off_text(explanation, entry) for entry in losers(explanation))
+    where = () if paper else tuple(region_text(region, people) for region in explanation.regions)
+    now = () if paper else (told[0].spoken,)
+    blocks = blocks_of(
+        Block("groups", "", groups),
+        Block("worse", "Worse off", worse),
+        Block("where", "Where they differ", where),
+        Block("now", "What now", now, listed=False),
+        Block("quality", "How true this is", (quality_text(explanation),), listed=False),
+        *closing(explanation),
+    )
+    return Said("What the proposed policy changes", tuple(_opening(explanation)), told, blocks)
+
+
+def closing(record: Explanation | Frontier) -> tuple[Block, ...]:
+    """What a result rests on, and what is to be kept in mind."""
+    best = record.best.warnings if isinstance(record, Frontier) else ()
+    return (
+        Block("rests", "What this rests on", tuple(rests_on_lines(record))),
+        Block("notes", "Note", (*record.warnings, *best)),
+    )
+
+
+def _opening(explanation: Explanation) -> Iterator[str]:
+    overall = verdicts_text(explanation.verdicts, explanation.outcomes)
+    yield _what_differs(explanation)
+    if overall and (explanation.regions or explanation.withheld or parts_unseen(explanation)):
+        yield f"Over all starts: {overall}."
+    if explanation.regions:
+        yield from carrying_lines(explanation)
+    if explanation.lead == "complete":
+        yield ""
+        yield "The policies differ nearly everywhere, so the proposed policy is told whole:"
+        yield explanation.forms["complete policy"]
+
+
+def _what_differs(explanation: Explanation) -> str:
+    count = len(explanation.regions)
+    if not count:
+        return _changes(explanation).replace("Nothing: the", "The")
+    regions = "one region" if count == 1 else f"{count} regions"
+    what = "only in how often an action is chosen" if only_chances(explanation) else f"in {changes_text(explanation)}"
+    return f"They differ in {regions}, {what}."
+
+
+def tone_of(verdict: Verdict) -> Tone:
+    """How a verdict looks."""
+    if verdict.direction == "same":
+        return "same"
+    if verdict.direction == "unknown":
+        return "unknown"
+    return verdict.valence or "neutral"
+
+
+def most_telling(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """Losses and gains in turn, then differences without a preference, what is unknown, what stays the same."""
+    groups = {tone: [v for v in verdicts if tone_of(v) == tone] for tone in MARKS}
+    decided = [v for pair in zip_longest(groups["worse"], groups["better"]) for v in pair if v is not None]
+    return [*decided, *groups["neutral"], *groups["unknown"], *groups["same"]]
+
+
+def _changed_amount(explanation: Explanation) -> str:
+    if only_chances(explanation):
+        return "What is done most often stays; how often it is done changes"
+    return f"{changes_text(explanation)} change"
+
+
+def answers(explanation: Explanation) -> tuple[Answer, ...]:
+    """What changes, is it better, for whom worse, how sure, what now."""
+    advice = advise(explanation)
+    return (
+        Answer("What now?", advice.sentence, advice.reasons),
+        Answer("What changes?", _changes(explanation)),
+        Answer("Is it better?", _effect(explanation), tuple(carrying_lines(explanation)[:1])),
+        Answer("For whom worse?", _losers(explanation)),
+        Answer("How sure is that?", _footing(explanation)),
+    )
+
+
+def _changes(explanation: Explanation) -> str:
+    regions = explanation.regions
+    if parts_unseen(explanation) and not explanation.withheld:
+        return "No region was found in which the two policies part, yet outcomes differ."
+    if not regions and not explanation.withheld:
+        return "Nothing: the two policies act the same wherever it matters."
+    share = _changed_amount(explanation)
+    if not regions:
+        return f"{share}, all in groups too small to be shown."
+    largest = sorted(regions, key=lambda region: -region.support.share)[:MOST_NAMED]
+    others = len(regions) - len(largest)
+    more = f"; {counted(others, 'further rule')} below" if others else ""
+    return f"{share}: {'; '.join(map(_change, largest))}{more}."
+
+
+def _change(region: Region) -> str:
+    """What is done where, behind the number by which the page refers to it; a named state is its own."""
+    number = "" if names_states(region.rule) else f"{region.id}, "
+    return f"{number}{swap_text(region)} {place_text(region.rule)}"
+
+
+def reading(verdicts: Sequence[Verdict], outcomes: Sequence[Outcome]) -> str:
+    """Whether it is better, in a word, by the outcomes that have a preferred direction.
+
+    An outcome whose effect is unknown keeps a gain from being a plain yes.
+    """
+    preferred = {outcome.name for outcome in outcomes if outcome.prefer is not None}
+    tones = {tone_of(verdict) for verdict in verdicts if verdict.outcome in preferred}
+    if not tones:
+        return "Not defined"
+    if "better" in tones:
+        return "In part" if tones & {"worse", "unknown"} else "Yes"
+    return "No" if "worse" in tones else "Not known" if "unknown" in tones else "Neither better nor worse"
+
+
+def effect_text(verdicts: Sequence[Verdict], outcomes: Sequence[Outcome]) -> str:
+    """Whether it is better, and what becomes more or less; of many outcomes how many, and the first of them."""
+    if len(verdicts) <= MOST_CHIPS:
+        return f"{reading(verdicts, outcomes)}: {verdicts_text(verdicts, outcomes)}."
+    groups = {tone: [v for v in verdicts if tone_of(v) == tone] for tone in MARKS}
+    counts = few([f"{len(group)} {TONE_WORDS[tone]}" for tone, group in groups.items() if group])
+    first = [
+        f" {tone.capitalize()}, among others: {verdicts_text(groups[tone][:MOST_NAMED], outcomes)}."
+        for tone in MARKS
+        if tone in ("better", "worse") and groups[tone]
+    ]
+    return f"{reading(verdicts, outcomes)}: of {len(verdicts)} outcomes {counts}.{''.join(first)}"
+
+
+def _effect(explanation: Explanation) -> str:
+    if not explanation.verdicts:
+        return "No outcome is defined."
+    effect = effect_text(explanation.verdicts, explanation.outcomes)
+    if doubts(explanation, [verdict for verdict in explanation.verdicts if verdict.valence is not None]):
+        effect = f"In the record, {effect[0].lower()}{effect[1:]}"
+    unpreferred = [outcome.name for outcome in explanation.outcomes if outcome.prefer is None]
+    asked = f" Whether more or less {few(unpreferred, most=MOST_NAMED)} is better was not said." if unpreferred else ""
+    return f"{effect}{asked}"
+
+
+def _losers(explanation: Explanation) -> str:
+    losing = losers(explanation)
+    if losing:
+        losses: dict[str, list[str]] = {}
+        for entry in losing:
+            told = entry.outcome if entry.start is None else loss_text(explanation, entry)  # all: just told in figures
+            losses.setdefault(group_words(entry, share=True), []).append(told)
+        groups = [f"{who}: {few(lost)}" for who, lost in list(losses.items())[:MOST_NAMED]]
+        more = len(losses) - len(groups)
+        first = "; ".join(groups)
+        return first[0].upper() + first[1:] + (f"; and {counted(more, 'further group')}" if more else "") + "."
+    if all(outcome.prefer is None for outcome in explanation.outcomes):
+        return "Nobody can say before it is said which outcomes should rise or fall (prefer = “more” or “less”)."
+    verdicts = (*explanation.verdicts, *(v for sentence in explanation.sentences for v in sentence.verdicts))
+    unknown = sum(verdict.direction == "unknown" for verdict in verdicts)
+    if not unknown:
+        return "No group is shown to lose."
+    remain = "1 comparison remains" if unknown == 1 else f"{unknown} comparisons remain"
+    return f"No group is shown to lose, but {remain} unknown."
+
+
+def _footing(explanation: Explanation) -> str:
+    if all(verdict.difference.exact for verdict in explanation.verdicts):
+        return "Exact for this table: every state and move of it is known, and nothing was sampled."
+    level = percent(explanation.methods.level)
+    base = f"All intervals hold together in {level} of such studies; they come from {explanation.methods.evaluation}."
+    alarms = [f"{a.name} ({a.status})" for a in explanation.assumptions if a.alarming]
+    if alarms:
+        return f"{base} In doubt: {few(alarms)}."
+    lasting = [
+        verdict.holds_up_to
+        for verdict in explanation.verdicts
+        if verdict.holds_up_to is not None and verdict.direction != "unknown" and not verdict.note
+    ]
+    return f"{base} {undone_by(min(lasting))}" if lasting else base
+
+
+def undone_by(strength: float) -> str:
+    """How strong unrecorded reasons must be to turn a verdict."""
+    return f"Unrecorded reasons that change the odds of a decision {odds_text(strength)} would undo it."

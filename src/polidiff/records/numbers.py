@@ -1,0 +1,75 @@
+"""Numbers as people read them: one rule for digits, wherever a sentence, a table or a warning is written."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+from polidiff.records.outcome import Interval
+
+DIGITS = 4  # of a number that is exact, and the most of one beside its interval
+
+
+def number(value: float, digits: int = DIGITS, places: int | None = None) -> str:
+    """A number rounded for reading, to significant digits or, where asked for, to decimal places; never 1e+04.
+
+    >>> number(0.19999998), number(21.9905), number(-0.0001), number(12345.6), number(3.0)
+    ('0.2', '21.99', '−0.0001', '12346', '3')
+    >>> number(413.2, places=-1)
+    '410'
+    """
+    if math.isnan(value):
+        return "unknown"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    if value == 0:
+        return "0"
+    if places is None:
+        places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    text = f"{round(value, places):.{max(0, min(places, 12))}f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return ("0" if text in ("-0", "0", "") else text).replace("-", "−")
+
+
+def signed(value: float, places: int | None = None) -> str:
+    """A number with its sign, for differences.
+
+    >>> signed(2.0), signed(-0.5), signed(0.0)
+    ('+2', '−0.5', '±0')
+    """
+    text = number(value, places=places)
+    return "±0" if text == "0" else text if text.startswith("−") or math.isnan(value) else f"+{text}"
+
+
+def interval_numbers(interval: Interval, *, signs: bool = False) -> tuple[str, str, str]:
+    """Estimate, low and high, to no more digits than the width of the interval carries.
+
+    >>> interval_numbers(Interval(4.893, 4.244, 5.541, 0.95), signs=True)
+    ('+4.9', '+4.2', '+5.5')
+    >>> interval_numbers(Interval(413.2, -375.1, 1202.4, 0.95))
+    ('400', '−400', '1200')
+    >>> interval_numbers(Interval(9.98949, 9.98948, 9.9895, 0.95))  # too narrow to be seen
+    ('9.989', '9.989', '9.989')
+    """
+    places = _places(interval)
+    write = partial(signed if signs else number, places=places)
+    estimate = write(interval.estimate)
+    if places is not None and interval.width < 10.0**-places:
+        return estimate, estimate, estimate
+    return estimate, write(interval.low), write(interval.high)
+
+
+def _places(interval: Interval) -> int | None:
+    """Decimal places of two digits of the width; more where a bound would be rounded to nothing.
+
+    None for what is exact or has no width: then digits are counted.
+    """
+    low, high = interval.low, interval.high
+    if not 0 < interval.width < math.inf:
+        return None
+    largest = max(abs(low), abs(high))
+    finest = max(0, DIGITS - 1 - math.floor(math.log10(largest)))
+    places = 1 - math.floor(math.log10(interval.width))
+    while places < finest and any(value and not round(value, places) for value in (low, high)):
+        places += 1
+    return min(places, finest)
