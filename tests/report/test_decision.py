@@ -42,7 +42,7 @@ def test_what_changes_names_the_states_and_the_swap(difference: Explanation) -> 
 def test_a_loss_on_average_is_never_followed_by_nobody_loses(difference: Explanation) -> None:
     everyone = replace(difference, worse_off=())
     assert any(verdict.valence == "worse" for verdict in everyone.verdicts)
-    assert on_screen(everyone)["For whom worse?"] == "All starts together: trajectory length."
+    assert on_screen(everyone)["For whom worse?"] == "All starts together: a longer trajectory."
 
 
 def test_nothing_different_says_so_everywhere() -> None:

@@ -10,10 +10,9 @@ policy*: a decision tree of the whole proposed policy, with as many leaves as th
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from polidiff.records.outcome import Outcome
 from polidiff.records.rule import Condition, Rule
 
 if TYPE_CHECKING:
-    from sklearn.tree import DecisionTreeClassifier
+    pass
 
 MOST_PLACES = 6  # that a text names
 
@@ -186,7 +185,8 @@ def complete_policy(exam: Exam, names: tuple[str, ...], actions: tuple[str, ...]
     matrix, levels = _as_numbers(exam.features)
     tree = DecisionTreeClassifier(max_leaf_nodes=max(2, leaves), random_state=seed)
     tree.fit(matrix, exam.proposed, sample_weight=exam.weight)
-    rules = _tree_rules(tree, names, levels)
+    chosen = tree.classes_[tree.tree_.value[:, 0].argmax(axis=1)]
+    rules = [(_in_words(rule, levels), int(chosen[leaf])) for leaf, rule in leaf_rules(tree.tree_, names)]
     text = "The proposed policy: " + "; ".join(f"{actions[do]} {place_text(rule)}" for rule, do in rules) + "."
     literals = sum(rule.literals for rule, _ in rules)
     length = Length(1, len(rules), literals, literals, words_in(text))
@@ -225,27 +225,27 @@ def _as_numbers(features: AnyArray) -> tuple[FloatArray, list[AnyArray]]:
     return np.stack([numbers for _, numbers in columns], axis=1).astype(np.float64), [words for words, _ in columns]
 
 
-def _tree_rules(tree: DecisionTreeClassifier, names: tuple[str, ...], levels: list[AnyArray]) -> list[tuple[Rule, int]]:
-    """Each leaf as a rule with its action."""
-    inner, rules = tree.tree_, []
-    stack: list[tuple[int, dict[int, tuple[float, float]]]] = [(0, {})]  # a node, and feature -> bounds
+def leaf_rules(tree: Any, names: Sequence[str]) -> Iterator[tuple[int, Rule]]:
+    """Each leaf of a tree with the rule that leads to it, from left to right."""
+    stack: list[tuple[int, dict[int, Condition]]] = [(0, {})]
     while stack:
         node, bounds = stack.pop()
-        if inner.children_left[node] < 0:
-            conditions = tuple(_bounded(names[f], f, *cut, levels) for f, cut in bounds.items())
-            rules.append((Rule(conditions), int(tree.classes_[inner.value[node, 0].argmax()])))
+        if tree.children_left[node] < 0:
+            yield node, Rule(tuple(bounds.values()))
             continue
-        feature, cut = int(inner.feature[node]), float(inner.threshold[node])
-        low, high = bounds.get(feature, (-math.inf, math.inf))
-        stack.append((int(inner.children_right[node]), {**bounds, feature: (cut, high)}))
-        stack.append((int(inner.children_left[node]), {**bounds, feature: (low, cut)}))
-    return rules
+        column, cut = int(tree.feature[node]), float(tree.threshold[node])
+        own = bounds.get(column, Condition(names[column], column))
+        stack.append((int(tree.children_right[node]), {**bounds, column: replace(own, low=max(own.low, cut))}))
+        stack.append((int(tree.children_left[node]), {**bounds, column: replace(own, high=min(own.high, cut))}))
 
 
-def _bounded(name: str, column: int, low: float, high: float, levels: list[AnyArray]) -> Condition:
+def _in_words(rule: Rule, levels: list[AnyArray]) -> Rule:
+    """The rule over words, where numbers stand for these."""
     if not levels:
-        return Condition(name, column, low, high)
-    return Condition(name, column, values=tuple(str(word) for k, word in enumerate(levels[column]) if low < k <= high))
+        return rule
+    told = [[str(word) for k, word in enumerate(levels[c.column]) if c.low < k <= c.high] for c in rule.conditions]
+    pairs = zip(rule.conditions, told, strict=True)
+    return Rule(tuple(Condition(c.feature, c.column, values=tuple(words)) for c, words in pairs))
 
 
 def reach_of(features: AnyArray) -> FloatArray:

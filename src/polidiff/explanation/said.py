@@ -16,6 +16,7 @@ from polidiff.explanation.text import (
     carrying_lines,
     changes_text,
     loss_text,
+    lost_text,
     only_chances,
     parts_unseen,
     quality_text,
@@ -89,6 +90,10 @@ class Said:
     opening: tuple[str, ...]
     answers: tuple[Answer, ...]
     blocks: tuple[Block, ...]
+
+    def lines(self, kind: Kind) -> tuple[str, ...]:
+        """What is said of one kind."""
+        return tuple(line for block in self.blocks if block.kind == kind for line in block.lines)
 
     def text(self) -> str:
         """As printed in a terminal."""
@@ -262,7 +267,9 @@ def _losers(explanation: Explanation) -> str:
     if losing:
         losses: dict[str, list[str]] = {}
         for entry in losing:
-            told = entry.outcome if entry.start is None else loss_text(explanation, entry)  # all: just told in figures
+            told = loss_text(explanation, entry)
+            if entry.start is None:  # the answer above has its figures
+                told = lost_text(next(o for o in explanation.outcomes if o.name == entry.outcome), entry)
             losses.setdefault(group_words(entry, share=True), []).append(told)
         groups = [f"{who}: {few(lost)}" for who, lost in list(losses.items())[:MOST_NAMED]]
         more = len(losses) - len(groups)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from polidiff.explanation.words import (
     MOST_LISTED,
+    amount_text,
     counted,
     group_words,
     interval_text,
@@ -251,7 +252,12 @@ def worse_off_text(explanation: Explanation, entry: WorseOff) -> str:
 def loss_text(explanation: Explanation, entry: WorseOff) -> str:
     """What a group loses, by how much."""
     outcome = next(o for o in explanation.outcomes if o.name == entry.outcome)
-    return f"{outcome.name} {interval_text(entry.difference, outcome=outcome)}"
+    return f"{lost_text(outcome, entry)}, by {amount_text(entry.difference, outcome)}"
+
+
+def lost_text(outcome: Outcome, entry: WorseOff) -> str:
+    """What a group loses, in words."""
+    return outcome.phrase("more" if entry.difference.estimate > 0 else "less")
 
 
 def quality_text(explanation: Explanation) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from polidiff.evaluation.verdicts import StartOutcomes
+from polidiff.explanation.forms import leaf_rules
 from polidiff.records.arrays import AnyArray, FloatArray
 from polidiff.records.explanation import Tail, WorseOff
 from polidiff.records.outcome import Outcome
@@ -105,25 +104,6 @@ def _losing_leaves(
     smallest = max(2, len(harm) // 20)
     tree = DecisionTreeRegressor(max_leaf_nodes=4, min_samples_leaf=smallest, random_state=0)
     tree.fit(features, harm, sample_weight=weight)
-    losing = []
-    for leaf, rule in _leaves(tree.tree_, names):
-        if tree.tree_.value[leaf, 0, 0] > margin + 1e-9:
-            losing.append(rule)
-    everywhere = len(losing) == tree.get_n_leaves()
-    return [None] if everywhere else list(losing)
-
-
-def _leaves(tree: object, names: tuple[str, ...]) -> list[tuple[int, Rule]]:
-    left, right = tree.children_left, tree.children_right  # type: ignore[attr-defined]
-    leaves: list[tuple[int, Rule]] = []
-    stack: list[tuple[int, dict[int, Condition]]] = [(0, {})]
-    while stack:
-        node, bounds = stack.pop()
-        if left[node] < 0:
-            leaves.append((node, Rule(tuple(bounds.values()))))
-            continue
-        column, cut = int(tree.feature[node]), float(tree.threshold[node])  # type: ignore[attr-defined]
-        own = bounds.get(column, Condition(names[column], column))
-        stack.append((int(right[node]), {**bounds, column: replace(own, low=max(own.low, cut))}))
-        stack.append((int(left[node]), {**bounds, column: replace(own, high=min(own.high, cut))}))
-    return leaves
+    values = tree.tree_.value[:, 0, 0]
+    losing = [rule for leaf, rule in leaf_rules(tree.tree_, names) if values[leaf] > margin + 1e-9]
+    return [None] if len(losing) == tree.get_n_leaves() else list(losing)

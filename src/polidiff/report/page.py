@@ -26,7 +26,7 @@ import jinja2
 from markupsafe import Markup
 
 from polidiff.errors import InvalidOptionError, PolidiffError
-from polidiff.explanation.said import Answer, answers
+from polidiff.explanation.said import Said, say
 from polidiff.explanation.text import rests_on_lines
 from polidiff.explanation.words import counted, few, percent
 from polidiff.files import write_whole
@@ -133,8 +133,9 @@ def _content(explanation: Explanation | None, frontier: Frontier | None) -> tupl
     charts: Content = {}
     plans = None
     if explanation is not None:
-        figures = explanation_figures(explanation)
-        content["explanation"] = _explanation_content(explanation, figures)
+        figures, said = explanation_figures(explanation), say(explanation)
+        content["explanation"] = _explanation_content(explanation, said, figures)
+        content["answers"] = said.answers
         charts.update(_charts(figures))
     if frontier is not None and frontier.plans:
         frontier = explained(frontier if explanation is None else _same_ranges(frontier, explanation))
@@ -143,6 +144,7 @@ def _content(explanation: Explanation | None, frontier: Frontier | None) -> tupl
         content["frontier"] = _frontier_content(frontier, offered, figures)
         charts.update(_charts(figures))
         plans = {**offered.payload, "start": offered.start}
+        content.setdefault("answers", plan_answers(frontier))
     result = explanation if explanation is not None else frontier
     assert result is not None
     content["warnings"] = _all_warnings(explanation, frontier)
@@ -150,19 +152,13 @@ def _content(explanation: Explanation | None, frontier: Frontier | None) -> tupl
     content["assumptions"] = tables.assumptions_table(result.assumptions)
     content["methods"] = methods_text(result.methods, result.world)
     content["facts"] = methods_table(result.methods, result.world)
-    content["answers"] = _first_screen(explanation, frontier)
-    said = result.methods.study.get("summary")
-    content["summary"] = [str(line) for line in said] if isinstance(said, list) else []
+    content.setdefault("answers", ())
+    summary = result.methods.study.get("summary")
+    content["summary"] = [str(line) for line in summary] if isinstance(summary, list) else []
     content["compared"] = compared_policies(explanation, frontier)
     content["footer"] = footer_text(explanation, frontier)
     content["sections"] = _sections(content)
     return content, charts, plans
-
-
-def _first_screen(explanation: Explanation | None, frontier: Frontier | None) -> tuple[Answer, ...]:
-    if explanation is not None:
-        return answers(explanation)
-    return plan_answers(frontier) if frontier is not None and frontier.plans else ()
 
 
 def _same_ranges(frontier: Frontier, explanation: Explanation) -> Frontier:
@@ -173,14 +169,14 @@ def _same_ranges(frontier: Frontier, explanation: Explanation) -> Frontier:
     return replace(frontier, world=replace(frontier.world, features=seen))
 
 
-def _explanation_content(explanation: Explanation, figures: dict[str, list[Figure]]) -> Content:
+def _explanation_content(explanation: Explanation, said: Said, figures: dict[str, list[Figure]]) -> Content:
     return {
         "changed": view.differs(explanation),
         "further": view.further_outcomes(explanation),
         "effects": tables.effects_table(explanation),
         "outcome_cards": view.outcome_cards(explanation),
         "summary_cards": view.summary_cards(explanation),
-        "worse": view.worse_views(explanation),
+        "worse": said.lines("worse"),
         "tails": tables.tails_table(explanation),
         "sentences": view.sentence_views(explanation),
         "regions": tables.regions_table(explanation),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from polidiff.explanation.said import MARKS, MOST_CHIPS, Tone, most_telling, tone_of
 from polidiff.explanation.text import only_chances, sentence_text
@@ -13,12 +12,10 @@ from polidiff.explanation.words import (
     bounds_text,
     counted,
     estimate_text,
-    group_words,
-    losers,
     percent,
     swap_text,
 )
-from polidiff.records.explanation import Explanation, Sentence, Support, Verdict, WorldSummary, WorseOff
+from polidiff.records.explanation import Explanation, Sentence, Support, Verdict, WorldSummary
 from polidiff.records.numbers import number
 from polidiff.records.outcome import Outcome
 
@@ -61,15 +58,6 @@ class SentenceView:
     chips: tuple[Chip, ...]
     support: str
     notes: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class WorseView:
-    """One group that loses something."""
-
-    who: str  # with its share of all starts
-    what: str
-    difference: str
 
 
 def chip_of(verdict: Verdict, outcomes: Sequence[Outcome]) -> Chip:
@@ -200,18 +188,3 @@ def support_text(support: Support, world: WorldSummary) -> str:
 def _count(count: int, plural: str) -> str:
     one = "person" if plural == "people" else plural[:-1]
     return f"1 {one}" if count == 1 else f"{count:,} {plural}".replace(",", "\u202f")
-
-
-def worse_views(explanation: Explanation) -> tuple[WorseView, ...]:
-    """Who loses what, the worst first."""
-    return tuple(_worse_view(group, explanation) for group in losers(explanation))
-
-
-def _worse_view(group: WorseOff, explanation: Explanation) -> WorseView:
-    outcome = next((o for o in explanation.outcomes if o.name == group.outcome), None)
-    direction: Literal["more", "less"] = "more" if group.difference.estimate > 0 else "less"
-    return WorseView(
-        group_words(group, share=True),
-        outcome.phrase(direction) if outcome else group.outcome,
-        f"by {amount_text(group.difference, outcome)}",
-    )
