@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -21,7 +20,7 @@ from polidiff.paper.figures import Figure, all_figures, figure_chart, panel_char
 from polidiff.paper.metrics import FORM_NAMES, explained, forms_table, measured
 from polidiff.paper.runs import Runs
 from polidiff.paper.sentences import deviations
-from polidiff.paper.values import Checked, Number
+from polidiff.paper.values import Expected, Number
 from polidiff.records.explanation import Explanation
 from polidiff.records.numbers import number
 from polidiff.report.charts import rendered
@@ -30,7 +29,7 @@ from polidiff.report.charts.theme import PAGE, PAPER, Chart
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'"
 
 
-def page_html(runs: Runs, values: Sequence[Checked]) -> str:
+def page_html(runs: Runs, values: Sequence[Expected]) -> str:
     """The text of the page."""
     figures = [(figure, drawn_panels(figure)) for figure in all_figures(runs, PAGE)]
     text = (
@@ -38,7 +37,7 @@ def page_html(runs: Runs, values: Sequence[Checked]) -> str:
         .get_template("paper.html")
         .render(
             policy=POLICY,
-            style=Markup(_shared_style() + _asset("paper.css")),
+            style=Markup(_style()),
             version=__version__,
             seed=runs.seed,
             right=sum(value.ok for value in values),
@@ -69,13 +68,13 @@ def _unspoken(chart: Chart) -> str:
     return rendered(chart, ".svg").decode().replace("<svg ", '<svg aria-hidden="true" ', 1)
 
 
-def by_place(values: Sequence[Checked]) -> list[tuple[str, list[Checked]]]:
+def by_place(values: Sequence[Expected]) -> list[tuple[str, list[Expected]]]:
     """Values by where the paper has them."""
     places = dict.fromkeys(value.where for value in values)
     return [(where, [value for value in values if value.where == where]) for where in places]
 
 
-def value_row(value: Checked) -> dict[str, str | bool]:
+def value_row(value: Expected) -> dict[str, str | bool]:
     """A value in words."""
     numeric = not isinstance(value.expected, str)
     least = "at least " if value.at_least else ""
@@ -102,20 +101,16 @@ def texts(explanation: Explanation) -> list[str]:
     return [sentence_text(explanation, sentence) for sentence in explanation.sentences]
 
 
-@cache
-def _asset(name: str) -> str:
-    return (files("polidiff.paper") / "templates" / name).read_text(encoding="utf-8")
-
-
-@cache
-def _shared_style() -> str:
-    return (files("polidiff.report") / "templates" / "page.css").read_text(encoding="utf-8")
+def _style() -> str:
+    """The report's style, then what this page adds."""
+    sheets = (("polidiff.report", "page.css"), ("polidiff.paper", "paper.css"))
+    return "".join((files(package) / "templates" / name).read_text(encoding="utf-8") for package, name in sheets)
 
 
 @cache
 def _environment() -> jinja2.Environment:
     return jinja2.Environment(
-        loader=jinja2.FunctionLoader(_asset),
+        loader=jinja2.PackageLoader("polidiff.paper"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -123,11 +118,12 @@ def _environment() -> jinja2.Environment:
     )
 
 
+VALUE_KEYS = ("id", "where", "quantity", "expected", "got", "tolerance", "at_least", "ok")
 PAGE_NAME, VALUES_NAME = "index.html", "values.json"
 SUFFIXES = (".png", ".svg")
 
 
-def write_folder(folder: Path, runs: Runs, values: Sequence[Checked]) -> tuple[Path, ...]:
+def write_folder(folder: Path, runs: Runs, values: Sequence[Expected]) -> tuple[Path, ...]:
     """Write everything; the page last, so that a page is never older than what it shows."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -144,13 +140,13 @@ def write_folder(folder: Path, runs: Runs, values: Sequence[Checked]) -> tuple[P
     return tuple(written)
 
 
-def values_json(runs: Runs, values: Sequence[Checked]) -> str:
+def values_json(runs: Runs, values: Sequence[Expected]) -> str:
     """Every value with what was expected, what came and whether it agrees."""
     document = {
         "polidiff": __version__,
         "seed": runs.seed,
         "passed": all(value.ok for value in values),
-        "values": [{key: _plain(part) for key, part in asdict(value).items()} for value in values],
+        "values": [{key: _plain(getattr(value, key)) for key in VALUE_KEYS} for value in values],
     }
     return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -104,7 +105,7 @@ def chain_runs(seed: int) -> ChainRuns:
         without_s0=tuple(plan.changes for plan in fewer),
         current=evaluate(world, current),
         proposed=evaluate(world, proposed),
-        worst_subset=worst_subset(world, current, frontier.best.patch),
+        worst_subset=worst_subset(current, frontier.best.patch, partial(exact_return, world)),
     )
 
 
@@ -113,6 +114,11 @@ def chain_without_s0() -> TabularMDP:
     world = chain.world()
     world.initial = np.concatenate(([0.0], np.full(10, 0.1), [0.0]))
     return world
+
+
+def exact_return(world: TabularMDP, policy: PolicyLike) -> float:
+    """Mean return of a policy in a table."""
+    return evaluate(world, policy, outcomes=[Outcome("return", world.rewards)]).outcomes["return"].estimate
 
 
 def navigation_runs(seed: int) -> NavigationRuns:
@@ -129,7 +135,6 @@ def navigation_runs(seed: int) -> NavigationRuns:
         **{f"κ = {plan.changes:.0f}": plan.policy for plan in frontier},
     }
     table = navigation.table()
-    start = exact_outcomes(table, navigation.current)[REWARD]
     return NavigationRuns(
         proposed_1=explain(world, navigation.current, navigation.proposed_1, style="paper", seed=seed),
         proposed_2=second[0],
@@ -137,9 +142,8 @@ def navigation_runs(seed: int) -> NavigationRuns:
         exact={name: exact_outcomes(table, policy) for name, policy in policies.items()},
         bounded=has_finite_optimum(table),
         stability=_stability(second),
-        worst_subset=min(
-            exact_outcomes(table, part.apply(navigation.current))[REWARD] - start
-            for part in parts_of(frontier.best.patch)
+        worst_subset=worst_subset(
+            navigation.current, frontier.best.patch, lambda policy: exact_outcomes(table, policy)[REWARD]
         ),
     )
 
@@ -163,12 +167,9 @@ def has_finite_optimum(table: TabularMDP) -> bool:
     return True
 
 
-def worst_subset(world: TabularMDP, current: PolicyLike, patch: Patch) -> float:
-    """Least gain in return when only a part of a plan's changes is made."""
-    outcomes = [Outcome("return", world.rewards)]
-    policies = [current, *(part.apply(current) for part in parts_of(patch))]
-    start, *others = (evaluate(world, policy, outcomes=outcomes).outcomes["return"].estimate for policy in policies)
-    return min(others) - start
+def worst_subset(current: PolicyLike, patch: Patch, value: Callable[[PolicyLike], float]) -> float:
+    """Least gain in value when only a part of a plan's changes is made."""
+    return min(value(part.apply(current)) for part in parts_of(patch)) - value(current)
 
 
 def parts_of(patch: Patch) -> list[Patch]:
