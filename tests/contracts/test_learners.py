@@ -130,6 +130,8 @@ def test_what_has_no_rules_and_words_for_a_learner_of_numbers_are_refused():
     with_a_gap = np.where(np.arange(60)[:, None] == 7, np.nan, X)
     with pytest.raises(InvalidOptionError, match="takes no missing values; 1 of 60 rows have some"):
         learn_rules(LogisticRegression(), with_a_gap, label, weight, seed=0)
+    with pytest.raises(InvalidOptionError, match="LogisticRegression cannot be fitted: Unknown label type"):
+        learn_rules(LogisticRegression(), X, X[:, 0], weight, seed=0)
     words = np.array([["a", 1.0], ["b", 2.0]], dtype=object)
     with pytest.raises(InvalidOptionError, match="takes numbers only; a feature holds 'a'"):
         learn_rules(DecisionTreeClassifier(), words, np.array([0, 1]), np.ones(2), seed=0)

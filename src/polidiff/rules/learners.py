@@ -133,18 +133,9 @@ def learn_rules(
         numbers = _numbers(model, X)
         if len(np.unique(label)) < 2:
             return ((((Rule(), int(label[0])),) if label[0] else ()), ())
-        try:
-            if _of_two_classes(model):
-                return _peeled(model, numbers, label, weight, seed), ()
-            return _above_zero(_fitted(model, numbers, label, weight, seed), numbers), ()
-        except ValueError as problem:
-            gaps = int(np.isnan(numbers).any(axis=1).sum())
-            if isinstance(problem, InvalidOptionError) or not gaps:
-                raise
-            raise InvalidOptionError(
-                f"classifier {type(model).__name__} takes no missing values; {gaps} of {len(numbers)} rows have some. "
-                "Hint: classifier='rules' or 'tree'"
-            ) from None
+        if _of_two_classes(model):
+            return _peeled(model, numbers, label, weight, seed), ()
+        return _above_zero(_fitted(model, numbers, label, weight, seed), numbers), ()
 
 
 def _numbers(model: Estimator, X: AnyArray) -> FloatArray:
@@ -185,16 +176,29 @@ def _peeled(model: Estimator, X: FloatArray, label: IntArray, weight: FloatArray
 def _fitted(model: Estimator, X: FloatArray, label: IntArray, weight: FloatArray, seed: int) -> Listed:
     """The fitted estimator read as a list, its last entry for what nothing else covers."""
     if "sample_weight" in inspect.signature(model.fit).parameters:
-        model.fit(X, label, sample_weight=weight * len(weight) / weight.sum())
+        _fit(model, X, label, sample_weight=weight * len(weight) / weight.sum())
     else:
         rows = _drawn(weight, seed, MOST_ROWS)
         X, label = X[rows], label[rows]
         known, label = np.unique(label, return_inverse=True)
         cuts = _cuts(X) if type(model).__module__.startswith("pystreed") else None
         given = X if cuts is None else np.column_stack([X[:, j] < bound for j, bound in cuts]).astype(np.int64)
-        model.fit(given, label, **({"pos_class": 1} if "pos_class" in inspect.signature(model.fit).parameters else {}))
+        _fit(
+            model, given, label, **({"pos_class": 1} if "pos_class" in inspect.signature(model.fit).parameters else {})
+        )
         return tuple((rule, int(known[told])) for rule, told in _read(model, X, cuts))
     return tuple(_read(model, X, None))
+
+
+def _fit(model: Estimator, X: AnyArray, label: IntArray, **more: Any) -> None:
+    try:
+        model.fit(X, label, **more)
+    except ValueError as problem:
+        gaps = int(np.isnan(X).any(axis=1).sum())
+        why = f"takes no missing values; {gaps} of {len(X)} rows have some" if gaps else f"cannot be fitted: {problem}"
+        raise InvalidOptionError(
+            f"classifier {type(model).__name__} {why.splitlines()[0].rstrip('.')}. Hint: classifier='rules' or 'tree'"
+        ) from problem
 
 
 def _drawn(weight: FloatArray, seed: int, most: int) -> IntArray:
