@@ -30,3 +30,16 @@ def test_missing_measurements_do_not_stop_the_test_of_drift(effect: float, statu
 def test_single_decisions_have_no_history_to_test() -> None:
     rows, x = one_step_rows(np.random.default_rng(0), 200, 0.0)
     assert feature_history_check(rows, x).status == "not testable"
+
+
+@pytest.mark.parametrize(("matters", "status"), [("time", "held"), ("past", "failed")])
+def test_what_changes_with_the_number_of_decisions_is_no_memory(matters: str, status: str) -> None:
+    rng, steps = np.random.default_rng(5), 4
+    x, actions = rng.normal(size=(200, steps, 2)), rng.integers(0, 2, (200, steps))
+    before = np.column_stack([np.zeros(200), actions[:, :-1]])
+    felt = 2.0 * np.arange(steps) if matters == "time" else 2.0 * before
+    gains = x[:, :, 0] + actions + felt + rng.normal(size=(200, steps))
+    follow = np.where(np.arange(200 * steps) % steps == steps - 1, -1, np.arange(200 * steps) + 1)
+    flat = x.reshape(-1, 2)
+    rows = LoggedRows(flat, actions.ravel(), np.repeat(np.arange(200), steps), follow, gains.reshape(-1, 1), None)
+    assert feature_history_check(rows, flat).status == status

@@ -9,12 +9,11 @@ Under
 the stranger's past is as good as one's own, and so it is for telling the state itself more finely than the fit can: a
 past helps either way only if it says something that the present does not. The gain is compared over whole episodes.
 As a check on the check, the past of a neighbour further away takes the place of the nearer one: where that alone makes
-a difference, neighbours are too far apart, and nothing is claimed.
+a difference, neighbours are too far apart, and nothing is claimed. The number of decisions so far counts as part of the
+state, as it does for verdicts.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 from scipy import linalg, stats
@@ -39,7 +38,10 @@ TOO_FAR = 0.01
 
 def feature_history_check(rows: LoggedRows, x: FloatArray, *, seed: int = 0) -> Assumption:
     """Whether the decision before matters where states are features `x` (n, d); NaN is missing."""
-    how = "what comes next predicted with the decision before, and with that of a neighbour, on episodes not seen"
+    how = (
+        "what comes next, given state, action and number of decisions so far, predicted with the decision before and "
+        "with that of a neighbour, on episodes not seen"
+    )
     before = previous_row(rows)
     use = np.flatnonzero((before >= 0) & (rows.follow >= 0))
     episodes = len(np.unique(rows.episode[use]))
@@ -49,8 +51,9 @@ def feature_history_check(rows: LoggedRows, x: FloatArray, *, seed: int = 0) -> 
     use = _thinned(rows, use)
     state, action = _scaled(_without_gaps(x)), np.eye(int(rows.actions.max()) + 1)[rows.actions]
     response = np.column_stack([state[rows.follow[use]] - state[use], rows.gains[use]])
+    timed = _scaled(np.column_stack([_without_gaps(x), rows.step]))
     past = np.column_stack([state[before[use]], action[before[use]]])
-    p_values = own_against_strangers(rows, state, use, response, past, np.random.default_rng(seed))
+    p_values = own_against_strangers(rows, timed, use, response, past, np.random.default_rng(seed))
     return _found("history", how, p_values, "what comes next depends on the decision before",
                   "Verdicts take the record as complete; here the past matters beyond it.")  # fmt: skip
 
@@ -174,10 +177,13 @@ def _predicted(design: FloatArray, response: FloatArray, fold: IntArray) -> Floa
 
 
 def _gain(saved: FloatArray, episode: IntArray) -> float:
-    """P-value that no response is predicted better: one-sided, over episodes, times the number of responses."""
-    p_values: Sequence[float] = [
-        float(stats.ttest_1samp(np.bincount(episode, column), 0.0, alternative="greater").pvalue)
-        if np.ptp(column) > 0 else 1.0
-        for column in saved.T
-    ]  # fmt: skip
-    return min(1.0, len(p_values) * min(p_values))
+    """P-value that no response is predicted better: one-sided, over episodes, times the number of responses.
+
+    A mean that a few episodes make (Student's test alone) and ranks that hide them (Wilcoxon's) must both say so.
+    """
+    p_values = [1.0]
+    for column in saved.T[np.ptp(saved, axis=0) > 0]:
+        each = np.bincount(episode, column)
+        tests = stats.ttest_1samp(each, 0.0, alternative="greater"), stats.wilcoxon(each, alternative="greater")
+        p_values.append(max(float(test.pvalue) for test in tests))
+    return min(1.0, saved.shape[1] * min(p_values))
