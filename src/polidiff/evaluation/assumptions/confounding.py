@@ -34,7 +34,7 @@ PIECES = 8  # parts of equal size in which the outcomes of one move are kept
 STEPS = 100
 SETTLED = 1e-6  # of values, where nothing else is asked for
 SLOWLY = 0.6  # share of an error that a step leaves, above which the step itself is worked out anew
-ENOUGH = 5e-3  # share of the distance from 0 within which an end must be known to tell where it meets 0
+ENOUGH = 2e-2  # share of the distance from 0 within which an end must be known to tell where it meets 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,18 +285,24 @@ class Comparison:
             found.append((visits[:, :, None] * side.table).reshape(len(visits), -1)[:, self.draws.pair])
         return found[0], found[1]
 
+    @cached_property
+    def plain_errors(self) -> FloatArray:
+        """(q,) standard errors if no reason touches a decision; if one decision of an episode, they are the same."""
+        new, old = (often * side.influence for often, side in zip(self.coefficients, self.sides, strict=True))
+        return _errors(self.draws, new + old)
+
 
 def lower_differences(compared: Comparison, gamma: float, kind: Kind = "every") -> tuple[FloatArray, FloatArray]:
     """(q,) least difference from each group of starts, and its standard error.
 
     The value of whoever wrote the log is seen, not inferred: no hidden reason changes it.
     """
-    total, influence = np.zeros(len(compared.starts)), np.zeros((len(compared.starts), len(compared.draws.gain)))
-    for side, often in zip(compared.sides, compared.coefficients, strict=True):
-        values, part = side.every(gamma) if kind == "every" else (side.once(gamma), side.influence)
-        total += compared.starts @ values
-        influence += often * part
-    return total, _errors(compared.draws, influence)
+    sides = compared.sides
+    if kind == "one" or gamma == 1.0:
+        return np.asarray(sum(compared.starts @ side.once(gamma) for side in sides)), compared.plain_errors
+    (new, one), (old, other) = (side.every(gamma) for side in sides)
+    often = compared.coefficients
+    return compared.starts @ (new + old), _errors(compared.draws, often[0] * one + often[1] * other)
 
 
 def _errors(draws: Draws, influence: FloatArray) -> FloatArray:
@@ -349,11 +355,13 @@ def crossing(distance: Callable[[float], FloatArray], edge: FloatArray, least: F
     least = least if least is not None else np.ones(len(edge))
     found = np.ones(len(edge))
     for q in np.flatnonzero(edge > 0):
-        high = next((place for place in PLACES if at(place)[q] <= 0), None)  # strong reasons take longest to weigh
+        floor = int(np.searchsorted(GRID, least[q], side="right")) - 1
+        ahead = (place for place in PLACES if place > floor)  # strong reasons take longest to weigh
+        high = next((place for place in ahead if at(place)[q] <= 0), None)
         if high is None:
             found[q] = np.inf
             continue
-        low = max(place for place in known if place < high and at(place)[q] > 0)
+        low = max(floor, *(place for place in known if place < high and at(place)[q] > 0))
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if at(middle)[q] > 0 else (low, middle)

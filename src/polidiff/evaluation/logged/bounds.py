@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from polidiff.evaluation.logged.counts import Edges
 from polidiff.evaluation.logged.model import LoggedModel, SplitPolicy, Starts, build_model, same_rows
@@ -179,12 +179,13 @@ def critical_value(gap: FloatArray, deviation: FloatArray, alpha: float) -> Floa
     >>> critical_value(np.array([0.0, 100.0]), np.ones(2), 0.05).round(3)
     array([1.96 , 1.645])
     """
-    least, most = stats.norm.ppf(1 - alpha), stats.norm.ppf(1 - alpha / 2)
+    least, most = special.ndtri(1 - alpha), special.ndtri(1 - alpha / 2)
     apart = np.maximum(gap, 0.0) / np.maximum(deviation, 1e-12)
     z = np.full(np.shape(gap), most)
     for _ in range(NEWTON_STEPS):
-        excess = stats.norm.cdf(z + apart) - stats.norm.cdf(-z) - 1 + alpha
-        z = z - excess / (stats.norm.pdf(z + apart) + stats.norm.pdf(z))
+        excess = special.ndtr(z + apart) - special.ndtr(-z) - 1 + alpha
+        slope = np.exp(-((z + apart) ** 2) / 2) + np.exp(-(z**2) / 2)
+        z = z - np.sqrt(2 * np.pi) * excess / slope
     return np.asarray(np.clip(z, least, most))
 
 
@@ -200,7 +201,7 @@ def interval_bounds(
 ) -> tuple[FloatArray, FloatArray]:
     """Bounds (q,) around two ends; within `limits`, on scales that bend at them if told so."""
     z = critical_value(high - low, np.maximum(*deviations), alpha)
-    z = np.asarray(stats.t.ppf(stats.norm.cdf(z), np.maximum(freedom, LEAST_FREEDOM)))
+    z = np.asarray(special.stdtrit(np.maximum(freedom, LEAST_FREEDOM), special.ndtr(z)))
     down, up = -z * deviations[0], z * deviations[1]
     if limits is None:
         return low + down, high + up
