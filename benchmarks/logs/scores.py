@@ -57,12 +57,12 @@ def one_step(kind: str, n: int, logs: int) -> dict[str, float | str | int]:
         w = one_step_world(kind, n, np.random.default_rng([SEED, number]))
         rows = LoggedRows(w["x"], w["action"].astype(int), np.arange(n), np.full(n, -1), w["outcome"][:, None], None)
         decisions = decisions_of(rows, 2)
-        shift = (np.eye(2)[w["new"].astype(int)] - np.eye(2)[w["old"].astype(int)])[decisions.order]
+        new, old = (np.eye(2)[w[name].astype(int)][decisions.order] for name in ("new", "old"))
         scores = repeated_scores(decisions, seed=number)
-        found = score_intervals((shift * scores.scores[:, :, 0]).sum(axis=1)[:, None])
+        found = difference_scores(decisions, new, old, scores.propensity, scores=scores).intervals()
         fitted = np.column_stack([w["base"], w["base"] + w["effect"]])[decisions.order][:, :, None]
         best = aipw(fitted, decisions.actions, decisions.gains, 1 / w["chance"][decisions.order])[:, :, 0]
-        oracle = score_intervals((shift * best).sum(axis=1)[:, None])
+        oracle = score_intervals(((new - old) * best).sum(axis=1)[:, None])
         covered.append(found.alone(0).contains(exact))
         ratio.append(found.half_alone[0] / oracle.half_alone[0])
     cpu = (time.process_time() - began) / logs

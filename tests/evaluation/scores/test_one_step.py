@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from polidiff.evaluation.scores.decisions import decisions_of
-from polidiff.evaluation.scores.difference import aipw, difference_scores, joint_alpha, one_step_scores, score_intervals
+from polidiff.evaluation.scores.difference import (
+    aipw,
+    difference_scores,
+    joint_alpha,
+    one_step_scores,
+    repeated_scores,
+    score_intervals,
+)
 from polidiff.evaluation.scores.propensity import known_table, logging_chances
 from polidiff.worlds.log_rows import LoggedRows
 
@@ -151,3 +158,17 @@ def test_how_far_intervals_reach_together_does_not_depend_on_how_a_library_turns
     parts = np.linalg.qr(g.normal(size=(40, 5)))[0]  # not correlated: any basis will do
     turned = [np.linalg.qr(g.normal(size=(40, 40)))[0] @ parts for _ in range(6)]  # the same correlations
     assert np.ptp([joint_alpha(part, 0.95) for part in (parts, *turned)]) < 1e-8
+
+
+def test_errors_of_several_draws_of_the_folds_are_those_of_a_draw():
+    rng = np.random.default_rng(11)
+    x, actions = rng.normal(size=(300, 2)), rng.integers(0, 2, 300)
+    decisions = decisions_of(rows_of(x, actions, x[:, 0] + actions + rng.normal(size=300)), 2)
+    new, old = always(1, 300), always(0, 300)
+    draws = [one_step_scores(decisions, seed=seed).difference(new, old) for seed in range(5)]
+    scores = repeated_scores(decisions)
+    mean = difference_scores(decisions, new, old, scores.propensity, scores=scores)
+    wanted = np.sqrt(np.mean([score_intervals(draw).error ** 2 for draw in draws]))
+    assert mean.intervals().error[0] * mean.inflation == pytest.approx(wanted)
+    assert mean.inflation > 1.0
+    assert one_step_scores(decisions).inflation(new, old) == 1.0

@@ -75,12 +75,26 @@ class OneStepScores:
     fitted: FloatArray  # (n, A, M) outcome regressions
     propensity: Propensity
     fold: IntArray  # (n,)
+    draws: tuple[FloatArray, ...] = ()  # (n, A, M) scores of each draw of the folds, where `scores` is their mean
 
     def difference(self, proposed: FloatArray, current: FloatArray | None) -> FloatArray:
         """(n, M) scores of proposed − current, policies as (n, A) chances; None: the policy that wrote the log."""
         if current is None:
             return np.asarray(np.einsum("na,nam->nm", proposed, self.scores) - self.decisions.gains)
         return np.asarray(np.einsum("na,nam->nm", proposed - current, self.scores))
+
+    def inflation(self, proposed: FloatArray, current: FloatArray | None) -> float:
+        """How many times as large errors are as rows of mean scores say.
+
+        What regressions get wrong in a draw is shared by its rows. The mean over draws makes rows more alike, and what
+        the estimate owes to it hardly smaller: the variance is the mean of the draws' own.
+        """
+        if not self.draws:
+            return 1.0
+        known = self.difference(proposed, current).var(axis=0)
+        parts = (replace(self, scores=scores).difference(proposed, current) for scores in self.draws)
+        own = np.mean([part.var(axis=0) for part in parts], axis=0)
+        return float(np.sqrt(np.divide(own, known, out=np.ones_like(known), where=known > 0).max()))
 
 
 def one_step_scores(decisions: Decisions, *, chances: Propensity | None = None, seed: int = 0) -> OneStepScores:
@@ -112,9 +126,9 @@ def repeated_scores(
         return parts[0]
     scores, fitted = (np.mean([getattr(part, name) for part in parts], axis=0) for name in ("scores", "fitted"))
     table, logged = (np.mean([getattr(part.propensity, n) for part in parts], axis=0) for n in ("table", "logged"))
-    return replace(
-        parts[0], scores=scores, fitted=fitted, propensity=replace(parts[0].propensity, table=table, logged=logged)
-    )
+    chances = replace(parts[0].propensity, table=table, logged=logged)
+    draws = tuple(part.scores for part in parts)
+    return replace(parts[0], scores=scores, fitted=fitted, propensity=chances, draws=draws)
 
 
 def aipw(fitted: FloatArray, actions: IntArray, outcomes: FloatArray, weight: FloatArray) -> FloatArray:
@@ -195,16 +209,17 @@ def difference_scores(
     scores: OneStepScores | None = None,
 ) -> DifferenceScores:
     """Scores of proposed − current, policies as (n, A) chances; current None: the policy that wrote the log."""
-    often, weight = 1.0, np.ones(len(proposed))
+    before = chances.table if current is None else current
     if decisions.one_step:
         known = scores if scores is not None else one_step_scores(decisions, chances=chances, seed=seed)
-        rows = known.difference(proposed, current)
-    else:
-        policies = [against_log(decisions, policy, chances) for policy in (proposed, current) if policy is not None]
-        parts = [episode_scores(decisions, policy, discount=discount, seed=seed) for policy in policies]
-        rows, weight = parts[0].rows - (parts[1].rows if len(parts) > 1 else 0.0), parts[0].weight
-        often = max(how_often(part.weight) for part in parts)
-    return assessed(decisions, rows, proposed, chances.table if current is None else current, chances, weight, often)
+        rows, one = known.difference(proposed, current), np.ones(len(proposed))
+        found = assessed(decisions, rows, proposed, before, chances, one, 1.0)
+        return replace(found, inflation=known.inflation(proposed, current))
+    policies = [against_log(decisions, policy, chances) for policy in (proposed, current) if policy is not None]
+    parts = [episode_scores(decisions, policy, discount=discount, seed=seed) for policy in policies]
+    rows = parts[0].rows - (parts[1].rows if len(parts) > 1 else 0.0)
+    often = max(how_often(part.weight) for part in parts)
+    return assessed(decisions, rows, proposed, before, chances, parts[0].weight, often)
 
 
 def how_often(weight: FloatArray) -> float:
