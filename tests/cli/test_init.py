@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
+from polidiff import Log
 from polidiff.cli.column_roles import propose
 from polidiff.cli.init import _confirmed, draft
 from polidiff.cli.study import read_study
@@ -323,3 +324,35 @@ def test_offers_with_a_column_of_many_words(polidiff, tmp_path):
     assert (log["action"], log["reward"]) == ("offer", "bought")
     assert log["state"] == ["income", "zip", "segment"]
     assert "most of them in fewer than 20 rows" in ran.err
+
+
+def ward_rows(ended: bool) -> pl.DataFrame:
+    """Stays of three or four days; whether somebody went home stands in the last row only."""
+    rng, rows = np.random.default_rng(0), []
+    for stay in range(40):
+        days, pulse = 3 + stay % 2, rng.integers(60, 100)
+        for day in range(days):
+            last = day == days - 1
+            rows.append({
+                "stay_id": stay, "day": day, "pulse": int(pulse), "ward": "ab"[stay % 2], "drug": "ny"[rng.integers(2)],
+                "went_home": int(last and stay % 3 > 0), "score": rng.random(), "ended": last,
+            })  # fmt: skip
+            pulse += rng.integers(-3, 4)
+    return pl.DataFrame(rows) if ended else pl.DataFrame(rows).drop("ended")
+
+
+def test_what_is_known_only_at_the_end_is_no_state():
+    proposal = propose(ward_rows(ended=True), {"action": "drug", "reward": "score"})
+    assert set(proposal.state) == {"pulse", "ward"}
+    assert "at the end" in proposal.left_out["went_home"]
+
+
+def test_a_log_without_a_column_of_ends_makes_a_study_that_runs(tmp_path, polidiff):
+    ward_rows(ended=False).write_csv(tmp_path / "stays.csv")
+    study = tmp_path / "s.toml"
+    polidiff("init", tmp_path / "stays.csv", "--yes", "--action", "drug", "--reward", "score", "-o", study)
+    log = tomllib.loads(study.read_text(encoding="utf-8"))["world"]["log"]
+    assert (log["episode"], log["truncated"]) == ("stay_id", False)
+    frame = pl.read_csv(tmp_path / "stays.csv")
+    read = Log(frame, **{key: log[key] for key in ("state", "action", "episode", "step", "truncated")}, reward="score")
+    assert (read.check.terminated, read.check.cut) == (40, 0)

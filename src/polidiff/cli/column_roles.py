@@ -124,7 +124,7 @@ class Proposal:
         """Whether more or less of the outcome is better; None where the name does not tell."""
         if self.direction is not None:
             return self.direction if self.direction != "neither" else None
-        name = self.roles.get("reward", "").lower()
+        name = self.column(self.roles["reward"]).plain if self.roles.get("reward") else ""
         return "less" if re.search(HARMFUL, name) else "more" if re.search(GOOD, name) else None
 
 
@@ -281,12 +281,30 @@ def _left_out(columns: Sequence[Column], frame: pl.DataFrame, roles: Mapping[str
     """Columns that a decision should not be told to depend on, and why."""
     reasons = {column.name: why for column in columns if (why := _why_no_state(column, frame, roles, columns))}
     if "episode" in roles:  # what an action does shows in the next rows of the episode
-        return reasons
+        late = _known_at_the_end([c.name for c in columns if c.name not in reasons], frame, roles)
+        return reasons | dict.fromkeys(late, "is known only at the end of an episode")
     why = "differs between actions that otherwise look drawn by lot: it may have come after the decision"
     rest = [column for column in columns if column.name not in reasons]
     people = frame.unique(roles["group"], keep="first", maintain_order=True) if "group" in roles else frame
     odd = _differing(rest, people, roles["action"])
     return reasons | {name: why for name in odd if not re.search(BEFORE, name.lower())}
+
+
+def _known_at_the_end(names: Sequence[str], frame: pl.DataFrame, roles: Mapping[str, str]) -> list[str]:
+    """Columns that change within episodes, but only from the last row but one to the last, beyond chance."""
+    if not names:
+        return []
+    episode, step = roles["episode"], roles.get("step")
+    rows = frame.sort(episode, step, maintain_order=True) if step else frame.sort(episode, maintain_order=True)
+    later = (rows[episode] == rows[episode].shift(1)).fill_null(value=False)
+    last = later & (rows[episode] != rows[episode].shift(-1)).fill_null(value=True)
+    share, found = float(last.sum()) / max(int(later.sum()), 1), []
+    for name in names:
+        changed = rows[name].ne_missing(rows[name].shift(1)) & later
+        count = int((changed & last).sum())
+        if count == int(changed.sum()) > 0 and share**count < BY_CHANCE:
+            found.append(name)
+    return found
 
 
 def _differing(columns: Sequence[Column], frame: pl.DataFrame, action: str) -> list[str]:

@@ -200,10 +200,14 @@ def _role(role: str, proposal: Proposal) -> str:
 
 
 def _cut(proposal: Proposal) -> list[str]:
-    """Where the name of the end may mean either, that no record was cut, for the reader to confirm."""
+    """Where no column tells the end, or its name may mean either: that no record was cut, for the reader to confirm."""
     from polidiff.worlds.log_columns import DONE
 
     name = proposal.roles.get("terminated", "")
+    if "episode" in proposal.roles and not name:
+        return [
+            _entry("truncated", False, "taken so: every episode ended in its last row; else name the column of cuts")
+        ]
     said = f"taken so: {name} may also mean that the record was cut; then name the column of cuts here"
     return [_entry("truncated", False, said)] if name.lower() in DONE else []
 

@@ -33,13 +33,14 @@ class Columns:
     episode: str | None  # None: every row is an episode of one decision
     step: str | None  # None: rows are in order
     reward: str | None
-    terminated: str | None  # None: no episode ends
+    terminated: str | None  # None: no column tells the end
     truncated: str | None
     probability: str | None  # of the logged action under the policy that wrote the log
     chance: float | None  # the same, where it is one number
     group: str | None  # who is one unit; None: every episode
     features: tuple[str, ...]  # what rules speak about
     gains: tuple[str | float, ...]  # per outcome: its column, or what every decision adds
+    ends_last: bool = False  # whether every episode ended in its last row
 
     @property
     def used(self) -> tuple[str, ...]:
@@ -115,6 +116,7 @@ def name_columns(
         group=group,
         features=tuple(features) if features is not None else (() if discrete else states),
         gains=tuple(_gain(outcome) for outcome in outcomes),
+        ends_last=terminated is None and truncated is False,
     )
     missing = [name for name in columns.used if name not in schema]
     if missing:
@@ -150,7 +152,7 @@ def _check_endings(
             raise InvalidLogError(f"column {lone!r} does not say how episodes end: {question}")
         raise InvalidLogError(
             "a log of episodes must say how they end: give terminated= (the process ended) and, where records were "
-            "cut, truncated="
+            "cut, truncated=; truncated=False alone says that every episode ended in its last row"
         )
     if terminated is not None and terminated.lower() in DONE and truncated is None:
         raise InvalidLogError(f"terminated={terminated!r} names a column that may mean either: {question}")

@@ -108,6 +108,8 @@ def boundaries(columns: Columns, *, temporal: bool = False) -> dict[str, pl.Expr
         step = pl.col(columns.step)
         goes_on = goes_on & (step.shift(-1) - step == 1).fill_null(False)
     ended = pl.lit(False) if columns.terminated is None else pl.col(columns.terminated).cast(pl.Boolean)
+    if columns.ends_last:
+        ended = (episode.shift(-1) != episode).fill_null(True)
     first = (episode.shift(1) != episode).fill_null(True)
     return {"first": first, "goes_on": goes_on, "ended": ended.fill_null(False)}
 
