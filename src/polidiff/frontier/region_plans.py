@@ -14,7 +14,7 @@ from polidiff.explanation.words import rule_text
 from polidiff.frontier.ledger import Naming, Worth, make_ledger
 from polidiff.options import ImproveOptions
 from polidiff.records.explanation import Methods, WorldSummary
-from polidiff.records.parse import parse_guard
+from polidiff.records.parse import Guard, parse_guard
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.plan import Frontier, HullPoint, Ledger, Plan
 from polidiff.records.rule import Condition, Rule
@@ -36,7 +36,8 @@ def solve_regions(problem: RegionEdits, options: ImproveOptions, most: int | Non
     plans = [plan for plan in _combinations(problem, used) if most is None or len(plan) <= most]
     allowed = [plan for plan in plans if _keeps(problem, plan, options.keep)]
     if not allowed:
-        raise InfeasibleError(f"no plan over the regions keeps {', '.join(map(str, options.keep))}")
+        best = " and ".join(_best_reached(problem, plans, text) for text in options.keep)
+        raise InfeasibleError(f"no plan over the regions keeps its limits; the best is {best}. Hint: loosen it")
     points = {plan: (problem.value(plan).changes, problem.returns(plan)) for plan in allowed}
     front = _non_dominated(points, options.gap)
     if options.budget is not None:
@@ -125,11 +126,22 @@ def _size(problem: RegionEdits, used: Sequence[int]) -> int:
     return int(np.prod(regions + 1))
 
 
-def _keeps(problem: RegionEdits, plan: tuple[int, ...], keep: Keep) -> bool:
+def _guard(problem: RegionEdits, text: str | Guard) -> tuple[Guard, int]:
+    """A guard and the number of its outcome."""
     names = [outcome.name for outcome in problem.world.outcomes]
+    guard = parse_guard(text, names) if isinstance(text, str) else text
+    return guard, names.index(guard.outcome)
+
+
+def _best_reached(problem: RegionEdits, plans: Sequence[tuple[int, ...]], text: str | Guard) -> str:
+    guard, k = _guard(problem, text)
+    values = [float(problem.value(plan).outcomes[k]) for plan in plans]
+    return f"{min(values) if guard.sense == '<=' else max(values):.6g} for {guard.text!r}"
+
+
+def _keeps(problem: RegionEdits, plan: tuple[int, ...], keep: Keep) -> bool:
     for text in keep:
-        guard = parse_guard(text, names) if isinstance(text, str) else text
-        k = names.index(guard.outcome)
+        guard, k = _guard(problem, text)
         now = float(problem.value(()).outcomes[k]) if guard.relative else 0.0
         over = float(problem.value(plan).outcomes[k]) - now - guard.value
         if (over if guard.sense == "<=" else -over) > TINY * (1 + abs(now)):

@@ -24,6 +24,7 @@ from polidiff.evaluation.scores.rule_lists import (
     proven_lists,
     refined,
 )
+from polidiff.optimize import Clock
 from polidiff.policies import one_hot
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
 from polidiff.records.parse import Guard, parse_guard
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 PRICE = 0.1  # of a bound, in standard deviations of a sum over all rows
 TIGHTENED, TIGHTENED_AGAIN = 6, 3  # times that the price of a limit is moved, at first and from where it was before
+CHOICES = 6  # that share a time limit: everyone's, and those of the five turns that judge
 ROUNDS = 2  # of policy iteration, where decisions follow each other
 FOLLOWED = 0.9 * MOST_CHANGES  # changed decisions of an episode up to which a log shows what a plan gains
 
@@ -69,7 +71,9 @@ class ListChooser:
             min_support=float(max(least, options.min_group)),
             min_share=share or 0.0,
             price=PRICE,
+            max_literals=options.max_literals,
         )
+        self.stopped = False  # whether time ran out while something was left to look for
         person_action = decisions.unit * decisions.n_actions + decisions.actions
         once = np.zeros(len(person_action), dtype=np.bool_)
         once[np.unique(person_action, return_index=True)[1]] = True  # whoever comes back stands behind a rule once
@@ -78,12 +82,17 @@ class ListChooser:
 
     def choose(self, rows: BoolArray, *, proven: bool = False) -> Choice:
         """The best lists found on some rows, with bounds that tell more if they are to be `proven`."""
-        scores, follow = self.problem.scores, None
+        scores, follow, limit = self.problem.scores, None, self.problem.options.time_limit
+        clock = Clock(None if limit is None else limit / CHOICES)
+        self.limits = replace(self.limits, clock=clock)
         rounds = 1 if scores.decisions.one_step else ROUNDS
         for number in range(rounds):
             gains = scores.gains(rows, follow)
             lists = self._within_limits(rows, gains, proven=proven and number == rounds - 1)
             follow = self.problem.table(lists[-1].rules) if lists else None
+            if clock.over():
+                break
+        self.stopped |= clock.stopped
         return Choice(lists, gains)
 
     def _within_limits(self, rows: BoolArray, gains: FloatArray, *, proven: bool) -> list[ProvenList]:
@@ -106,11 +115,21 @@ class ListChooser:
                     best[k:] = [max(old, new, key=lambda one: one.worth) for old in best[k:]]
             over = np.array([self._over(tried[-1] if tried else (), rows, limit) for limit in limits])
             low, high = np.where(over, price, low), np.where(over, high, price)
-            if not over.any() and not price.any():
+            if (not over.any() and not price.any()) or self.limits.clock.over():
                 break
             price = np.where(np.isfinite(high), (low + high) / 2, np.maximum(4 * price, unit))
         self.price = price
         return best
+
+    def nearest(self, rows: BoolArray, gains: FloatArray) -> str:
+        """The best value found of what each guard limits, whatever becomes of the rest, in words."""
+        episodes, said = int((self.problem.scores.decisions.first & rows).sum()), []
+        for guard, k, _ in guards_of(self.problem):
+            cost = (1.0 if guard.sense == "<=" else -1.0) * gains[:, :, k]
+            lists = self._searched(rows, np.where(self.problem.scores.untried, np.minimum(-cost, 0.0), -cost))
+            best = self.total(lists[-1].rules if lists else (), rows, gains[:, :, k]) / episodes
+            said.append(f"{float(self.problem.present.estimate[k]) + best:.6g} for {guard.text!r}")
+        return " and ".join(said)
 
     def _searched(self, rows: BoolArray, value: FloatArray, *, proven: bool = False) -> list[ProvenList]:
         """The best lists found over coarse cells, then with bounds at fine cells."""

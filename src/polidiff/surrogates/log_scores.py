@@ -46,7 +46,7 @@ from polidiff.records.plan import Frontier, Plan, PlanRule
 from polidiff.records.rule import Rule, covers_any
 from polidiff.rules.box_algebra import without_any
 from polidiff.surrogates.list_chooser import FOLLOWED, ListChooser, guards_of
-from polidiff.surrogates.record import Explain, Note, Reduction, Solver, frozen_rules, split_support
+from polidiff.surrogates.record import Explain, Note, Reduction, Solver, check_limits, frozen_rules, split_support
 from polidiff.surrogates.rule_cells import RuleCells, rule_cells, with_bounds
 from polidiff.worlds.log import Log
 from polidiff.worlds.log_check import log_summary
@@ -77,17 +77,17 @@ class ScorePlans(Reduction):
         lists = choice.lists
         if lists and lists[-1].worth == -np.inf:
             raise InfeasibleError(
-                f"no plan of at most {len(lists)} rules was found that keeps {', '.join(map(str, self.options.keep))}. "
-                "Hint: loosen the guard, or allow more rules"
+                f"no plan of at most {len(lists)} rules was found that keeps {', '.join(map(str, self.options.keep))}; "
+                f"the best found is {chooser.nearest(everyone, choice.gains)}. Hint: loosen it, or allow more rules"
             )
         judged = self.scores.judged(lambda rows: [self.table(one.rules) for one in chooser.choose(rows).lists])
         shown = [k for k, one in enumerate(lists) if one.rules and one.rules not in [two.rules for two in lists[:k]]]
         if not shown:
-            return self._frontier((self._nothing(),))
+            return self._frontier((self._nothing(),), stopped=chooser.stopped)
         itself = [self.scores.by_everyone(self.table(lists[k].rules)) for k in shown]
         worth = _Worth(self, [judged[k] for k in shown], itself, choice.gains)
         plans = [worth.plan(place, lists[k]) for place, k in enumerate(shown)]
-        return self._frontier((self._nothing(), *plans))
+        return self._frontier((self._nothing(), *plans), stopped=chooser.stopped)
 
     def judge(self, plans: Sequence[Plan], explain: Explain | None) -> tuple[Plan, ...]:
         """Plans that can be explained; they were judged when they were chosen."""
@@ -187,7 +187,7 @@ class ScorePlans(Reduction):
             share=0.0, policy=self.policy,
         )  # fmt: skip
 
-    def _frontier(self, plans: tuple[Plan, ...]) -> Frontier:
+    def _frontier(self, plans: tuple[Plan, ...], *, stopped: bool) -> Frontier:
         log, options = self.world, self.options
         how = "doubly robust scores, cross-fitted"
         outcomes = max(1, len(plans) - 1) * len(log.outcomes)
@@ -208,6 +208,7 @@ class ScorePlans(Reduction):
                 "cells": len(np.unique(self.codes(coarse=True).T, axis=0)),
                 "people or episodes": self.scores.decisions.n_units,
             },
+            warnings=(f"The time limit of {options.time_limit} s was met before all lists were tried.",) * stopped,
             context=self,
         )
 
@@ -371,12 +372,8 @@ class _Worth:
 
 def reduce_to_scores(log: Log, current: PolicyLike, options: ImproveOptions) -> ScorePlans:
     """The rows of a log with what is needed to score plans of rules."""
-    for name in ("max_literals", "time_limit"):
-        if getattr(options, name) is not None:
-            raise InvalidOptionError(
-                f"{name} does not go with rules from feature rows. Hint: leave it out; max_conditions limits a rule"
-            )
     split_support(options.min_support, MIN_SUPPORT)
+    check_limits(options.max_literals, options.time_limit)
     frozen, rows = frozen_rules(options.freeze, log.feature_names), log.rows
     cells = rule_cells(rows.states, log.feature_names)
     decisions = scored_decisions(log, seed=options.seed)

@@ -156,6 +156,14 @@ def frozen_states(freeze: Freeze, names: Sequence[str], features: AnyArray) -> B
     return covers_any(rules, features) if rules else np.zeros(len(features), dtype=np.bool_)
 
 
+def check_limits(max_literals: int | None, time_limit: float | None) -> None:
+    """Limits on what is read and on the work, of plans that are lists of rules."""
+    if max_literals is not None and (not isinstance(max_literals, (int, np.integer)) or max_literals < 0):
+        raise InvalidOptionError(f"max_literals must be None or a whole number of at least 0; got {max_literals!r}")
+    if time_limit is not None and not time_limit > 0:
+        raise InvalidOptionError(f"time_limit must be None or seconds above 0; got {time_limit!r}")
+
+
 def check_support(value: float | None) -> None:
     """A share below 1, or a count of at least 1, or nothing.
 

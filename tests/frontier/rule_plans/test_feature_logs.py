@@ -236,14 +236,28 @@ def test_bad_input_is_told_in_one_line():
         (log, {"freeze": np.ones(4, dtype=bool)}, InvalidOptionError, "freeze must be conditions on features"),
         (log, {"min_support": 2.5}, InvalidOptionError, "min_support must be"),
         (offers_log(frame[:30]), {}, InvalidOptionError, "at least 40 episodes"),
-        (log, {"time_limit": 5.0}, InvalidOptionError, "time_limit does not go with rules"),
-        (log, {"keep": "cost<=-1"}, InfeasibleError, "no plan of at most 1 rules was found that keeps cost<=-1"),
+        (log, {"time_limit": 0.0}, InvalidOptionError, "time_limit must be None or seconds"),
+        (log, {"max_literals": -1}, InvalidOptionError, "max_literals must be None or"),
+        (log, {"keep": "cost<=-1"}, InfeasibleError, r"keeps cost<=-1; the best found is -?[\d.e-]+ for 'cost<=-1'"),
         (offers_log(dated, ["age", "day"]), {}, InvalidLogError, "'day' holds date"),
     ]
     for given, options, error, message in cases:
         with pytest.raises(error, match=message) as caught:
             improve(given, "log", max_rules=1, **options)
         assert "\n" not in str(caught.value)
+
+
+def test_rules_have_no_more_comparisons_than_asked_for():
+    log = offers_log(offers_frame(400, 0))
+    shown = [improve(log, "log", max_rules=2, max_literals=most).plans[-1] for most in (None, 1, 20)]
+    assert shown[1].literals == 1 < shown[0].literals <= 20
+    assert [(r.rule, r.move) for r in shown[2].rules] == [(r.rule, r.move) for r in shown[0].rules]
+
+
+def test_a_time_limit_ends_the_search_and_is_told():
+    plans = improve(offers_log(offers_frame(400, 0)), "log", max_rules=3, time_limit=1e-6)
+    assert any("time limit" in warning for warning in plans.warnings)
+    assert max(len(plan.rules) for plan in plans) <= 1
 
 
 def test_pessimism_with_rules_is_refused_for_discrete_states_too():

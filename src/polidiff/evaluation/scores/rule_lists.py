@@ -19,6 +19,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from polidiff.optimize import Clock
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 
 Box: TypeAlias = tuple[tuple[int, int, int], ...]  # (feature, first cell, last cell)
@@ -40,6 +41,8 @@ class ListOptions:
     min_support: float = 10.0  # logged rows that took the action where the rule acts
     min_share: float = 0.0  # of the rows that a rule speaks about
     price: float = 0.0  # of a bound, in standard deviations of a sum over all rows
+    max_literals: int | None = None  # bounds of all rules together
+    clock: Clock = field(default_factory=Clock)  # when to stop looking for longer or better lists
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +125,8 @@ def grown_lists(table: CellTable) -> list[RuleList]:
                 for place in range(len(rules) + (0 if _has_default(rules) else 1)):
                     for longer in _responses(table, rules, place, again=False):
                         grown[longer] = table.worth(longer)
+            if count > 1 and table.options.clock.over():
+                return lists + [best[1]] * (table.options.max_rules - len(lists))
         waiting = [item for item in beam if len(item[1]) == count]  # defaults: the next rules go in front of them
         kinds = [[item for item in grown.items() if _has_default(item[0]) is kind] for kind in (False, True)]
         ranked = [sorted(some, key=lambda item: (-item[1], item[0]))[:BEAM] for some in kinds]
@@ -186,12 +191,16 @@ def _responses(table: CellTable, rules: RuleList, place: int, *, again: bool) ->
 
 
 def _best_between(table: CellTable, before: RuleList, after: RuleList) -> list[RuleList]:
+    options = table.options
+    if options.max_literals is not None:
+        room = options.max_literals - sum(bounds_of(box, table.sizes) for _, box in (*before, *after))
+        table = replace(table, options=replace(options, max_conditions=max(0, min(options.max_conditions, room))))
     reached = moves_of(table.codes, before, -1) < 0
     later = table.gains[table.moves(after), np.arange(len(reached))]
     gains = (table.gains - later)[:, reached]
     moves = len(gains) if after else table.keep
-    options = [(*before, rule, *after) for rule in best_boxes(table, reached, gains[:moves])]
-    return [rules for rules in options if not after or table.supports(rules)]
+    lists = [(*before, rule, *after) for rule in best_boxes(table, reached, gains[:moves])]
+    return [rules for rules in lists if not after or table.supports(rules)]
 
 
 def _improved(table: CellTable, rules: RuleList) -> tuple[float, RuleList]:
@@ -203,7 +212,7 @@ def _improved(table: CellTable, rules: RuleList) -> tuple[float, RuleList]:
                 value = table.worth(option)
                 if value > worth + 1e-9 * (1 + abs(worth)):
                     rules, worth = option, value
-        if worth <= before:
+        if worth <= before or table.options.clock.over():
             break
     return worth, rules
 
@@ -345,7 +354,7 @@ class _Search:
     def _visit(self, rules: RuleList, left: BoolArray, worth: float, count: int, nodes: int) -> int:
         """Go through all lists that begin with these rules; the nodes that are left."""
         table = self.table
-        if table.crowded:
+        if table.crowded or table.options.clock.over():
             self.open_bound = max(self.open_bound, worth + float(table.gains.max(axis=0)[left].sum()))
             return nodes
         if count == 1:
@@ -371,8 +380,9 @@ class _Search:
         return nodes
 
     def _offer(self, rules: RuleList) -> None:
-        worth = self.table.worth(rules)
-        if worth > self.worth and self.table.supports(rules):
+        worth, most = self.table.worth(rules), self.table.options.max_literals
+        short = most is None or sum(bounds_of(box, self.table.sizes) for _, box in rules) <= most
+        if worth > self.worth and short and self.table.supports(rules):
             self.best, self.worth = rules, worth
         elif worth > self.worth:
             self.open_bound = max(self.open_bound, worth)

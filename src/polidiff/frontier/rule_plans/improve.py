@@ -69,7 +69,7 @@ def improve_with_rules(world: TabularMDP, current: PolicyLike, *, max_rules: int
     copies = imitations(problem, marks, request.max_rules, request.seed) if request.max_rules else {}
     best = _searched(problem, marks, copies, request, clock)
     proofs = certify(problem, marks, best, gap=request.gap, nodes=request.node_limit, clock=clock)
-    _check_feasible(proofs, request)
+    _check_feasible(proofs, request, world, current)
     return _frontier(world, current, request, problem, marks, copies, proofs, stopped=clock.stopped)
 
 
@@ -110,12 +110,16 @@ def _searched(
     return best
 
 
-def _check_feasible(proofs: Sequence[Bound], request: Request) -> None:
-    if not any(np.isfinite(proof.best.expected_return) for proof in proofs):
-        raise InfeasibleError(
-            f"no plan of at most {request.max_rules} rules was found that keeps {', '.join(map(str, request.keep))}. "
-            "Hint: loosen the guard, or allow more rules"
-        )
+def _check_feasible(proofs: Sequence[Bound], request: Request, world: TabularMDP, current: Any) -> None:
+    if any(np.isfinite(proof.best.expected_return) for proof in proofs):
+        return
+    limits = guard_limits(world, policy_table(world, current), request.keep)
+    least = [(limit.text, best_policy(world, -limit.gains).expected_return) for limit in limits]
+    best = " and ".join(f"{value if '>' in text else -value:.6g} for {text!r}" for text, value in least)
+    raise InfeasibleError(
+        f"no plan of at most {request.max_rules} rules was found that keeps {' and '.join(text for text, _ in least)}; "
+        f"the best that any policy reaches is {best}. Hint: loosen it, or allow more rules"
+    )
 
 
 def _frontier(

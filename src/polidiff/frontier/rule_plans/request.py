@@ -14,7 +14,7 @@ from polidiff.frontier.rule_plans.search import SearchOptions
 from polidiff.records.action import Action
 from polidiff.records.arrays import BoolArray
 from polidiff.rules.cell_grid import Grid
-from polidiff.surrogates.record import Explain, check_support
+from polidiff.surrogates.record import Explain, check_limits, check_support
 
 if TYPE_CHECKING:
     from polidiff.options import Freeze, Keep, Moves
@@ -50,14 +50,13 @@ class Request:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
                 raise InvalidOptionError(f"{name} must be a whole number of at least {least}; got {value!r}")
-        for name in ("max_literals", "node_limit"):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, (int, np.integer)) or value < 0):
-                raise InvalidOptionError(f"{name} must be None or a whole number of at least 0; got {value!r}")
+        if self.node_limit is not None and (not isinstance(self.node_limit, (int, np.integer)) or self.node_limit < 0):
+            raise InvalidOptionError(
+                f"node_limit must be None or a whole number of at least 0; got {self.node_limit!r}"
+            )
+        check_limits(self.max_literals, self.time_limit)
         if not (isinstance(self.gap, (int, float)) and 0 <= self.gap < np.inf):
             raise InvalidOptionError(f"gap must be a number of at least 0; got {self.gap!r}")
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise InvalidOptionError(f"time_limit must be None or seconds above 0; got {self.time_limit!r}")
         check_support(self.min_support)
 
 
