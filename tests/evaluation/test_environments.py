@@ -1,4 +1,4 @@
-"""Exact values of Gymnasium's tables against 10,000 episodes of the same environments."""
+"""Exact values of Gymnasium's tables against 4,000 episodes of the same environments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from polidiff import Simulator, TabularMDP, evaluate
 from polidiff.evaluation.optimum import best_policy
 
 TAXI = "Taxi-v4" if "Taxi-v4" in gymnasium.registry else "Taxi-v3"
-EPISODES = 10_000
+EPISODES = 4_000
 
 
 @pytest.mark.parametrize("env_id", ["FrozenLake-v1", "FrozenLake8x8-v1", TAXI])
@@ -22,7 +22,7 @@ def test_the_exact_value_at_the_environments_limit_lies_in_the_interval_of_its_e
     exact = evaluate(table, actions, horizon=simulator.horizon)
     assert exact.method == f"exact, horizon {simulator.horizon}"
     assert played.outcomes["return"].contains(exact.outcomes["return"].estimate)
-    assert 0 < played.outcomes["return"].width < 0.06 * max(1.0, abs(exact.outcomes["return"].estimate))
+    assert 0 < played.outcomes["return"].width < 0.095 * max(1.0, abs(exact.outcomes["return"].estimate))
 
 
 def test_without_its_limit_the_small_lake_agrees_with_the_linear_solve():

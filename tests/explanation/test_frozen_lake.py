@@ -65,7 +65,7 @@ def test_the_table_is_told_in_a_few_rules_that_recover_the_return(lake):
 
 def test_the_simulator_is_told_with_intervals_that_hold_the_exact_difference(lake):
     table, naive, best = lake
-    told = explain(simulator(table), naive, best)
+    told = explain(simulator(table), naive, best, max_steps=200_000)
     exact = [finite_horizon_values(exact_evaluator(table, p), table.rewards, HORIZON)[0] for p in (naive, best)]
     assert told.verdicts[0].difference.contains(exact[1] - exact[0])
     assert told.quality.f1 >= 0.95

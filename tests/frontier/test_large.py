@@ -46,10 +46,10 @@ def test_every_vertex_found_by_bisection_is_one_of_the_parametric_hull():
     assert np.allclose(found.returns, hull.returns, atol=1e-7)
 
 
-@pytest.mark.parametrize("gap", [0.0, 0.2])
-def test_the_gap_and_the_bounds_hold_on_tables_with_loops(tables, gap):
+@pytest.mark.parametrize(("gap", "part"), [(0.0, slice(60)), (0.2, slice(60, 120))])
+def test_the_gap_and_the_bounds_hold_on_tables_with_loops(tables, gap, part):
     inside = 0
-    for table, found in tables[:120]:
+    for table, found in tables[part]:
         solved = solve_large(table.problem(), Effort(gap=gap), Clock())
         beaten = solved.returns[np.searchsorted(solved.changes, found.changes + 1e-6, side="right") - 1]
         assert (found.returns - beaten).max() <= solved.gap * solved.span + 1e-6

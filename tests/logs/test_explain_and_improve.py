@@ -82,8 +82,13 @@ def test_a_log_that_never_tried_the_change_says_unknown_and_names_the_gap():
     assert {v.direction for v in same.verdicts} == {"same"}
 
 
-def test_feature_rows_give_the_regions_of_the_task():
-    told = explain(navigation_log(2000, 0.1), navigation.current, navigation.proposed_2)
+@pytest.fixture(scope="module")
+def told_from_rows():
+    return explain(navigation_log(300, 0.1), navigation.current, navigation.proposed_2)
+
+
+def test_feature_rows_give_the_regions_of_the_task(told_from_rows):
+    told = told_from_rows
     assert {(r.current, r.proposed) for r in told.regions} == {("east", "north"), ("south", "east")}
     assert told.quality.f1 >= 0.95
     told_by = {v.outcome: v for v in told.verdicts}
@@ -92,10 +97,10 @@ def test_feature_rows_give_the_regions_of_the_task():
     assert told_by["return"].difference.contains(12.001)  # exact, from the table of the task
 
 
-def test_a_result_of_a_log_carries_no_row_and_no_trajectory():
-    told = explain(navigation_log(500, 0.1), navigation.current, navigation.proposed_2)
-    assert told.sample == ()
-    assert all(picture.trajectories == () and picture.proposed_trajectories == () for picture in told.pictures)
+def test_a_result_of_a_log_carries_no_row_and_no_trajectory(told_from_rows):
+    assert told_from_rows.sample == ()
+    pictures = told_from_rows.pictures
+    assert all(picture.trajectories == () and picture.proposed_trajectories == () for picture in pictures)
 
 
 def test_plans_from_a_log_are_judged_on_the_other_half():
