@@ -18,8 +18,8 @@ MOST_BYTES = 1_200_000
 QUESTIONS = ("What now?", "What changes?", "Is it better?", "For whom worse?", "How sure is that?")
 EXPECTED = {  # report -> what a reader must find, in the order of the questions
     "navigation": ("Weigh it", "north instead of east", "More collected reward", "stay in the desired region", "95 %"),
-    "chain": ("Weigh it", "in s1", "more visits to desired states", "trajectory length", "Exact"),
-    "icu_sepsis": ("Weigh it", "fluid", "More survival", "vasopressor given", "Exact"),
+    "chain": ("Weigh it", "in s1", "more visits to desired states", "a longer trajectory", "Exact"),
+    "icu_sepsis": ("Weigh it", "fluid", "More survival", "more vasopressor", "Exact"),
     "campaign": ("", "coupon instead of nothing where age < 60", "More sales", "", "95 %"),
     "ward": ("", "pressor", "survival", "", "95 %"),
     "loss": (

@@ -176,7 +176,7 @@ def _told_once(path: tuple[str, ...]) -> tuple[str, ...]:
 
 def _segment_text(explanation: Explanation, sentence: Sentence, region: Region, *, figures: bool) -> str:
     effect = verdicts_text(sentence.verdicts, explanation.outcomes, figures=figures)
-    place = _place(region)
+    place = place_text(region.rule)
     return (
         f"{place[0].upper()}{place[1:]} ({percent(sentence.share)} of decisions), {_do(region, paper=False)}. "
         f"This leads to {effect}."
@@ -201,14 +201,6 @@ def _names(starts: tuple[str, ...], rules: Sequence[Rule], last: str = "or") -> 
     """The starts of a group by name: as listed, else those that its rules name."""
     names = list(starts) or [str(value) for rule in rules for value in rule.conditions[0].values or ()]
     return names_text(names, last, more=len(starts) >= MOST_LISTED)
-
-
-def _place(region: Region) -> str:
-    if not region.rule.conditions:
-        return "everywhere"
-    if names_states(region.rule):
-        return f"where the state is {_names((), [region.rule])}"
-    return f"where {rule_text(region.rule)}"
 
 
 def _where(region: Region, paper: bool) -> str:

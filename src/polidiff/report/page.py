@@ -104,13 +104,14 @@ def _comparison_html(compared: ResultComparison, title: str | None) -> str:
         ("Who loses", comparison.losers_table(compared)),
         ("What it rests on", tables.Table(("assumption", "then", "now"), comparison.assumption_rows(compared))),
     )
+    said = comparison.say(compared)
     page = _environment().get_template("comparison.html")
     text = page.render(
-        title=title or comparison.TITLE,
+        title=title or said.title,
         style=Markup(_asset("page.css")),
         policy=_content_policy(),
-        headline=comparison.headline(compared),
-        answers=comparison.answers(compared),
+        headline=said.opening[0],
+        answers=said.answers,
         tables=shown_tables,
     )
     return text.strip() + "\n"

@@ -29,7 +29,6 @@ class Chip:
 
     text: str
     tone: Tone
-    detail: str = ""
 
     @property
     def mark(self) -> str:
@@ -65,15 +64,11 @@ def chip_of(verdict: Verdict, outcomes: Sequence[Outcome]) -> Chip:
     outcome = next((o for o in outcomes if o.name == verdict.outcome), None)
     tone = tone_of(verdict)
     if tone == "same":
-        return Chip(f"{verdict.outcome}: no difference", tone, verdict.note or "")
+        return Chip(f"{verdict.outcome}: no difference", tone)
     if tone == "unknown":
-        return Chip(
-            f"{verdict.outcome}: unknown",
-            tone,
-            verdict.note or bounds_text(verdict.difference, outcome, difference=True),
-        )
+        return Chip(f"{verdict.outcome}: unknown, {bounds_text(verdict.difference, outcome, difference=True)}", tone)
     words = outcome.phrase("more" if verdict.direction == "more" else "less") if outcome else verdict.outcome
-    return Chip(f"{words}, by {amount_text(verdict.difference, outcome)}", tone, verdict.note or "")
+    return Chip(f"{words}, by {amount_text(verdict.difference, outcome)}", tone)
 
 
 def outcome_cards(explanation: Explanation) -> tuple[Card, ...]:
@@ -164,11 +159,7 @@ def _sentence_notes(sentence: Sentence) -> Iterable[str]:
     if sentence.path and sentence.path_share < 0.9995:
         yield f"{percent(sentence.path_share)} of these episodes follow exactly this path"
     for other in sentence.others[:2]:
-        yield (
-            f"{percent(other.share)} meet {' → '.join(other.path)}"
-            if other.path
-            else (f"{percent(other.share)} meet no difference")
-        )
+        yield f"{percent(other.share)} meet {' → '.join(other.path) or 'no difference'}"
     for meeting in sentence.meetings[:4]:
         yield f"{meeting.region} is first met after {number(meeting.first, 2)} decisions"
 

@@ -142,8 +142,8 @@ def test_overlap_has_three_words_and_tells_the_share_of_everyone():
     found = [overlap_check(np.array([share]), np.array([100.0])) for share in (0.0, 0.2, 0.8)]
     assert [check.status for check in found] == ["held", "doubtful", "failed"]
     groups = overlap_check(np.array([0.71, 1.0, 0.42]), np.array([600.0, 300.0, 300.0]))
-    assert groups.detail.startswith("71.0% of the proposed policy's episodes meet a decision that none of 600 shows")
-    assert groups.detail.endswith("; in one group of starts 100.0%")
+    assert groups.detail.startswith("71 % of the proposed policy's episodes meet a decision that none of 600 shows")
+    assert groups.detail.endswith("; in one group of starts 100 %")
 
 
 def test_the_record_comes_back_from_json():
