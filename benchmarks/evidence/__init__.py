@@ -41,6 +41,8 @@ TABLES: dict[str, tuple[str, Callable[[Results], Table | str]]] = {
     "logs believe features": ("logs", logs.believe_features),
     "logs peers": ("logs", logs.peers),
     "logs curve": ("logs", logs.curve),
+    "logs curve picture": ("logs", logs.curve_picture),
+    "logs one step": ("logs", logs.one_step),
     "logs cost": ("logs", logs.cost),
     "logs paths": ("logs", logs.paths),
     "logs scores": ("logs", logs.scores),

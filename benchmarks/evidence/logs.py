@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,9 @@ BELIEVE = (
     ("Γ that verdicts hold up to", "median holds up to", 2),
 )
 FEATURES = "features: "
+WAYS = ("PDIS", "WIS", "DR")  # written by hand
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
+DASHES = ("", 'stroke-dasharray="6 3"', 'stroke-dasharray="2 3"', 'stroke-dasharray="8 3 2 3"')
 FAMILY = ("one by one", "Bonferroni", "max-T", "calibrated max-T")
 
 
@@ -46,8 +50,7 @@ def _believed(measured: Sequence[Results]) -> Table:
 
 def peers(results: Results) -> Table:
     """Cover; width over the truth; decided wrongly, beside estimates written by hand, at 1,000 episodes."""
-    ways = ("PDIS", "WIS", "DR")
-    rows = []
+    ways, rows = WAYS, []
     for row in results["believe"]:
         if row["episodes"] == 1000 and "peers" in row:
             own = f"{row['cover']:.2f}; {row['width / truth']:.1f}; {row['wrong sign']:.2f}"
@@ -60,10 +63,7 @@ def peers(results: Results) -> Table:
 
 def curve(results: Results) -> Table:
     """Share of logs with a verdict / with a wrong one, the stricter the further down; every world and size alike."""
-    measured = [row for row in results["believe"] if "curve" in row]
-    ways = ("PDIS", "WIS", "DR")
-    own = np.mean([row["curve"] for row in measured], axis=0)
-    others = [np.mean([row["peers"][way]["curve"] for row in measured], axis=0) for way in ways]
+    ways, (own, *others) = WAYS, _curves(results)
     rows = []
     for k in range(max(len(own), len(others[0]))):
         strict = f"Γ ≥ {own[k, 0]:.3g}" if k < len(own) else ""
@@ -71,6 +71,37 @@ def curve(results: Results) -> Table:
         cells = [f"{part[k, 1]:.2f} / {part[k, 2]:.3f}" if k < len(part) else "" for part in (own, *others)]
         rows.append([strict, cells[0], apart, *cells[1:]])
     return Table(("a verdict must withstand", "polidiff", "estimates must lie from 0", *ways), rows)
+
+
+def _curves(results: Results) -> list[Any]:
+    """Per way, ours first: strictness, share of logs with a verdict, share with a wrong one."""
+    measured = [row for row in results["believe"] if "curve" in row]
+    peers = [[row["peers"][way]["curve"] for row in measured] for way in WAYS]
+    return [np.mean(part, axis=0) for part in ([row["curve"] for row in measured], *peers)]
+
+
+def curve_picture(results: Results) -> str:
+    """The same, drawn: share of logs with a verdict to the right, share with a wrong one upwards."""
+    left, width, base, height, top = 60, 480, 250, 220, 0.4
+    lines = [f'<svg viewBox="0 0 640 {base + 50}" role="img" aria-label="Share of logs decided and decided wrongly" '
+             'font-family="sans-serif" font-size="12" fill="currentColor">']  # fmt: skip
+    for share in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0):
+        x = left + width * share
+        lines.append(f'<text x="{x:.0f}" y="{base + 18}" text-anchor="middle">{share:.0%}</text>')
+    for share in (0.0, 0.1, 0.2, 0.3, 0.4):
+        y = base - height * share / top
+        lines.append(f'<text x="{left - 8}" y="{y + 4:.0f}" text-anchor="end">{share:.0%}</text>')
+        lines.append(f'<path d="M{left} {y:.0f}h{width}" stroke="currentColor" stroke-opacity="0.2"/>')
+    for name, colour, dash, points in zip(("polidiff", *WAYS), COLOURS, DASHES, _curves(results), strict=True):
+        places = [(left + width * told, base - height * wrong / top) for _, told, wrong in points]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+        lines.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2" {dash}/>')
+        lines += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in places]
+        x, y = max(places)
+        lines.append(f'<text x="{x + 8:.0f}" y="{y + 4:.0f}" fill="{colour}">{name}</text>')
+    lines.append(f'<text x="{left + width / 2:.0f}" y="{base + 40}" text-anchor="middle">logs with a verdict</text>')
+    lines.append(f'<text x="{left}" y="14">logs with a wrong verdict</text></svg>')
+    return "\n".join(lines) + "\n"
 
 
 def cost(results: Results) -> Table:
@@ -106,6 +137,20 @@ def scores(results: Results) -> Table:
         for row in results["scores"]["features"]
     ]
     return Table(("world (logs)", *ways), rows)
+
+
+def one_step(results: Results) -> Table:
+    """One decision per row, chances estimated: cover; width over that of scores with the true nuisances."""
+    worlds = by(results["scores"]["one step"], "world")
+    sizes = sorted({row["rows"] for row in results["scores"]["one step"]})
+    rows = []
+    for world, measured in worlds.items():
+        at = {row["rows"]: row for row in measured}
+        told = [
+            f"{at[n]['cover']:.3f}; {at[n]['width to oracle']:.2f} ({at[n]['logs']})" if n in at else "" for n in sizes
+        ]
+        rows.append([world, *told])
+    return Table(("world", *(f"{n:,} rows (logs)" for n in sizes)), rows)
 
 
 def _decided(way: Results) -> str:

@@ -130,15 +130,15 @@ def features(world: World, episodes: int, logs: int, seed: int) -> dict[str, dic
     return row
 
 
-LOGS = {500: 200, 5_000: 200, 50_000: 20}  # of one decision per row
+LOGS = {500: 200, 5_000: 100, 50_000: 20}  # of one decision per row
 
 
 def rows(smoke: bool) -> Iterator[tuple[str, dict[str, Any]]]:
     """All cells, each with the table it belongs to; a smoke run has one small log of each kind."""
-    for name in ["offers"] if smoke else [*WORLDS]:
-        yield "features", features(WORLDS[name], 100 if smoke else 1000, 1 if smoke else 40, SEED)
     for n, logs in {300: 1}.items() if smoke else LOGS.items():
         yield from (("one step", one_step(kind, n, logs)) for kind in ONE_STEP)
+    for name in ["offers"] if smoke else [*WORLDS]:
+        yield "features", features(WORLDS[name], 100 if smoke else 1000, 1 if smoke else 40, SEED)
 
 
 def run(smoke: bool) -> dict[str, list[Any]]:
