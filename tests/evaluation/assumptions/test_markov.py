@@ -150,3 +150,9 @@ def test_decisions_counted_whenever_they_are_made_give_the_value_by_hand(tail):
                 value[s] += policy[s, a] * (rows.gains[use, 0].mean() + ahead)
     np.testing.assert_allclose(judged.centre[0][::steps], value)
     assert value_bounds(judged, 0, 0.05)[1][0] < begun @ value
+
+
+def test_long_episodes_whose_length_does_not_show_stay_as_they_are():
+    rows = played(20, np.random.default_rng(10), remembers=False, length=400, ends=True)
+    deepened = deepen(transitions_of(rows), 3)
+    assert (deepened.steps, deepened.depth) == (1, 0)

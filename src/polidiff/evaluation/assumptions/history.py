@@ -41,6 +41,7 @@ from polidiff.worlds.shards.transition_counts import END
 REJECTED = 0.001  # below this an assumption has failed
 DOUBTED = 0.0025  # below this it is doubtful; five tests at this level alarm in at most 1.25 % of clean logs
 CHANCE = 1e-6  # below this it is no chance that all of the longest episodes end where they do
+MOST_COPIES = 3_000_000  # rows × steps up to which decisions are counted together whenever they are made
 DEEPEST = 3  # past decisions that a state may be deepened by
 UNEXPLAINED = 0.05  # decisions that depend on a deeper past than the state holds, at this level, have other reasons
 OFTEN = 10  # rows that a past must have to become a state of its own
@@ -254,10 +255,14 @@ def deepen(transitions: Transitions, n_states: int, *, deepest: int = DEEPEST) -
     """States deepened by past decisions until the history test is quiet, or `deepest` is reached.
 
     A past that too few rows share stays with its state's other rare pasts: support is worth more than their difference.
-    Where episodes end by their length, the number of decisions so far is part of the state as well.
+    Where episodes end by their length, the number of decisions so far is part of the state as well, unless they are so
+    long that it does not show.
     """
-    rows, state, timed = transitions.rows, transitions.shown.astype(np.int64), ends_by_length(transitions)
-    original, p_values, deep = np.arange(n_states), [history_p_value(replace(transitions, timed=timed))], rows
+    rows, state, steps = transitions.rows, transitions.shown.astype(np.int64), int(transitions.rows.step.max()) + 1
+    original, p_values, deep, few = np.arange(n_states), [history_p_value(transitions)], rows, MOST_COPIES // steps
+    timed = ends_by_length(transitions) and (len(state) <= few or p_values[0] < REJECTED)
+    if timed:
+        p_values = [history_p_value(replace(transitions, timed=True))]
     before, wide = previous_row(rows), int(rows.actions.max(initial=0)) + 1
     while p_values[-1] < REJECTED and len(p_values) <= deepest:
         way = np.where(before >= 0, deep.states[before] * wide + rows.actions[before] + 2, 1)
@@ -267,9 +272,9 @@ def deepen(transitions: Transitions, n_states: int, *, deepest: int = DEEPEST) -
     chance = action_p_value(deep, state) if len(p_values) > 1 else 1.0
     if not timed:
         return Deepened(deep, original, tuple(p_values), chance)
-    steps, quiet, tail = int(rows.step.max()) + 1, p_values[-1] >= REJECTED, transitions.pays_alike_at_the_end
+    pooled, tail = p_values[-1] >= REJECTED and len(state) <= few, transitions.pays_alike_at_the_end
     deep = replace(rows, states=deep.states.astype(np.int64) * steps + rows.step)
-    return Deepened(deep, np.repeat(original, steps), tuple(p_values), chance, steps, pooled=quiet, tail=tail)
+    return Deepened(deep, np.repeat(original, steps), tuple(p_values), chance, steps, pooled=pooled, tail=tail)
 
 
 def action_p_value(rows: LoggedRows, shown: IntArray) -> float:
