@@ -34,4 +34,3 @@ class Stream(IntEnum):
     CHOOSING_PLANS = 64
     JUDGING_PLANS = 65
     REGION_VALUES = 71  # values of both actions from the states of one region, whose number follows
-    SAMPLED_ROWS = 71  # rows of a log that the cells of rule plans are cut from

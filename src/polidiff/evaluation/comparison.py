@@ -34,7 +34,6 @@ class GroupVerdicts:
     unsupported: FloatArray  # (groups,) chance that an episode of the proposed policy meets what nobody has tried
     episodes: FloatArray  # (groups,) logged episodes that begin in the group
     family: int  # comparisons over which the level holds (Bonferroni)
-    logged_by_current: bool = False  # whether the current policy was taken as the one that wrote the log
     loops: tuple[str, ...] = ()  # states that cannot leave an estimated loop under the proposed policy
     warnings: tuple[str, ...] = ()
     method: str = ""

@@ -61,7 +61,6 @@ def evaluate_log(
     policy: PolicyLike,
     *,
     level: float = 0.95,
-    counted: CountedLog | None = None,
     seed: int = 0,
 ) -> Evaluation:
     """Expected outcomes of a policy over the logged starts and from each of them, under the careful rule.
@@ -73,7 +72,7 @@ def evaluate_log(
     """
     if not log.discrete:
         return _evaluate_rows(log, policy, level=level, seed=seed)
-    counted = counted if counted is not None else counted_log(log)
+    counted = counted_log(log)
     assessment = assess(log)
     if assessment.deepened is not None:
         counted = deeper_counts(log, assessment.deepened, counted)

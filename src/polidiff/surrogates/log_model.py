@@ -68,14 +68,11 @@ class ChoosingHalf:
         return said
 
 
-def choosing_half(
-    log: Log, half: CountedLog, current: PolicyLike, least: int, freeze: Freeze, discount: float | None = None
-) -> ChoosingHalf:
-    """What one half of a log knows; `discount` may end what cells make look endless."""
+def choosing_half(log: Log, half: CountedLog, current: PolicyLike, least: int, freeze: Freeze) -> ChoosingHalf:
+    """What one half of a log knows."""
     visits = half.counts.edges.visits
     met = np.append(visits.sum(axis=1) > 0, [False, False])
     raw = _with_features(estimated_world(log, counted=half), met)
-    raw.discount = raw.discount if discount is None else discount
     strength = best_strength(half.counts.edges, outcome=aim(log)[0])
     often = np.array(supported_world(log, min_support=least, counted=half).allowed)
     often[:-2] &= visits >= least
@@ -149,11 +146,11 @@ def _return(world: TabularMDP, table: FloatArray) -> float:
     return float(ExactEvaluator(world, table).visits() @ (table * world.rewards).sum(axis=1))
 
 
-def best_strength(edges: Edges, strengths: tuple[float, ...] = STRENGTHS, *, outcome: int = 0) -> float:
+def best_strength(edges: Edges, *, outcome: int = 0) -> float:
     """The strength with the largest leave-one-out likelihood of the logged moves, or of one outcome if all end."""
     if (edges.to == edges.n_states).all():
-        return min(strengths, key=lambda strength: left_out_error(edges, strength, outcome))
-    return max(strengths, key=lambda strength: left_out_likelihood(edges, strength))
+        return min(STRENGTHS, key=lambda strength: left_out_error(edges, strength, outcome))
+    return max(STRENGTHS, key=lambda strength: left_out_likelihood(edges, strength))
 
 
 def left_out_likelihood(edges: Edges, strength: float) -> float:

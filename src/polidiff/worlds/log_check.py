@@ -182,11 +182,8 @@ def _scattered(lazy: pl.LazyFrame, columns: Columns, extra: int) -> str:
     )
 
 
-def log_summary(log: Log, cells: AnyArray | None = None) -> WorldSummary:
-    """What a result says about a log: its size, ranges that many reach, and how many stand behind each name.
-
-    `cells` are the names of cells (n,) that the rows held lie in, where rows were judged in cells.
-    """
+def log_summary(log: Log) -> WorldSummary:
+    """What a result says about a log: its size, ranges that many reach, and how many stand behind each name."""
     facts = {"rows": log.check.rows, "episodes": log.check.episodes}
     if log.check.people is not None:
         facts["people"] = log.check.people
@@ -198,7 +195,7 @@ def log_summary(log: Log, cells: AnyArray | None = None) -> WorldSummary:
         told = tuple(_met(feature, column) for feature, column in zip(features, columns, strict=True))
         return WorldSummary("log", log.actions, told, facts, {"state": states})
     rows = log.rows
-    people = {} if cells is None else {"cell": row_people(cells, rows.person)}
+    people = {}
     told = ()
     for feature, column in zip(features_seen(rows.states, log.feature_names), rows.states.T, strict=True):
         if feature.kind == "category":

@@ -44,15 +44,6 @@ class Dialect(NamedTuple):
     header: bool = True  # else columns are called column_1, column_2, …
 
 
-def is_text_table(file: str) -> bool:
-    """Whether a file is a text table, by its name.
-
-    >>> is_text_table("visits.CSV.gz"), is_text_table("visits.parquet")
-    (True, False)
-    """
-    return ending(file) in ENDINGS
-
-
 def ending(file: str) -> str:
     """The ending of a file's name, without that of its packing."""
     path = Path(file.lower())

@@ -118,14 +118,12 @@ def one_step_holds_up_to(rows: OneDecision, groups: FloatArray, edge: FloatArray
     return crossing(distance, edge)
 
 
-def largest_scale(
-    states: AnyArray, actions: IntArray, names: Sequence[str], *, seed: int = 0
-) -> tuple[str, float] | None:
+def largest_scale(states: AnyArray, actions: IntArray, names: Sequence[str]) -> tuple[str, float] | None:
     """The feature of states (n, d) that matters most for the actions, and Γ if it were hidden; None if none does."""
     if len(actions) < FEWEST_ROWS or states.shape[1] < 2 or len(np.unique(actions)) < 2:
         return None
     use = np.arange(0, len(actions), int(np.ceil(len(actions) / MOST_ROWS)))
-    taken, rng = np.unique(actions[use], return_inverse=True)[1], np.random.default_rng(seed)
+    taken, rng = np.unique(actions[use], return_inverse=True)[1], np.random.default_rng(0)
     columns = [_columns(states[use, j]) for j in range(states.shape[1])]
     telling = sorted(range(len(columns)), key=lambda j: -_apart(columns[j], taken))[:MOST_FEATURES]
     half = rng.permutation(len(use)) % 2

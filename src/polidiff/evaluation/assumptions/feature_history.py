@@ -36,7 +36,7 @@ NEARER, FURTHER = 0, 3  # places among the neighbours from other episodes
 TOO_FAR = 0.01
 
 
-def feature_history_check(rows: LoggedRows, x: FloatArray, *, seed: int = 0) -> Assumption:
+def feature_history_check(rows: LoggedRows, x: FloatArray) -> Assumption:
     """Whether the decision before matters where states are features `x` (n, d); NaN is missing."""
     how = (
         "what comes next, given state, action and number of decisions so far, predicted with the decision before and "
@@ -53,12 +53,12 @@ def feature_history_check(rows: LoggedRows, x: FloatArray, *, seed: int = 0) -> 
     response = np.column_stack([state[rows.follow[use]] - state[use], rows.gains[use]])
     timed = _scaled(np.column_stack([_without_gaps(x), rows.step]))
     past = np.column_stack([state[before[use]], action[before[use]]])
-    p_values = own_against_strangers(rows, timed, use, response, past, np.random.default_rng(seed))
+    p_values = own_against_strangers(rows, timed, use, response, past, np.random.default_rng(0))
     return _found("history", how, p_values, "what comes next depends on the decision before",
                   "Verdicts take the record as complete; here the past matters beyond it.")  # fmt: skip
 
 
-def drift_feature_check(rows: LoggedRows, x: FloatArray, *, seed: int = 0) -> Assumption:
+def drift_feature_check(rows: LoggedRows, x: FloatArray) -> Assumption:
     """Whether early and late episodes follow the same world where states are features `x` (n, d)."""
     how = "outcomes predicted with early or late in the log, and with that of a neighbour, on episodes not seen"
     if rows.n_episodes < FEWEST_EPISODES:
@@ -66,7 +66,7 @@ def drift_feature_check(rows: LoggedRows, x: FloatArray, *, seed: int = 0) -> As
     use = _thinned(rows, np.flatnonzero(rows.follow >= -1))
     late = (2 * rows.episode[use] >= rows.n_episodes).astype(np.float64)[:, None]
     p_values = own_against_strangers(
-        rows, _scaled(_without_gaps(x)), use, rows.gains[use], late, np.random.default_rng(seed)
+        rows, _scaled(_without_gaps(x)), use, rows.gains[use], late, np.random.default_rng(0)
     )
     return _found("drift", how, p_values, "early and late episodes follow different worlds",
                   "Verdicts speak of the log's whole time, not of its end.")  # fmt: skip

@@ -251,8 +251,8 @@ def ends_by_length(transitions: Transitions) -> bool:
     return bool(np.log((stopped + 1) / (before + 1))[pair[last]].sum() < np.log(CHANCE))
 
 
-def deepen(transitions: Transitions, n_states: int, *, deepest: int = DEEPEST) -> Deepened:
-    """States deepened by past decisions until the history test is quiet, or `deepest` is reached.
+def deepen(transitions: Transitions, n_states: int) -> Deepened:
+    """States deepened by past decisions until the history test is quiet, or the deepest is reached.
 
     A past that too few rows share stays with its state's other rare pasts: support is worth more than their difference.
     Where episodes end by their length, the number of decisions so far is part of the state as well, unless they are so
@@ -264,7 +264,7 @@ def deepen(transitions: Transitions, n_states: int, *, deepest: int = DEEPEST) -
     if timed:
         p_values = [history_p_value(replace(transitions, timed=True))]
     before, wide = previous_row(rows), int(rows.actions.max(initial=0)) + 1
-    while p_values[-1] < REJECTED and len(p_values) <= deepest:
+    while p_values[-1] < REJECTED and len(p_values) <= DEEPEST:
         way = np.where(before >= 0, deep.states[before] * wide + rows.actions[before] + 2, 1)
         label, original = _with_past(state, way, n_states)
         deep = replace(rows, states=label)

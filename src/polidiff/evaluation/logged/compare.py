@@ -96,9 +96,8 @@ class StateJudge(Judge):
             unsupported=self.pair[0].unsupported,
             episodes=self.episodes,
             family=self.family,
-            logged_by_current=self.targets[2],
             loops=tuple(self.counted.names[s] for s in loops),
-            warnings=self.targets[3],
+            warnings=self.targets[2],
             assumptions=assumptions,
             people=start_people(self.log, self.question.groups),
         )
@@ -237,18 +236,15 @@ class StateJudge(Judge):
 
 def targets(
     counted: CountedLog, current: PolicyLike, proposed: PolicyLike, rng: np.random.Generator
-) -> tuple[SplitPolicy, SplitPolicy, bool, tuple[str, ...]]:
-    """Both policies split against the one that wrote the log: new, old, whether that is the current one, warnings."""
+) -> tuple[SplitPolicy, SplitPolicy, tuple[str, ...]]:
+    """Both policies split against the one that wrote the log: new, old, warnings."""
     visits = counted.counts.edges.visits
     new, old, shares = counted.table(proposed), counted.table(current), counted.table(LOG)
     known: FloatArray | None = None
-    by_current, warnings = False, tuple[str, ...]()
-    if is_logs(current):
-        by_current = True
-    else:
-        by_current = wrote_the_log(visits, old, rng)
-        known = old if by_current else None
-        if not by_current:
+    warnings: tuple[str, ...] = ()
+    if not is_logs(current):
+        known = old if wrote_the_log(visits, old, rng) else None
+        if known is None:
             warnings = (
                 "the logged actions do not look like the current policy's: on average it gives them probability "
                 f"{float((visits * old).sum() / visits.sum()):.2f}; both policies are judged from the pairs they need",
@@ -258,7 +254,7 @@ def targets(
         split_policy(table, known, same=None if known is not None else same_rows(table, shares) & met)
         for table in (new, old)
     ]
-    return split[0], split[1], by_current, warnings
+    return split[0], split[1], warnings
 
 
 def as_interval(bounds: tuple[FloatArray, FloatArray, FloatArray], index: int, level: float) -> Interval:

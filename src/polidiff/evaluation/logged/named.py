@@ -75,7 +75,7 @@ def judge_by(
     current, proposed = policies
     found = _estimates(name, log, (proposed, current), masks, counted, seed)
     checks = [Assumption(test, "", "not testable", "", "") for test in (*NAMES, "unrecorded reasons")]
-    told = as_verdicts(log, found, masks, checks, level=level, by_log=is_logs(current))
+    told = as_verdicts(log, found, masks, checks, level=level)
     untested = f"Judged by {name}, as asked; history, drift and unrecorded reasons are not tested then."
     return replace(told, warnings=(*log.notes, untested))
 
@@ -87,7 +87,6 @@ def as_verdicts(
     checks: Sequence[Assumption],
     *,
     level: float,
-    by_log: bool,
 ) -> GroupVerdicts:
     """Verdicts on every outcome for groups of episodes; the level holds over all of them together (Bonferroni)."""
     family = len(masks) * len(log.outcomes)
@@ -114,7 +113,6 @@ def as_verdicts(
         unsupported=found.unsupported,
         episodes=np.array([float(mask.sum()) for mask in masks]),
         family=family,
-        logged_by_current=by_log,
         method=found.method,
         people=people,
     )

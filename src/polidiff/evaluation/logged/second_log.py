@@ -113,7 +113,7 @@ def judge_logs(
     failures = tuple(_why_not(log, other, alike, pair) for pair in zip(masks, others, strict=True))
     method = f"means of {log.rows.n_episodes} and {other.rows.n_episodes} logged episodes side by side"
     found = Estimates(values, errors, np.maximum(freedom, 1.0), np.zeros(len(masks)), failures, method)
-    told = as_verdicts(log, found, masks, (alike,), level=level, by_log=True)
+    told = as_verdicts(log, found, masks, (alike,), level=level)
     people = np.array([len(np.unique(person[0][mask])) for mask in others])
     fewest = np.minimum(people, people if told.people is None else told.people)
     return replace(told, warnings=(*log.notes, ASSUMES), assumptions=(alike,), people=fewest)

@@ -93,7 +93,6 @@ class ScoreJudge(Judge):
             unsupported=np.array([self._unsupported(mask) for mask in self.masks]),
             episodes=self.episodes,
             family=self.family,
-            logged_by_current=self.by_log or self.scored.chances.table is self.old,
             warnings=self._warnings(),
             assumptions=assumptions,
             people=self._people(),
