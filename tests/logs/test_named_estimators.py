@@ -35,6 +35,19 @@ def test_with_support_the_exact_value_lies_within_four_standard_errors(log, name
     assert set(found.per_start["trajectory length"]) == {f"s{s}" for s in range(11)}
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_fitted_q_over_features_settles_where_states_do_not_tell_how_many_decisions_are_left(seed):
+    """Two decisions, each in a fresh state: the policy gains .9 in half of the states, so .9 in all."""
+    rng = np.random.default_rng(seed)
+    level, action = rng.random(1200), rng.integers(0, 2, 1200)
+    columns = {"episode": np.arange(1200) // 2, "level": level, "action": action, "ended": np.arange(1200) % 2 == 1,
+               "paid": action * ((level > 0.5) - 0.1)}  # fmt: skip
+    log = Log(pl.DataFrame(columns), state=["level"], action="action", episode="episode", reward="paid",
+              terminated="ended", actions=2, probability=0.5, return_range=(-1, 2))  # fmt: skip
+    found = evaluate(log, lambda x: (x[:, 0] > 0.5).astype(int), evaluation="fitted q").outcomes["return"]
+    assert found.contains(0.9)
+
+
 def test_fitted_q_over_labels_is_the_value_in_the_estimated_model(log):
     model = evaluate(log, chain.proposed(), evaluation="model bootstrap")
     fitted = evaluate(log, chain.proposed(), evaluation="fitted q")

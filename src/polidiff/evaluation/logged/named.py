@@ -323,7 +323,7 @@ def _fitted(log: Log) -> Fit:
         fitted = decisions.some(some)
         design, held = design_of(fitted.x, fitted.actions, log.n_actions), held_rows(fitted, 0)
         values = [
-            policy_values(design, fitted, following(table[some]), k, held, log.discount)
+            policy_values(design, fitted, following(table[some]), k, held, log.discount, whole=True)
             for k in range(len(log.outcomes))
         ]
         at = [(table[decisions.first] * told(design, begin, one)).sum(axis=1) for one in values]

@@ -112,15 +112,24 @@ def following(policy: FloatArray) -> Worth:
 
 
 def policy_values(
-    design: Design, fitted: Decisions, worth: Worth, outcome: int, held: BoolArray, discount: float
+    design: Design,
+    fitted: Decisions,
+    worth: Worth,
+    outcome: int,
+    held: BoolArray,
+    discount: float,
+    *,
+    whole: bool = False,
 ) -> Values:
     """Values of decisions by fitted evaluation on the rows of a design; `worth` is that of states, given decisions'.
 
     Questions are drawn for the outcomes that were observed to come, then once more for what the policy makes of them.
+    Sweeps as many as the longest episode has decisions, or `whole` until values settle: what stands alone, without
+    residuals that mend it, needs that where states do not tell how many decisions are left.
     """
     target, rows = fitted.to_come(discount)[:, outcome], np.flatnonzero(fitted.follow != CUT)
     low, high, scale = float(target.min()), float(target.max()), float(target.std()) + 1e-12
-    limit = min(SWEEPS, int(fitted.step.max()) + 1)
+    limit = SWEEPS if whole else min(SWEEPS, int(fitted.step.max()) + 1)
     for most in (max(1, limit // 2), limit):
         model = ActionRegression(design, rows, held, target)
         for _ in range(most):
