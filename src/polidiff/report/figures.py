@@ -24,7 +24,7 @@ FIRST_CELLS, FURTHER_CELLS = 900, 250
 MOST_TABLE_ROWS = 100
 MOST_OUTCOMES = 6
 MODEL = "Computed in the small table that chose the plans; the gains above are measured on other data."
-BARS = "Each bar is the share of the largest difference that any plan makes to that outcome; its figure is in full."
+BARS = "The longest bar of an outcome is the largest difference that any plan makes to it."
 
 
 @dataclass(frozen=True)

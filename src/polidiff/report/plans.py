@@ -259,7 +259,7 @@ def outcome_rows_table(plan: Plan, frontier: Frontier) -> Table:
 def _plan_value(plan: Plan, frontier: Frontier, name: str) -> str:
     """What a plan brings of one outcome; what plans improve in digits that tell plans apart."""
     value = plan.outcomes[name]
-    if name == frontier.objective and value.exact:
+    if name == frontier.objective and value.width <= abs(value.estimate) / 1000:
         return returned(frontier.sign * value.estimate, frontier).removesuffix(" %")
     return bare_bounds(value, next((outcome for outcome in frontier.outcomes if outcome.name == name), None))
 
