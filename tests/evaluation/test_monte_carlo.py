@@ -10,11 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from polidiff import evaluate
+from polidiff import Simulator, evaluate, explain, improve, load
 from polidiff.domains import chain
-from polidiff.evaluation.simulator import rare_events
-from polidiff.evaluation.verdicts import SKEWED, direction_of, mean_interval, papers_verdict, skewness, verdict
+from polidiff.evaluation.verdicts import (
+    SKEWED,
+    direction_of,
+    mean_interval,
+    papers_verdict,
+    rare_events,
+    skewness,
+    verdict,
+)
+from polidiff.explanation.advice import advise
 from polidiff.policies import table_policy
+from polidiff.records.codec import save_json
 from polidiff.records.outcome import Interval, Outcome
 from polidiff.worlds.rollouts import roll_out
 
@@ -71,15 +80,16 @@ def test_a_rare_reward_is_never_missed_without_a_doubt(count, size):
     rng = np.random.default_rng(count)
     for _ in range(300):
         totals = size * (rng.random(count) < 0.02)
-        assert mean_interval(totals, 0.95).contains(0.02 * size) or rare_events("reward", totals) is not None
+        assert mean_interval(totals, 0.95).contains(0.02 * size) or rare_events({"reward": totals})
 
 
 def test_enough_even_episodes_are_in_no_doubt():
     rng = np.random.default_rng(0)
-    doubts = [rare_events("reward", rng.normal(size=100)) for _ in range(300)]
+    doubts = [rare_events({"reward": rng.normal(size=100)}) for _ in range(300)]
     assert not any(doubts)
-    assert rare_events("reward", np.full(1000, 2.5)) is None
-    assert "all of 999 episodes" in rare_events("reward", np.full(999, 2.5)).detail
+    assert rare_events({"reward": np.full(1000, 2.5)}) == ()
+    (doubt,) = rare_events({"reward": np.full(999, 2.5)})
+    assert "all of 999 episodes" in doubt.detail
 
 
 def test_no_width_only_from_a_thousand_equal_values():
@@ -130,3 +140,36 @@ def test_a_verdict_has_the_valence_of_its_outcome():
 )
 def test_the_papers_rule_compares_an_estimate_with_an_interval(current, proposed, expected):
     assert papers_verdict(current, proposed) == expected
+
+
+class RareLoss:
+    """One decision; action 1 pays about a half, and costs 100 once in a thousand times."""
+
+    n_actions, horizon = 2, 1
+
+    def reset(self, count, rng):
+        return rng.random((count, 1))
+
+    def step(self, states, actions, rng):
+        paid = actions * (rng.normal(0.5, 0.1, len(states)) - 100.0 * (rng.random(len(states)) < 0.001))
+        return states, paid, np.ones(len(states), dtype=bool)
+
+
+@pytest.mark.parametrize("verb", ["evaluate", "explain", "improve by candidates", "improve by rules"])
+def test_every_result_from_a_simulator_doubts_a_mean_that_few_episodes_carry(verb, tmp_path):
+    world = Simulator(RareLoss())
+    current, proposed = ((lambda states, a=a: np.full(len(states), a)) for a in (0, 1))
+    result = {
+        "evaluate": lambda: evaluate(world, proposed),
+        "explain": lambda: explain(world, current, proposed, max_steps=1_000),
+        "improve by candidates": lambda: improve(world, current, [proposed]),
+        "improve by rules": lambda: improve(world, current, max_rules=1),
+    }[verb]()
+    (doubt,) = load(save_json(result, tmp_path / "result.json")).assumptions
+    assert doubt.name == "rare events"
+    assert "is skewed (-" in doubt.detail, "a loss in one of a thousand episodes has a skewness of about -31"
+    if verb != "evaluate":
+        assert f"rare events: {doubt.detail}. {doubt.consequence}" in str(result)
+        assert "rare events (doubtful)" in result.save(tmp_path / "page.html").read_text(encoding="utf-8")
+    if verb == "explain":
+        assert advise(result).kind == "test first"

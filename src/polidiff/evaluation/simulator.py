@@ -8,12 +8,12 @@ from functools import partial
 import numpy as np
 
 from polidiff.evaluation.comparison import Achieved, Comparison, Effects, RegionChanges, Values, check_estimator
-from polidiff.evaluation.verdicts import EXACT_FROM, SKEWED, StartOutcomes, mean_interval, skewness
+from polidiff.evaluation.verdicts import StartOutcomes, mean_interval, rare_events
 from polidiff.options import EvaluateOptions
 from polidiff.policies import MixedPolicy, Policy, PolicyLike, as_policy, changed_decisions
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import RegionEffect, WorldSummary
-from polidiff.records.outcome import Assumption, Evaluation
+from polidiff.records.outcome import Evaluation
 from polidiff.streams import Stream
 from polidiff.worlds.protocol import world_summary
 from polidiff.worlds.rollouts import gain_of, play_from, roll_out
@@ -21,11 +21,9 @@ from polidiff.worlds.simulator import Simulator
 from polidiff.worlds.steppers import ModelStepper
 
 FEWEST_EPISODES = 100  # that judge outcomes, however few steps are allowed
-FEWEST_TO_JUDGE = 20  # episodes below which a mean is in doubt, whatever they are
 FORMING = 250  # episodes that form groups of starts, at least, if so many are played
 COUNTED = 250  # episodes of the proposed policy in which changed decisions are counted, at most
 PAIRED_STEPS = 0.4  # share of `max_steps` that the episodes that judge may cost
-EPISODES_PER_SKEW = 25  # times the square of the skewness, from which a mean is nearly normal (Cochran's rule)
 PLAYED = 50  # states of a region from which every action is tried
 EFFECT_STEPS = 0.1  # share of `max_steps` that the effects of single regions may cost
 FEWEST_PAIRED, MOST_PAIRED = 30, 2_000  # episodes that such an effect is measured in; the most only in a model
@@ -46,28 +44,8 @@ def evaluate(world: Simulator, policy: PolicyLike, options: EvaluateOptions) -> 
     )
     outcomes = {o.name: mean_interval(played.totals[:, m], options.level) for m, o in enumerate(world.outcomes)}
     details = {"episodes": float(count), "mean length": float(np.mean(played.lengths))}
-    doubts = tuple(rare_events(o.name, played.totals[:, m]) for m, o in enumerate(world.outcomes))
-    held = tuple(doubt for doubt in doubts if doubt is not None)
-    return Evaluation(outcomes, {}, f"{count} simulated episodes", played.truncated_share, details, held)
-
-
-def rare_events(name: str, totals: FloatArray) -> Assumption | None:
-    """That rarer, larger episodes may not have been met: few were played, all are equal, or a few carry the mean."""
-    skew, count = skewness(totals), len(totals)
-    needed = round(EPISODES_PER_SKEW * skew**2)
-    if count < EXACT_FROM and np.ptp(totals) == 0:
-        seen = f"{name} is the same in all of {count} episodes: what happens in fewer than {3 / count:.1%} of them"
-        detail, way_out = f"{seen} may not have been met", f"at least {EXACT_FROM} episodes"
-    elif count < FEWEST_TO_JUDGE:
-        detail = f"{count} episodes of {name} do not show what happens in fewer than {min(1, 3 / count):.0%} of them"
-        way_out = f"at least {FEWEST_EPISODES} episodes"
-    elif abs(skew) > SKEWED and count < needed:
-        detail = f"{name} is skewed ({skew:.1f}): a few of {count} episodes carry its mean"
-        way_out = f"at least {needed} episodes"
-    else:
-        return None
-    consequence = f"The interval knows only what was met and may be too short: {way_out} are needed."
-    return Assumption("rare events", "spread of the episodes", "doubtful", detail, consequence)
+    doubts = rare_events({o.name: played.totals[:, m] for m, o in enumerate(world.outcomes)})
+    return Evaluation(outcomes, {}, f"{count} simulated episodes", played.truncated_share, details, doubts)
 
 
 def default_episodes(world: Simulator) -> int:

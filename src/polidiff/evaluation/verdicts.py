@@ -9,22 +9,28 @@ Expected outcomes from played episodes, alone or paired.
 The interval of a mean is Student's, :math:`\bar g \pm t_{n-1}\, s / \sqrt n`. Where the sample is skewed it also spans
 that of Hall's transformation (On the removal of skewness by transformation, 1992), which reaches further towards the
 long tail. Two policies are compared on common random numbers: episode i has the same start and the same luck under
-both, and the interval is that of the mean of the differences.
+both, and the interval is that of the mean of the differences. What no episode met, no interval knows: `rare_events`
+says where that matters, for every result that rests on played episodes.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
 from polidiff.records.explanation import Verdict, VerdictDirection
-from polidiff.records.outcome import Interval, Outcome
+from polidiff.records.outcome import Assumption, Interval, Outcome
 
 ROUNDING = 1e-9
 SKEWED = 1.0  # skewness of a sample from which its interval reaches further on one side
 EXACT_FROM = 1000  # that many equal values, and none other, count as certain
+FEWEST_TO_JUDGE, WANTED = 20, 100  # episodes below which a mean is in doubt, whatever they are, and that mend it
+EPISODES_PER_SKEW = 25  # times the square of the skewness, from which a mean is nearly normal (Cochran's rule)
+MOST_DOUBTS = 3  # samples that are named; others are counted
 
 
 def direction_of(difference: Interval, margin: float) -> VerdictDirection:
@@ -126,6 +132,37 @@ def skewness(values: FloatArray) -> float:
     """Third moment over the cube of the spread; 0 for fewer than three values or equal ones."""
     spread = float(values.std(ddof=1)) if len(values) > 2 else 0.0
     return float(((values - values.mean()) ** 3).mean() / spread**3) if spread > 0 else 0.0
+
+
+def rare_events(samples: Mapping[str, FloatArray]) -> tuple[Assumption, ...]:
+    """That rarer, larger episodes may not have been met, of samples by name; nothing where none is in doubt.
+
+    >>> [doubt.status for doubt in rare_events({"return": np.zeros(10)})], rare_events({"return": np.arange(100.0)})
+    (['doubtful'], ())
+    """
+    doubts = [doubt for name, values in samples.items() if (doubt := _unmet(name, values)) is not None]
+    if not doubts:
+        return ()
+    named = [detail for detail, _ in doubts[:MOST_DOUBTS]]
+    more = [f"{len(doubts) - MOST_DOUBTS} more in doubt likewise"] if len(doubts) > MOST_DOUBTS else []
+    needed = max(episodes for _, episodes in doubts)
+    consequence = f"An interval knows only what was met and may be too short: at least {needed:,} episodes are needed."
+    return (Assumption("rare events", "spread of the episodes", "doubtful", "; ".join(named + more), consequence),)
+
+
+def _unmet(name: str, values: FloatArray) -> tuple[str, int] | None:
+    """Why a sample may have missed something (few episodes, all equal, or a few carry the mean), and how many tell."""
+    count, skew = len(values), skewness(values)
+    needed = round(EPISODES_PER_SKEW * skew**2)
+    if 0 < count < EXACT_FROM and np.ptp(values) == 0:
+        seen = f"{name} is the same in all of {count} episodes: what happens in fewer than {min(1, 3 / count):.1%}"
+        return f"{seen} of them may not have been met", EXACT_FROM
+    if count < FEWEST_TO_JUDGE:
+        share = f"{min(1, 3 / max(count, 1)):.0%}"
+        return f"{count} episodes of {name} do not show what happens in fewer than {share} of them", WANTED
+    if abs(skew) > SKEWED and count < needed:
+        return f"{name} is skewed ({skew:.1f}): a few of {count} episodes carry its mean", needed
+    return None
 
 
 def _untransformed(quantile: float, skew: float) -> float:

@@ -82,7 +82,8 @@ def _with_a_gain(explanation: Explanation, better: list[Verdict], unknown: list[
     doubted = doubts(explanation, better)
     gain = f"it is better on {_named(better)}"
     if doubted:
-        return Advice("test first", f"Test it first: {gain} in the record, but the record is in doubt.", doubted)
+        base = "the record" if explanation.world.recorded else "what was played"
+        return Advice("test first", f"Test it first: {gain} in {base}, but {base} is in doubt.", doubted)
     losing = losers(explanation)
     if losing:
         groups = [group_words(entry) for entry in losing[:MOST_NAMED]]

@@ -8,16 +8,19 @@ from dataclasses import dataclass, field, replace
 from importlib import metadata
 from typing import Any
 
+import numpy as np
+
 from polidiff._version import __version__
 from polidiff.divergence import Divergence, find_divergence
 from polidiff.evaluation import compare
 from polidiff.evaluation.comparison import Achieved, Comparison, GroupVerdicts, check_estimator
-from polidiff.evaluation.verdicts import by_papers_rule, where_papers_rule_differs
+from polidiff.evaluation.verdicts import StartOutcomes, by_papers_rule, rare_events, where_papers_rule_differs
 from polidiff.explanation.forms import words_in
 from polidiff.explanation.pictures import decisions_of, episode_pairs, pictures_of, sample_of
 from polidiff.explanation.quality import Material, quality_and_forms, rule_quality
 from polidiff.explanation.regions import patch_of, printed_order, region_ids, region_records, with_effects
 from polidiff.explanation.sentences import (
+    GroupedStarts,
     confirmed,
     group_logged_starts,
     group_starts,
@@ -29,7 +32,7 @@ from polidiff.explanation.sentences import (
     start_rules,
 )
 from polidiff.explanation.text import sentence_text
-from polidiff.explanation.words import percent
+from polidiff.explanation.words import percent, rule_text
 from polidiff.explanation.worse_off import tails, worse_off
 from polidiff.journeys import Journeys, Meetings, Trajectory, follow
 from polidiff.options import ExplainOptions
@@ -201,12 +204,27 @@ def tell_starts(found: Difference, journeys: Journeys) -> Story:
         quality=quality,
         tails=tails(judged, place.outcomes),
         warnings=_warnings(found, sentences),
+        assumptions=() if judged.exact else _unmet_events(grouped, judged),
         forms=forms,
         pictures=_pictures(found, pairs),
         episodes=decisions_of(pairs, place.actions),
         leads=not (changed > NEARLY_EVERYWHERE and place.has_features),
         context=(place, comparison.current, comparison.proposed),
     )
+
+
+def _unmet_events(grouped: GroupedStarts, judged: StartOutcomes) -> tuple[Assumption, ...]:
+    """What played episodes may not have met: of all of them, and of a group whose verdict is decided."""
+    everyone = [(np.ones(len(judged.weight), dtype=np.bool_), "", grouped.overall)]
+    groups = zip(grouped.members, grouped.groups, grouped.verdicts, strict=True)
+    parts = [(inside, f" where {rule_text(group.rules[0])}", told) for inside, group, told in groups if group.rules]
+    samples = {
+        f"the difference in {verdict.outcome}{where}": judged.difference[inside, m]
+        for inside, where, verdicts in [*everyone, *parts]
+        for m, verdict in enumerate(verdicts)
+        if not verdict.difference.exact and (not where or verdict.direction != "unknown")
+    }
+    return rare_events(samples)
 
 
 def judged_by_log(found: Difference, story: Story) -> Story:

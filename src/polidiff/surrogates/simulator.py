@@ -17,11 +17,13 @@ from functools import cached_property, partial
 import numpy as np
 
 from polidiff.errors import InvalidOptionError
+from polidiff.evaluation.verdicts import rare_events
 from polidiff.options import ImproveOptions
 from polidiff.policies import PatchedPolicy, Policy, as_policy, one_hot, top_actions
 from polidiff.policies.protocol import Candidates, PolicyLike
 from polidiff.progress import track
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
+from polidiff.records.outcome import Assumption
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.plan import Frontier, Plan, PlanRule
 from polidiff.records.rule import Rule, covers_any
@@ -198,6 +200,10 @@ class PlayedGrid(Surrogate):
             "plan.",
             *((rare,) if lost else ()),
         )
+
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """What the episodes that judge may not have met."""
+        return rare_events(self.judging.gains)
 
     def _undecided(self, plans: Sequence[Plan]) -> tuple[str, ...]:
         """That nothing is shown to gain, and what was played to find out."""

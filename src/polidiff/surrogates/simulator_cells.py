@@ -261,6 +261,7 @@ class PairedEpisodes:
     level: float
     most: float = 1.0  # times as many episodes as usual
     family: int = 1  # plans whose gains must hold together
+    gains: dict[str, FloatArray] = field(default_factory=dict)  # of judged plans, by episode
 
     @cached_property
     def before(self) -> FloatArray:
@@ -298,7 +299,10 @@ class PairedEpisodes:
         value = outcomes[world.outcomes[main].name].estimate
         pairs = min(len(totals), len(self.before))
         together = 1 - (1 - self.level) / self.family
-        gain = mean_interval(totals[:pairs, main] - self.before[:pairs, main], together)
+        gains = totals[:pairs, main] - self.before[:pairs, main]
+        if changing:
+            self.gains[f"the gain of plan {len(self.gains) + 1}"] = gains
+        gain = mean_interval(gains, together)
         return replace(
             plan,
             changes=0.0 if played is None else self.changes(policy, played),

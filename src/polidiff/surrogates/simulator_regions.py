@@ -8,18 +8,19 @@ played with the same luck as the current policy: `model_gap` is the distance bet
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
 
 from polidiff.divergence import DivergenceOptions, find_divergence
 from polidiff.errors import InvalidOptionError
+from polidiff.evaluation.verdicts import rare_events
 from polidiff.options import ImproveOptions
 from polidiff.policies import PatchedPolicy, Policy, top_actions
 from polidiff.progress import track
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
-from polidiff.records.outcome import Interval
+from polidiff.records.outcome import Assumption, Interval
 from polidiff.records.plan import Baseline, Frontier, HullPoint, Plan
 from polidiff.records.rule import Rule
 from polidiff.regions.describe import Described, describe
@@ -55,12 +56,15 @@ class PlayedRegions(Surrogate):
     unseen: tuple[tuple[int, int], ...]  # (cell, action) offered by a candidate but hardly ever met
     options: ImproveOptions
     effort: Effort
+    gains: dict[str, FloatArray] = field(default_factory=dict)  # of judged plans, by episode
 
     def judging(self, plans: int) -> PairedEpisodes:
         """Episodes that judge so many plans."""
         seed, share = (self.options.seed, Stream.JUDGING), TO_JUDGE / max(plans, 2)
-        family = max(1, plans - 1)
-        return PairedEpisodes(self.world, self.current, self.effort, share, seed, self.options.level, family=family)
+        return PairedEpisodes(
+            self.world, self.current, self.effort, share, seed, self.options.level,
+            family=max(1, plans - 1), gains=self.gains,
+        )  # fmt: skip
 
     @property
     def before(self) -> float:
@@ -119,6 +123,10 @@ class PlayedRegions(Surrogate):
             ),
             context=self,
         )
+
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """What the episodes that judge may not have met."""
+        return rare_events(self.gains)
 
     def notes(self, plans: Sequence[Plan]) -> tuple[Note, ...]:
         """What was hardly ever met, and plans that change more than was wanted."""
