@@ -3,27 +3,36 @@
 Policies are networks that were shown what two hand-written drivers do, so that borders are slanted and rounded as those
 of trained agents are. Rules are `describe`'s; a tree is the best of scikit-learn's with as many leaves that name a
 difference, or as many comparisons on the way to them, grown on the same visits with and without balanced classes. Both
-are judged on episodes that neither has seen: another seed, new starts.
+are judged on episodes that neither has seen: another seed, new starts. A user's script of a few lines (`script`) then
+explains the same pair in a fresh process.
 
 ::
 
-    python -m benchmarks environments  # with gymnasium[box2d] and highway-env
+    python -m benchmarks environments  # with gymnasium[box2d], highway-env and mo-gymnasium
 """
 
 from __future__ import annotations
 
+import os
+import resource
+import subprocess
+import sys
 import time
 import warnings
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import joblib
 import numpy as np
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.tree import DecisionTreeClassifier
 
-from polidiff import Simulator, as_policy
+from polidiff import Simulator, as_policy, load
 from polidiff.divergence import Divergence, DivergenceOptions, find_divergence
+from polidiff.records.explanation import Explanation
 from polidiff.records.rule import first_match
 from polidiff.regions.describe import describe, held_out_visits, rule_lists, visits_of
 from polidiff.regions.rule_choice import fidelity
@@ -32,9 +41,11 @@ from polidiff.rules.learners import as_learner
 from polidiff.worlds.real_actions import compared
 from polidiff.worlds.rollouts import roll_out
 
-SHOWN = 30  # episodes that a network is shown
+SHOWN, LONGEST = 30, 200  # episodes that a network is shown, and decisions of each
 LEAVES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48)
 AT = (3, 6)  # rules
+STEPS, DRIVEN = 10_000, 1_000  # decisions that a script may play; fewer where a step moves a whole road
+ROADS = ("highway", "merge", "roundabout")
 
 Driver = Callable[[Any], Any]  # observations (n, d) -> actions
 
@@ -43,8 +54,12 @@ def _cart(lean: float) -> Driver:
     return lambda x: (x[:, 2] + 0.4 * x[:, 3] + lean * (x[:, 0] + x[:, 1]) > 0).astype(int)
 
 
-def _acrobot(idle: float) -> Driver:
-    return lambda x: np.where(np.abs(x[:, 5]) < idle, 1, np.where(x[:, 5] + x[:, 1] > 0, 2, 0))
+def _acrobot(swing: float) -> Driver:
+    return lambda x: np.where(x[:, 5] + swing * x[:, 1] > 0.3, 2, np.where(x[:, 5] + swing * x[:, 1] < 0.1, 0, 1))
+
+
+def _cards(stand: int) -> Driver:
+    return lambda x: ((x[:, 0] < stand) | ((x[:, 2] > 0) & (x[:, 0] < 18) & (x[:, 1] > 8))).astype(int)
 
 
 def _car(idle: float) -> Driver:
@@ -78,6 +93,18 @@ def _traffic(near: float, left_first: bool) -> Driver:
     return drive
 
 
+def _gather(gold_first: bool) -> Driver:
+    """To the gold or the gem, then home; four numbers: row, column, gold and gem in hand."""
+    treasure, carried = ((0, 2), 2) if gold_first else ((1, 4), 3)
+
+    def walk(x: Any) -> Any:
+        aim = np.where(x[:, [carried]] > 0, (4, 2), treasure)
+        down, right = (aim - x[:, :2]).T
+        return np.where(right > 0, 3, np.where(right < 0, 2, np.where(down > 0, 1, 0)))
+
+    return walk
+
+
 def _torque(gain: float) -> Driver:
     return lambda x: np.clip(-gain * x[:, 1:2] - 0.5 * x[:, 2:3], -2, 2)
 
@@ -92,14 +119,16 @@ def _legs(stride: float) -> Driver:
 
 CASES: dict[str, tuple[Driver, Driver, int]] = {  # drivers, and starts that are followed
     "CartPole-v1": (_cart(0.0), _cart(0.3), 40),
-    "Acrobot-v1": (_acrobot(0.0), _acrobot(0.8), 16),
+    "Acrobot-v1": (_acrobot(0.0), _acrobot(1.5), 16),
     "LunarLander-v3": (_lander(0.5), _lander(0.9), 16),
+    "Blackjack-v1": (_cards(17), _cards(13), 400),
     "highway-fast-v0": (_traffic(0.1, True), _traffic(0.2, False), 12),
     "MountainCar-v0": (_car(0.0), _car(0.01), 20),
     "merge-v0": (_traffic(0.1, True), _traffic(0.2, False), 12),
     "roundabout-v0": (_traffic(0.1, True), _traffic(0.2, False), 8),
     "Pendulum-v1": (_torque(4.0), _torque(8.0), 16),
     "LunarLanderContinuous-v3": (_engines(0.8), _engines(1.6), 16),
+    "resource-gathering-v0": (_gather(True), _gather(False), 40),
     "BipedalWalker-v3": (_legs(1.0), _legs(2.0), 6),
 }
 
@@ -108,7 +137,8 @@ def run(smoke: bool = False, only: tuple[str, ...] = ()) -> dict[str, Any]:
     """One row per environment."""
     warnings.filterwarnings("ignore", message=".*(Gym has been|Box low|is not within|ConvergenceWarning|converged).*")
     if not smoke:
-        import_module("highway_env")  # registers its environments
+        import_module("highway_env")  # these register their environments
+        import_module("mo_gymnasium")
     cases = {name: case for name, case in CASES.items() if not only or name in only}
     if smoke:
         return {"environments": [_row("CartPole-v1", _cart(0.0), _cart(0.3), 6)]}
@@ -117,10 +147,9 @@ def run(smoke: bool = False, only: tuple[str, ...] = ()) -> dict[str, Any]:
 
 def _row(name: str, one: Driver, other: Driver, starts: int) -> dict[str, Any]:
     world = Simulator(name)
-    real = world.real is not None
-    policies = [_shown(world, driver, real) for driver in (one, other)]
-    if real:
-        world, *policies = compared(world, *policies, seed=0)[:3]
+    networks = [_shown(world, driver, starts) for driver in (one, other)]
+    answered = _answered(name, networks)
+    world, *policies = compared(world, *networks, seed=0)[:3]
     begin = time.process_time()
     seen = find_divergence(world, *policies, DivergenceOptions(starts=starts), seed=0)
     found = time.process_time() - begin
@@ -136,23 +165,67 @@ def _row(name: str, one: Driver, other: Driver, starts: int) -> dict[str, Any]:
         "told in rules": len(described.regions),
         "CPU s to find": round(found, 1),
         "CPU s to tell": round(spent - found, 1),
+        **answered,
     }
 
 
-def _shown(world: Simulator, driver: Driver, real: bool) -> Any:
+def script(name: str) -> str:
+    """What a user types."""
+    road = name.startswith(ROADS)
+    library = "highway_env" if road else "mo_gymnasium" if name.startswith("resource") else "gymnasium"
+    return f"""import {library}
+import joblib
+from polidiff import Simulator, explain
+
+current, proposed = joblib.load("current.joblib"), joblib.load("proposed.joblib")
+told = explain(Simulator("{name}"), current, proposed, max_steps={DRIVEN if road else STEPS})
+print(told)
+told.save("difference.json")
+"""
+
+
+def _answered(name: str, networks: list[Any]) -> dict[str, Any]:
+    """What the script answers in a process of its own, and what that costs."""
+    with TemporaryDirectory() as folder:
+        for network, file in zip(networks, ("current", "proposed"), strict=True):
+            joblib.dump(network, Path(folder) / f"{file}.joblib")
+        begin = _of_children()
+        command = [sys.executable, "-W", "ignore", "-c", script(name)]
+        subprocess.run(command, cwd=folder, check=True, env={**os.environ}, stdout=subprocess.DEVNULL)
+        spent, told = _of_children() - begin, load(Path(folder) / "difference.json")
+    assert isinstance(told, Explanation)
+    verdict = told.verdicts[0]
+    return {
+        "lines of the script": len([line for line in script(name).splitlines() if line]),
+        "CPU s of the script": round(spent, 1),
+        "F1 that it says": round(told.quality.f1, 3),
+        "regions that it tells": len(told.regions),
+        "what it says": f"{verdict.direction} {verdict.outcome}",
+        "in doubt": [doubt.name for doubt in told.assumptions if doubt.alarming],
+    }
+
+
+def _of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _shown(world: Simulator, driver: Driver, starts: int) -> Any:
     """A network of 32 units that was shown what a driver does."""
+    real = world.real is not None
     if real:
         place = world.with_choices((driver,), ("its own",))
         policy: Any = as_policy(lambda x: np.zeros(len(x), dtype=int), n_actions=1)
     else:
         place, policy = world, as_policy(driver, n_actions=world.n_actions)
-    few = SHOWN // 3 if world.env.startswith(("highway", "merge", "roundabout")) else SHOWN
-    visits = roll_out(place, policy, episodes=few, seed=(7,), record=True, horizon=200).visits
+    few = SHOWN // 3 if world.env.startswith(ROADS) else max(SHOWN, starts)
+    visits = roll_out(place, policy, episodes=few, seed=(7,), record=True, horizon=LONGEST).visits
     assert visits is not None
     X = visits.states.reshape(len(visits.states), -1)
     kind = MLPRegressor if real else MLPClassifier
-    network = kind(hidden_layer_sizes=(32,), max_iter=40, random_state=0).fit(X, driver(X))
-    return (lambda x: network.predict(x).reshape(len(x), -1)) if real else network
+    passes = max(40, 100_000 // len(X))
+    network = kind(hidden_layer_sizes=(32,), max_iter=passes, random_state=0)
+    return network.fit(X, np.squeeze(driver(X)))
 
 
 def _against_trees(seen: Divergence, fresh: Divergence, names: tuple[str, ...]) -> dict[str, Any]:
