@@ -121,7 +121,7 @@ def test_features_that_tell_nothing_are_named_as_the_reason() -> None:
 def test_a_class_whose_rows_are_all_covered_by_earlier_rules_is_told_so() -> None:
     X = np.repeat([0.0, 1.0, 2.0], [10, 11, 40])[:, None]
     y = np.repeat([1, 3, 2, 3, 0], [6, 4, 7, 4, 40])
-    with pytest.warns(RuleWarning, match="class 3: rules of smaller classes cover all of its rows"):
+    with pytest.warns(RuleWarning, match="class 3: rules of earlier classes cover all of its rows"):
         model = RuleClassifier().fit(X, y)
     assert [label for _, label in model.decision_list_] == [1, 2]
     assert model.bound_ == pytest.approx(model.objective_)
@@ -228,23 +228,16 @@ def test_an_option_out_of_range_is_named(option: str, value: object) -> None:
 
 @pytest.mark.parametrize("noise", [0.0, 0.05])
 @pytest.mark.parametrize("upwards", [True, False])
-def test_rules_that_overlap_are_put_in_the_order_that_tells_most_right(noise: float, upwards: bool) -> None:
-    chosen, by_class = np.transpose([_right_with_overlaps(seed, noise, upwards) for seed in range(1, 5)])
-    assert chosen.mean() > by_class.mean() + 0.02
-    assert (chosen > by_class).all()
-
-
-def _right_with_overlaps(seed: int, noise: float, upwards: bool) -> tuple[float, float]:
-    """Share of held-out rows that are told rightly in the order chosen, and class by class."""
-    rng = np.random.default_rng(seed)
+def test_boxes_that_overlap_are_peeled_from_the_top(noise: float, upwards: bool) -> None:
+    """Nearly as right as with features and order known: what is left are bounds between 1,500 rows."""
+    rng = np.random.default_rng(11 + upwards)
     X, clean = rng.random((3000, 12)), np.zeros(3000, dtype=int)
     boxes = [(rng.choice(12, 2, replace=False), rng.uniform(0, 0.5, 2), rng.uniform(0.35, 0.5, 2)) for _ in range(6)]
     for label, (columns, low, width) in sorted(enumerate(boxes, start=1), reverse=not upwards):
         clean[((X[:, columns] >= low) & (X[:, columns] < low + width)).all(axis=1)] = label
     y = np.where(rng.random(3000) < noise, rng.integers(0, 7, 3000), clean)
     model = RuleClassifier(random_state=0, default_class=0).fit(X[:1500], y[:1500])
-    by_class = [(rule, label) for label, rules in model.rules_.items() for rule in rules]
-    assert sorted(map(str, by_class)) == sorted(map(str, model.decision_list_))
-    chosen = (model.predict(X[1500:]) == clean[1500:]).mean()
-    model.decision_list_ = tuple(by_class)
-    return chosen, (model.predict(X[1500:]) == clean[1500:]).mean()
+    assert (model.predict(X[1500:]) == clean[1500:]).mean() > 0.97
+    assert len(model.decision_list_) <= 7
+    told = {(label, rule.features) for rule, label in model.decision_list_}
+    assert {(k, tuple(f"x{j}" for j in sorted(columns))) for k, (columns, *_) in enumerate(boxes, start=1)} <= told

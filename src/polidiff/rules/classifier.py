@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,15 +21,19 @@ from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.rule import Rule
 from polidiff.rules.generate import GenerationOptions
 from polidiff.rules.learners import Estimator
-from polidiff.rules.lists import DecisionList, Label, best_order, predict, shorten
-from polidiff.rules.peeling import PeelingOptions, Stage, peel, stage_objective, stage_rows
+from polidiff.rules.lists import DecisionList, Label, best_order, first_matches, predict, shorten
+from polidiff.rules.peeling import Labelled, PeelingOptions, Stage, cleanest_first, peel, stage_objective, stage_rows
 from polidiff.rules.proof import ProofOptions
 from polidiff.rules.table import Table, as_table, steady_weights
-from polidiff.rules.tuning import Labelled, Task, choose_cost
+from polidiff.rules.tuning import Task, choose_cost
 
 DEFAULT_COST = 2e-3  # of a clause, as a share of the weight
 MOST_ORDERED = 60  # rules up to which their order is chosen
+MOST_CLASSES = 8  # told by rules, up to which another order of peeling is tried
+BELOW = 0.1  # of `overlap_cost`: what covering rows already told costs where boxes lie over boxes
 AUTO_LITERALS = 1e-3  # cost of a clause at which a literal costs `literal_cost` when the clause cost is chosen
+
+Listed: TypeAlias = tuple[tuple[Rule, Label], ...]  # first match wins
 
 
 class RuleWarning(UserWarning):
@@ -46,7 +52,9 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):
 
     the weighted Hamming loss plus the cost of reading. P are the rows of the class, N those of the classes still to
     come, T those of the classes already told (rows of P and N that earlier rules cover are left out: the list has
-    decided them); v is `overlap_cost`, W the weight of all rows.
+    decided them); v is `overlap_cost`, W the weight of all rows. Where that takes more rules than there are classes,
+    another order is tried: the class that is told most cleanly first, for it lies on top of the others, and v a tenth.
+    The list that tells more right for what it costs to read is kept.
 
     Parameters
     ----------
@@ -60,7 +68,7 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):
         rules from about a thousand rows on.
     overlap_cost : float
         :math:`v`: what covering a row of a class already told costs, as a share of its weight. 0: rules are read in
-        order only; 1: every rule stands on its own.
+        order only; 1: every rule stands on its own, and no other order of peeling is tried.
     max_rules : int, optional
         At most so many rules over all classes; with form="cnf", clauses of each class.
     default_class : label, optional
@@ -141,17 +149,15 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):
         table = as_table(rows, getattr(self, "feature_names_in_", None))
         self._categorical = table.categorical
         self.classes_, truth = np.unique(labels, return_inverse=True)
+        labelled = Labelled(table, truth, weight)
         order, self.default_class_ = _peeling_order(self, truth, weight)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        self.clause_cost_ = _tuned(self, table, truth, weight, order, clock=clock, rng=rng)
+        self.clause_cost_ = _tuned(self, labelled, order, clock=clock, rng=rng)
         options = _options(self, float(weight.sum()), cost=self.clause_cost_, budget=self.proof_budget)
-        names = [str(label) for label in self.classes_]
-        stages = peel(table, truth, weight, order, options, names=names, clock=clock, rng=rng)
-        most = sum(len(stage.rules) for stage in stages) if self.max_rules is None else self.max_rules
-        if self.form == "dnf" and sum(len(stage.rules) for stage in stages) > most:
-            stages = _cut(self, stages, options, table, truth, weight)
-        _store(self, stages, options.total)
-        self.decision_list_ = _ordered(self, table, truth, weight)
+        by_size = _learned(self, labelled, order, options, clock=clock, rng=rng)
+        other = _by_cleanness(self, labelled, by_size, options, clock=clock, rng=rng)
+        cost = partial(_list_cost, self, labelled, options)
+        _store(self, other if other is not None and cost(other) < cost(by_size) else by_size, options.total)
         return self
 
     def predict(self, X: npt.ArrayLike) -> AnyArray:
@@ -171,9 +177,9 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):
     ) -> tuple[DecisionList, ...]:
         """Nested decision lists with 0, 1, 2 … rules: each leaves out the rule of the next that matters least here."""
         table = _checked(self, X)
-        truth = np.searchsorted(self.classes_, y)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        chosen = _shortened(self.decision_list_, self, table, truth, weight)
+        labelled = Labelled(table, np.searchsorted(self.classes_, y), weight)
+        chosen = _shortened(self.decision_list_, self, labelled)
         lists = tuple(DecisionList(tuple(self.decision_list_[k] for k in kept), self.default_class_) for kept in chosen)
         return lists if max_rules is None else lists[: max_rules + 1]
 
@@ -228,14 +234,7 @@ def _options(model: RuleClassifier, total: float, *, cost: float, budget: int) -
 
 
 def _tuned(
-    model: RuleClassifier,
-    table: Table,
-    truth: AnyArray,
-    weight: FloatArray,
-    order: list[int],
-    *,
-    clock: Clock,
-    rng: np.random.Generator,
+    model: RuleClassifier, labelled: Labelled, order: list[int], *, clock: Clock, rng: np.random.Generator
 ) -> float:
     """The cost of a clause: as given, or chosen by cross-validation."""
     if model.clause_cost != "auto":
@@ -248,7 +247,7 @@ def _tuned(
         known = tuple(label for label in order if (train.truth == label).any())
         return Task(train, test, options, known, names, _default_index(model), clock, own)
 
-    return choose_cost(Labelled(table, truth, weight), task, rng) if order else DEFAULT_COST
+    return choose_cost(labelled, task, rng) if order else DEFAULT_COST
 
 
 def _quick(options: PeelingOptions) -> PeelingOptions:
@@ -268,35 +267,85 @@ def _label_type(model: RuleClassifier) -> npt.DTypeLike:
     return model.classes_.dtype if model.default_class_ in model.classes_ else object
 
 
-def _listed(model: RuleClassifier, stages: tuple[Stage, ...]) -> tuple[tuple[Rule, Label], ...]:
-    labels = model.classes_.tolist()
-    return tuple((rule, labels[stage.label]) for stage in stages for rule in stage.rules)
+@dataclass(frozen=True, eq=False)
+class _Learned:
+    """Stages, and their rules in the order in which they are read."""
+
+    stages: tuple[Stage, ...]
+    rules: Listed
+
+
+def _learned(
+    model: RuleClassifier,
+    labelled: Labelled,
+    order: list[int],
+    options: PeelingOptions,
+    *,
+    clock: Clock,
+    rng: np.random.Generator,
+) -> _Learned:
+    """Rules of all classes, peeled in an order, at most `max_rules`, then read in the order that tells most right."""
+    names, labels = [str(label) for label in model.classes_], model.classes_.tolist()
+    stages = peel(labelled, order, options, names=names, clock=clock, rng=rng)
+    if model.form == "dnf" and model.max_rules is not None:
+        stages = _cut(model, stages, model.max_rules, options, labelled)
+    listed = tuple((rule, labels[stage.label]) for stage in stages for rule in stage.rules)
+    listed = _ordered(listed, model, labelled) if model.form == "dnf" else listed
+    return _Learned(stages, listed)
+
+
+def _list_cost(model: RuleClassifier, labelled: Labelled, options: PeelingOptions, learned: _Learned) -> float:
+    """Weight that a list tells wrong, and what reading it costs."""
+    reading = sum(options.clause_cost + options.literal_cost * rule.literals for rule, _ in learned.rules)
+    told = np.array([*np.searchsorted(model.classes_, [label for _, label in learned.rules]), _default_index(model)])
+    wrong = told[first_matches(labelled.table, [rule for rule, _ in learned.rules])] != labelled.truth
+    return float(labelled.weight[wrong].sum() + reading)
+
+
+def _by_cleanness(
+    model: RuleClassifier,
+    labelled: Labelled,
+    known: _Learned,
+    options: PeelingOptions,
+    *,
+    clock: Clock,
+    rng: np.random.Generator,
+) -> _Learned | None:
+    """Rules peeled from the top of what overlaps, None where nothing speaks for it: each class is told by one rule."""
+    order = [stage.label for stage in known.stages]
+    alone = options.overlap_cost >= 1 or model.form == "cnf"
+    if alone or not 1 < len(order) <= MOST_CLASSES or len(known.rules) <= len(order):
+        return None
+    own, options = rng.spawn(1)[0], replace(options, overlap_cost=options.overlap_cost * BELOW)
+    seeds = replace(options.generation, rounds=8, patience=0, settling=0, proof=ProofOptions(budget=0))
+    quick = replace(options, overlap_cost=0.0, refine=False, generation=seeds)
+    better = cleanest_first(labelled, order, quick, clock=clock, rng=own)
+    return None if better is None else _learned(model, labelled, better, options, clock=clock, rng=own)
 
 
 def _cut(
-    model: RuleClassifier,
-    stages: tuple[Stage, ...],
-    options: PeelingOptions,
-    table: Table,
-    truth: AnyArray,
-    weight: FloatArray,
+    model: RuleClassifier, stages: tuple[Stage, ...], most: int, options: PeelingOptions, labelled: Labelled
 ) -> tuple[Stage, ...]:
-    """The stages with `max_rules` rules in all, their objectives counted again."""
-    kept = set(_shortened(_listed(model, stages), model, table, truth, weight)[model.max_rules or 0])
+    """The stages with at most so many rules in all, their objectives counted again."""
+    listed = tuple((rule, model.classes_[stage.label]) for stage in stages for rule in stage.rules)
+    if len(listed) <= most:
+        return stages
+    kept = set(_shortened(listed, model, labelled)[most])
     first = 0
     cut: list[Stage] = []
     for stage in stages:
         rules = tuple(rule for k, rule in enumerate(stage.rules, first) if k in kept)
         first += len(stage.rules)
-        rows = stage_rows(table, truth, weight, cut, stage.label, options)
+        rows = stage_rows(labelled, cut, stage.label, options)
         cut.append(replace(stage, rules=rules, objective=stage_objective(rows, rules, options)))
     return tuple(cut)
 
 
-def _store(model: RuleClassifier, stages: tuple[Stage, ...], total: float) -> None:
-    model.decision_list_ = _listed(model, stages)
-    model.rules_ = {model.classes_.tolist()[stage.label]: stage.rules for stage in stages}
-    model.clauses_ = {model.classes_.tolist()[stage.label]: stage.clauses for stage in stages if stage.clauses}
+def _store(model: RuleClassifier, learned: _Learned, total: float) -> None:
+    stages, labels = learned.stages, model.classes_.tolist()
+    model.decision_list_ = learned.rules
+    model.rules_ = {labels[stage.label]: stage.rules for stage in stages}
+    model.clauses_ = {labels[stage.label]: stage.clauses for stage in stages if stage.clauses}
     model.objective_ = sum(stage.objective for stage in stages) / total
     bounds = [stage.bound for stage in stages if stage.bound is not None]
     model.bound_ = sum(bounds) / total if len(bounds) == len(stages) else None
@@ -306,28 +355,24 @@ def _store(model: RuleClassifier, stages: tuple[Stage, ...], total: float) -> No
         warnings.warn(" ".join(model.messages_), RuleWarning, stacklevel=3)
 
 
-def _ordered(
-    model: RuleClassifier, table: Table, truth: AnyArray, weight: FloatArray
-) -> tuple[tuple[Rule, Label], ...]:
-    """The rules in the order that tells most right, where those of several classes overlap; clauses as peeled."""
-    listed = model.decision_list_
-    if model.form == "cnf" or not 1 < len(listed) <= MOST_ORDERED or len({label for _, label in listed}) < 2:
+def _ordered(listed: Listed, model: RuleClassifier, labelled: Labelled) -> Listed:
+    """The rules in the order that tells most right, where those of several classes overlap."""
+    if not 1 < len(listed) <= MOST_ORDERED or len({label for _, label in listed}) < 2:
         return listed
-    cover, told = _covered(listed, model, table)
-    return tuple(listed[k] for k in best_order(cover, told, truth, weight, _default_index(model)))
+    cover, told = _covered(listed, model, labelled.table)
+    order = best_order(cover, told, labelled.truth, labelled.weight, _default_index(model))
+    return tuple(listed[k] for k in order)
 
 
-def _covered(listed: tuple[tuple[Rule, Label], ...], model: RuleClassifier, table: Table) -> tuple[BoolArray, IntArray]:
+def _covered(listed: Listed, model: RuleClassifier, table: Table) -> tuple[BoolArray, IntArray]:
     """Which rule covers which row (R, n), and the class that each tells (R,)."""
     cover = np.array([table.covered_by(rule) for rule, _ in listed]).reshape(len(listed), table.rows)
     return cover, np.array([np.searchsorted(model.classes_, label) for _, label in listed], dtype=np.int64)
 
 
-def _shortened(
-    listed: tuple[tuple[Rule, Label], ...], model: RuleClassifier, table: Table, truth: AnyArray, weight: FloatArray
-) -> tuple[tuple[int, ...], ...]:
-    cover, told = _covered(listed, model, table)
-    return shorten(cover, told, truth, weight, _default_index(model))
+def _shortened(listed: Listed, model: RuleClassifier, labelled: Labelled) -> tuple[tuple[int, ...], ...]:
+    cover, told = _covered(listed, model, labelled.table)
+    return shorten(cover, told, labelled.truth, labelled.weight, _default_index(model))
 
 
 def _default_index(model: RuleClassifier) -> int:

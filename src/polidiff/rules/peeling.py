@@ -1,5 +1,8 @@
 """Several classes by peeling: the smallest class against all others, then the next, the default class last.
 
+Where boxes of several classes overlap, the one that lies on top should be peeled first: it is a whole box, the others
+have holes. `cleanest_first` finds such an order.
+
 At the stage of class c a row of that class earns its weight when covered, a row of a class still to come costs its
 weight, a row of a class already told costs a share of it (`overlap_cost`), and any other row that earlier rules cover
 counts for nothing: the list has already decided it.
@@ -18,7 +21,7 @@ import numpy as np
 
 from polidiff.errors import InvalidOptionError
 from polidiff.optimize import Clock
-from polidiff.records.arrays import FloatArray, IntArray
+from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.records.rule import Clause, Rule, missing_entries
 from polidiff.rules.box_algebra import Kinds, denied, without
 from polidiff.rules.generate import GenerationOptions, generate, search
@@ -30,6 +33,21 @@ from polidiff.rules.refine import Rows, keep_paying, refine, shorten_rules
 from polidiff.rules.table import Table
 
 MOST_PIECES = 1_000  # disjoint rules that a conjunction of clauses may come to
+CLEAN = 0.5  # of the weight of a class: what telling it may cost for it to be peeled early
+ORDERING_ROWS = 4_000  # rows used to choose an order
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """Rows with their classes and weights."""
+
+    table: Table
+    truth: IntArray
+    weight: FloatArray
+
+    def take(self, rows: AnyArray) -> Labelled:
+        """Some of the rows."""
+        return Labelled(self.table.take(rows), self.truth[rows], self.weight[rows])
 
 
 @dataclass(frozen=True)
@@ -60,9 +78,7 @@ class Stage:
 
 
 def peel(
-    table: Table,
-    truth: IntArray,
-    weight: FloatArray,
+    labelled: Labelled,
     order: Sequence[int],
     options: PeelingOptions,
     *,
@@ -73,13 +89,37 @@ def peel(
     """One stage for every class in `order`."""
     stages: list[Stage] = []
     for label in order:
-        rows = stage_rows(table, truth, weight, stages, label, options)
+        rows = stage_rows(labelled, stages, label, options)
         if options.form == "cnf":
-            outside = _learn(Rows(table, -rows.gain), names[label], options, clock, rng)
-            stages.append(_denying(replace(outside, label=label), table, names[label]))
+            outside = _learn(Rows(rows.table, -rows.gain), names[label], options, clock, rng)
+            stages.append(_denying(replace(outside, label=label), rows.table, names[label]))
         else:
             stages.append(replace(_learn(rows, names[label], options, clock, rng), label=label))
     return tuple(stages)
+
+
+def cleanest_first(
+    labelled: Labelled, labels: Sequence[int], options: PeelingOptions, *, clock: Clock, rng: np.random.Generator
+) -> list[int] | None:
+    """An order of the classes: at each stage the one whose rules cost least for the weight that they tell.
+
+    None where no class is a clean one, or time is up.
+    """
+    if len(labelled.truth) > ORDERING_ROWS:
+        labelled = labelled.take(np.sort(rng.choice(len(labelled.truth), ORDERING_ROWS, replace=False)))
+    left, stages = list(labels), list[Stage]()
+    while len(left) > 1:
+        trials = []
+        for label in left:
+            rows = stage_rows(labelled, stages, label, options)
+            stage = replace(_learn(rows, "", options, clock, rng), label=label)
+            trials.append((stage.objective / max(float(rows.gain[rows.gain > 0].sum()), 1e-300), stage))
+        price, cleanest = min(trials, key=lambda trial: trial[0])
+        if clock.over() or (not stages and price > CLEAN):
+            return None
+        stages.append(cleanest)
+        left.remove(cleanest.label)
+    return [*(stage.label for stage in stages), *left]
 
 
 def _denying(outside: Stage, table: Table, name: str) -> Stage:
@@ -97,10 +137,9 @@ def _denying(outside: Stage, table: Table, name: str) -> Stage:
     return replace(outside, rules=tuple(pieces), clauses=clauses, message=message)
 
 
-def stage_rows(
-    table: Table, truth: IntArray, weight: FloatArray, before: Sequence[Stage], label: int, options: PeelingOptions
-) -> Rows:
+def stage_rows(labelled: Labelled, before: Sequence[Stage], label: int, options: PeelingOptions) -> Rows:
     """The rows that count at the stage of a class, given the stages before."""
+    table, truth, weight = labelled.table, labelled.truth, labelled.weight
     told = np.isin(truth, [stage.label for stage in before])
     gain = np.where(truth == label, weight, np.where(told, -options.overlap_cost * weight, -weight))
     for stage in before:
@@ -169,11 +208,12 @@ def stage_objective(rows: Rows, rules: Sequence[Rule], options: PeelingOptions) 
     return total + float(rows.gain[missed].sum())
 
 
-def list_loss(table: Table, truth: IntArray, weight: FloatArray, stages: Sequence[Stage], default: int) -> float:
+def list_loss(labelled: Labelled, stages: Sequence[Stage], default: int) -> float:
     """Share of the weight that the decision list of the stages tells wrong."""
     rules = [rule for stage in stages for rule in stage.rules]
     told = np.array([*(stage.label for stage in stages for _ in stage.rules), default])
-    return float(weight[told[first_matches(table, rules)] != truth].sum() / weight.sum())
+    wrong = told[first_matches(labelled.table, rules)] != labelled.truth
+    return float(labelled.weight[wrong].sum() / labelled.weight.sum())
 
 
 def _kinds(table: Table) -> Kinds:
@@ -189,7 +229,7 @@ def _kinds(table: Table) -> Kinds:
 
 def _all_taken(name: str) -> str:
     return (
-        f"No rules for class {name}: rules of smaller classes cover all of its rows. Hint: lower clause_cost and "
+        f"No rules for class {name}: rules of earlier classes cover all of its rows. Hint: lower clause_cost and "
         "literal_cost, so that those rules become narrower, or add features that tell the classes apart."
     )
 

@@ -13,27 +13,13 @@ import numpy as np
 
 from polidiff.optimize import Clock
 from polidiff.parallel import run_tasks
-from polidiff.records.arrays import AnyArray, FloatArray, IntArray
-from polidiff.rules.peeling import PeelingOptions, list_loss, peel
-from polidiff.rules.table import Table
+from polidiff.records.arrays import FloatArray, IntArray
+from polidiff.rules.peeling import Labelled, PeelingOptions, list_loss, peel
 
 COSTS = (5e-4, 1.5e-3, 4e-3, 0.01, 0.03)
 PARTS = (COSTS[:2], COSTS[2:])  # about the same work: low costs make many rules
 FOLDS = 5
 MOST_ROWS = 8_000  # rows used to choose; more would not change the choice
-
-
-@dataclass(frozen=True, eq=False)
-class Labelled:
-    """Rows with their classes and weights."""
-
-    table: Table
-    truth: IntArray
-    weight: FloatArray
-
-    def take(self, rows: AnyArray) -> Labelled:
-        """Some of the rows."""
-        return Labelled(self.table.take(rows), self.truth[rows], self.weight[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,17 +59,8 @@ def held_out_losses(task: Task) -> list[float]:
     train, test = task.train, task.test
     losses = []
     for options in task.options:
-        stages = peel(
-            train.table,
-            train.truth,
-            train.weight,
-            task.order,
-            options,
-            names=task.names,
-            clock=task.clock,
-            rng=task.rng,
-        )
-        losses.append(list_loss(test.table, test.truth, test.weight, stages, task.default))
+        stages = peel(train, task.order, options, names=task.names, clock=task.clock, rng=task.rng)
+        losses.append(list_loss(test, stages, task.default))
     return losses
 
 
