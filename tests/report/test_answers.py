@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polidiff import load
-from polidiff.cli.main import main
+from polidiff.cli.main import main, polidiff
+from polidiff.records.codec import from_dict
 from polidiff.records.explanation import Explanation, PathShare
 from polidiff.records.rule import Condition, Rule
 from polidiff.records.suppression import suppressed
@@ -136,3 +139,13 @@ def test_chances_are_those_of_the_rows_where_the_result_holds_them(told):
         inside = frame.filter(pl.Series(region.rule.covers({"age": frame["age"].to_numpy()})))
         emails = round(100 * (inside["action"] == "email").mean())
         assert f"no longer ({emails} % → 0 %) in {region.id}" in answers.when(told, "email")
+
+
+@pytest.mark.parametrize("asked", [["when", "email"], ["why-not", "email", "--in", "S1"], ["what-if", "age<50"]])
+def test_an_answer_as_json_says_the_text_and_its_regions(told, tmp_path, asked):
+    told.save(tmp_path / "x.json")
+    said = [CliRunner().invoke(polidiff, ["ask", str(tmp_path / "x.json"), *asked, *more]) for more in ([], ["--json"])]
+    answer = from_dict(json.loads(said[1].output))
+    assert answer.text == said[0].output.rstrip("\n")
+    assert all(region in suppressed(told).regions for region in answer.regions)
+    assert answer.regions

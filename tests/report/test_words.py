@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,12 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polidiff import TabularMDP, explain
+from polidiff.evaluation.assumptions.log_checks import rests_on
 from polidiff.explanation.said import answers, say
+from polidiff.explanation.text import quality_text, rests_on_lines
 from polidiff.explanation.words import amount_text, bounds_text, counted, interval_text, losers, names_text
 from polidiff.records import Interval, Outcome
+from polidiff.records.outcome import Assumption
 from polidiff.records.suppression import suppressed
 from polidiff.report import view
 from polidiff.report.markdown import markdown
+from tests.report import samples
 from tests.results import SEEDS, explanation
 
 KINDS = st.sampled_from(["table", "simulator", "log"])
@@ -121,3 +126,23 @@ def test_a_loss_for_everyone_is_told_of_everyone_on_page_and_in_text():
     assert "Worse off:\n• all starts together: less wellbeing, by 0.8" in str(told)
     assert say(told).lines("worse") == ("all starts together: less wellbeing, by 0.8",)
     assert "No group" not in markdown(told)
+
+
+def test_what_has_no_region_is_not_called_perfect():
+    told = replace(samples.plain(), regions=(), changes=0.3)
+    assert "F1" not in quality_text(told)
+    assert "transition_tolerance" in quality_text(told)
+
+
+def test_outcomes_that_rest_on_other_tests_are_named():
+    told = samples.plain()
+    lines = ("Rests on 9 people; tested and held: drift.", "Rests on 9 people; not tested: drift.")
+    one, two = (replace(told.verdicts[0], outcome=name, rests_on=line) for name, line in zip("ab", lines, strict=True))
+    for verdicts, expected in [((one, two), [f"a: {lines[0]}", f"b: {lines[1]}"]), ((one,), [lines[0]])]:
+        assert rests_on_lines(replace(told, verdicts=verdicts))[: len(verdicts)] == expected
+
+
+def test_people_that_are_counted_are_not_called_tested():
+    grouped = Assumption("independence", "outcomes within and between units", "held", "", "")
+    assert "tested and held: drift" in rests_on(9, "people", [grouped, replace(grouped, name="drift")], None)
+    assert "held: independence" in rests_on(9, "people", [replace(grouped, p_value=0.5)], None)

@@ -258,7 +258,12 @@ def quality_text(explanation: Explanation) -> str:
     base = "over all visits" if explanation.world.enumerated else "on visits that did not make the rules"
     parts = [f"F1 {quality.f1:.2f} {base}"]
     told = [f"{percent(share)} of {name}" for name, share in quality.completeness.items() if share is not None]
-    if told:
+    if not explanation.regions:
+        small = explanation.changes > 0
+        parts = (
+            ["what differs is within policy_tolerance or transition_tolerance and has no region"] if small else parts
+        )
+    elif told:
         parts.append(f"patching the current policy with these rules recovers {listing(told)}")
     parts.append(explanation.methods.evaluation)
     if explanation.methods.classifier not in ("", "rules"):
@@ -275,7 +280,10 @@ def rests_on_lines(record: Explanation | Frontier) -> list[str]:
     if isinstance(record, Frontier):
         told = [("this plan", record.best.rests_on)]
     lines = [(name, *line.split(". ", 1)) for name, line in told if line is not None]
-    shared = list(dict.fromkeys(f"{first.rstrip('.')}." for _, first, *_ in lines))
+    groups: dict[str, list[str]] = {}
+    for name, first, *_ in lines:
+        groups.setdefault(f"{first.rstrip('.')}.", []).append(name)
+    shared = [line if len(groups) == 1 else f"{listing(names)}: {line}" for line, names in groups.items()]
     own = [f"{name}: {rest[0]}" for name, _, *rest in lines if rest]
     against = [f"{a.name}: {a.detail}. {a.consequence}".rstrip() for a in record.assumptions if a.alarming]
     return [*shared, *own, *against]

@@ -372,3 +372,14 @@ class Case:
 
     def __str__(self) -> str:
         return self.text
+
+
+@schema("answer", 1)
+@dataclass(frozen=True)
+class Answer:
+    """What a result says to a question about an action or a place."""
+
+    question: Literal["why-not", "when", "what-if"]
+    about: str  # the action, or the conditions
+    text: str
+    regions: tuple[Region, ...]  # that the answer speaks of

@@ -4,19 +4,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
 from polidiff.errors import InvalidInputError
 from polidiff.explanation.words import interval_text, listing, percent, rule_text, swap_text, swap_words, withheld_text
 from polidiff.records.action import Shift
-from polidiff.records.explanation import ActionSupport, Explanation, Picture, Region
+from polidiff.records.explanation import ActionSupport, Answer, Explanation, Picture, Region
 from polidiff.records.numbers import number
 from polidiff.records.parse import name_like, parse_rule
 from polidiff.records.rule import Condition, Rule, overlap
 from polidiff.records.suppression import suppressed
 
 SAME_SHARE = 0.005  # of decisions: shares nearer than this are told as the same
+
+
+def answered(
+    explanation: Explanation, question: Literal["why-not", "when", "what-if"], about: str, where: str
+) -> Answer:
+    """An answer as a record; `where` is the region that "why-not" asks about."""
+    told = suppressed(explanation)
+    if question == "why-not":
+        return Answer(question, about, why_not(explanation, about, where), (region_named(told, where),))
+    if question == "when":
+        text = when(explanation, about)
+        action = known_name(about, [a.name for a in told.world.actions], "an action")
+        return Answer(question, about, text, tuple(r for r in told.regions if _change_of(told, action, r)))
+    text = what_if(explanation, about)
+    rule = parse_rule(about, [feature.name for feature in told.world.features], told.world.values)
+    return Answer(question, about, text, tuple(r for r in told.regions if overlap(r.rule, rule)))
 
 
 def why_not(explanation: Explanation, action: str, where: str) -> str:

@@ -360,8 +360,12 @@ def hidden_reasons(every: float, one: float | None = None, scale: tuple[str, flo
 
 def rests_on(units: float, unit: str, assumptions: Sequence[Assumption], gamma: str | None) -> str:
     """One line under a verdict: how many people, what was tested, what cannot be, what would change it."""
+    counted = [a.name for a in assumptions if a.status == "held" and a.name == "independence" and a.p_value is None]
     held, blind = ([a.name for a in assumptions if a.status == status] for status in ("held", "not testable"))
+    held = [name for name in held if name not in counted]
     parts = [f"Rests on {units:.0f} {unit}"]
+    if counted:
+        parts.append("independence needs no test, as people are counted and not their episodes")
     if held:
         parts.append(f"tested and held: {', '.join(held)}")
     against = [f"{a.name} ({a.status})" for a in assumptions if a.alarming]
