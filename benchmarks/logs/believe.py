@@ -232,15 +232,3 @@ def _inside(world: HiddenWorld, log: Log, truth: float) -> bool:
     low, below = lower_differences(compared, world.strength)
     high, above = lower_differences(compared.negated(), world.strength)
     return bool(low[0] - z * below[0] <= truth <= -high[0] + z * above[0])
-
-
-def risk_and_coverage(rows: Sequence[dict[str, Any]]) -> list[dict[str, float]]:
-    """Over all worlds: share of logs with a decided verdict, and share of those with the wrong sign."""
-    found = []
-    for n in sorted({row["episodes"] for row in rows}):
-        shares = [[row[key] for key in ("decided", "wrong sign", "wrong sign, no doubt")]
-                  for row in rows if row["episodes"] == n]  # fmt: skip
-        decided, wrong, blind = (float(share) for share in np.mean(shares, axis=0))
-        told = {"decided": decided, "wrong of decided": wrong / max(decided, 1e-9), "wrong and not doubted": blind}
-        found.append({"episodes": n, **{name: round(share, DIGITS) for name, share in told.items()}})
-    return found

@@ -108,7 +108,7 @@ def features(world: World, episodes: int, logs: int, seed: int) -> dict[str, dic
         )
         new, old = (chances(policy(decisions.x), world.n_actions) for policy in (world.proposed, world.current))
         logged = old[np.arange(len(old)), decisions.actions]
-        known = Propensity(old, logged, True, "known", 0.0)
+        known = Propensity(old, logged, True)
         found = difference_scores(decisions, new, None, known, seed=number)
         intervals = {"scores": found.intervals()}
         silent = bool(found.reasons(float(intervals["scores"].largest_share[0])))

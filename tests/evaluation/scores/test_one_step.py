@@ -106,7 +106,6 @@ def test_estimated_chances_are_calibrated():
     decisions = decisions_of(rows_of(x, actions, outcome), 2)
     found = logging_chances(decisions)
     assert not found.known
-    assert found.calibration_error < 0.03
     assert np.abs(found.logged - chance[decisions.order]).mean() < 0.04
 
 

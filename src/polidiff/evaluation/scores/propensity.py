@@ -35,8 +35,6 @@ class Propensity:
     table: FloatArray  # (n, A) of every action, estimated where only the logged one is recorded
     logged: FloatArray  # (n,) of the action that was taken
     known: bool  # whether the log records them
-    method: str
-    calibration_error: float  # mean distance between stated and observed shares, over ten bins
 
 
 def known_table(logged: FloatArray, actions: IntArray, n_actions: int) -> FloatArray | None:
@@ -60,19 +58,15 @@ def propensities(
     """Chances for every row (n, d), from folds (n,) that did not see it; `held` (n,) rows choose how far to fit."""
     index = np.arange(len(actions))
     table = None if recorded is None else known_table(recorded, actions, n_actions)
-    methods = {"recorded in the log"}
     if table is None:
-        table, methods = np.zeros((len(actions), n_actions)), set()
+        table = np.zeros((len(actions), n_actions))
         plain = not (np.ptp(x, axis=0) > 0).any()
         for number in np.unique(np.zeros_like(fold) if plain else fold):
             own = fold == number if not plain else np.ones_like(held)
             others = np.flatnonzero(~own) if not own.all() else index
-            model = fit_chances(x[others], actions[others], n_actions, held[others])
-            table[own] = model(x[own])
-            methods.add(model.method)
+            table[own] = fit_chances(x[others], actions[others], n_actions, held[others])(x[own])
     logged = table[index, actions] if recorded is None else recorded
-    method = "recorded in the log" if recorded is not None else " / ".join(sorted(methods))
-    return Propensity(table, logged, recorded is not None, method, calibration_error(table, actions))
+    return Propensity(table, logged, recorded is not None)
 
 
 def logging_chances(decisions: Decisions, *, seed: int = 0) -> Propensity:
@@ -101,13 +95,6 @@ class ChanceModel:
             scores[:, a] += STEP * leaf[leaves_of(bins, question[None])[0]]
         chances = np.maximum(_softmax(self.temperature * scores), FLOOR)
         return np.asarray(chances / chances.sum(axis=1, keepdims=True))
-
-    @property
-    def method(self) -> str:
-        """In words."""
-        if len(self.weights) == 1:
-            return "shares"
-        return "logit" if not self.trees else "logit and boosted trees"
 
 
 def fit_chances(x: FloatArray, actions: IntArray, n_actions: int, held: BoolArray) -> ChanceModel:
@@ -165,14 +152,6 @@ def rarely_taken(table: FloatArray, actions: IntArray, least: float) -> BoolArra
         if table[order[:before], a].sum() > 2.5:
             rare[order[:before], a] = True
     return rare
-
-
-def calibration_error(table: FloatArray, actions: IntArray) -> float:
-    """Mean |stated − observed| over ten bins of equal size, all actions together."""
-    stated = table.ravel()
-    happened = (actions[:, None] == np.arange(table.shape[1])).ravel()
-    parts = [part for part in np.array_split(np.argsort(stated, kind="stable"), 10) if len(part)]
-    return float(sum(abs(stated[part].mean() - happened[part].mean()) * len(part) for part in parts) / len(stated))
 
 
 def _best_logit(design: Design, fit: IntArray, test: IntArray) -> tuple[float, FloatArray]:

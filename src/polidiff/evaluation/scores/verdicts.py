@@ -355,7 +355,7 @@ def scored_log(log: Log, current: PolicyLike = LOG, *, seed: int = 0) -> ScoredL
     given = ScoredLog(log, decisions, chances, None, seed).policy(current)
     if given is not None and decisions.probability is None and looks_written_by(given, chances, decisions):
         logged = given[np.arange(len(given)), decisions.actions]
-        chances = Propensity(given, logged, True, "those of the current policy", 0.0)
+        chances = Propensity(given, logged, True)
         single = repeated_scores(decisions, lambda *_, **__: chances, seed=seed) if decisions.one_step else None
     return ScoredLog(log, decisions, chances, single, seed)
 
