@@ -15,7 +15,7 @@ from typing import Any
 
 from polidiff import compare_forms, evaluate, explain, improve
 from polidiff.domains import chain, frozen_lake, icu_sepsis, navigation
-from polidiff.evaluation.optimum import best_policy
+from polidiff.evaluation.exact import best_policy
 
 
 def run(smoke: bool = False) -> dict[str, Any]:

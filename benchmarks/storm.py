@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from polidiff import Outcome, TabularMDP, explain, improve
-from polidiff.evaluation.optimum import best_policy
+from polidiff.evaluation.exact import best_policy
 from polidiff.explanation.words import rule_text, swap_text
 
 TABLES = 20

@@ -4,7 +4,7 @@ The current policy takes the shortest way as if the ice were not slippery. The p
 """
 
 from polidiff import TabularMDP, explain
-from polidiff.evaluation.optimum import best_policy
+from polidiff.evaluation.exact import best_policy
 
 world = TabularMDP.from_gymnasium("FrozenLake-v1", return_name="chance of arriving")
 

@@ -57,12 +57,10 @@ PER_KIND_FOLDERS = {"tables", "simulated", "logged", "scores"}  # helpers of one
 SAYS_WHICH = "records/explanation.py"  # what a result tells about its world
 ON_TABLES = {  # exact values and planners: they work on a table, whatever world it stands for
     "evaluation/exact.py",
-    "evaluation/optimum.py",
     "frontier/rule_plans/improve.py",
     "frontier/rule_plans/model.py",
     "frontier/rule_plans/moves.py",
     "frontier/rule_plans/plan.py",
-    "frontier/rule_plans/stability.py",
     "frontier/setting.py",
 }
 

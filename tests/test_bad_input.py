@@ -19,7 +19,7 @@ from polidiff.errors import (
     ParseError,
     PolidiffError,
 )
-from polidiff.evaluation.optimum import best_policy
+from polidiff.evaluation.exact import best_policy
 from polidiff.records.parse import parse_case, parse_rules
 from polidiff.worlds.protocol import known_values
 

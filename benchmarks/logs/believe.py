@@ -24,8 +24,8 @@ from benchmarks.logs.believe_worlds import HiddenWorld, worlds
 from benchmarks.logs.scores import by_hand, regressed
 from polidiff import Log
 from polidiff.evaluation.assumptions.confounding import Acting, Comparison, LowerBounds, Moves, lower_differences
-from polidiff.evaluation.logged.assessment import assess
 from polidiff.evaluation.logged.compare import compare_log
+from polidiff.evaluation.logged.judge import assess
 from polidiff.evaluation.scores.decisions import decisions_of
 from polidiff.evaluation.scores.difference import ScoreIntervals
 from polidiff.records.arrays import FloatArray

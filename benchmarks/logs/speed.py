@@ -21,9 +21,9 @@ from benchmarks.scale.generator import COLUMNS as GENERATED
 from benchmarks.scale.generator import write_log
 from benchmarks.scale.study import AGAIN, BARE, COUNTS, repeated
 from polidiff import Log, Outcome
-from polidiff.evaluation.logged.assessment import assess
 from polidiff.evaluation.logged.compare import compare_log
 from polidiff.evaluation.logged.counts import count_rows
+from polidiff.evaluation.logged.judge import assess
 from polidiff.evaluation.logged.model import bootstrap_values, each_state, split_policy
 from polidiff.records.explanation import Verdict
 from polidiff.worlds.log_converters import simulated_rows

@@ -10,8 +10,7 @@ from scipy import sparse
 
 from polidiff import Outcome, TabularMDP
 from polidiff.domains.icu_sepsis import ENDS, SURVIVAL, proposed, sepsis_data
-from polidiff.evaluation.exact import exact_evaluator
-from polidiff.evaluation.optimum import best_policy
+from polidiff.evaluation.exact import best_policy, exact_evaluator
 from polidiff.policies import one_hot
 from polidiff.records.arrays import FloatArray
 

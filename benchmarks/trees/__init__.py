@@ -25,8 +25,7 @@ import numpy as np
 
 from benchmarks.trees.tables import TABLES
 from polidiff import TabularMDP
-from polidiff.evaluation.exact import ExactEvaluator
-from polidiff.evaluation.optimum import best_policy
+from polidiff.evaluation.exact import ExactEvaluator, best_policy
 from polidiff.frontier.rule_plans import improve_with_rules
 from polidiff.policies import one_hot
 

@@ -7,7 +7,7 @@ import pytest
 
 from polidiff import evaluate
 from polidiff.domains import chain, frozen_lake, icu_sepsis, inventory, navigation, queues
-from polidiff.evaluation.optimum import best_policy
+from polidiff.evaluation.exact import best_policy
 from polidiff.policies import as_policy, top_actions
 from polidiff.worlds.rollouts import roll_out
 

@@ -7,8 +7,7 @@ import pytest
 
 from polidiff import evaluate
 from polidiff.domains import chain
-from polidiff.evaluation.exact import exact_evaluator, outcome_tensor
-from polidiff.evaluation.optimum import best_policy
+from polidiff.evaluation.exact import best_policy, exact_evaluator, outcome_tensor
 from polidiff.policies import difference
 
 LENGTH, VISITS = "trajectory length", "visits to desired states"

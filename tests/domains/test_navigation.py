@@ -13,8 +13,7 @@ from gymnasium.utils.env_checker import check_env
 from polidiff import evaluate
 from polidiff.domains import navigation, navigation_env
 from polidiff.errors import UnboundedReturnError
-from polidiff.evaluation.exact import exact_evaluator
-from polidiff.evaluation.optimum import best_policy
+from polidiff.evaluation.exact import best_policy, exact_evaluator
 from polidiff.policies import as_policy
 from polidiff.worlds.rollouts import roll_out
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from polidiff.domains import frozen_lake, inventory, queues
-from polidiff.evaluation.exact import ExactEvaluator, policy_table
-from polidiff.evaluation.optimum import best_policy
+from polidiff.evaluation.exact import ExactEvaluator, best_policy, policy_table
 from polidiff.worlds.tabular import TabularMDP
 
 

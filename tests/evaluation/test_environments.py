@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from polidiff import Simulator, TabularMDP, evaluate
-from polidiff.evaluation.optimum import best_policy
+from polidiff.evaluation.exact import best_policy
 
 TAXI = "Taxi-v4" if "Taxi-v4" in gymnasium.registry else "Taxi-v3"
 EPISODES = 4_000

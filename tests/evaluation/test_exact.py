@@ -15,8 +15,7 @@ from polidiff import TabularMDP, evaluate
 from polidiff.domains import chain
 from polidiff.errors import ImproperPolicyError, UnboundedReturnError
 from polidiff.evaluation import linear
-from polidiff.evaluation.exact import ExactEvaluator, exact_evaluator
-from polidiff.evaluation.optimum import best_policy
+from polidiff.evaluation.exact import ExactEvaluator, best_policy, exact_evaluator
 from polidiff.evaluation.verdicts import mean_interval
 from polidiff.policies import table_policy
 from polidiff.worlds.rollouts import roll_out

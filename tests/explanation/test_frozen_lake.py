@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from polidiff import Simulator, TabularMDP, explain
-from polidiff.evaluation.exact import exact_evaluator, finite_horizon_values
-from polidiff.evaluation.optimum import best_policy
+from polidiff.evaluation.exact import best_policy, exact_evaluator, finite_horizon_values
 from polidiff.evaluation.simulator import paired_outcomes
 from polidiff.evaluation.verdicts import judge_groups
 from polidiff.policies import as_policy

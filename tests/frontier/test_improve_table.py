@@ -254,7 +254,7 @@ def test_states_without_a_choice_are_left_out_of_the_search_and_change_no_answer
         left_out += contracted(prepare(world, base, None).problem) is not None
         answers = []
         for rule in (contracted, lambda problem: None):
-            monkeypatch.setattr("polidiff.frontier.dispatch.contracted", rule)
+            monkeypatch.setattr("polidiff.frontier.table.contracted", rule)
             whole = improve_table(world, base, keep=guard)
             some = improve_table(world, base, keep=guard, budget=0.6 * whole[-1].changes)
             answers.append([(plan.changes, plan.expected_return, plan.proven) for plan in (*whole, *some)])

@@ -19,8 +19,8 @@ from benchmarks.logs.believe_worlds import (
     wrong_propensities,
 )
 from polidiff import Log, evaluate, explain, improve, load
-from polidiff.evaluation.logged.assessment import assess
 from polidiff.evaluation.logged.compare import compare_log, jackknife
+from polidiff.evaluation.logged.judge import assess
 
 
 def judged(world, episodes=1000, seed=1, **options):

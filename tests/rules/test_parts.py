@@ -10,12 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polidiff.compiled import loops
-from polidiff.rules.grid import Grid, make_grid, readable_bound
+from polidiff.rules.generate import BeamOptions, beam, clause_values, polish
+from polidiff.rules.grid import Grid, Problem, make_grid, make_problem, readable_bound
 from polidiff.rules.kernels import ascend, best_cells, literals, narrow, offer
 from polidiff.rules.lists import best_order
 from polidiff.rules.master import Cover, Master, improve
-from polidiff.rules.pricing import BeamOptions, beam, clause_values, polish
-from polidiff.rules.problem import Problem, make_problem
 from polidiff.rules.proof import enumerate_clauses
 from polidiff.rules.table import as_table
 

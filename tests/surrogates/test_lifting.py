@@ -16,9 +16,9 @@ from polidiff.records.action import Action, Swap
 from polidiff.records.plan import PlanRule
 from polidiff.records.rule import Condition, Rule, covers_any
 from polidiff.regions.describe import Described, ToldRegion
+from polidiff.surrogates.list_chooser import rule_cells
 from polidiff.surrogates.log_scores import KEEP, _Worth
 from polidiff.surrogates.region_cells import make_cells
-from polidiff.surrogates.rule_cells import rule_cells
 from polidiff.surrogates.simulator import rules_patch
 
 NAMES = ("a", "b", "c")

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from polidiff.errors import InvalidWorldError
-from polidiff.evaluation.exact import ExactEvaluator, exact_evaluator
-from polidiff.evaluation.optimum import best_policy
+from polidiff.evaluation.exact import ExactEvaluator, best_policy, exact_evaluator
 from polidiff.policies import one_hot
 from polidiff.worlds import TabularMDP
 from polidiff.worlds.gymnasium import table_of

@@ -119,7 +119,7 @@ def test_a_model_becomes_a_table(walk):
 def test_its_optimum_is_the_closed_form(walk):
     """Gambler's ruin with p = 3/4 from 1 of N = 3: (1 - 1/3) / (1 - 1/27) = 9/13 (Feller, vol. 1, XIV.2)."""
     pytest.importorskip("stormpy")
-    from polidiff.evaluation.optimum import best_policy
+    from polidiff.evaluation.exact import best_policy
 
     world = TabularMDP.from_prism(walk, 'Pmax=? [F "home"]', constants="N=3")
     assert best_policy(world).expected_return == pytest.approx(9 / 13, rel=1e-12)

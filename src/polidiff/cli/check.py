@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
+from xml.etree import ElementTree
 
 import click
 
 from polidiff.cli.explain import explained, explaining
 from polidiff.cli.options import FILE, GroupedCommand, as_study, flags_of, from_study, settings, together, writing
 from polidiff.cli.output import save, say, say_json
+from polidiff.files import write_whole
 from polidiff.options import CheckOptions, Setting
+from polidiff.records.plan import CheckResult
+from polidiff.report.names import shown
 
 if TYPE_CHECKING:
     from polidiff.records.explanation import Explanation
@@ -64,7 +69,7 @@ def command(
     wanted = {**settings(CheckOptions, explanation.methods.study), **flags}
     result = check(explanation, **wanted)
     if junit is not None:
-        from polidiff.report.junit import save_junit
+        from polidiff.cli.check import save_junit
 
         save_junit(result, junit)
     for path in (output, report):
@@ -98,3 +103,25 @@ def card(result: CheckResult) -> str:
     lines += [f"• {reason}" for reason in result.reasons]
     lines += ["", "Checked:", *(f"• {what}" for what in result.checked)]
     return "\n".join(lines)
+
+
+def save_junit(result: CheckResult, path: str | os.PathLike[str]) -> Path:
+    """Write the checks of a result."""
+    return write_whole(path, junit(result))
+
+
+def junit(result: CheckResult) -> str:
+    """One test case for the whole gate, with every reason against it, and one line of output per thing checked.
+
+    >>> "failures=\\"1\\"" in junit(CheckResult(False, ("too many changes",), ("at most 3 changes",)))
+    True
+    """
+    failures = "0" if result.passed else "1"
+    suite = ElementTree.Element("testsuite", name="polidiff check", tests="1", failures=failures, errors="0")
+    case = ElementTree.SubElement(suite, "testcase", classname="polidiff", name="the proposed policy may pass")
+    if not result.passed:
+        failure = ElementTree.SubElement(case, "failure", message=shown(result.reasons[0]))
+        failure.text = "\n".join(shown(reason) for reason in result.reasons)
+    ElementTree.SubElement(case, "system-out").text = "\n".join(shown(what) for what in result.checked)
+    ElementTree.indent(suite)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suite, encoding="unicode") + "\n"

@@ -22,7 +22,7 @@ from typing import Literal
 import numpy as np
 
 from polidiff.errors import InvalidOptionError, InvalidWorldError, MissingExtraError
-from polidiff.evaluation.optimum import best_policy
+from polidiff.evaluation.exact import best_policy
 from polidiff.policies.protocol import one_hot, top_actions
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray, read_only
 from polidiff.records.outcome import Outcome

@@ -15,7 +15,7 @@ from polidiff.domains.icu_sepsis import ACTIONS, CAVEATS, SHARES, SOURCE, curren
 from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.evaluation.table import evaluate
 from polidiff.explanation.words import listing, percent
-from polidiff.frontier.rule_plans.stability import perturbed
+from polidiff.frontier.rule_plans.improve import perturbed
 from polidiff.parallel import one_blas_thread
 from polidiff.policies.protocol import one_hot, top_actions
 from polidiff.records.action import Action
@@ -24,7 +24,7 @@ from polidiff.records.explanation import Explanation
 from polidiff.records.numbers import number
 from polidiff.records.plan import Frontier, Plan, PlanRule
 from polidiff.records.rule import Condition, Rule
-from polidiff.regions.swap_labels import main_direction
+from polidiff.regions.describe import main_direction
 
 SPOKEN = {"fluid": "fluid", "pressor": "vasopressor"}
 COUNTS = ("No", "One", "Two", "Three", "Four", "Five", "Six")

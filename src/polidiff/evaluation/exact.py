@@ -4,6 +4,15 @@ r"""Exact values of a policy in a known table, by one linear solve.
 
 Only states that surely end under the policy have a finite undiscounted sum. They are found on the graph before
 anything is inverted; the others have value NaN, and an error names the first start among them.
+
+The best policy of a table without any budget, undiscounted or not, by policy iteration.
+
+The search starts from a policy that surely ends and switches an action only where that strictly gains. A switch that
+makes the policy stay for ever then proves a loop with positive gain,
+
+.. math:: \sum_{s \in \text{loop}} \mu(s)\,[\,r(s) + (P V)(s) - V(s)\,] > 0,
+
+because every term is at least 0 and a changed one is positive: the return is unbounded, and the loop is named.
 """
 
 from __future__ import annotations
@@ -14,13 +23,15 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from polidiff.errors import ImproperPolicyError, InvalidPolicyError
+from polidiff.errors import ImproperPolicyError, InvalidPolicyError, UnboundedReturnError
 from polidiff.evaluation.linear import Solve, solver
-from polidiff.policies import as_policy
+from polidiff.policies import as_policy, one_hot
 from polidiff.policies.protocol import PolicyLike
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
-from polidiff.worlds.checks import closed_loop, surely_ending
+from polidiff.worlds.checks import closed_loop, reachable_from, surely_ending
 from polidiff.worlds.tabular import TabularMDP
+
+STRICT = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,3 +134,110 @@ def finite_horizon_values(evaluator: ExactEvaluator, gains: FloatArray, horizon:
     for _ in range(horizon):
         values = per_state + evaluator.world.discount * (evaluator.moves @ values)
     return values
+
+
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """A policy that no other beats, and its value."""
+
+    actions: IntArray  # (S,) 0 at absorbing states and where no policy can end
+    values: FloatArray  # (S,) NaN where no policy can end
+    expected_return: float
+    iterations: int
+
+
+def best_policy(world: TabularMDP, gains: FloatArray | None = None, start: IntArray | None = None) -> Optimum:
+    """Maximise the expected sum of `gains` (S, A), by default the rewards.
+
+    Ties keep the action of `start`, a policy that ends; without one, a shortest way to an end.
+    """
+    rewards = world.rewards if gains is None else gains
+    usable, can_end = usable_actions(world)
+    check_starts_can_end(world, can_end)
+    actions = ending_policy(world, usable, can_end) if start is None else np.array(start)
+    unit = float(np.abs(rewards).max(initial=0.0)) or 1.0
+    for iteration in range(1, 10_000):
+        values = ExactEvaluator(world, one_hot(actions, world.n_actions)).values(rewards)
+        advantage = action_values(world, rewards, values, usable) - np.where(can_end, values, 0.0)[:, None]
+        best = advantage.argmax(axis=1)
+        better = can_end & ~world.absorbing & (advantage.max(axis=1) > STRICT * (unit + np.abs(np.nan_to_num(values))))
+        if not better.any():
+            total = float(world.initial @ np.where(world.initial > 0, values, 0.0))
+            return Optimum(actions, values, total, iteration)
+        actions = np.where(better, best, actions)
+        check_bounded(world, actions, can_end)
+    raise RuntimeError("policy iteration did not settle in 10,000 rounds")
+
+
+def action_values(world: TabularMDP, rewards: FloatArray, values: FloatArray, usable: BoolArray) -> FloatArray:
+    r"""One-step look-ahead :math:`Q(s, a) = r(s, a) + \gamma \sum_{s'} T(s' \mid s, a) V(s')`, −∞ where not usable."""
+    ahead = (world.transitions @ np.nan_to_num(values)).reshape(world.n_states, world.n_actions)
+    return np.where(usable, rewards + world.discount * ahead, -np.inf)
+
+
+def usable_actions(world: TabularMDP) -> tuple[BoolArray, BoolArray]:
+    """Actions (S, A) after which some policy still surely ends, and the states (S,) where one does.
+
+    States that cannot reach an end through usable actions are removed until none is left to remove.
+    """
+    decides = world.allowed & ~world.absorbing[:, None]
+    if world.discount < 1:
+        return decides, np.ones(world.n_states, dtype=np.bool_)
+    can_end = np.ones(world.n_states, dtype=np.bool_)
+    while True:
+        leaves = (world.transitions @ (~can_end).astype(np.float64)).reshape(decides.shape) > 0
+        usable = decides & ~leaves & can_end[:, None]
+        backwards = sparse.csr_array(_any_move(world, usable).T)
+        kept = reachable_from(backwards, world.absorbing) & can_end
+        if (kept == can_end).all():
+            return usable, can_end
+        can_end = kept
+
+
+def check_starts_can_end(world: TabularMDP, can_end: BoolArray) -> None:
+    """An error that names the first start from which no policy ends."""
+    stuck = np.flatnonzero((world.initial > 0) & ~can_end)
+    if stuck.size:
+        raise ImproperPolicyError(
+            f"an absorbing state must be reachable from every start; from {world.states[stuck[0]]!r} no policy surely "
+            f"ends ({stuck.size} of {len(world.starts)} starts). Hint: mark the states that end an episode with "
+            "absorbing=, or give a discount below 1"
+        )
+
+
+def ending_policy(world: TabularMDP, usable: BoolArray, can_end: BoolArray) -> IntArray:
+    """In every state an action that may bring the end one step nearer, so that the policy surely ends."""
+    actions = usable.argmax(axis=1).astype(np.int64)
+    if world.discount < 1:
+        return actions
+    near = np.array(world.absorbing)
+    while True:
+        towards = (world.transitions @ near.astype(np.float64)).reshape(usable.shape) * usable
+        joining = ~near & can_end & (towards.max(axis=1) > 0)
+        if not joining.any():
+            return actions
+        actions[joining] = towards[joining].argmax(axis=1)
+        near |= joining
+
+
+def check_bounded(world: TabularMDP, actions: IntArray, can_end: BoolArray) -> None:
+    """After strict improvements: an error that names the loop, if the policy now stays for ever."""
+    if world.discount < 1:
+        return
+    moves = world.policy_moves(one_hot(actions, world.n_actions))
+    stuck = ~surely_ending(moves, world.absorbing) & can_end & ~world.absorbing
+    if not stuck.any():
+        return
+    loop = closed_loop(moves, stuck)
+    shown = ", ".join(f"{world.states[s]} ({world.actions[actions[s]].name})" for s in loop[:5])
+    raise UnboundedReturnError(
+        f"the return is unbounded: the loop {shown}{', …' if len(loop) > 5 else ''} pays for ever. Hint: give a "
+        "horizon or a discount below 1, or forbid the loop with allowed="
+    )
+
+
+def _any_move(world: TabularMDP, usable: BoolArray) -> sparse.csr_array:
+    rows, actions = np.nonzero(usable)
+    flat = rows * world.n_actions + actions
+    pick = sparse.csr_array((np.ones(len(flat)), (rows, flat)), shape=(world.n_states, usable.size))
+    return sparse.csr_array(pick @ world.transitions)

@@ -19,10 +19,10 @@ import numpy as np
 from polidiff.evaluation.assumptions.log_checks import overlap_check, rare_action_check
 from polidiff.evaluation.comparison import Achieved, Comparison, Effects, GroupVerdicts, RegionChanges
 from polidiff.evaluation.exact import ExactEvaluator
-from polidiff.evaluation.logged.assessment import assess, deeper_counts, numbered_rows
 from polidiff.evaluation.logged.bounds import bound_policy, value_bounds
 from polidiff.evaluation.logged.compare import as_interval, by_units, compare_log, logged_effects
 from polidiff.evaluation.logged.counted_log import CountedLog, counted_log
+from polidiff.evaluation.logged.judge import assess, deeper_counts, numbered_rows
 from polidiff.evaluation.logged.model import SplitPolicy, Starts, group_starts, same_rows, split_policy
 from polidiff.evaluation.logged.named import evaluate_by, judge_by
 from polidiff.evaluation.logged.plan import estimated_world

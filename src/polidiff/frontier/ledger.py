@@ -28,10 +28,8 @@ import numpy as np
 
 from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.evaluation.linear import DENSE_UP_TO
-from polidiff.frontier.absorption import all_end, leads_to
-from polidiff.frontier.plans import told_outcomes
 from polidiff.frontier.problem import FrontierProblem
-from polidiff.frontier.setting import Setting
+from polidiff.frontier.setting import Setting, told_outcomes
 from polidiff.frontier.visits import fundamental, switched_visits
 from polidiff.optimize import Clock
 from polidiff.policies import one_hot
@@ -40,6 +38,7 @@ from polidiff.records.numbers import number
 from polidiff.records.outcome import Interval
 from polidiff.records.plan import AdoptionPoint, Ledger, LedgerEntry
 from polidiff.records.rule import Condition, Rule, change_key
+from polidiff.worlds.checks import all_end, leads_to
 
 EXACT_UP_TO = 12
 ORDERS = 400  # random orders behind a sampled Shapley value

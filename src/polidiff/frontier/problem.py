@@ -17,9 +17,8 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 from polidiff.errors import ImproperPolicyError, InvalidPolicyError
-from polidiff.frontier.absorption import all_end, ending_choice, ending_rows, ending_states
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
-from polidiff.worlds.checks import reachable_from
+from polidiff.worlds.checks import all_end, ending_choice, ending_rows, ending_states, reachable_from
 
 MOST_NUMBERS = 20_000_000  # held at once while states without a choice are left out
 WORTH_IT = 150  # states from which leaving some out saves time

@@ -3,10 +3,16 @@
 Rules are learned on half of the episodes and counted on the other half; a table is enumerated, so there both halves
 are the whole. The number of rules is the knee of the curve rules against F1: the fewest from which no further rule
 adds more than one point in a hundred.
+
+Ways to tell a swap: as the pair of actions, or as the direction in which one component moves.
+
+With ordered actions (fluid level, pressor level) there are many pairs and few directions. A direction is told where
+it lets fewer words describe the difference as well.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -15,12 +21,11 @@ import numpy as np
 
 from polidiff.divergence import Divergence
 from polidiff.errors import InvalidOptionError
-from polidiff.records.action import Action, Swap
+from polidiff.records.action import Action, Direction, Swap
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import TradeoffPoint
 from polidiff.records.rule import Condition, Rule, first_match
 from polidiff.regions.rule_choice import Pool, best_lists, fidelity, shortened
-from polidiff.regions.swap_labels import SwapLabels, as_directions, as_pairs
 from polidiff.rules.box_algebra import intersection
 from polidiff.rules.learners import Learner, Listed, as_learner, learn_rules, named, nested, tree_rules
 from polidiff.rules.table import steady_weights
@@ -32,6 +37,58 @@ MOST_RULES = 12
 MOST_PAIRS = 12  # swaps beyond which pairs are told only if there are no directions
 WELL_TOLD = 0.98  # F1 from which finer rules are not tried
 MOST_CONDITIONS = 4  # of a rule that people read
+
+
+@dataclass(frozen=True, eq=False)
+class SwapLabels:
+    """A label for every visited state, and what each label means."""
+
+    label: IntArray  # (n,) 0 where the policies agree, else 1 + index into `swaps`
+    swaps: tuple[Swap, ...]
+
+
+def as_pairs(divergence: Divergence) -> SwapLabels:
+    """Every pair of actions on its own."""
+    return SwapLabels(divergence.label, divergence.swaps)
+
+
+def as_directions(divergence: Divergence, actions: tuple[Action, ...]) -> SwapLabels | None:
+    """Pairs joined by the component that moves most and its direction; None if actions have no components."""
+    components = list(actions[0].levels) if actions else []
+    if not components:
+        return None
+    index = {action.name: action for action in actions}
+    groups: dict[Direction | Swap, list[int]] = {}
+    for k, swap in enumerate(divergence.swaps):
+        key: Direction | Swap = swap
+        if swap.shift is None:
+            key = main_direction(index[swap.current], index[swap.proposed])
+        groups.setdefault(key, []).append(k)
+    label = np.zeros_like(divergence.label)
+    swaps: list[Swap] = []
+    for key, members in groups.items():
+        rows = np.isin(divergence.label, [k + 1 for k in members])
+        label[rows] = len(swaps) + 1
+        if isinstance(key, Swap):
+            swaps.append(key)
+            continue
+        most = Counter({k: float(divergence.weight[divergence.label == k + 1].sum()) for k in members}).most_common(1)[
+            0
+        ][0]
+        pair = divergence.swaps[most]
+        swaps.append(Swap(pair.current, pair.proposed, direction=key))
+    return SwapLabels(label, tuple(swaps))
+
+
+def main_direction(current: Action, proposed: Action) -> Direction:
+    """The component that moves by most levels, the first one on a tie.
+
+    >>> main_direction(Action.of({"fluid": 0, "pressor": 2}), Action.of({"fluid": 1, "pressor": 0}))
+    Direction(component='pressor', sign=-1)
+    """
+    moves = {name: proposed.levels[name] - level for name, level in current.levels.items()}
+    component = max(moves, key=lambda name: abs(moves[name]))
+    return Direction(component, 1 if moves[component] > 0 else -1)
 
 
 @dataclass(frozen=True)

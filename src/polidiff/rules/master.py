@@ -27,7 +27,7 @@ from scipy import sparse
 
 from polidiff.optimize import GrowingProgram, Limits, Program, Solution, solve
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
-from polidiff.rules.problem import Problem
+from polidiff.rules.grid import Problem
 
 AT_ONCE = 30  # clauses taken in by one step, so that a group and its covering clauses fit a 64-bit key
 ROUNDINGS = 10  # random roundings of the linear program that start a local search

@@ -25,9 +25,8 @@ from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.records.rule import Clause, Rule, missing_entries
 from polidiff.rules.box_algebra import Kinds, denied, without
 from polidiff.rules.generate import GenerationOptions, generate, search
-from polidiff.rules.grid import Grid, make_grid
+from polidiff.rules.grid import Grid, Problem, make_grid, make_problem
 from polidiff.rules.lists import first_matches
-from polidiff.rules.problem import Problem, make_problem
 from polidiff.rules.proof import ProofOptions
 from polidiff.rules.refine import Rows, keep_paying, refine, shorten_rules
 from polidiff.rules.table import Table

@@ -28,9 +28,8 @@ import numpy as np
 
 from polidiff.optimize import Limits, Solution
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
-from polidiff.rules.grid import Axis
+from polidiff.rules.grid import Axis, Problem
 from polidiff.rules.master import Choice, Master, choose
-from polidiff.rules.problem import Problem
 
 MOST_CATEGORIES = 8  # of one feature, above which its sets are not enumerated
 

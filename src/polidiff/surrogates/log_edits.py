@@ -21,8 +21,8 @@ import numpy as np
 from polidiff.divergence import DivergenceOptions
 from polidiff.divergence.log import compare_rows
 from polidiff.errors import InvalidOptionError
-from polidiff.evaluation.logged.assessment import assess
 from polidiff.evaluation.logged.counted_log import CountedLog, counted_log
+from polidiff.evaluation.logged.judge import assess
 from polidiff.evaluation.logged.model import build_model, split_policy
 from polidiff.evaluation.logged.plan import MIN_GROUP, MIN_SUPPORT, Halves, choose_and_judge, learn_candidates
 from polidiff.evaluation.logged.policies import as_log_policy

@@ -19,7 +19,7 @@ from polidiff._version import __version__
 from polidiff.errors import InfeasibleError, InvalidOptionError
 from polidiff.evaluation.assumptions.confounding_one_step import OneDecision, one_step_holds_up_to
 from polidiff.evaluation.assumptions.log_checks import DRAWN, hidden_reasons, rests_on
-from polidiff.evaluation.logged.assessment import assess
+from polidiff.evaluation.logged.judge import assess
 from polidiff.evaluation.logged.plan import MIN_GROUP, MIN_SUPPORT
 from polidiff.evaluation.logged.policies import (
     as_log_policy,
@@ -45,9 +45,8 @@ from polidiff.records.patch import Patch
 from polidiff.records.plan import Frontier, Plan, PlanRule
 from polidiff.records.rule import Rule, covers_any
 from polidiff.rules.box_algebra import without_any
-from polidiff.surrogates.list_chooser import FOLLOWED, ListChooser, guards_of
+from polidiff.surrogates.list_chooser import FOLLOWED, ListChooser, RuleCells, guards_of, rule_cells, with_bounds
 from polidiff.surrogates.record import Explain, Note, Reduction, Solver, check_limits, frozen_rules, split_support
-from polidiff.surrogates.rule_cells import RuleCells, rule_cells, with_bounds
 from polidiff.worlds.log import Log
 from polidiff.worlds.log_check import log_summary
 from polidiff.worlds.protocol import aim

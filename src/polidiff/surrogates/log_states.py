@@ -20,10 +20,10 @@ import numpy as np
 from polidiff.errors import InvalidOptionError
 from polidiff.evaluation.comparison import GroupVerdicts
 from polidiff.evaluation.exact import ExactEvaluator
-from polidiff.evaluation.logged.assessment import assess
 from polidiff.evaluation.logged.compare import compare_log
 from polidiff.evaluation.logged.counted_log import CountedLog, counted_log
 from polidiff.evaluation.logged.counts import BLOCKS
+from polidiff.evaluation.logged.judge import assess
 from polidiff.evaluation.logged.plan import MIN_SUPPORT, Halves, choose_and_judge, supported_world
 from polidiff.evaluation.scores.verdicts import ScoredLog, scored_log
 from polidiff.options import ImproveOptions

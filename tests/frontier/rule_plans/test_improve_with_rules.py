@@ -216,7 +216,7 @@ def test_no_rules_gives_the_current_policy_back():
 
 
 def test_a_policy_that_is_already_best_needs_no_rules():
-    from polidiff.evaluation.optimum import best_policy
+    from polidiff.evaluation.exact import best_policy
 
     world = random_grid(8)
     frontier = improve_with_rules(world, best_policy(world).actions, max_rules=2)

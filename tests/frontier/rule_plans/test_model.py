@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from polidiff.domains import frozen_lake
-from polidiff.evaluation.exact import ExactEvaluator, policy_table
-from polidiff.evaluation.optimum import best_policy
+from polidiff.evaluation.exact import ExactEvaluator, best_policy, policy_table
 from polidiff.frontier.rule_plans.model import best_choices, choice_model, point_at, screen, value_of
 from polidiff.frontier.rule_plans.moves import Move, resolve_moves
 

@@ -17,11 +17,21 @@ from scipy import stats
 from polidiff.evaluation.assumptions.confounding import Acting, Comparison, Moves, following, holds_up_to, near_enough
 from polidiff.evaluation.assumptions.log_checks import episode_totals, overlap_check
 from polidiff.evaluation.comparison import Effects, GroupVerdicts, RegionChanges
-from polidiff.evaluation.logged.assessment import Assessment, assess, count_states, deeper_counts, numbered_rows
 from polidiff.evaluation.logged.bounds import NO_MASS, PolicyBounds, bound_policy, difference, value_bounds
 from polidiff.evaluation.logged.counted_log import CountedLog, counted_log
 from polidiff.evaluation.logged.counts import Edges
-from polidiff.evaluation.logged.judge import Half, Judge, Question, Verdicts, directed
+from polidiff.evaluation.logged.judge import (
+    Assessment,
+    Half,
+    Judge,
+    Question,
+    Verdicts,
+    assess,
+    count_states,
+    deeper_counts,
+    directed,
+    numbered_rows,
+)
 from polidiff.evaluation.logged.model import SplitPolicy, Starts, group_starts, same_rows, split_policy
 from polidiff.evaluation.logged.policies import LOG, is_logs, wrote_the_log
 from polidiff.evaluation.logged.rows import some_episodes

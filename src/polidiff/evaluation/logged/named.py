@@ -20,10 +20,10 @@ import numpy as np
 from polidiff.errors import InvalidOptionError
 from polidiff.evaluation.assumptions.log_checks import rests_on
 from polidiff.evaluation.comparison import GroupVerdicts
-from polidiff.evaluation.logged.assessment import NAMES
 from polidiff.evaluation.logged.compare import targets
 from polidiff.evaluation.logged.counted_log import CountedLog, counted_log
 from polidiff.evaluation.logged.counts import BLOCKS, count_rows
+from polidiff.evaluation.logged.judge import NAMES
 from polidiff.evaluation.logged.model import RESAMPLES, Starts, bootstrap_values, build_model, split_policy
 from polidiff.evaluation.logged.policies import as_log_policy, is_logs, row_chances
 from polidiff.evaluation.logged.rows import outcomes_to_come, some_episodes, whole_episodes

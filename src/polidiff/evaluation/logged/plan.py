@@ -13,13 +13,13 @@ import numpy as np
 from scipy import sparse
 
 from polidiff.errors import InvalidOptionError
+from polidiff.evaluation.exact import best_policy
 from polidiff.evaluation.logged.bounds import spread
 from polidiff.evaluation.logged.counted_log import CountedLog, counted_log
 from polidiff.evaluation.logged.counts import BLOCKS, Counts, Edges
 from polidiff.evaluation.logged.model import build_model, split_policy
 from polidiff.evaluation.logged.policies import logging_policy
 from polidiff.evaluation.logged.rows import some_episodes
-from polidiff.evaluation.optimum import best_policy
 from polidiff.evaluation.scores.decisions import Encoder, decisions_of, fit_encoder, held_rows
 from polidiff.evaluation.scores.episodes import Values, policy_values, sample, told
 from polidiff.evaluation.scores.regression import Design, design_of

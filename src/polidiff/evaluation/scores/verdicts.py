@@ -17,8 +17,7 @@ from polidiff.evaluation.assumptions.confounding import Acting, Comparison, Move
 from polidiff.evaluation.assumptions.confounding_one_step import OneDecision, one_step_holds_up_to
 from polidiff.evaluation.assumptions.log_checks import rare_action_check
 from polidiff.evaluation.comparison import Effects, GroupVerdicts, RegionChanges
-from polidiff.evaluation.logged.assessment import assess
-from polidiff.evaluation.logged.judge import Half, Judge, Question, Verdicts
+from polidiff.evaluation.logged.judge import Half, Judge, Question, Verdicts, assess
 from polidiff.evaluation.logged.policies import (
     LOG,
     EstimatedPolicy,

@@ -29,11 +29,18 @@ from scipy import linalg, sparse
 from scipy.sparse import linalg as sparse_linalg
 
 from polidiff.errors import UnboundedReturnError
-from polidiff.frontier.absorption import Moves, ending_choice, ending_rows, leaking, reached_states, surely_ends
 from polidiff.frontier.rule_plans.moves import MoveSet
 from polidiff.frontier.visits import policy_visits, switched_visits
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
-from polidiff.worlds.checks import reachable_from
+from polidiff.worlds.checks import (
+    Moves,
+    ending_choice,
+    ending_rows,
+    leaking,
+    reachable_from,
+    reached_states,
+    surely_ends,
+)
 from polidiff.worlds.tabular import TabularMDP
 
 SMALL = 80  # up to so many states neighbours are solved in full, in one batch
