@@ -42,6 +42,7 @@ REJECTED = 0.001  # below this an assumption has failed
 DOUBTED = 0.0025  # below this it is doubtful; five tests at this level alarm in at most 1.25 % of clean logs
 CHANCE = 1e-6  # below this it is no chance that all of the longest episodes end where they do
 MOST_COPIES = 3_000_000  # rows × steps up to which decisions are counted together whenever they are made
+MOSTLY = 0.9  # share of the chance of a false alarm that the decision before has, where the number of them is asked too
 DEEPEST = 3  # past decisions that a state may be deepened by
 UNEXPLAINED = 0.05  # decisions that depend on a deeper past than the state holds, at this level, have other reasons
 OFTEN = 10  # rows that a past must have to become a state of its own
@@ -238,7 +239,9 @@ def history_p_value(transitions: Transitions) -> float:
     """P-value of "what follows a decision depends on the decision before", or on how many there were in timed logs."""
     before = previous_row(transitions.rows)
     p_value = transitions.p_value(np.where(before >= 0, transitions.pair[before], -1))
-    return min(1.0, 2 * min(p_value, transitions.p_value(transitions.rows.step))) if transitions.timed else p_value
+    if not transitions.timed:
+        return p_value
+    return min(1.0, p_value / MOSTLY, transitions.p_value(transitions.rows.step) / (1 - MOSTLY))
 
 
 def ends_by_length(transitions: Transitions) -> bool:
