@@ -220,9 +220,12 @@ def _trimmed(feature: Feature, column: FloatArray, person: IntArray) -> Feature:
     """The feature with a range beyond each end of which at least `TAIL` people go, or that end themselves there."""
     ends = []
     for sign in (1.0, -1.0):
-        least = np.full(int(person.max()) + 1, np.nan)
-        np.fmin.at(least, person, sign * column)
-        ends.append(sign * np.sort(least[~np.isnan(least)])[TAIL - 1 : TAIL])
+        least = sign * column
+        if len(column) > int(person.max()) + 1:  # some people have several rows
+            least = np.full(int(person.max()) + 1, np.nan)
+            np.fmin.at(least, person, sign * column)
+        least = least[~np.isnan(least)]
+        ends.append(sign * np.partition(least, TAIL - 1)[TAIL - 1 : TAIL] if len(least) >= TAIL else least[:0])
     low, high = ends
     if not len(low) or not len(high) or low[0] > high[0]:
         return replace(feature, low=None, high=None)

@@ -19,7 +19,6 @@ measurement is named only if it moves them clearly further than a made-up one do
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -27,6 +26,7 @@ import numpy as np
 from scipy import special
 
 from polidiff.evaluation.assumptions.confounding import crossing
+from polidiff.evaluation.scores.propensity import logit_weights
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 
 ALIKE = 5  # groups of alike predictions per action
@@ -38,6 +38,8 @@ MOST_FEATURES = 8  # that are left out in turn; those that differ most between a
 MOST_LEVELS = 12  # of a text
 SHARE = 0.9  # of the rows, within the strength that is told
 CLEARLY = 1.2  # times what noise does
+PENALTY = 1.0  # of the logit without a feature
+ROUGHLY = 0.1  # how far it is fitted: a scale needs no last digit
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,19 +161,10 @@ def _apart(columns: FloatArray, taken: IntArray) -> float:
 
 def _log_odds(columns: list[FloatArray], taken: IntArray, half: IntArray) -> FloatArray:
     """(n,) of the action that was taken, from the half of the rows that a row is not in."""
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import LogisticRegression
-
-    x, chance = np.hstack(columns), np.full(len(taken), 0.5)
-    for number in (0, 1):
-        held = half == number
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # a scale needs no last digit
-            fitted = LogisticRegression(max_iter=200, tol=1e-3).fit(x[~held], taken[~held])
-        place = np.searchsorted(fitted.classes_, taken[held])
-        known = fitted.classes_[np.minimum(place, len(fitted.classes_) - 1)] == taken[held]
-        shares = fitted.predict_proba(x[held])[np.arange(int(held.sum())), np.minimum(place, len(fitted.classes_) - 1)]
-        chance[held] = np.where(known, shares, 0.5)
+    x, chance, count = np.hstack([np.ones((len(taken), 1)), *columns]), np.empty(len(taken)), int(taken.max()) + 1
+    for held in (half == 0, half == 1):
+        fitted = x[held] @ logit_weights(x[~held], taken[~held], count, PENALTY, tolerance=ROUGHLY)
+        chance[held] = special.softmax(fitted, axis=1)[np.arange(int(held.sum())), taken[held]]
     return np.asarray(special.logit(np.clip(chance, 0.01, 0.99)))
 
 

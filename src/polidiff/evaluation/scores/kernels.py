@@ -110,12 +110,12 @@ def add_leaves(leaves: AnyArray, worth: FloatArray, total: FloatArray) -> None:
 def scan_boxes(
     codes: AnyArray,  # (d, n) cell of each feature and row
     sizes: IntArray,  # (d,) cells of each feature
-    gains: FloatArray,  # (m, n) what each move adds in each row
+    gains: FloatArray,  # (n, m) what each move adds in each row
     named: BoolArray,  # (d,) features of which a box holds the last cell or all
     price: FloatArray,  # (m,) of one bound
     most: int,  # bounds of a box
     deepest: int,  # features of a box: 2 or 3
-    room: FloatArray,  # ((largest + 1) ** 3,) sums of the rows below each corner
+    room: FloatArray,  # ((largest + 1) ** 3, m) sums of the rows below each corner
     best: FloatArray,  # (d, m) filled: worth of the best box that has the feature
     box: IntArray,  # (d, m, 9) filled: its (feature, first, last) three times; last < first: no condition
 ) -> None:
@@ -129,23 +129,26 @@ def scan_boxes(
                 a, b, c = sizes[f], (sizes[g] if g > f else 1), (sizes[h] if h > g else 1)
                 third = 1 if h > g else 0
                 rest = third + (1 if g > f else 0)  # bounds that the features after the first need at least
-                for m in range(len(gains)):
-                    for k in range((a + 1) * (b + 1) * (c + 1)):
-                        room[k] = 0.0
-                    for i in range(n):
-                        y = codes[g, i] if g > f else 0
-                        z = codes[h, i] if h > g else 0
-                        room[((codes[f, i] + 1) * (b + 1) + y + 1) * (c + 1) + z + 1] += gains[m, i]
-                    for x in range(1, a + 1):
-                        for y in range(1, b + 1):
-                            for z in range(1, c + 1):
-                                k = (x * (b + 1) + y) * (c + 1) + z
-                                up, left = (b + 1) * (c + 1), c + 1
-                                room[k] += (
-                                    room[k - up] + room[k - left] + room[k - 1]
-                                    - room[k - up - left] - room[k - up - 1] - room[k - left - 1]
-                                    + room[k - up - left - 1]
+                for k in range((a + 1) * (b + 1) * (c + 1)):
+                    for m in range(gains.shape[1]):
+                        room[k, m] = 0.0
+                for i in range(n):
+                    y = codes[g, i] if g > f else 0
+                    z = codes[h, i] if h > g else 0
+                    k = ((codes[f, i] + 1) * (b + 1) + y + 1) * (c + 1) + z + 1
+                    for m in range(gains.shape[1]):
+                        room[k, m] += gains[i, m]
+                for x in range(1, a + 1):
+                    for y in range(1, b + 1):
+                        for z in range(1, c + 1):
+                            k, up, left = (x * (b + 1) + y) * (c + 1) + z, (b + 1) * (c + 1), c + 1
+                            for m in range(gains.shape[1]):
+                                room[k, m] += (
+                                    room[k - up, m] + room[k - left, m] + room[k - 1, m]
+                                    - room[k - up - left, m] - room[k - up - 1, m] - room[k - left - 1, m]
+                                    + room[k - up - left - 1, m]
                                 )  # fmt: skip
+                for m in range(gains.shape[1]):
                     for x0 in range(a):
                         for x1 in range(x0 + 1, a + 1):
                             s = (1 if x0 > 0 else 0) + (1 if x1 < a else 0)
@@ -163,10 +166,10 @@ def scan_boxes(
                                                 continue
                                             lo, hi = x0 * (b + 1), x1 * (b + 1)
                                             worth = (
-                                                room[(hi + y1) * (c + 1) + z1] - room[(lo + y1) * (c + 1) + z1]
-                                                - room[(hi + y0) * (c + 1) + z1] - room[(hi + y1) * (c + 1) + z0]
-                                                + room[(lo + y0) * (c + 1) + z1] + room[(lo + y1) * (c + 1) + z0]
-                                                + room[(hi + y0) * (c + 1) + z0] - room[(lo + y0) * (c + 1) + z0]
+                                                room[(hi + y1) * (c + 1) + z1, m] - room[(lo + y1) * (c + 1) + z1, m]
+                                                - room[(hi + y0) * (c + 1) + z1, m] - room[(hi + y1) * (c + 1) + z0, m]
+                                                + room[(lo + y0) * (c + 1) + z1, m] + room[(lo + y1) * (c + 1) + z0, m]
+                                                + room[(hi + y0) * (c + 1) + z0, m] - room[(lo + y0) * (c + 1) + z0, m]
                                                 - price[m] * u
                                             )  # fmt: skip
                                             for q in range(3):

@@ -113,9 +113,18 @@ def fit_chances(x: FloatArray, actions: IntArray, n_actions: int, held: BoolArra
 
 
 def fit_logit(design: Design, rows: IntArray, penalty: float) -> FloatArray:
-    """(p, A) weights of a multinomial logit on the features, the penalty on all but the constants."""
-    x, count, actions = design.basis[rows, : design.linear], design.n_actions, design.actions[rows]
-    index = np.arange(len(rows))
+    """(p, A) weights of a multinomial logit on the features of some rows."""
+    return logit_weights(design.basis[rows, : design.linear], design.actions[rows], design.n_actions, penalty)
+
+
+def logit_weights(
+    x: FloatArray, actions: IntArray, count: int, penalty: float, *, tolerance: float = 1e-7
+) -> FloatArray:
+    """(p, A) weights of a multinomial logit on columns (n, p), the penalty on all but the first, which is constant.
+
+    To the end by default, because where a search stops early moves with the version of its library.
+    """
+    index = np.arange(len(x))
     shrink = np.full((x.shape[1], 1), penalty)
     shrink[0] = 1e-6
     taken = np.array([np.bincount(actions, column, count) for column in x.T])
@@ -134,8 +143,8 @@ def fit_logit(design: Design, rows: IntArray, penalty: float) -> FloatArray:
         value = np.log(total).sum() - logged + 0.5 * (shrink * weights**2).sum()
         return float(value), (whiten @ (x.T @ scores - taken + shrink * weights)).ravel()
 
-    start = np.zeros(x.shape[1] * count)  # to the end, because where a search stops early moves with the version
-    settled = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 1000, "ftol": 1e-15, "gtol": 1e-7})
+    start, most = np.zeros(x.shape[1] * count), {"maxiter": 1000, "ftol": tolerance * 1e-8, "gtol": tolerance}
+    settled = minimize(loss, start, jac=True, method="L-BFGS-B", options=most)  # type: ignore[call-overload]
     return np.asarray(whiten.T @ settled.x.reshape(-1, count))
 
 

@@ -88,11 +88,12 @@ class Columns:
 def bin_borders(column: FloatArray) -> FloatArray:
     """Upper ends of the bins of a feature but the last; they hold equal shares of the rows."""
     count = int(np.clip(np.sqrt(len(column)), FEWEST_BINS, MOST_BINS))
-    values = np.unique(column)
+    ordered = np.sort(column)
+    values = ordered[np.append(True, np.diff(ordered) > 0)] if len(ordered) else ordered
     if len(values) <= count:
         return np.asarray(values[:-1])
     places = (len(column) * np.arange(1, count) + count - 1) // count - 1  # quantiles, by whole numbers only
-    return np.unique(np.sort(column)[places])
+    return np.unique(ordered[places])
 
 
 @dataclass(frozen=True, eq=False)

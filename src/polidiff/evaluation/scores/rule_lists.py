@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, combinations, product
+from itertools import chain, combinations, islice, product
 from math import comb
 from typing import TypeAlias
 
@@ -219,8 +219,8 @@ def _improved(table: CellTable, rules: RuleList) -> tuple[float, RuleList]:
 
 def best_boxes(table: CellTable, reached: BoolArray, gains: FloatArray) -> list[tuple[int, Box]]:
     """The best boxes of reached cells that pay and have enough support, by gains (moves, cells), best first."""
-    rules = [rule for worth, rule in ranked_boxes(table, reached, gains) if worth > 0]
-    return [rule for rule in rules if _supported(table, reached, *rule)][: 2 * BEAM]
+    paying = (rule for worth, rule in ranked_boxes(table, reached, gains) if worth > 0)
+    return list(islice((rule for rule in paying if _supported(table, reached, *rule)), 2 * BEAM))
 
 
 def ranked_boxes(
@@ -251,14 +251,13 @@ def _scan(
 
     sizes = table.sizes[features]
     best, box = np.full((len(features), len(moves)), -np.inf), np.full((len(features), len(moves), 9), -1)
-    room = np.zeros((int(sizes.max(initial=1)) + 1) ** 3)
-    scan_boxes(np.ascontiguousarray(codes[features]), sizes, np.ascontiguousarray(gains[moves]), table.named[features],
-               table.price[moves], table.options.max_conditions, deepest, room, best, box)  # fmt: skip
-    place = np.argwhere(best > 0)
-    found = np.column_stack([place[:, 1], box[place[:, 0], place[:, 1]]])
-    for row, first in zip(*np.unique(found, axis=0, return_index=True), strict=True):
-        parts = tuple((int(features[f]), a, b) for f, a, b in _as_box(row[1:], sizes))
-        worth[(int(moves[row[0]]), parts)] = float(best[tuple(place[first])])
+    room = np.zeros(((int(sizes.max(initial=1)) + 1) ** 3, len(moves)))
+    options = table.named[features], table.price[moves], table.options.max_conditions, deepest
+    inside, added = np.ascontiguousarray(codes[features]), np.ascontiguousarray(gains[moves].T)
+    scan_boxes(inside, sizes, added, *options, room, best, box)
+    for f, m in np.argwhere(best > 0).tolist():
+        parts = tuple((int(features[g]), first, last) for g, first, last in _as_box(box[f, m].tolist(), sizes))
+        worth[(int(moves[m]), parts)] = float(best[f, m])
     return best
 
 
@@ -268,9 +267,9 @@ def _supported(table: CellTable, reached: BoolArray, move: int, box: Box) -> boo
     return float(table.support[move][inside].sum()) >= table.options.min_support and share >= table.options.min_share
 
 
-def _as_box(parts: IntArray, sizes: IntArray) -> Box:
-    found = [(int(f), int(low), int(high)) for f, low, high in parts.reshape(3, 3) if high >= low]
-    return tuple(part for part in found if part[1] > 0 or part[2] < sizes[part[0]] - 1)
+def _as_box(parts: list[int], sizes: IntArray) -> Box:
+    found = [tuple(parts[k : k + 3]) for k in (0, 3, 6)]
+    return tuple((f, low, high) for f, low, high in found if high >= low and (low > 0 or high < sizes[f] - 1))
 
 
 def refined(codes: AnyArray, sizes: IntArray, gains: FloatArray, rules: RuleList) -> RuleList:
