@@ -7,8 +7,7 @@ import polars as pl
 import pytest
 
 from polidiff import Log, explain
-from polidiff.evaluation.scores.decisions import fit_encoder
-from polidiff.evaluation.scores.shared_levels import SharedLevels, shared_levels
+from polidiff.evaluation.scores.decisions import SharedLevels, fit_encoder, shared_levels
 
 
 def wards(levels: int, rows: int, seed: int) -> Log:

@@ -47,7 +47,7 @@ def load_world(study: Study, *, trust: bool = False) -> World:
 
 
 def _log(study: Study, outcomes: list[Outcome], trust: bool) -> World:
-    from polidiff.worlds import Log
+    from polidiff.worlds.log import Log
 
     settings = {key: value for key, value in study.world.items() if key != "path"}
     if "return_range" in settings:
@@ -164,7 +164,7 @@ def load_policy(study: Study, role: str, world: World, *, trust: bool = False) -
 
 def second_log(name: str, study: Study, world: World) -> Log:
     """The log that a policy such as "log:other.csv" wrote: read as [world.log] is, from another path."""
-    from polidiff.worlds import Log
+    from polidiff.worlds.log import Log
 
     if not isinstance(world, Log):
         raise InvalidStudyError(f"the policy {name!r} is read as [world.log] is; this study has another world")
@@ -179,7 +179,8 @@ def policy_named(name: str, study: Study, world: World, *, trust: bool = False) 
     """A policy from "log", "log:PATH", "column:NAME", "always:ACTION", "module:function" or a file."""
     from polidiff.policies import as_policy
     from polidiff.policies.protocol import ALWAYS
-    from polidiff.worlds import Log, TabularMDP
+    from polidiff.worlds.log import Log
+    from polidiff.worlds.tabular import TabularMDP
 
     greedy = bool(study.section("policies").get("greedy", False))
     if name == "log":

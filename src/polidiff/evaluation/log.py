@@ -22,15 +22,15 @@ from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.evaluation.logged.bounds import bound_policy, value_bounds
 from polidiff.evaluation.logged.compare import as_interval, by_units, compare_log, logged_effects
 from polidiff.evaluation.logged.counted_log import CountedLog, counted_log
-from polidiff.evaluation.logged.judge import assess, deeper_counts, numbered_rows
+from polidiff.evaluation.logged.judge import Question, assess, deeper_counts, numbered_rows
 from polidiff.evaluation.logged.model import SplitPolicy, Starts, group_starts, same_rows, split_policy
 from polidiff.evaluation.logged.named import evaluate_by, judge_by
 from polidiff.evaluation.logged.plan import estimated_world
-from polidiff.evaluation.logged.policies import LOG, as_log_policy, changed_rows, is_logs, wrote_the_log
+from polidiff.evaluation.logged.policies import LOG, as_log_policy, changed_rows, is_log, is_logs, wrote_the_log
 from polidiff.evaluation.logged.rows import RuleCoverage, cover_all_rows
-from polidiff.evaluation.logged.second_log import counted_together, first_policy, is_log, judge_logs, policy_behind
+from polidiff.evaluation.logged.second_log import counted_together, first_policy, judge_logs, policy_behind
 from polidiff.evaluation.scores.difference import MOST_UNSUPPORTED
-from polidiff.evaluation.scores.verdicts import ScoredLog, score_effects, scored_log, value_intervals
+from polidiff.evaluation.scores.verdicts import ScoredLog, ScoreJudge, score_effects, scored_log, value_intervals
 from polidiff.evaluation.table import TableComparison
 from polidiff.options import ESTIMATORS, EvaluateOptions
 from polidiff.policies import TablePolicy, changed_decisions, one_hot
@@ -287,7 +287,7 @@ class RowsComparison(Comparison):
             return judge_by(evaluation, log, self.given, masks, level=level, seed=seed)
         if self.second is not None:
             return _side_by_side(log, self.second, groups, level)
-        judged = compare_log(log, *self.given, masks, level=level, scored=self.scored)
+        judged = ScoreJudge(log, Question(*self.given, masks, level), self.scored).judged()
         if log.sampled:  # who is told comes from all rows, what is told of them from those that are held
             judged = replace(judged, episodes=self._episodes(groups, judged.episodes))
         return replace(

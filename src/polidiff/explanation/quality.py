@@ -40,8 +40,7 @@ from polidiff.records.numbers import number
 from polidiff.records.outcome import Outcome
 from polidiff.records.patch import Patch
 from polidiff.records.rule import first_match
-from polidiff.regions.describe import Described
-from polidiff.regions.rule_choice import fidelity
+from polidiff.regions.describe import Described, fidelity
 from polidiff.streams import Stream
 
 

@@ -20,11 +20,11 @@ from polidiff.optimize import Clock
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.rule import Rule
 from polidiff.rules.generate import GenerationOptions
-from polidiff.rules.learners import Estimator
+from polidiff.rules.learners import Estimator, steady_weights
 from polidiff.rules.lists import DecisionList, Label, best_order, first_matches, predict, shorten
 from polidiff.rules.peeling import Labelled, PeelingOptions, Stage, cleanest_first, peel, stage_objective, stage_rows
 from polidiff.rules.proof import ProofOptions
-from polidiff.rules.table import Table, as_table, steady_weights
+from polidiff.rules.table import Table, as_table
 from polidiff.rules.tuning import Task, choose_cost
 
 DEFAULT_COST = 2e-3  # of a clause, as a share of the weight

@@ -16,7 +16,7 @@ advice as often as it was given there; a state that nobody met is advised like t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 import polars as pl
@@ -49,11 +49,16 @@ def is_logs(policy: PolicyLike) -> bool:
     return isinstance(policy, str) and policy == LOG
 
 
+def is_log(policy: object) -> TypeGuard[Log]:
+    """Whether a policy is given as the log that it wrote."""
+    return getattr(policy, "kind", None) == "log"
+
+
 def as_log_policy(log: Log, policy: PolicyLike, *, seed: int = 0) -> Policy:
     """A policy over the log's actions; one with more actions than the log knows is told how to declare them."""
-    from polidiff.evaluation.logged.second_log import is_log, policy_behind
-
     if is_log(policy):
+        from polidiff.evaluation.logged.second_log import policy_behind
+
         return policy_behind(log, policy)
     if is_logs(policy):
         return logging_policy(log, seed=seed)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -35,11 +35,6 @@ if TYPE_CHECKING:
 APART = 0.01  # chance below which two logs act differently in a state
 STARTS_APART = 0.001  # chance below which they begin with different cases
 ASSUMES = "Both logs are taken to have begun with the same kind of cases, in the same world."
-
-
-def is_log(policy: object) -> TypeGuard[Log]:
-    """Whether a policy is given as the log that it wrote."""
-    return getattr(policy, "kind", None) == "log"
 
 
 def policy_behind(log: Log, other: Log, *, seed: int = 0) -> Policy:

@@ -26,7 +26,7 @@ from polidiff.evaluation.logged.policies import (
     is_logs,
     scored_decisions,
 )
-from polidiff.evaluation.scores.decisions import Decisions, fit_encoder
+from polidiff.evaluation.scores.decisions import Decisions, SharedLevels, fit_encoder, shared_levels
 from polidiff.evaluation.scores.difference import (
     MOST_UNSUPPORTED,
     DifferenceScores,
@@ -41,7 +41,6 @@ from polidiff.evaluation.scores.difference import (
 from polidiff.evaluation.scores.episodes import running_products
 from polidiff.evaluation.scores.propensity import Propensity, logging_chances, looks_written_by
 from polidiff.evaluation.scores.regression import FEWEST_LEVELS, design_of, draw_questions, leaves_of
-from polidiff.evaluation.scores.shared_levels import SharedLevels, shared_levels
 from polidiff.evaluation.verdicts import as_unknown, verdict
 from polidiff.policies import PatchedPolicy, one_hot
 from polidiff.policies.protocol import PolicyLike, PolicyPair
