@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import polidiff
@@ -90,6 +90,7 @@ def test_a_change_whose_interval_reaches_that_of_another_carries_nothing(seven):
 
 
 @given(st.integers(0, 2**32 - 1))
+@settings(max_examples=25)
 def test_brute_force_agrees_on_random_tables(seed):
     rng = np.random.default_rng(seed)
     moves = rng.dirichlet(np.ones(6), (6, 2))
@@ -106,27 +107,49 @@ def test_brute_force_agrees_on_random_tables(seed):
             assert effect["return"].estimate == pytest.approx(value - means[True], abs=1e-9)
 
 
-class Gate:
-    """Starts at a random place; action 1 pays the place, action 0 nothing; one decision."""
+class Gates:
+    """A random place at every decision, whatever was done before; action 1 pays the place less 0.4, and luck."""
 
-    n_actions, horizon = 2, 1
+    n_actions = 2
+
+    def __init__(self, horizon):
+        self.horizon = horizon
 
     def reset(self, count, rng):
         return rng.random((count, 1))
 
     def step(self, states, actions, rng):
-        paid = actions * (states[:, 0] + rng.normal(size=len(states)))
-        return states, paid, np.ones(len(states), dtype=bool)
+        paid = actions * (states[:, 0] - 0.4 + rng.normal(0, 0.3, len(states)))
+        return rng.random(states.shape), paid, np.zeros(len(states), dtype=bool)
 
 
-def test_a_single_region_makes_the_whole_in_a_simulator():
-    told = explain(Simulator(Gate()), lambda s: np.zeros(len(s), dtype=int), lambda s: (s[:, 0] > 0.5).astype(int))
-    (region,) = told.regions
-    whole = told.verdicts[0].difference
-    alone, without = region.effect.alone["return"], region.effect.without["return"]
-    assert without.contains(0.0)
-    assert alone.low + without.low <= whole.estimate <= alone.high + without.high
-    assert alone.contains(0.375), "half of the places, worth 0.75 on average"
+@pytest.mark.parametrize(
+    ("decisions", "changed"), [(1, [(0.5, 1.0)]), (1, [(0.0, 0.3), (0.6, 1.0)]), (4, [(0.0, 0.3), (0.6, 1.0)])]
+)
+def test_effects_of_single_changes_add_up_where_none_bears_on_another(decisions, changed):
+    def act(states):
+        return np.any([(states[:, 0] >= low) & (states[:, 0] < high) for low, high in changed], axis=0).astype(int)
+
+    told = explain(Simulator(Gates(decisions)), lambda s: np.zeros(len(s), dtype=int), act, max_steps=40_000)
+    worth = {low: decisions * ((high**2 - low**2) / 2 - 0.4 * (high - low)) for low, high in changed}  # integrals
+    effects = {min(worth, key=lambda low: abs(low - _left(region))): region.effect for region in told.regions}
+    whole, verdict = sum(worth.values()), told.verdicts[0].difference
+    assert effects.keys() == worth.keys()
+    for low, effect in effects.items():
+        assert effect.alone["return"].contains(worth[low])
+        assert effect.without["return"].contains(whole - worth[low])
+    alone = [effect.alone["return"] for effect in effects.values()]
+    assert sum(i.low for i in alone) <= whole <= sum(i.high for i in alone)
+    assert verdict.low <= sum(i.high for i in alone)
+    assert verdict.high >= sum(i.low for i in alone)
+    assert verdict.contains(whole)
+    assert all(interval.width < 0.5 * max(map(abs, worth.values())) + 0.1 for interval in alone), "it can fail"
+
+
+def _left(region):
+    """Where an interval of places begins."""
+    (condition,) = region.rule.conditions
+    return condition.low if condition.low is not None and np.isfinite(condition.low) else 0.0
 
 
 def test_a_log_judges_single_changes_itself():
