@@ -24,6 +24,8 @@ TABLES: dict[str, tuple[str, Callable[[Results], Table | str]]] = {
     "forms in brief": ("explanations", explanations.forms_in_brief),
     "intensive care": ("explanations", explanations.intensive_care),
     "pages": ("explanations", explanations.pages),
+    "environments": ("environments", explanations.environments),
+    "group verdicts": ("group_verdicts", explanations.group_verdicts),
     "frontier": ("frontier", frontier.questions),
     "storm": ("storm", frontier.storm),
     "storm arithmetic": ("storm", paragraphs.storm_arithmetic),

@@ -1,8 +1,8 @@
-"""Tables of `docs/evidence/explain.md`, `reproduction.md`, `icu_sepsis.md` and `report.md`."""
+"""Tables of `docs/evidence/explain.md`, `environments.md`, `reproduction.md`, `icu_sepsis.md` and `report.md`."""
 
 from __future__ import annotations
 
-from benchmarks.evidence.table import Results, Table, by
+from benchmarks.evidence.table import Results, Table, by, share
 
 EXAM = ("action right", "right where changed", "direction right", "choice right")
 IN_BRIEF = {
@@ -64,6 +64,46 @@ def pages(results: Results) -> Table:
         for kind in ("explanation", "plans")
     ]
     return Table(("result", "page", "time to write"), rows)
+
+
+def environments(results: Results) -> Table:
+    """Rules beside trees of the same size, and what a user's script answers."""
+    head = (
+        "environment", "features", "swaps", "F1 of 3 / 6 rules", "tree, as many leaves", "tree, as many comparisons",
+        "script: F1 it says", "regions", "CPU s",
+    )  # fmt: skip
+    kinds = ("F1 of {} rules", "F1 of a tree with {} such leaves", "F1 of a tree with the comparisons of {} rules")
+    rows = [
+        [
+            row["environment"],
+            str(row["features"]),
+            str(row["swaps"]),
+            *(" / ".join(share(row[kind.format(size)]) for size in (3, 6)) for kind in kinds),
+            share(row["F1 that it says"]),
+            str(row["regions that it tells"]),
+            f"{row['CPU s of the script']:.0f}",
+        ]
+        for row in results["environments"]
+    ]
+    return Table(head, rows)
+
+
+def group_verdicts(results: Results) -> Table:
+    """How often something that is told of groups of starts is wrong."""
+    head = ("environment", "episodes", "repetitions", "groups", "some interval misses", "some direction wrong",
+            "one interval by itself misses")  # fmt: skip
+    rows = [
+        [
+            row["environment"],
+            str(row["episodes"]),
+            str(row["repetitions"]),
+            f"{row['groups']:.1f}",
+            *(share(row[key]) for key in
+              ("an interval misses", "a verdict is wrong", "one interval by itself misses")),
+        ]
+        for row in results["group verdicts"]
+    ]  # fmt: skip
+    return Table(head, rows)
 
 
 def _share(number: float | None) -> str:
