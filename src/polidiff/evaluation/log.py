@@ -125,10 +125,10 @@ def _evaluate_rows(log: Log, policy: PolicyLike, *, level: float, seed: int) -> 
 
 def single_target(counted: CountedLog, policy: PolicyLike, rng: np.random.Generator) -> SplitPolicy:
     """A policy split against the one that wrote the log."""
-    table, visits = counted.table(policy), counted.counts.edges.visits
-    if not isinstance(policy, str) and wrote_the_log(visits, table, rng):
+    table, edges = counted.table(policy), counted.counts.edges
+    if not isinstance(policy, str) and wrote_the_log(edges.made, table[:: edges.copies], rng):
         return split_policy(table, table)
-    return split_policy(table, None, same=same_rows(table, counted.table(LOG)) & (visits.sum(axis=1) > 0))
+    return split_policy(table, None, same=same_rows(table, counted.table(LOG)) & (edges.state_visits > 0))
 
 
 def _per_start(log: Log, counted: CountedLog, target: SplitPolicy, level: float) -> dict[str, dict[str, Interval]]:

@@ -134,6 +134,8 @@ def test_decisions_counted_whenever_they_are_made_give_the_value_by_hand(tail):
     steps, rows = 4, played(50, np.random.default_rng(9), remembers=False, length=4, ends=True)
     last, policy = rows.step == steps - 1, np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]])
     counts = Clock(steps, tail).counts(replace(rows, states=rows.states * steps + rows.step), 3 * steps, 2, 1)
+    alike = [(rows.states == s) & (rows.actions == a) & (~last | tail) for s in range(3) for a in range(2)]
+    assert counts.edges.made.ravel().tolist() == [part.sum() for part in alike]
     begun = np.bincount(rows.states[rows.first], minlength=3) / 50
     weights = np.zeros((1, 3 * steps))
     weights[0, ::steps] = begun

@@ -203,7 +203,7 @@ class StateJudge(Judge):
     def heaviest(self, group: int) -> tuple[float, int]:
         """By how often each action is taken more or less, beside how often the log took it."""
         new, old = (judged.visits[group] @ judged.target.table for judged in self.pair)
-        taken = self.edges.visits.sum(axis=0)
+        taken = self.edges.made.sum(axis=0)
         weight = np.abs(new - old) / np.maximum(taken, 1.0)
         return float(weight.max()), int(taken[weight.argmax()])
 
@@ -248,12 +248,13 @@ def targets(
     counted: CountedLog, current: PolicyLike, proposed: PolicyLike, rng: np.random.Generator
 ) -> tuple[SplitPolicy, SplitPolicy, tuple[str, ...]]:
     """Both policies split against the one that wrote the log: new, old, warnings."""
-    visits = counted.counts.edges.visits
+    edges = counted.counts.edges
+    visits = edges.visits
     new, old, shares = counted.table(proposed), counted.table(current), counted.table(LOG)
     known: FloatArray | None = None
     warnings: tuple[str, ...] = ()
     if not is_logs(current):
-        known = old if wrote_the_log(visits, old, rng) else None
+        known = old if wrote_the_log(edges.made, old[:: edges.copies], rng) else None
         if known is None:
             warnings = (
                 "the logged actions do not look like the current policy's: on average it gives them probability "

@@ -145,6 +145,11 @@ class Edges:
         found: FloatArray = self.visits[self.pair_state, self.pair_action]
         return found
 
+    @property
+    def made(self) -> FloatArray:
+        """(S / copies, A) times each decision was made: copies of it count once."""
+        return np.asarray(self.visits.reshape(-1, self.copies, self.visits.shape[1]).max(axis=1))
+
     @cached_property
     def state_visits(self) -> FloatArray:
         """(S,) times each state was left."""
