@@ -56,14 +56,21 @@ def answers(comparison: ResultComparison) -> tuple[Answer, ...]:
     advice = ("As before.",) if as_before else (f"Before: {comparison.advice_before}",)
     told = [f"{status_words(change)}: {change.words}" for change in comparison.differences if change.status != "same"]
     verdicts = [verdict_line(change, comparison) for change in comparison.verdicts if change.status != "same"]
-    losing = [f"{status_words(change)}: {change.words}" for change in comparison.losers if change.status != "same"]
+    newly = ("new", "larger")
+    losers = [(change.status, f"{status_words(change)}: {change.words}") for change in comparison.losers]
+    losing = [line for status, line in losers if status in newly]
+    eased = [line for status, line in losers if status not in (*newly, "same")]
     return (
         Answer("What now?", comparison.advice_after, advice),
         Answer("What is done differently?", f"{'; '.join(told[:3])}{_others(told)}." if told else "Nothing new."),
         Answer(
             "Is it better than then?", f"{'; '.join(verdicts[:3])}{_others(verdicts)}." if verdicts else "As before."
         ),
-        Answer("Who newly loses?", f"{'; '.join(losing[:3])}{_others(losing)}." if losing else "Nobody is shown to."),
+        Answer(
+            "Who newly loses?",
+            f"{'; '.join(losing[:3])}{_others(losing)}." if losing else "Nobody is shown to.",
+            (f"Losses that are less or gone: {'; '.join(eased[:3])}{_others(eased)}.",) if eased else (),
+        ),
         Answer("Can they be compared?", " ".join(comparison.cautions) or "Nothing speaks against it."),
     )
 

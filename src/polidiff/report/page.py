@@ -112,7 +112,7 @@ def _comparison_html(compared: ResultComparison, title: str | None) -> str:
         policy=_content_policy(),
         headline=said.opening[0],
         answers=said.answers,
-        tables=shown_tables,
+        tables=[(name, tables.filled(table)) for name, table in shown_tables],
     )
     return text.strip() + "\n"
 
