@@ -15,10 +15,11 @@ action a in state s, that pair at most
 .. math:: M(s, a) = \max \{\, x(s, a) : x \text{ flows from } p_0,\; \textstyle\sum x C \le \kappa,\;
           \sum x R \ge v,\; x(s, b) = 0 \;\forall b \ne a \,\}
 
-times: one linear program per pair, each from the basis of the one before. Pairs whose program is infeasible are in no
-better plan. A plan takes one action in a state, so :math:`\sum_a x(s, a) / M(s, a) \le 1` cuts mixtures off, and with
-these cuts the programs are solved again. On slippery grids, where visits are shared among many ways and prices alone
-bound badly, few states keep a choice; a mixed-integer program decides those.
+times. A pair whose program is infeasible is in no better plan. Which are is asked first, with the return as objective:
+then each program starts near the optimum of the one before and takes few pivots. Then :math:`M` of the pairs that are
+left in states with a choice. A plan takes one action in a state, so :math:`\sum_a x(s, a) / M(s, a) \le 1` cuts
+mixtures off, and with these cuts the programs are solved again. On slippery grids, where visits are shared among many
+ways and prices alone bound badly, few states keep a choice; a mixed-integer program decides those.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ def _ranges(problem: FrontierProblem) -> list[tuple[int, int]]:
 class VisitBounds:
     """What no plan that is better than a known one and within a budget exceeds."""
 
-    most: FloatArray  # (pairs,) visits; 0 for pairs that are in no such plan
+    most: FloatArray  # (pairs,) visits; 0 for pairs that are in no such plan, ∞ where a state has no other
     bound: float  # return
     solved: int  # linear programs
 
@@ -183,10 +184,24 @@ class _Relaxation:
         self.solved += 1
         return self.program.value()
 
+    def alive(self, state: int) -> IntArray:
+        """The pairs of a state that a plan worth having may take."""
+        pairs = np.arange(self.problem.first[state], self.problem.first[state + 1])
+        return pairs[self.most[pairs] > 0]
+
+    def probe(self, state: int) -> None:
+        """Drop the pairs that no plan worth having takes; the objective stays the return."""
+        alive = self.alive(state)
+        for pair in alive if len(alive) > 1 else ():
+            self.program.set_bounds(alive, low=0.0, high=np.where(alive == pair, np.inf, 0.0))
+            self.solved += 1
+            if self.program.value() == -np.inf:
+                self.most[pair] = 0.0
+        self.program.set_bounds(alive, low=0.0, high=np.where(self.most[alive] > 0, np.inf, 0.0))
+
     def tighten(self, state: int) -> None:
         """The most visits of each pair of a state when it takes no other, and the cut that follows."""
-        pairs = np.arange(self.problem.first[state], self.problem.first[state + 1])
-        alive = pairs[self.most[pairs] > 0]
+        pairs, alive = np.arange(self.problem.first[state], self.problem.first[state + 1]), self.alive(state)
         self.program.set_objective(np.arange(self.problem.n_pairs), 0.0)
         for pair in alive:
             own = np.array([pair])
@@ -216,13 +231,16 @@ def visit_bounds(
     """
     known = np.full(problem.n_pairs, np.inf) if most is None else most
     relaxed = _Relaxation(problem, budget, floor, known)
-    bound = root = relaxed.value(problem.reward)
-    for turn in range(ROUNDS):
+    bound = relaxed.value(problem.reward)
+    for state in range(problem.n_states):
+        if not clock.over():
+            relaxed.probe(state)
+    bound = root = min(bound, relaxed.value(problem.reward))
+    for _ in range(ROUNDS):
         for state in range(problem.n_states):
-            alive = int((relaxed.most[problem.first[state] : problem.first[state + 1]] > 0).sum())
             if clock.over():
                 return VisitBounds(relaxed.most, min(bound, relaxed.value(problem.reward)), relaxed.solved)
-            if alive > 1 or (turn == 0 and alive):
+            if len(relaxed.alive(state)) > 1:
                 relaxed.tighten(state)
         before, bound = bound, min(bound, relaxed.value(problem.reward))
         if bound == -np.inf or before - bound <= PAYS * max(root - floor, 0.0):
@@ -248,7 +266,8 @@ def best_within(problem: FrontierProblem, budget: float, start: IntArray, floor:
         most, nodes = bounds.most, nodes + bounds.solved
         top = max(known.returns, min(known.bound, bounds.bound))
         known = replace(known, bound=top, nodes=nodes)
-        if bounds.bound <= known.returns or not np.isfinite(most).all() or clock.over():
+        only = np.add.reduceat(most > 0, problem.first[:-1])[problem.state] == 1
+        if bounds.bound <= known.returns or not (only | np.isfinite(most)).all() or clock.over():
             break
         large = np.where(most > 0, np.maximum(most, FEWEST), 0.0)
         limits = Limits(time=clock.limit(), nodes=most_nodes, gap=GAP, tolerance=1e-9)
