@@ -171,9 +171,10 @@ def improve(
     )
     place, current, candidates = planned(with_outcomes(world, None), current, candidates)
     parse_guards(options.keep, _guarded(place))  # an unknown outcome is told before work that takes minutes
-    for text in options.freeze if isinstance(options.freeze, (tuple, list)) else ():  # not a rule or a mask
-        if isinstance(text, str):
-            parse_rules(text, place.feature_names, known_values(place))
+    if isinstance(options.freeze, (tuple, list)):  # not a rule or a mask
+        known = known_values(place)
+        parsed = [parse_rules(e, place.feature_names, known) if isinstance(e, str) else (e,) for e in options.freeze]
+        options = replace(options, freeze=tuple(rule for rules in parsed for rule in rules))
     frontier = improved(place, current, candidates, options, explain)
     name = "" if place.return_outcome is None else place.return_outcome.name
     methods = replace(frontier.methods, min_group=min_group)

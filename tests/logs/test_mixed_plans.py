@@ -74,3 +74,12 @@ def test_a_plan_that_changes_nothing_is_the_log_as_it_is(log):
     mean = evaluate(log, "log").outcomes["died"].estimate
     assert -frontier.plans[0].expected_return == pytest.approx(mean, rel=0.2)
     assert len(frontier) == 1
+
+
+def test_what_was_hardly_tried_is_part_of_now_and_of_no_plan():
+    odd = pl.when(pl.int_range(pl.len()) % 400 == 0).then(pl.lit("odd")).otherwise(pl.col("action"))
+    frame = ward(300, CHANCES).with_columns(action=odd)
+    columns = {"episode": "stay", "step": "day", "state": "state", "action": "action", "terminated": "ended"}
+    frontier = improve(Log(frame, outcomes=[Outcome("died", "died", prefer="less")], **columns), "log", max_states=1)
+    assert len(frontier) > 1
+    assert not any(plan.patch.swap(edit)[1] == "odd" for plan in frontier for edit in plan.patch.edits)

@@ -89,8 +89,10 @@ def with_edits(table: FloatArray, plan: Plan) -> FloatArray:
     return edited
 
 
-def with_current(world: TabularMDP, table: FloatArray) -> TabularMDP:
+def with_current(world: TabularMDP, table: FloatArray, whole: TabularMDP, offered: BoolArray) -> TabularMDP:
     """The table with one action more: going on as now, with the chances (S, A) of the current policy.
+
+    What it leads to is told by the `whole` table, which also has what was done too rarely to be offered.
 
     What a policy does by chance is then one decision among others, of which a plan may take another one; those that
     it takes for certain are not offered twice.
@@ -98,26 +100,30 @@ def with_current(world: TabularMDP, table: FloatArray) -> TabularMDP:
     n_states, n_actions = table.shape
     flat = np.arange(n_states * n_actions).reshape(table.shape)
     place = np.repeat(np.arange(n_states), n_actions), flat.ravel()
-    mean = sparse.csr_array((table.ravel(), place), shape=(n_states, table.size)) @ world.transitions
+    mean = sparse.csr_array((table.ravel(), place), shape=(n_states, table.size)) @ whole.transitions
 
-    def widened(values: FloatArray) -> FloatArray:
-        return np.hstack([values, (table * values).sum(axis=1, keepdims=True)])
+    def widened(values: FloatArray, known: FloatArray) -> FloatArray:
+        return np.hstack([values, (table * known).sum(axis=1, keepdims=True)])
 
     names = [action.name for action in world.actions]
     always = np.ones((n_states, 1), dtype=np.bool_)
     total = world.return_outcome.name
     return TabularMDP(
         [*(world.transitions[action::n_actions] for action in range(n_actions)), sparse.csr_array(mean)],
-        widened(world.rewards),
+        widened(world.rewards, whole.rewards),
         world.initial,
         absorbing=world.absorbing,
         actions=[*names, next(name for name in (AS_NOW, f"{AS_NOW} (unchanged)") if name not in names)],
         states=world.states,
         features=world.features,
         feature_names=world.feature_names if world.has_features else None,
-        allowed=np.hstack([world.allowed & (table < 1 - 1e-9), always]),
+        allowed=np.hstack([world.allowed & offered & (table < 1 - 1e-9), always]),
         discount=world.discount,
-        outcomes=[replace(o, of=widened(world.outcome_table(o))) for o in world.outcomes if o.name != total],
+        outcomes=[
+            replace(one, of=widened(world.outcome_table(one), whole.outcome_table(other)))
+            for one, other in zip(world.outcomes, whole.outcomes, strict=True)
+            if one.name != total
+        ],
         return_name=total,
         include_return=any(outcome.name == total for outcome in world.outcomes),
     )

@@ -24,7 +24,14 @@ from polidiff.evaluation.logged.compare import compare_log
 from polidiff.evaluation.logged.counted_log import CountedLog, counted_log
 from polidiff.evaluation.logged.counts import BLOCKS
 from polidiff.evaluation.logged.judge import assess
-from polidiff.evaluation.logged.plan import MIN_SUPPORT, Halves, choose_and_judge, supported_world
+from polidiff.evaluation.logged.plan import (
+    MIN_SUPPORT,
+    Halves,
+    choose_and_judge,
+    estimated_world,
+    often_seen,
+    supported_world,
+)
 from polidiff.evaluation.scores.verdicts import ScoredLog, scored_log
 from polidiff.options import ImproveOptions
 from polidiff.policies import TablePolicy, top_actions
@@ -38,7 +45,7 @@ from polidiff.records.patch import Edit, Patch
 from polidiff.records.plan import Frontier, Plan, PlanRule
 from polidiff.records.rule import Rule
 from polidiff.surrogates.log_model import ChoosingHalf, choosing_half, seen_part, with_current, with_edits
-from polidiff.surrogates.record import Explain, Note, split_support
+from polidiff.surrogates.record import Explain, Note, split_support, told_of_world
 from polidiff.surrogates.table import Surrogate
 from polidiff.worlds.log import Log
 from polidiff.worlds.log_check import log_summary
@@ -53,14 +60,9 @@ MOST_JUDGED = 60
 
 def told_of_log(log: Log, solved: Frontier, plans: tuple[Plan, ...], method: str) -> Frontier:
     """The frontier that was solved with plans that a log has judged, told about the log."""
-    return replace(
-        solved,
-        plans=plans,
-        objective=log.outcomes[aim(log)[0]].name,
-        current_return=plans[0].expected_return,
-        world=log_summary(log),
-        methods=replace(solved.methods, evaluation=method, family=max(1, len(plans) - 1) * len(log.outcomes)),
-    )
+    told = told_of_world(solved, plans, log_summary(log), method)
+    family = max(1, len(plans) - 1) * len(log.outcomes)
+    return replace(told, objective=log.outcomes[aim(log)[0]].name, methods=replace(told.methods, family=family))
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,10 +262,12 @@ def reduce_states(log: Log, current: PolicyLike, candidates: Candidates, options
     visits, now = halves.choosing.counts.edges.visits, halves.choosing.table(current)
     seen = np.vstack([visits > 0, np.ones((2, log.n_actions), dtype=np.bool_)])
     table = seen_part(seen, now, visits, np.append(visits.sum(axis=1) > 0, [False, False]))
-    mixed = bool((table.max(axis=1) < 1 - TIE).any())
+    mixed = bool(((table.max(axis=1) < 1 - TIE) | ~model.allowed[np.arange(len(table)), top_actions(table)]).any())
+    whole = estimated_world(log, counted=halves.choosing)
+    often = np.vstack([often_seen(halves.choosing, least), np.zeros((2, log.n_actions), dtype=np.bool_)])
     return LoggedStates(
         world=log,
-        table=with_current(model, table) if mixed else model,
+        table=with_current(model, table, whole, often) if mixed else model,
         base=np.full(model.n_states, log.n_actions) if mixed else top_actions(table),
         candidates=None if candidates is None else [_supported_policy(model, halves, c) for c in candidates],
         cost=_chance_costs(options.change_cost, table) if mixed else None,
@@ -273,7 +277,7 @@ def reduce_states(log: Log, current: PolicyLike, candidates: Candidates, options
         now=counted.table(current),
         least=least,
         level=options.level,
-        plain=with_current(plain, table) if mixed and plain is not None else plain,
+        plain=with_current(plain, table, whole, often) if mixed and plain is not None else plain,
     )
 
 

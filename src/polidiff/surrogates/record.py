@@ -17,7 +17,7 @@ from polidiff.options import ImproveOptions
 from polidiff.policies.protocol import PolicyLike
 from polidiff.records.action import Action
 from polidiff.records.arrays import AnyArray, BoolArray
-from polidiff.records.explanation import Explanation
+from polidiff.records.explanation import Explanation, WorldSummary
 from polidiff.records.outcome import Assumption
 from polidiff.records.parse import parse_rules
 from polidiff.records.plan import Frontier, Plan
@@ -97,6 +97,12 @@ class Reduction:
     def places(self) -> dict[str, Rule]:
         """Places to plan in by name, where a rule says it better."""
         return {}
+
+
+def told_of_world(solved: Frontier, plans: tuple[Plan, ...], world: WorldSummary, method: str) -> Frontier:
+    """The frontier that was solved in a surrogate with plans that the world has judged, told about the world."""
+    methods = replace(solved.methods, evaluation=method)
+    return replace(solved, plans=plans, current_return=plans[0].expected_return, world=world, methods=methods)
 
 
 def refuse_with_rules(options: ImproveOptions) -> None:

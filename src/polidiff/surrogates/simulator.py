@@ -37,6 +37,7 @@ from polidiff.surrogates.record import (
     refuse_uncounted,
     refuse_with_rules,
     split_support,
+    told_of_world,
 )
 from polidiff.surrogates.simulator_cells import (
     Assigned,
@@ -170,20 +171,13 @@ class PlayedGrid(Surrogate):
 
     def conclude(self, solved: Frontier, plans: tuple[Plan, ...]) -> Frontier:
         """Returns of played episodes."""
+        method = f"{len(self.judging.before)} episodes of the current policy, and as many decisions of each plan"
         return replace(
-            solved,
-            plans=plans,
+            told_of_world(solved, plans, world_summary(self.world), method),
             baselines=(),
             outcomes=self.world.outcomes,
-            current_return=plans[0].expected_return,
             gap=max(plan.gap for plan in plans),
             optimum=plans[-1].expected_return + solved.optimum - solved.best.expected_return,
-            world=world_summary(self.world),
-            methods=replace(
-                solved.methods,
-                evaluation=f"{len(self.judging.before)} episodes of the current policy, "
-                "and as many decisions of each plan",
-            ),
             context=self,
         )
 

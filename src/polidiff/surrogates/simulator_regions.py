@@ -25,7 +25,7 @@ from polidiff.records.plan import Baseline, Frontier, HullPoint, Plan
 from polidiff.records.rule import Rule
 from polidiff.regions.describe import Described, describe
 from polidiff.streams import Stream
-from polidiff.surrogates.record import Explain, Note, RuleNote, frozen_rules
+from polidiff.surrogates.record import Explain, Note, RuleNote, frozen_rules, told_of_world
 from polidiff.surrogates.region_cells import RegionCells, make_cells
 from polidiff.surrogates.simulator_cells import (
     Assigned,
@@ -101,10 +101,10 @@ class PlayedRegions(Surrogate):
 
     def conclude(self, solved: Frontier, plans: tuple[Plan, ...]) -> Frontier:
         """Returns of the whole episode."""
-        before, ledger = self.before, solved.ledger
+        before, ledger, count = self.before, solved.ledger, len(self.cells.cells)
+        method = f"table over {count} regions, plans played in the world with the same luck as the current policy"
         return replace(
-            solved,
-            plans=plans,
+            told_of_world(solved, plans, world_summary(self.world), method),
             hull=tuple(HullPoint(point.changes, point.expected_return + before) for point in solved.hull),
             baselines=tuple(
                 Baseline(b.name, tuple((c, value + before) for c, value in b.points)) for b in solved.baselines
@@ -113,14 +113,7 @@ class PlayedRegions(Surrogate):
             if ledger is None
             else replace(ledger, running=tuple(v if v is None else v + before for v in ledger.running)),
             outcomes=self.world.outcomes,
-            current_return=plans[0].expected_return,
             optimum=solved.optimum + before,
-            world=world_summary(self.world),
-            methods=replace(
-                solved.methods,
-                evaluation=f"table over {len(self.cells.cells)} regions, plans played in the world "
-                "with the same luck as the current policy",
-            ),
             context=self,
         )
 

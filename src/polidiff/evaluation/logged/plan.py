@@ -72,9 +72,15 @@ def supported_world(
     counted = counted if counted is not None else counted_log(log, blocks=BLOCKS)
     edges = counted.counts.edges
     met = edges.state_visits > 0
-    often = (edges.visits >= min_support) & (_groups(counted.counts) >= MIN_GROUP)
-    allowed = often | (edges.visits == edges.visits.max(axis=1, keepdims=True)) & met[:, None]
+    allowed = (
+        often_seen(counted, min_support) | (edges.visits == edges.visits.max(axis=1, keepdims=True)) & met[:, None]
+    )
     return _as_world(log, counted, allowed, "closed", _penalty(log, edges, pessimism))
+
+
+def often_seen(counted: CountedLog, min_support: int) -> BoolArray:
+    """(S, A) pairs seen often enough, by enough people, for a plan to put them anywhere."""
+    return np.asarray((counted.counts.edges.visits >= min_support) & (_groups(counted.counts) >= MIN_GROUP))
 
 
 def _groups(counts: Counts) -> IntArray:
