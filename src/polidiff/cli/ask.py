@@ -84,10 +84,10 @@ def case(result: Path, values: str, as_json: bool) -> None:
     names = [feature.name for feature in explanation.world.features]
     if names == ["state"] and "=" not in values:
         name, known = values.strip(), explanation.world.values.get("state")
-        told = explanation.case(known_name(name, known, "a state") if known else name)
+        case = explanation.case(known_name(name, known, "a state") if known else name)
     else:
-        told = explanation.case(parse_case(values, names, explanation.world.values))
+        case = explanation.case(parse_case(values, names, explanation.world.values))
     if as_json:
-        say_json(told)
+        say_json(case)
     else:
-        say(told.text)
+        say(case.text)

@@ -113,8 +113,8 @@ def _confirmed(frame: pl.DataFrame, proposal: Proposal) -> Proposal:
         role: click.prompt(f"Column of the {role} (- for none)", default=proposal.roles.get(role, "-"), err=True)
         for role in ASKED
     }
-    kept = {role: name for role, name in proposal.roles.items() if role not in ASKED}
-    confirmed = with_roles(frame, {**kept, **{role: str(said) for role, said in asked.items() if said != "-"}})
+    roles = {role: name for role, name in proposal.roles.items() if role not in ASKED}
+    confirmed = with_roles(frame, {**roles, **{role: str(said) for role, said in asked.items() if said != "-"}})
     returned = [name for name, why in confirmed.left_out.items() if _wanted(name, why)]
     state = (*confirmed.state, *returned)
     left_out = {name: why for name, why in confirmed.left_out.items() if name not in returned}

@@ -269,11 +269,11 @@ def seconds_of_group(task: Task, share: float) -> float:
     few, brief = math.ceil(share * count), copy(world)
     brief.horizon = min(world.horizon, TRIED_STEPS)
     begin = perf_counter()
-    found = play_group(brief, policies, replace(options, max_splits=0), few, portion * few / count, *seeds)
+    group = play_group(brief, policies, replace(options, max_splits=0), few, portion * few / count, *seeds)
     seconds = perf_counter() - begin
-    rows = len(found.episode)
-    longer = times_tried(found.cut / (2 * few), 2 * count, world.horizon)
-    met = found.met.differs.sum() / (2 * few) * longer
+    rows = len(group.episode)
+    longer = times_tried(group.cut / (2 * few), 2 * count, world.horizon)
+    met = group.met.differs.sum() / (2 * few) * longer
     unsplit = rows * longer * count / few
     wanted = unsplit * sum(met**depth for depth in range(options.max_splits + 1))
     return float(seconds / rows * min(wanted, max(unsplit, options.max_steps * portion)))

@@ -188,10 +188,10 @@ def usable_actions(world: TabularMDP) -> tuple[BoolArray, BoolArray]:
         leaves = (world.transitions @ (~can_end).astype(np.float64)).reshape(decides.shape) > 0
         usable = decides & ~leaves & can_end[:, None]
         backwards = sparse.csr_array(_any_move(world, usable).T)
-        kept = reachable_from(backwards, world.absorbing) & can_end
-        if (kept == can_end).all():
+        ending = reachable_from(backwards, world.absorbing) & can_end
+        if (ending == can_end).all():
             return usable, can_end
-        can_end = kept
+        can_end = ending
 
 
 def check_starts_can_end(world: TabularMDP, can_end: BoolArray) -> None:

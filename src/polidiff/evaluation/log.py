@@ -138,13 +138,13 @@ def _per_start(log: Log, counted: CountedLog, target: SplitPolicy, level: float)
     single[np.arange(len(single)), counted.start_state] = 1.0
     starts = Starts(single, np.full(len(single), np.inf))
     judged = bound_policy(edges, target, starts, [outcome.range for outcome in log.outcomes], discount=log.discount)
-    found: dict[str, dict[str, Interval]] = {}
+    intervals: dict[str, dict[str, Interval]] = {}
     for k, outcome in enumerate(log.outcomes):
         bounds = value_bounds(judged, k, 1 - level)
-        found[outcome.name] = {
+        intervals[outcome.name] = {
             counted.names[state]: as_interval(bounds, index, level) for index, state in enumerate(counted.start_state)
         }
-    return found
+    return intervals
 
 
 def compare(
@@ -192,10 +192,10 @@ class EstimatedComparison(TableComparison):
             return _side_by_side(self.world, self.second, groups, level)
         features = self.world.features_of(self.world.starts)
         masks = [covers_any(rules, features) if rules else np.ones(len(features), dtype=np.bool_) for rules in groups]
-        found = compare_log(self.world, *self.given, masks, level=level, counted=self.counted, seed=seed)
+        verdicts = compare_log(self.world, *self.given, masks, level=level, counted=self.counted, seed=seed)
         gaps = (f"The log has {self.world.check.gaps_told}.",) if self.world.check.gaps else ()
-        said = (*gaps, *found.warnings, *_loop_warning(found))
-        return replace(found, method=_method(self.world), warnings=said)
+        said = (*gaps, *verdicts.warnings, *_loop_warning(verdicts))
+        return replace(verdicts, method=_method(self.world), warnings=said)
 
     def support(self, rules: Sequence[Rule]) -> tuple[Support, ...]:
         """Logged decisions in each region, and the distinct people that they belong to."""
@@ -216,8 +216,8 @@ class EstimatedComparison(TableComparison):
 
     def summary(self, seen: AnyArray, facts: Mapping[str, str | float | int]) -> WorldSummary:
         """The model's summary, with the rows and episodes behind it."""
-        told, model = log_summary(self.world), super().summary(seen, facts)
-        return replace(told, facts={**told.facts, **model.facts})
+        recorded, model = log_summary(self.world), super().summary(seen, facts)
+        return replace(recorded, facts={**recorded.facts, **model.facts})
 
     def region_effects(
         self, changes: RegionChanges, *, level: float, length: float, max_steps: int, seed: int
@@ -407,7 +407,7 @@ def _finite(model: TabularMDP, tables: tuple[FloatArray, FloatArray]) -> Tabular
     return softer
 
 
-def _loop_warning(found: GroupVerdicts) -> tuple[str, ...]:
-    if not found.loops:
+def _loop_warning(verdicts: GroupVerdicts) -> tuple[str, ...]:
+    if not verdicts.loops:
         return ()
-    return (f"in the estimated moves {len(found.loops)} states cannot leave a loop, {found.loops[0]!r} first.",)
+    return (f"in the estimated moves {len(verdicts.loops)} states cannot leave a loop, {verdicts.loops[0]!r} first.",)

@@ -150,7 +150,7 @@ class SimulatorComparison(Comparison):
             seeds = (seed, Stream.REGION_EFFECTS)
             return roll_out(world, policy, episodes=count, seed=seeds, what="effects of single changes").totals
 
-        before, found = totals(self.current), {}
+        before, effects = totals(self.current), {}
         for k in changes.asked:
             covers = partial(self._in_region, changes, k)
             mixes = (MixedPolicy(self.proposed, self.current, covers), MixedPolicy(self.current, self.proposed, covers))
@@ -161,8 +161,8 @@ class SimulatorComparison(Comparison):
                 }
                 for mix in mixes
             )
-            found[k] = RegionEffect(alone, without)
-        return found
+            effects[k] = RegionEffect(alone, without)
+        return effects
 
     def _in_region(self, changes: RegionChanges, k: int, states: AnyArray) -> BoolArray:
         return changes.covers(self.world.features_of(states), k)

@@ -144,13 +144,13 @@ class TableComparison(Comparison):
         """Exact means over the starts."""
         features = self.place.features_of(np.arange(self.place.n_states))
         before = self._means(self.current.table)
-        found = {}
+        effects = {}
         for k in changes.asked:
             inside = changes.covers(features, k)[:, None]
             tables = ((self.proposed.table, self.current.table), (self.current.table, self.proposed.table))
             alone, without = (self._differences(np.where(inside, *pair), before) for pair in tables)
-            found[k] = RegionEffect(alone, without)
-        return found
+            effects[k] = RegionEffect(alone, without)
+        return effects
 
     def _differences(self, table: FloatArray, before: FloatArray | None) -> Mapping[str, Interval]:
         after = self._means(table)

@@ -133,7 +133,7 @@ class _Cases:
 
     def near(self, here: IntArray, action: IntArray, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
         """For each decision one of the nearest with the action, and how far it is beside any other with it."""
-        found, far = here.copy(), np.ones(len(here))
+        nearest, far = here.copy(), np.ones(len(here))
         for a, (rows, tree) in enumerate(zip(self.rows, self.trees, strict=True)):
             asked = np.flatnonzero(action == a)
             if tree is None or not len(asked):
@@ -141,11 +141,11 @@ class _Cases:
             number, index = rng.integers(0, min(NEAREST, len(rows)), len(asked)), np.arange(len(asked))
             queried = tree.query(self.x[here[asked]], k=range(1, min(NEAREST, len(rows)) + 1))
             distance, place = (np.asarray(part)[index, number] for part in queried)
-            found[asked] = rows[place.astype(np.int64)]
+            nearest[asked] = rows[place.astype(np.int64)]
             other = rows[rng.integers(0, len(rows), len(asked))]
             typical = float(np.median(np.linalg.norm(self.x[here[asked]] - self.x[other], axis=1)))
             far[asked] = distance / max(typical, 1e-12)
-        return found, far
+        return nearest, far
 
 
 def _totals(comparison: RowsComparison) -> list[FloatArray]:

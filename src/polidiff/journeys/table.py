@@ -71,5 +71,5 @@ def _region_of_visits(world: TabularMDP, visits: Visits, rules: Sequence[Rule]) 
     """Region index of every visit, −1 outside; each state is looked up once."""
     if world.n_states > len(visits.states):
         return first_match(list(rules), world.features_of(visits.states))
-    found: IntArray = first_match(list(rules), world.features_of(np.arange(world.n_states)))[visits.states]
-    return found
+    region: IntArray = first_match(list(rules), world.features_of(np.arange(world.n_states)))[visits.states]
+    return region

@@ -150,8 +150,8 @@ def describe(
         ways.append(directions)
     ways = ways or [as_pairs(divergence)]
     learner = learner or as_learner()
-    found = [_learn_short(divergence, labels, feature_names, max_rules, learner, seed) for labels in ways]
-    return max(found, key=worth)
+    learned = [_learn_short(divergence, labels, feature_names, max_rules, learner, seed) for labels in ways]
+    return max(learned, key=worth)
 
 
 def _as_given(divergence: Divergence, given: Sequence[Rule], max_rules: int | None) -> Described | None:
@@ -160,13 +160,13 @@ def _as_given(divergence: Divergence, given: Sequence[Rule], max_rules: int | No
     labels, match = as_pairs(divergence), first_match(given, divergence.features)
     mass = np.zeros((len(given) + 1, len(labels.swaps) + 1))
     np.add.at(mass, (match, labels.label), divergence.judged)  # the last row holds what no rule covers
-    told = [(rule, 1 + int(mass[k, 1:].argmax())) for k, rule in enumerate(given) if mass[k, 1:].any()]
-    if not told or len(told) > (MOST_RULES if max_rules is None else max_rules):
+    labelled = [(rule, 1 + int(mass[k, 1:].argmax())) for k, rule in enumerate(given) if mass[k, 1:].any()]
+    if not labelled or len(labelled) > (MOST_RULES if max_rules is None else max_rules):
         return None
-    point = replace(visits_of(divergence, labels).point(tuple(told)), chosen=True)
+    point = replace(visits_of(divergence, labels).point(tuple(labelled)), chosen=True)
     if point.f1 < WELL_TOLD:
         return None
-    regions = tuple(ToldRegion(rule, labels.swaps[label - 1], label) for rule, label in told)
+    regions = tuple(ToldRegion(rule, labels.swaps[label - 1], label) for rule, label in labelled)
     return Described(regions, labels, np.zeros(len(labels.label), dtype=np.bool_), (point,))
 
 
@@ -325,8 +325,8 @@ def _most_visited(regions: list[ToldRegion], divergence: Divergence, limit: int 
     if limit is None or len(regions) <= limit:
         return regions
     mass = [float(divergence.judged[region.rule.covers(divergence.features)].sum()) for region in regions]
-    kept = sorted(sorted(range(len(regions)), key=lambda k: -mass[k])[:limit])
-    return [regions[k] for k in kept]
+    largest = sorted(sorted(range(len(regions)), key=lambda k: -mass[k])[:limit])
+    return [regions[k] for k in largest]
 
 
 @dataclass(frozen=True)

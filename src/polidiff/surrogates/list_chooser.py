@@ -158,8 +158,8 @@ class ListChooser:
         )
         keep = np.column_stack([gains, np.zeros(len(gains))])
         grown = grown_lists(table)
-        found = proven_lists(table, grown) if proven else [ProvenList(one, table.worth(one), np.inf) for one in grown]
-        return [replace(one, rules=self._refined(one.rules, rows, keep)) for one in found]
+        lists = proven_lists(table, grown) if proven else [ProvenList(one, table.worth(one), np.inf) for one in grown]
+        return [replace(one, rules=self._refined(one.rules, rows, keep)) for one in lists]
 
     def _refined(self, rules: RuleList, rows: BoolArray, gains: FloatArray) -> RuleList:
         """The list over fine cells, with actions numbered as in the log."""
@@ -205,11 +205,11 @@ class ListChooser:
         changes = [most for most in (budget, *several) if most is not None]
         counted = scores.current is None and budget is not None  # as changes of a plan are: by what the log did
         taken = one_hot(scores.decisions.actions, problem.world.n_actions) if counted else scores.base
-        found = [Limit(1.0 - taken, min(changes))] if changes else []
+        limits = [Limit(1.0 - taken, min(changes))] if changes else []
         for guard, k, most in guards_of(problem):
             sign = 1.0 if guard.sense == "<=" else -1.0
-            found.append(Limit(sign * gains[:, :, k], most))
-        return found
+            limits.append(Limit(sign * gains[:, :, k], most))
+        return limits
 
 
 def guards_of(problem: ScorePlans) -> list[tuple[Guard, int, float]]:
@@ -217,13 +217,13 @@ def guards_of(problem: ScorePlans) -> list[tuple[Guard, int, float]]:
     names = [outcome.name for outcome in problem.world.outcomes]
     keep = problem.options.keep
     texts = [keep] if isinstance(keep, (str, Guard)) else list(keep)
-    found = []
+    guards = []
     for text in texts:
         guard = parse_guard(text, names) if isinstance(text, str) else text
         k, sign = names.index(guard.outcome), 1.0 if guard.sense == "<=" else -1.0
         room = guard.value if guard.relative else guard.value - float(problem.present.estimate[k])
-        found.append((guard, k, sign * room))
-    return found
+        guards.append((guard, k, sign * room))
+    return guards
 
 
 @dataclass(frozen=True, eq=False)

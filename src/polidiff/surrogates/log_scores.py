@@ -315,11 +315,11 @@ class _Worth:
         return self.problem.scores.decisions.probability is not None and held
 
     def _rests_on(self, strength: float | None, *, shown: bool) -> str:
-        found, units = assess(self.problem.world), self.problem.scores.decisions.n_units
-        reasons = None if strength is None else hidden_reasons(strength, None, found.scale)
+        assessment, units = assess(self.problem.world), self.problem.scores.decisions.n_units
+        reasons = None if strength is None else hidden_reasons(strength, None, assessment.scale)
         reasons = DRAWN if shown and self._by_lot else reasons
-        unit = "episodes" if found.units is None else found.counted_as
-        return rests_on(float(units), unit, found.assumptions, reasons)
+        unit = "episodes" if assessment.units is None else assessment.counted_as
+        return rests_on(float(units), unit, assessment.assumptions, reasons)
 
     def _kept(self, place: int) -> tuple[str, ...]:
         """What is to be said about guards that the plan is not shown to keep."""

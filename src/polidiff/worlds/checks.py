@@ -254,11 +254,11 @@ def all_end(moves: Moves, state: IntArray, leaks: BoolArray, n_states: int) -> b
     inside = np.ones(n_states, dtype=np.bool_)
     while True:
         stays = ~leaks & ~leads_to(moves, ~inside) & inside[state]
-        kept = np.zeros(n_states, dtype=np.bool_)
-        kept[state[stays]] = True
-        if (kept == inside).all():
+        staying = np.zeros(n_states, dtype=np.bool_)
+        staying[state[stays]] = True
+        if (staying == inside).all():
             return not inside.any()
-        inside = kept
+        inside = staying
 
 
 def reached_states(moves: Moves, sources: BoolArray) -> BoolArray:

@@ -86,11 +86,11 @@ def compared(
     seen = _differences(world, old, new, seed)
     bins = SignedBins.of(seen, world.component_names)
     moves = tuple(_Moved(old, new, low, high) for low, high in zip(bins.low, bins.high, strict=True))
-    told = world.with_choices((old, *moves), (AS_NOW, *bins.names))
+    place = world.with_choices((old, *moves), (AS_NOW, *bins.names))
     choose = CallablePolicy(lambda states: bins.of_rows(new(states) - old(states)), 1 + len(moves))
     least = ", ".join(f"{size:.2g} of {name}" for size, name in zip(bins.least, world.component_names, strict=True))
     note = f"Differences below {least} count as none, and the proposed policy is played without them."
-    return told, _always(0, 1 + len(moves)), choose, (note,)
+    return place, _always(0, 1 + len(moves)), choose, (note,)
 
 
 def planned(world: World, current: PolicyLike, candidates: Candidates) -> tuple[World, PolicyLike, Candidates]:
@@ -103,8 +103,8 @@ def planned(world: World, current: PolicyLike, candidates: Candidates) -> tuple[
         others = tuple(RealPolicy(candidate, real) for candidate in listed)
         names = (AS_NOW, *(f"as candidate {k + 1}" for k in range(len(others))))
         count = len(names)
-        told = world.with_choices((old, *others), names)
-        return told, _always(0, count), [_always(1 + k, count) for k in range(len(others))]
+        place = world.with_choices((old, *others), names)
+        return place, _always(0, count), [_always(1 + k, count) for k in range(len(others))]
     levels = world.levels if world.levels is not None else _even_levels(real)
     names = tuple(level_name(world.component_names, level) for level in levels)
     constants = tuple(partial(constant, level) for level in levels)

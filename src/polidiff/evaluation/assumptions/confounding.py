@@ -353,18 +353,18 @@ def crossing(distance: Callable[[float], FloatArray], edge: FloatArray, least: F
         return known[place]
 
     least = least if least is not None else np.ones(len(edge))
-    found = np.ones(len(edge))
+    gammas = np.ones(len(edge))
     for q in np.flatnonzero(edge > 0):
         floor = int(np.searchsorted(GRID, least[q], side="right")) - 1
         ahead = (place for place in PLACES if place > floor)  # strong reasons take longest to weigh
         high = next((place for place in ahead if at(place)[q] <= 0), None)
         if high is None:
-            found[q] = np.inf
+            gammas[q] = np.inf
             continue
         low = max(floor, *(place for place in known if place < high and at(place)[q] > 0))
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if at(middle)[q] > 0 else (low, middle)
         share = at(low)[q] / (at(low)[q] - at(high)[q])
-        found[q] = GRID[low] * (GRID[high] / GRID[low]) ** share
-    return found
+        gammas[q] = GRID[low] * (GRID[high] / GRID[low]) ** share
+    return gammas

@@ -239,9 +239,9 @@ def overlap_check(unsupported: FloatArray, episodes: FloatArray) -> Assumption:
     whole, worst = int(np.argmax(episodes)), float(unsupported.max())
     status: Status = "held" if worst <= 1e-9 else "doubtful" if worst < 0.5 else "failed"
     said = "" if status == "held" else "What was never tried is taken as anything within the declared range."
-    told, behind = float(unsupported[whole]), max(float(episodes[whole]), 1.0)
-    detail = f"{_share(told)} of the proposed policy's episodes meet a decision that none of {behind:.0f} shows"
-    if worst > told + 0.0005:
+    share, behind = float(unsupported[whole]), max(float(episodes[whole]), 1.0)
+    detail = f"{_share(share)} of the proposed policy's episodes meet a decision that none of {behind:.0f} shows"
+    if worst > share + 0.0005:
         detail += f"; in one group of starts {_share(worst)}"
     return Assumption("overlap", _OVERLAP, status, detail, said)
 

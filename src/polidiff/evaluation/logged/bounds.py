@@ -295,10 +295,10 @@ def spread(edges: Edges, outcome: int, x: FloatArray, y: FloatArray, discount: f
 def noise(one: LoggedModel, other: LoggedModel, outcome: int, x: FloatArray, y: FloatArray) -> Noise:
     """What each state adds to the covariance of two policies' values."""
     edges = one.edges
-    found = spread(edges, outcome, x, y, one.discount)
+    spreads = spread(edges, outcome, x, y, one.discount)
     repeats = edges.pair_visits**2 / edges.pair_seen  # rows without a recorded successor lend weight, not knowledge
-    part = one.weight * other.weight * repeats * found.pair
-    on_policy = one.rho * other.rho * found.between / np.maximum(edges.state_visits, 1)
+    part = one.weight * other.weight * repeats * spreads.pair
+    on_policy = one.rho * other.rho * spreads.between / np.maximum(edges.state_visits, 1)
     squares = np.bincount(edges.pair_state, part**2 / (1 + edges.pair_seen), edges.n_states)
     covariance = np.bincount(edges.pair_state, part, edges.n_states) + on_policy
     return Noise(covariance, np.asarray(squares, dtype=np.float64), edges.copies)

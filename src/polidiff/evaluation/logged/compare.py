@@ -159,14 +159,14 @@ class StateJudge(Judge):
         joint, alone = stats.t.ppf(1 - alpha / self.family / 2, freedom), stats.t.ppf(1 - alpha / 2, freedom)
         reason = f"people come back: {freedom + 1} blocks of them are too few to tell"
 
-        def wider(found: Verdict, g: int, k: int) -> Verdict:
+        def wider(answer: Verdict, g: int, k: int) -> Verdict:
             new, old, both = (float(errors[part][g, k]) for part in range(3))
-            parts = widened(found.difference, joint * both), widened(found.pointwise, alone * both)
-            found = directed(found, self.log.outcomes[k], *parts, reason)
-            assert found.proposed is not None
-            assert found.current is not None
+            parts = widened(answer.difference, joint * both), widened(answer.pointwise, alone * both)
+            answer = directed(answer, self.log.outcomes[k], *parts, reason)
+            assert answer.proposed is not None
+            assert answer.current is not None
             return replace(
-                found, proposed=widened(found.proposed, alone * new), current=widened(found.current, alone * old)
+                answer, proposed=widened(answer.proposed, alone * new), current=widened(answer.current, alone * old)
             )
 
         return tuple(tuple(wider(v, g, k) for k, v in enumerate(group)) for g, group in enumerate(verdicts))

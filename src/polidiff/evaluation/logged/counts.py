@@ -168,12 +168,12 @@ def count_log(log: Log, *, blocks: int = BLOCKS) -> Counts:
     if labels is None:
         raise InvalidLogError("this log has feature states, not a list of states")
     state, action = labels.numbers_of(read.states), log.action_labels.numbers_of(read.actions)
-    found, (block, begun, episodes) = read.entries, read.starts
+    entries, (block, begun, episodes) = read.entries, read.starts
     starts = np.zeros((blocks, log.n_states))
     starts[block, state[begun]] = episodes
-    sizes = found.sizes.holding(log.n_states, log.n_actions)
-    keys = found.sizes.translated(found.keys, sizes, state, action)
-    return as_counts(log.n_states, log.n_actions, replace(found, keys=keys, sizes=sizes), starts)
+    sizes = entries.sizes.holding(log.n_states, log.n_actions)
+    keys = entries.sizes.translated(entries.keys, sizes, state, action)
+    return as_counts(log.n_states, log.n_actions, replace(entries, keys=keys, sizes=sizes), starts)
 
 
 def count_rows(rows: LoggedRows, state: IntArray, n_states: int, n_actions: int, *, blocks: int = BLOCKS) -> Counts:
@@ -192,9 +192,9 @@ def add_rows(counted: TransitionCounts, starts: FloatArray, rows: LoggedRows, st
     np.add.at(starts, (block[rows.first], state[rows.first]), 1.0)
 
 
-def as_counts(n_states: int, n_actions: int, found: Entries, starts: FloatArray) -> Counts:
+def as_counts(n_states: int, n_actions: int, entries: Entries, starts: FloatArray) -> Counts:
     """Counts in the order of block, state, action and successor; the end comes after all states."""
-    ordered = found.in_order()
+    ordered = entries.in_order()
     block, state, action, to = ordered.sizes.parts(ordered.keys)
     to[to < 0] = n_states - 1 - to[to < 0]
     sums, squares = ordered.sums[:, 1::2], ordered.sums[:, 2::2]

@@ -260,31 +260,31 @@ class Judge:
 
     def verdicts(self) -> tuple[Verdicts, tuple[Assumption, ...]]:
         """All groups with what their verdicts rest on, and all assumptions behind them."""
-        found = self._through_time(self.plain())
+        verdicts = self._through_time(self.plain())
         if self.assessment.reason is not None:
-            found = _unknown(found, self.assessment.reason, lambda g, k: True)
+            verdicts = _unknown(verdicts, self.assessment.reason, lambda g, k: True)
         if not self.question.lines:
-            return found, self.assessment.assumptions
-        strengths = self._strengths(found)
+            return verdicts, self.assessment.assumptions
+        strengths = self._strengths(verdicts)
         if self.assessment.deepened is not None and not self.assessment.deepened.explained:
             # a deeper state silences the test of history, also where an unrecorded reason stands behind it; such a
             # reason shows in decisions that depend on the past beyond the deeper state
-            found = _unknown(
-                found, WEAK, lambda g, k: (every := strengths[g][k][0]) is not None and fragile(every, True)
+            verdicts = _unknown(
+                verdicts, WEAK, lambda g, k: (every := strengths[g][k][0]) is not None and fragile(every, True)
             )
-        rare = [[self._rare(v, g, k) for k, v in enumerate(group)] for g, group in enumerate(found)]
+        rare = [[self._rare(v, g, k) for k, v in enumerate(group)] for g, group in enumerate(verdicts)]
         gravest = self._gravest(rare)
         told = {check.status for check in gravest}  # where it is less grave, a line does not say the opposite
         overlap = self.overlap()
-        found = tuple(
+        verdicts = tuple(
             tuple(
                 self._line(v, g, strengths[g][k], [overlap, *(r for r in (rare[g][k],) if r and r.status in told)])
                 for k, v in enumerate(group)
             )
-            for g, group in enumerate(found)
+            for g, group in enumerate(verdicts)
         )
         unrecorded = unrecorded_check(self.assessment.randomised)
-        return found, (*self.assessment.assumptions, overlap, *gravest, unrecorded)
+        return verdicts, (*self.assessment.assumptions, overlap, *gravest, unrecorded)
 
     def _through_time(self, verdicts: Verdicts) -> Verdicts:
         """Where the world changed within the log, intervals span what either half of it says alone."""
@@ -292,10 +292,10 @@ class Judge:
         if not halves:
             return verdicts
 
-        def spanned(found: Verdict, g: int, k: int) -> Verdict:
-            joint = _spanning(found.difference, [half.joint[g][k] for half in halves])
-            alone = _spanning(found.pointwise, [half.alone[g][k] for half in halves])
-            return directed(found, self.log.outcomes[k], joint, alone, DRIFTED)
+        def spanned(verdict: Verdict, g: int, k: int) -> Verdict:
+            joint = _spanning(verdict.difference, [half.joint[g][k] for half in halves])
+            alone = _spanning(verdict.pointwise, [half.alone[g][k] for half in halves])
+            return directed(verdict, self.log.outcomes[k], joint, alone, DRIFTED)
 
         return tuple(tuple(spanned(v, g, k) for k, v in enumerate(group)) for g, group in enumerate(verdicts))
 
@@ -314,14 +314,14 @@ class Judge:
                         strengths[g][k] = both
         return strengths
 
-    def _rare(self, found: Verdict, group: int, k: int) -> Assumption | None:
+    def _rare(self, verdict: Verdict, group: int, k: int) -> Assumption | None:
         """What an event that comes with one action, too rare to be seen, would have to cost to turn the verdict."""
-        if found.direction not in ("more", "less"):
+        if verdict.direction not in ("more", "less"):
             return None
         heaviest, taken = self.heaviest(group)
         if heaviest <= 0:
             return None
-        return rare_event_check(_edge(found), heaviest, taken, self.log.outcomes[k].range, self.largest(k))
+        return rare_event_check(_edge(verdict), heaviest, taken, self.log.outcomes[k].range, self.largest(k))
 
     def _gravest(self, rare: list[list[Assumption | None]]) -> list[Assumption]:
         """The one statement on rare events: that of the verdict which they turn most easily."""
@@ -335,20 +335,20 @@ class Judge:
             check = replace(check, detail=check.detail.replace("the verdict", "the verdict of one group"))
         return [check]
 
-    def _line(self, found: Verdict, group: int, strength: Strength, checks: Sequence[Assumption]) -> Verdict:
+    def _line(self, verdict: Verdict, group: int, strength: Strength, checks: Sequence[Assumption]) -> Verdict:
         """The verdict with its strength and the line of what it rests on."""
         (every, one), assessment, episodes = strength, self.assessment, float(self.episodes[group])
         gamma = None if every is None else hidden_reasons(every, None if self.one_step else one, assessment.scale)
-        if gamma is None and found.direction != "unknown" and assessment.randomised:
+        if gamma is None and verdict.direction != "unknown" and assessment.randomised:
             gamma = DRAWN
         unit = "episodes"
         if assessment.units is not None:
             unit = f"episodes, counted as {self.units(group)} {assessment.counted_as}"
         line = rests_on(episodes, unit, [*assessment.assumptions, *checks], gamma) if np.isfinite(episodes) else None
-        if found.direction == "unknown":
-            return replace(found, rests_on=line)
+        if verdict.direction == "unknown":
+            return replace(verdict, rests_on=line)
         doubt = None if every is None or not fragile(every, self.one_step) else only_if(every)
-        return replace(found, holds_up_to=every, rests_on=line, note=doubt or found.note)
+        return replace(verdict, holds_up_to=every, rests_on=line, note=doubt or verdict.note)
 
 
 def directed(verdict: Verdict, outcome: Outcome, difference: Interval, pointwise: Interval, reason: str) -> Verdict:
@@ -366,9 +366,9 @@ def _unknown(verdicts: Verdicts, reason: str, where: Callable[[int, int], bool])
     )
 
 
-def _edge(found: Verdict) -> float:
+def _edge(verdict: Verdict) -> float:
     """How far the interval of a decided verdict lies from 0."""
-    return found.difference.low if found.direction == "more" else -found.difference.high
+    return verdict.difference.low if verdict.direction == "more" else -verdict.difference.high
 
 
 def _spanning(own: Interval, others: Sequence[Interval]) -> Interval:

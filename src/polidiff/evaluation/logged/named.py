@@ -73,16 +73,16 @@ def judge_by(
 ) -> GroupVerdicts:
     """Verdicts for groups of episodes, each a mask (episodes,), by the estimator of this name."""
     current, proposed = policies
-    found = _estimates(name, log, (proposed, current), masks, counted, seed)
+    estimates = _estimates(name, log, (proposed, current), masks, counted, seed)
     checks = [Assumption(test, "", "not testable", "", "") for test in (*NAMES, "unrecorded reasons")]
-    told = as_verdicts(log, found, masks, checks, level=level)
+    verdicts = as_verdicts(log, estimates, masks, checks, level=level)
     untested = f"Judged by {name}, as asked; history, drift and unrecorded reasons are not tested then."
-    return replace(told, warnings=(*log.notes, untested))
+    return replace(verdicts, warnings=(*log.notes, untested))
 
 
 def as_verdicts(
     log: Log,
-    found: Estimates,
+    estimates: Estimates,
     masks: Sequence[BoolArray],
     checks: Sequence[Assumption],
     *,
@@ -94,26 +94,26 @@ def as_verdicts(
     person = log.rows.person[log.rows.first]
     people = np.array([len(np.unique(person[mask])) for mask in masks])
 
-    def told(g: int, m: int) -> Verdict:
+    def verdict_of(g: int, m: int) -> Verdict:
         episodes = int(masks[g].sum())
         unit = "episodes" if people[g] == episodes else f"episodes, counted as {people[g]} people"
         plain = verdict(
             log.outcomes[m],
-            _interval(found, 2, g, m, strict, level),
-            _interval(found, 2, g, m, level, level),
-            current=_interval(found, 1, g, m, level, level),
-            proposed=_interval(found, 0, g, m, level, level),
-            unsupported=float(found.unsupported[g]),
-            note=found.failures[g],
+            _interval(estimates, 2, g, m, strict, level),
+            _interval(estimates, 2, g, m, level, level),
+            current=_interval(estimates, 1, g, m, level, level),
+            proposed=_interval(estimates, 0, g, m, level, level),
+            unsupported=float(estimates.unsupported[g]),
+            note=estimates.failures[g],
         )
         return replace(plain, rests_on=rests_on(episodes, unit, checks, None))
 
     return GroupVerdicts(
-        verdicts=tuple(tuple(told(g, m) for m in range(len(log.outcomes))) for g in range(len(masks))),
-        unsupported=found.unsupported,
+        verdicts=tuple(tuple(verdict_of(g, m) for m in range(len(log.outcomes))) for g in range(len(masks))),
+        unsupported=estimates.unsupported,
         episodes=np.array([float(mask.sum()) for mask in masks]),
         family=family,
-        method=found.method,
+        method=estimates.method,
         people=people,
     )
 
@@ -123,20 +123,21 @@ def evaluate_by(name: str, log: Log, policy: PolicyLike, *, level: float, seed: 
     begins = log.rows.states[log.rows.first]
     starts = np.unique(begins).tolist() if log.discrete else []
     masks = [np.ones(len(begins), dtype=np.bool_), *(begins == start for start in starts)]
-    found = _estimates(name, log, (policy, policy), masks, None, seed)
+    estimates = _estimates(name, log, (policy, policy), masks, None, seed)
     intervals = {
-        o.name: [_interval(found, 0, g, m, level, level) for g in range(len(masks))] for m, o in enumerate(log.outcomes)
+        o.name: [_interval(estimates, 0, g, m, level, level) for g in range(len(masks))]
+        for m, o in enumerate(log.outcomes)
     }
-    why = found.failures[0]
+    why = estimates.failures[0]
     return Evaluation(
         outcomes={outcome: each[0] for outcome, each in intervals.items()},
         per_start={
             outcome: {log.states[start]: interval for start, interval in zip(starts, each[1:], strict=True)}
             for outcome, each in intervals.items()
         },
-        method=found.method if why is None else f"{found.method}: no interval, since {why}",
+        method=estimates.method if why is None else f"{estimates.method}: no interval, since {why}",
         truncated=log.check.cut / max(log.check.episodes, 1),
-        details={"episodes": float(log.check.episodes), "unsupported": float(found.unsupported[0])},
+        details={"episodes": float(log.check.episodes), "unsupported": float(estimates.unsupported[0])},
     )
 
 
@@ -151,14 +152,14 @@ def _estimates(
     return ESTIMATES[name](log, pair, masks, counted, seed)
 
 
-def _interval(found: Estimates, which: int, g: int, m: int, level: float, told: float) -> Interval:
+def _interval(estimates: Estimates, which: int, g: int, m: int, level: float, nominal: float) -> Interval:
     """Estimate ± Student's quantile × standard error, unbounded where the estimator has failed."""
-    values = found.values[:, g, m]
+    values = estimates.values[:, g, m]
     middle = float(values[0] - values[1] if which == 2 else values[which])
-    if found.failures[g] is not None or not np.isfinite(found.errors[which, g, m]):
-        return Interval(middle, -np.inf, np.inf, told)
-    half = student_quantile(level, float(found.freedom[g])) * float(found.errors[which, g, m])
-    return Interval(middle, middle - half, middle + half, told)
+    if estimates.failures[g] is not None or not np.isfinite(estimates.errors[which, g, m]):
+        return Interval(middle, -np.inf, np.inf, nominal)
+    half = student_quantile(level, float(estimates.freedom[g])) * float(estimates.errors[which, g, m])
+    return Interval(middle, middle - half, middle + half, nominal)
 
 
 def _resampled(

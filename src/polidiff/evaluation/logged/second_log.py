@@ -107,11 +107,11 @@ def judge_logs(
     alike = starts_alike(log, other)
     failures = tuple(_why_not(log, other, alike, pair) for pair in zip(masks, others, strict=True))
     method = f"means of {log.rows.n_episodes} and {other.rows.n_episodes} logged episodes side by side"
-    found = Estimates(values, errors, np.maximum(freedom, 1.0), np.zeros(len(masks)), failures, method)
-    told = as_verdicts(log, found, masks, (alike,), level=level)
+    estimates = Estimates(values, errors, np.maximum(freedom, 1.0), np.zeros(len(masks)), failures, method)
+    verdicts = as_verdicts(log, estimates, masks, (alike,), level=level)
     people = np.array([len(np.unique(person[0][mask])) for mask in others])
-    fewest = np.minimum(people, people if told.people is None else told.people)
-    return replace(told, warnings=(*log.notes, ASSUMES), assumptions=(alike,), people=fewest)
+    fewest = np.minimum(people, people if verdicts.people is None else verdicts.people)
+    return replace(verdicts, warnings=(*log.notes, ASSUMES), assumptions=(alike,), people=fewest)
 
 
 def starts_alike(log: Log, other: Log) -> Assumption:

@@ -246,7 +246,7 @@ class SharedLevels:
 
 def shared_levels(states: AnyArray, names: tuple[str, ...], encoder: Encoder) -> list[SharedLevels]:
     """The text columns of feature rows (n, d) of which more than a few rows share a level."""
-    found = []
+    columns = []
     for j, known in enumerate(encoder.columns):
         if isinstance(known, tuple):
             levels, code = np.unique([value if isinstance(value, str) else "" for value in states[:, j]],
@@ -254,5 +254,5 @@ def shared_levels(states: AnyArray, names: tuple[str, ...], encoder: Encoder) ->
             rows = np.flatnonzero(~np.isin(levels, known)[code])
             if len(levels) > len(known) + 1 and len(rows) > TOLD * len(states):
                 level = np.unique(code[rows], return_inverse=True)[1]
-                found.append(SharedLevels(names[j], len(levels), len(known), rows, level))
-    return found
+                columns.append(SharedLevels(names[j], len(levels), len(known), rows, level))
+    return columns

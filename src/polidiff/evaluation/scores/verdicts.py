@@ -164,10 +164,11 @@ class ScoreJudge(Judge):
         rows, level = self.log.rows, self.question.level
         late = (2 * rows.episode >= rows.n_episodes)[self.decisions.order]
         parts = [[mask & half for mask in self.masks] for half in (~late, late)]
-        found = [self.scores.intervals(masks, level=level) for masks in parts]
+        intervals = [self.scores.intervals(masks, level=level) for masks in parts]
         size = [[self._at(g, k) for k in range(len(self.log.outcomes))] for g in range(len(self.masks))]
         return [
-            Half(*([[tell(at) for at in group] for group in size] for tell in (one.joint, one.alone))) for one in found
+            Half(*([[tell(at) for at in group] for group in size] for tell in (one.joint, one.alone)))
+            for one in intervals
         ]
 
     def overlap(self) -> Assumption:
