@@ -32,6 +32,7 @@ Make: TypeAlias = Callable[[int], Estimator]  # an estimator that is not fitted,
 COSTS = ((1e-2, 3e-3), (3e-3, 1e-3))  # of a clause and a literal, as shares of all visits
 LEAVES = 24  # of a tree
 FAMILY = 32  # leaves of the largest of nested trees
+MOST_GROWN = 100_000  # rows that these are grown on; of more, every so manieth
 DEPTH = 3  # of an optimal tree
 MOST_ROWS = 4_000  # that an optimal tree is grown on
 CUTS = 12  # bounds of a feature that a tree over yes-or-no features may use
@@ -318,7 +319,8 @@ def tree_rules(X: AnyArray, label: IntArray, weight: FloatArray, *, seed: int) -
     if X.dtype == object:
         return []
     model = DecisionTreeClassifier(max_leaf_nodes=FAMILY, random_state=seed % 2**31)
-    model.fit(X, label, sample_weight=weight / weight.mean())
+    some = slice(None, None, -(-len(X) // MOST_GROWN))
+    model.fit(X[some], label[some], sample_weight=weight[some] / weight[some].mean())
     sizes = range(3, len(model.tree_.children_left) + 1, 2)
     trees = _nested_trees(model, np.asarray(X, dtype=np.float64), sizes)
     return [tuple((rule, told) for rule, told in _leaves(tree) if told) for tree in trees]

@@ -38,7 +38,7 @@ from scipy import stats
 
 from polidiff.evaluation.scores.decisions import Decisions, held_rows
 from polidiff.evaluation.scores.episodes import FOLDS, MOST_FITTED, PolicyRows, episode_scores
-from polidiff.evaluation.scores.propensity import Propensity, logging_chances, rarely_taken
+from polidiff.evaluation.scores.propensity import Propensity, logging_chances
 from polidiff.evaluation.scores.regression import ActionRegression, Design, design_of
 from polidiff.policies import changed_decisions
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
@@ -239,7 +239,7 @@ def assessed(
     """Scores (n, M) with what says how far they can be believed."""
     episodes = int(decisions.episode[-1]) + 1
     changes = float(changed_decisions(current, proposed).sum() / episodes)
-    rare = chances.table < CLIP if chances.known else rarely_taken(chances.table, decisions.actions, CLIP)
+    rare = chances.untried(decisions.actions, CLIP)
     unsupported = weight * (np.maximum(proposed - current, 0.0) * rare).sum(axis=1)
     inflation = 1.0
     if not decisions.one_step:  # and no more is claimed than the rows that regressions saw would tell

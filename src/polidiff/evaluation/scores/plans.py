@@ -30,7 +30,7 @@ from polidiff.evaluation.scores.difference import (
     score_intervals,
 )
 from polidiff.evaluation.scores.episodes import EpisodeScores, following, policy_values, sample, scores_of_fold, told
-from polidiff.evaluation.scores.propensity import Propensity, rarely_taken
+from polidiff.evaluation.scores.propensity import Propensity
 from polidiff.evaluation.scores.regression import design_of
 from polidiff.progress import track
 from polidiff.records.arrays import BoolArray, FloatArray
@@ -62,18 +62,18 @@ class PlanScores:
         """Scores of every action, where each row is an episode."""
         return one_step_scores(self.decisions, chances=self.chances, seed=self.seed)
 
-    @cached_property
+    @property
     def untried(self) -> BoolArray:
         """(n, A) actions that the log next to never takes there."""
-        if self.chances.known:
-            return self.chances.table < CLIP
-        return rarely_taken(self.chances.table, self.decisions.actions, CLIP)
+        return self.chances.untried(self.decisions.actions, CLIP)
 
     @cached_property
     def against_log(self) -> FloatArray:
         """(n, M) scores of the current policy less the one that wrote the log."""
         if self.current is None:
             return np.zeros_like(self.decisions.gains)
+        if self.decisions.one_step:
+            return self.single.difference(self.current, None)
         return difference_scores(
             self.decisions, self.current, None, self.chances, discount=self.discount, seed=self.seed
         ).rows

@@ -8,7 +8,7 @@ too sure of itself makes weights that are too large.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.optimize import minimize
@@ -35,6 +35,13 @@ class Propensity:
     table: FloatArray  # (n, A) of every action, estimated where only the logged one is recorded
     logged: FloatArray  # (n,) of the action that was taken
     known: bool  # whether the log records them
+    _untried: dict[float, BoolArray] = field(default_factory=dict, init=False, repr=False)
+
+    def untried(self, actions: IntArray, least: float) -> BoolArray:
+        """(n, A) where an action has next to no chance; `actions` (n,) are those of the log."""
+        if least not in self._untried:
+            self._untried[least] = self.table < least if self.known else rarely_taken(self.table, actions, least)
+        return self._untried[least]
 
 
 def known_table(logged: FloatArray, actions: IntArray, n_actions: int) -> FloatArray | None:

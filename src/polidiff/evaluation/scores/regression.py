@@ -69,7 +69,9 @@ class Columns:
 
     def standardised(self, x: FloatArray) -> FloatArray:
         """(n, k) features within three deviations."""
-        return np.asarray(np.clip((x[:, self.varied] - self.middle) / self.spread, -3.0, 3.0))
+        z = x[:, self.varied] - self.middle
+        z /= self.spread
+        return np.clip(z, -3.0, 3.0, out=z)
 
     def basis(self, x: FloatArray) -> FloatArray:
         """(n, p) 1, the features, then their products."""
