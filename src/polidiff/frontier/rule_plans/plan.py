@@ -184,13 +184,15 @@ def _overall(frame: Frame, rules: RuleList, visits: FloatArray) -> float | None:
 
 def _patch(frame: Frame, rules: RuleList, acts: list[BoolArray]) -> Patch:
     world, problem = frame.world, frame.problem
-    top = top_actions(problem.moves.current)
+    top, certain = top_actions(problem.moves.current), problem.moves.current.max(axis=1) > 1 - PROVEN
     edits = []
     for (move, box), here in zip(rules, acts, strict=True):
         choice = problem.moves.choice[move]
         for current, proposed in _pairs(top, choice, here & (choice < world.n_actions)):
             states = np.flatnonzero(here & (top == current) & (choice == proposed))
-            edits.append(Edit(problem.cells.rule(box), current, proposed, tuple(int(s) for s in states)))
+            made_certain = current == proposed and not certain[states].all()
+            before = None if made_certain else current
+            edits.append(Edit(problem.cells.rule(box), before, proposed, tuple(int(s) for s in states)))
     return Patch(tuple(edits), tuple(action.name for action in world.actions), world.feature_names)
 
 
