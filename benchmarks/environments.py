@@ -9,6 +9,7 @@ explains the same pair in a fresh process.
 ::
 
     python -m benchmarks environments  # with gymnasium[box2d], highway-env and mo-gymnasium
+    python -m benchmarks.environments merge-v0 Pendulum-v1  # these rows, each kept as soon as it is there
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,6 +31,7 @@ import numpy as np
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.tree import DecisionTreeClassifier
 
+from benchmarks.rows import keep_row
 from polidiff import Simulator, as_policy, load
 from polidiff.divergence import Divergence, DivergenceOptions, find_divergence
 from polidiff.records.explanation import Explanation
@@ -39,7 +41,8 @@ from polidiff.rules.learners import as_learner
 from polidiff.worlds.real_actions import compared
 from polidiff.worlds.rollouts import roll_out
 
-SHOWN, LONGEST = 30, 200  # episodes that a network is shown, and decisions of each
+SHOWN = 30  # episodes that a network is shown
+LONGEST, ON_A_ROAD = 200, 15  # decisions of an episode
 LEAVES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48)
 AT = (3, 6)  # rules
 STEPS, DRIVEN = 10_000, 1_000  # decisions that a script may play; fewer where a step moves a whole road
@@ -131,20 +134,22 @@ CASES: dict[str, tuple[Driver, Driver, int]] = {  # drivers, and starts that are
 }
 
 
-def run(smoke: bool = False, only: tuple[str, ...] = ()) -> dict[str, Any]:
+def run(smoke: bool = False) -> dict[str, Any]:
     """One row per environment."""
-    warnings.filterwarnings("ignore", message=".*(Gym has been|Box low|is not within|ConvergenceWarning|converged).*")
-    if not smoke:
-        import_module("highway_env")  # these register their environments
-        import_module("mo_gymnasium")
-    cases = {name: case for name, case in CASES.items() if not only or name in only}
     if smoke:
         return {"environments": [_row("CartPole-v1", _cart(0.0), _cart(0.3), 6)]}
-    return {"environments": [_row(name, *case) for name, case in cases.items()]}
+    return {"environments": list(_rows(tuple(CASES)))}
+
+
+def _rows(names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    warnings.filterwarnings("ignore")
+    import_module("highway_env")  # these register their environments
+    import_module("mo_gymnasium")
+    return (_row(name, *CASES[name]) for name in names)
 
 
 def _row(name: str, one: Driver, other: Driver, starts: int) -> dict[str, Any]:
-    world = Simulator(name)
+    world = Simulator(name, horizon=_horizon(name))
     networks = [_shown(world, driver, starts) for driver in (one, other)]
     answered = _answered(name, networks)
     world, *policies = compared(world, *networks, seed=0)[:3]
@@ -167,6 +172,10 @@ def _row(name: str, one: Driver, other: Driver, starts: int) -> dict[str, Any]:
     }
 
 
+def _horizon(name: str) -> int:
+    return ON_A_ROAD if name.startswith(ROADS) else LONGEST
+
+
 def script(name: str) -> str:
     """What a user types."""
     road = name.startswith(ROADS)
@@ -176,7 +185,8 @@ import joblib
 from polidiff import Simulator, explain
 
 current, proposed = joblib.load("current.joblib"), joblib.load("proposed.joblib")
-told = explain(Simulator("{name}"), current, proposed, max_steps={DRIVEN if road else STEPS})
+world = Simulator("{name}", horizon={_horizon(name)})
+told = explain(world, current, proposed, max_steps={DRIVEN if road else STEPS})
 print(told)
 told.save("difference.json")
 """
@@ -217,7 +227,7 @@ def _shown(world: Simulator, driver: Driver, starts: int) -> Any:
     else:
         place, policy = world, as_policy(driver, n_actions=world.n_actions)
     few = SHOWN // 3 if world.env.startswith(ROADS) else max(SHOWN, starts)
-    visits = roll_out(place, policy, episodes=few, seed=(7,), record=True, horizon=LONGEST).visits
+    visits = roll_out(place, policy, episodes=few, seed=(7,), record=True).visits
     assert visits is not None
     X = visits.states.reshape(len(visits.states), -1)
     kind = MLPRegressor if real else MLPClassifier
@@ -273,3 +283,8 @@ def _trees(seen: Divergence, fit: Any, fresh: Divergence, label: Any) -> list[tu
             f1 = fidelity(tree.predict(fresh.features), label, fresh.judged).f1
             rows.append((int(naming.sum()), int(depth[naming].sum()), f1))
     return rows
+
+
+if __name__ == "__main__":
+    for row in _rows(sys.argv[1:] or tuple(CASES)):
+        keep_row("environments", "environments", row, ("environment",))
