@@ -1,9 +1,10 @@
 """Environments that take real numbers: told by what is done more or less, planned by levels."""
 
 import numpy as np
+import polars as pl
 import pytest
 
-from polidiff import Simulator, evaluate, explain, improve
+from polidiff import Log, Simulator, evaluate, explain, improve
 from polidiff.errors import InvalidPolicyError, InvalidWorldError
 from polidiff.worlds.real_actions import SignedBins
 
@@ -93,3 +94,51 @@ def test_what_cannot_be_is_refused():
         Simulator(Dosing, actions=["insulin"])
     with pytest.raises(InvalidPolicyError, match="takes 2 real numbers"):
         evaluate(WORLD, lambda states: np.zeros(len(states)), episodes=3)
+
+
+def dosed(count=3000):
+    """Doses of 0 to 1 at random; each unit of it brings 2, and luck."""
+    rng = np.random.default_rng(0)
+    x, dose = rng.normal(size=count), rng.random(count)
+    paid = 2 * dose + rng.normal(0, 0.2, count)
+    return pl.DataFrame({"x": x, "dose": dose, "paid": paid})
+
+
+def one_step(rows, **options):
+    return Log(rows, state=["x"], action="dose", reward="paid", **options)
+
+
+def low(states):
+    return np.full(len(states), 0.12)
+
+
+def high_above_0(states):
+    return np.where(states[:, 0] > 0, 0.88, 0.12)
+
+
+def test_doses_of_a_log_are_its_nearest_levels():
+    rows = dosed()
+    log = one_step(rows, actions=[1.0, 0.0, 0.25])
+    gaps = np.abs(rows["dose"].to_numpy()[:, None] - np.array([0.0, 0.25, 1.0]))
+    assert [action.name for action in log.actions] == ["dose 0", "dose 0.25", "dose 1"]
+    assert (log.rows.actions == gaps.argmin(axis=1)).all()
+    fifths = one_step(rows).levels.ravel()
+    assert fifths == pytest.approx([0.1, 0.3, 0.5, 0.7, 0.9], abs=0.03), "medians of fifths of even doses"
+
+
+def test_policies_of_a_log_of_doses_give_doses():
+    rows = dosed()
+    log, share = one_step(rows), float((rows["x"] > 0).mean())
+    told = explain(log, low, high_above_0)
+    assert told.verdicts[0].difference.contains(2 * 0.8 * share), "0.8 more for this share, 2 for each unit"
+    assert told.verdicts[0].direction == "more"
+    assert log.actions[-1].name in str(told)
+    assert "taken at the nearest of 5 levels" in told.warnings[-1]
+    assert evaluate(log, low).outcomes["return"].contains(0.2)
+    assert evaluate(log, "log").outcomes["return"].contains(1.0)
+
+
+def test_plans_of_a_log_of_doses_prescribe_levels():
+    best = improve(one_step(dosed()), low, max_rules=1).best
+    assert [rule.move for rule in best.rules] == [one_step(dosed()).actions[-1].name]
+    assert best.gain.contains(1.6)

@@ -13,10 +13,18 @@ import polars as pl
 
 from polidiff.errors import InvalidLogError, InvalidOptionError, InvalidWorldError
 from polidiff.records.action import ActionNames
-from polidiff.records.arrays import AnyArray, IntArray
+from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.records.outcome import Outcome, check_outcomes
 from polidiff.worlds.log_check import DataCheck, check_ranges, checked, declared_ranges
-from polidiff.worlds.log_columns import Columns, Labels, check_types, find_labels, name_columns, named_actions
+from polidiff.worlds.log_columns import (
+    Columns,
+    Labels,
+    check_types,
+    find_labels,
+    name_columns,
+    named_actions,
+    nearest_levels,
+)
 from polidiff.worlds.log_rows import LoggedRows, check_room, feature_matrix, read_rows
 from polidiff.worlds.log_source import HASH, LogSource, Reader, TableSource
 from polidiff.worlds.messy_tables import Repaired, renumbered, repair, with_types
@@ -42,7 +50,8 @@ class Log:
     state : str, or list of str
         One column of labels (discrete states), or the columns of measurements that make up the state.
     action : str
-        Whole numbers or text.
+        Whole numbers, text, or real numbers such as a dose. Real numbers are told at the nearest of some levels:
+        those of `actions`, or the medians of fifths of the column; policies of such a log give real numbers too.
     episode, step : str, optional
         Which decisions belong together, and their order. Neither: every row is an episode of one decision.
     reward : str, optional
@@ -139,7 +148,10 @@ class Log:
         )
         if missing not in ("refuse", "drop"):
             raise InvalidOptionError(f"missing must be 'refuse' or 'drop'; got {missing!r}")
-        repaired = self._read(sort=sort, drop=missing == "drop")
+        self.levels: FloatArray | None = None  # (A, 1) of an action in real numbers
+        repaired = self._read(actions, sort=sort, drop=missing == "drop")
+        if self.levels is not None:
+            actions = [{action: float(level)} for level in self.levels[:, 0]]
         schema = self.source.schema
         self.frame = self.source.frame(self.read).select(self.columns.used)
         self.action_labels, self.actions = named_actions(self.read.actions, schema[action], action, actions)
@@ -157,11 +169,14 @@ class Log:
         self._most_rows = MOST_VALUES // self.columns.values_per_row if max_rows is None else max_rows
         self._remembered: dict[str, Any] = {}
 
-    def _read(self, *, sort: bool, drop: bool) -> Repaired | None:
+    def _read(self, actions: int | ActionNames | None, *, sort: bool, drop: bool) -> Repaired | None:
         """Read all rows once; if they cannot be used as they are, but can be repaired, a second time."""
         source, columns = self.source, self.columns
         typed = with_types(source.frame, source.schema, columns, text=source.is_text, few=source.table is not None)
         self.source = source if typed is None else source.with_table(typed)
+        if self.source.schema[columns.action].is_float():
+            nearest, self.levels = nearest_levels(self.source.frame(), columns.action, actions)
+            self.source = self.source.with_table(self.source.frame().with_columns(nearest))
         check_types(self.source.schema, columns)
         ranges = declared_ranges(self.outcomes) if self.discount == 1.0 else ()
         self.read: ShardSummary = self.source.read(columns, blocks=HALVES, ranges=ranges)

@@ -11,8 +11,9 @@ import polars as pl
 
 from polidiff.errors import InvalidLogError, InvalidOutcomeError
 from polidiff.records.action import Action, ActionNames, as_actions
-from polidiff.records.arrays import IntArray
+from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.outcome import Outcome
+from polidiff.worlds.shards.shard_files import collect
 
 ROW = "polidiff: row"  # where a row stood, in a table whose rows were put in order or left out
 RANKED = pl.UInt32  # people as numbers without gaps, in tables: so few of them are dealt evenly
@@ -20,6 +21,7 @@ HARMFUL = (  # names of outcomes of which less is better
     r"(^|_)(cost|costs|died|death|dead|mortality|harm|bleed|bleeding|readmission|readmitted|relapse|infection|churn"
     r"|complication|failure|loss|default|adverse|pancreatitis)(_|$)"
 )
+LEVELS = 5  # of an action in real numbers, where none are given
 DONE = ("done", "dones", "is_done", "finished")
 
 
@@ -183,13 +185,35 @@ def check_types(schema: pl.Schema, columns: Columns) -> None:
         if schema[name].is_float() or schema[name].is_nested():
             raise InvalidLogError(
                 f"column {name!r} must hold whole numbers or text; it holds {schema[name]}. Hint: "
-                + ("state=[...] takes measurements as features" if name in columns.state else "bin doses into levels")
+                + ("state=[...] takes measurements as features" if name in columns.state else "name its values")
             )
     for name in columns.features:
         if schema[name].is_nested():
             raise InvalidLogError(f"feature {name!r} must hold numbers or text; it holds {schema[name]}")
     if columns.step is not None and not (schema[columns.step].is_numeric() or schema[columns.step].is_temporal()):
         raise InvalidLogError(f"column {columns.step!r} must hold numbers or times; it holds {schema[columns.step]}")
+
+
+def nearest_levels(rows: pl.LazyFrame, column: str, given: object) -> tuple[pl.Expr, FloatArray]:
+    """The number of the level nearest to each row's real number, and the levels (A, 1).
+
+    They are those given, or the medians of fifths of what the column holds, to three digits.
+    """
+    value = pl.col(column).fill_nan(None)
+    if given is None:
+        middles = [value.quantile((2 * k + 1) / (2 * LEVELS)).alias(str(k)) for k in range(LEVELS)]
+        given = [float(f"{level:.3g}") for level in collect(rows.select(middles)).row(0) if level is not None]
+    try:
+        levels = np.unique(np.array(given, dtype=np.float64).ravel())
+    except (TypeError, ValueError):
+        levels = np.zeros(0)
+    if len(levels) < 2 or not np.isfinite(levels).all():
+        raise InvalidLogError(
+            f"column {column!r} holds real numbers, told at the nearest of some levels; at least two different numbers "
+            f"are needed, got {given!r:.80}. Hint: actions=[0, 5, 10], or cut the column into whole numbers or text"
+        )
+    above = [(value > edge).cast(pl.Int64) for edge in ((levels[1:] + levels[:-1]) / 2).tolist()]
+    return pl.when(value.is_not_null()).then(pl.sum_horizontal(above)).alias(column), levels[:, None]
 
 
 OWN_NUMBERS = 100_000

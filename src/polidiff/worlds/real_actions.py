@@ -67,10 +67,10 @@ class RealPolicy:
 
 def alone(world: World, policy: PolicyLike) -> tuple[World, PolicyLike]:
     """The world and a policy to be played in it, as it is."""
+    if (levels := getattr(world, "levels", None)) is not None:
+        return world, nearest(policy, levels)
     if not isinstance(world, Simulator) or (real := world.real) is None:
         return world, policy
-    if world.levels is not None:
-        return world, Discretised(policy, world.levels)
     return world.with_choices((RealPolicy(policy, real),), ("its own",)), _always(0, 1)
 
 
@@ -78,10 +78,10 @@ def compared(
     world: World, current: PolicyLike, proposed: PolicyLike, *, seed: int
 ) -> tuple[World, PolicyLike, PolicyLike, tuple[str, ...]]:
     """The world with choices that tell two policies apart, both policies among these, and what to know about it."""
+    if (levels := getattr(world, "levels", None)) is not None:
+        return world, nearest(current, levels), nearest(proposed, levels), (_snapped(levels),)
     if not isinstance(world, Simulator) or (real := world.real) is None:
         return world, current, proposed, ()
-    if world.levels is not None:
-        return world, Discretised(current, world.levels), Discretised(proposed, world.levels), (_snapped(world),)
     old, new = (RealPolicy(policy, real) for policy in (current, proposed))
     seen = _differences(world, old, new, seed)
     bins = SignedBins.of(seen, world.component_names)
@@ -95,7 +95,12 @@ def compared(
 
 def planned(world: World, current: PolicyLike, candidates: Candidates) -> tuple[World, PolicyLike, Candidates]:
     """The world with what plans may do: as now, as a candidate, or a level of each component."""
-    if not isinstance(world, Simulator) or (real := world.real) is None:
+    if not isinstance(world, Simulator):
+        levels, listed = getattr(world, "levels", None), [candidates] if callable(candidates) else candidates
+        if levels is None:
+            return world, current, candidates
+        return world, nearest(current, levels), listed if listed is None else [nearest(c, levels) for c in listed]
+    if (real := world.real) is None:
         return world, current, candidates
     old = RealPolicy(current, real)
     if candidates is not None:
@@ -109,6 +114,21 @@ def planned(world: World, current: PolicyLike, candidates: Candidates) -> tuple[
     names = tuple(level_name(world.component_names, level) for level in levels)
     constants = tuple(partial(constant, level) for level in levels)
     return world.with_choices((*constants, old), (*names, "unchanged")), _always(len(levels), len(levels) + 1), None
+
+
+def nearest(policy: PolicyLike, levels: FloatArray) -> PolicyLike:
+    """A policy in real numbers, a function, a model or one number per state, as the nearest of the levels (A, d).
+
+    What chooses among the levels already, such as "log" or a table of probabilities, stays as it is.
+    """
+    if isinstance(policy, str) or callable(getattr(policy, "probabilities", None)):
+        return policy
+    if callable(policy) or callable(getattr(policy, "predict", None)):
+        return Discretised(policy, levels)
+    numbers = np.asarray(policy)
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iuf" or levels.shape[1] != 1:
+        return policy
+    return np.abs(numbers[:, None] - levels.T).argmin(axis=1)
 
 
 def level_name(components: Sequence[str], level: FloatArray) -> str:
@@ -204,8 +224,8 @@ def _always(choice: int, count: int) -> CallablePolicy:
     return CallablePolicy(lambda states: np.full(len(states), choice), count)
 
 
-def _snapped(world: Simulator) -> str:
-    return f"Both policies are played at the nearest of {world.n_actions} levels."
+def _snapped(levels: FloatArray) -> str:
+    return f"Both policies are taken at the nearest of {len(levels)} levels."
 
 
 def _differences(world: Simulator, old: RealPolicy, new: RealPolicy, seed: int) -> FloatArray:
