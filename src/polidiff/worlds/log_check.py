@@ -184,6 +184,10 @@ def _scattered(lazy: pl.LazyFrame, columns: Columns, extra: int) -> str:
 
 def log_summary(log: Log) -> WorldSummary:
     """What a result says about a log: its size, ranges that many reach, and how many stand behind each name."""
+    return log.remembered("summary", lambda: _summary(log))
+
+
+def _summary(log: Log) -> WorldSummary:
     facts = {"rows": log.check.rows, "episodes": log.check.episodes}
     if log.check.people is not None:
         facts["people"] = log.check.people
