@@ -207,7 +207,7 @@ class PlayedGrid(Surrogate):
         if not tried:
             return ("The current policy stays: nothing that was tried in episodes near it seemed to gain.",)
         return (
-            f"The current policy stays: of {tried} plans that were played none is shown to gain. A gain may exist that "
+            f"The current policy stays: no plan is shown to gain ({tried} played). A gain may exist that "
             f"{len(self.judging.before)} episodes cannot tell from none.",
         )
 
