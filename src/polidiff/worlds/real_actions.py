@@ -21,7 +21,7 @@ import numpy as np
 
 from polidiff.errors import InvalidPolicyError, InvalidWorldError
 from polidiff.policies import PolicyLike
-from polidiff.policies.functions import CallablePolicy, Discretised
+from polidiff.policies.functions import CallablePolicy, ConstantPolicy, Discretised
 from polidiff.policies.models import real_actions
 from polidiff.policies.protocol import Candidates
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
@@ -71,7 +71,7 @@ def alone(world: World, policy: PolicyLike) -> tuple[World, PolicyLike]:
         return world, nearest(policy, levels)
     if not isinstance(world, Simulator) or (real := world.real) is None:
         return world, policy
-    return world.with_choices((RealPolicy(policy, real),), ("its own",)), _always(0, 1)
+    return world.with_choices((RealPolicy(policy, real),), ("its own",)), ConstantPolicy(0, 1)
 
 
 def compared(
@@ -90,7 +90,7 @@ def compared(
     choose = CallablePolicy(lambda states: bins.of_rows(new(states) - old(states)), 1 + len(moves))
     least = ", ".join(f"{size:.2g} of {name}" for size, name in zip(bins.least, world.component_names, strict=True))
     note = f"Differences below {least} count as none, and the proposed policy is played without them."
-    return place, _always(0, 1 + len(moves)), choose, (note,)
+    return place, ConstantPolicy(0, 1 + len(moves)), choose, (note,)
 
 
 def planned(world: World, current: PolicyLike, candidates: Candidates) -> tuple[World, PolicyLike, Candidates]:
@@ -109,11 +109,15 @@ def planned(world: World, current: PolicyLike, candidates: Candidates) -> tuple[
         names = (AS_NOW, *(f"as candidate {k + 1}" for k in range(len(others))))
         count = len(names)
         place = world.with_choices((old, *others), names)
-        return place, _always(0, count), [_always(1 + k, count) for k in range(len(others))]
+        return place, ConstantPolicy(0, count), [ConstantPolicy(1 + k, count) for k in range(len(others))]
     levels = world.levels if world.levels is not None else _even_levels(real)
     names = tuple(level_name(world.component_names, level) for level in levels)
     constants = tuple(partial(constant, level) for level in levels)
-    return world.with_choices((*constants, old), (*names, "unchanged")), _always(len(levels), len(levels) + 1), None
+    return (
+        world.with_choices((*constants, old), (*names, "unchanged")),
+        ConstantPolicy(len(levels), len(levels) + 1),
+        None,
+    )
 
 
 def nearest(policy: PolicyLike, levels: FloatArray) -> PolicyLike:
@@ -220,10 +224,6 @@ class _Moved:
         return before + np.clip(self.new(states) - before, self.low, self.high)
 
 
-def _always(choice: int, count: int) -> CallablePolicy:
-    return CallablePolicy(lambda states: np.full(len(states), choice), count)
-
-
 def _snapped(levels: FloatArray) -> str:
     return f"Both policies are taken at the nearest of {len(levels)} levels."
 
@@ -234,7 +234,12 @@ def _differences(world: Simulator, old: RealPolicy, new: RealPolicy, seed: int) 
     rows = []
     for k in range(2):
         played = roll_out(
-            both, _always(k, 2), episodes=SEEN, seed=(seed, Stream.EXPLORED_STATES), record=True, what="differences"
+            both,
+            ConstantPolicy(k, 2),
+            episodes=SEEN,
+            seed=(seed, Stream.EXPLORED_STATES),
+            record=True,
+            what="differences",
         )
         assert played.visits is not None
         rows.append(new(played.visits.states) - old(played.visits.states))
