@@ -165,8 +165,6 @@ class GymnasiumStepper:
         """One episode per seed, at its start."""
         source = as_source(origin)
         if source.is_vector:
-            from polidiff.worlds.gymnasium.stepper import VectorStepper
-
             return VectorStepper(source, seeds, info_keys)
         numbers = [int(seed) for seed in seeds]
         stepper = cls(source, [source.take() for _ in numbers], numbers, info_keys)
