@@ -127,13 +127,15 @@ def test_doses_of_a_log_are_its_nearest_levels():
 
 
 def test_policies_of_a_log_of_doses_give_doses():
-    rows = dosed()
+    rows = dosed().with_columns(advised=pl.when(pl.col("x") > 0).then(0.88).otherwise(0.12))
     log, share = one_step(rows), float((rows["x"] > 0).mean())
     told = explain(log, low, high_above_0)
     assert told.verdicts[0].difference.contains(2 * 0.8 * share), "0.8 more for this share, 2 for each unit"
     assert told.verdicts[0].direction == "more"
     assert log.actions[-1].name in str(told)
     assert "taken at the nearest of 5 levels" in told.warnings[-1]
+    advised = explain(log, low, "column:advised").verdicts[0].difference
+    assert advised.estimate == pytest.approx(told.verdicts[0].difference.estimate), "a column of doses says the same"
     assert evaluate(log, low).outcomes["return"].contains(0.2)
     assert evaluate(log, "log").outcomes["return"].contains(1.0)
 

@@ -203,7 +203,8 @@ def policy_named(name: str, study: Study, world: World, *, trust: bool = False) 
     shape: dict[str, Named] = {"actions": world.actions, "n_states": n_states, "greedy": greedy}
     if name.startswith(ALWAYS):
         return as_policy(name, **shape)
-    real = getattr(world, "real", None) is not None  # what gives real numbers is read where these become choices
+    # what gives real numbers is read where these become choices
+    real = any(getattr(world, name, None) is not None for name in ("real", "levels"))
     if _names_code(name):
         made: Named = _made(name, named(name, trust=trust))
         return made if real else as_policy(made, **shape)
@@ -211,7 +212,8 @@ def policy_named(name: str, study: Study, world: World, *, trust: bool = False) 
         from polidiff.policies.files import read_object
 
         numbers: Named = read_object(str(study.file(name)), trust=trust)
-        return numbers
+        if not isinstance(numbers, dict):  # a policy that polidiff kept chooses among levels already
+            return numbers
     return as_policy(str(study.file(name)), trust=trust, **shape)
 
 

@@ -28,7 +28,7 @@ from polidiff.evaluation.scores.propensity import ChanceModel, Propensity, fit_c
 from polidiff.policies import Policy, TablePolicy, as_policy, changed_decisions, one_hot
 from polidiff.policies.protocol import PolicyLike
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
-from polidiff.worlds.log_columns import ROW
+from polidiff.worlds.log_columns import ROW, nearest_levels
 from polidiff.worlds.shards.shard_files import collect
 
 if TYPE_CHECKING:
@@ -252,6 +252,8 @@ def _number(log: Log, column: str) -> pl.Expr:
     if column not in schema:
         raise InvalidPolicyError(f"the log must have column {column!r}; it has {list(schema.names())[:20]}")
     kind = schema[column]
+    if log.levels is not None and kind.is_numeric():
+        return nearest_levels(log.source.frame(), column, log.levels)[0]
     if actions.own and not (kind.is_numeric() or kind == pl.Boolean):
         raise InvalidPolicyError(
             f"column {column!r} must advise actions as {actions.column!r} records them, as whole numbers; it holds "
