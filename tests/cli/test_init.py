@@ -356,3 +356,22 @@ def test_a_log_without_a_column_of_ends_makes_a_study_that_runs(tmp_path, polidi
     frame = pl.read_csv(tmp_path / "stays.csv")
     read = Log(frame, **{key: log[key] for key in ("state", "action", "episode", "step", "truncated")}, reward="score")
     assert (read.check.terminated, read.check.cut) == (40, 0)
+
+
+def test_episodes_are_found_by_their_steps_where_no_name_tells(polidiff, tmp_path):
+    rng, rows = np.random.default_rng(0), []
+    for episode in range(60):
+        state = 0
+        for step in range(6):
+            action = int(rng.random() < 0.5)
+            state += int(rng.random() < 0.4 + 0.4 * action)
+            end = state == 3 or step == 5
+            rows.append((episode, step, f"s{state}", ("wait", "go")[action], float(state == 3), end))
+            if end:
+                break
+    pl.DataFrame(rows, schema=["ep", "t", "state", "action", "reward", "end"], orient="row").write_csv(
+        tmp_path / "l.csv"
+    )
+    polidiff("init", tmp_path / "l.csv", "--yes", "-o", tmp_path / "study.toml")
+    study = tomllib.loads((tmp_path / "study.toml").read_text(encoding="utf-8"))["world"]["log"]
+    assert (study["episode"], study["step"], study["terminated"], study["state"]) == ("ep", "t", "end", "state")

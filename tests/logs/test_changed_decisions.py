@@ -108,3 +108,14 @@ def test_certain_policies_differ_in_whole_decisions():
     rng = np.random.default_rng(0)
     one, other = rng.integers(3, size=50), rng.integers(3, size=50)
     assert np.array_equal(changed_decisions(np.eye(3)[one], np.eye(3)[other]), one != other)
+
+
+def test_which_of_two_equal_shares_is_larger_is_no_swap():
+    rng = np.random.default_rng(0)
+    arms = rng.integers(0, 2, 4000)
+    frame = pl.DataFrame({"ward": rng.integers(0, 20, 4000).astype(str), "arm": arms.astype(str), "gain": arms / 2})
+    explanation = explain(Log(frame, state="ward", action="arm", reward="gain", return_range=(0, 1)), "log", "always:1")
+    shares = frame.group_by("ward").agg(pl.col("arm").cast(pl.Int64).mean())["arm"]
+    assert (shares < 0.5).any()  # by chance
+    assert explanation.regions
+    assert all(region.swap.shift is not None for region in explanation.regions)

@@ -232,7 +232,26 @@ def _candidate(
             named.sort(key=lambda column: (re.search(EVENT, column.plain) is None, -_number(column)))
         if named:
             return named[0].name
+    if role == "episode":
+        return next((column.name for column in free if _counted_through(column.name, frame, roles)), None)
     return _outcome_by_values(free, frame, roles) if role == "reward" else None
+
+
+def _counted_through(name: str, frame: pl.DataFrame, roles: Mapping[str, str]) -> bool:
+    """Whether steps count 0, 1, 2 … (or from 1) anew for each value, and these end at different steps or are marked."""
+    step, end = roles.get("step"), roles.get("terminated")
+    if step is None or not frame[step].dtype.is_integer() or frame[step].null_count():
+        return False
+    runs = frame.group_by(name).agg(
+        rows=pl.len(), steps=pl.col(step).n_unique(), first=pl.col(step).min(), last=pl.col(step).max()
+    )
+    first, rows = runs["first"], runs["rows"]
+    counted = first.n_unique() == 1 and first[0] in (0, 1) and rows.eq(runs["steps"]).all()
+    return (
+        counted
+        and rows.eq(runs["last"] - first + 1).all()
+        and (rows.n_unique() > 1 or (end is not None and rows[0] > 1))
+    )
 
 
 def _outcome_by_values(free: Sequence[Column], frame: pl.DataFrame, roles: Mapping[str, str]) -> str | None:

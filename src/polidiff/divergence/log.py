@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from polidiff.divergence import Divergence, label_swaps
-from polidiff.divergence.table import compare_tables
+from polidiff.divergence import Divergence, label_swaps, table
 from polidiff.evaluation.log import EstimatedComparison
 from polidiff.evaluation.logged.policies import CHANCE, as_log_policy, is_logs
 from polidiff.options import DivergenceOptions
@@ -23,7 +22,7 @@ def find_divergence(
     """Where the policies part; "log" as a policy stands for the one that wrote the log."""
     if log.discrete:
         followed = EstimatedComparison(log, (current, proposed), seed=seed)
-        return compare_tables(followed.place, followed.current.table, followed.proposed.table, options)
+        return table.find_divergence(followed.place, followed.current, followed.proposed, options)
     return compare_rows(log, current, proposed, options, seed=seed)
 
 

@@ -17,7 +17,7 @@ from scipy import sparse
 from polidiff.divergence import Divergence, label_swaps
 from polidiff.evaluation.exact import ExactEvaluator, outcome_tensor, policy_table
 from polidiff.options import DivergenceOptions
-from polidiff.policies import PolicyLike, top_actions
+from polidiff.policies import PolicyLike, TablePolicy, top_actions
 from polidiff.records.arrays import BoolArray, FloatArray
 from polidiff.worlds.tabular import TabularMDP
 
@@ -28,16 +28,11 @@ def find_divergence(
     world: TabularMDP, current: PolicyLike, proposed: PolicyLike, options: DivergenceOptions, *, seed: int = 0
 ) -> Divergence:
     """Compare two policies in every state that either can reach, alone or taking turns; no luck is needed."""
-    return compare_tables(world, policy_table(world, current), policy_table(world, proposed), options)
-
-
-def compare_tables(
-    world: TabularMDP, current: FloatArray, proposed: FloatArray, options: DivergenceOptions
-) -> Divergence:
-    """The divergence of two policies as tables (S, A)."""
-    a_b = top_actions(current)
+    by_chance = current.by_chance if isinstance(current, TablePolicy) else 0.0
+    current, proposed = policy_table(world, current), policy_table(world, proposed)
+    rows, a_b = np.arange(world.n_states), top_actions(current)
     a_e = top_actions(proposed, prefer=a_b)
-    rows = np.arange(world.n_states)
+    a_b = np.where(current[rows, a_e] >= current[rows, a_b] - by_chance, a_e, a_b)
     p_b, p_e = current[rows, a_b], proposed[rows, a_e]
     acts = (a_b != a_e) | (np.abs(p_b - p_e) > options.policy_tolerance)
     matters = _matters(world, current, proposed, options)

@@ -26,7 +26,7 @@ from polidiff.evaluation.logged.judge import Question, assess, deeper_counts, nu
 from polidiff.evaluation.logged.model import SplitPolicy, Starts, group_starts, same_rows, split_policy
 from polidiff.evaluation.logged.named import evaluate_by, judge_by
 from polidiff.evaluation.logged.plan import estimated_world
-from polidiff.evaluation.logged.policies import LOG, as_log_policy, changed_rows, is_log, is_logs, wrote_the_log
+from polidiff.evaluation.logged.policies import CHANCE, LOG, as_log_policy, changed_rows, is_log, is_logs, wrote_the_log
 from polidiff.evaluation.logged.rows import RuleCoverage, cover_all_rows
 from polidiff.evaluation.logged.second_log import counted_together, first_policy, judge_logs, policy_behind
 from polidiff.evaluation.scores.difference import MOST_UNSUPPORTED
@@ -178,7 +178,9 @@ class EstimatedComparison(TableComparison):
             self.counted = counted_together(log, second, self.counted)
         old, new = (_padded(self.counted.table(policy)) for policy in self.given)
         model = _finite(estimated_world(log, counted=self.counted), (old, new))
-        super().__init__(model, TablePolicy(old), TablePolicy(new))
+        rows = np.append(self.counted.counts.edges.state_visits, [0, 0])  # nothing is decided at the end and beyond
+        by_chance = CHANCE / np.sqrt(np.maximum(rows, 1)) if is_logs(given[0]) else 0.0
+        super().__init__(model, TablePolicy(old, by_chance), TablePolicy(new))
         self.world = log
 
     def judge(

@@ -34,6 +34,7 @@ class TablePolicy:
     """Probabilities of actions for every state."""
 
     table: FloatArray  # (n_states, n_actions), rows sum to 1
+    by_chance: FloatArray | float = 0.0  # (n_states,) how far apart counted shares may lie that are equal in truth
 
     @property
     def n_actions(self) -> int:

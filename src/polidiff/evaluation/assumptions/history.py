@@ -43,6 +43,7 @@ DOUBTED = 0.0025  # below this it is doubtful; five tests at this level alarm in
 CHANCE = 1e-6  # below this it is no chance that all of the longest episodes end where they do
 MOST_COPIES = 3_000_000  # rows × steps up to which decisions are counted together whenever they are made
 MOSTLY = 0.9  # share of the chance of a false alarm that the decision before has, where the number of them is asked too
+ALIKE = 0.01  # above this, last decisions are taken to pay as earlier ones do
 DEEPEST = 3  # past decisions that a state may be deepened by
 UNEXPLAINED = 0.05  # decisions that depend on a deeper past than the state holds, at this level, have other reasons
 OFTEN = 10  # rows that a past must have to become a state of its own
@@ -219,7 +220,7 @@ class Transitions:
         known, step = self.rows.follow >= -1, self.rows.step
         gains = [part[known] for part in self.responses[1:]]
         tests = pooled_chi2(self.pair[known], (step == step.max())[known].astype(np.int64), *gains)
-        return len(tests) * min((test.p_value for test in tests), default=1.0) >= UNEXPLAINED
+        return len(tests) * min((test.p_value for test in tests), default=1.0) >= ALIKE
 
     @cached_property
     def _first_times(self) -> BoolArray:

@@ -296,13 +296,17 @@ def _place(log: Log, names: tuple[str, ...], judged: PolicyBounds, group: int) -
     state = int(asks.argmax())
     others = int((asks > NO_MASS).sum()) - 1
     more = f" (and in {others} more {'state' if others == 1 else 'states'})" if others else ""
-    edges = judged.model.edges
+    edges, deepened, where = judged.model.edges, assess(log).deepened, repr(names[state])
+    if deepened is not None and deepened.steps > 1:
+        where += f" as decision {state % deepened.steps + 1} of an episode"
+    if deepened is not None and deepened.depth:
+        where += " after the same decisions"
     if edges.state_visits[state] == 0:
-        return f"no decision in {names[state]!r} is followed up in the log{more}"
+        return f"no decision in {where} is followed up in the log{more}"
     if judged.model.loops[state]:
-        return f"the log shows no way to an end from {names[state]!r}{more}"
+        return f"the log shows no way to an end from {where}{more}"
     untried = judged.target.rest[state] * (edges.visits[state] == 0)
-    return f"nobody has tried {log.actions[int(untried.argmax())].name!r} in {names[state]!r}{more}"
+    return f"nobody has tried {log.actions[int(untried.argmax())].name!r} in {where}{more}"
 
 
 def by_units(
