@@ -82,7 +82,7 @@ def test_sizes_are_cut_at_the_median_of_each_direction():
     assert bins.names[0].startswith("less dose by ")
     assert bins.of_rows(np.zeros((2, 1))).tolist() == [0, 0]
     chosen = bins.of_rows(np.array([[3.5], [-1.2], [2.5]]))
-    low, high = bins.low[chosen - 1, 0], bins.high[chosen - 1, 0]
+    low, high = np.array(list(bins.bounds()))[chosen - 1, :, 0].T
     assert (low <= [3.5, -1.2, 2.5]).all()
     assert (high >= [3.5, -1.2, 2.5]).all()
 

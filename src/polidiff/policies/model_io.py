@@ -49,11 +49,10 @@ Batch: TypeAlias = AnyArray | Mapping[str | int, "Batch"] | tuple["Batch", ...] 
 
 def observed(space: ForeignModel, states: AnyArray, what: str) -> Batch:
     """A batch of observations for a Gymnasium space, from state indices or flattened rows."""
-    kinds = {cls.__name__ for cls in type(space).__mro__}
-    rows = rows_of(states)
-    if "Discrete" in kinds:
+    kind, rows = space_kind(space), rows_of(states)
+    if kind == "Discrete":
         return check_width(rows, 1, what)[:, 0].astype(np.int64)
-    if kinds & {"Dict", "Tuple"}:
+    if kind in ("Dict", "Tuple"):
         check_width(rows, _width(space), what)
         return _split(space, rows)
     shape = tuple(space.shape)
@@ -65,14 +64,21 @@ def observed(space: ForeignModel, states: AnyArray, what: str) -> Batch:
     return check_width(rows, math.prod(shape), what).reshape(len(rows), *shape).astype(space.dtype)
 
 
-def _parts(space: ForeignModel) -> list[tuple[str | int, ForeignModel]]:
+def space_kind(space: ForeignModel) -> str:
+    """The name of the space's class, looking through subclasses."""
+    known = {"Box", "Discrete", "MultiDiscrete", "MultiBinary", "Dict", "Tuple"}
+    return next((cls.__name__ for cls in type(space).__mro__ if cls.__name__ in known), type(space).__name__)
+
+
+def parts_of(space: ForeignModel) -> list[tuple[str | int, ForeignModel]]:
+    """Keys and spaces of a Dict or Tuple space."""
     inner = space.spaces
     return list(inner.items()) if isinstance(inner, Mapping) else list(enumerate(inner))
 
 
 def _width(space: ForeignModel) -> int:
     if hasattr(space, "spaces"):
-        return sum(_width(part) for _, part in _parts(space))
+        return sum(_width(part) for _, part in parts_of(space))
     return math.prod(space.shape)
 
 
@@ -80,7 +86,7 @@ def _split(space: ForeignModel, rows: AnyArray) -> Batch:
     if not hasattr(space, "spaces"):
         return rows.reshape(len(rows), *space.shape).astype(space.dtype)
     pieces, first = {}, 0
-    for key, part in _parts(space):
+    for key, part in parts_of(space):
         pieces[key] = _split(part, rows[:, first : first + _width(part)])
         first += _width(part)
     return pieces if isinstance(space.spaces, Mapping) else tuple(pieces.values())
@@ -88,12 +94,12 @@ def _split(space: ForeignModel, rows: AnyArray) -> Batch:
 
 def action_count(space: ForeignModel, what: str) -> int:
     """How many actions a library's model chooses among; an error if they are real numbers."""
-    kinds = {cls.__name__ for cls in type(space).__mro__}
-    if "Discrete" in kinds:
+    kind = space_kind(space)
+    if kind == "Discrete":
         return int(space.n)
-    if "MultiDiscrete" in kinds:
+    if kind == "MultiDiscrete":
         return int(np.prod(space.nvec))
-    if "Box" in kinds:
+    if kind == "Box":
         raise InvalidPolicyError(
             f"actions must be discrete; {what} chooses {math.prod(space.shape)} real numbers. Hint: choose levels and "
             "wrap the policy, Discretised(policy, bins)"

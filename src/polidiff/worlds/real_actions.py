@@ -12,7 +12,7 @@ Plans choose among levels of each component, or do as now.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -85,7 +85,7 @@ def compared(
     old, new = (RealPolicy(policy, real) for policy in (current, proposed))
     seen = _differences(world, old, new, seed)
     bins = SignedBins.of(seen, world.component_names)
-    moves = tuple(_Moved(old, new, low, high) for low, high in zip(bins.low, bins.high, strict=True))
+    moves = tuple(_Moved(old, new, low, high) for low, high in bins.bounds())
     place = world.with_choices((old, *moves), (AS_NOW, *bins.names))
     choose = CallablePolicy(lambda states: bins.of_rows(new(states) - old(states)), 1 + len(moves))
     least = ", ".join(f"{size:.2g} of {name}" for size, name in zip(bins.least, world.component_names, strict=True))
@@ -161,19 +161,11 @@ class SignedBins:
         names = tuple(_name(cell, codes, rows, middle, components) for cell in met)
         return cls(least, cuts, met.reshape(-1, rows.shape[1]), names)
 
-    @property
-    def low(self) -> FloatArray:
-        """(K, d) least difference of each choice."""
-        return np.array(
-            [[np.r_[-np.inf, cut][c] for cut, c in zip(self.cuts, cell, strict=True)] for cell in self.cells]
-        )
-
-    @property
-    def high(self) -> FloatArray:
-        """(K, d) largest difference of each choice."""
-        return np.array(
-            [[np.r_[cut, np.inf][c] for cut, c in zip(self.cuts, cell, strict=True)] for cell in self.cells]
-        )
+    def bounds(self) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Least and largest difference (d,) of each choice."""
+        for cell in self.cells:
+            ends = [np.r_[-np.inf, cut, np.inf][[c, c + 1]] for cut, c in zip(self.cuts, cell, strict=True)]
+            yield tuple(np.array(ends).T)
 
     def of_rows(self, rows: FloatArray) -> IntArray:
         """Choice of each difference: 0 where it is none, else that which most components fall in."""

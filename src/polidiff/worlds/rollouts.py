@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
@@ -277,17 +277,11 @@ def joined_rollouts(parts: list[Rollouts]) -> Rollouts:
     recorded = [part.visits for part in parts if part.visits is not None]
     visits = None
     if recorded:
-        visits = Visits(
-            np.concatenate([v.episode + offset for v, offset in zip(recorded, offsets, strict=True)]),
-            np.concatenate([v.step for v in recorded]),
-            np.concatenate([v.states for v in recorded]),
-            np.concatenate([v.actions for v in recorded]),
-        )
-    return Rollouts(
-        np.concatenate([part.starts for part in parts]),
-        np.concatenate([part.totals for part in parts]),
-        np.concatenate([part.lengths for part in parts]),
-        np.concatenate([part.truncated for part in parts]),
-        visits,
-        parts[0].restore_mode,
-    )
+        episode = np.concatenate([v.episode + offset for v, offset in zip(recorded, offsets, strict=True)])
+        visits = Visits(episode, *_side_by_side(recorded, "step", "states", "actions"))
+    starts, totals, lengths, truncated = _side_by_side(parts, "starts", "totals", "lengths", "truncated")
+    return Rollouts(starts, totals, lengths, truncated, visits, parts[0].restore_mode)
+
+
+def _side_by_side(parts: Sequence[object], *names: str) -> Iterator[AnyArray]:
+    return (np.concatenate([getattr(part, name) for part in parts]) for name in names)

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
 from polidiff.errors import InvalidWorldError
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.worlds.tabular import TabularMDP
+
+W = TypeVar("W")
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,16 +64,27 @@ class Model(Protocol):
         ...
 
 
-class ModelStepper:
-    """Episodes in a vectorised model. The state is a value, so a clone is a copy."""
+class _SideBySide(Generic[W]):
+    """Episodes whose state is a value, so that a clone is a copy."""
 
     restore_mode = "model"
 
-    def __init__(self, model: Model, states: AnyArray, seed: tuple[int, ...], time: int = 0) -> None:
-        self.model = model
-        self._states = states
-        self._seed = seed
-        self._time = time
+    def __init__(self, world: W, states: AnyArray, seed: tuple[int, ...], time: int = 0) -> None:
+        self.world, self._states, self._seed, self._time = world, states, seed, time
+
+    @property
+    def states(self) -> AnyArray:
+        """Present states."""
+        return self._states
+
+    def clone(self, indices: IntArray) -> Self:
+        """Continue from the states of these episodes with luck of their own."""
+        seed = (*self._seed, 1_000_003 + self._time)
+        return type(self)(self.world, np.array(self._states[indices]), seed, self._time)
+
+
+class ModelStepper(_SideBySide[Model]):
+    """Episodes in a vectorised model."""
 
     @classmethod
     def start(cls, model: Model, count: int, seed: tuple[int, ...]) -> ModelStepper:
@@ -81,11 +94,6 @@ class ModelStepper:
             raise InvalidWorldError(f"reset({count}, rng) must return {count} states; it returned {len(states)}")
         return cls(model, states, seed)
 
-    @property
-    def states(self) -> AnyArray:
-        """Present states."""
-        return self._states
-
     def step(self, actions: IntArray, running: IntArray) -> Step:
         """Move; all episodes draw from the stream of this step, so that luck stays aligned between policies."""
         self._time += 1
@@ -94,7 +102,7 @@ class ModelStepper:
         moves = actions if everyone else np.zeros(len(self._states), dtype=np.int64)
         if not everyone:
             moves[running] = actions
-        result = self.model.step(self._states, moves, rng)
+        result = self.world.step(self._states, moves, rng)
         if not isinstance(result, tuple) or len(result) not in (3, 4):
             raise InvalidWorldError("step(states, actions, rng) must return next states, rewards and terminated flags")
         states, rewards, ended = (np.asarray(part) for part in result[:3])
@@ -117,11 +125,6 @@ class ModelStepper:
                 f"states; their lengths are {[shape[0] if shape else 'none' for shape in came]}"
             )
 
-    def clone(self, indices: IntArray) -> ModelStepper:
-        """Continue from the states of these episodes with luck of their own."""
-        seed = (*self._seed, 1_000_003 + self._time)
-        return ModelStepper(self.model, np.array(self._states[indices]), seed, self._time)
-
     def reseed(self, draw: int) -> None:
         """Luck of another draw, the same for all clones that ask for it."""
         self._seed = (*self._seed, draw)
@@ -131,7 +134,7 @@ class ModelStepper:
         """All episodes of the parts, from now on side by side."""
         first = parts[0]
         states = np.concatenate([part.states for part in parts])
-        return cls(first.model, states, (*first._seed, len(parts)), first._time)
+        return cls(first.world, states, (*first._seed, len(parts)), first._time)
 
 
 def _with_others_kept(moved: AnyArray, before: AnyArray, running: IntArray) -> AnyArray:
@@ -149,16 +152,8 @@ def joined(parts: Sequence[Any]) -> Stepper:
     return whole
 
 
-class TableStepper:
+class TableStepper(_SideBySide[TabularMDP]):
     """Episodes in a known table, sampled by inverting the distribution of each row."""
-
-    restore_mode = "model"
-
-    def __init__(self, world: TabularMDP, states: IntArray, seed: tuple[int, ...], time: int = 0) -> None:
-        self.world = world
-        self._states = states
-        self._seed = seed
-        self._time = time
 
     @classmethod
     def start(
@@ -169,11 +164,6 @@ class TableStepper:
             rng = np.random.default_rng((*seed, 0))
             starts = rng.choice(world.n_states, size=count, p=world.initial).astype(np.int64)
         return cls(world, np.array(starts), seed)
-
-    @property
-    def states(self) -> AnyArray:
-        """Present states."""
-        return self._states
 
     def step(self, actions: IntArray, running: IntArray) -> Step:
         """Move; the luck of an episode at a step is the same for every policy."""
@@ -190,9 +180,3 @@ class TableStepper:
         self._states[running] = arrived
         never = np.zeros(len(running), dtype=np.bool_)
         return Step(arrived, world.rewards[here, actions], world.absorbing[arrived], never)
-
-    def clone(self, indices: IntArray) -> TableStepper:
-        """Continue from the states of these episodes with luck of their own."""
-        return TableStepper(
-            self.world, np.array(self._states[indices]), (*self._seed, 1_000_003 + self._time), self._time
-        )

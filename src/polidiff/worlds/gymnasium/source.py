@@ -102,8 +102,6 @@ class EnvSource:
     @cached_property
     def restore(self) -> Restore:
         """How the state of a running environment is restored, found out once."""
-        from polidiff.worlds.gymnasium.source import find_restore
-
         return find_restore(self)
 
     def choosing(self, choices: tuple[Callable[[AnyArray], FloatArray], ...]) -> EnvSource:

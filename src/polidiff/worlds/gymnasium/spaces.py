@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polidiff.errors import InvalidWorldError
+from polidiff.policies.model_io import parts_of, space_kind
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 
 MOST_COMBINATIONS = 1000
@@ -89,12 +90,6 @@ class RealCodec:
         return list(kept.reshape(len(actions), *self.shape))
 
 
-def space_kind(space: Space) -> str:
-    """The name of the space's class, looking through subclasses."""
-    known = {"Box", "Discrete", "MultiDiscrete", "MultiBinary", "Dict", "Tuple"}
-    return next((cls.__name__ for cls in type(space).__mro__ if cls.__name__ in known), type(space).__name__)
-
-
 def observation_codec(space: Space) -> ObservationCodec:
     """The codec of an observation space."""
     kind = space_kind(space)
@@ -133,12 +128,6 @@ def flat(space: Space, value: Observation) -> AnyArray:
     if space_kind(space) in ("Dict", "Tuple"):
         return np.concatenate([flat(part, value[key]) for key, part in parts_of(space)])
     return np.asarray(value, dtype=np.float64).ravel()
-
-
-def parts_of(space: Space) -> list[tuple[str | int, Space]]:
-    """Keys and spaces of a Dict or Tuple space."""
-    inner = space.spaces
-    return list(inner.items()) if isinstance(inner, Mapping) else list(enumerate(inner))
 
 
 def action_codec(space: Space) -> ActionCodec | RealCodec:
