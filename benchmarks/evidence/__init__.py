@@ -25,6 +25,7 @@ TABLES: dict[str, tuple[str, Callable[[Results], Table | str]]] = {
     "intensive care": ("explanations", explanations.intensive_care),
     "pages": ("explanations", explanations.pages),
     "environments": ("environments", explanations.environments),
+    "played plans": ("played_plans", explanations.played_plans),
     "group verdicts": ("group_verdicts", explanations.group_verdicts),
     "frontier": ("frontier", frontier.questions),
     "storm": ("storm", frontier.storm),

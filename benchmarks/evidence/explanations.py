@@ -106,6 +106,24 @@ def group_verdicts(results: Results) -> Table:
     return Table(head, rows)
 
 
+def played_plans(results: Results) -> Table:
+    """Plans played again: what is promised, and whether fresh episodes agree."""
+    rows = [
+        [
+            name,
+            str(len(runs)),
+            str(sum(run["plans"] for run in runs)),
+            str(sum(run["inside"] for run in runs)),
+            str(sum(run["inside"] == run["plans"] for run in runs)),
+            str(sum(bool(run["says"]) for run in runs)),
+            f"{sum(run['CPU s'] for run in runs) / len(runs):.0f}",
+        ]
+        for name, runs in by(results["played plans"], "environment").items()
+    ]
+    head = ("environment", "runs", "plans", "of these inside", "runs with all inside", "runs without a gain", "CPU s")
+    return Table(head, [*rows, ["all", *(str(sum(int(row[k]) for row in rows)) for k in range(1, 6)), ""]])
+
+
 def _share(number: float | None) -> str:
     return "–" if number is None else f"{number:.2f}"
 
