@@ -27,7 +27,7 @@ RuleList: TypeAlias = tuple[tuple[int, Box], ...]  # (move, box); the move after
 SWEEPS = 3
 BEAM = 2
 NODES = 2000  # lists whose last rule is looked for, per number of rules
-MOST_SCANNED = 100_000_000  # triples of features, moves and cells
+MOST_SCANNED = 50_000_000  # triples of features, moves and cells
 SCREENED = 10  # features, and half as many moves, among which triples are then looked for
 MOST_LISTED = 20_000_000  # boxes, moves and cells that are multiplied to go through all lists
 
