@@ -21,6 +21,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -42,7 +43,7 @@ from polidiff.worlds.real_actions import compared
 from polidiff.worlds.rollouts import roll_out
 
 SHOWN = 30  # episodes that a network is shown
-LONGEST, ON_A_ROAD = 200, 15  # decisions of an episode
+LONGEST, ON_A_ROAD = 200, 10  # decisions of an episode
 LEAVES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48)
 AT = (3, 6)  # rules
 STEPS, DRIVEN = 10_000, 1_000  # decisions that a script may play; fewer where a step moves a whole road
@@ -153,12 +154,14 @@ def _row(name: str, one: Driver, other: Driver, starts: int) -> dict[str, Any]:
     networks = [_shown(world, driver, starts) for driver in (one, other)]
     answered = _answered(name, networks)
     world, *policies = compared(world, *networks, seed=0)[:3]
-    begin = time.process_time()
-    seen = find_divergence(world, *policies, DivergenceOptions(starts=starts), seed=0)
+    begin, options = time.process_time(), DivergenceOptions(starts=starts)
+    if name.startswith(ROADS):
+        options = DivergenceOptions(starts=starts, max_steps=DRIVEN)
+    seen = find_divergence(world, *policies, options, seed=0)
     found = time.process_time() - begin
     described = describe(seen, world.actions, world.feature_names, has_features=True)
     spent = time.process_time() - begin
-    fresh = find_divergence(world, *policies, DivergenceOptions(starts=starts, max_splits=0), seed=1)
+    fresh = find_divergence(world, *policies, replace(options, max_splits=0), seed=1)
     return {
         "environment": name,
         "features": seen.features.shape[1],

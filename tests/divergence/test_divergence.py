@@ -304,3 +304,32 @@ def test_a_simulator_compares_as_the_table_of_the_same_chances_does(one, other, 
         options = DivergenceOptions(starts=200, most_probable_only=rule)
         share = find_divergence(Simulator(Rows([one, other])), *policies, options, seed=0).diverging.mean()
         assert share > 0.8 if expected else share < 0.1  # eight draws meet a difference of 0.2 in 1 - 0.8 ** 8 = 0.83
+
+
+def test_comparisons_of_next_states_keep_to_the_steps_that_are_allowed():
+    gymnasium = pytest.importorskip("gymnasium")
+    steps = []
+
+    class Same(gymnasium.Env):
+        """Whatever is done, luck alone moves it, so that every comparison takes all its draws."""
+
+        observation_space = gymnasium.spaces.Box(0, 1, (1,), np.float64)
+        action_space = gymnasium.spaces.Discrete(2)
+
+        def reset(self, *, seed=None, options=None):
+            super().reset(seed=seed)
+            return self.np_random.random(1), {}
+
+        def step(self, action):
+            steps.append(action)
+            return self.np_random.random(1), 0.0, False, False, {}
+
+    policies = [as_policy(lambda states, a=a: np.full(len(states), a), n_actions=2) for a in (0, 1)]
+    world, most = Simulator(Same, horizon=10), 2_000
+    found = find_divergence(world, *policies, DivergenceOptions(max_steps=most, max_splits=0), seed=0)
+    assert 0 < found.facts["share of comparisons made"] < 1
+    episodes = 2 * 100 * 10 + simulator.PROBE * 10  # of both policies, and what is played to foresee a cost
+    trials = 50  # of ways to copy the environment
+    assert len(steps) <= episodes + 2 * most + trials, (
+        "comparisons in the episodes, and in those that are played before"
+    )

@@ -18,6 +18,7 @@ of probabilities must exceed the tolerance by two standard errors.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -45,18 +46,21 @@ class NextStateTest:
         tolerance: float,
         *,
         side_by_side: bool,
+        max_steps: float = math.inf,
         share: float = 1.0,
         most_probable_only: bool = False,
     ) -> None:
         """Compare next states and what `outcomes` gain at once; `side_by_side` copies of all states cost little.
 
+        Where copies are stepped one by one, comparisons take at most `max_steps`, of which `share` is for this test.
         `most_probable_only` is the paper's rule, which knows no outcomes.
         """
         self.outcomes = outcomes
         self.tolerance = tolerance
         self._compare = self._most_probable if most_probable_only else self._lead_apart
         self.side_by_side = side_by_side
-        self.most_comparisons, self.most_replayed = int(MOST_COMPARISONS * share), int(MOST_REPLAYED * share)
+        self.most_comparisons = int(min(MOST_COMPARISONS, max_steps / (2 * self.draws)) * share)
+        self.most_replayed = int(MOST_REPLAYED * share)
         self.asked = 0
         self.made = 0
         self.replayed = 0

@@ -114,6 +114,7 @@ class _Splitter:
                 outcomes,
                 options.transition_tolerance,
                 side_by_side=world.is_model,
+                max_steps=options.max_steps,
                 share=part,
                 most_probable_only=options.most_probable_only,
             )
