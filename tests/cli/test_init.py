@@ -221,6 +221,13 @@ def test_what_differs_between_arms_drawn_by_lot_is_taken_to_come_after(polidiff,
     assert "# not used: lab20, which differs between actions that otherwise look drawn by lot" in text
 
 
+def test_what_stands_before_the_action_may_be_its_reason(polidiff, tmp_path):
+    columns = lots()
+    lab20 = columns["lab0"] + np.where(columns["arms"] == "none", 0.0, 1.5)
+    columns = {"lab20": lab20, **columns, "survived": np.random.default_rng(1).integers(0, 2, 600)}
+    assert "lab20" in state_of(polidiff, tmp_path, columns)[0]
+
+
 def test_an_outcome_without_a_telling_name_is_what_the_lot_has_changed_and_is_called_a_guess(polidiff, tmp_path):
     columns = lots()
     columns |= {"marks": np.where(columns["arms"] == "none", 0.0, 1.5) + columns["lab0"], "shoe": columns["age"] % 7}

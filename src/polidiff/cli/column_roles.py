@@ -4,7 +4,8 @@ Names are hints, values decide. An identifier is told by a value of its own in n
 that repeat and in which other actions are taken, a person by values that repeat with one action, a step by values that
 rise within an episode, an action by a few values that differ, a copy of the action or of the outcome by values that
 follow from it. What a decision may depend on must be known before it: columns are left out, with the reason, if their
-name says that they came after, or if they differ between actions that otherwise look drawn by lot.
+name says that they came after, or if they stand to the right of the action and differ between actions that otherwise
+look drawn by lot.
 """
 
 from __future__ import annotations
@@ -306,7 +307,8 @@ def _left_out(columns: Sequence[Column], frame: pl.DataFrame, roles: Mapping[str
     rest = [column for column in columns if column.name not in reasons]
     people = frame.unique(roles["group"], keep="first", maintain_order=True) if "group" in roles else frame
     odd = _differing(rest, people, roles["action"])
-    return reasons | {name: why for name in odd if not re.search(BEFORE, name.lower())}
+    later = frame.columns[frame.columns.index(roles["action"]) :]  # what stands before the action is a reason for it
+    return reasons | {name: why for name in odd if name in later and not re.search(BEFORE, name.lower())}
 
 
 def _known_at_the_end(names: Sequence[str], frame: pl.DataFrame, roles: Mapping[str, str]) -> list[str]:
