@@ -18,7 +18,6 @@ of probabilities must exceed the tolerance by two standard errors.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -46,7 +45,7 @@ class NextStateTest:
         tolerance: float,
         *,
         side_by_side: bool,
-        max_steps: float = math.inf,
+        max_steps: int,
         share: float = 1.0,
         most_probable_only: bool = False,
     ) -> None:
@@ -59,8 +58,8 @@ class NextStateTest:
         self.tolerance = tolerance
         self._compare = self._most_probable if most_probable_only else self._lead_apart
         self.side_by_side = side_by_side
-        self.most_comparisons = int(min(MOST_COMPARISONS, max_steps / (2 * self.draws)) * share)
-        self.most_replayed = int(MOST_REPLAYED * share)
+        self.most_comparisons, self.most_replayed = int(MOST_COMPARISONS * share), int(MOST_REPLAYED * share)
+        self.steps_left = max_steps * share
         self.asked = 0
         self.made = 0
         self.replayed = 0
@@ -98,9 +97,14 @@ class NextStateTest:
             result[rows] = self._compare(stepper, running[rows], states[rows], current[rows], proposed[rows])
         return result
 
+    @property
+    def _draws_now(self) -> int:
+        return 1 if self._steady >= STEADY and not self._lucky else self.draws
+
     def _affordable(self, replays: IntArray) -> int:
         """How many episodes, from the first on, can still be compared, if a clone replays so many steps."""
-        cost = 2 * np.cumsum(replays[: max(0, self.most_comparisons - self.made)])  # both actions, one draw
+        most = min(self.most_comparisons - self.made, self.steps_left // (2 * self._draws_now))
+        cost = 2 * np.cumsum(replays[: max(0, int(most))])  # both actions, one draw
         few = int(np.searchsorted(cost, self.most_replayed - self.replayed, side="right"))
         self.replayed += int(cost[few - 1]) if few else 0
         return few
@@ -124,7 +128,7 @@ class NextStateTest:
         apart = np.zeros(len(running))
         for a, b, mass in moved_mass(current, proposed):
             left = np.flatnonzero((mass > 0) & (apart <= self.tolerance))
-            draws = 1 if self._steady >= STEADY and not self._lucky else self.draws
+            draws = self._draws_now
             first: list[AnyArray] = []  # where both actions led in the first draw
             for draw in range(draws):
                 if not left.size:
@@ -165,6 +169,7 @@ class NextStateTest:
         return arrived.reshape(len(running), -1)
 
     def _step(self, stepper: Stepper, running: IntArray, actions: IntArray, draw: int) -> Step:
+        self.steps_left -= len(running)
         copy = stepper.clone(running)
         reseed = getattr(copy, "reseed", None)
         if reseed is not None:
