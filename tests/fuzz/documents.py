@@ -16,6 +16,7 @@ from polidiff.cli.loading import load_policy, load_world
 from polidiff.cli.patch import lines, load_patch
 from polidiff.cli.study import Study, read_study
 from polidiff.errors import PolidiffError
+from polidiff.explanation.rule_code import joined_edits
 from polidiff.records.codec import dumps, from_dict
 from polidiff.records.explanation import Explanation
 from polidiff.records.plan import Frontier
@@ -92,7 +93,8 @@ def enter_patch(content: bytes, folder: Path) -> None:
     patch = load_patch(written(folder, "patch.json", content))
     for form in ("text", "python", "sql"):
         told = "\n".join(lines(patch, form))
-        if len(told.splitlines()) != max(len(patch), 1):
+        around = 3 if form == "sql" and len(patch) else 0  # CASE, ELSE, END
+        if len(told.splitlines()) != max(len(joined_edits(patch)) + around, 1):
             raise FailureError("an edit that is not one line", told)
     count = len(patch.actions) or 2
     base = as_policy(np.arange(12) % min(count, 2), n_actions=count)

@@ -118,4 +118,4 @@ def test_which_of_two_equal_shares_is_larger_is_no_swap():
     shares = frame.group_by("ward").agg(pl.col("arm").cast(pl.Int64).mean())["arm"]
     assert (shares < 0.5).any()  # by chance
     assert explanation.regions
-    assert all(region.swap.shift is not None for region in explanation.regions)
+    assert all(region.shift is not None for region in explanation.regions)

@@ -148,7 +148,7 @@ def test_whole_numbers_with_a_point_are_actions_and_states():
     np.testing.assert_array_equal(log.rows.actions, [1, 0, 1])
     np.testing.assert_array_equal(log.rows.states, [0, 2, 1])
     with pytest.raises(InvalidLogError, match="must hold whole numbers or text"):
-        Log(frame.with_columns(a=pl.Series([0.5, 1.0, 0.0])), state="s", action="a", reward="r")
+        Log(frame.with_columns(s=pl.Series([0.5, 1.0, 0.0])), state="s", action="a", reward="r")
 
 
 def test_outcomes_in_words_are_counted():

@@ -18,6 +18,7 @@ from polidiff.records.rule import Rule
 def rule_python(rule: Rule) -> str:
     """A rule as a Python expression over named variables.
 
+    >>> from polidiff.records.rule import Condition
     >>> rule_python(Rule((Condition("map", 0, high=55.0),)))
     '(map < 55.0)'
     >>> rule_python(Rule((Condition("class", 0, low=2.0),)))  # a word of the language is no variable
@@ -40,6 +41,7 @@ def rule_python(rule: Rule) -> str:
 def rule_sql(rule: Rule) -> str:
     """A rule as an SQL predicate.
 
+    >>> from polidiff.records.rule import Condition
     >>> rule_sql(Rule((Condition("y", 1, low=0.2, high=0.3),)))
     '("y" >= 0.2 AND "y" < 0.3)'
     """
