@@ -105,3 +105,16 @@ def test_chance_borders_of_a_random_log_are_no_regions(chance):
     swaps = {(r.current, r.proposed, round(r.shift.current, 6), r.shift.proposed) for r in told.regions}
     assert swaps == {("A", "A", round(shares[0], 6), 1.0), ("B", "B", round(shares[1], 6), 1.0)}
     assert len(told.regions) == 2
+
+
+def test_the_order_of_the_rows_changes_nothing_that_is_said():
+    rng = np.random.default_rng(3)
+    x, ward = rng.normal(size=600).round(2), rng.choice(["a", "b", "c"], 600)
+    treated = (rng.random(600) < 1 / (1 + np.exp(-x))).astype(int)
+    gain = x + treated * (x > 0) + rng.normal(size=600)
+    frame = pl.DataFrame({"x": x, "ward": ward, "arm": treated.astype(str), "gain": gain})
+    logs = [
+        Log(part, state=["x", "ward"], action="arm", reward="gain")
+        for part in (frame, frame.sample(fraction=1.0, shuffle=True, seed=1))
+    ]
+    assert len({str(explain(log, "log", "always:1")) for log in logs}) == 1

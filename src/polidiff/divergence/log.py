@@ -52,7 +52,7 @@ def compare_rows(
         proposed=a_e,
         weight=share,
         judged=share,
-        episode=rows.person,
+        episode=rows.rank,
         first=(index - start[rows.episode]).astype(float),
         facts={"rows compared": len(a_b)},
     )

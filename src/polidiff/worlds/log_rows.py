@@ -81,11 +81,16 @@ class LoggedRows:
 
     def folds(self, count: int, seed: int) -> IntArray:
         """(n,) fold of each row: whole people, or episodes, dealt by chance whatever the order of the rows."""
+        dealt = np.random.default_rng((seed, Stream.FOLDS)).permutation(int(self.rank.max(initial=-1)) + 1) % count
+        return np.asarray(dealt[self.rank], dtype=np.int64)
+
+    @cached_property
+    def rank(self) -> IntArray:
+        """(n,) number of each row's person, whatever the order of the rows: by what people hold."""
         _, first, unit = np.unique(self.person, return_index=True, return_inverse=True)
         rank = np.empty(len(first), dtype=np.int64)
         rank[np.argsort(self._content[0][first], kind="stable")] = np.arange(len(first))
-        dealt = np.random.default_rng((seed, Stream.FOLDS)).permutation(len(first)) % count
-        return np.asarray(dealt[rank[unit]], dtype=np.int64)
+        return np.asarray(rank[unit])
 
 
 def _summed(values: AnyArray, group: IntArray) -> AnyArray:
