@@ -382,3 +382,17 @@ def test_episodes_are_found_by_their_steps_where_no_name_tells(polidiff, tmp_pat
     polidiff("init", tmp_path / "l.csv", "--yes", "-o", tmp_path / "study.toml")
     study = tomllib.loads((tmp_path / "study.toml").read_text(encoding="utf-8"))["world"]["log"]
     assert (study["episode"], study["step"], study["terminated"], study["state"]) == ("ep", "t", "end", "state")
+
+
+def test_visits_of_a_fixed_number_with_changing_actions_are_episodes(polidiff, tmp_path):
+    rng = np.random.default_rng(2)
+    pressure = rng.normal(140, 20, (80, 5)).round(1)
+    drug = np.where(rng.random((80, 5)) < (pressure - 100) / 80, "high", "none")
+    columns = {
+        "patient": np.repeat([f"pt{k}" for k in range(80)], 5), "visit": np.tile(np.arange(1, 6), 80),
+        "sbp": pressure.ravel(), "age": np.repeat(rng.integers(40, 85, 80), 5), "drug": drug.ravel(),
+        "event": rng.integers(0, 2, 400),
+    }  # fmt: skip
+    _, study, _ = state_of(polidiff, tmp_path, columns)
+    log = study["world"]["log"]
+    assert (log["episode"], log["step"], log["state"]) == ("patient", "visit", ["sbp", "age"])

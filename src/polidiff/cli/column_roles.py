@@ -13,17 +13,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from polidiff.cli.main import near_miss
-from polidiff.errors import InvalidInputError, InvalidLogError
+from polidiff.errors import InvalidInputError
 from polidiff.evaluation.scores.decisions import ROWS_OF_LEVEL
 from polidiff.worlds.log_columns import HARMFUL
 
-LOOKED_AT = 200_000  # rows that guesses rest on
 MOST_ACTIONS = 200
 MOST_LISTED = 60  # values of a column that are listed
 MOST_WORDS = 50  # different values up to which a column of text is a category in any case
@@ -129,20 +127,6 @@ class Proposal:
         return "less" if re.search(HARMFUL, name) else "more" if re.search(GOOD, name) else None
 
 
-def read_table(data: Path) -> pl.DataFrame:
-    """The first rows of a table, CSV or Parquet."""
-    from polidiff.worlds.log_source import lazy_frame
-
-    if not data.exists() and not any(sign in str(data) for sign in "*?["):
-        raise InvalidLogError(f"there is no file {str(data)!r}. Hint: a CSV or Parquet file, a folder or a glob")
-    frame = lazy_frame(str(data)).head(LOOKED_AT).collect()
-    if frame.width < 2:
-        raise InvalidLogError(f"{data} must have a column for the state and one for the action; it has {frame.columns}")
-    if not frame.height:
-        raise InvalidLogError(f"{data} has no rows. Hint: one row per decision, with a header")
-    return frame
-
-
 def look_at(frame: pl.DataFrame) -> tuple[Column, ...]:
     """Every column with its kind, how many values it has and which."""
     return tuple(_column(frame[name]) for name in frame.columns)
@@ -239,20 +223,18 @@ def _candidate(
 
 
 def _counted_through(name: str, frame: pl.DataFrame, roles: Mapping[str, str]) -> bool:
-    """Whether steps count 0, 1, 2 … (or from 1) anew for each value, and these end at different steps or are marked."""
-    step, end = roles.get("step"), roles.get("terminated")
+    """Whether steps count 0, 1, 2 … (or from 1) anew for each value, and actions or lengths differ."""
+    step = roles.get("step")
     if step is None or not frame[step].dtype.is_integer() or frame[step].null_count():
         return False
+    at, action = pl.col(step), pl.col(roles["action"]) if "action" in roles else pl.lit(0)
     runs = frame.group_by(name).agg(
-        rows=pl.len(), steps=pl.col(step).n_unique(), first=pl.col(step).min(), last=pl.col(step).max()
+        rows=pl.len(), steps=at.n_unique(), first=at.min(), last=at.max(), actions=action.drop_nulls().n_unique()
     )
     first, rows = runs["first"], runs["rows"]
-    counted = first.n_unique() == 1 and first[0] in (0, 1) and rows.eq(runs["steps"]).all()
-    return (
-        counted
-        and rows.eq(runs["last"] - first + 1).all()
-        and (rows.n_unique() > 1 or (end is not None and rows[0] > 1))
-    )
+    if first.n_unique() > 1 or first[0] not in (0, 1) or (rows != runs["steps"]).any():
+        return False
+    return bool((rows == runs["last"] - first + 1).all() and (rows.n_unique() > 1 or (runs["actions"] > 1).any()))
 
 
 def _outcome_by_values(free: Sequence[Column], frame: pl.DataFrame, roles: Mapping[str, str]) -> str | None:

@@ -35,6 +35,7 @@ NEUTRAL = (
     r"^(0|0\.0|no|nein|non|false|none|control|cont|ctrl|placebo|p|obs|observation|usual|tau|standard|regular|0_.*)$"
 )
 SHOWN = 4
+LOOKED_AT = 200_000  # rows that guesses rest on
 FEW_LABELS, ROWS_PER_LABEL = 5, 10  # up to which whole numbers name states; above, they are a measurement
 EXAMPLE = (
     "# What people care about, beside the return; once for each.",
@@ -84,13 +85,13 @@ def command(data: Path, output: Path, state: tuple[str, ...], yes: bool, force: 
       polidiff init stays.csv -o study.toml
       polidiff init stays.parquet -o study.toml --action dose --episode stay_id --yes
     """
-    from polidiff.cli.column_roles import propose, read_table
+    from polidiff.cli.column_roles import propose
     from polidiff.errors import InvalidInputError
     from polidiff.files import write_whole
 
     if output.exists() and not force:
         raise InvalidInputError(f"{output} is there already. Hint: another name, or --force to write over it")
-    frame = read_table(data)
+    frame = _read_table(data)
     proposal = propose(frame, {role: column for role, column in given.items() if column}, state)
     if sys.stdin.isatty() and not yes:
         proposal = _confirmed(frame, proposal)
@@ -101,6 +102,21 @@ def command(data: Path, output: Path, state: tuple[str, ...], yes: bool, force: 
     if proposal.unnamed_outcome and given["reward"] is None and not sys.stdin.isatty():
         click.echo(f"No name tells the outcome; {proposal.roles['reward']} is a guess. Or: --reward COLUMN", err=True)
     click.echo(f"wrote {output}; next: polidiff explain {output} --report diff.html", err=True)
+
+
+def _read_table(data: Path) -> pl.DataFrame:
+    """The first rows of a table, CSV or Parquet."""
+    from polidiff.errors import InvalidLogError
+    from polidiff.worlds.log_source import lazy_frame
+
+    if not data.exists() and not any(sign in str(data) for sign in "*?["):
+        raise InvalidLogError(f"there is no file {str(data)!r}. Hint: a CSV or Parquet file, a folder or a glob")
+    frame = lazy_frame(str(data)).head(LOOKED_AT).collect()
+    if frame.width < 2:
+        raise InvalidLogError(f"{data} must have a column for the state and one for the action; it has {frame.columns}")
+    if not frame.height:
+        raise InvalidLogError(f"{data} has no rows. Hint: one row per decision, with a header")
+    return frame
 
 
 def _confirmed(frame: pl.DataFrame, proposal: Proposal) -> Proposal:
