@@ -141,3 +141,11 @@ def test_results_of_other_worlds_and_levels_are_compared_with_a_word_of_caution(
     said = " ".join(compare(old, new).cautions)
     assert "from a simulator, the newer one from a log" in said
     assert "hold at 95 % in the older result, 90 % in the newer" in said
+
+
+def test_all_starts_that_lost_before_are_no_new_losers_where_a_group_is_gone():
+    group = WorseOff("return", Rule((Condition("x", 0, high=1.0),)), 0.3, Interval(-2.0, -3.0, -1.0, 0.95))
+    new = samples.plain()
+    verdict = replace(new.verdicts[0], outcome="return", valence="worse", difference=Interval(-1.0, -2.0, -0.5, 0.95))
+    new = replace(new, verdicts=(verdict, *new.verdicts[1:]), worse_off=(), sentences=())
+    assert not compare(replace(new, worse_off=(group,)), new).setbacks

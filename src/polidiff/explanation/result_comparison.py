@@ -93,7 +93,7 @@ def _side(record: Explanation | Frontier) -> _Side:
     if isinstance(record, Explanation):
         return _Side(
             tuple(_region_item(region, record.world) for region in record.regions),
-            tuple(_losing_item(entry) for entry in losers(record)),
+            tuple(_losing_item(entry) for entry in _losing(record)),
             {v.outcome: (v.valence or v.direction, v.difference) for v in record.verdicts},
             advise(record).sentence,
         )
@@ -111,6 +111,14 @@ def _region_item(region: Region, world: WorldSummary) -> _Item:
     swap = (region.current, region.proposed, "" if region.shift is None else "shift")
     key = region.key or change_key(region.rule, region.current, region.proposed)
     return _Item(key, region.id, region.rule, swap, f"{swap_text(region)} {place_text(region.rule)}", size)
+
+
+def _losing(record: Explanation) -> list[WorseOff]:
+    """Who loses, with all starts together wherever their mean does: a group beside them must not hide that they did."""
+    listed = losers(record)
+    known = {entry.outcome for entry in listed if entry.start is None}
+    worse = [v for v in record.verdicts if v.valence == "worse" and v.outcome not in known]
+    return [*(WorseOff(v.outcome, None, 1.0, v.difference) for v in worse), *listed]
 
 
 def _losing_item(entry: WorseOff) -> _Item:
