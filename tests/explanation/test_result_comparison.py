@@ -144,7 +144,7 @@ def test_results_of_other_worlds_and_levels_are_compared_with_a_word_of_caution(
 
 
 def test_all_starts_that_lost_before_are_no_new_losers_where_a_group_is_gone():
-    group = WorseOff("return", Rule((Condition("x", 0, high=1.0),)), 0.3, Interval(-2.0, -3.0, -1.0, 0.95))
+    group = WorseOff("return", Rule((Condition("y", 1, low=0.9),)), 0.1, Interval(-2.0, -3.0, -1.0, 0.95))
     new = samples.plain()
     verdict = replace(new.verdicts[0], outcome="return", valence="worse", difference=Interval(-1.0, -2.0, -0.5, 0.95))
     new = replace(new, verdicts=(verdict, *new.verdicts[1:]), worse_off=(), sentences=())
