@@ -155,7 +155,9 @@ def _opening(explanation: Explanation) -> Iterator[str]:
         yield from carrying_lines(explanation)
     if explanation.lead == "complete":
         yield ""
-        yield "The policies differ nearly everywhere, so the proposed policy is told whole:"
+        scores = [form.action_accuracy for form in explanation.quality.forms if form.form == "complete policy"]
+        right = f" (right in {percent(scores[0])} of visits)" if scores else ""
+        yield f"The policies differ nearly everywhere, so the proposed policy is told whole{right}:"
         yield explanation.forms["complete policy"]
 
 
