@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from polidiff import Log, Outcome, improve
-from polidiff.errors import InfeasibleError
+from polidiff.errors import InfeasibleError, InvalidOutcomeError
 from polidiff.explanation.plan_text import plan_verdicts
 from polidiff.report.plans import plan_answers, plan_cards
 
@@ -76,3 +76,26 @@ def test_without_its_only_rule_a_plan_is_the_current_policy():
     found = improve(Log(rows, state=["age"], action="action", reward="gain", return_range=(-6, 6)), "log", max_rules=1)
     assert len(found[-1].rules) == 1
     assert found[-1].without(0) == pytest.approx(found.current_return)
+
+
+@pytest.mark.parametrize(
+    ("state", "options"),
+    [
+        ("state", {}),
+        (["x", "y"], {"max_rules": 1}),
+        (["x", "y"], {"candidates": [lambda rows: np.zeros(len(rows), int)]}),
+    ],
+)
+def test_nothing_is_searched_for_before_it_is_said_which_way_is_better(state, options):
+    rng = np.random.default_rng(1)
+    rows = {name: rng.integers(0, 3, 200) for name in ("state", "x", "y", "action", "event")}
+    aimless = [Outcome("event", "event"), Outcome("y", "y", prefer="less")]
+    for more in ({}, {"reward": "x", "include_return": False}):
+        log = Log(pl.DataFrame(rows), state=state, action="action", outcomes=aimless, **more)
+        with pytest.raises(
+            InvalidOutcomeError, match=r"'event'.* does not say which\. Hint: .*\"less\".*\"more\""
+        ) as told:
+            improve(log, "log", **options)
+        assert "\n" not in str(told.value)
+    told = Log(pl.DataFrame(rows), state="state", action="action", reward="x", outcomes=aimless)
+    assert improve(told, "log").objective == "return"  # more of a reward is better

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polidiff.errors import InvalidOptionError
+from polidiff.errors import InvalidOptionError, InvalidOutcomeError
 from polidiff.options import ImproveOptions
 from polidiff.policies.protocol import Candidates, PolicyLike
 from polidiff.surrogates.log_edits import reduce_to_edits
@@ -10,10 +10,17 @@ from polidiff.surrogates.log_scores import reduce_to_scores
 from polidiff.surrogates.log_states import reduce_state_rules, reduce_states
 from polidiff.surrogates.record import Reduction, refuse_with_rules
 from polidiff.worlds.log import Log
+from polidiff.worlds.protocol import aim
 
 
 def reduce(log: Log, current: PolicyLike, candidates: Candidates, options: ImproveOptions) -> Reduction:
     """Rules over features if they are asked for; else changed states, or regions of candidates over features."""
+    aimed = log.outcomes[aim(log)[0]]
+    if aimed.prefer is None:
+        raise InvalidOutcomeError(
+            f"improve needs an outcome of which more or less is better; {aimed.name!r}, the first one, does not say "
+            'which. Hint: give it prefer="less" or prefer="more" (prefer in [[outcomes]] of a study)'
+        )
     by_rules = options.max_rules is not None and log.has_features and (log.discrete or candidates is None)
     if by_rules:
         refuse_with_rules(options)
