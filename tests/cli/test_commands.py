@@ -131,6 +131,20 @@ def test_check_passes_what_is_allowed(polidiff, study, tmp_path):
     assert json.loads(again.out)["passed"] is True
 
 
+@pytest.mark.parametrize("aimless", [["trajectory length"], ["trajectory length", "desired visits"]])
+def test_check_names_what_it_cannot_judge(polidiff, study, tmp_path, aimless):
+    text = study.read_text().replace('prefer = "less"\n', "")
+    study.write_text(text if len(aimless) == 1 else text.replace('prefer = "more"\n', ""))
+    ran = polidiff("check", study, "--junit", tmp_path / "c.xml")
+    checked, unjudged = ran.out.split("Not judged")
+    assert "no outcome gets worse" not in checked
+    assert ("none of desired visits gets worse" in checked) == (len(aimless) == 1)
+    assert [line[2:] for line in unjudged.splitlines() if line.startswith("•")] == aimless
+    assert "Not judged" in ElementTree.parse(tmp_path / "c.xml").getroot().find("testcase/system-out").text
+    assert json.loads(polidiff("check", study, "--json").out)["unjudged"] == aimless
+    assert "Not judged" not in polidiff("check", study, "--keep", "trajectory length<=current+1").out
+
+
 def test_guards_of_the_study_hold_unless_a_flag_replaces_them(polidiff, study):
     study.write_text(study.read_text() + '\n[check]\nkeep = "trajectory length<=current"\n')
     assert polidiff("check", study).code == 1

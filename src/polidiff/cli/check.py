@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from polidiff.records.explanation import Explanation
     from polidiff.records.plan import CheckResult
 
+NOT_JUDGED = 'Not judged, as nobody said which is better (prefer = "less" or "more"):'
+
 checking = together(
     flags_of(CheckOptions),
     click.option("--junit", type=FILE, help="Write the checks as JUnit XML."),
@@ -102,6 +104,8 @@ def card(result: CheckResult) -> str:
     lines = ["PASSED" if result.passed else "FAILED"]
     lines += [f"• {reason}" for reason in result.reasons]
     lines += ["", "Checked:", *(f"• {what}" for what in result.checked)]
+    if result.unjudged:
+        lines += ["", NOT_JUDGED, *(f"• {name}" for name in result.unjudged)]
     return "\n".join(lines)
 
 
@@ -122,6 +126,7 @@ def junit(result: CheckResult) -> str:
     if not result.passed:
         failure = ElementTree.SubElement(case, "failure", message=shown(result.reasons[0]))
         failure.text = "\n".join(shown(reason) for reason in result.reasons)
-    ElementTree.SubElement(case, "system-out").text = "\n".join(shown(what) for what in result.checked)
+    lines = [*result.checked, *(f"{NOT_JUDGED} {name}" for name in result.unjudged)]
+    ElementTree.SubElement(case, "system-out").text = "\n".join(map(shown, lines))
     ElementTree.indent(suite)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(suite, encoding="unicode") + "\n"

@@ -14,6 +14,7 @@ def check_explanation(explanation: Explanation, options: CheckOptions) -> CheckR
     """Reasons against the proposed policy; none, and it passes."""
     reasons: list[str] = []
     checked: list[str] = []
+    unjudged: tuple[str, ...] = ()
     if options.max_changes is not None:
         most = number(options.max_changes)
         checked.append(f"at most {most} changed decisions per episode")
@@ -30,10 +31,13 @@ def check_explanation(explanation: Explanation, options: CheckOptions) -> CheckR
         unknown = [v for v in explanation.verdicts if v.direction == "unknown"]
         reasons += [f"the effect on {v.outcome} is unknown ({interval_text(v.difference)})" for v in unknown]
     if not options.keep:
-        checked.append("no outcome gets worse over all starts")
+        judged = [outcome.name for outcome in explanation.outcomes if outcome.prefer is not None]
+        unjudged = tuple(outcome.name for outcome in explanation.outcomes if outcome.prefer is None)
+        if judged:
+            checked.append(f"{'none of ' + ', '.join(judged) if unjudged else 'no outcome'} gets worse over all starts")
         worse = [v for v in explanation.verdicts if v.valence == "worse"]
         reasons += [f"{v.outcome} gets worse ({interval_text(v.difference)})" for v in worse]
-    return CheckResult(not reasons, tuple(reasons), tuple(checked))
+    return CheckResult(not reasons, tuple(reasons), tuple(checked), unjudged)
 
 
 def _broken(guard: Guard, verdict: Verdict) -> str | None:

@@ -265,6 +265,7 @@ class CheckResult(Document):
     passed: bool
     reasons: tuple[str, ...]  # empty when passed
     checked: tuple[str, ...] = ()  # what was looked at, in words
+    unjudged: tuple[str, ...] = ()  # outcomes of which nobody said whether more or less is better
 
 
 ChangeStatus = Literal["new", "gone", "larger", "smaller", "same"]
