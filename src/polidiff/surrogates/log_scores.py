@@ -28,7 +28,7 @@ from polidiff.evaluation.logged.policies import (
     is_logs,
     scored_decisions,
 )
-from polidiff.evaluation.scores.difference import ScoreIntervals, score_intervals
+from polidiff.evaluation.scores.difference import ScoreIntervals, change_within, score_intervals, within
 from polidiff.evaluation.scores.plans import JudgedPlan, PlanScores, plan_intervals
 from polidiff.evaluation.scores.propensity import logging_chances
 from polidiff.evaluation.scores.rule_lists import ProvenList, RuleList, moves_of
@@ -178,9 +178,9 @@ class ScorePlans(Reduction):
     def _nothing(self) -> Plan:
         """The plan that changes nothing."""
         log, (k, sign) = self.world, aim(self.world)
-        value = sign * float(self.present.estimate[k])
+        outcomes = {o.name: within(self.present.alone(j), o.range) for j, o in enumerate(log.outcomes)}
+        value = sign * outcomes[log.outcomes[k].name].estimate
         patch = rule_patch([], [action.name for action in log.actions], log.feature_names)
-        outcomes = {outcome.name: self.present.alone(j) for j, outcome in enumerate(log.outcomes)}
         return Plan(
             changes=0.0, expected_return=value, outcomes=outcomes, patch=patch, bound=value, gap=0.0, proven=False,
             share=0.0, policy=self.policy,
@@ -230,7 +230,8 @@ class _Worth:
         problem, log = self.problem, self.problem.world
         (k, sign), count = aim(log), len(log.outcomes)
         gain, reasons = self._gain(place)
-        value = sign * float(self.levels.estimate[place * count + k])
+        outcomes = {o.name: within(self.levels.alone(place * count + j), o.range) for j, o in enumerate(log.outcomes)}
+        value = sign * outcomes[log.outcomes[k].name].estimate
         episodes = int(problem.scores.decisions.first.sum())
         open_ = max(0.0, chosen.bound - chosen.worth) / episodes
         span = max(gain.estimate + open_, 1e-300)
@@ -239,7 +240,7 @@ class _Worth:
         return Plan(
             changes=float(problem.changed(chosen.rules).sum() / episodes),
             expected_return=value,
-            outcomes={o.name: self.levels.alone(place * count + j) for j, o in enumerate(log.outcomes)},
+            outcomes=outcomes,
             patch=patch,
             bound=value + open_,
             gap=min(1.0, open_ / span) if gain.estimate > 0 else 1.0,
@@ -267,7 +268,9 @@ class _Worth:
     def _change(self, at: int) -> Interval:
         """What a plan changes: as the folds say of what others chose in its place, spanning what is said of itself."""
         others, own = self.joint.joint(at), self.itself.joint(at)
-        return replace(others, low=min(others.low, own.low), high=max(others.high, own.high))
+        change = replace(others, low=min(others.low, own.low), high=max(others.high, own.high))
+        outcomes = self.problem.world.outcomes
+        return change_within(change, outcomes[at % len(outcomes)])
 
     def _gain(self, place: int) -> tuple[Interval, tuple[str, ...]]:
         """What the plan gains, and why that is not known if it is not."""
@@ -365,7 +368,9 @@ class _Worth:
             move=KEEP if move == log.n_actions else log.actions[move].name,
             applicable=1.0,
             changes=float(problem.changed(rules)[acts].sum() / episodes),
-            without=sign * float(problem.present.estimate[k]) if nothing_left else left_over,
+            without=sign * within(problem.present.alone(k), log.outcomes[k].range).estimate
+            if nothing_left
+            else left_over,
         )
 
 

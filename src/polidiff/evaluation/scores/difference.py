@@ -42,7 +42,7 @@ from polidiff.evaluation.scores.propensity import Propensity, logging_chances
 from polidiff.evaluation.scores.regression import ActionRegression, Design, design_of
 from polidiff.policies import changed_decisions
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
-from polidiff.records.outcome import Interval
+from polidiff.records.outcome import Interval, Outcome
 from polidiff.worlds.shards.transition_counts import CUT
 
 ONE_STEP_FOLDS = 5
@@ -310,6 +310,30 @@ def score_intervals(
     )
     share = np.divide((parts**2).max(axis=0), square, out=np.zeros_like(square), where=square > 0)
     return ScoreIntervals(estimate, error, together, alone, share, units, level)
+
+
+def within(interval: Interval, limits: tuple[float, float] | None) -> Interval:
+    """An interval inside what can be, where that is known.
+
+    >>> within(Interval(0.9, 0.7, 1.1, 0.95), (0.0, 1.0))
+    Interval(estimate=0.9, low=0.7, high=1.0, level=0.95)
+    """
+    if limits is None:
+        return interval
+    centre, low, high = (float(np.clip(v, *limits)) for v in (interval.estimate, interval.low, interval.high))
+    return Interval(centre, low, high, interval.level)
+
+
+def change_within(interval: Interval, outcome: Outcome) -> Interval:
+    """The interval of a difference: two values in the declared range are no further apart than its ends.
+
+    >>> change_within(Interval(0.4, -1.0, 1.8, 0.95), Outcome("readmitted", range=(0.0, 1.0)))
+    Interval(estimate=0.4, low=-1.0, high=1.0, level=0.95)
+    """
+    if outcome.range is None:
+        return interval
+    span = outcome.range[1] - outcome.range[0]
+    return within(interval, (-span, span))
 
 
 def joint_alpha(parts: FloatArray, level: float) -> float:

@@ -34,9 +34,11 @@ from polidiff.evaluation.scores.difference import (
     ScoreIntervals,
     against_log,
     assessed,
+    change_within,
     difference_scores,
     repeated_scores,
     score_intervals,
+    within,
 )
 from polidiff.evaluation.scores.episodes import running_products
 from polidiff.evaluation.scores.propensity import Propensity, logging_chances, looks_written_by
@@ -120,8 +122,8 @@ class ScoreJudge(Judge):
         at, outcome, mask, level = self._at(group, k), self.log.outcomes[k], self.masks[group], self.question.level
         plain = verdict(
             outcome,
-            replace(self.joint.joint(at), level=level),
-            replace(self.joint.alone(at), level=level),
+            replace(change_within(self.joint.joint(at), outcome), level=level),
+            replace(change_within(self.joint.alone(at), outcome), level=level),
             current=within(values[1].alone(at), outcome.range),
             proposed=within(values[0].alone(at), outcome.range),
             unsupported=self._unsupported(mask),
@@ -165,9 +167,14 @@ class ScoreJudge(Judge):
         late = (2 * rows.episode >= rows.n_episodes)[self.decisions.order]
         parts = [[mask & half for mask in self.masks] for half in (~late, late)]
         intervals = [self.scores.intervals(masks, level=level) for masks in parts]
-        size = [[self._at(g, k) for k in range(len(self.log.outcomes))] for g in range(len(self.masks))]
+        outcomes, groups = self.log.outcomes, range(len(self.masks))
         return [
-            Half(*([[tell(at) for at in group] for group in size] for tell in (one.joint, one.alone)))
+            Half(
+                *(
+                    [[change_within(tell(self._at(g, k)), o) for k, o in enumerate(outcomes)] for g in groups]
+                    for tell in (one.joint, one.alone)
+                )
+            )
             for one in intervals
         ]
 
@@ -370,14 +377,6 @@ def value_intervals(
     return {o.name: within(ends.alone(k), o.range) for k, o in enumerate(scored.log.outcomes)}, scores
 
 
-def within(interval: Interval, declared: tuple[float, float] | None) -> Interval:
-    """A value's interval inside the declared range."""
-    if declared is None:
-        return interval
-    centre, low, high = (float(np.clip(v, *declared)) for v in (interval.estimate, interval.low, interval.high))
-    return Interval(centre, low, high, interval.level)
-
-
 def score_effects(scored: ScoredLog, policies: PolicyPair, changes: RegionChanges, *, level: float) -> Effects:
     """What the current policy with one region's change brings, and the proposed one without it, against the current."""
     decisions = scored.decisions
@@ -391,7 +390,9 @@ def score_effects(scored: ScoredLog, policies: PolicyPair, changes: RegionChange
 
     def difference(table: FloatArray) -> dict[str, Interval]:
         ends = scored.apart(table, old).intervals(level=strict)
-        return {o.name: replace(ends.alone(k), level=level) for k, o in enumerate(scored.log.outcomes)}
+        return {
+            o.name: replace(change_within(ends.alone(k), o), level=level) for k, o in enumerate(scored.log.outcomes)
+        }
 
     effects = {}
     for k in changes.asked:
