@@ -90,7 +90,7 @@ LOWEST ?= classifier frozen_lake navigation_table log_lake log_offers
 test-lowest: .venv-lowest/lowest.stamp $(VENV)/test.stamp  ## the same answers with the lowest libraries allowed and the newest
 	.venv-lowest/bin/python -m benchmarks.answers run out/lowest --only $(LOWEST)
 	$(BIN)/python -m benchmarks.answers run out/newest --only $(LOWEST)
-	$(BIN)/python -m benchmarks.answers compare out/lowest out/newest
+	$(BIN)/python -m benchmarks.answers compare out/lowest out/newest --within 1e-8
 
 check: $(VENV)/check.stamp $(VENV)/test.stamp  ## style, types, direction of imports
 	$(BIN)/ruff check src tests benchmarks examples

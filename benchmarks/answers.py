@@ -329,34 +329,34 @@ def write_answers(folder: Path, names: Sequence[str]) -> None:
         print(f"{name}: {len(document['answers'])} answers, {sum(document['seconds'].values()):.1f} s", flush=True)
 
 
-def differences(old: Any, new: Any, path: str = "") -> Iterator[Difference]:
+def differences(old: Any, new: Any, path: str = "", within: float = ABSOLUTE) -> Iterator[Difference]:
     """Where two documents differ."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in [*old, *(key for key in new if key not in old)]:
             if key not in LEFT_OUT:
-                yield from differences(old.get(key, "absent"), new.get(key, "absent"), f"{path}/{key}")
+                yield from differences(old.get(key, "absent"), new.get(key, "absent"), f"{path}/{key}", within)
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for place, (one, other) in enumerate(zip(old, new, strict=True)):
-            yield from differences(one, other, f"{path}/{place}")
-    elif not same(old, new):
+            yield from differences(one, other, f"{path}/{place}", within)
+    elif not same(old, new, within):
         yield path, old, new
 
 
-def same(old: Any, new: Any) -> bool:
+def same(old: Any, new: Any, within: float = ABSOLUTE) -> bool:
     """Whether two values agree; numbers within the tolerance."""
     numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in (old, new))
     if numbers and isinstance(old, float) | isinstance(new, float):
-        return math.isclose(old, new, rel_tol=RELATIVE, abs_tol=ABSOLUTE) or (math.isnan(old) and math.isnan(new))
+        return math.isclose(old, new, rel_tol=RELATIVE, abs_tol=within) or (math.isnan(old) and math.isnan(new))
     return type(old) is type(new) and old == new
 
 
-def compare(old: Path, new: Path) -> int:
+def compare(old: Path, new: Path, within: float) -> int:
     """Print every difference and how many each case has; 1 if there is one."""
     counts: Counter[str] = Counter()
     names = sorted({path.stem for folder in (old, new) for path in folder.glob("*.json")})
     for name in names:
         before, after = (read_answers(folder / f"{name}.json") for folder in (old, new))
-        for path, one, other in differences(before, after, name):
+        for path, one, other in differences(before, after, name, within):
             counts[name] += 1
             print(f"{path}\n  old: {shown(one)}\n  new: {shown(other)}")
     for name in names:
@@ -386,9 +386,10 @@ def main(arguments: Sequence[str]) -> int:
     comparing = commands.add_parser("compare", help="exit 1 if an answer differs")
     comparing.add_argument("old", type=Path)
     comparing.add_argument("new", type=Path)
+    comparing.add_argument("--within", type=float, default=ABSOLUTE, help="absolute difference that is none")
     given = parser.parse_args(arguments)
     if given.command == "compare":
-        return compare(given.old, given.new)
+        return compare(given.old, given.new, given.within)
     write_answers(given.folder, given.only)
     return 0
 

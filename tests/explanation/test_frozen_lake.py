@@ -60,6 +60,7 @@ def test_the_table_is_told_in_a_few_rules_that_recover_the_return(lake):
     assert told.quality.completeness["return"] >= 0.9
     assert {v.direction for v in told.verdicts} == {"more"}
     assert told.lead == "complete"
+    assert "told whole (right in 9" in str(told)
 
 
 def test_the_simulator_is_told_with_intervals_that_hold_the_exact_difference(lake):
