@@ -170,6 +170,19 @@ def test_the_same_action_with_another_probability_has_its_own_wording():
     assert "action 0 less often (90 % → 60 %)" in str(told)
 
 
+def test_every_region_is_told_with_its_own_chances_and_the_patch_follows_them():
+    current, proposed = np.tile([0.9, 0.1], (12, 1)), np.tile([0.9, 0.1], (12, 1))
+    current[1], proposed[1], proposed[5] = [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]
+    told = explain(chain.world(), current, proposed)
+    shifts = {r.id: (r.shift.current, r.shift.proposed) for r in told.regions}
+    assert shifts == {"s1": pytest.approx((0.8, 0.7)), "s5": pytest.approx((0.9, 0.6))}
+    assert sorted(edit.shift.proposed for edit in told.patch.edits) == pytest.approx([0.6, 0.7])
+    together = explain(chain.world(), current, proposed, max_rules=1).regions[0]
+    share = {r.id: r.support.share for r in told.regions}
+    mean = (0.8 * share["s1"] + 0.9 * share["s5"]) / (share["s1"] + share["s5"])
+    assert together.shift.current == pytest.approx(mean)
+
+
 def test_every_sentence_carries_how_true_it_is(explanation):
     changed = [sentence for sentence in explanation.sentences if sentence.path]
     assert all(sentence.path_fidelity == 1.0 and sentence.precision == 1.0 for sentence in changed)

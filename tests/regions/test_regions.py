@@ -34,6 +34,7 @@ def divergence(features, label, swaps):
         judged=share,
         episode=np.full(count, -1),
         first=np.full(count, np.nan),
+        chances=(np.ones(count), np.ones(count)),
     )
 
 

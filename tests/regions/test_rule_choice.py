@@ -71,7 +71,8 @@ def wide_divergence(seed, features=25, rows=2000):
     share = np.full(rows, 1 / rows)
     episode = np.arange(rows) // 40
     zero = np.zeros(rows, dtype=int)
-    return Divergence(X, X, label, swaps, zero, zero, share, share, episode, zero.astype(float))
+    sure = np.ones(rows)
+    return Divergence(X, X, label, swaps, zero, zero, share, share, episode, zero.astype(float), (sure, sure))
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -98,7 +99,8 @@ def test_rules_that_are_too_long_are_shortened_by_what_matters_least_and_the_cos
     assert 0 not in [condition.column for condition in short.conditions]
     share, zero = np.full(6000, 1 / 6000), np.zeros(6000, dtype=int)
     episode = np.arange(6000) // 40
-    where = Divergence(X, X, label, (Swap("a", "b"),), zero, zero, share, share, episode, zero.astype(float))
+    sure, first = np.ones(6000), zero.astype(float)
+    where = Divergence(X, X, label, (Swap("a", "b"),), zero, zero, share, share, episode, first, (sure, sure))
     names = tuple(f"x{j}" for j in range(6))
     told = describe(where, (Action("a"), Action("b")), names, has_features=True, max_rules=1)
     assert [len(rule.conditions) for rule in told.rules] == [MOST_CONDITIONS]

@@ -139,6 +139,8 @@ def test_chances_are_those_of_the_rows_where_the_result_holds_them(told):
         inside = frame.filter(pl.Series(region.rule.covers({"age": frame["age"].to_numpy()})))
         emails = round(100 * (inside["action"] == "email").mean())
         assert f"no longer ({emails} % → 0 %) in {region.id}" in answers.when(told, "email")
+        if region.shift is not None:  # said everywhere with the chances that this answer has
+            assert region.shift.current == pytest.approx((inside["action"] == region.current).mean())
 
 
 @pytest.mark.parametrize("asked", [["when", "email"], ["why-not", "email", "--in", "S1"], ["what-if", "age<50"]])

@@ -30,6 +30,7 @@ class Divergence:
     judged: FloatArray  # (n,) share of visits of ½ current + ½ proposed: what quality is measured by
     episode: IntArray  # (n,) episode of the visit, −1 for states of a table
     first: FloatArray  # (n,) decisions made before it in its episode; NaN for states of a table
+    chances: tuple[FloatArray, FloatArray]  # (n,) each: of `current` under its policy, of `proposed` under its own
     facts: Mapping[str, str | float | int] = field(default_factory=dict)
 
     @property

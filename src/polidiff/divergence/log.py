@@ -54,5 +54,6 @@ def compare_rows(
         judged=share,
         episode=rows.rank,
         first=(index - start[rows.episode]).astype(float),
+        chances=(p_b, p_e),
         facts={"rows compared": len(a_b)},
     )

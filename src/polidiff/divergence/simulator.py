@@ -344,5 +344,6 @@ def _assemble(world: Simulator, groups: list[Group], count: int) -> Divergence:
         judged=judged / judged.sum(),
         episode=np.concatenate([group.episode for group in groups]),
         first=np.concatenate([group.step for group in groups]).astype(float),
+        chances=(met.p_b, met.p_e),
         facts=facts,
     )

@@ -54,6 +54,7 @@ def find_divergence(
         judged=(shares[0] + shares[1]) / 2,
         episode=np.full(len(keep), -1),
         first=np.full(len(keep), np.nan),
+        chances=(p_b[keep], p_e[keep]),
         facts={"states compared": len(keep), "states in the table": world.n_states},
     )
 

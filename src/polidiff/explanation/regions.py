@@ -10,6 +10,7 @@ import numpy as np
 from polidiff.divergence import Divergence
 from polidiff.evaluation.comparison import Comparison, RegionChanges
 from polidiff.explanation.groups import distinct_rows
+from polidiff.records.action import Shift, Swap
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Region, Support, SwapShare
 from polidiff.records.patch import Edit, Patch
@@ -107,13 +108,29 @@ def _record(
         support=support,
         precision=float(weight[right].sum()) / covered if covered > 0 else 1.0,
         recall=float(weight[right].sum()) / such if such > 0 else 1.0,
-        shift=region.swap.shift,
+        shift=_counted_shift(region.swap, support)
+        or _own_shift(divergence, region.swap, inside & (label == region.label)),
         direction=region.swap.direction,
         swaps=_pairs(divergence, inside, weight),
         states=comparison.names(states[:MOST_LISTED]),
         action_values=comparison.action_values(states, weight[inside], k, seed=seed),
         merged=region.merged,
     )
+
+
+def _counted_shift(swap: Swap, support: Support) -> Shift | None:
+    """How often an action is chosen in a region, as counted in a log; None where it was not counted or is another."""
+    taken = next((entry for entry in support.actions if entry.action == swap.current), None)
+    return None if swap.shift is None or taken is None else Shift(taken.current, taken.proposed)
+
+
+def _own_shift(divergence: Divergence, swap: Swap, rows: BoolArray) -> Shift | None:
+    """The chances of an action before and after, over these visits; those of its swap where there are none."""
+    if swap.shift is None or not rows.any():
+        return swap.shift
+    weight = divergence.judged if divergence.judged[rows].sum() > 0 else divergence.weight
+    current, proposed = (float(np.average(chance[rows], weights=weight[rows])) for chance in divergence.chances)
+    return Shift(current, proposed)
 
 
 def _pairs(divergence: Divergence, inside: BoolArray, weight: FloatArray) -> tuple[SwapShare, ...]:
@@ -134,6 +151,7 @@ def patch_of(comparison: Comparison, described: Described, divergence: Divergenc
     edits: list[Edit] = []
     for k, region in enumerate(described.regions):
         inside = (where == k) & divergence.diverging
+        shift = _own_shift(divergence, region.swap, inside & (described.labels.label == region.label))
         if region.swap.direction is None:
             pairs = [(names.index(region.swap.current), names.index(region.swap.proposed))]
         else:
@@ -141,7 +159,7 @@ def patch_of(comparison: Comparison, described: Described, divergence: Divergenc
         for current, proposed in pairs:
             matching = divergence.states[(where == k) & (divergence.current == current)]
             states = comparison.edited_states(matching, proposed)
-            edits.append(Edit(region.rule, current, proposed, states, region.swap.shift))
+            edits.append(Edit(region.rule, current, proposed, states, shift))
     return Patch(tuple(edits), names, world.feature_names, comparison.patch_features)
 
 
