@@ -138,6 +138,14 @@ def test_a_loss_too_rare_to_be_seen_is_named():
     assert rare_event_check(0.1, 1 / 600, 450, None, 30.0).status == "not testable"
 
 
+def test_no_unseen_event_moves_a_mean_past_an_end_of_the_range():
+    asked = {"edge": 0.012, "heaviest": 1 / 240, "taken": 221, "declared": (0.0, 1.0), "largest": 0.7}  # a loss of 0.96
+    for usual, status in ((0.3, "held"), (0.7, "held"), (0.0, "doubtful"), (1.0, "doubtful"), (None, "doubtful")):
+        found = rare_event_check(**asked, usual=usual)
+        assert found.status == status  # 3 in 221 with an outcome of 1 where 0.3 is usual: 0.7 each, not 0.96
+    assert rare_event_check(**asked, usual=0.3).consequence.endswith("none can cost more than 0.7.")
+
+
 def test_overlap_has_three_words_and_tells_the_share_of_everyone():
     found = [overlap_check(np.array([share]), np.array([100.0])) for share in (0.0, 0.2, 0.8)]
     assert [check.status for check in found] == ["held", "doubtful", "failed"]

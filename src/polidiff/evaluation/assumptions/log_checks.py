@@ -264,7 +264,12 @@ def rare_action_check(unsupported: float, most: float) -> Assumption:
 
 
 def rare_event_check(
-    edge: float, heaviest: float, taken: int, declared: tuple[float, float] | None, largest: float
+    edge: float,
+    heaviest: float,
+    taken: int,
+    declared: tuple[float, float] | None,
+    largest: float,
+    usual: float | None = None,
 ) -> Assumption:
     """What an event too rare to be in the log would have to cost to turn a verdict.
 
@@ -278,16 +283,21 @@ def rare_event_check(
         Logged decisions with that action; an event that comes with it with a chance below 3 / taken may be missing.
     largest : float
         The largest outcome of an episode in the log, as a distance from the mean.
+    usual : float, optional
+        The mean outcome of the logged decisions with that action, where each is an episode. An event of chance p that
+        brings an end of the declared range moves it by p (end − usual), and none moves it further.
     """
     loss = abs(edge) / heaviest / 3
-    span = np.inf if declared is None else declared[1] - declared[0]
+    low, high = (-np.inf, np.inf) if declared is None else declared
+    most = high - low if usual is None else max(high - usual, usual - low)
     seen = f" ({number(loss / largest, 3)} times the largest in the log)" if 0 < largest < np.inf else ""
     detail = (
         f"an event that follows an action with a chance below 3 in {max(taken, 3)} may be missing from the log, which "
         f"has so many such decisions; one that costs more than {number(loss, 3)}{seen} would turn the verdict"
     )
-    if loss > span:
-        return Assumption("rare events", "rule of three", "held", detail, "The declared range rules such an event out.")
+    if loss > most:
+        said = f"The declared range rules such an event out: none can cost more than {number(most, 3)}."
+        return Assumption("rare events", "rule of three", "held", detail, said)
     said = "Ask whether such an event is possible; the declared range does not rule it out."
     status: Status = "not testable" if declared is None else "doubtful"
     return Assumption("rare events", "rule of three", status, detail, said)

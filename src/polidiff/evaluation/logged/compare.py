@@ -200,12 +200,15 @@ class StateJudge(Judge):
         inside = self.starts.weights[group][rows.states[rows.first]] > 0
         return len(np.unique(units[inside]))
 
-    def heaviest(self, group: int) -> tuple[float, int]:
+    def heaviest(self, group: int) -> tuple[float, int, FloatArray | None]:
         """By how often each action is taken more or less, beside how often the log took it."""
         new, old = (judged.visits[group] @ judged.target.table for judged in self.pair)
         taken = self.edges.made.sum(axis=0)
         weight = np.abs(new - old) / np.maximum(taken, 1.0)
-        return float(weight.max()), int(taken[weight.argmax()])
+        action = int(weight.argmax())
+        own = None if self.rows is None or not self.one_step else self.rows.gains[self.rows.actions == action]
+        means = None if own is None or not len(own) else np.asarray(own.mean(axis=0))
+        return float(weight[action]), int(taken[action]), means
 
     @cached_property
     def _largest(self) -> FloatArray:

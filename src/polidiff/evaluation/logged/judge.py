@@ -244,8 +244,11 @@ class Judge:
         """Distinct units behind a group, where episodes are no units of their own."""
         raise NotImplementedError
 
-    def heaviest(self, group: int) -> tuple[float, int]:
-        """The most that one logged decision counts for among those that change, and how many take its action."""
+    def heaviest(self, group: int) -> tuple[float, int, FloatArray | None]:
+        """The most that one logged decision counts for among those that change, and how many take its action.
+
+        Where every episode is one decision, also the mean outcomes (M,) of those.
+        """
         raise NotImplementedError
 
     def largest(self, k: int) -> float:
@@ -318,10 +321,11 @@ class Judge:
         """What an event that comes with one action, too rare to be seen, would have to cost to turn the verdict."""
         if verdict.direction not in ("more", "less"):
             return None
-        heaviest, taken = self.heaviest(group)
+        heaviest, taken, means = self.heaviest(group)
         if heaviest <= 0:
             return None
-        return rare_event_check(_edge(verdict), heaviest, taken, self.log.outcomes[k].range, self.largest(k))
+        declared, usual = self.log.outcomes[k].range, None if means is None else float(means[k])
+        return rare_event_check(_edge(verdict), heaviest, taken, declared, self.largest(k), usual)
 
     def _gravest(self, rare: list[list[Assumption | None]]) -> list[Assumption]:
         """The one statement on rare events: that of the verdict which they turn most easily."""

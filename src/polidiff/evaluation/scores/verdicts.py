@@ -186,13 +186,16 @@ class ScoreJudge(Judge):
         """Distinct units of the scores."""
         return len(np.unique(self.decisions.unit[self.masks[group]]))
 
-    def heaviest(self, group: int) -> tuple[float, int]:
+    def heaviest(self, group: int) -> tuple[float, int, FloatArray | None]:
         """By how often each action is taken more or less, beside how often the log took it."""
         mask = self.masks[group]
         moved = np.abs((self.new - self.old)[mask].sum(axis=0)) / max(float(self.episodes[group]), 1.0)
         taken = np.bincount(self.decisions.actions[mask], minlength=self.decisions.n_actions)
         weight = moved / np.maximum(taken, 1)
-        return float(weight.max()), int(taken[weight.argmax()])
+        action = int(weight.argmax())
+        own = mask & (self.decisions.actions == action)
+        means = self.decisions.gains[own].mean(axis=0) if self.one_step and own.any() else None
+        return float(weight[action]), int(taken[action]), means
 
     def largest(self, k: int) -> float:
         """How far the outcome of a logged episode lies from the mean at most."""
