@@ -144,3 +144,13 @@ def test_cases():
         parse_case("map < 60", ["map"])
     with pytest.raises(ParseError, match="expected ',' or the end; came 'lactate'"):
         parse_case("map = 60 lactate = 4", ["map", "lactate"])
+
+
+def test_a_case_may_lack_a_value():
+    known = {"map": (), "sex": ("female", "male"), "scan": ("done", "missing")}
+    case = parse_case("map=missing, sex = Missing, scan=missing", list(known), known)
+    assert math.isnan(case["map"])
+    assert math.isnan(case["sex"])
+    assert case["scan"] == "missing"  # a word that the feature may be
+    with pytest.raises(ParseError, match="expected a number; came 'unknown'"):
+        parse_case("map=unknown", list(known), known)

@@ -88,6 +88,13 @@ def test_without_values_nothing_is_said_of_an_action_by_itself(seed, kind):
             assert "was not measured" in answers.why_not(record, action, region.id)
 
 
+@pytest.mark.parametrize("absent", [None, float("nan")])
+def test_a_missing_value_is_said_to_be_missing(told, absent):
+    case = told.case({"age": absent})
+    assert case.text.startswith("For age = missing: ")
+    assert case.region is None  # no rule of ages covers it
+
+
 def test_a_case_that_does_not_change_is_given_no_effect(told):
     same, other = told.case({"age": 70}), told.case({"age": 30})
     assert same.expected == ()

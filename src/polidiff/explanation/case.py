@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
@@ -20,7 +21,7 @@ from polidiff.records.numbers import number
 from polidiff.records.outcome import Interval, Outcome
 from polidiff.records.suppression import suppressed
 
-CaseLike: TypeAlias = "str | int | npt.ArrayLike | Mapping[str, float | str]"  # or an index
+CaseLike: TypeAlias = "str | int | npt.ArrayLike | Mapping[str, float | str | None]"  # or an index
 Features: TypeAlias = "AnyArray | Mapping[str, AnyArray]"  # a row, or columns by name
 ROUNDING = 1e-9  # of shares that are summed
 
@@ -28,8 +29,8 @@ ROUNDING = 1e-9  # of shares that are summed
 def answer_case(explanation: Explanation, state: CaseLike) -> Case:
     """Same or other action in a state, by which rule, and what to expect.
 
-    `state` is a state's name or index (table), an observation (simulator), or a mapping of features to values. A
-    result read from a file has no policies, so it answers from its rules alone.
+    `state` is a state's name or index (table), an observation (simulator), or a mapping of features to values, None
+    or NaN where they are missing. A result read from a file has no policies, so it answers from its rules alone.
     """
     explanation = suppressed(explanation)
     raw, features, name = _resolve(explanation, state)
@@ -58,11 +59,12 @@ def _resolve(explanation: Explanation, state: CaseLike) -> tuple[AnyArray | None
         if unknown or missing:
             said = f"{unknown[0]!r} is not a feature" if unknown else f"{missing[0]!r} is needed and was not given"
             raise InvalidInputError(f"{said}. Hint: the features are {', '.join(map(repr, names))}")
-        columns = {name: np.array([value]) for name, value in state.items()}
+        given = {name: math.nan if value is None else value for name, value in state.items()}
+        columns = {name: np.array([value]) for name, value in given.items()}
         asked = _asked(explanation)
-        known = asked is not None and all(name in state for name in names)
-        raw = asked.observation([state[name] for name in names]) if asked is not None and known else None
-        return raw, columns, ", ".join(f"{k} = {_shown(v)}" for k, v in state.items())
+        known = asked is not None and all(name in given for name in names)
+        raw = asked.observation([given[name] for name in names]) if asked is not None and known else None
+        return raw, columns, ", ".join(f"{k} = {_shown(v)}" for k, v in given.items())
     asked = _asked(explanation)
     if asked is None:
         if isinstance(state, str):
@@ -146,4 +148,6 @@ def _action_text(
 
 
 def _shown(value: float | str) -> str:
-    return value if isinstance(value, str) else number(float(value))
+    if isinstance(value, str):
+        return value
+    return "missing" if math.isnan(value) else number(float(value))

@@ -10,7 +10,7 @@ where reading stopped. Nothing is ever evaluated as code.
     condition  = number ("<" | "<=") name ["<" | "<=" number] | name comparison number
                | name ("=" | "==" | "in") values | name "is" ["not"] "missing"
     guard      = name comparison (number | "current" [("+" | "-") number])
-    case       = name "=" value {"," name "=" value}
+    case       = name "=" (value | "missing") {"," name "=" (value | "missing")}
 """
 
 from __future__ import annotations
@@ -204,10 +204,10 @@ def parse_guards(keep: str | Sequence[str | Guard], outcome_names: Sequence[str]
 
 
 def parse_case(text: str, feature_names: Sequence[str], values: Values = ANY) -> dict[str, float | str]:
-    """Values of features.
+    """Values of features; NaN for what is missing, unless that is a word the feature may be.
 
-    >>> parse_case("map=60, lactate=4", ["map", "lactate"])
-    {'map': 60.0, 'lactate': 4.0}
+    >>> parse_case("map=60, lactate=missing", ["map", "lactate"])
+    {'map': 60.0, 'lactate': nan}
     """
     reader = _Reader(text)
     case: dict[str, float | str] = {}
@@ -215,7 +215,8 @@ def parse_case(text: str, feature_names: Sequence[str], values: Values = ANY) ->
         name = reader.name(feature_names, "a feature")
         if not reader.takes("=", "=="):
             raise reader.fail("'='")
-        case[name] = _value(reader, name, values)
+        absent = "missing" not in values.get(name, ()) and reader.takes("missing")
+        case[name] = math.nan if absent else _value(reader, name, values)
         if not reader.takes(",", "and"):
             break
     if reader.next.kind != "end":
