@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from polidiff.explanation.rule_code import joined_edits
 from polidiff.explanation.said import Answer, Block, Said, blocks_of, closing
 from polidiff.explanation.words import (
     counted,
@@ -11,6 +12,7 @@ from polidiff.explanation.words import (
     interval_text,
     listing,
     percent,
+    place_text,
     rule_text,
     worth_text,
 )
@@ -142,12 +144,20 @@ def _size_words(plan: Plan, frontier: Frontier) -> str:
 def plan_words(plan: Plan, limit: int = 4) -> str:
     """What a plan changes, in one line."""
     if plan.rules:
-        return "; ".join(f"{rule_text(r.rule)}: {r.move}" for r in plan.rules)
+        return "; ".join(f"{rule_text(r.rule)}: {r.move}" for r in plan.rules) + _exceptions(plan)
     edits = plan.patch.changing
     if not edits:
         return "nothing"
     words = [f"{rule_text(e.rule)}: {edit_words((e,), plan.patch, short=True)}" for e in edits[:limit]]
     return "; ".join(words) + (f"; and {len(edits) - limit} more" if len(edits) > limit else "")
+
+
+def _exceptions(plan: Plan) -> str:
+    """Where a plan does otherwise than its rules alone would say."""
+    rules = {entry.rule for entry in plan.rules}
+    apart = [edits for edits in joined_edits(plan.patch) if edits[0].rule not in rules]
+    said = [f"{edit_words(edits, plan.patch)} {place_text(edits[0].rule)}" for edits in apart]
+    return f" ({'; '.join(said)})" if said else ""
 
 
 def _ledger(frontier: Frontier, limit: int = 10) -> Block:

@@ -71,6 +71,9 @@ def patch_python(patch: Patch) -> Iterator[str]:
 
 def patch_sql(patch: Patch) -> Iterator[str]:
     """A patch as an expression over "action", what the policy in use would do; one line per rule."""
+    if not patch.edits:
+        yield '"action"'
+        return
     yield "CASE"
     for edits in joined_edits(patch):
         edit, tests = edits[0], [rule_sql(edits[0].rule)]

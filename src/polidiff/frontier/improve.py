@@ -113,6 +113,7 @@ class Search:
             max_literals=options.max_literals,
             moves=moves if len(moves) else "actions",
             min_support=surrogate.min_support,
+            held=options.freeze,
             offered=surrogate.offered,
             grid=surrogate.grid,
             fallback="keep" if surrogate.where else options.fallback,

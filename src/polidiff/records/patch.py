@@ -100,7 +100,7 @@ class Patch(Document):
     @property
     def choices(self) -> dict[int, int]:
         """State → action, of edits that list their states."""
-        return {s: e.proposed for e in self.edits if e.proposed is not None for s in e.states or ()}
+        return {s: e.proposed for e in self.changing if e.proposed is not None for s in e.states or ()}
 
     @property
     def changing(self) -> tuple[Edit, ...]:

@@ -174,13 +174,15 @@ class LoggedStates(Surrogate):
         names = tuple(action.name for action in self.world.actions)
         if names == patch.actions and (self.now.max(axis=1) >= 1 - TIE)[list(patch.choices)].all():
             return patch
-        places: dict[tuple[Rule, int | None], list[int]] = {}
+        places: dict[tuple[Rule, int | None, int | None], list[int]] = {}
         for edit in patch.edits:
-            places.setdefault((edit.rule, edit.proposed), []).extend(edit.states or ())
+            key = (edit.rule, edit.current, edit.current) if edit.holds_back else (edit.rule, None, edit.proposed)
+            places.setdefault(key, []).extend(edit.states or ())
         edits = [
-            Edit(rule, None, action, tuple(s), Shift(float(self.now[s[0], action]), 1.0) if len(s) == 1 else None)
-            for (rule, action), s in places.items()
-        ]
+            Edit(rule, before, after, tuple(s),
+                 Shift(float(self.now[s[0], after]), 1.0) if len(s) == 1 and after != before else None)
+            for (rule, before, after), s in places.items()
+        ]  # fmt: skip
         return replace(patch, edits=tuple(edits), actions=names)
 
     def judge(self, plans: Sequence[Plan], explain: Explain | None) -> tuple[Plan, ...]:

@@ -48,7 +48,7 @@ def truth(world, table):
 
 def gain_of(world, current, plan):
     table = np.array(policy_table(world, current))
-    for edit in plan.patch.edits:
+    for edit in plan.patch.changing:
         table[list(edit.states)] = np.eye(world.n_actions)[edit.proposed]
     return truth(world, table) - truth(world, current)
 
@@ -79,7 +79,7 @@ def test_what_is_told_is_what_the_plan_is(world, mixed_policy):
         assert plan.gain.estimate == pytest.approx(plan.expected_return - frontier.current_return, abs=1e-6)
         assert plan.bound >= plan.expected_return
         assert not plan.proven
-        states = {s for edit in plan.patch.edits for s in edit.states}
+        states = {s for edit in plan.patch.changing for s in edit.states}
         boxes = np.any([told.rule.covers(world.features.astype(float)) for told in plan.rules], axis=0)
         assert states <= set(np.flatnonzero(boxes))
     assert "judges" in frontier.warnings[0]
@@ -90,7 +90,7 @@ def test_rules_prescribe_only_what_was_seen_often_enough(world, mixed_policy):
     visits = choose_and_judge(log, ("log",)).choosing.counts.edges.visits
     least = int(np.quantile(visits[visits > 0], 0.6))
     plan = improve(log, "log", max_rules=3, min_support=least).best
-    pairs = {(state, edit.proposed) for edit in plan.patch.edits for state in edit.states}
+    pairs = {(state, edit.proposed) for edit in plan.patch.changing for state in edit.states}
     assert pairs
     assert min(visits[pair] for pair in pairs) >= least
     assert len(improve(log, "log", max_rules=3, min_support=10**6)) == 1, "nothing was seen a million times"
@@ -110,7 +110,7 @@ def test_a_share_is_of_the_decisions_a_rule_speaks_about(world, mixed_policy):
 def test_frozen_states_and_states_nobody_met_stay_as_they_are(world, mixed_policy):
     log = log_of(world, mixed_policy, 300)
     plan = improve(log, "log", max_rules=2, freeze="row<2").best
-    touched = {s for edit in plan.patch.edits for s in edit.states}
+    touched = {s for edit in plan.patch.changing for s in edit.states}
     assert touched
     assert all(world.features[s, 0] >= 2 and not world.absorbing[s] for s in touched)
 

@@ -31,11 +31,12 @@ from polidiff.optimize import Clock
 from polidiff.parallel import one_blas_thread, run_tasks
 from polidiff.policies.protocol import PolicyLike
 from polidiff.progress import report
-from polidiff.records.arrays import FloatArray
+from polidiff.records.arrays import BoolArray, FloatArray
 from polidiff.records.explanation import Methods
 from polidiff.records.plan import Frontier, Plan
+from polidiff.records.rule import Rule
 from polidiff.rules.cell_grid import Grid, grid_of_states
-from polidiff.surrogates.record import Explain, frozen_states
+from polidiff.surrogates.record import frozen_rules, frozen_states
 from polidiff.worlds.tabular import TabularMDP
 
 STRENGTH = 0.1
@@ -195,7 +196,7 @@ def _frontier(
     *,
     stopped: bool,
 ) -> Frontier:
-    frame, warnings = _frame(world, current, problem, marks, request.explain)
+    frame, warnings = _frame(world, current, problem, marks, request)
     limits = (STOPPED,) if stopped else ()
     plans = _plans(frame, request, marks, proofs, limits)
     return Frontier(
@@ -232,14 +233,27 @@ def _plans(
 
 
 def _frame(
-    world: TabularMDP, current: PolicyLike, problem: Problem, marks: Landmarks, explain: Explain | None
+    world: TabularMDP, current: PolicyLike, problem: Problem, marks: Landmarks, request: Request
 ) -> tuple[Frame, tuple[str, ...]]:
-    now = marks.current.expected_return
+    optimum, warnings = marks.ceiling, tuple[str, ...]()
     try:
-        return Frame(world, current, problem, now, best_policy(world).expected_return, marks.span, explain), ()
+        optimum = best_policy(world).expected_return
     except UnboundedReturnError as error:
-        warning = f"share is of the best use of these moves, because over all actions {error}"
-        return Frame(world, current, problem, now, marks.ceiling, marks.span, explain), (warning,)
+        warnings = (f"share is of the best use of these moves, because over all actions {error}",)
+    frame = Frame(
+        world, current, problem, marks.current.expected_return, optimum, marks.span, request.explain,
+        *(() if request.grid is not None else _told_frozen(world, request)),
+    )  # fmt: skip
+    return frame, warnings
+
+
+def _told_frozen(world: TabularMDP, request: Request) -> tuple[tuple[Rule, ...], BoolArray]:
+    """The conditions that were frozen, and the states (S,) whose features are known and which decide."""
+    held = request.freeze if request.held is None else request.held
+    features = world.features_of(np.arange(world.n_states))
+    frozen, asked = (frozen_states(freeze, world.feature_names, features) for freeze in (request.freeze, held))
+    rules = () if isinstance(held, np.ndarray) else frozen_rules(held, world.feature_names)
+    return rules, ~world.absorbing & ~(frozen & ~asked)
 
 
 def _stats(problem: Problem, marks: Landmarks, frame: Frame, proofs: Sequence[Bound]) -> dict[str, float | int | str]:

@@ -13,10 +13,11 @@ from polidiff.frontier.setting import Limit
 from polidiff.frontier.visits import policy_visits
 from polidiff.policies import as_policy, one_hot, top_actions
 from polidiff.policies.protocol import PolicyLike
-from polidiff.records.arrays import BoolArray, FloatArray, IntArray
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.outcome import Interval
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.plan import Plan, PlanRule
+from polidiff.records.rule import Condition, Rule
 from polidiff.surrogates.record import Explain
 from polidiff.worlds.tabular import TabularMDP
 
@@ -35,6 +36,8 @@ class Frame:
     optimum: float  # of all actions
     span: float  # from the current return to the best use of the moves
     explain: Explain | None = None
+    held: tuple[Rule, ...] = ()  # conditions that the user froze
+    told: BoolArray | None = None  # (S,) states about which rules must tell the truth; None: not about its features
 
 
 def keeping(world: TabularMDP, limits: Sequence[Limit], budget: float | None = None) -> Keeping | None:
@@ -183,17 +186,76 @@ def _overall(frame: Frame, rules: RuleList, visits: FloatArray) -> float | None:
 
 
 def _patch(frame: Frame, rules: RuleList, acts: list[BoolArray]) -> Patch:
+    """Edits whose rules alone, first match wins, say the plan: what they would do beyond it is excepted first."""
     world, problem = frame.world, frame.problem
-    top, certain = top_actions(problem.moves.current), problem.moves.current.max(axis=1) > 1 - PROVEN
-    edits = []
-    for (move, box), here in zip(rules, acts, strict=True):
+    edits: list[Edit] = []
+    wanted = np.full(world.n_states, world.n_actions)
+    for index, ((move, box), here) in enumerate(zip(rules, acts, strict=True)):
         choice = problem.moves.choice[move]
-        for current, proposed in _pairs(top, choice, here & (choice < world.n_actions)):
-            states = np.flatnonzero(here & (top == current) & (choice == proposed))
-            made_certain = current == proposed and not certain[states].all()
-            before = None if made_certain else current
-            edits.append(Edit(problem.cells.rule(box), before, proposed, tuple(int(s) for s in states)))
-    return Patch(tuple(edits), tuple(action.name for action in world.actions), world.feature_names)
+        later = [problem.cells.covers(behind) for _, behind in rules[index + 1 :]]
+        rule, kept = problem.cells.rule(box), here & (choice == world.n_actions)
+        if (kept & np.any(later, axis=0)).any():
+            edits += [_stays(rule, here)] if kept[here].all() else _edits(frame, rule, choice, kept)
+        edits += _edits(frame, rule, choice, here & ~kept)
+        wanted[here] = choice[here]
+    excepted = [] if frame.told is None else _exceptions(frame, edits, wanted, frame.told)
+    return Patch((*excepted, *edits), tuple(action.name for action in world.actions), world.feature_names)
+
+
+def _edits(frame: Frame, rule: Rule, choice: IntArray, here: BoolArray) -> list[Edit]:
+    """What a rule does in the states where it acts, by what it replaces."""
+    current, n_actions = frame.problem.moves.current, frame.world.n_actions
+    top, certain = top_actions(current), current.max(axis=1) > 1 - PROVEN
+    edits = []
+    for before, after in _pairs(top, choice, here):
+        states = np.flatnonzero(here & (top == before) & (choice == after))
+        made_certain = before == after and not certain[states].all()
+        proposed = before if after == n_actions else after
+        edits.append(Edit(rule, None if made_certain else before, proposed, tuple(states.tolist())))
+    return edits
+
+
+def _exceptions(frame: Frame, edits: Sequence[Edit], wanted: IntArray, told: BoolArray) -> list[Edit]:
+    """Where the rules of edits cover states in which the plan does otherwise: what was frozen, then states by name."""
+    world, held = frame.world, []
+    features = world.features_of(np.arange(world.n_states))
+    beyond = told & _differs(frame, _expressed(frame, edits, features), wanted)
+    for rule in frame.held:
+        here = beyond & rule.covers(features)
+        if here.any():
+            held.append(_stays(rule, here))
+        beyond &= ~here
+    for action in np.unique(wanted[beyond]):
+        here = beyond & (wanted == action)
+        names = tuple(world.states[state] for state in np.flatnonzero(here))
+        rule = Rule((Condition("state", 0, values=names),))
+        held += [_stays(rule, here)] if action == world.n_actions else _edits(frame, rule, wanted, here)
+    return held
+
+
+def _stays(rule: Rule, here: BoolArray) -> Edit:
+    return Edit(rule, None, None, tuple(np.flatnonzero(here).tolist()))
+
+
+def _expressed(frame: Frame, edits: Sequence[Edit], features: AnyArray) -> IntArray:
+    """(S,) what the rules of edits say without their lists of states; the number of actions stands for "as now"."""
+    current = frame.problem.moves.current
+    top, mixed = top_actions(current), bool((current.max(axis=1) <= 1 - PROVEN).any())
+    said, open_ = np.full(len(top), frame.world.n_actions), np.ones(len(top), dtype=np.bool_)
+    for edit in edits:
+        here = open_ & edit.rule.covers(features)
+        if edit.current is not None and (edit.holds_back or not mixed):  # of a mixed policy any action is replaced
+            here &= top == edit.current
+        said[here] = frame.world.n_actions if edit.holds_back else edit.proposed
+        open_ &= ~here
+    return said
+
+
+def _differs(frame: Frame, said: IntArray, wanted: IntArray) -> BoolArray:
+    current = frame.problem.moves.current
+    own = np.where(current.max(axis=1) > 1 - PROVEN, top_actions(current), frame.world.n_actions)
+    here, there = (np.where(choice == frame.world.n_actions, own, choice) for choice in (said, wanted))
+    return np.asarray(here != there)
 
 
 def _pairs(top: IntArray, choice: IntArray, here: BoolArray) -> list[tuple[int, int]]:

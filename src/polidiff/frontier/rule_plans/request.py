@@ -32,6 +32,7 @@ class Request:
     min_support: float | None = None  # least states of a box in which something can be chosen; below 1, share of visits
     keep: Keep = ()  # outcomes that a plan must keep, "mortality<=current"; bounds hold with or without them
     freeze: Freeze = ()  # conditions, rules or mask: where nothing may change
+    held: Freeze | None = None  # the conditions that the user froze, where `freeze` is a mask of more than those
     offered: BoolArray | None = None  # (S, A) actions that rules may prescribe, besides what the world allows
     grid: Grid | None = None  # cells that rules speak about; by default made from the features of the states
     budget: float | None = None  # most changed decisions per episode; bounds hold with or without it
