@@ -14,11 +14,14 @@ from hypothesis import strategies as st
 
 from polidiff import load
 from polidiff.cli.main import main, polidiff
+from polidiff.explanation.said import say
 from polidiff.records.codec import from_dict
 from polidiff.records.explanation import Explanation, PathShare
 from polidiff.records.rule import Condition, Rule
 from polidiff.records.suppression import suppressed
 from polidiff.report import answers
+from polidiff.report.markdown import markdown
+from polidiff.report.page import page_html
 from tests.results import ACTIONS, explanation
 
 EXPECTED = "expect from there on"
@@ -158,3 +161,24 @@ def test_an_answer_as_json_says_the_text_and_its_regions(told, tmp_path, asked):
     assert answer.text == said[0].output.rstrip("\n")
     assert all(region in suppressed(told).regions for region in answer.regions)
     assert answer.regions
+
+
+def test_where_regions_overlap_it_is_said_that_the_first_counts_and_a_later_one_counts_only_outside_it():
+    result = next(told for seed in range(20) if (told := explanation(seed, "simulator")).regions)
+    region = replace(result.regions[0], effect=None)
+    old, young = Rule((Condition("age", 0, low=65.0),)), Rule((Condition("age", 0, high=65.0),))
+    grown = Rule((Condition("age", 0, low=40.0),))
+
+    def with_rules(*rules):
+        regions = tuple(replace(region, id=f"S{k}", rule=rule) for k, rule in enumerate(rules, 1))
+        return replace(result, regions=regions, sentences=(), sample=(), pictures=(), lead="difference")
+
+    for told, counts in ((with_rules(old, grown), True), (with_rules(old, young), False)):
+        for text in (say(told).text(), markdown(told), page_html(told)):
+            assert ("the first that fits counts" in text) == counts
+    both = with_rules(old, grown)
+    assert "S2" not in answers.what_if(both, "age >= 70")
+    assert "S2, part of it" in answers.what_if(both, "age >= 50")
+    assert "S1, all of it" in answers.what_if(both, "age >= 50")
+    assert "S2, all of it" in answers.what_if(both, "age >= 40 and age < 65")
+    assert [r.id for r in answers.answered(both, "what-if", "age >= 70", "").regions] == ["S1"]

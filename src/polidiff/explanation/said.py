@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import combinations, zip_longest
 from typing import Literal, TypeAlias
 
 from polidiff.explanation.advice import advise, doubts
@@ -40,6 +40,7 @@ from polidiff.explanation.words import (
 from polidiff.records.explanation import Explanation, Region, Verdict
 from polidiff.records.outcome import Outcome
 from polidiff.records.plan import Frontier
+from polidiff.records.rule import overlap
 from polidiff.records.suppression import suppressed
 
 Tone: TypeAlias = Literal["better", "worse", "neutral", "same", "unknown"]
@@ -129,12 +130,19 @@ def say(explanation: Explanation) -> Said:
     blocks = blocks_of(
         Block("groups", "", groups),
         Block("worse", "Worse off", worse),
-        Block("where", "Where they differ", where),
+        Block("where", f"Where they differ{first_counts(explanation.regions)}", where),
         Block("now", "What now", now, listed=False),
         Block("quality", "How true this is", (quality_text(explanation),), listed=False),
         *closing(explanation),
     )
     return Said("What the proposed policy changes", tuple(_opening(explanation)), told, blocks)
+
+
+def first_counts(regions: Sequence[Region]) -> str:
+    """That the first region that fits counts, where regions overlap."""
+    rules = [region.rule for region in regions if not names_states(region.rule)]  # states are never two at once
+    overlapping = any(overlap(one, other) for one, other in combinations(rules, 2))
+    return " (the first that fits counts)" if overlapping else ""
 
 
 def closing(record: Explanation | Frontier) -> tuple[Block, ...]:

@@ -16,7 +16,9 @@ from polidiff.records.numbers import number
 from polidiff.records.parse import name_like, parse_rule
 from polidiff.records.rule import Condition, Rule, overlap
 from polidiff.records.suppression import suppressed
+from polidiff.rules.box_algebra import Kinds, without_any
 
+MOST_TAKEN_OUT = 12  # earlier regions: what many leave of a box may be more pieces than can be counted
 SAME_SHARE = 0.005  # of decisions: shares nearer than this are told as the same
 
 
@@ -33,7 +35,7 @@ def answered(
         return Answer(question, about, text, tuple(r for r in told.regions if _change_of(told, action, r)))
     text = what_if(explanation, about)
     rule = parse_rule(about, [feature.name for feature in told.world.features], told.world.values)
-    return Answer(question, about, text, tuple(r for r in told.regions if overlap(r.rule, rule)))
+    return Answer(question, about, text, tuple(region for region, _ in _met(told, rule)))
 
 
 def why_not(explanation: Explanation, action: str, where: str) -> str:
@@ -146,7 +148,7 @@ def what_if(explanation: Explanation, text: str) -> str:
     """What changes inside a box written by hand."""
     explanation = suppressed(explanation)
     rule = parse_rule(text, [feature.name for feature in explanation.world.features], explanation.world.values)
-    met = [(region, _within(region.rule, rule)) for region in explanation.regions if overlap(region.rule, rule)]
+    met = _met(explanation, rule)
     lines = [f"Where {rule_text(rule)}:"]
     counted = _sampled(explanation, rule) or next(
         (share for p in explanation.pictures if (share := _visits(p, rule)) is not None), None
@@ -160,6 +162,21 @@ def what_if(explanation: Explanation, text: str) -> str:
         unshown = withheld_text(explanation)
         lines.append(f"• the two policies act the same{f', {unshown}' if unshown else ''}")
     return "\n".join(lines)
+
+
+def _met(explanation: Explanation, rule: Rule) -> list[tuple[Region, bool]]:
+    """Regions that count somewhere in a box, and whether they do nowhere else; the first that fits a state counts."""
+    world, found = explanation.world, []
+    names = [feature.name for feature in world.features]
+    words = {names.index(name): tuple(known) for name, known in world.values.items() if known}
+    kinds = Kinds(words, frozenset(range(len(names))))  # any value may be missing
+    for k, region in enumerate(explanation.regions):
+        if overlap(region.rule, rule):
+            earlier = [one.rule for one in explanation.regions[:k] if overlap(one.rule, region.rule)]
+            pieces = without_any(region.rule, earlier[:MOST_TAKEN_OUT], kinds)
+            if any(overlap(piece, rule) for piece in pieces):
+                found.append((region, all(_within(piece, rule) for piece in pieces)))
+    return found
 
 
 def _within(inner: Rule, outer: Rule) -> bool:

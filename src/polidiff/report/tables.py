@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from polidiff.explanation.said import most_telling
+from polidiff.explanation.said import first_counts, most_telling
 from polidiff.explanation.words import (
     bare_bounds,
     bounds_text,
@@ -61,7 +61,8 @@ def regions_table(explanation: Explanation) -> Table:
         )
         for region in explanation.regions
     )
-    heads = ("region", "where", "instead", "of decisions", "behind it", "right in", "covers of such changes")
+    where = f"where{first_counts(explanation.regions)}"
+    heads = ("region", where, "instead", "of decisions", "behind it", "right in", "covers of such changes")
     return filled(Table(heads, rows))
 
 
