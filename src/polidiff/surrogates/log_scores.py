@@ -86,7 +86,46 @@ class ScorePlans(Reduction):
         itself = [self.scores.by_everyone(self.table(lists[k].rules)) for k in shown]
         worth = _Worth(self, [judged[k] for k in shown], itself, choice.gains)
         plans = [worth.plan(place, lists[k]) for place, k in enumerate(shown)]
-        return self._frontier((self._nothing(), *plans), stopped=chooser.stopped)
+        return self._kept(self._frontier((self._nothing(), *plans), stopped=chooser.stopped))
+
+    def _kept(self, frontier: Frontier) -> Frontier:
+        """Without plans that break a guard by what they were judged to bring; the current policy stays to compare."""
+        nothing, *plans = frontier.plans
+        kept, notes = [plan for plan in plans if self._keeps(plan)], []
+        if not kept and not self._keeps(nothing):
+            raise InfeasibleError(
+                f"no plan of at most {self.options.max_rules} rules keeps {', '.join(map(str, self.options.keep))} on "
+                f"data that did not choose it; the best found is {self._nearest(frontier.plans)}. Hint: loosen it, or "
+                "allow more rules"
+            )
+        if len(kept) < len(plans):
+            notes.append(
+                f"{len(plans) - len(kept)} of {len(plans)} plans with rules break what is to be kept, on data that did "
+                f"not choose them, and are left out; their best is {self._nearest(plans)}."
+            )
+        if not self._keeps(nothing):
+            notes.append("The current policy itself breaks what is to be kept: it is shown to compare with.")
+        left = (nothing, *kept)
+        return replace(
+            frontier, plans=left, gap=max(plan.gap for plan in left), optimum=max(plan.bound for plan in left),
+            warnings=(*frontier.warnings, *notes),
+        )  # fmt: skip
+
+    def _nearest(self, plans: Sequence[Plan]) -> str:
+        """The best value that any of the plans was judged to bring of what each guard limits, in words."""
+        said = []
+        for guard, _, _ in guards_of(self):
+            reached = [plan.outcomes[guard.outcome].estimate for plan in plans]
+            said.append(f"{min(reached) if guard.sense == '<=' else max(reached):.6g} for {guard.outcome!r}")
+        return " and ".join(said)
+
+    def _keeps(self, plan: Plan) -> bool:
+        """Whether a plan keeps every guard, by the estimates of what it brings."""
+        return all(
+            (1.0 if guard.sense == "<=" else -1.0)
+            * (plan.outcomes[guard.outcome].estimate - float(self.present.estimate[k])) <= most + 1e-9
+            for guard, k, most in guards_of(self)
+        )  # fmt: skip
 
     def judge(self, plans: Sequence[Plan], explain: Explain | None) -> tuple[Plan, ...]:
         """Plans that can be explained; they were judged when they were chosen."""
@@ -330,11 +369,9 @@ class _Worth:
         for guard, k, most in guards_of(self.problem):
             change = self._change(place * len(self.problem.world.outcomes) + k)
             sign = 1.0 if guard.sense == "<=" else -1.0
-            low, high = sorted((sign * change.low, sign * change.high))
-            told, least, largest = interval_numbers(change, signs=True)
-            if low > most:
-                found.append(f"this plan breaks {guard.text!r}: it changes {guard.outcome!r} by {told}")
-            elif high > most:
+            high = max(sign * change.low, sign * change.high)
+            _, least, largest = interval_numbers(change, signs=True)
+            if high > most:
                 found.append(f"this plan is not shown to keep {guard.text!r}: {guard.outcome!r} changes by "
                              f"{least} to {largest}")  # fmt: skip
         return tuple(found)

@@ -186,8 +186,23 @@ def test_a_plan_keeps_guard_and_budget_or_says_that_it_is_not_shown():
     frame = offers_frame(3000, 7).with_columns(complaint=pl.Series(np.random.default_rng(1).integers(0, 2, 3000)))
     noise = Outcome("complaint", "complaint", prefer="less", range=(0, 1))
     log = Log(frame, state=STATE, action="offer", reward="converted", return_range=(0, 1), outcomes=[noise])
-    plan = improve(log, "log", max_rules=1, keep="complaint<=current").plans[1]
-    assert any("not shown to keep 'complaint<=current'" in text for text in plan.warnings)
+    plan = improve(log, "log", max_rules=1, keep="complaint<=current+0.02").plans[1]
+    assert any("not shown to keep 'complaint<=current+0.02'" in text for text in plan.warnings)
+    strict = improve(log, "log", max_rules=1, keep="complaint<=current")
+    assert plan.outcomes["complaint"].estimate > strict.plans[0].outcomes["complaint"].estimate
+    assert len(strict) == 1
+    assert any(text.startswith("1 of 1 plans with rules break what is to be kept") for text in strict.warnings)
+
+
+def test_a_plan_that_breaks_a_guard_as_it_is_judged_is_left_out_or_refused():
+    log = offers_log(offers_frame(400, 3))
+    now, judged = (plan.outcomes["return"].estimate for plan in improve(log, at_random, max_rules=1).plans)
+    assert now < 0.345 < judged < now + 0.05  # those that choose promise more than is judged
+    kept = improve(log, at_random, max_rules=1, keep="return>=0.345")
+    assert kept.plans[1].outcomes["return"].estimate >= 0.345
+    assert any("current policy itself breaks what is to be kept" in text for text in kept.warnings)
+    with pytest.raises(InfeasibleError, match=rf"on data that did not choose it; the best found is {judged:.6g} for"):
+        improve(log, at_random, max_rules=1, keep="return>=current+0.05")
 
 
 def test_a_column_of_many_words_is_grouped_and_what_is_lost_is_said():
