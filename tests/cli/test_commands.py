@@ -88,6 +88,13 @@ def test_improve_prints_the_plans_and_writes_the_best_as_a_patch(polidiff, study
     assert [plan["changes"] for plan in document["plans"]] == pytest.approx([0, 2, 6, 8])  # the paper's figure 4
     assert [round(11 * plan["expected_return"], 3) for plan in document["plans"]] == [54.963, 56.963, 72.963, 74.963]
     assert len(load(tmp_path / "best.json")) == 2
+    assert ran.err.endswith(f"wrote {tmp_path / 'best.json'}: 2 changes\n")
+
+
+def test_a_patch_without_changes_says_why(polidiff, study, tmp_path):
+    ran = polidiff("improve", study, "--budget", 0, "--patch", tmp_path / "none.json")
+    assert ran.err.endswith(f"wrote {tmp_path / 'none.json'}: no changes, because no plan is shown to gain\n")
+    assert len(load(tmp_path / "none.json")) == 0
 
 
 def test_a_guard_that_nothing_satisfies_leaves_with_three(polidiff, study):

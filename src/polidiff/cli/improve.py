@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from polidiff.cli.options import FILE, GroupedCommand, as_study, flags_of, from_study, settings, together, writing
 from polidiff.cli.output import deliver, progress, remark
 from polidiff.options import ImproveOptions, Setting
+
+if TYPE_CHECKING:
+    from polidiff.records.plan import Frontier
 
 improving = together(
     click.option(
@@ -66,8 +70,20 @@ def command(
             from polidiff.report.plans import explained
 
             frontier = explained(frontier)
-    if patch is not None:
-        from polidiff.records.suppression import suppressed
-
-        suppressed(frontier).best.patch.save(patch)  # a patch leaves the house as a page does
+    written = None if patch is None else _save_patch(frontier, patch)
     deliver(frontier, as_json=as_json, output=output, report=report, quiet=quiet)
+    if written is not None and not quiet:
+        click.echo(written, err=True)
+
+
+def _save_patch(frontier: Frontier, path: Path) -> str:
+    """Write the best plan as a patch, and say what it holds."""
+    from polidiff.explanation.words import counted
+    from polidiff.records.suppression import suppressed
+
+    told = suppressed(frontier)  # a patch leaves the house as a page does
+    told.best.patch.save(path)
+    if told.best.patch.changing:
+        return f"wrote {path}: {counted(len(told.best.patch.changing), 'change')}"
+    why = "no plan is shown to gain" if told.best is told.plans[0] else "what the best plan changes is too rare to show"
+    return f"wrote {path}: no changes, because {why}"
