@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from polidiff import TabularMDP, improve, load
+from polidiff.domains import chain
 from polidiff.errors import ImproperPolicyError
 from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.frontier.ledger import Naming, make_ledger, worth_of
 from polidiff.frontier.setting import prepare
 from polidiff.optimize import Clock
 from polidiff.policies import one_hot
+from polidiff.records.outcome import Interval
 
 
 def looping_table(seed):
@@ -126,3 +129,13 @@ def test_where_time_is_up_fewer_orders_stand_behind_a_wider_interval():
         )
         widths.append(sum(entry.shapley.high - entry.shapley.low for entry in ledger.entries))
     assert widths[0] > 2 * widths[1]
+
+
+def test_the_text_says_which_plan_the_ledger_values() -> None:
+    frontier = improve(chain.world(), chain.current(), [chain.proposed()])
+    assert "if removed from the best plan;" in str(frontier)
+    gains = [Interval(1.0, low, 2.0, 0.95) for low in np.linspace(0.9, 0.1, len(frontier) - 1)]
+    plans = [replace(plan, gain=gain) for plan, gain in zip(frontier.plans[1:], gains, strict=True)]
+    judged = replace(frontier, plans=(frontier.plans[0], *plans))
+    assert judged.best is judged.plans[1]
+    assert "if removed from the largest plan, which is not the best;" in str(judged)

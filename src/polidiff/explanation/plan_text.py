@@ -120,7 +120,8 @@ def _plan_rows(frontier: Frontier, limit: int = 20) -> list[str]:
         bound = "" if log else f"{returned(plan.bound, frontier):>10}  "
         rows.append(f"{cost:>20}  {plan_return(plan, frontier):>{wide}}  {bound}{plan_words(plan)}")
     if len(shown) < len(plans):
-        rows.append(f"({len(plans) - len(shown)} plans between these are not shown)")
+        left = len(plans) - len(shown)
+        rows.append(f"({counted(left, 'plan')} between these {'is' if left == 1 else 'are'} not shown)")
     return rows
 
 
@@ -164,8 +165,17 @@ def _ledger(frontier: Frontier, limit: int = 10) -> Block:
     entries = frontier.ledger.entries[:limit] if frontier.ledger is not None else ()
     where = ", in the table that chose the plans" if frontier.judged else ""
     less = f" in less {frontier.objective}" if frontier.sign < 0 else ""
-    title = f"What each change is worth{less} (alone; if removed from the best plan; Shapley value{where})"
+    title = f"What each change is worth{less} (alone; if removed from the {_valued(frontier)}; Shapley value{where})"
     return Block("ledger", title, tuple(_ledger_line(entry, objective(frontier)) for entry in entries))
+
+
+def _valued(frontier: Frontier) -> str:
+    """The plan whose changes the ledger values: the largest that it could, which need not be the one to choose."""
+    best, last, order = frontier.best, frontier.plans[-1], frontier.ledger.order if frontier.ledger is not None else ()
+    if frontier.judged:
+        return "best plan" if best is last else "largest plan, which is not the best"
+    short = len(order) < len(best.patch.changing)
+    return f"plan of {counted(len(order), 'change')}, which is not the best" if order and short else "best plan"
 
 
 def _ledger_line(entry: LedgerEntry, outcome: Outcome | None) -> str:

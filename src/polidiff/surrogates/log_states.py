@@ -248,8 +248,9 @@ def _curse(plan: Plan, promises: dict[str, float]) -> tuple[str, ...]:
         for way in ("raw", "shrunk")
         if (key := f"gain said by the choosing half with {len(plan.rules)} rules, {way}") in promises
     ]
+    rules = f"{len(plan.rules)} rule{'s' * (len(plan.rules) != 1)}"
     return (
-        f"The half that chose the plan of {len(plan.rules)} rules says that it gains {', '.join(said)}; the other half "
+        f"The half that chose the plan of {rules} says that it gains {', '.join(said)}; the other half "
         f"says {interval_numbers(plan.gain, signs=True)[0]}.",
     )
 
