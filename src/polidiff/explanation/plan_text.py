@@ -145,7 +145,7 @@ def _size_words(plan: Plan, frontier: Frontier) -> str:
 def plan_words(plan: Plan, limit: int = 4) -> str:
     """What a plan changes, in one line."""
     if plan.rules:
-        return "; ".join(f"{rule_text(r.rule)}: {r.move}" for r in plan.rules) + _exceptions(plan)
+        return "; ".join(f"{rule_text(r.rule)}: {r.move}" for r in plan.rules) + exceptions_text(plan)
     edits = plan.patch.changing
     if not edits:
         return "nothing"
@@ -153,7 +153,7 @@ def plan_words(plan: Plan, limit: int = 4) -> str:
     return "; ".join(words) + (f"; and {len(edits) - limit} more" if len(edits) > limit else "")
 
 
-def _exceptions(plan: Plan) -> str:
+def exceptions_text(plan: Plan) -> str:
     """Where a plan does otherwise than its rules alone would say."""
     rules = {entry.rule for entry in plan.rules}
     apart = [edits for edits in joined_edits(plan.patch) if edits[0].rule not in rules]

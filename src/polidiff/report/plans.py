@@ -10,7 +10,16 @@ from typing import TypeAlias
 
 from polidiff.errors import PolidiffError
 from polidiff.explanation.advice import advise
-from polidiff.explanation.plan_text import aim_text, gained, objective, plan_return, plan_verdicts, returned, say_plans
+from polidiff.explanation.plan_text import (
+    aim_text,
+    exceptions_text,
+    gained,
+    objective,
+    plan_return,
+    plan_verdicts,
+    returned,
+    say_plans,
+)
 from polidiff.explanation.said import Answer, Block, Said, blocks_of, effect_text, undone_by
 from polidiff.explanation.text import start_text, worse_off_text
 from polidiff.explanation.words import (
@@ -77,6 +86,7 @@ def change_texts(plan: Plan, numbering: Numbering = UNNUMBERED) -> tuple[str, ..
     """The changes of a plan as sentences, behind their numbers: its rules where it has them, else its edits."""
     if plan.rules:
         texts = [rule_sentence(entry) for entry in plan.rules]
+        texts[-1] += exceptions_text(plan)
     else:
         texts = [edit_sentence(edit, plan.patch) for edit in plan.patch.changing]
     numbers = numbering.of(plan)

@@ -11,6 +11,7 @@ import pytest
 from polidiff import improve
 from polidiff.explanation.rule_code import patch_python, patch_sql
 from polidiff.records.patch import Patch
+from polidiff.report.plans import change_texts
 from polidiff.worlds.tabular import TabularMDP
 
 from .conftest import random_grid, some_policy
@@ -80,3 +81,11 @@ def test_states_frozen_by_a_mask_are_named() -> None:
     plan = improve(world, current, max_rules=1, freeze=mask).plans[-1]
     wanted = [world.actions[a].name for a in plan.policy.probabilities(states).argmax(axis=1)]
     assert by_python(plan.patch, rows) == by_sql(plan.patch, rows) == wanted
+
+
+def test_the_page_of_a_plan_says_what_is_frozen() -> None:
+    world = random_grid(0)
+    plans = improve(world, some_policy(world, 0), max_rules=2, freeze="row = 1").plans[1:]
+    held = [any(edit.holds_back and edit.rule.features == ("row",) for edit in plan.patch.edits) for plan in plans]
+    assert any(held)
+    assert ["nothing changes where row is 1" in change_texts(plan)[-1] for plan in plans] == held
