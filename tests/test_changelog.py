@@ -17,7 +17,7 @@ VERSIONS = st.lists(
 )
 
 
-@settings(max_examples=15)
+@settings(max_examples=6)
 @given(versions=VERSIONS)
 def test_the_differences_of_the_entries_add_up_to_that_of_the_last_and_the_first_version(versions):
     entries = changelog(WORLD, versions)
@@ -27,7 +27,7 @@ def test_the_differences_of_the_entries_add_up_to_that_of_the_last_and_the_first
         assert added == pytest.approx(ends[1][outcome.name].estimate - ends[0][outcome.name].estimate, abs=1e-9)
 
 
-@settings(max_examples=15)
+@settings(max_examples=6)
 @given(versions=VERSIONS)
 def test_the_patch_of_each_entry_makes_the_next_version_of_the_one_before(versions):
     for entry, before, after in zip(changelog(WORLD, versions), versions, versions[1:], strict=False):
@@ -36,7 +36,7 @@ def test_the_patch_of_each_entry_makes_the_next_version_of_the_one_before(versio
             assert patched[name].estimate == pytest.approx(interval.estimate)
 
 
-@settings(max_examples=15)
+@settings(max_examples=6)
 @given(version=VERSIONS.map(lambda versions: versions[0]))
 def test_equal_neighbours_have_no_difference(version):
     (entry,) = changelog(WORLD, [version, version.copy()])

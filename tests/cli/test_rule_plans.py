@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import polars as pl
+import pytest
 
 from polidiff.domains import frozen_lake
 from polidiff.worlds.log_converters import simulated_frame
@@ -46,6 +47,7 @@ def test_a_table(polidiff, tmp_path, monkeypatch):
     assert "min_support must be a whole number of at least 1 (a count) or a share below 1; got 1.5" in few.err
 
 
+@pytest.mark.slow
 def test_a_simulator(polidiff, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     way = ("--world", "polidiff.domains.navigation:world", "--current", "polidiff.domains.navigation:current")

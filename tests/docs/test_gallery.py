@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.docs.gallery import EXPECTED, PAGE, check, made
 from tests.docs.pages import cells
 
 
+@pytest.mark.slow
 def test_a_reader_finds_five_answers_on_the_first_screen_of_each_report(tmp_path):
     seen = []
     for name, page in made(tmp_path, without=("icu_sepsis.html",)):  # a quarter of a minute

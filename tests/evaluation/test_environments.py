@@ -13,7 +13,14 @@ TAXI = "Taxi-v4" if "Taxi-v4" in gymnasium.registry else "Taxi-v3"
 EPISODES = 4_000
 
 
-@pytest.mark.parametrize("env_id", ["FrozenLake-v1", pytest.param("FrozenLake8x8-v1", marks=pytest.mark.slow), TAXI])
+@pytest.mark.parametrize(
+    "env_id",
+    [
+        "FrozenLake-v1",
+        pytest.param("FrozenLake8x8-v1", marks=pytest.mark.slow),
+        pytest.param(TAXI, marks=pytest.mark.slow),
+    ],
+)
 def test_the_exact_value_at_the_environments_limit_lies_in_the_interval_of_its_episodes(env_id):
     table = TabularMDP.from_gymnasium(env_id)
     actions = best_policy(table).actions

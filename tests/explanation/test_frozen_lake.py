@@ -63,6 +63,7 @@ def test_the_table_is_told_in_a_few_rules_that_recover_the_return(lake):
     assert "told whole (right in 9" in str(told)
 
 
+@pytest.mark.slow
 def test_the_simulator_is_told_with_intervals_that_hold_the_exact_difference(lake):
     table, naive, best = lake
     told = explain(simulator(table), naive, best, max_steps=200_000)

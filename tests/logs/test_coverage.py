@@ -34,6 +34,7 @@ def repeated(walk, logging, target, *, episodes, repetitions, known=(True,)):
     return counted / repetitions
 
 
+@pytest.mark.slow
 def test_intervals_hold_where_everything_was_tried_whoever_wrote_the_log(walk, even, keen):
     counted = repeated(walk, even, keen, episodes=150, repetitions=300, known=(True, False))
     hits, differences, unsupported = counted.T

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
+import pytest
 
 from polidiff import Log, explain
 from polidiff.domains import navigation
@@ -13,6 +14,7 @@ from tests.logs.test_explain_and_improve import navigation_log
 TRUTH = {"return": 12.001, "stay": -8.5}  # exact, from the table of the task
 
 
+@pytest.mark.slow
 def test_a_log_that_does_not_follow_a_policy_to_its_end_gives_no_verdict():
     """One decision in three is random: next to no episode follows the proposed policy to its end."""
     log = navigation_log(800, 0.3, 907)

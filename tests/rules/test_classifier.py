@@ -170,7 +170,9 @@ def test_costs_chosen_by_cross_validation_keep_noise_out_of_the_rules() -> None:
     assert len(RuleClassifier().fit(X, y).decision_list_) > 3
 
 
-@pytest.mark.parametrize("engine", [{"backend": "threading"}, {"backend": "loky"}])
+@pytest.mark.parametrize(
+    "engine", [{"backend": "threading"}, pytest.param({"backend": "loky"}, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("max_samples", [16_000, 120])  # the inner fits of the second draw rows of their own
 def test_costs_chosen_on_two_workers_are_those_of_a_plain_loop(engine: dict[str, str], max_samples: int) -> None:
     rng = np.random.default_rng(13)

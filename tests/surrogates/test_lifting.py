@@ -185,6 +185,7 @@ def field_log(seed):
     return Log(frame, state=["x", "y"], action="act", reward="r", return_range=(0, 1), actions=list(NAMES)), rows
 
 
+@pytest.mark.slow
 def test_region_plans_from_feature_rows_keep_what_is_frozen_and_change_what_they_say():
     changing = 0
     for seed in range(3):

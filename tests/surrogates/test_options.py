@@ -70,6 +70,7 @@ def test_a_plans_policy_is_a_policy_in_every_kind_of_world():
         assert all(plan.gain is None for plan in frontier if not plan.patch.edits)
 
 
+@pytest.mark.slow
 def test_short_episodes_are_learned_from_with_fewer_cells():
     """Blackjack ends after one or two decisions; standing on 15 and more is worth 0.28 over hitting below 20."""
     plans = improve(Simulator("Blackjack-v1"), lambda s: (np.asarray(s)[:, 0] < 20).astype(int), max_rules=1)

@@ -164,7 +164,7 @@ def run(seconds, log_files, *more, wait=True):
     return process if not wait else process.communicate(timeout=60)
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_driver_that_was_killed_goes_on_and_says_the_same_to_the_byte(tmp_path, log_files, how):
     work = tmp_path / "work"
     expected, _ = run(0, log_files)

@@ -89,7 +89,7 @@ def test_recorded_chances_of_two_actions_or_a_fair_draw_settle_all():
     assert known_table(np.array([0.2, 0.3]), np.array([1, 2]), 3) is None
 
 
-@pytest.mark.parametrize("confounded", [False, True])
+@pytest.mark.parametrize("confounded", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_intervals_cover_the_effect_of_a_policy(confounded):
     covered = []
     for seed in range(60):

@@ -53,6 +53,7 @@ def gain_of(world, current, plan):
     return truth(world, table) - truth(world, current)
 
 
+@pytest.mark.slow
 def test_promised_gains_come_from_the_other_half_and_hold_the_truth(world, mixed_policy):
     covered, better, said, promised, true = [], [], [], [], []
     for seed in range(12):

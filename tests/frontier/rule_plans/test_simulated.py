@@ -66,6 +66,7 @@ def test_the_policy_follows_the_rules_as_they_read(frontier):
         np.testing.assert_array_equal(plan.patch.apply(always_left).probabilities(states).argmax(axis=1), expected)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_plans(frontier):
     assert improve(slope(), always_left, max_rules=2, seed=1).to_dict() == frontier.to_dict()
 
