@@ -35,7 +35,7 @@ def test_a_budget_binds_plans_of_rules(budget):
 def test_rules_prescribe_only_what_candidates_do():
     candidate = np.where(np.arange(LAKE.n_states) % 2 == 0, 0, CURRENT)
     plans = improve(LAKE, CURRENT, [candidate], max_rules=2)
-    edits = [edit for plan in plans for edit in plan.patch.edits]
+    edits = [edit for plan in plans for edit in plan.patch.changing]
     assert edits
     assert all(edit.proposed == candidate[state] for edit in edits for state in edit.states)
 
