@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from polidiff.options import DivergenceOptions
-from polidiff.policies import PolicyLike
+from polidiff.policies import PolicyLike, top_actions
 from polidiff.records.action import Shift, Swap
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.worlds.protocol import World, by_kind
@@ -42,6 +42,32 @@ class Divergence:
     def mean_length(self) -> float:
         """Decisions per episode among the visits that judge; NaN where no episode was played."""
         return float(np.count_nonzero(self.judged) / self.facts.get("episodes", np.nan))  # type: ignore[operator]
+
+
+@dataclass(frozen=True, eq=False)
+class Decided:
+    """What two policies do in some states, and how surely."""
+
+    current: IntArray  # (n,) most probable action of the current policy
+    proposed: IntArray  # (n,)
+    chances: tuple[FloatArray, FloatArray]  # (n,) each, of these actions
+
+    def differ(self, tolerance: float) -> BoolArray:
+        """(n,) whether other actions are taken, or the same ones with other chances."""
+        return np.asarray((self.current != self.proposed) | (np.abs(self.chances[0] - self.chances[1]) > tolerance))
+
+
+def decide(old: FloatArray, new: FloatArray, by_chance: FloatArray | float | None = None) -> Decided:
+    """Top actions of chances (n, A); current ones no further apart than `by_chance`, if given, follow the new.
+
+    >>> decide(np.array([[0.49, 0.51]]), np.array([[1.0, 0.0]]), by_chance=0.1).current
+    array([0])
+    """
+    rows, current = np.arange(len(old)), top_actions(old)
+    proposed = top_actions(new, prefer=current)
+    if by_chance is not None:
+        current = np.where(old[rows, proposed] >= old[rows, current] - by_chance, proposed, current)
+    return Decided(current, proposed, (old[rows, current], new[rows, proposed]))
 
 
 def label_swaps(

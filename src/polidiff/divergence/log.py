@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from polidiff.divergence import Divergence, label_swaps, table
+from polidiff.divergence import Divergence, decide, label_swaps, table
 from polidiff.evaluation.log import EstimatedComparison
 from polidiff.evaluation.logged.policies import CHANCE, as_log_policy, is_logs
 from polidiff.options import DivergenceOptions
-from polidiff.policies import PolicyLike, top_actions
+from polidiff.policies import PolicyLike
 
 if TYPE_CHECKING:
     from polidiff.worlds.log import Log
@@ -33,27 +33,22 @@ def compare_rows(
     rows = log.rows
     given = (as_log_policy(log, policy, seed=seed) for policy in (current, proposed))
     old, new = (np.asarray(policy.probabilities(rows.states), dtype=np.float64) for policy in given)
-    a_b = top_actions(old)
-    a_e = top_actions(new, prefer=a_b)
-    index = np.arange(len(a_b))
-    if is_logs(current):  # which of two equal shares is larger is chance
-        a_b = np.where(old[index, a_e] >= old[index, a_b] - CHANCE / np.sqrt(len(a_b)), a_e, a_b)
-    p_b, p_e = old[index, a_b], new[index, a_e]
-    differs = (a_b != a_e) | (np.abs(p_b - p_e) > options.policy_tolerance)
-    label, swaps = label_swaps(differs, a_b, a_e, (p_b, p_e), tuple(action.name for action in log.actions))
-    share = np.full(len(a_b), 1 / len(a_b))
+    decided = decide(old, new, CHANCE / np.sqrt(len(old)) if is_logs(current) else None)
+    differs, names = decided.differ(options.policy_tolerance), tuple(action.name for action in log.actions)
+    label, swaps = label_swaps(differs, decided.current, decided.proposed, decided.chances, names)
+    share = np.full(len(old), 1 / len(old))
     start = np.flatnonzero(rows.first)
     return Divergence(
         states=rows.states,
         features=np.asarray(rows.states),
         label=label,
         swaps=swaps,
-        current=a_b,
-        proposed=a_e,
+        current=decided.current,
+        proposed=decided.proposed,
         weight=share,
         judged=share,
         episode=rows.rank,
-        first=(index - start[rows.episode]).astype(float),
-        chances=(p_b, p_e),
-        facts={"rows compared": len(a_b)},
+        first=(np.arange(len(old)) - start[rows.episode]).astype(float),
+        chances=decided.chances,
+        facts={"rows compared": len(old)},
     )

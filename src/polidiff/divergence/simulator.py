@@ -19,11 +19,11 @@ from time import perf_counter
 
 import numpy as np
 
-from polidiff.divergence import Divergence, label_swaps
+from polidiff.divergence import Divergence, decide, label_swaps
 from polidiff.divergence.next_state_test import NextStateTest
 from polidiff.options import DivergenceOptions
 from polidiff.parallel import Task, run_tasks
-from polidiff.policies import Policy, PolicyLike, as_policy, drawn_from, top_actions
+from polidiff.policies import Policy, PolicyLike, as_policy, drawn_from
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.streams import Stream
 from polidiff.worlds.rollouts import TRIED_STEPS, is_stepped, start_stepper, times_tried
@@ -127,19 +127,16 @@ class _Splitter:
     def meet(
         self, stepper: Stepper, running: IntArray, states: AnyArray, time: IntArray, probabilities: list[FloatArray]
     ) -> _Met:
-        a_b = top_actions(probabilities[0])
-        a_e = top_actions(probabilities[1], prefer=a_b)
-        rows = np.arange(len(states))
-        p_b, p_e = probabilities[0][rows, a_b], probabilities[1][rows, a_e]
-        swapped = a_b != a_e
-        shifted = ~swapped & (np.abs(p_b - p_e) > self.options.policy_tolerance)
+        decided = decide(*probabilities)
+        swapped = decided.current != decided.proposed
+        shifted = ~swapped & decided.differ(self.options.policy_tolerance)
         differs = np.zeros(len(states), dtype=np.bool_)
         for apart, part in ((self.apart, swapped), (self.shifted, shifted)):
             at = np.flatnonzero(part)
             if at.size:
                 both = (table[at] for table in probabilities)
                 differs[at] = apart.test(stepper, running[at], states[at], time[at], *both)
-        return _Met(states, a_b, a_e, p_b, p_e, differs)
+        return _Met(states, decided.current, decided.proposed, *decided.chances, differs)
 
     def play(self, branch: _Branch, *, share: float) -> list[_Branch]:
         """Play a branch to its end; split off a sampled `share` of the diverging states it meets."""

@@ -14,10 +14,10 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from polidiff.divergence import Divergence, label_swaps
+from polidiff.divergence import Divergence, decide, label_swaps
 from polidiff.evaluation.exact import ExactEvaluator, outcome_tensor, policy_table
 from polidiff.options import DivergenceOptions
-from polidiff.policies import PolicyLike, TablePolicy, top_actions
+from polidiff.policies import PolicyLike, TablePolicy
 from polidiff.records.arrays import BoolArray, FloatArray
 from polidiff.worlds.tabular import TabularMDP
 
@@ -30,31 +30,28 @@ def find_divergence(
     """Compare two policies in every state that either can reach, alone or taking turns; no luck is needed."""
     by_chance = current.by_chance if isinstance(current, TablePolicy) else 0.0
     current, proposed = policy_table(world, current), policy_table(world, proposed)
-    rows, a_b = np.arange(world.n_states), top_actions(current)
-    a_e = top_actions(proposed, prefer=a_b)
-    a_b = np.where(current[rows, a_e] >= current[rows, a_b] - by_chance, a_e, a_b)
-    p_b, p_e = current[rows, a_b], proposed[rows, a_e]
-    acts = (a_b != a_e) | (np.abs(p_b - p_e) > options.policy_tolerance)
+    decided = decide(current, proposed, by_chance)
     matters = _matters(world, current, proposed, options)
     visits = [ExactEvaluator(world, table).visits() for table in (current, proposed, (current + proposed) / 2)]
     reached = (visits[2] > 0) & ~world.absorbing
-    differs = acts & matters & reached
+    differs = decided.differ(options.policy_tolerance) & matters & reached
     keep = np.flatnonzero(reached)
-    names = tuple(action.name for action in world.actions)
-    label, swaps = label_swaps(differs[keep], a_b[keep], a_e[keep], (p_b[keep], p_e[keep]), names)
+    a_b, a_e = decided.current[keep], decided.proposed[keep]
+    chances = decided.chances[0][keep], decided.chances[1][keep]
+    label, swaps = label_swaps(differs[keep], a_b, a_e, chances, tuple(action.name for action in world.actions))
     shares = [v[keep] / v[keep].sum() for v in visits]
     return Divergence(
         states=keep,
         features=world.features_of(keep),
         label=label,
         swaps=swaps,
-        current=a_b[keep],
-        proposed=a_e[keep],
+        current=a_b,
+        proposed=a_e,
         weight=sum(shares) / 3,
         judged=(shares[0] + shares[1]) / 2,
         episode=np.full(len(keep), -1),
         first=np.full(len(keep), np.nan),
-        chances=(p_b[keep], p_e[keep]),
+        chances=chances,
         facts={"states compared": len(keep), "states in the table": world.n_states},
     )
 

@@ -6,7 +6,7 @@ import pytest
 from polidiff.evaluation.assumptions.history import REJECTED, deepen, history_p_value, previous_row, transitions_of
 from polidiff.evaluation.assumptions.log_checks import history_check
 from polidiff.evaluation.logged.bounds import bound_policy, value_bounds
-from polidiff.evaluation.logged.counts import Clock
+from polidiff.evaluation.logged.counts import FixedLength
 from polidiff.evaluation.logged.model import Starts, split_policy
 from polidiff.worlds.log_rows import LoggedRows
 
@@ -133,7 +133,7 @@ def test_ends_by_chance_are_no_matter_of_length():
 def test_decisions_counted_whenever_they_are_made_give_the_value_by_hand(tail):
     steps, rows = 4, played(50, np.random.default_rng(9), remembers=False, length=4, ends=True)
     last, policy = rows.step == steps - 1, np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]])
-    counts = Clock(steps, tail).counts(replace(rows, states=rows.states * steps + rows.step), 3 * steps, 2, 1)
+    counts = FixedLength(steps, tail).counts(replace(rows, states=rows.states * steps + rows.step), 3 * steps, 2, 1)
     alike = [(rows.states == s) & (rows.actions == a) & (~last | tail) for s in range(3) for a in range(2)]
     assert counts.edges.made.ravel().tolist() == [part.sum() for part in alike]
     begun = np.bincount(rows.states[rows.first], minlength=3) / 50

@@ -202,7 +202,7 @@ def as_counts(n_states: int, n_actions: int, entries: Entries, starts: FloatArra
 
 
 @dataclass(frozen=True)
-class Clock:
+class FixedLength:
     """Episodes that end after some decisions: those of a state count together, whenever they are made.
 
     A state is numbered state × steps + step. Decisions before the last speak for all of them; with `tail` they show as

@@ -36,7 +36,7 @@ from polidiff.evaluation.assumptions.log_checks import (
     unrecorded_check,
 )
 from polidiff.evaluation.logged.counted_log import CountedLog
-from polidiff.evaluation.logged.counts import Clock, Counts, count_rows
+from polidiff.evaluation.logged.counts import Counts, FixedLength, count_rows
 from polidiff.evaluation.logged.rows import some_episodes
 from polidiff.evaluation.scores.decisions import numbers_of
 from polidiff.evaluation.verdicts import as_unknown, direction_of
@@ -86,10 +86,10 @@ class Assessment:
         return self.status("drift") == "failed"
 
     @property
-    def clock(self) -> Clock | None:
+    def clock(self) -> FixedLength | None:
         """How decisions count together where the number of decisions so far is part of the state."""
         deepened = self.deepened
-        return Clock(deepened.steps, deepened.tail) if deepened is not None and deepened.pooled else None
+        return FixedLength(deepened.steps, deepened.tail) if deepened is not None and deepened.pooled else None
 
     @property
     def reason(self) -> str | None:

@@ -173,7 +173,7 @@ def _searched(
     return best
 
 
-def _check_feasible(proofs: Sequence[Bound], request: Request, world: TabularMDP, current: Any) -> None:
+def _check_feasible(proofs: Sequence[Bound], request: Request, world: TabularMDP, current: PolicyLike) -> None:
     if any(np.isfinite(proof.best.expected_return) for proof in proofs):
         return
     limits = guard_limits(world, policy_table(world, current), request.keep)
