@@ -1,8 +1,9 @@
 r"""How long does :math:`(I - \gamma P) V = g` take, and is the solver that polidiff chooses ever far from the best?
 
 Eleven structures of undiscounted tables, each in several sizes: the solver of `evaluation.linear` beside a sparse
-factorisation, BiCGSTAB, GMRES and value iteration, each in a process of its own that is stopped after `PATIENCE`
-seconds, to a relative residual of 1e-11. ``python -m benchmarks.linear_systems STRUCTURE SIZE SOLVER`` is one of them.
+factorisation, BiCGSTAB, GMRES and value iteration, each in a process of its own, to a relative residual of 1e-11. The
+others are stopped `PATIENCE` seconds of computing after ours or the best of them took, when they are not better.
+``POLIDIFF_SYSTEMS="grid, 10000; cube, 10000"`` measures these and keeps what was recorded of others.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from __future__ import annotations
 import json
 import os
 import resource
-import subprocess
+import signal
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,10 +24,13 @@ from scipy.sparse import linalg
 
 from polidiff.evaluation.linear import solver
 
-PATIENCE = 60.0
+PATIENCE = 0.5
+LONGEST = 300.0  # seconds of computing for ours
+MEMORY = 8 << 30  # bytes of address space
 RESIDUAL = 1e-11
 SOLVERS = ("polidiff", "direct", "bicgstab", "gmres", "value iteration")
 SIZES = (10_000, 100_000, 1_000_000)
+RESULTS = Path(__file__).parent / "results" / "linear_systems.json"
 
 
 def _rows(targets: np.ndarray, shares: np.ndarray) -> sparse.csr_array:
@@ -117,48 +122,54 @@ def solved(name: str, moves: sparse.csr_array, g: np.ndarray) -> np.ndarray | No
     return None if fault else values
 
 
-def measured(structure: str, size: int, name: str) -> dict[str, Any]:
-    """Seconds of computing, memory in MB and the residual."""
-    rng = np.random.default_rng(0)
-    moves = STRUCTURES[structure](size, rng)
-    g = rng.random(moves.shape[0])
+def measured(name: str, moves: sparse.csr_array, g: np.ndarray) -> dict[str, Any] | None:
+    """Seconds of computing, memory in MB and the residual; None where it does not get there."""
     begin = time.process_time()
     values = solved(name, moves, g)
     seconds = time.process_time() - begin
-    residual = None if values is None else float(np.linalg.norm(values - moves @ values - g) / np.linalg.norm(g))
+    if values is None:
+        return None
+    residual = float(np.linalg.norm(values - moves @ values - g) / np.linalg.norm(g))
     memory = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
     return {"seconds": round(seconds, 3), "memory, MB": memory, "residual": residual}
 
 
-def _alone(structure: str, size: int, name: str) -> dict[str, Any] | None:
-    words = [sys.executable, "-m", "benchmarks.linear_systems", structure, str(size), name]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    limit = f'ulimit -v {12_000_000}; exec "$@"'
-    try:
-        done = subprocess.run(
-            ["bash", "-c", limit, "-", *words],
-            capture_output=True, text=True, timeout=PATIENCE * 1.5, check=False, env=environment,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return None
-    return json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else None
+def _alone(name: str, moves: sparse.csr_array, g: np.ndarray, most: float) -> dict[str, Any] | None:
+    """As `measured`, in a process that ends after `most` seconds of computing: None then, too."""
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        signal.setitimer(signal.ITIMER_PROF, most)  # nothing handles it: it ends the process, also within a library
+        os.write(write, json.dumps(measured(name, moves, g)).encode())
+        os._exit(0)
+    os.close(write)
+    with open(read, encoding="utf-8") as answer:
+        text = answer.read()
+    os.waitpid(child, 0)
+    return json.loads(text or "null")
+
+
+def compared(structure: str, size: int) -> dict[str, Any]:
+    """What every solver took, and how many times the best of the others ours takes; at most 1 if none was as fast."""
+    rng = np.random.default_rng(0)
+    moves = STRUCTURES[structure](size, rng)
+    g = rng.random(moves.shape[0])
+    ours = _alone(SOLVERS[0], moves, g, LONGEST)
+    best, others = ours["seconds"] if ours else LONGEST, {}
+    for name in SOLVERS[1:]:
+        others[name] = _alone(name, moves, g, best + PATIENCE)
+        best = min(best, others[name]["seconds"] if others[name] else best)
+    times = None if ours is None else round(ours["seconds"] / max(best, 0.01), 2)
+    row = {SOLVERS[0]: ours, **others, "times the best": times}
+    print(structure, size, row, file=sys.stderr, flush=True)
+    return row
 
 
 def run(smoke: bool) -> dict[str, Any]:
-    """Seconds of every solver, and how many times the best of the others polidiff takes."""
-    asked = os.environ.get("POLIDIFF_SIZES")
-    sizes = (2_000,) if smoke else tuple(map(int, asked.split(","))) if asked else SIZES
-    table: dict[str, Any] = {}
-    for size in sizes:
-        for structure in STRUCTURES:
-            took = {name: _alone(structure, size, name) for name in SOLVERS}
-            ended = [one["seconds"] for name, one in took.items() if one and name != "polidiff"]
-            ours = took["polidiff"]
-            times = None if ours is None else round(ours["seconds"] / max(min(ended, default=0.01), 0.01), 2)
-            table[f"{structure}, {size}"] = {**took, "times the best": times}
-            print(structure, size, {k: v and v["seconds"] for k, v in took.items()}, times, file=sys.stderr, flush=True)
-    return {"patience, seconds": PATIENCE, "systems": table}
-
-
-if __name__ == "__main__":
-    print(json.dumps(measured(sys.argv[1], int(sys.argv[2]), sys.argv[3])))
+    """Seconds of every solver, and how many times the best of them polidiff takes."""
+    asked = os.environ.get("POLIDIFF_SYSTEMS", "")
+    sizes = (2_000,) if smoke else SIZES
+    systems = asked.split("; ") if asked else [f"{name}, {size}" for size in sizes for name in STRUCTURES]
+    kept = json.loads(RESULTS.read_text(encoding="utf-8"))["systems"] if asked and RESULTS.exists() else {}
+    return {"systems": kept | {one: compared(one.rpartition(", ")[0], int(one.split(", ")[-1])) for one in systems}}

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from hypothesis import strategies as st
 
-from polidiff.records import Action, Condition, Edit, Interval, Outcome, Patch, Rule
+from polidiff.records.action import Action
 from polidiff.records.explanation import (
     Arrow,
     Cell,
@@ -31,7 +31,10 @@ from polidiff.records.explanation import (
     WorldSummary,
     WorseOff,
 )
+from polidiff.records.outcome import Interval, Outcome
+from polidiff.records.patch import Edit, Patch
 from polidiff.records.plan import Frontier, HullPoint, Ledger, LedgerEntry, Plan, PlanRule
+from polidiff.records.rule import Condition, Rule
 
 Kind = Literal["table", "simulator", "log"]
 SEEDS = st.integers(0, 2**32 - 1)

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from polidiff import api
-from polidiff.cli import check, explain, improve
+from polidiff.cli import studies
 from polidiff.cli.options import POLICIES, WORLD_FLAGS
 from polidiff.cli.study import SECTIONS, WORLDS
 from polidiff.errors import InvalidOptionError
@@ -21,9 +21,9 @@ VERBS = {
     api.check: CheckOptions,
 }
 COMMANDS = {
-    explain.command: (ExplainOptions,),
-    improve.command: (ImproveOptions,),
-    check.command: (ExplainOptions, CheckOptions),
+    studies.explain_command: (ExplainOptions,),
+    studies.improve_command: (ImproveOptions,),
+    studies.check_command: (ExplainOptions, CheckOptions),
 }
 SHARED = {"outcomes"}  # [[outcomes]] of a study
 

@@ -46,17 +46,19 @@ TABLES: dict[str, tuple[str, Callable[[Results], Table | str]]] = {
     "logs curve": ("logs", logs.curve),
     "logs curve picture": ("logs", logs.curve_picture),
     "logs one step": ("logs", logs.one_step),
+    "warfarin": ("one_step_plans", logs.warfarin),
+    "warfarin promises": ("one_step_plans", logs.warfarin_promises),
     "logs cost": ("logs", logs.cost),
     "logs paths": ("logs", logs.paths),
     "logs scores": ("logs", logs.scores),
     "logs coverage": ("logs", logs.coverage),
     "logs family": ("logs", logs.family),
-    "logs bandit": ("logs", logs.bandit),
     "real tables": ("real_tables", logs.real_tables),
     "scale few successors": ("scale", scale.few_successors),
     "scale many successors": ("scale", scale.many_successors),
     "scale overhead": ("scale", scale.overhead),
     "fuzz": ("fuzz", scale.doors),
+    "linear systems": ("linear_systems", scale.linear_systems),
 }
 
 

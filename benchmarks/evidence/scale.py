@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.evidence.table import Results, Table
+from benchmarks.evidence.table import Results, Table, took
 
 SIDES = {
     "group-by": "group-by state, action, successor",
@@ -72,3 +72,16 @@ def doors(results: Results) -> Table:
         for door, row in results["doors"].items()
     ]
     return Table(head, rows)
+
+
+def linear_systems(results: Results) -> Table:
+    """Seconds of every solver, and how many times the fastest ours took."""
+    solvers = ("polidiff", "direct", "bicgstab", "gmres", "value iteration")
+    rows = []
+    for name, row in results["systems"].items():
+        structure, _, size = name.rpartition(", ")
+        seconds = [row[solver]["seconds"] if row[solver] else None for solver in solvers]
+        cells = ["–" if one is None else took(one) for one in seconds]
+        times = f"{seconds[0] / min(one for one in seconds if one is not None):.1f}" if seconds[0] else "–"
+        rows.append([structure, f"{int(size):,}", *cells, times])
+    return Table(("structure", "states", *solvers, "times the fastest"), rows)

@@ -26,7 +26,7 @@ def sweep(problem: FrontierProblem, seconds: float) -> dict[str, Any]:
     most = 1.001 * max_visits(problem)[problem.state]
     while (left := seconds - (time.process_time() - began)) > 0:
         answer = solve(mixed_program(problem, most, budget=budget), limits=Limits(time=left, tolerance=1e-9))
-        found = rounded(problem, answer, budget, None)
+        found = rounded(problem, answer, budget)
         if answer.status != "optimal" or found.choice is None:
             why = f"the solver says {answer.status}" if answer.status != "optimal" else "its policy breaks the budget"
             break

@@ -3,9 +3,9 @@
 Coverage, width, sign errors and family-wise error on worlds whose truth is known (`coverage`), many outcomes at once
 (`family`), a state that is not Markov, a logging policy that is not known (`harder`), scores of feature logs
 (`scores`), their paths and groups of starts (`paths`), logs that break what verdicts rest on (`believe`), plans over
-feature rows (`navigation`) and what plans of rules promise (`promises`), two logs that judge each other's policy
-(`bandit`), time and memory (`speed`), and what tests cost beside the judge (`cost of doubt`). ``python -m
-benchmarks.logs PART ...`` runs some parts and keeps every row of a long table as soon as it is done.
+feature rows (`navigation`) and what plans of rules promise (`promises`), time and memory (`speed`), and what tests cost
+beside the judge (`cost of doubt`). ``python -m benchmarks.logs PART ...`` runs some parts and keeps every row of a long
+table as soon as it is done.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def cells(smoke: bool) -> list[Cell]:
 
 def parts(smoke: bool) -> Mapping[str, Callable[[], Any]]:
     """Name of each part -> what runs it; imported late, because some need other packages."""
-    from benchmarks.logs import bandit, believe, family, harder, paths, plans, promises, scores, speed
+    from benchmarks.logs import believe, family, harder, paths, plans, promises, scores, speed
 
     return {
         "coverage": lambda: [measure(cell, seed=SEED) for cell in cells(smoke)],
@@ -48,7 +48,6 @@ def parts(smoke: bool) -> Mapping[str, Callable[[], Any]]:
         "paths": lambda: paths.run(smoke, seed=SEED),
         "navigation": lambda: plans.run(smoke, seed=SEED),
         "promises": lambda: promises.run(smoke),
-        "open bandit": lambda: bandit.run(smoke),
         "speed": lambda: speed.run(smoke),
         "cost of doubt": lambda: speed.doubt(smoke),
         "reading": lambda: speed.reading(10_000 if smoke else 10_000_000, 1 if smoke else 3),

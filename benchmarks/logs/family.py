@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from benchmarks.logs.sampling import simulated_rows
 from benchmarks.logs.tasks import chain
 from polidiff.evaluation.logged.bounds import bound_policy, difference
 from polidiff.evaluation.logged.counts import count_rows
 from polidiff.evaluation.logged.model import Starts, bootstrap_values, split_policy
 from polidiff.records.arrays import FloatArray
-from polidiff.worlds.log_converters import simulated_rows
 from polidiff.worlds.log_rows import LoggedRows
 
 STARTS = [0, 1, 3, 5, 7]

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.logs import tasks
+from benchmarks.logs.sampling import simulated_rows
 from polidiff.evaluation.exact import exact_evaluator
 from polidiff.evaluation.logged.bounds import bound_policy, value_bounds
 from polidiff.evaluation.logged.counts import count_rows
 from polidiff.evaluation.logged.model import Starts, bootstrap_values, split_policy
 from polidiff.evaluation.scores.episodes import running_products
 from polidiff.records.arrays import FloatArray
-from polidiff.worlds.log_converters import simulated_rows
 from polidiff.worlds.log_rows import LoggedRows
 
 

@@ -15,8 +15,13 @@ import numpy as np
 
 from benchmarks.logs.tasks import Task
 from polidiff.evaluation.logged.counts import Counts
+from polidiff.evaluation.logged.model import Starts
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.outcome import Outcome
+from polidiff.worlds.log_converters import simulated_frame
+from polidiff.worlds.log_rows import LoggedRows
+from polidiff.worlds.shards.transition_counts import CUT, END
+from polidiff.worlds.tabular import TabularMDP
 
 MANY_MOVES = 64
 
@@ -106,3 +111,21 @@ class CountSampler:
 
     def _ends(self, edges: IntArray) -> IntArray:
         return np.where(self.task.world.absorbing[self.to[edges]], self.task.world.n_states, self.to[edges])
+
+
+def simulated_rows(
+    world: TabularMDP, table: FloatArray, episodes: int, *, horizon: int = 10_000, rng: np.random.Generator
+) -> LoggedRows:
+    """`simulated_frame` as rows in memory, without the checks that a log from outside needs."""
+    frame = simulated_frame(world, table, episodes, horizon=horizon, rng=rng)
+    ended, episode = frame["terminated"].to_numpy(), frame["episode"].to_numpy()
+    last = np.append(np.diff(episode) > 0, True)
+    follow = np.where(ended, END, np.where(last, CUT, np.arange(len(ended)) + 1))
+    gains = np.column_stack([frame[outcome.name].to_numpy() for outcome in world.outcomes])
+    number = np.cumsum(np.diff(episode, prepend=-1) > 0) - 1
+    return LoggedRows(frame["state"].to_numpy(), frame["action"].to_numpy(), number, follow, gains, None)
+
+
+def each_state(n_states: int) -> Starts:
+    """Every state as a start of its own."""
+    return Starts(np.eye(n_states), np.full(n_states, np.inf))

@@ -130,7 +130,7 @@ def features(world: World, episodes: int, logs: int, seed: int) -> dict[str, dic
     return row
 
 
-LOGS = {500: 200, 5_000: 100, 50_000: 20}  # of one decision per row
+LOGS = {500: 200, 5_000: 200, 50_000: 200}  # of one decision per row
 
 
 def rows(smoke: bool) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 
 from benchmarks.logs import feature_worlds, tasks
+from benchmarks.logs.sampling import each_state, simulated_rows
 from benchmarks.scale.generator import COLUMNS as GENERATED
 from benchmarks.scale.generator import write_log
 from benchmarks.scale.study import AGAIN, BARE, COUNTS, repeated
@@ -24,9 +25,8 @@ from polidiff import Log, Outcome
 from polidiff.evaluation.logged.compare import compare_log
 from polidiff.evaluation.logged.counts import count_rows
 from polidiff.evaluation.logged.judge import assess
-from polidiff.evaluation.logged.model import bootstrap_values, each_state, split_policy
+from polidiff.evaluation.logged.model import bootstrap_values, split_policy
 from polidiff.records.explanation import Verdict
-from polidiff.worlds.log_converters import simulated_rows
 
 COLUMNS = {name: value for name, value in GENERATED.items() if name != "features"}
 PARTS = {

@@ -22,7 +22,9 @@ from threadpoolctl import threadpool_limits
 from benchmarks.rule_plans import generated, logs, simulators
 from polidiff.domains import frozen_lake, icu_sepsis, inventory, navigation, queues
 from polidiff.frontier.rule_plans import improve_with_rules
+from polidiff.options import ImproveOptions
 from polidiff.records.plan import Frontier
+from polidiff.surrogates import Surrogate
 from polidiff.worlds.tabular import TabularMDP
 
 
@@ -78,7 +80,6 @@ CASES: dict[str, Case] = {
     ),
 }
 SMOKE = ("FrozenLake 8x8", "navigation", "queues, 769 states")
-STABLE = ("FrozenLake 8x8", "navigation", "inventory, order up to", "ICU-Sepsis, bedside features, strict levels")
 HELD_OUT = range(100, 110)  # seeds of generated worlds
 LOGS = range(16)  # seeds of logs; others were used while the shrinking was written
 
@@ -87,17 +88,16 @@ def run(smoke: bool = False) -> dict[str, Any]:
     """Every case once, each with what its peers reach at equal K; generated worlds; logs; simulators."""
     with threadpool_limits(1):
         rows = {name: _told(name, measure(*CASES[name])) for name in (SMOKE if smoke else CASES)}
-        stable = {name: stability(*CASES[name]) for name in (STABLE[:1] if smoke else STABLE)}
         made = held_out(HELD_OUT[:1] if smoke else HELD_OUT)
         small = small_worlds(HELD_OUT[:1] if smoke else HELD_OUT, nodes=50 if smoke else 3000)
         learned = logs.study(LOGS[:1] if smoke else LOGS, 1000 if smoke else 10_000)
         played = simulators.study(("navigation",) if smoke else tuple(simulators.CASES))
-    return assembled(smoke, rows, stable, made, small, learned, played)
+    return assembled(smoke, rows, made, small, learned, played)
 
 
 def assembled(smoke: bool, rows: dict[str, Any], *parts: dict[str, Any]) -> dict[str, Any]:
     """All parts with the settings they share."""
-    names = ("stability", "held_out_worlds", "small_worlds_four_rules", "logs", "simulators")
+    names = ("held_out_worlds", "small_worlds_four_rules", "logs", "simulators")
     return {
         "settings": {"seed": 0, "threads": 1, "smoke": smoke},
         "versions": {
@@ -113,21 +113,6 @@ def assembled(smoke: bool, rows: dict[str, Any], *parts: dict[str, Any]) -> dict
 def _told(name: str, row: dict[str, Any]) -> dict[str, Any]:
     print(f"  {name}: {row['share']} in {row['cpu_seconds']} s", flush=True)
     return row
-
-
-def stability(make: Callable[[], tuple[TabularMDP, np.ndarray]], options: dict[str, Any]) -> dict[str, Any]:
-    """How alike the plans of perturbed tables are, and what each rule of the largest plan adds."""
-    world, current = make()
-    few = {**options, "max_rules": min(3, options["max_rules"]), "node_limit": 0, "gap": 1.0, "stability": 3}
-    frontier = improve_with_rules(world, current, **few)
-    best = frontier.best
-    return {
-        "stability": [None if plan.stability is None else round(plan.stability, 3) for plan in frontier],
-        "lost_without_each_rule": [
-            round(share_of(frontier, best.expected_return) - share_of(frontier, left), 4) if np.isfinite(left) else None
-            for left in (best.without(k) for k in range(len(best.rules)))  # None: the rest never ends
-        ],
-    }
 
 
 def held_out(seeds: range) -> dict[str, Any]:
@@ -175,8 +160,10 @@ def small_worlds(seeds: range, nodes: int) -> dict[str, Any]:
 def measure(make: Callable[[], tuple[TabularMDP, np.ndarray]], options: dict[str, Any]) -> dict[str, Any]:
     """One case: shares, bounds and lengths of the plans by number of rules, and the peers."""
     world, current = make()
+    given = ImproveOptions(**{name: value for name, value in options.items() if name != "node_limit"})
+    surrogate = Surrogate(world=world, table=world, base=current, node_limit=options.get("node_limit"))
     began, wall = time.process_time(), time.perf_counter()
-    frontier = improve_with_rules(world, current, **options)
+    frontier = improve_with_rules(surrogate, given)
     seconds, waited = time.process_time() - began, time.perf_counter() - wall
     sizes = range(1, options["max_rules"] + 1)
     plans = [frontier.at(k) for k in sizes]

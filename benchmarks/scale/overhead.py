@@ -199,26 +199,20 @@ def _high_lactate(rows: Any) -> Any:
 
 def _frontiers(small: bool) -> dict[str, Callable[[], Any]]:
     from polidiff import TabularMDP, improve
-    from polidiff.frontier.rule_plans import improve_with_rules
 
-    def table(states: int, actions: int, spread: float, seed: int, **more: Any) -> Any:
+    def table(states: int, actions: int, spread: float, seed: int) -> Any:
         rng = np.random.default_rng(seed)
         moves = rng.dirichlet(np.full(states, spread), size=(states, actions))
         moves[:, :, -1] += 0.1
         moves /= moves.sum(axis=-1, keepdims=True)
         moves[-1] = np.eye(states)[-1]
         start = np.append(np.full(states - 1, 1 / (states - 1)), 0.0)
-        return TabularMDP(moves, rng.normal(size=(states, actions)), start, absorbing=[states - 1], **more)
+        return TabularMDP(moves, rng.normal(size=(states, actions)), start, absorbing=[states - 1])
 
     count = 64 if small else 200
     world = table(count, 3, 0.05, 0)
-    side = 4 if small else 8
-    places = np.append(np.column_stack(np.divmod(np.arange(side * side), side)), [[0, 0]], axis=0)
-    grid = table(side * side + 1, 3, 0.2, 4, features=places, feature_names=["row", "column"])
-    keep = np.zeros(side * side + 1, dtype=int)
     return {
         "proof of a frontier": lambda: improve(world, np.zeros(count, dtype=int), gap=1e-2),
-        "stability of rule plans": lambda: improve_with_rules(grid, keep, max_rules=2, stability=3 if small else 20),
     }
 
 

@@ -24,9 +24,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.trees.tables import TABLES
-from polidiff import TabularMDP
+from polidiff import TabularMDP, improve
 from polidiff.evaluation.exact import ExactEvaluator, best_policy
-from polidiff.frontier.rule_plans import improve_with_rules
 from polidiff.policies import one_hot
 
 DEPTHS = (2,)
@@ -92,7 +91,7 @@ def rules(world: TabularMDP, rest: int, depth: int, seconds: float, comparisons:
     time_limit = seconds * stretch()
     began = time.process_time()
     current, limits = np.full(world.n_states, rest), {"max_rules": 2**depth - 1, "max_literals": comparisons}
-    frontier = improve_with_rules(world, current, gap=0.0, time_limit=time_limit, **limits)
+    frontier = improve(world, current, gap=0.0, time_limit=time_limit, **limits)
     best, most = max(frontier, key=lambda plan: plan.expected_return), 2**depth - 1
     bound = max(float(frontier.stats[f"bound with {k} rules"]) for k in range(most + 1))
     return {

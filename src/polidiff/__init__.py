@@ -10,15 +10,16 @@ from polidiff._version import __version__
 if TYPE_CHECKING:
     from polidiff.api import changelog, check, compare, compare_forms, evaluate, explain, improve, load
     from polidiff.policies import Discretised, as_policy
-    from polidiff.records import Outcome, Patch
+    from polidiff.records.outcome import Outcome
+    from polidiff.records.patch import Patch
     from polidiff.worlds import Log, Simulator, TabularMDP
 
 _HOMES = {
     "TabularMDP": "polidiff.worlds",
     "Simulator": "polidiff.worlds",
     "Log": "polidiff.worlds",
-    "Outcome": "polidiff.records",
-    "Patch": "polidiff.records",
+    "Outcome": "polidiff.records.outcome",
+    "Patch": "polidiff.records.patch",
     "as_policy": "polidiff.policies",
     "Discretised": "polidiff.policies",
     "explain": "polidiff.api",

@@ -12,6 +12,7 @@ from polidiff.errors import InvalidOptionError, InvalidWorldError
 from polidiff.options import CheckOptions, EvaluateOptions, ExplainOptions, ImproveOptions
 from polidiff.records.outcome import Evaluation, Outcome, check_outcomes
 from polidiff.records.parse import parse_guards, parse_rules
+from polidiff.records.patch import Patch
 
 if TYPE_CHECKING:
     from polidiff.options import ChangeCost, Classifier, Estimator, Freeze, Keep, Moves, Setting, Style, Unit
@@ -32,11 +33,12 @@ def evaluate(
     seed: int = 0,
     episodes: int | None = None,
     evaluation: Estimator | None = None,
+    min_group: int = 1,
 ) -> Evaluation:
     """What a policy achieves: exact in a table, with intervals in a simulator or from a log.
 
     `evaluation` names an estimator for logs ("model bootstrap", "importance sampling", "fitted q"); by default the one
-    that was right most often is taken.
+    that was right most often is taken. Starts of a log that fewer than `min_group` people have are left out.
 
     Examples
     --------
@@ -48,7 +50,7 @@ def evaluate(
     from polidiff.evaluation import evaluate as evaluate_in
     from polidiff.worlds.real_actions import alone
 
-    options = EvaluateOptions(horizon, level, seed, episodes, evaluation)
+    options = EvaluateOptions(horizon, level, seed, episodes, evaluation, min_group)
     place, policy = alone(with_outcomes(world, outcomes), policy)
     return evaluate_in(place, policy, options)
 
@@ -104,7 +106,8 @@ def explain(
     )
     place, current, proposed, notes = compared(with_outcomes(world, outcomes), current, proposed, seed=seed)
     explanation = compose(place, current, proposed, options)
-    return replace(explanation, warnings=(*explanation.warnings, *notes)) if notes else explanation
+    patch = _in_columns(explanation.patch, place)
+    return replace(explanation, patch=patch, warnings=(*explanation.warnings, *notes))
 
 
 def improve(
@@ -170,7 +173,7 @@ def improve(
         min_group=min_group,
     )
     place, current, candidates = planned(with_outcomes(world, None), current, candidates)
-    parse_guards(options.keep, _guarded(place))  # an unknown outcome is told before work that takes minutes
+    guards = parse_guards(options.keep, _guarded(place))  # an unknown outcome is told before work that takes minutes
     if isinstance(options.freeze, (tuple, list)):  # not a rule or a mask
         known = known_values(place)
         parsed = [parse_rules(e, place.feature_names, known) if isinstance(e, str) else (e,) for e in options.freeze]
@@ -178,7 +181,15 @@ def improve(
     frontier = improved(place, current, candidates, options, explain)
     name = "" if place.return_outcome is None else place.return_outcome.name
     methods = replace(frontier.methods, min_group=min_group)
-    return replace(frontier, methods=methods, objective=frontier.objective or name)
+    plans = tuple(replace(plan, patch=_in_columns(plan.patch, place)) for plan in frontier.plans)
+    kept = (f"Plans were asked to keep {' and '.join(guard.text for guard in guards)}.",) * bool(guards)
+    warnings = (*kept, *frontier.warnings)
+    return replace(frontier, plans=plans, methods=methods, objective=frontier.objective or name, warnings=warnings)
+
+
+def _in_columns(patch: Patch, world: World) -> Patch:
+    """The patch with the names of a log's own columns."""
+    return replace(patch, columns=getattr(world, "own_names", {}))
 
 
 def check(

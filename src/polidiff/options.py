@@ -74,6 +74,13 @@ def _count(least: int) -> Limit:
     )
 
 
+def check_count(name: str, value: Setting) -> None:
+    """An error unless a setting is a whole number of at least 1, or not given."""
+    words, holds = _count(1)
+    if not holds(value):
+        raise InvalidOptionError(f"{name} must be {words}; got {value!r}")
+
+
 def _fits(value: object) -> bool:
     return callable(getattr(value, "fit", None)) and not isinstance(value, type)
 
@@ -98,6 +105,7 @@ MIN_GROUP = "Smallest group of a log that any output shows."
 LEVEL: Limit = ("between 0 and 1, such as 0.95", lambda value: is_number(value) and 0 < value < 1)
 SHARE: Limit = ("at least 0 and below 1", lambda value: is_number(value) and 0 <= value < 1)
 AT_LEAST_0: Limit = ("at least 0", lambda value: is_number(value) and value >= 0)
+SECONDS: Limit = ("None or seconds above 0", lambda value: value is None or (is_number(value) and value > 0))
 CHANGES: Limit = ("at least 0 changes", lambda value: value is None or AT_LEAST_0[1](value))
 
 
@@ -215,8 +223,8 @@ class ImproveOptions(Options):
     )
     max_states: int | None = option(None, COUNT, "Most changed states.", limit=_count(0))
     max_rules: int | None = option(None, COUNT, "Most rules to read.", limit=_count(0))
-    max_conditions: int = option(3, COUNT, "Most conditions in a rule.")
-    max_literals: int | None = option(None, COUNT, "Most comparisons in all rules.")
+    max_conditions: int = option(3, COUNT, "Most conditions in a rule.", limit=_count(1))
+    max_literals: int | None = option(None, COUNT, "Most comparisons in all rules.", limit=_count(0))
     moves: Moves = option("actions", TEXT, "What a rule may do.")
     fallback: str = option("keep", TEXT, "What happens where a move is impossible.")
     min_support: float | None = option(
@@ -227,8 +235,8 @@ class ImproveOptions(Options):
         (), TEXT_OR_TEXTS, 'Never change where this holds, such as "map<55"; repeat.', metavar="RULE"
     )
     change_cost: ChangeCost | None = option(None, NUMBER, "What a change counts, by state and action.", only="python")
-    gap: float = option(1e-3, NUMBER, "How far from proven best is good enough.")
-    time_limit: float | None = option(None, NUMBER, "Seconds; gives up same seed, same bytes.")
+    gap: float = option(1e-3, NUMBER, "How far from proven best is good enough.", limit=AT_LEAST_0)
+    time_limit: float | None = option(None, NUMBER, "Seconds; gives up same seed, same bytes.", limit=SECONDS)
     level: float = option(0.95, NUMBER, "Of intervals.", limit=LEVEL, section="options")
     seed: int = option(0, SEED, "Same seed, same bytes.", limit=_count(0), section="options")
     pessimism: float = option(
@@ -246,6 +254,7 @@ class EvaluateOptions(Options):
     seed: int = option(0, SEED, "Same seed, same bytes.", limit=_count(0), only="python")
     episodes: int | None = option(None, COUNT, "Episodes to play.", limit=_count(1), only="python")
     evaluation: Estimator | None = option(None, TEXT, JUDGED_BY, limit=ESTIMATES, only="python")
+    min_group: int = option(1, COUNT, MIN_GROUP, limit=_count(1), only="python")
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,9 @@ class Stream(IntEnum):
     STARTS_OF_GROUP = 14
     FOLDS = 15  # people or episodes of a log that estimates of who wrote it leave out in turn
     HELD_OUT = 21  # half of the episodes judge rules learned from the other half
-    FORMING = 31  # episodes that form groups of starts; the paths are those of the same episodes
+    FORMING = 31  # episodes that form groups of starts; paths and changed decisions are those of the same episodes
     TABLE_PATHS = 32  # paths from every start of a table
     JUDGING = 33  # paired episodes that judge outcomes: of both policies, of plans, of the patched policy
-    CHANGED_DECISIONS = 34
     SHOWN_EPISODES = 35
     REGION_EFFECTS = 36  # paired episodes in which one region's change acts alone, or all but it
     EXAM = 41  # visited states that the forms of explanation are examined on

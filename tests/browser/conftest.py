@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import shutil
 import time
@@ -66,16 +67,34 @@ def show(chromium: Any, tmp_path: Path) -> Callable[..., Any]:
     def opened(*records: Any, width: int = 1280, scheme: str = "light") -> Any:
         path = tmp_path / "page.html"
         path.write_text(page_html(*records), encoding="utf-8")
-        feature = {"name": "prefers-color-scheme", "value": scheme}
-        chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": [feature]})
-        screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
-        chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
-        chromium.get_log("browser")
-        chromium.get(path.as_uri())
+        open_file(chromium, path, width, scheme)
         wait_for(chromium, "return document.documentElement.dataset.ready === 'yes'")
         return chromium
 
     return opened
+
+
+def open_file(driver: Any, path: Path, width: int, scheme: str) -> None:
+    """Opens a file in a window of a width and a colour scheme."""
+    feature = {"name": "prefers-color-scheme", "value": scheme}
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": [feature]})
+    screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    driver.get_log("browser")
+    driver.get(path.as_uri())
+
+
+def axe_findings(driver: Any) -> list[tuple[str, list[str]]]:
+    """What axe finds wrong with the page that is open, with everything on it unfolded."""
+    spec = importlib.util.find_spec("axe_playwright_python")
+    assert spec is not None, "axe-playwright-python is part of the test extra"
+    script = Path(str(spec.origin)).with_name("axe.min.js").read_text(encoding="utf-8")
+    driver.execute_script("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    driver.execute_cdp_cmd("Runtime.evaluate", {"expression": script})
+    found = driver.execute_async_script(
+        "const done = arguments[arguments.length - 1];axe.run(document).then((r) => done(JSON.stringify(r.violations)))"
+    )
+    return [(v["id"], [node["html"][:120] for node in v["nodes"][:3]]) for v in json.loads(found)]
 
 
 def wait_for(driver: Any, script: str, seconds: float = 30.0) -> None:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import base64
-import importlib.util
-import json
 import re
-from pathlib import Path
 
 import pytest
 from selenium.webdriver.common.action_chains import ActionChains
@@ -14,6 +11,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from polidiff.records.numbers import number
+from tests.browser.conftest import axe_findings, wait_for
 from tests.report import extremes, samples
 
 pytestmark = pytest.mark.browser
@@ -132,8 +130,6 @@ def test_another_pair_of_features_is_drawn_on_demand(show):
     count = "return document.querySelectorAll('#chart-regions .mark-rect path').length"
     before = driver.execute_script(count)
     driver.find_element(By.CSS_SELECTOR, "select[data-figure=regions]").send_keys(Keys.ARROW_DOWN)
-    from tests.browser.conftest import wait_for
-
     wait_for(driver, f"{count} < {before} - 100")
     assert_quiet(driver)
 
@@ -142,19 +138,7 @@ def test_another_pair_of_features_is_drawn_on_demand(show):
 @pytest.mark.parametrize("width", [1280, 390])
 def test_axe_finds_no_violation(show, scheme, width):
     driver = show(samples.plain(), samples.frontier(), width=width, scheme=scheme)
-    driver.execute_script("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
-    driver.execute_cdp_cmd("Runtime.evaluate", {"expression": axe_script()})
-    found = driver.execute_async_script(
-        "const done = arguments[arguments.length - 1];axe.run(document).then((r) => done(JSON.stringify(r.violations)))"
-    )
-    told = [(v["id"], [node["html"][:120] for node in v["nodes"][:3]]) for v in json.loads(found)]
-    assert told == []
-
-
-def axe_script() -> str:
-    spec = importlib.util.find_spec("axe_playwright_python")
-    assert spec is not None, "axe-playwright-python is part of the test extra"
-    return Path(str(spec.origin)).with_name("axe.min.js").read_text(encoding="utf-8")
+    assert axe_findings(driver) == []
 
 
 @pytest.mark.parametrize("width", [1280, 390, 320])
@@ -258,8 +242,6 @@ def test_guards_that_a_reader_types_leave_the_plans_that_keep_them(show):
 
 def test_any_outcome_can_be_drawn_against_any_other(show):
     from selenium.webdriver.support.select import Select
-
-    from tests.browser.conftest import wait_for
 
     driver = show(samples.frontier())
     Select(driver.find_element(By.ID, "axis-x")).select_by_visible_text("stay in the middle band")

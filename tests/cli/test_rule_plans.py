@@ -40,7 +40,7 @@ def test_a_table(polidiff, tmp_path, monkeypatch):
     ran = polidiff("improve", *lake, "--max-rules", 2, "--patch", "best.json")
     assert ran.code == 0, ran.err
     assert "rules (changes)" in ran.out
-    assert "column ≥ 7: right; row ≥ 1: up" in ran.out
+    assert "column ≥ 7: right; otherwise, row ≥ 1: up" in ran.out
     assert len(json.loads((tmp_path / "best.json").read_text())["edits"]) > 0
     few = polidiff("improve", *lake, "--max-rules", 2, "--min-support", "1.5")
     assert few.code == 2

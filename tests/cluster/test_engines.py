@@ -16,7 +16,6 @@ import pytest
 from polidiff import Log, Outcome, Simulator, TabularMDP, as_policy, explain, improve, parallel
 from polidiff.domains import navigation
 from polidiff.errors import WorkersLostError
-from polidiff.frontier.rule_plans import improve_with_rules
 from polidiff.records.codec import dumps
 from polidiff.rules import RuleClassifier
 from polidiff.worlds.rollouts import roll_out
@@ -64,19 +63,6 @@ def explained_by_steps(folder):
     return explain(world, *policies)
 
 
-def planned_by_rules(folder):
-    """Rules for a grid of 16 states, searched again in perturbed tables."""
-    rng = np.random.default_rng(4)
-    moves = 0.9 * rng.dirichlet(np.full(17, 0.2), size=(17, 3))
-    moves[:, :, 16] += 0.1
-    moves[16] = np.eye(17)[16]
-    places = np.append(np.column_stack(np.divmod(np.arange(16), 4)), [[0, 0]], axis=0)
-    start = np.append(np.full(16, 1 / 16), 0.0)
-    world = TabularMDP(moves, rng.normal(size=(17, 3)), start, absorbing=[16], features=places,
-                       feature_names=["row", "column"])  # fmt: skip
-    return improve_with_rules(world, np.zeros(17, dtype=int), max_rules=1, stability=3)
-
-
 def ruled(folder):
     """Rules whose cost is chosen over five folds, with numbers, categories and missing values."""
     rng = np.random.default_rng(7)
@@ -91,10 +77,7 @@ def text_of(result):
     return result if isinstance(result, str) else dumps(result)
 
 
-JOBS = {
-    job.__name__: job
-    for job in (explained, explained_by_steps, improved, improved_by_playing, planned_by_rules, ruled, studied)
-}
+JOBS = {job.__name__: job for job in (explained, explained_by_steps, improved, improved_by_playing, ruled, studied)}
 
 
 @pytest.fixture(scope="module")

@@ -306,6 +306,22 @@ def test_a_simulator_compares_as_the_table_of_the_same_chances_does(one, other, 
         assert share > 0.8 if expected else share < 0.1  # eight draws meet a difference of 0.2 in 1 - 0.8 ** 8 = 0.83
 
 
+@pytest.mark.parametrize(
+    ("current", "told"),
+    [((0.5, 0.5), ("1", "1", 0.5)), ((0.6, 0.4), ("0", "1", None)), ((0.4, 0.6), ("1", "1", 0.6))],
+)
+def test_a_tie_of_the_current_policy_follows_the_proposed_action_in_a_table_and_in_roll_outs(current, told):
+    chances = [(1.0, 0.0, 0.0), (0.0, 0.0, 1.0)]
+    moves = np.zeros((4, 2, 4))
+    moves[0, :, 1:], moves[1:, :, 3] = chances, 1.0
+    names = {"actions": ["0", "1"]}
+    table = TabularMDP(moves, np.zeros((4, 2)), np.eye(4)[0], absorbing=[1, 2, 3], **names)
+    for world in (table, Simulator(Rows(chances), **names)):
+        policies = [as_policy(luck(*pair), n_actions=2) for pair in (current, (0.0, 1.0))]
+        (swap,) = find_divergence(world, *policies, DivergenceOptions(starts=20), seed=0).swaps
+        assert (swap.current, swap.proposed, swap.shift and swap.shift.current) == told
+
+
 def test_comparisons_of_next_states_keep_to_the_steps_that_are_allowed():
     gymnasium = pytest.importorskip("gymnasium")
     steps = []

@@ -101,7 +101,8 @@ def test_actions_are_ordered_levels_of_fluid_and_pressor():
 
 def test_dose_outcomes_count_the_levels_of_the_actions_taken():
     world = icu_sepsis.world()
-    occupancy = exact_evaluator(world, icu_sepsis.current()).occupancy()
+    evaluator = exact_evaluator(world, icu_sepsis.current())
+    occupancy = evaluator.visits()[:, None] * evaluator.table
     found = totals(icu_sepsis.current())
     for component, name in (("fluid", "fluid given"), ("pressor", "vasopressor given")):
         levels = np.array([action.levels[component] for action in world.actions])

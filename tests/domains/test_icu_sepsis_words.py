@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from polidiff import evaluate
-from polidiff.cli.demo import results, spoken
+from polidiff.cli.studies import results, spoken
 from polidiff.domains import icu_sepsis
 from polidiff.domains.icu_sepsis import SURVIVAL, sepsis_data
 from polidiff.domains.icu_sepsis_words import briefing, direction_shares, gain_if_off, rule_words, share_given

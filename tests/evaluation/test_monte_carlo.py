@@ -167,9 +167,21 @@ def test_every_result_from_a_simulator_doubts_a_mean_that_few_episodes_carry(ver
     }[verb]()
     (doubt,) = load(save_json(result, tmp_path / "result.json")).assumptions
     assert doubt.name == "rare events"
-    assert "is skewed (-" in doubt.detail, "a loss in one of a thousand episodes has a skewness of about -31"
+    assert "carry the mean of" in doubt.detail, "a loss in one of a thousand episodes has a skewness of about -31"
     if verb != "evaluate":
         assert f"rare events: {doubt.detail}. {doubt.consequence}" in str(result)
         assert "rare events (doubtful)" in result.save(tmp_path / "page.html").read_text(encoding="utf-8")
     if verb == "explain":
         assert advise(result).kind == "test first"
+
+
+def test_changed_decisions_are_counted_in_the_episodes_whose_paths_are_told():
+    pytest.importorskip("gymnasium")
+
+    def below(limit):
+        return lambda seen: (np.asarray(seen)[:, 0] < limit).astype(int)  # hit
+
+    told = explain(Simulator("Blackjack-v1"), below(20), below(17), max_steps=50_000)  # to stick ends the episode
+    (sentence,) = told.sentences
+    assert told.quality.f1 == 1.0
+    assert told.changes == pytest.approx(sum(meeting.share for meeting in sentence.meetings))

@@ -16,11 +16,11 @@ from polidiff import Log, Simulator, TabularMDP, evaluate, explain
 from polidiff.domains import chain
 from polidiff.explanation.groups import typical_path
 from polidiff.explanation.regions import printed_order
-from polidiff.explanation.text import carrier
-from polidiff.records import Condition, Interval, Rule
+from polidiff.explanation.text import carrier, carrying_lines, sentence_text
 from polidiff.records.codec import dumps, from_dict
 from polidiff.records.explanation import RegionEffect
-from polidiff.records.rule import first_match
+from polidiff.records.outcome import Interval
+from polidiff.records.rule import Condition, Rule, first_match
 
 
 def fan(worth):
@@ -74,6 +74,30 @@ def test_the_change_that_carries_a_difference_is_named():
     even = explain(fan([5.0, 5.0]), np.zeros(4, dtype=int), proposed(2))
     assert "carries this" not in str(even), "both carry it alike"
     assert "carries this" not in str(explain(fan([5.0]), np.zeros(3, dtype=int), proposed(1))), "there is one only"
+
+
+@pytest.mark.parametrize(("rest", "told"), [(0.1, "s1 carries this"), (-0.5, "The changes work together: return +3.6")])
+def test_parts_that_do_not_add_up_name_no_carrier(seven, rest, told):
+    whole = seven.verdicts[0].difference.estimate
+    assert whole == pytest.approx(4.0)
+
+    def effect(alone, without):
+        return RegionEffect({"return": Interval.exactly(alone)}, {"return": Interval.exactly(without)})
+
+    first = replace(seven.regions[0], effect=effect(0.9 * whole, rest * whole))
+    regions = (first, *(replace(region, effect=effect(0.0, whole)) for region in seven.regions[1:]))
+    lines = carrying_lines(replace(seven, regions=regions))
+    assert len(lines) == 1
+    assert lines[0].startswith(told)
+    if rest < 0:
+        assert lines[0].endswith("by s1 alone, −2 by all others, +4 by all.")
+
+
+def test_an_effect_that_nobody_knows_is_had_and_not_led_to(seven):
+    unknown = tuple(replace(verdict, direction="unknown", note=None) for verdict in seven.verdicts)
+    sentence = replace(seven.sentences[0], verdicts=unknown)
+    assert sentence_text(seven, sentence, figures=False).endswith("ogether they have an unknown effect on return.")
+    assert sentence_text(seven, replace(sentence, verdicts=())).endswith(" No outcome is defined.")
 
 
 def test_a_change_whose_interval_reaches_that_of_another_carries_nothing(seven):

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from polidiff import compare
 from polidiff.errors import InvalidOptionError
 from polidiff.explanation.result_comparison import shared_place, size_status
-from polidiff.records import Condition, Interval, Rule
 from polidiff.records.explanation import Feature, WorseOff
+from polidiff.records.outcome import Interval
+from polidiff.records.rule import Condition, Rule
 from polidiff.records.suppression import suppressed
 from polidiff.report.page import page_html
 from tests.report import samples

@@ -9,7 +9,7 @@ from polidiff import Simulator, TabularMDP, explain
 from polidiff.evaluation.verdicts import StartOutcomes
 from polidiff.explanation.groups import estimated_signs
 from polidiff.explanation.text import start_text
-from polidiff.records import Outcome
+from polidiff.records.outcome import Outcome
 
 
 class Sides:

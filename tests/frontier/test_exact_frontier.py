@@ -148,9 +148,9 @@ def test_workers_do_not_change_the_answer():
 def test_a_time_limit_is_kept_with_workers_and_the_bounds_hold():
     problem = leaking_problem(100, 4, 5)
     with joblib.parallel_config(backend="threading", n_jobs=2):
-        clock = Clock(1.0)
+        clock, began = Clock(1.0), time.process_time()
         solved = solve_frontier(problem, Effort(nodes=10**9), clock)
-        assert time.monotonic() - clock.started < 5.0
+        assert time.process_time() - began < 5.0, "two workers have a second each; a busy machine costs no time of ours"
     assert clock.stopped
     assert solved.stopped
     assert 0 < solved.gap < 1

@@ -11,7 +11,6 @@ from polidiff import Outcome, TabularMDP, improve
 from polidiff.domains import chain
 from polidiff.errors import InfeasibleError
 from polidiff.frontier import guarded as guarded_plans
-from polidiff.frontier import improve_table
 from polidiff.frontier.guarded import solve_guarded
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.solve import Effort
@@ -66,19 +65,20 @@ def test_guarded_budgets_of_random_tables_are_those_of_enumeration(tables):
 
 def test_a_guard_that_nobody_keeps_is_named():
     with pytest.raises(InfeasibleError, match=r"'trajectory length<=1'.*4\.36"):
-        improve_table(chain.world(), chain.current(), keep="trajectory length<=1")
+        improve(chain.world(), chain.current(), keep="trajectory length<=1")
 
 
 def test_guards_relative_to_the_current_policy_rule_out_longer_trajectories():
-    frontier = improve_table(chain.world(), chain.current(), keep="trajectory length<=current+0.2", unit="total")
+    frontier = improve(chain.world(), chain.current(), keep="trajectory length<=current+0.2", unit="total")
     assert [plan.changes for plan in frontier] == pytest.approx([0, 2])
-    floor = improve_table(chain.world(), chain.current(), keep="return>=current+1", unit="total")
+    floor = improve(chain.world(), chain.current(), keep="return>=current+1", unit="total")
     assert [plan.changes for plan in floor] == pytest.approx([6, 8])
+    assert [plan.changes for plan in floor.plans] == pytest.approx([0, 6, 8])  # the current policy to compare with
 
 
 def test_a_guard_that_binds_only_within_the_budget_is_named():
     with pytest.raises(InfeasibleError, match="return>=current"):
-        improve_table(chain.world(), chain.current(), keep="return>=current+1", unit="total", budget=3)
+        improve(chain.world(), chain.current(), keep="return>=current+1", unit="total", budget=3)
 
 
 def test_a_long_line_with_two_decisions_is_solved_whatever_numpy_can_count():

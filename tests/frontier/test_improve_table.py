@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from polidiff import Outcome, improve
 from polidiff.domains import chain
 from polidiff.errors import (
     ImproperPolicyError,
@@ -16,21 +20,22 @@ from polidiff.errors import (
     UnboundedReturnError,
 )
 from polidiff.evaluation.exact import exact_evaluator
-from polidiff.frontier import improve_table, prepare
+from polidiff.frontier import prepare
 from polidiff.frontier.problem import contracted
 from polidiff.records.codec import dumps, from_dict
+from polidiff.records.numbers import number
 from polidiff.worlds.tabular import TabularMDP
 
 
 @pytest.fixture(scope="module")
 def chain_frontier():
-    return improve_table(chain.world(), chain.current(), unit="total")
+    return improve(chain.world(), chain.current(), unit="total")
 
 
 @pytest.fixture(scope="module")
 def navigation_frontier(navigation_table):
     world, current, first, second = navigation_table
-    return improve_table(world, current, [first, second])
+    return improve(world, current, [first, second])
 
 
 def test_the_chain_has_exactly_the_published_frontier(chain_frontier):
@@ -47,7 +52,7 @@ def test_the_chain_has_exactly_the_published_frontier(chain_frontier):
 
 
 def test_the_chain_in_expected_changes_is_the_same_frontier_over_eleven_starts(chain_frontier):
-    expected = improve_table(chain.world(), chain.current(), extras=False)
+    expected = improve(chain.world(), chain.current())
     assert [11 * plan.changes for plan in expected] == pytest.approx([plan.changes for plan in chain_frontier])
 
 
@@ -104,7 +109,7 @@ def test_partial_adoption_that_is_worse_than_today_is_warned_of():
     moves[0, 0, 2] = moves[0, 1, 1] = moves[1, :, 2] = 1.0
     rewards = np.array([[0.0, 0.0], [-5.0, 1.0], [0.0, 0.0]])
     world = TabularMDP(moves, rewards, [1.0, 0.0, 0.0], absorbing=[2])
-    best = improve_table(world, np.array([0, 0, 0])).best
+    best = improve(world, np.array([0, 0, 0])).best
     assert best.expected_return == pytest.approx(1.0)
     assert "worse than today" in best.warnings[0]
     assert min(point.expected_return for point in best.adoption) == pytest.approx(0.5 * (0.5 * 1 - 0.5 * 5))
@@ -112,7 +117,7 @@ def test_partial_adoption_that_is_worse_than_today_is_warned_of():
 
 def test_a_budget_gives_the_best_plan_within_it(chain_frontier):
     for budget, value in ((0, 4.996636), (1.9, 4.996636), (2, 5.178455), (5, 5.178455), (7.9, 6.633), (50, 6.814818)):
-        one = improve_table(chain.world(), chain.current(), unit="total", budget=budget, extras=False)
+        one = improve(chain.world(), chain.current(), unit="total", budget=budget)
         assert one.best.expected_return == pytest.approx(value, abs=1e-6)
         assert one.best.proven
         assert chain_frontier.at(budget).expected_return == pytest.approx(value, abs=1e-6)
@@ -122,7 +127,7 @@ def test_plans_do_what_they_say_in_the_world(navigation_table, navigation_fronti
     world, current, *_ = navigation_table
     for plan in navigation_frontier:
         evaluator = exact_evaluator(world, plan.policy)
-        visits = evaluator.occupancy()
+        visits = evaluator.visits()[:, None] * evaluator.table
         assert (visits * world.rewards).sum() == pytest.approx(plan.expected_return, abs=1e-9)
         changed = visits * (np.arange(3)[None, :] != current[:, None])
         assert changed[~world.absorbing].sum() == pytest.approx(plan.changes, abs=1e-9)
@@ -142,33 +147,63 @@ def test_a_frontier_survives_its_json_form(navigation_frontier):
 
 def test_frozen_states_keep_their_action(navigation_table):
     world, current, first, second = navigation_table
-    frozen = improve_table(world, current, [first, second], freeze="y >= 0.3", extras=False)
+    frozen = improve(world, current, [first, second], freeze="y >= 0.3")
     assert [plan.expected_return for plan in frozen] == pytest.approx([9.9895, 14.9885, 16.9915])
     assert all(edit.states[0] % 5 < 3 for plan in frozen for edit in plan.patch.edits)
     mask = np.arange(51) == 2
-    masked = improve_table(world, current, [first, second], freeze=mask, extras=False)
+    masked = improve(world, current, [first, second], freeze=mask)
     assert all((2,) not in [edit.states for edit in plan.patch.edits] for plan in masked)
 
 
 def test_costs_per_action_are_charged(chain_frontier):
-    costs = improve_table(chain.world(), chain.current(), unit="total", change_cost=[1.0, 2.5], extras=False)
+    costs = improve(chain.world(), chain.current(), unit="total", change_cost=[1.0, 2.5])
     assert [plan.changes for plan in costs] == pytest.approx([2.5 * plan.changes for plan in chain_frontier])
 
 
 def test_a_stochastic_policy_is_told_beside_its_most_probable_actions():
     table = np.column_stack([np.full(12, 0.6), np.full(12, 0.4)])
-    frontier = improve_table(chain.world(), table, unit="total", extras=False)
+    frontier = improve(chain.world(), table, unit="total")
     mixed = exact_evaluator(chain.world(), table)
-    assert frontier.current_return == pytest.approx(float((mixed.occupancy() * chain.world().rewards).sum()))
-    assert frontier[0].expected_return == pytest.approx(4.996636, abs=1e-6)
-    assert "stochastic" in frontier.warnings[0]
+    own = float((mixed.visits()[:, None] * table * chain.world().rewards).sum())
+    assert [frontier.current_return, frontier[0].expected_return] == pytest.approx([own, own])
+    assert f"most probable actions alone would return {number(4.996636, 6)}" in frontier.warnings[0]
+
+
+@given(seed=st.integers(0, 10_000), keep=st.booleans())
+def test_plans_of_a_stochastic_policy_are_those_of_brute_force(seed, keep):
+    """Every state goes on as now or takes an action; a change counts the chance that the policy does otherwise."""
+    rng = np.random.default_rng(seed)
+    moves = np.concatenate([rng.dirichlet(np.ones(4), (3, 2)) * [0.8, 0.8, 0.8, 1], np.zeros((1, 2, 4))])
+    moves[..., 3] += 1 - moves.sum(axis=-1)
+    cost = Outcome("cost", rng.random((4, 2)) * [[1], [1], [1], [0]])
+    rewards = rng.normal(size=(4, 2)) * [[1], [1], [1], [0]]
+    world = TabularMDP(moves, rewards, [*rng.dirichlet(np.ones(3)).tolist(), 0.0], absorbing=[3], outcomes=[cost])
+    now = np.vstack([rng.dirichlet(np.ones(2), 2), [1.0, 0.0], [1.0, 0.0]])
+    frontier = improve(world, now, keep="cost<=current" if keep else ())
+    every = []
+    for choice in product(range(3), repeat=3):
+        policy = np.array([now[s] if a == 2 else np.eye(2)[a] for s, a in enumerate((*choice, 2))])
+        visits = exact_evaluator(world, policy).visits()
+        paid, price = ((policy * gains).sum(axis=1) @ visits for gains in (rewards, np.asarray(cost.of)))
+        every.append((visits @ ((policy != now) * policy * (1 - now)).sum(axis=1), paid, price))
+    most = every[-1][2] + 1e-9 if keep else np.inf
+    assert frontier[0].expected_return == pytest.approx(every[-1][1])
+    for changes, paid, price in every:
+        if price <= most:
+            assert frontier.at(changes + 1e-9).expected_return >= paid - 1e-7
+    for plan in frontier:
+        own = np.asarray(plan.policy.table)
+        assert plan.expected_return == pytest.approx((own * rewards).sum(axis=1) @ exact_evaluator(world, own).visits())
+        assert np.asarray(plan.patch.apply(now).probabilities(range(3))) == pytest.approx(own[:3])
+        same = [e for e in every if abs(e[1] - plan.expected_return) < 1e-7 and e[2] <= most]
+        assert plan.changes == pytest.approx(min(e[0] for e in same), abs=1e-7)
 
 
 def test_discounted_worlds_without_an_end_are_solved():
     moves = np.zeros((2, 2, 2))
     moves[0, 0, 0] = moves[0, 1, 1] = moves[1, 0, 1] = moves[1, 1, 0] = 1.0
     world = TabularMDP(moves, [[1.0, 0.0], [3.0, 0.0]], [1.0, 0.0], absorbing=[False, False], discount=0.9)
-    frontier = improve_table(world, np.array([0, 0]))
+    frontier = improve(world, np.array([0, 0]))
     assert [plan.expected_return for plan in frontier] == pytest.approx([10.0, 0.9 * 30.0])
     assert [plan.changes for plan in frontier] == pytest.approx([0.0, 1.0])
 
@@ -181,17 +216,17 @@ def looping_world(reward):
 
 def test_a_world_with_a_loop_that_pays_is_refused_and_one_that_costs_is_not():
     with pytest.raises(UnboundedReturnError, match=r"state 0 \(action 1\), state 1 \(action 1\)"):
-        improve_table(looping_world(1.0), np.array([0, 0, 0]))
-    assert len(improve_table(looping_world(-1.0), np.array([0, 0, 0]))) == 1
+        improve(looping_world(1.0), np.array([0, 0, 0]))
+    assert len(improve(looping_world(-1.0), np.array([0, 0, 0]))) == 1
 
 
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"budget": -1}, InvalidOptionError, "budget must be a number of at least 0; got -1"),
+        ({"budget": -1}, InvalidOptionError, "budget must be at least 0 changes; got -1"),
         ({"unit": "episodes"}, InvalidOptionError, "unit must be 'expected' or 'total'"),
         ({"max_states": -2}, InvalidOptionError, "max_states"),
-        ({"gap": 1.5}, InvalidOptionError, "gap"),
+        ({"gap": -0.5}, InvalidOptionError, "gap"),
         ({"time_limit": 0}, InvalidOptionError, "time_limit"),
         ({"change_cost": [[1.0]]}, InvalidOptionError, "change_cost"),
         ({"change_cost": -1.0}, InvalidOptionError, "at least 0"),
@@ -203,18 +238,18 @@ def test_a_world_with_a_loop_that_pays_is_refused_and_one_that_costs_is_not():
 def test_bad_options_are_refused_in_one_line(options, error, message):
     candidates = options.pop("candidates", None)
     with pytest.raises(error, match=message) as caught:
-        improve_table(chain.world(), chain.current(), candidates, **options)
+        improve(chain.world(), chain.current(), candidates, **options)
     assert "\n" not in str(caught.value)
 
 
 def test_a_current_policy_that_is_not_allowed_or_never_ends_is_refused():
     with pytest.raises(ImproperPolicyError, match="s0"):
-        improve_table(looping_world(-1.0), np.array([1, 1, 0]))
+        improve(looping_world(-1.0), np.array([1, 1, 0]))
     moves = np.zeros((2, 2, 2))
     moves[0, :, 1] = 1.0
     world = TabularMDP(moves, np.zeros((2, 2)), [1.0, 0.0], absorbing=[1], allowed=[[True, False], [True, True]])
     with pytest.raises(InvalidPolicyError, match="allowed"):
-        improve_table(world, np.array([1, 0]))
+        improve(world, np.array([1, 0]))
 
 
 def test_unequal_starts_have_no_total():
@@ -226,14 +261,14 @@ def test_unequal_starts_have_no_total():
         absorbing=[11],
     )
     with pytest.raises(InvalidOptionError, match="equally likely"):
-        improve_table(uneven, chain.current(), unit="total")
+        improve(uneven, chain.current(), unit="total")
 
 
 def test_where_the_hull_takes_too_long_prices_are_bisected(monkeypatch):
     """A walk along the hull that is not at its end bounds nothing; bisection may stop anywhere."""
-    whole = improve_table(chain.world(), chain.current(), unit="total", extras=False)
+    whole = improve(chain.world(), chain.current(), unit="total")
     monkeypatch.setattr("polidiff.frontier.solve.HULL", 0.0)
-    cut = improve_table(chain.world(), chain.current(), unit="total", extras=False, time_limit=30.0)
+    cut = improve(chain.world(), chain.current(), unit="total", time_limit=30.0)
     assert cut.stats["method"] == "prices by bisection, sparse policy iteration"
     for plan in cut:
         assert plan.expected_return <= whole.at(plan.changes).expected_return + 1e-9 <= plan.bound + 2e-9
@@ -255,8 +290,8 @@ def test_states_without_a_choice_are_left_out_of_the_search_and_change_no_answer
         answers = []
         for rule in (contracted, lambda problem: None):
             monkeypatch.setattr("polidiff.frontier.table.contracted", rule)
-            whole = improve_table(world, base, keep=guard)
-            some = improve_table(world, base, keep=guard, budget=0.6 * whole[-1].changes)
+            whole = improve(world, base, keep=guard)
+            some = improve(world, base, keep=guard, budget=0.6 * whole[-1].changes)
             answers.append([(plan.changes, plan.expected_return, plan.proven) for plan in (*whole, *some)])
             assert [point.changes for point in whole.hull] == sorted(point.changes for point in whole.hull)
         assert np.array(answers[0]) == pytest.approx(np.array(answers[1]), abs=1e-9)

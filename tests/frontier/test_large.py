@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from polidiff import improve
 from polidiff.errors import InvalidOptionError, UnboundedReturnError
-from polidiff.frontier import improve_table
 from polidiff.frontier.hull import parametric_hull
 from polidiff.frontier.large import solve_large
 from polidiff.frontier.problem import build_problem
@@ -100,12 +100,12 @@ def test_a_large_table_is_certified_to_the_gap_asked_for():
     world = TabularMDP(
         stacked, np.vstack([rewards, np.zeros(n_actions)]), np.append(initial, 0.0), absorbing=[n_states]
     )
-    frontier = improve_table(world, np.append(base, 0), gap=0.05)
+    frontier = improve(world, np.append(base, 0), gap=0.05)
     assert frontier.gap <= 0.05
     assert all(plan.proven for plan in frontier)
     heights = np.diff([plan.expected_return for plan in frontier])
     assert heights.max() <= 0.05 * (frontier.optimum - frontier[0].expected_return) + 1e-9
-    one = improve_table(world, np.append(base, 0), budget=float(frontier.best.changes) / 3)
+    one = improve(world, np.append(base, 0), budget=float(frontier.best.changes) / 3)
     assert one.best.expected_return >= frontier.at(float(frontier.best.changes) / 3).expected_return - 1e-9
 
 
@@ -121,7 +121,7 @@ def test_what_needs_dense_algebra_is_refused_on_a_large_table_in_one_line(option
     with pytest.raises(
         InvalidOptionError, match=rf"^{option}= works on tables of at most 1,500 .* has 1,600\. Hint: .*$"
     ):
-        improve_table(world, np.zeros(count + 1, dtype=int), **{option: value})
+        improve(world, np.zeros(count + 1, dtype=int), **{option: value})
 
 
 @pytest.mark.parametrize("discount", [0.95, 1.0])

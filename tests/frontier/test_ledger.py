@@ -118,7 +118,7 @@ def test_where_time_is_up_fewer_orders_stand_behind_a_wider_interval():
     problem = prepare(world, np.zeros(17, dtype=int), None).problem
     pairs = np.flatnonzero(problem.action == 1)
     names = tuple(str(i) for i in range(16))
-    naming = Naming(names, names, names)
+    naming = Naming(names, names, names, {})
     widths = []
     for clock in (Clock(0.0), Clock()):
         ledger = make_ledger(
@@ -133,9 +133,39 @@ def test_where_time_is_up_fewer_orders_stand_behind_a_wider_interval():
 
 def test_the_text_says_which_plan_the_ledger_values() -> None:
     frontier = improve(chain.world(), chain.current(), [chain.proposed()])
-    assert "if removed from the best plan;" in str(frontier)
+    assert "added last to the best plan;" in str(frontier)
     gains = [Interval(1.0, low, 2.0, 0.95) for low in np.linspace(0.9, 0.1, len(frontier) - 1)]
     plans = [replace(plan, gain=gain) for plan, gain in zip(frontier.plans[1:], gains, strict=True)]
     judged = replace(frontier, plans=(frontier.plans[0], *plans))
     assert judged.best is judged.plans[1]
-    assert "if removed from the largest plan, which is not the best;" in str(judged)
+    assert "added last to the largest plan, which is not the best;" in str(judged)
+
+
+def test_a_change_conflicts_with_another_only_where_each_is_worth_less_beside_it():
+    apart, onward = np.zeros((2, 3, 2, 3))
+    apart[:, :, 2] = onward[:, :, 2] = 1.0
+    onward[0, 1] = [0, 1, 0]
+    cases = [
+        (apart, [[0, -0.1], [0, 1.0], [0, 0]], False),  # a loss beside a gain: each is worth what it is alone
+        (onward, [[0, 0.1], [0, 1.0], [0, 0]], False),
+        (onward, [[0, 2.0], [0, -3.0], [0, 0]], True),  # the first leads to where the second costs
+    ]
+    for moves, rewards, meet in cases:
+        world = TabularMDP(moves, rewards, [0.5, 0.5, 0], absorbing=[2])
+        problem = prepare(world, np.zeros(3, dtype=int), None).problem
+        worth = worth_of(problem, np.flatnonzero((problem.action == 1) & (problem.state < 2)))
+        naming = Naming(("s0", "s1"), ("a", "a"), ("b", "b"), {})
+        ledger = make_ledger(worth, np.arange(2), naming, level=0.95, rng=np.random.default_rng(0), clock=Clock())
+        assert [bool(entry.conflicts) for entry in ledger.entries] == [meet, meet]
+        assert all(entry.removed < entry.alone for entry in ledger.entries if entry.conflicts)
+
+
+@pytest.mark.parametrize("states", [10, 11, 13])
+def test_a_ledger_that_is_not_listed_whole_says_how_much_is_left(states):
+    moves = np.zeros((states + 1, 2, states + 1))
+    moves[:, :, -1] = 1.0
+    rewards = np.outer(np.append(np.ones(states), 0), [0, 1])
+    world = TabularMDP(moves, rewards, np.append(np.full(states, 1 / states), 0), absorbing=[states])
+    text = str(improve(world, np.zeros(states + 1, dtype=int)))
+    left = {10: None, 11: "and 1 more change", 13: "and 3 more changes"}[states]
+    assert left in text if left else "more change" not in text

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from polidiff import improve
 from polidiff.domains import navigation
 from polidiff.errors import UnboundedReturnError
-from polidiff.frontier import improve_table
 from polidiff.frontier.milp import best_by_program
 from polidiff.frontier.problem import build_problem
 from polidiff.frontier.solve import Effort, solve_frontier
-from polidiff.frontier.states import solve_states
 from polidiff.optimize import Clock, Program, solve
 
 
@@ -38,14 +37,6 @@ def test_branch_and_bound_and_the_program_agree_on_single_budgets(seed):
         ours = solve_frontier(problem, Effort(), Clock(), share * top)
         theirs = best_by_program(problem, budget=share * top, start=ours.choices[0])
         assert theirs.returns == pytest.approx(ours.returns[-1], abs=1e-5)
-
-
-@pytest.mark.parametrize("most", [1, 3])
-def test_the_search_over_sets_and_the_program_agree(most):
-    problem = sparse_problem(12, 3, 5)
-    ours = solve_states(problem, most, Effort(), Clock(), 1e9)
-    theirs = best_by_program(problem, max_states=most)
-    assert theirs.returns == pytest.approx(ours.returns[-1], abs=1e-5)
 
 
 def test_the_program_agrees_with_enumeration_where_every_policy_ends(tables):
@@ -98,7 +89,7 @@ def test_the_published_program_collects_reward_in_a_cycle_that_no_start_feeds(na
         allowed[np.arange(51), policy] = True
     allowed[5 * 5 + 3, navigation.NORTH] = True
     answer = solve(published_program(world, allowed, current, 1.0))
-    best = improve_table(world, current, [first, second], budget=1.0).best
+    best = improve(world, current, [first, second], budget=1.0).best
     assert best.expected_return == pytest.approx(14.9885)
     assert answer.objective == pytest.approx(16.9885, abs=1e-6)
     visits = answer.values[: allowed[:50].sum()]
@@ -122,4 +113,4 @@ def test_ours_names_the_loop_instead(navigation_table):
     world, current, first, second = navigation_table
     pacing = np.where(np.arange(51) == 28, navigation.NORTH, second)
     with pytest.raises(UnboundedReturnError, match="state 28"):
-        improve_table(world, current, [first, second, pacing])
+        improve(world, current, [first, second, pacing])

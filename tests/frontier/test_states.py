@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from polidiff import improve
 from polidiff.domains import chain
 from polidiff.errors import InfeasibleError
-from polidiff.frontier import improve_table, states
+from polidiff.frontier import states
 from polidiff.frontier.kernels import best_pair
 from polidiff.frontier.problem import build_problem
 from polidiff.frontier.solve import Effort
@@ -46,7 +47,7 @@ def test_budgets_with_few_changed_states_are_those_of_enumeration(tables):
 
 
 def test_the_chain_with_one_changed_state_has_three_plans():
-    frontier = improve_table(chain.world(), chain.current(), unit="total", max_states=1)
+    frontier = improve(chain.world(), chain.current(), unit="total", max_states=1)
     assert [plan.changes for plan in frontier] == pytest.approx([0, 2, 6])
     assert [[edit.states for edit in plan.patch.edits] for plan in frontier] == [[], [(1,)], [(5,)]]
     assert all(plan.proven for plan in frontier)
@@ -96,14 +97,14 @@ def ending_problem(seed, n_states, n_actions):
 
 def best_by_enumeration(problem, most):
     """The largest return over all sets of at most so many changes."""
-    best = float(points_of(problem, problem.base[None]).returns[0])
+    best = float(points_of(problem, problem.base[None])[1, 0])
     for size in range(1, most + 1):
         for changed in itertools.combinations(range(problem.n_states), size):
             options = [np.setdiff1d(np.arange(*problem.first[s : s + 2]), problem.base[s]) for s in changed]
             picks = np.array(list(itertools.product(*options)))
             choices = np.repeat(problem.base[None], len(picks), axis=0)
             choices[:, changed] = picks
-            best = max(best, float(points_of(problem, choices).returns.max()))
+            best = max(best, float(points_of(problem, choices)[1].max()))
     return best
 
 
@@ -129,6 +130,6 @@ def test_what_two_more_changes_gain_in_closed_form_is_what_solving_again_gives()
     gain, one, two = best_pair(effect, advantage, visits, pairs, problem.state)
     choice = problem.base.copy()
     choice[problem.state[[one, two]]] = one, two
-    start, after = (float(points_of(problem, c[None]).returns[0]) for c in (problem.base, choice))
+    start, after = (float(points_of(problem, c[None])[1, 0]) for c in (problem.base, choice))
     assert gain == pytest.approx(after - start)
     assert start + gain == pytest.approx(best_by_enumeration(problem, 2))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from polidiff import as_policy, check, explain, load
 from polidiff.cli.loading import load_policy, load_world
-from polidiff.cli.patch import lines, load_patch
+from polidiff.cli.results import lines, load_patch
 from polidiff.cli.study import Study, read_study
 from polidiff.errors import PolidiffError
 from polidiff.explanation.rule_code import joined_edits

@@ -6,6 +6,7 @@ A traceback of any other kind, a warning, a message over several lines and a cas
 from __future__ import annotations
 
 import signal
+import sys
 import tempfile
 import time
 import traceback
@@ -24,7 +25,7 @@ from hypothesis.strategies import SearchStrategy
 from polidiff.errors import PolidiffError
 
 SECONDS = 5.0  # of computing for one case
-PATIENCE = 120.0  # seconds on the clock, in case it waits for something that never comes
+PATIENCE = 300.0  # seconds on the clock, in case it waits for something that never comes
 LONGEST = 1_100  # characters of a message
 
 
@@ -144,7 +145,9 @@ def try_door(door: Door, count: int, *, start: int = 0) -> Tally:
             tally.refused += result == "refused"
         except FailureError as failure:
             tally.failures[failure.kind] += 1
-            tally.examples.setdefault(failure.kind, f"{failure} from {case!r}"[:3_000])
+            if failure.kind not in tally.examples:
+                tally.examples[failure.kind] = f"{failure} from {case!r}"[:3_000]
+                print(f"{door.name}, case {tally.cases}: {tally.examples[failure.kind]}", file=sys.stderr, flush=True)
         tally.cases += 1
         tally.slowest = max(tally.slowest, time.process_time() - began)
 

@@ -14,7 +14,7 @@ import pytest
 from polidiff import Log, TabularMDP, improve, load
 from polidiff.cli.loading import load_policy, load_world, named
 from polidiff.cli.main import run
-from polidiff.cli.patch import lines
+from polidiff.cli.results import lines
 from polidiff.cli.study import Study, read_study
 from polidiff.errors import (
     InvalidInputError,
@@ -376,3 +376,9 @@ def test_more_changes_allowed_than_there_are_states_is_no_error():
         improve(world, np.zeros(world.n_states, dtype=int), max_states=most, budget=2) for most in (27, world.n_states)
     )
     assert [plan.expected_return for plan in wide] == [plan.expected_return for plan in all_of_them]
+
+
+def test_quotes_in_the_name_of_a_column_are_read_as_quotes_in_its_rows_are(tmp_path):
+    (tmp_path / "log.csv").write_text('"3"" pipe",a,r\n"2"" long",go,1\n"3"" long",stay,0\n')
+    log = Log(tmp_path / "log.csv", state='3" pipe', action="a", reward="r")
+    assert [*log.states] == ['2" long', '3" long']

@@ -60,7 +60,7 @@ def test_a_policy_file_that_lies_is_refused(name, tmp_path):
 
 
 def test_an_archive_that_unpacks_to_a_thousand_times_its_size_is_refused_by_what_it_declares(tmp_path, monkeypatch):
-    monkeypatch.setattr("polidiff.policies.tables.MOST_BYTES", 10**8)
+    monkeypatch.setattr("polidiff.policies.files.MOST_BYTES", 10**8)
     path = tmp_path / "policy.npz"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("policy.npy", "w") as member:
         for _ in range(110):

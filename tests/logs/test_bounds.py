@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from polidiff.evaluation.logged.bounds import interval_bounds
+from polidiff.evaluation.logged.bounds import Noise, interval_bounds
 
 shares = st.floats(0.0, 1.0)
 deviations = st.floats(1e-6, 0.5)
@@ -55,3 +55,10 @@ def test_a_share_is_held_as_often_as_claimed_over_all_binomial_counts():
         found = [bounds([k / n], np.sqrt((k / n * (1 - k / n) * n + 2 * 0.25) / (n + 2) / n)) for k in counts]
         held = np.array([low[0] <= truth <= high[0] for low, high in found])
         assert 0.92 <= stats.binom.pmf(counts, n, truth)[held].sum() <= 0.985
+
+
+@given(st.lists(st.floats(0.0, 3.0), min_size=5, max_size=5).filter(lambda visits: sum(visits) > 0.1))
+def test_decisions_that_speak_for_several_steps_have_their_own_degrees_of_freedom_at_whatever_steps(visits):
+    noise = Noise(np.full(5, 0.2), np.full(5, 0.2**2 / 7.0), copies=5)
+    np.testing.assert_allclose(noise.freedom(np.array([visits])), 7.0)
+    np.testing.assert_allclose(noise.variance(np.array([visits]) ** 2 * 0.2), 0.2 * sum(visits) ** 2)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.logs.sampling import each_state, simulated_rows
 from polidiff.evaluation.exact import exact_evaluator, outcome_tensor
 from polidiff.evaluation.logged.bounds import bound_policy, difference, value_bounds
 from polidiff.evaluation.logged.counts import count_rows
-from polidiff.evaluation.logged.model import each_state, split_policy
-from polidiff.worlds.log_converters import simulated_rows
+from polidiff.evaluation.logged.model import split_policy
 
 
 def repeated(walk, logging, target, *, episodes, repetitions, known=(True,)):

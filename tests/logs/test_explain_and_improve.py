@@ -185,7 +185,7 @@ def test_options_that_need_countable_states_are_refused_for_feature_rows():
         improve(navigation_log(100, 0.1), navigation.current, [navigation.proposed_1], change_cost=2.0)
     with pytest.raises(ValueError, match="act like the current policy"):
         improve(navigation_log(100, 0.1), navigation.current, [navigation.current])
-    with pytest.raises(ValueError, match="at least one policy"):
+    with pytest.raises(ValueError, match="needs candidates"):
         improve(navigation_log(100, 0.1), navigation.current, [])
 
 

@@ -6,13 +6,13 @@ import numpy as np
 import polars as pl
 import pytest
 
+from benchmarks.logs.sampling import each_state, simulated_rows
 from polidiff import Log
 from polidiff.evaluation.exact import exact_evaluator, outcome_tensor
 from polidiff.evaluation.logged.bounds import bound_policy, difference, noise, spread, value_bounds
 from polidiff.evaluation.logged.counts import Counts, count_log, count_rows
-from polidiff.evaluation.logged.model import Starts, bootstrap_values, build_model, each_state, split_policy
+from polidiff.evaluation.logged.model import Starts, bootstrap_values, build_model, split_policy
 from polidiff.evaluation.logged.plan import estimated_world, supported_world
-from polidiff.worlds.log_converters import simulated_rows
 from polidiff.worlds.log_rows import CUT, END
 
 

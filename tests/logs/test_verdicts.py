@@ -6,13 +6,14 @@ import numpy as np
 import polars as pl
 import pytest
 
+from benchmarks.logs.sampling import simulated_rows
 from polidiff import Log, explain
 from polidiff.errors import InvalidOptionError, InvalidPolicyError
 from polidiff.evaluation.exact import exact_evaluator, outcome_tensor
 from polidiff.evaluation.log import evaluate_log
 from polidiff.evaluation.logged.compare import compare_log
 from polidiff.evaluation.logged.policies import wrote_the_log
-from polidiff.worlds.log_converters import simulated_log, simulated_rows
+from polidiff.worlds.log_converters import simulated_log
 
 
 def test_clear_differences_have_a_direction_and_a_valence(walk, even, keen):
@@ -31,7 +32,7 @@ def test_what_nobody_tried_is_unknown_and_named():
     verdict = compare_log(log, "log", np.array([0, 1])).verdicts[0][0]
     assert verdict.direction == "unknown"
     assert verdict.unsupported == pytest.approx(0.5)
-    assert verdict.note == ("nobody has tried 'treat' in 'ill'; 50% of the proposed policy's episodes meet such a gap")
+    assert verdict.note == ("nobody has tried 'treat' in 'ill'; 50 % of the proposed policy's episodes meet such a gap")
     assert verdict.proposed.low <= 0.5
     assert verdict.proposed.high >= 0.95
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from tests.browser.conftest import chromium  # noqa: F401  (a fixture)
-from tests.browser.test_page import axe_script
+from tests.browser.conftest import axe_findings, chromium, open_file  # noqa: F401  (a fixture)
 
 pytestmark = pytest.mark.browser
-
-AXE = "const done = arguments[arguments.length - 1];axe.run(document).then((r) => done(JSON.stringify(r.violations)))"
 
 
 @pytest.fixture
@@ -19,12 +14,7 @@ def show(chromium, folder):  # noqa: F811
     """Opens the page in a window of a width and a colour scheme."""
 
     def opened(width: int = 1280, scheme: str = "light"):
-        feature = {"name": "prefers-color-scheme", "value": scheme}
-        chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": [feature]})
-        screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
-        chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
-        chromium.get_log("browser")
-        chromium.get((folder / "index.html").as_uri())
+        open_file(chromium, folder / "index.html", width, scheme)
         return chromium
 
     return opened
@@ -32,11 +22,7 @@ def show(chromium, folder):  # noqa: F811
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])  # each width, each scheme
 def test_axe_finds_no_violation(show, width, scheme):
-    driver = show(width, scheme)
-    driver.execute_script("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
-    driver.execute_cdp_cmd("Runtime.evaluate", {"expression": axe_script()})
-    found = json.loads(driver.execute_async_script(AXE))
-    assert [(v["id"], [node["html"][:120] for node in v["nodes"][:3]]) for v in found] == []
+    assert axe_findings(show(width, scheme)) == []
 
 
 @pytest.mark.parametrize("width", [1280, 390, 320])

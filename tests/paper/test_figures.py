@@ -9,9 +9,8 @@ import pytest
 from polidiff.domains import navigation
 from polidiff.explanation import compose
 from polidiff.paper.figures import all_figures, figure_chart
-from polidiff.paper.figures.framework import ARROWS, STAGES
-from polidiff.paper.figures.plots import outcome_rows
-from polidiff.paper.figures.walks import STARTS, walk
+from polidiff.paper.figures.graphs import ARROWS, STAGES
+from polidiff.paper.figures.plots import WALKERS, outcome_rows, walk
 from polidiff.paper.metrics import staircase
 from polidiff.paper.runs import LENGTH, VISITS, parts_of
 from polidiff.report.charts.theme import PAPER
@@ -74,8 +73,8 @@ def test_one_arrow_of_the_definition_stands_for_each_move(figures):
 )
 def test_walks_change_the_decisions_that_are_counted(policy, changed):
     steps = walk(policy)
-    assert sum(step["k"] == "changed" for step in steps) == changed * len(STARTS)
-    assert sum(step["x2"] > 0.95 for step in steps) == len(STARTS)
+    assert sum(step["k"] == "changed" for step in steps) == changed * len(WALKERS)
+    assert sum(step["x2"] > 0.95 for step in steps) == len(WALKERS)
 
 
 def test_figure_3_shows_every_start_under_both_policies(runs):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
-from polidiff import Patch, as_policy
+from polidiff import Log, Patch, as_policy, explain
 from polidiff.domains import navigation
 from polidiff.errors import PatchMismatchError
 from polidiff.policies import difference, one_hot, top_actions
@@ -108,3 +110,14 @@ def test_a_patch_that_fits_raises_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         difference(np.array([0, 0]), np.array([1, 0])).apply(np.array([0, 0]))
+
+
+@given(seed=st.integers(0, 1000), always=st.sampled_from(["go", "wait"]))
+def test_chances_equal_by_luck_are_patched_to_the_proposed_policy(seed, always):
+    """Of 51:49 in a log the text says "more often"; the patch does so whichever share is the larger one."""
+    rng = np.random.default_rng(seed)
+    frame = pl.DataFrame({"s": rng.choice(["calm", "tense"], 400), "a": rng.choice(["go", "wait"], 400),
+                          "y": rng.random(400)})  # fmt: skip
+    log = Log(frame, state="s", action="a", reward="y", return_range=(0, 1))
+    quality = explain(log, "log", f"always:{always}").quality
+    assert quality.completeness["return"] == pytest.approx(1.0)

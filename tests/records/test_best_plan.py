@@ -40,6 +40,31 @@ def test_the_best_judged_plan_has_the_highest_lower_bound_or_changes_nothing(low
         assert all(plan.gain.low < best.gain.low for plan in frontier.plans[1 : frontier.plans.index(best)])
 
 
+@given(st.lists(st.tuples(values, st.booleans()), max_size=6))
+def test_a_plan_that_is_shown_to_gain_and_to_keep_its_guards_goes_before_one_that_is_not(bounds):
+    plain = judged([low for low, _ in bounds])
+    kept = [True, *(shown for _, shown in bounds)]
+    frontier = with_plans(dataclasses.replace(plan, kept=k) for plan, k in zip(plain, kept, strict=True))
+    sure = [low for low, shown in bounds if shown and low > 0]
+    if sure:
+        assert frontier.best.kept
+        assert frontier.best.gain.low == max(sure)
+    else:
+        assert frontier.plans.index(frontier.best) == plain.plans.index(plain.best)
+
+
+def test_the_text_says_which_plan_is_not_shown_to_keep_the_guards():
+    plain = judged([0.5, 1.5])
+    surest = "the surest to gain that is shown to keep the guards"
+    text = str(with_plans([*plain.plans[:2], dataclasses.replace(plain[2], kept=False)]))
+    assert surest in text
+    assert "not shown to keep the guards: plan 3 of 3" in text
+    broken = [dataclasses.replace(plan, kept=False, warnings=("this plan is in doubt",)) for plan in plain.plans[1:]]
+    text = str(with_plans([plain[0], *broken]))
+    assert surest not in text
+    assert "plan 3 of 3 is in doubt" in text
+
+
 @given(st.lists(values, min_size=1, max_size=6))
 def test_the_best_exact_plan_returns_most_with_the_fewest_changes(returns):
     plan = dataclasses.replace(sample().plans[0], gain=None, model_gap=None)

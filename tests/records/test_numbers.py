@@ -7,13 +7,13 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polidiff.records.numbers import interval_numbers, number
+from polidiff.records.numbers import GROUPS, interval_numbers, number
 from polidiff.records.outcome import Interval
 
 
 def read(text: str) -> float:
     """The number that a text says."""
-    return float(text.replace("−", "-").replace("±", ""))
+    return float(text.replace("−", "-").replace("±", "").replace(GROUPS, ""))
 
 
 @given(st.floats(-1e9, 1e9), st.floats(1e-3, 1e7), st.floats(0, 1))

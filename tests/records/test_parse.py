@@ -24,18 +24,28 @@ def test_rules_written_out_are_read_back(written):
     assert parse_rules(text, NAMES) == tuple(written)
 
 
-short = st.integers(-999, 499).map(lambda number: number / 10)  # text shows three digits
+short = st.integers(-999, 499).map(lambda number: number / 10)  # text shows three digits of what is below 100
+large = st.integers(10_000, 999_999).map(float)
+WARDS = ("ward 03", "ward 07", "north", "not known")
+KNOWN = {"x": (), "y": (), "blood pressure": (), "ward": WARDS}
 
 
-@given(st.lists(st.tuples(st.integers(0, 2), short, st.none() | st.integers(1, 500)), min_size=1, max_size=3))
+@st.composite
+def printed_conditions(draw: st.DrawFn) -> Condition:
+    """A condition that our text tells whole: bounds of few digits, at most seven categories, missing or not."""
+    missing = draw(st.booleans())
+    if draw(st.booleans()):
+        values = tuple(draw(st.lists(st.sampled_from(WARDS), unique=True)))
+        return Condition("ward", 3, values=values, missing=missing or not values)
+    column, low, width = draw(st.integers(0, 2)), draw(short | large), draw(st.none() | st.integers(1, 500))
+    high = math.inf if width is None else low + width if low >= 100 else round(low + width / 10, 1)
+    return Condition((*PLAIN, "ward")[column], column, low, high, missing=missing)
+
+
+@given(st.lists(st.lists(printed_conditions(), max_size=3), min_size=1, max_size=2))
 def test_the_text_shown_to_people_is_read_back(parts):
-    rule = Rule(
-        tuple(
-            Condition(PLAIN[column], column, low, math.inf if width is None else round(low + width / 10, 1))
-            for column, low, width in parts
-        )
-    )
-    assert parse_rule(rule_text(rule), PLAIN) == rule
+    rules = tuple(Rule(tuple(conditions)) for conditions in parts)
+    assert parse_rules(" or ".join(map(rule_text, rules)), (*PLAIN, "ward"), KNOWN) == rules
 
 
 @pytest.mark.parametrize(
@@ -71,7 +81,7 @@ def test_what_a_condition_covers(text, inside, outside):
         ("x < 1 and z > 2", 11, "'z' is not the name of a feature"),
         ("blood presure > 2", 1, "did you mean 'blood pressure'"),
         ("x in {1, 2", 11, "expected ',' or '}'; came the end"),
-        ("x is sad", 6, "expected 'missing'; came 'sad'"),
+        ("x is not sad", 10, "expected 'and', 'or' or the end; came 'sad'"),
         ("2 <= x < 1", 10, "expected a bound above the lower one; came '1'"),
         ('x < 1 and "y', 11, "cannot read '\"'"),
         ("x < __import__('os')", 5, "expected a number"),

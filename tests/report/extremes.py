@@ -5,9 +5,12 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from polidiff.records import Action, Edit, Outcome, Patch, Rule
+from polidiff.records.action import Action
 from polidiff.records.explanation import Cell, Explanation, Picture, Region, Support, Verdict
+from polidiff.records.outcome import Outcome
+from polidiff.records.patch import Edit, Patch
 from polidiff.records.plan import Baseline, Frontier, HullPoint, Ledger
+from polidiff.records.rule import Rule
 from tests.report.samples import box, frontier, plain, plan
 
 HOSTILE = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from polidiff.records import Action, Condition, Edit, Interval, Outcome, Patch, Rule
+from polidiff.records.action import Action
 from polidiff.records.explanation import (
     Arrow,
     Cell,
@@ -27,7 +27,10 @@ from polidiff.records.explanation import (
     WorldSummary,
     WorseOff,
 )
+from polidiff.records.outcome import Interval, Outcome
+from polidiff.records.patch import Edit, Patch
 from polidiff.records.plan import AdoptionPoint, Baseline, Frontier, HullPoint, Ledger, LedgerEntry, Plan, PlanRule
+from polidiff.records.rule import Condition, Rule
 
 EXACT = Interval.exactly
 

@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from polidiff.records import Condition, Rule
 from polidiff.records.explanation import Arrow, Feature
+from polidiff.records.rule import Condition, Rule
 from polidiff.report.charts import regions as boxes
 from polidiff.report.charts.outcomes import difference_rows, layout
 from polidiff.report.charts.regions import coarser
@@ -35,6 +35,11 @@ def test_the_pair_of_features_is_the_one_rules_speak_about():
     assert boxes.telling_pair(rules, features) == ("b", "d")
     assert boxes.telling_pair(rules, features[:1]) is None
     assert boxes.telling_pair([Rule((Condition("a", 0, values=("u",)),))], features) is None
+    three = Rule(tuple(Condition(name, place, low=0.5) for place, name in enumerate("abc")))
+    assert boxes.telling_pair([three] * 5, features) is None, "no rectangle says what it says"
+    assert boxes.telling_pair([three] * 5 + rules, features) == ("b", "d")
+    assert not boxes.is_drawn(three, ("a", "b"))
+    assert all(boxes.is_drawn(rule, ("b", "d")) for rule in rules)
 
 
 def test_boxes_are_the_rule_within_the_range_seen():

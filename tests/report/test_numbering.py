@@ -10,8 +10,7 @@ import pytest
 
 from polidiff import explain, improve
 from polidiff.domains import navigation
-from polidiff.records import Condition, Rule
-from polidiff.records.rule import change_key
+from polidiff.records.rule import Condition, Rule, change_key
 from polidiff.report.markdown import markdown
 from polidiff.report.names import number_changes
 from polidiff.report.page import page_html

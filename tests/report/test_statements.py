@@ -9,17 +9,24 @@ import html
 import re
 from dataclasses import replace
 
+import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from polidiff import TabularMDP, explain
 from polidiff.explanation.plan_text import plan_verdicts
-from polidiff.explanation.words import MOST_NAMED, few, names_text, verdicts_text
-from polidiff.records.explanation import Explanation
+from polidiff.explanation.text import sentence_text
+from polidiff.explanation.words import MOST_NAMED, few, names_text, otherwise, outside, verdicts_text
+from polidiff.records.explanation import Explanation, Sentence, Support
 from polidiff.records.plan import Frontier
+from polidiff.records.rule import covers_any, first_match, overlap
 from polidiff.records.suppression import suppressed
+from polidiff.report.figures import NOT_IN_IT
 from polidiff.report.page import page_html
+from polidiff.report.view import sentence_views
 from tests.report import samples
-from tests.results import frontier, results
+from tests.results import COMMON, RARE, explanation, frontier, results
 
 SEEDS = st.integers(0, 10_000)
 KINDS = ("table", "simulator", "log")
@@ -120,3 +127,57 @@ def test_nothing_empty_is_shown():
     page = page_html(same)
     assert re.findall(r"<h2 id=[^>]*>([^<]*)</h2>", page) == ["Method"]
     assert "Details for reviewers" in page
+
+
+@given(SEEDS)
+def test_a_region_read_alone_is_where_the_first_that_fits_is_it(seed):
+    regions = explanation(seed, "simulator").regions
+    rules, ids = [region.rule for region in regions], [region.id for region in regions]
+    towns = [COMMON[0], COMMON[3], RARE[0]]
+    states = np.array([[age, town] for age in (0.1, 0.3, 0.6, 0.9) for town in towns], dtype=object)
+    first = first_match(rules, states)
+    for k, behind in enumerate(outside(regions).values()):
+        others = [rules[ids.index(name)] for name in re.findall(r"S\d", behind.replace("S1 … S3", "S1 S2 S3"))]
+        alone = rules[k].covers(states) & ~covers_any(others, states)
+        assert alone.tolist() == (first == k).tolist()
+
+
+@given(SEEDS)
+def test_a_rule_without_otherwise_overlaps_no_rule_before_it(seed):
+    rules = [region.rule for region in explanation(seed, "simulator").regions]
+    for k, before in enumerate(otherwise(rules)):
+        assert bool(before) == any(overlap(rules[k], earlier) for earlier in rules[:k])
+
+
+@given(SEEDS)
+def test_starts_from_which_nothing_changes_are_not_told_as_unknown(seed):
+    record = explanation(seed, "simulator")
+    verdicts = tuple(replace(v, direction="unknown", valence=None) for v in record.verdicts)
+    calm = Sentence(None, 1.0, (), 1.0, verdicts, Support(9, 90, 1.0))
+    record = replace(record, sentences=(calm,))
+    text = sentence_text(record, calm)
+    if record.regions:
+        assert text.startswith("From any start, the two policies act the same")
+        assert sentence_views(record)[0].chips == ()
+
+
+def test_the_ledger_of_a_page_names_its_plan():
+    words = said(page_html(samples.frontier()))
+    assert "What each change is worth in plan 4" in words
+
+
+def test_the_ledger_of_a_page_says_that_some_changes_are_not_in_its_plan():
+    frontier = samples.frontier()
+    names = tuple(entry.change for entry in frontier.ledger.entries)
+    for order in (names, names[:-1]):
+        ledger = replace(frontier.ledger, order=order, running=(1.0,) * len(order))
+        assert (NOT_IN_IT in said(page_html(replace(frontier, ledger=ledger)))) == (order != names)
+
+
+def test_a_table_made_from_an_environment_says_that_its_step_limit_is_not_in_it():
+    gymnasium = pytest.importorskip("gymnasium")
+    limited = TabularMDP.from_gymnasium("FrozenLake-v1")
+    free = TabularMDP.from_gymnasium(gymnasium.make("FrozenLake-v1").unwrapped)
+    for world, told in ((limited, True), (free, False)):
+        notes = explain(world, "always:left", "always:down").warnings
+        assert any("stops after 100 steps" in note for note in notes) == told

@@ -14,9 +14,9 @@ from polidiff import TabularMDP, explain
 from polidiff.evaluation.assumptions.log_checks import rests_on
 from polidiff.explanation.said import answers, say
 from polidiff.explanation.text import quality_text, rests_on_lines
-from polidiff.explanation.words import amount_text, bounds_text, counted, interval_text, losers, names_text
-from polidiff.records import Interval, Outcome
-from polidiff.records.outcome import Assumption
+from polidiff.explanation.words import amount_text, bounds_text, interval_text, losers, names_text
+from polidiff.records.numbers import counted
+from polidiff.records.outcome import Assumption, Interval, Outcome
 from polidiff.records.suppression import suppressed
 from polidiff.report import view
 from polidiff.report.markdown import markdown

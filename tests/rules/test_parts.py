@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polidiff.compiled import loops
-from polidiff.rules.generate import BeamOptions, beam, clause_values, polish
+from polidiff.rules.generate import BeamOptions, beam, polish
 from polidiff.rules.grid import Grid, Problem, make_grid, make_problem, readable_bound
 from polidiff.rules.kernels import ascend, best_cells, literals, narrow, offer
 from polidiff.rules.lists import best_order
@@ -45,6 +45,11 @@ def all_masks(grid: Grid) -> np.ndarray:
                 segments.append(np.r_[cells, np.zeros(grid.full.shape[1] - axis.cells, dtype=bool)].astype(bool))
         choices.append(segments)
     return np.array([np.stack(masks) for masks in itertools.product(*choices)])
+
+
+def clause_values(problem: Problem, prices: np.ndarray, masks: np.ndarray) -> np.ndarray:
+    """Value of each clause under the prices, row by row."""
+    return problem.covers(masks) @ prices - problem.clause_prices(masks)
 
 
 @loops

@@ -83,11 +83,11 @@ def test_a_sample_is_told_and_intervals_are_those_of_all_rows(tmp_path):
     frame, names = walks(6_000, seed=3), {**NAMES, "return_range": (-10, 10)}
     drawn, whole = Log(frame, **names, max_rows=5_000), Log(frame, **names)
     told, all_of_it = explain(drawn, here, there), explain(whole, here, there)
-    held = drawn.rows.n_episodes
+    held, rows = drawn.rows.n_episodes, f"{frame.height:,}".replace(",", "\u202f")
     assert told.warnings[0] == (
         "The log is too long to be held: rules, verdicts, changes per episode and learned candidates come from "
-        f"{held} of 6000 episodes ({len(drawn.rows.actions)} of {frame.height} rows), drawn by a hash of their names. "
-        "How often regions are met is counted in all rows."
+        f"{held} of 6000 episodes ({len(drawn.rows.actions)} of {rows} rows), drawn by a hash of "
+        "their names. How often regions are met is counted in all rows."
     )
     assert told.world.facts == {"rows": frame.height, "episodes": 6_000} == all_of_it.world.facts
     narrow, wide = all_of_it.verdicts[0].difference, told.verdicts[0].difference

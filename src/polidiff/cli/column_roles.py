@@ -10,6 +10,7 @@ look drawn by lot.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,80 +19,33 @@ import numpy as np
 import polars as pl
 
 from polidiff.cli.main import near_miss
+from polidiff.cli.table_columns import (
+    AFTERWARDS,
+    BEFORE,
+    EVENT,
+    GOOD,
+    IDENTIFIER,
+    MOST_ACTIONS,
+    NUMBERED,
+    SURVIVAL,
+    TESTED,
+    WORDS,
+    Column,
+    look_at,
+)
 from polidiff.errors import InvalidInputError
 from polidiff.evaluation.scores.decisions import ROWS_OF_LEVEL
+from polidiff.records.numbers import percent
 from polidiff.worlds.log_columns import HARMFUL
 
-MOST_ACTIONS = 200
-MOST_LISTED = 60  # values of a column that are listed
 MOST_WORDS = 50  # different values up to which a column of text is a category in any case
 MOSTLY = 0.98  # distinct values per row from which on a column names its rows
 FEWEST_ROWS = 10  # of an action before its values are taken for more than chance
 HARDLY_FILLED = 0.5  # share of rows without a value from which on a column is no state
 BY_CHANCE = 1e-3  # probability, for all columns together, below which a column depends on the action
 COPIED = 0.995  # correlation of ranks from which on a column says the outcome again
+FOLLOWS = "follows from the action"
 ROLES = ("episode", "step", "action", "reward", "terminated", "probability", "group")
-WORDS = {  # in descending order of strength
-    "action": (
-        r"^(action|act|decision|treat|treated|treatment|trt|tx|rx|arms?|assignment|assigned|intervention|variant)s?(_|$)",
-        r"^(drug|dose|offer|campaign|therapy|program|programme|training|train|plan|exposure|exposed)(_|$)",
-        r"^(item_id|choice|any|class\w?|policy|participation|incentive|coupon|mailing)s?(_|$)",
-        r"^segment(_|$)",
-    ),
-    "episode": (
-        r"(episode|stay|session|trajectory|traj|encounter|admission|visit_group|icustay)(_?(id|no|nr|number))?$",
-    ),
-    "group": (
-        r"^(patient|subject|user|customer|person|client|member|pat|participant|id|pid)(_?(id|no|nr|number|num))?$",
-    ),
-    "step": (
-        r"^(step|t|time|timestep|hour|day|week|visit|charttime|timestamp|seq|order|date|datetime|bloc|period)(_|$)",
-    ),
-    "reward": (
-        r"^(reward|return|survived|survival|conversion|converted|convert|profit|revenue|sales|spend|clicks?|clicked"
-        r"|success|recovered|response|responded?|outcome|result|y|re\d\d|takeup|bought|purchased?|ordered|subscribed"
-        r"|renewed|retained|donated|donation|voted|cured)(_|$)",
-        r"^(earnings|score|got|r|status|event|cens|post\w*)(_|$)",
-    ),
-    "terminated": (r"(^terminated$|^terminal$|^done$|died_or_left|^end$|^ended$|^is_last$|^last$|discharged)",),
-    "probability": (r"(^prob|probability$|propensity|^pscore)",),
-}
-GOOD = (
-    r"^(reward|r|return|survived|survival|conversion|converted|convert|profit|revenue|sales|earnings|income|clicks?"
-    r"|clicked|success|recovered|re\d\d|takeup|bought|purchased?|ordered|subscribed|renewed|retained|donated|donation"
-    r"|voted|cured)(_|$)"
-)
-AFTERWARDS = (
-    r"(^|_)(after|post\w*|followup|follow_up|later|outcome|result|discharge|paid|uplift|margin|clicks?|next|off_?(trt|treat\w*|drug|study)?)(_|$)|"
-    + HARMFUL
-)
-BEFORE = (
-    r"(^|_)(age\w*|sex|gender|race|black|hisp|married|educ\w*|base\w*|pre\w*|prior\w*|history|site|cent(er|re)|region|"
-    r"ward|height|bmi)(_|$)"
-)
-SURVIVAL = r"^(time|days|futime|survtime|duration|weeks|months|t?stop)$"  # until an event, or the end of the record
-EVENT = r"^(status|event|cens|censored|died|death|dead)$"
-IDENTIFIER = r"^(|id|rownames?|index|row|unnamed.*|uuid|key|name)$|(_|^)(id|uuid|key|no|nr)$|(num|_code)$"
-NUMBERED = r"^(.*?)[._]?(pre|base|baseline|\d+)[a-z]?$"  # bdi.pre, bdi.2m, re78
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column and what its values look like."""
-
-    name: str
-    kind: str  # "number", "whole", "text", "flag" or "time"
-    distinct: int
-    missing: float  # share of rows
-    values: tuple[str, ...]  # of a column with few of them, most frequent first
-    shares: tuple[float, ...]  # of those values
-    low: float | None = None
-    high: float | None = None
-
-    @property
-    def plain(self) -> str:
-        """The name as patterns see it: small letters, points and blanks as underscores."""
-        return re.sub(r"[.\s-]+", "_", self.name.strip().lower())
 
 
 @dataclass(frozen=True)
@@ -105,6 +59,7 @@ class Proposal:
     rows: int = 0
     direction: str | None = None  # as a person said: "more", "less", "neither"
     limits: tuple[float, float] | None = None  # as a person said: smallest and largest outcome that is possible
+    met: tuple[float, float] | None = None  # smallest and largest outcome of an episode, where it is a number
 
     @property
     def unnamed_outcome(self) -> bool:
@@ -127,33 +82,6 @@ class Proposal:
         return "less" if re.search(HARMFUL, name) else "more" if re.search(GOOD, name) else None
 
 
-def look_at(frame: pl.DataFrame) -> tuple[Column, ...]:
-    """Every column with its kind, how many values it has and which."""
-    return tuple(_column(frame[name]) for name in frame.columns)
-
-
-def _column(series: pl.Series) -> Column:
-    present = series.drop_nulls()
-    distinct = present.n_unique()
-    kind = _kind(series.dtype)
-    counts = present.value_counts(sort=True).head(MOST_LISTED) if distinct <= MOST_ACTIONS else None
-    values = () if counts is None else tuple(str(value) for value in counts[series.name].to_list())
-    shares = () if counts is None else tuple((counts["count"] / max(len(present), 1)).to_list())
-    ends: tuple[float | None, float | None] = (None, None)
-    if kind in ("number", "whole") and len(present):
-        ends = float(present.min()), float(present.max())  # type: ignore[arg-type]
-    missing = 1 - len(present) / max(len(series), 1)
-    return Column(series.name, kind, distinct, missing, values, shares, *ends)
-
-
-def _kind(dtype: pl.DataType) -> str:
-    if dtype.is_temporal():
-        return "time"
-    if dtype.is_numeric():
-        return "whole" if dtype.is_integer() else "number"
-    return "flag" if dtype == pl.Boolean else "text"
-
-
 def propose(frame: pl.DataFrame, given: Mapping[str, str] | None = None, state: Sequence[str] = ()) -> Proposal:
     """A part for every column; what is `given` (role -> column, "" for none) stands."""
     given = dict(given or {})
@@ -165,7 +93,8 @@ def propose(frame: pl.DataFrame, given: Mapping[str, str] | None = None, state: 
     roles = {role: name for role, name in given.items() if name}
     for role in ("action", "probability", "terminated", "step", "episode", "group", "reward"):
         if role not in given:
-            column = _candidate(role, columns, frame, roles, state)
+            offered = columns if role != "reward" else _could_be_outcome(columns, frame, roles, given)
+            column = _candidate(role, offered, frame, roles, state)
             if column is not None:
                 roles[role] = column
     if "action" not in roles:
@@ -174,11 +103,32 @@ def propose(frame: pl.DataFrame, given: Mapping[str, str] | None = None, state: 
     left_out = _left_out(columns, frame, roles)
     chosen = tuple(state) or tuple(c.name for c in columns if c.name not in {*roles.values(), *left_out})
     if not chosen:
-        chosen = tuple(name for name in names if name not in roles.values())[:1]
+        free = (name for name in names if name not in roles.values())
+        chosen = tuple(name for name in free if not _told_by_action(frame, name, roles["action"]))[:1]
     if not chosen:
         raise InvalidInputError("no column is left for the state. Hint: --state COLUMN")
     unused = {name: why for name, why in left_out.items() if name not in chosen and name not in roles.values()}
-    return Proposal(columns, roles, chosen, unused, frame.height)
+    return Proposal(columns, roles, chosen, unused, frame.height, met=_outcomes_met(frame, roles))
+
+
+def _could_be_outcome(
+    columns: Sequence[Column], frame: pl.DataFrame, roles: dict[str, str], given: Mapping[str, str]
+) -> Sequence[Column]:
+    """Columns without those that the action alone tells, unless it also tells what comes next in an episode."""
+    if "action" not in roles or "episode" in _with_units(roles, given, frame):
+        return columns
+    return [column for column in columns if not _told_by_action(frame, column.name, roles["action"])]
+
+
+def _outcomes_met(frame: pl.DataFrame, roles: Mapping[str, str]) -> tuple[float, float] | None:
+    """The smallest and the largest outcome of an episode, or of a row where each is one."""
+    name = roles.get("reward")
+    if name is None or not frame[name].dtype.is_numeric() or frame[name].null_count() == frame.height:
+        return None
+    paid = frame[name].drop_nulls()
+    if "episode" in roles:
+        paid = frame.group_by(roles["episode"]).agg(pl.col(name).cast(pl.Float64).sum())[name]
+    return float(paid.min()), float(paid.max())  # type: ignore[arg-type]
 
 
 def _which_action(columns: Sequence[Column], frame: pl.DataFrame) -> str:
@@ -193,13 +143,33 @@ def _with_units(roles: dict[str, str], given: Mapping[str, str], frame: pl.DataF
     """Rows of one person are an episode only if order and end are known and the next row may have another action."""
     ordered = "step" in roles and ("terminated" in roles or "step" in given)
     if "episode" not in roles and "group" in roles and ordered and "group" not in given:
-        person, step = roles["group"], roles["step"]
-        actions = frame.group_by(person).agg(pl.col(roles["action"]).drop_nulls().n_unique().alias("n"))["n"]
-        if int(actions.max()) > 1 and not frame.select(person, step).is_duplicated().any():  # type: ignore[arg-type]
+        person = roles["group"]
+        if _is_episode(person, frame, roles, counted=False):
             return {**{role: name for role, name in roles.items() if role != "group"}, "episode": person}
     if "episode" not in roles:
         return {role: name for role, name in roles.items() if role not in ("step", "terminated")}
     return roles
+
+
+def _is_episode(name: str, frame: pl.DataFrame, roles: Mapping[str, str], *, counted: bool) -> bool:
+    """Whether the rows of each value have steps of their own and some take several actions.
+
+    Of `counted` ones steps count 0, 1, 2 … (or from 1) anew for each value; then lengths may differ instead.
+    """
+    step = roles.get("step")
+    if step is None or (counted and (not frame[step].dtype.is_integer() or frame[step].null_count() > 0)):
+        return False
+    at, action = pl.col(step), pl.col(roles["action"]) if "action" in roles else pl.lit(0)
+    runs = frame.group_by(name).agg(
+        rows=pl.len(), steps=at.n_unique(), first=at.min(), last=at.max(), actions=action.drop_nulls().n_unique()
+    )
+    rows, first, several = runs["rows"], runs["first"], bool((runs["actions"] > 1).any())
+    if (rows != runs["steps"]).any():
+        return False
+    if not counted:
+        return several
+    through = first.n_unique() == 1 and first[0] in (0, 1) and bool((rows == runs["last"] - first + 1).all())
+    return through and (several or rows.n_unique() > 1)
 
 
 def _candidate(
@@ -214,27 +184,12 @@ def _candidate(
             named = [c for c in named if not any(_determines(frame, other.name, c.name) for other in named)]
         if role == "reward":
             named += [column for column in free if re.search(HARMFUL, column.plain) and words == WORDS[role][0]]
-            named.sort(key=lambda column: (re.search(EVENT, column.plain) is None, -_number(column)))
+            named.sort(key=lambda c: (re.search(EVENT, c.plain) is None, c.distinct != 2, -_number(c)))
         if named:
             return named[0].name
     if role == "episode":
-        return next((column.name for column in free if _counted_through(column.name, frame, roles)), None)
+        return next((column.name for column in free if _is_episode(column.name, frame, roles, counted=True)), None)
     return _outcome_by_values(free, frame, roles) if role == "reward" else None
-
-
-def _counted_through(name: str, frame: pl.DataFrame, roles: Mapping[str, str]) -> bool:
-    """Whether steps count 0, 1, 2 … (or from 1) anew for each value, and actions or lengths differ."""
-    step = roles.get("step")
-    if step is None or not frame[step].dtype.is_integer() or frame[step].null_count():
-        return False
-    at, action = pl.col(step), pl.col(roles["action"]) if "action" in roles else pl.lit(0)
-    runs = frame.group_by(name).agg(
-        rows=pl.len(), steps=at.n_unique(), first=at.min(), last=at.max(), actions=action.drop_nulls().n_unique()
-    )
-    first, rows = runs["first"], runs["rows"]
-    if first.n_unique() > 1 or first[0] not in (0, 1) or (rows != runs["steps"]).any():
-        return False
-    return bool((rows == runs["last"] - first + 1).all() and (rows.n_unique() > 1 or (runs["actions"] > 1).any()))
 
 
 def _outcome_by_values(free: Sequence[Column], frame: pl.DataFrame, roles: Mapping[str, str]) -> str | None:
@@ -331,10 +286,14 @@ def _why_no_state(
     if column.distinct < 2:
         return "has one value"
     if column.missing > HARDLY_FILLED:
-        return f"is empty in {column.missing:.0%} of the rows"
+        return f"is empty in {percent(column.missing)} of the rows"
+    if _told_by_action(frame, column.name, roles["action"]):
+        return FOLLOWS
     outcome = roles.get("reward", "")
-    if re.search(AFTERWARDS, column.plain) or _later(column, outcome, columns):
+    if re.search(AFTERWARDS, column.plain) or _later(column, outcome, columns) or _is_event(column, frame, roles):
         return "looks as if it came after the decision"
+    if _taken_up(frame, column.name, roles["action"], outcome):
+        return "stands behind the outcome and has a value that comes with one action only, as after the decision"
     if column.kind == "time":
         return "is a time"
     if column.kind == "text" and column.distinct > MOST_WORDS and _mostly_rare(frame[column.name]):
@@ -343,7 +302,14 @@ def _why_no_state(
         return "follows from the outcome"
     if column.distinct == 2 and (other := _tells_empty(frame, column, columns)):
         return f"says where {other} is empty"
-    return "follows from the action" if _copies(frame, column.name, roles["action"]) else None
+    return FOLLOWS if _copies(frame, column.name, roles["action"]) else None
+
+
+def _is_event(column: Column, frame: pl.DataFrame, roles: Mapping[str, str]) -> bool:
+    """Whether a column of two values behind the action is named as an outcome, though another one was chosen."""
+    behind = column.name in frame.columns[frame.columns.index(roles["action"]) :]
+    named = len(column.plain) > 1 and re.search(WORDS["reward"][0], column.plain)
+    return bool(behind and named and column.distinct == 2)
 
 
 def _mostly_rare(words: pl.Series) -> bool:
@@ -355,8 +321,14 @@ def _mostly_rare(words: pl.Series) -> bool:
 def _later(column: Column, outcome: str, columns: Sequence[Column]) -> bool:
     """Whether names say that a column was measured with the outcome or after a first measurement.
 
-    re78 is the outcome: unem78 is as late, re75 is not. bdi.2m comes after bdi.pre. Days and status go together.
+    re78 is the outcome: unem78 is as late, re75 is not. bdi.2m comes after bdi.pre, cd420 after cd40. Days and status
+    go together, and so do marks of pupils.
     """
+    if re.search(TESTED, column.plain) and re.search(TESTED, outcome.lower()) and not re.search(BEFORE, column.plain):
+        return True
+    names = {other.plain for other in columns}
+    if any(column.plain[:k] + "0" in names and column.plain[:k] + "1" not in names for k in _before_two_digits(column)):
+        return True
     if re.search(SURVIVAL, column.plain) and any(re.search(EVENT, other.plain) for other in columns):
         return True
     own, its = re.match(NUMBERED, column.plain), re.match(NUMBERED, outcome.lower())
@@ -366,6 +338,26 @@ def _later(column: Column, outcome: str, columns: Sequence[Column]) -> bool:
     if own[1] and any(not sibling[2].isdigit() for sibling in siblings):
         return True
     return its is not None and its[2].isdigit() and len(its[2]) == 2 == len(own[2]) and int(own[2]) >= int(its[2])
+
+
+def _taken_up(frame: pl.DataFrame, name: str, action: str, outcome: str) -> bool:
+    """Whether a column behind action and outcome has two values, one with a single action: an offer that was taken."""
+    if name not in frame.columns[max(frame.columns.index(c) for c in (action, outcome or action)) :]:
+        return False
+    rows = frame.select(x=name, a=action).drop_nulls()
+    if rows["x"].n_unique() != 2:
+        return False
+    shares = rows["a"].value_counts(normalize=True)
+    alone = rows.group_by("x").agg(pl.col("a").n_unique().alias("actions"), pl.col("a").first(), pl.len().alias("rows"))
+    alone = alone.filter((pl.col("actions") == 1) & (pl.col("rows") >= FEWEST_ROWS)).join(shares, on="a")
+    return bool((alone["proportion"] ** alone["rows"] < BY_CHANCE).any())
+
+
+def _before_two_digits(column: Column) -> list[int]:
+    """Where a name may be cut so that a number of two digits or more follows: 3 of cd420."""
+    digits = re.search(r"\d*$", column.plain)
+    assert digits is not None
+    return [k for k in range(max(1, digits.start()), len(column.plain) - 1) if column.plain[k] != "0"]
 
 
 def _tells_empty(frame: pl.DataFrame, column: Column, columns: Sequence[Column]) -> str | None:
@@ -414,6 +406,16 @@ def _by_chance(frame: pl.DataFrame, column: Column, action: str) -> float:
     groups = [part["x"].cast(pl.Float64).to_numpy() for part in pairs.partition_by("a") if len(part) >= FEWEST_ROWS]
     varied = len(groups) > 1 and any(group.min() != group.max() for group in groups)
     return float(kruskal(*groups, nan_policy="omit")[1]) if varied else 1.0
+
+
+def _told_by_action(frame: pl.DataFrame, name: str, action: str) -> bool:
+    """Whether all rows of an action have one value and actions differ in it, beyond chance."""
+    pairs = frame.select(x=name, a=action).drop_nulls()
+    kept = pairs.group_by("a").agg(pl.col("x").first(), pl.col("x").n_unique().alias("values"), rows=pl.len())
+    if name == action or kept["x"].n_unique() < 2 or (kept["values"] > 1).any():
+        return False
+    shares = kept.join(pairs["x"].value_counts(normalize=True), on="x")
+    return float(((shares["rows"] - 1) * shares["proportion"].log()).sum()) < math.log(BY_CHANCE)
 
 
 def _copies(frame: pl.DataFrame, name: str, action: str) -> bool:

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 import click
 
 from polidiff.cli.options import FILE
+from polidiff.records.numbers import counted, percent
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from polidiff.cli.column_roles import Column, Proposal
+    from polidiff.cli.column_roles import Proposal
+    from polidiff.cli.table_columns import Column
 
 
 ASKED = ("action", "reward", "episode", "step", "terminated")
@@ -74,7 +76,7 @@ OPTIONS = (
 @click.option("--state", multiple=True, help="Column of the state; repeat for several.")
 @click.option("--yes", is_flag=True, help="Take the guesses without asking.")
 @click.option("--force", is_flag=True, help="Write over a study that is there.")
-def command(data: Path, output: Path, state: tuple[str, ...], yes: bool, force: bool, **given: str | None) -> None:
+def init_command(data: Path, output: Path, state: tuple[str, ...], yes: bool, force: bool, **given: str | None) -> None:
     """Write a commented study for a table of past decisions, CSV or Parquet.
 
     Columns are guessed by their names and values and confirmed by you; without a terminal, or with --yes, the guesses
@@ -149,10 +151,11 @@ def _valued(proposal: Proposal) -> Proposal:
     column = proposal.column(proposal.roles["reward"])
     ways = click.Choice(["more", "less", "neither"])
     better = click.prompt(f"Is more or less {column.name} better?", type=ways, default=proposal.prefer, err=True)
-    if column.low is None or column.high is None:
+    if proposal.met is None:
         return replace(proposal, direction=better)
-    low = click.prompt(f"Smallest {column.name} that is possible", type=float, default=column.low, err=True)
-    high = click.prompt("And the largest", type=float, default=column.high, err=True)
+    whole = " of a whole episode" if "episode" in proposal.roles else ""
+    low = click.prompt(f"Smallest {column.name}{whole} that is possible", type=float, default=proposal.met[0], err=True)
+    high = click.prompt("And the largest", type=float, default=proposal.met[1], err=True)
     return replace(proposal, direction=better, limits=(low, high))
 
 
@@ -160,21 +163,22 @@ def summary(proposal: Proposal) -> str:
     """What the table looks like: every column with its range or its values, and the part it plays."""
     part = {name: role for role, name in proposal.roles.items()} | dict.fromkeys(proposal.state, "state")
     width = max(len(column.name or "(no name)") for column in proposal.columns)
-    lines = [f"{proposal.rows:,} rows, {len(proposal.columns)} columns"]
+    lines = [f"{counted(proposal.rows, 'row')}, {counted(len(proposal.columns), 'column')}"]
     for column in proposal.columns:
         role = part.get(column.name) or f"not used: {proposal.left_out.get(column.name, 'left out')}"
-        empty = f", {column.missing:.0%} empty" if column.missing else ""
+        empty = f", {percent(column.missing)} empty" if column.missing else ""
         lines.append(f"  {column.name or '(no name)':<{width}}  {_values(column)}{empty}  → {role}")
     return "\n".join(lines)
 
 
 def _values(column: Column) -> str:
     if column.values and (column.kind in ("text", "flag") or column.distinct <= SHOWN):
-        listed = [f"{value} {share:.0%}" for value, share in zip(column.values, column.shares, strict=True)][:SHOWN]
+        shares = zip(column.values[:SHOWN], column.shares, strict=False)
+        listed = [f"{value} {percent(share)}" for value, share in shares]
         return ", ".join(listed) + (f", … ({column.distinct} values)" if column.distinct > SHOWN else "")
     if column.low is not None and column.high is not None:
         return f"{column.low:g} to {column.high:g}"
-    return f"{column.distinct:,} different values"
+    return counted(column.distinct, "different value")
 
 
 def draft(data: Path, output: Path, proposal: Proposal) -> str:
@@ -243,7 +247,7 @@ def _dropped(proposal: Proposal) -> list[str]:
     empty = [column for column in needed if column.missing]
     if not empty:
         return []
-    said = " and ".join(f"{column.name} is empty in {column.missing:.0%} of the rows" for column in empty)
+    said = " and ".join(f"{column.name} is empty in {percent(column.missing)} of the rows" for column in empty)
     return [_entry("missing", "drop", f"{said}; these rows are left out and counted")]
 
 
@@ -267,14 +271,14 @@ def _outcomes(proposal: Proposal) -> list[str]:
     name = proposal.roles.get("reward")
     if name is None or proposal.prefer == "more":
         return ["", *EXAMPLE]
-    column = proposal.column(name)
     direction = (
         _entry("prefer", "less", "less of it is better")
         if proposal.prefer == "less"
         else '# prefer = "more"  # or "less": which is better? The table does not say'
     )
-    limits = proposal.limits or ((column.low, column.high) if column.low is not None else None)
-    ends = [_entry("range", list(limits))] if limits is not None else []
-    steps = "episode" in proposal.roles
-    ranges = [f"# {line}  # per episode, from the smallest to the largest possible" for line in ends] if steps else ends
+    limits = proposal.limits or proposal.met
+    ranges = [_entry("range", list(limits))] if limits is not None else []
+    if "episode" in proposal.roles and proposal.limits is None:
+        ranges = [f"# {line}  # per episode, as met in the table; from the smallest to the largest possible"
+                  for line in ranges]  # fmt: skip
     return ["", "[[outcomes]]", _entry("name", name), _entry("column", name), direction, *ranges]

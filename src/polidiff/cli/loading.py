@@ -113,7 +113,7 @@ def _table(study: Study, outcomes: list[Outcome], trust: bool) -> World:
 
 
 def _arrays(path: Path) -> dict[str, AnyArray]:
-    from polidiff.policies.tables import read_npz
+    from polidiff.policies.files import read_npz
 
     return read_npz(path, InvalidWorldError)
 
@@ -164,41 +164,32 @@ def load_policy(study: Study, role: str, world: World, *, trust: bool = False) -
 
 def second_log(name: str, study: Study, world: World) -> Log:
     """The log that a policy such as "log:other.csv" wrote: read as [world.log] is, from another path."""
-    from polidiff.worlds.log import Log
-
-    if not isinstance(world, Log):
-        raise InvalidStudyError(f"the policy {name!r} is read as [world.log] is; this study has another world")
+    _check_log(name, world)
     values = copy.deepcopy(study.values)
     values["world"]["log"]["path"] = name.removeprefix("log:")
-    other = load_world(replace(study, values=values))
-    assert isinstance(other, Log)
-    return other
+    return cast("Log", load_world(replace(study, values=values)))
+
+
+def _check_log(name: str, world: World) -> None:
+    if world.kind != "log":
+        raise InvalidStudyError(f"the policy {name!r} is estimated from [world.log]; this study has another world")
 
 
 def policy_named(name: str, study: Study, world: World, *, trust: bool = False) -> PolicyLike:
     """A policy from "log", "log:PATH", "column:NAME", "always:ACTION", "module:function" or a file."""
     from polidiff.policies import as_policy
     from polidiff.policies.protocol import ALWAYS
-    from polidiff.worlds.log import Log
     from polidiff.worlds.tabular import TabularMDP
 
     greedy = bool(study.section("policies").get("greedy", False))
     if name == "log":
-        if not isinstance(world, Log):
-            raise InvalidStudyError("the policy 'log' is estimated from [world.log]; this study has another world")
+        _check_log(name, world)
         return name
-    if name.startswith("log:"):
-        from polidiff.evaluation.logged.second_log import policy_behind
-
-        other = second_log(name, study, world)
-        assert isinstance(world, Log)
-        return policy_behind(world, other)
-    if name.startswith("column:"):
-        if not isinstance(world, Log):
-            raise InvalidStudyError(f"the policy {name!r} is a column of [world.log]; this study has another world")
+    if name.startswith(("log:", "column:")):
         from polidiff.evaluation.logged.policies import as_log_policy
 
-        return as_log_policy(world, name)
+        _check_log(name, world)
+        return as_log_policy(cast("Log", world), second_log(name, study, world) if name.startswith("log:") else name)
     n_states = world.n_states if isinstance(world, TabularMDP) else None
     shape: dict[str, Named] = {"actions": world.actions, "n_states": n_states, "greedy": greedy}
     if name.startswith(ALWAYS):
@@ -275,6 +266,21 @@ def named(name: str, *, trust: bool) -> Named:
     return obj
 
 
+def loaded_explanation(path: Path) -> Explanation:
+    """The explanation in a result file."""
+    from polidiff.api import load
+    from polidiff.errors import InvalidResultError
+    from polidiff.records.explanation import Explanation
+
+    record = load(path)
+    if not isinstance(record, Explanation):
+        raise InvalidResultError(
+            f"expected the result of explain; {path} holds a {type(record).__name__.lower()}. Hint: polidiff explain "
+            f"STUDY -o {path.stem}.json"
+        )
+    return record
+
+
 def with_origin(record: Result, study: Study) -> Result:
     """The result with the study it came from and the hashes of its inputs."""
     methods = replace(record.methods, study=dict(study.values), inputs=dict(_hashes(study)))
@@ -334,8 +340,7 @@ def _acting(policy: PolicyLike, study: Study, world: World) -> Policy:
         return cast("Policy", policy)
     from polidiff.evaluation.logged.policies import as_log_policy
 
-    acting: Policy = as_log_policy(cast("Log", world), policy, seed=study.section("options").get("seed", 0))
-    return acting
+    return as_log_policy(cast("Log", world), policy, seed=study.section("options").get("seed", 0))
 
 
 def ruled_by(texts: Sequence[str], current: Policy, world: World) -> Policy:

@@ -37,6 +37,13 @@ COMMANDS = {
     "init": "Write a study file for a table of past decisions.",
     "paper": "Make the paper's figures and values again and compare them.",
 }
+MODULES = {
+    "demo": "studies",
+    "explain": "studies",
+    "improve": "studies",
+    "check": "studies",
+    "init": "init",
+}  # else results
 EPILOG = """
 \b
 Start here:
@@ -59,8 +66,8 @@ class LateGroup(click.Group):
         """The command behind a name."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"polidiff.cli.{cmd_name}").command
-        return command
+        module = import_module(f"polidiff.cli.{MODULES.get(cmd_name, 'results')}")
+        return getattr(module, f"{cmd_name}_command")
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

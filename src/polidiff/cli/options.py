@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 import click
 
+from polidiff.cli.output import Output
 from polidiff.options import COUNT, FLAG, NUMBER, SEED, TEXT_OR_TEXTS, Declared, Options, Setting, declarations
 
 Command = TypeVar("Command", bound=Callable[..., object])
@@ -79,12 +81,24 @@ speaking = together(
     click.option("-v", "--verbose", is_flag=True, help="Say what is done, on stderr."),
 )
 
-writing = together(
-    click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout instead of text."),
-    click.option("-o", "--output", type=FILE, help="Write the result: .json, .html, .md, .png or .svg."),
-    click.option("--report", type=FILE, help="Write the page that people forward (.html)."),
-    speaking,
-)
+as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout instead of text.")
+
+
+def writing(command: Callable[..., object]) -> Callable[..., object]:
+    """The flags that say where a result goes, given to the command as one record, `to`."""
+
+    @wraps(command)
+    def with_output(
+        as_json: bool, output: Path | None, report: Path | None, quiet: bool, verbose: bool, **given: Setting
+    ) -> object:
+        return command(to=Output(as_json, output, report, quiet, verbose), **given)
+
+    return together(
+        as_json,
+        click.option("-o", "--output", type=FILE, help="Write the result: .json, .html, .md, .png or .svg."),
+        click.option("--report", type=FILE, help="Write the page that people forward (.html)."),
+        speaking,
+    )(with_output)
 
 
 def _kept(context: click.Context, option: click.Parameter, value: Setting) -> Setting:
@@ -170,7 +184,8 @@ def _flag(name: str, default: Setting, declared: Declared) -> Decorator:
 
 def as_study(given: Mapping[str, Setting], *verbs: type[Options]) -> dict[str, dict[str, Setting]]:
     """Flags that were given, in the sections of a study."""
-    values = {name: list(v) if isinstance(v, tuple) else v for name, v in given.items() if _is_given(v)}
+    said = {name: v for name, v in given.items() if v is not None and v is not False and v != ()}
+    values = {name: list(v) if isinstance(v, tuple) else v for name, v in said.items()}
     study: dict[str, dict[str, Setting]] = {
         "world": _world(values),
         "policies": {name: values[name] for name in POLICIES if name in values},
@@ -204,10 +219,6 @@ def settings(verb: type[Options], sections: Mapping[str, Setting]) -> dict[str, 
     """The options of a verb that a study sets."""
     places = {name: sections.get(declared.section or verb.section, {}) for name, _, declared in declarations(verb)}
     return {name: place[name] for name, place in places.items() if name in place}
-
-
-def _is_given(value: object) -> bool:
-    return value is not None and value != () and value is not False
 
 
 def _world(given: Mapping[str, Setting]) -> dict[str, Setting]:

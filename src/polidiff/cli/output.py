@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -80,51 +81,59 @@ def _started() -> Progress:
     return bars
 
 
-def say(text: str) -> None:
-    """Text on stdout; names from data do nothing to the terminal."""
-    from polidiff.report.names import shown_lines
+def tell(record: Record, text: str, *, as_json: bool) -> None:
+    """Text on stdout, in which names from data do nothing to the terminal; or the record as one JSON document.
 
-    click.echo(shown_lines(text))
-
-
-def say_json(record: Record) -> None:
-    """One JSON document on stdout, in ASCII where the stream cannot write all of its characters."""
+    JSON is written in ASCII where the stream cannot write all of its characters.
+    """
     import json
 
     from polidiff.records.codec import dumps
+    from polidiff.report.names import shown_lines
 
-    text = dumps(record)
+    if not as_json:
+        click.echo(shown_lines(text))
+        return
+    document = dumps(record)
     try:
-        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+        document.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
     except UnicodeEncodeError:
-        text = json.dumps(json.loads(text), indent=1) + "\n"
-    click.echo(text, nl=False)
+        document = json.dumps(json.loads(document), indent=1) + "\n"
+    click.echo(document, nl=False)
 
 
-def deliver(
-    record: Explanation | Frontier | ResultComparison,
-    *,
-    as_json: bool,
-    output: Path | None = None,
-    report: Path | None = None,
-    page: tuple[Explanation | Frontier, ...] = (),
-    text: str | None = None,
-    quiet: bool = False,
-) -> None:
-    """Files first, so that nothing is said to be done that is not; then the result on stdout.
+@dataclass(frozen=True)
+class Output:
+    """Where a result goes, and how much is said on the way."""
 
-    `page` are the results that the report shows, if they are more than `record`; `text` is said instead of its own.
-    """
-    written = [save(record, output)] if output is not None else []
-    if report is not None:
-        written.append(save(page or (record,), report))
-    if as_json:
-        say_json(record)
-    else:
-        say(str(record) if text is None else text)
-    if not quiet:
-        for path in written:
+    as_json: bool
+    output: Path | None
+    report: Path | None
+    quiet: bool
+    verbose: bool
+
+    def deliver(
+        self,
+        record: Explanation | Frontier | ResultComparison,
+        *,
+        page: tuple[Explanation | Frontier, ...] = (),
+        text: str | None = None,
+    ) -> None:
+        """Files first, so that nothing is said to be done that is not; then the result on stdout.
+
+        `page` are the results that the report shows, if they are more than `record`; `text` is said instead of its own.
+        """
+        written = [save(record, self.output)] if self.output is not None else []
+        if self.report is not None:
+            written.append(save(page or (record,), self.report))
+        tell(record, "" if self.as_json else str(record) if text is None else text, as_json=self.as_json)
+        for path in () if self.quiet else written:
             click.echo(f"wrote {path}", err=True)
+
+    def remark(self, text: str) -> None:
+        """A line on stderr for those who asked for it."""
+        if self.verbose:
+            click.echo(text, err=True)
 
 
 def save(record: Record | tuple[Record, ...], path: Path) -> Path:
@@ -148,14 +157,7 @@ def save(record: Record | tuple[Record, ...], path: Path) -> Path:
                 f"only explanations and frontiers are drawn; this is a {kind}. Hint: save as .json"
             )
         return save_json(record, path)
-    saved: Path = record.save(path)
-    return saved
-
-
-def remark(text: str, *, verbose: bool) -> None:
-    """A line on stderr for those who asked for it."""
-    if verbose:
-        click.echo(text, err=True)
+    return record.save(path)
 
 
 class Forgiving:

@@ -30,6 +30,7 @@ from polidiff.options import (
 from polidiff.records.codec import Json, shortly
 
 MOST_BYTES = 1_000_000  # of a study
+TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".pq", ".gz")  # of what is handed over in place of a study
 MOST_NAME = 255  # bytes of one part of a path, as file systems have it
 
 
@@ -126,8 +127,7 @@ class Study:
     @property
     def world(self) -> Mapping[str, Json]:
         """The settings of the world."""
-        settings: Mapping[str, Json] = self.values["world"][self.world_kind]
-        return settings
+        return self.values["world"][self.world_kind]
 
     def section(self, name: str) -> dict[str, Json]:
         """The keys of a section; empty if it is not there."""
@@ -149,7 +149,9 @@ def read_study(path: Path | None, flags: Mapping[str, Json]) -> Study:
     try:
         values = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidStudyError(f"{path} is not TOML: {error}") from error
+        hint = f". Hint: polidiff init {path} -o study.toml writes a study of a table of data"
+        toml = path is None or path.suffix == ".toml"
+        raise InvalidStudyError(f"{path} is not TOML: {error}{'' if toml else hint}") from error
     place = Place(str(path) if path is not None else "the command line", text)
     check_study(values, place)
     merged = _laid_over(values, flags)
@@ -158,10 +160,16 @@ def read_study(path: Path | None, flags: Mapping[str, Json]) -> Study:
 
 
 def _read(path: Path) -> str:
+    if any(suffix.lower() in TABLE_SUFFIXES for suffix in path.suffixes):
+        raise InvalidStudyError(
+            f"{path} is a table, not a study. Hint: polidiff init {path} -o study.toml writes a study of it"
+        )
     try:
         return read_limited(path, MOST_BYTES, InvalidStudyError).decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        raise InvalidStudyError(f"{path} must be a text file in UTF-8. Hint: a study is a .toml file") from error
+        raise InvalidStudyError(
+            f"{path} must be a text file in UTF-8. Hint: polidiff init {path} -o study.toml writes a study"
+        ) from error
     except OSError as error:
         raise InvalidStudyError(
             f"cannot read the study {path}: {error.strerror}. Hint: polidiff init DATA -o study.toml writes one"

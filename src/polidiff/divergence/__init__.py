@@ -57,16 +57,15 @@ class Decided:
         return np.asarray((self.current != self.proposed) | (np.abs(self.chances[0] - self.chances[1]) > tolerance))
 
 
-def decide(old: FloatArray, new: FloatArray, by_chance: FloatArray | float | None = None) -> Decided:
-    """Top actions of chances (n, A); current ones no further apart than `by_chance`, if given, follow the new.
+def decide(old: FloatArray, new: FloatArray, by_chance: FloatArray | float = 0.0) -> Decided:
+    """Top actions of chances (n, A); current ones that tie, or are no further apart than `by_chance`, follow the new.
 
     >>> decide(np.array([[0.49, 0.51]]), np.array([[1.0, 0.0]]), by_chance=0.1).current
     array([0])
     """
     rows, current = np.arange(len(old)), top_actions(old)
     proposed = top_actions(new, prefer=current)
-    if by_chance is not None:
-        current = np.where(old[rows, proposed] >= old[rows, current] - by_chance, proposed, current)
+    current = np.where(old[rows, proposed] >= old[rows, current] - by_chance, proposed, current)
     return Decided(current, proposed, (old[rows, current], new[rows, proposed]))
 
 

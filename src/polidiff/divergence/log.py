@@ -33,7 +33,7 @@ def compare_rows(
     rows = log.rows
     given = (as_log_policy(log, policy, seed=seed) for policy in (current, proposed))
     old, new = (np.asarray(policy.probabilities(rows.states), dtype=np.float64) for policy in given)
-    decided = decide(old, new, CHANCE / np.sqrt(len(old)) if is_logs(current) else None)
+    decided = decide(old, new, CHANCE / np.sqrt(len(old)) if is_logs(current) else 0.0)
     differs, names = decided.differ(options.policy_tolerance), tuple(action.name for action in log.actions)
     label, swaps = label_swaps(differs, decided.current, decided.proposed, decided.chances, names)
     share = np.full(len(old), 1 / len(old))

@@ -280,6 +280,7 @@ def seconds_of_group(task: Task, share: float) -> float:
 def _price_of_splitting(splitter: _Splitter, root: _Branch) -> tuple[float, float]:
     """Steps that splitting everywhere would cost per episode (diverging states met times length), and the length."""
     probe = _Splitter(splitter.world, splitter.policies, splitter.options, splitter.seed, splitter.share)
+    probe.shifted.most_comparisons = 0  # episodes split where the action is another
     few = np.arange(min(len(root.episode), max(FEWEST_PROBED, int(PROBE * splitter.share))))
     branch = _Branch(root.stepper.clone(few), few, root.episode[few], root.time[few], root.follows, 0)
     probe.play(branch, share=0.0)

@@ -221,8 +221,7 @@ def current(stochastic: bool = False) -> IntArray | FloatArray:
 def proposed() -> IntArray:
     """The policy that no other beats in this model, among admissible actions; the current action where they tie."""
     best = best_policy(world(), start=np.asarray(current(), dtype=np.int64))
-    actions: IntArray = read_only(best.actions)
-    return actions
+    return read_only(best.actions)
 
 
 def _outcomes(sofa: FloatArray) -> tuple[Outcome, ...]:

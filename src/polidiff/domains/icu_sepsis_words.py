@@ -10,21 +10,22 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
+from scipy import sparse
 
 from polidiff.domains.icu_sepsis import ACTIONS, CAVEATS, SHARES, SOURCE, current, proposed, sepsis_data, world
 from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.evaluation.table import evaluate
-from polidiff.explanation.words import listing, percent
-from polidiff.frontier.rule_plans.improve import perturbed
+from polidiff.explanation.words import listing
 from polidiff.parallel import one_blas_thread
 from polidiff.policies.protocol import one_hot, top_actions
 from polidiff.records.action import Action
 from polidiff.records.arrays import IntArray
 from polidiff.records.explanation import Explanation
-from polidiff.records.numbers import number
+from polidiff.records.numbers import number, percent
 from polidiff.records.plan import Frontier, Plan, PlanRule
 from polidiff.records.rule import Condition, Rule
 from polidiff.regions.describe import main_direction
+from polidiff.worlds.tabular import TabularMDP
 
 SPOKEN = {"fluid": "fluid", "pressor": "vasopressor"}
 COUNTS = ("No", "One", "Two", "Three", "Four", "Five", "Six")
@@ -193,10 +194,23 @@ def gain_if_off(plan: Plan, draws: int = DRAWS) -> tuple[float, float]:
     rng = np.random.default_rng(0)
     gains = []
     for _ in range(draws):
-        other = perturbed(world(), rng)
+        other = _perturbed(world(), rng)
         values = [evaluate(other, policy).outcomes["return"].estimate for policy in (current(), _actions(plan))]
         gains.append(values[1] - values[0])
     return min(gains), max(gains)
+
+
+def _perturbed(table: TabularMDP, rng: np.random.Generator) -> TabularMDP:
+    """The table with every transition probability scaled by about a tenth and rows summing to 1 again."""
+    moves = table.transitions.copy()
+    moves.data = moves.data * np.exp(0.1 * rng.standard_normal(len(moves.data)))
+    sums = np.asarray(moves.sum(axis=1)).ravel()
+    moves = sparse.csr_array(sparse.diags_array(1 / np.where(sums > 0, sums, 1.0)) @ moves)
+    return TabularMDP(
+        [moves[action :: table.n_actions] for action in range(table.n_actions)],
+        table.rewards, table.initial, absorbing=table.absorbing, actions=table.actions, features=table.features,
+        feature_names=table.feature_names, allowed=table.allowed, discount=table.discount,
+    )  # fmt: skip
 
 
 def _actions(plan: Plan) -> IntArray:

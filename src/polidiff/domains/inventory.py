@@ -12,11 +12,10 @@ from itertools import product
 from math import exp, factorial
 
 import numpy as np
-from scipy import sparse
 
 from polidiff.frontier.rule_plans.moves import Move
 from polidiff.records.arrays import FloatArray, IntArray
-from polidiff.worlds.tabular import TabularMDP
+from polidiff.worlds.tabular import TabularMDP, Transition, move_matrices
 
 SEASONS = (2.0, 4.0, 7.0)  # mean demand
 TURN = 0.1  # chance that the season moves on in a period
@@ -35,28 +34,22 @@ def world(room: int = 20, largest: int = 10, lot: int = 1) -> TabularMDP:
     states = _states(room, orders)
     closed, place = len(states), {state: index for index, state in enumerate(states)}
     rewards = np.zeros((closed + 1, len(orders)))
-    entries: list[tuple[list[int], list[int], list[float]]] = [([], [], []) for _ in orders]
+    moves: list[Transition] = []
     demand = [_poisson(mean, room + largest) for mean in SEASONS]
     for state, (stock, coming, season) in enumerate(states):
         sales, left = _period(stock, coming, room, demand[season])
         for action, order in enumerate(orders):
             rewards[state, action] = sales - UNIT * order
-            rows, columns, data = entries[action]
             for units, chance in left.items():
                 for turned, share in ((season, 1 - TURN), ((season + 1) % 3, TURN)):
-                    rows.append(state)
-                    columns.append(place[units, order, turned])
-                    data.append((1 - CLOSING) * chance * share)
-            rows.append(state)
-            columns.append(closed)
-            data.append(CLOSING)
-    shape = (closed + 1, closed + 1)
-    matrices = [sparse.csr_array((d, (r, c)), shape=shape) for r, c, d in entries]
+                    moves.append((action, state, place[units, order, turned], (1 - CLOSING) * chance * share))
+            moves.append((action, state, closed, CLOSING))
     initial = np.zeros(closed + 1)
     initial[[place[room // 2, 0, season] for season in range(3)]] = 1 / 3
     features = np.array([(stock, coming, season, stock + coming) for stock, coming, season in states] + [(0, 0, 0, 0)])
     return TabularMDP(
-        matrices, rewards, initial, absorbing=[closed], actions=[{"order": order} for order in orders],
+        move_matrices(moves, len(orders), closed + 1), rewards, initial, absorbing=[closed],
+        actions=[{"order": order} for order in orders],
         features=features, feature_names=["stock", "on the way", "season", "position"],
     )  # fmt: skip
 

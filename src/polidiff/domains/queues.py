@@ -11,10 +11,9 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
-from scipy import sparse
 
 from polidiff.records.arrays import IntArray
-from polidiff.worlds.tabular import TabularMDP
+from polidiff.worlds.tabular import TabularMDP, Transition, move_matrices
 
 ACTIONS = ("queue 1", "queue 2", "reject")
 ARRIVALS = (0.35, 0.35)  # class 1, class 2, per slot
@@ -35,27 +34,20 @@ def world(room: int = 15) -> TabularMDP:
     closed = len(states)
     rewards = np.zeros((closed + 1, 3))
     allowed = np.ones((closed + 1, 3), dtype=np.bool_)
-    entries: list[tuple[list[int], list[int], list[float]]] = [([], [], []) for _ in ACTIONS]
+    moves: list[Transition] = []
     for state, (first, second, kind) in enumerate(states):
         allowed[state, :2] = (kind > 0 and first < room, kind > 0 and second < room)
-        for action in np.flatnonzero(allowed[state]):
+        for action in np.flatnonzero(allowed[state]).tolist():
             lengths = (first + (action == 0), second + (action == 1))
             paid = PRICES[kind - 1] if action < 2 else 0.0
             rewards[state, action] = paid - WAITING * sum(lengths)
-            rows, columns, data = entries[action]
             for chance, (left, right, arrival) in _next(lengths):
-                rows.append(state)
-                columns.append((left * side + right) * 3 + arrival)
-                data.append((1 - CLOSING) * chance)
-            rows.append(state)
-            columns.append(closed)
-            data.append(CLOSING)
-    shape = (closed + 1, closed + 1)
-    matrices = [sparse.csr_array((d, (r, c)), shape=shape) for r, c, d in entries]
+                moves.append((action, state, (left * side + right) * 3 + arrival, (1 - CLOSING) * chance))
+            moves.append((action, state, closed, CLOSING))
     initial = np.zeros(closed + 1)
     initial[:3] = (1 - sum(ARRIVALS), *ARRIVALS)
     return TabularMDP(
-        matrices, rewards, initial, absorbing=[closed], actions=list(ACTIONS),
+        move_matrices(moves, len(ACTIONS), closed + 1), rewards, initial, absorbing=[closed], actions=list(ACTIONS),
         features=np.array([*states, (0, 0, 0)]), feature_names=["queue 1", "queue 2", "class"], allowed=allowed,
     )  # fmt: skip
 

@@ -19,7 +19,7 @@ from polidiff.policies.protocol import FeaturesOf, PolicyPair
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Arrow, RegionEffect, Support, Verdict, WorldSummary
 from polidiff.records.outcome import Assumption
-from polidiff.records.rule import Rule, first_match
+from polidiff.records.rule import Rule, covers_any
 from polidiff.worlds.protocol import World
 
 Values = Mapping[str, float]  # outcome or action -> number
@@ -63,7 +63,7 @@ class RegionChanges:
 
     def covers(self, features: AnyArray, k: int) -> BoolArray:
         """Which rows lie in region k."""
-        return np.asarray(first_match(self.rules, features) == k)
+        return self.rules[k].covers(features) & ~covers_any(self.rules[:k], features)
 
     def strict(self, level: float, outcomes: int) -> float:
         """The level of one interval if all of them are to hold together (Bonferroni): alone and without, each."""

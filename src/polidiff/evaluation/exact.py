@@ -79,10 +79,6 @@ class ExactEvaluator:
             visits[self._inside] = self._solve(initial[self._inside], True)
         return np.maximum(visits, 0.0)
 
-    def occupancy(self) -> FloatArray:
-        """Expected times each action is taken in each state, (S, A)."""
-        return self.visits()[:, None] * self.table
-
     def check_ends(self, initial: FloatArray) -> None:
         """An error that names the first start from which the policy never ends."""
         stuck = np.flatnonzero((initial > 0) & ~self.ends)

@@ -22,8 +22,8 @@ SOON = 5  # times the first steps, within which an iteration must be likely to e
 Solve = Callable[[FloatArray, bool], FloatArray]
 
 
-def solver(moves: sparse.csr_array, discount: float) -> Solve:
-    r"""A function (right-hand side, transposed) → solution of :math:`(I - \gamma P) V = g`.
+def solver(moves: Any, discount: float) -> Solve:
+    r"""A function (right-hand side, transposed) → solution of :math:`(I - \gamma P) V = g`, P an array or sparse.
 
     Small systems are factorised once by LAPACK, and so are sparse ones without much fill-in to fear: those whose
     entries lie near the diagonal, as they come or, after a few steps of iteration that did not suffice, reordered
@@ -34,7 +34,9 @@ def solver(moves: sparse.csr_array, discount: float) -> Solve:
     """
     size = moves.shape[0]
     if size <= DENSE_UP_TO:
-        factors = linalg.lu_factor(np.eye(size) - discount * moves.toarray(), check_finite=False)
+        dense = -discount * (moves if isinstance(moves, np.ndarray) else moves.toarray())
+        dense.flat[:: size + 1] += 1.0
+        factors = linalg.lu_factor(dense, check_finite=False, overwrite_a=True)
         return lambda g, transposed: np.asarray(
             linalg.lu_solve(factors, g, trans=1 if transposed else 0, check_finite=False)
         )

@@ -26,9 +26,18 @@ from polidiff.evaluation.logged.judge import Question, assess, deeper_counts, nu
 from polidiff.evaluation.logged.model import SplitPolicy, Starts, group_starts, same_rows, split_policy
 from polidiff.evaluation.logged.named import evaluate_by, judge_by
 from polidiff.evaluation.logged.plan import estimated_world
-from polidiff.evaluation.logged.policies import CHANCE, LOG, as_log_policy, changed_rows, is_log, is_logs, wrote_the_log
+from polidiff.evaluation.logged.policies import (
+    CHANCE,
+    LOG,
+    as_log_policy,
+    changed_rows,
+    is_log,
+    is_logs,
+    logging_policy,
+    wrote_the_log,
+)
 from polidiff.evaluation.logged.rows import RuleCoverage, cover_all_rows
-from polidiff.evaluation.logged.second_log import counted_together, first_policy, judge_logs, policy_behind
+from polidiff.evaluation.logged.second_log import counted_together, judge_logs, policy_behind
 from polidiff.evaluation.scores.difference import MOST_UNSUPPORTED
 from polidiff.evaluation.scores.verdicts import ScoredLog, ScoreJudge, score_effects, scored_log, value_intervals
 from polidiff.evaluation.table import TableComparison
@@ -37,6 +46,7 @@ from polidiff.policies import TablePolicy, changed_decisions, one_hot
 from polidiff.policies.protocol import PolicyLike, PolicyPair
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import ActionSupport, Arrow, Support, WorldSummary
+from polidiff.records.numbers import counted, number
 from polidiff.records.outcome import Evaluation, Interval
 from polidiff.records.rule import Rule, covers_any, first_match
 from polidiff.streams import Stream
@@ -52,8 +62,22 @@ ALMOST_ONE = 0.999  # discount that keeps estimated loops without exit finite wh
 def evaluate(log: Log, policy: PolicyLike, options: EvaluateOptions) -> Evaluation:
     """Expected outcomes with careful intervals, and the other estimators beside them."""
     if options.evaluation is not None:
-        return evaluate_by(options.evaluation, log, policy, level=options.level, seed=options.seed)
-    return evaluate_log(log, policy, level=options.level, seed=options.seed)
+        judged = evaluate_by(options.evaluation, log, policy, level=options.level, seed=options.seed)
+    else:
+        judged = evaluate_log(log, policy, level=options.level, seed=options.seed)
+    small = _small_starts(log, options.min_group)
+    told = {o: {s: i for s, i in by.items() if s not in small} for o, by in judged.per_start.items()}
+    return replace(judged, per_start=told)
+
+
+def _small_starts(log: Log, least: int) -> set[str]:
+    """Starts that too few people have, and one more where the total less the others would tell of these few."""
+    if not log.discrete or least <= 1:
+        return set()
+    begins, people = log.rows.states[log.rows.first], log.rows.person[log.rows.first]
+    behind = sorted((len(np.unique(people[begins == start])), log.states[start]) for start in np.unique(begins))
+    small = [count for count, _ in behind if count < least]
+    return {name for _, name in behind[: len(small) + (0 < sum(small) < least)]}
 
 
 def evaluate_log(
@@ -94,7 +118,7 @@ def evaluate_log(
     return Evaluation(
         outcomes=outcomes,
         per_start=_per_start(log, counted, target, level),
-        method=f"careful model of {log.check.episodes} logged episodes",
+        method=f"careful model of {number(log.check.episodes)} logged episodes",
         truncated=log.check.cut / max(log.check.episodes, 1),
         details=details,
         assumptions=(*assessment.assumptions, overlap),
@@ -157,7 +181,7 @@ def compare(
     both = is_logs(current)
     policy = policy_behind(log, proposed, seed=seed)
     if log.discrete and both:
-        return EstimatedComparison(log, (first_policy(log), policy), seed=seed, second=proposed)
+        return EstimatedComparison(log, (logging_policy(log), policy), seed=seed, second=proposed)
     comparison = kind(log, (current, policy), seed=seed)
     comparison.second = proposed if both else None
     return comparison
@@ -380,17 +404,18 @@ def _side_by_side(log: Log, second: Log, groups: Sequence[Sequence[Rule]], level
 
 
 def _method(log: Log) -> str:
-    return f"a careful reading of {log.check.episodes} logged episodes"
+    return f"a careful reading of {counted(log.check.episodes, 'logged episode')}"
 
 
 def _by_scores(scored: ScoredLog) -> str:
     """How verdicts are made, and from how much of the log."""
     episodes, scored_episodes = scored.log.check.episodes, scored.episodes
-    part = f"{episodes}" if scored_episodes == episodes else f"{scored_episodes} of {episodes}"
+    part = "" if scored_episodes == episodes else f"{number(scored_episodes)} of "
+    behind = f"{part}{counted(episodes, 'logged episode')}"
     chances = scored.chances
     known = "as recorded" if scored.decisions.probability is not None else "those of the current policy"
     source = known if chances.known else "estimated"
-    return f"doubly robust scores of {part} logged episodes, cross-fitted (chances of actions {source})"
+    return f"doubly robust scores of {behind}, cross-fitted (chances of actions {source})"
 
 
 def _padded(table: FloatArray) -> FloatArray:

@@ -13,16 +13,16 @@ from polidiff.options import EvaluateOptions
 from polidiff.policies import MixedPolicy, Policy, PolicyLike, as_policy, changed_decisions
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import RegionEffect, WorldSummary
+from polidiff.records.numbers import counted
 from polidiff.records.outcome import Evaluation
 from polidiff.streams import Stream
 from polidiff.worlds.protocol import world_summary
-from polidiff.worlds.rollouts import gain_of, play_from, roll_out
+from polidiff.worlds.rollouts import Visits, gain_of, play_from, roll_out
 from polidiff.worlds.simulator import Simulator
 from polidiff.worlds.steppers import ModelStepper
 
 FEWEST_EPISODES = 100  # that judge outcomes, however few steps are allowed
 FORMING = 250  # episodes that form groups of starts, at least, if so many are played
-COUNTED = 250  # episodes of the proposed policy in which changed decisions are counted, at most
 PAIRED_STEPS = 0.4  # share of `max_steps` that the episodes that judge may cost
 PLAYED = 50  # states of a region from which every action is tried
 EFFECT_STEPS = 0.1  # share of `max_steps` that the effects of single regions may cost
@@ -45,7 +45,7 @@ def evaluate(world: Simulator, policy: PolicyLike, options: EvaluateOptions) -> 
     outcomes = {o.name: mean_interval(played.totals[:, m], options.level) for m, o in enumerate(world.outcomes)}
     details = {"episodes": float(count), "mean length": float(np.mean(played.lengths))}
     doubts = rare_events({o.name: played.totals[:, m] for m, o in enumerate(world.outcomes)})
-    return Evaluation(outcomes, {}, f"{count} simulated episodes", played.truncated_share, details, doubts)
+    return Evaluation(outcomes, {}, counted(count, "simulated episode"), played.truncated_share, details, doubts)
 
 
 def default_episodes(world: Simulator) -> int:
@@ -69,32 +69,24 @@ class SimulatorComparison(Comparison):
         self.proposed: Policy = proposed
 
     def achieved(self, diverging: BoolArray, *, length: float, max_steps: int, seed: int) -> Achieved:
-        """Paired episodes; some of them form groups, others judge, others count changes."""
+        """Paired episodes; some of them form groups and count changes, others judge.
+
+        Changes are counted in the episodes whose paths are told, so that both speak of the same ones.
+        """
         count = self._affordable(length, max_steps)
         few = min(count, max(FORMING, count // 4))
-        forming, judged = (
-            paired_outcomes(self.world, self.current, self.proposed, episodes=episodes, seed=(seed, stream))
-            for episodes, stream in ((few, Stream.FORMING), (count, Stream.JUDGING))
+        (forming, visited), (judged, _) = (
+            _paired(self.world, self.current, self.proposed, episodes=episodes, seed=(seed, stream), record=record)
+            for episodes, stream, record in ((few, Stream.FORMING, True), (count, Stream.JUDGING, False))
         )
-        return Achieved(forming, judged, self._changes(min(count, COUNTED), seed))
+        assert visited is not None
+        tables = (policy.probabilities(visited.states) for policy in (self.current, self.proposed))
+        return Achieved(forming, judged, float(changed_decisions(*tables).sum() / few))
 
     def _affordable(self, length: float, max_steps: int) -> int:
         """How many paired episodes: in environments stepped one by one, what `max_steps` pays for."""
         most, paid = default_episodes(self.world), PAIRED_STEPS * max_steps / (2 * length)
         return most if self.world.is_model else int(np.clip(paid, FEWEST_EPISODES, most))
-
-    def _changes(self, episodes: int, seed: int) -> float:
-        played = roll_out(
-            self.world,
-            self.proposed,
-            episodes=episodes,
-            seed=(seed, Stream.CHANGED_DECISIONS),
-            record=True,
-            what="changed decisions",
-        )
-        assert played.visits is not None
-        tables = (policy.probabilities(played.visits.states) for policy in (self.current, self.proposed))
-        return float(changed_decisions(*tables).sum() / len(played.lengths))
 
     def summary(self, seen: AnyArray, facts: Mapping[str, str | float | int]) -> WorldSummary:
         """The horizon, and the ranges of features over visited states."""
@@ -176,16 +168,24 @@ def paired_outcomes(
     world: Simulator, current: Policy, proposed: Policy, *, episodes: int, seed: tuple[int, ...]
 ) -> StartOutcomes:
     """Paired episodes: the same starts and the same luck under both policies."""
+    return _paired(world, current, proposed, episodes=episodes, seed=seed, record=False)[0]
+
+
+def _paired(
+    world: Simulator, current: Policy, proposed: Policy, *, episodes: int, seed: tuple[int, ...], record: bool
+) -> tuple[StartOutcomes, Visits | None]:
+    """Paired episodes, with what the proposed policy visits if asked for."""
     played = [
-        roll_out(world, policy, episodes=episodes, seed=seed, what=f"paired episodes, {name}")
-        for policy, name in ((current, "current"), (proposed, "proposed"))
+        roll_out(world, policy, episodes=episodes, seed=seed, what=f"paired episodes, {name}", record=recorded)
+        for policy, name, recorded in ((current, "current", False), (proposed, "proposed", record))
     ]
-    return StartOutcomes(
+    outcomes = StartOutcomes(
         world.features_of(played[0].starts),
         np.full(episodes, 1 / episodes),
         played[0].totals,
         played[1].totals,
         False,
-        f"{episodes:,} paired episodes".replace(",", "\u202f"),
+        counted(episodes, "paired episode"),
         (played[0].truncated_share, played[1].truncated_share),
     )
+    return outcomes, played[1].visits

@@ -23,6 +23,7 @@ import numpy as np
 
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
 from polidiff.records.explanation import Verdict, VerdictDirection
+from polidiff.records.numbers import counted, number
 from polidiff.records.outcome import Assumption, Interval, Outcome
 
 ROUNDING = 1e-9
@@ -135,7 +136,7 @@ def skewness(values: FloatArray) -> float:
 
 
 def rare_events(samples: Mapping[str, FloatArray]) -> tuple[Assumption, ...]:
-    """That rarer, larger episodes may not have been met, of samples by name; nothing where none is in doubt.
+    """That rarer, larger episodes may not have been seen, of samples by name; nothing where none is in doubt.
 
     >>> [doubt.status for doubt in rare_events({"return": np.zeros(10)})], rare_events({"return": np.arange(100.0)})
     (['doubtful'], ())
@@ -146,7 +147,8 @@ def rare_events(samples: Mapping[str, FloatArray]) -> tuple[Assumption, ...]:
     named = [detail for detail, _ in doubts[:MOST_DOUBTS]]
     more = [f"{len(doubts) - MOST_DOUBTS} more in doubt likewise"] if len(doubts) > MOST_DOUBTS else []
     needed = max(episodes for _, episodes in doubts)
-    consequence = f"An interval knows only what was met and may be too short: at least {needed:,} episodes are needed."
+    enough = counted(needed, "episode")
+    consequence = f"Intervals know only what was seen and may be too short; at least {enough} are needed."
     return (Assumption("rare events", "spread of the episodes", "doubtful", "; ".join(named + more), consequence),)
 
 
@@ -154,14 +156,13 @@ def _unmet(name: str, values: FloatArray) -> tuple[str, int] | None:
     """Why a sample may have missed something (few episodes, all equal, or a few carry the mean), and how many tell."""
     count, skew = len(values), skewness(values)
     needed = round(EPISODES_PER_SKEW * skew**2)
+    episodes, rare = counted(count, "episode"), f"what happens in fewer than {min(3, count)} of {number(count)}"
     if 0 < count < EXACT_FROM and np.ptp(values) == 0:
-        seen = f"{name} is the same in all of {count} episodes: what happens in fewer than {min(1, 3 / count):.1%}"
-        return f"{seen} of them may not have been met", EXACT_FROM
+        return f"{name} is the same in all of {episodes}, and {rare} may not have been seen", EXACT_FROM
     if count < FEWEST_TO_JUDGE:
-        share = f"{min(1, 3 / max(count, 1)):.0%}"
-        return f"{count} episodes of {name} do not show what happens in fewer than {share} of them", WANTED
+        return f"{episodes} of {name} may not show {rare}", WANTED
     if abs(skew) > SKEWED and count < needed:
-        return f"{name} is skewed ({skew:.1f}): a few of {count} episodes carry its mean", needed
+        return f"a few of {episodes} carry the mean of {name}", needed
     return None
 
 

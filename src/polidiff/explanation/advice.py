@@ -24,9 +24,9 @@ from typing import Literal
 from scipy import stats
 
 from polidiff.evaluation.assumptions.log_checks import fragile
-from polidiff.explanation.words import counted, group_words, listing, losers, odds_text, percent
+from polidiff.explanation.words import group_words, listing, losers, odds_text
 from polidiff.records.explanation import Explanation, Verdict
-from polidiff.records.numbers import number
+from polidiff.records.numbers import counted, number, percent
 
 POWER = 0.8
 CLEAR = "; the evidence for both is clear."

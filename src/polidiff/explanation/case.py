@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -91,31 +91,33 @@ def _expected(
 
     The text says whose mean it is: what was judged over all starts is no promise to one case.
     """
-    outcomes, asked = explanation.outcomes, _asked(explanation)
+    asked = _asked(explanation)
     known = asked.expected_from(raw) if asked is not None and raw is not None else None
     if asked is not None and known is not None:
         both = zip(asked.place.outcomes, known, strict=True)
         exact = tuple(_exact_verdict(outcome, *values) for outcome, values in both)
-        return f"To expect from there on: {verdicts_text(exact, outcomes)}.", exact
+        return f"To expect from there on: {verdicts_text(exact, explanation.outcomes)}.", exact
     if not changed and explanation.world.one_step:
         return "", ()
     told = next((sentence for sentence in explanation.sentences if _speaks_of(sentence, features)), None)
     if changed and told is not None:
-        return _mean_of(told, outcomes, "")
+        return _mean_of(explanation, told)
     if changed or (not explanation.regions and not explanation.withheld):
         return "", ()
     if told is not None and _meets_a_change(told):
-        return _mean_of(told, outcomes, "All such starts meet a change. If this is one of them: ")
+        return _mean_of(explanation, told, "All such starts meet a change. ")
     return "Whether a change is met later, and what to expect then, cannot be told from this result.", ()
 
 
-def _mean_of(told: Sentence, outcomes: Sequence[Outcome], lead: str) -> tuple[str, tuple[Verdict, ...]]:
-    """What a group of starts may expect, and who they are."""
-    effect = verdicts_text(told.verdicts, outcomes)
+def _mean_of(explanation: Explanation, told: Sentence, lead: str = "") -> tuple[str, tuple[Verdict, ...]]:
+    """What a group of starts may expect, said to be theirs and not the case's."""
+    effect = verdicts_text(told.verdicts, explanation.outcomes)
+    unjudged = "What this case alone may expect was not judged; the mean"
     if told.start is None:
-        return f"What to expect for such a case alone was not judged; the mean over all starts: {effect}.", ()
+        return f"{unjudged} over all starts: {effect}.", ()
     who = " or ".join(place_text(rule) for rule in (told.start, *told.also))
-    return f"{lead}To expect from there on, as the mean of episodes that start {who}: {effect}.", told.verdicts
+    episodes = "decisions" if explanation.world.one_step else "episodes that start"
+    return f"{lead}{unjudged} of {episodes} {who}: {effect}.", told.verdicts
 
 
 def _speaks_of(sentence: Sentence, features: Features) -> bool:

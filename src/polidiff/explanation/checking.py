@@ -8,6 +8,7 @@ from polidiff.records.explanation import Explanation, Verdict
 from polidiff.records.numbers import number
 from polidiff.records.parse import Guard, parse_guards
 from polidiff.records.plan import CheckResult
+from polidiff.records.suppression import suppressed
 
 
 def check_explanation(explanation: Explanation, options: CheckOptions) -> CheckResult:
@@ -15,12 +16,13 @@ def check_explanation(explanation: Explanation, options: CheckOptions) -> CheckR
     reasons: list[str] = []
     checked: list[str] = []
     unjudged: tuple[str, ...] = ()
+    told = suppressed(explanation)  # the true number decides, and no more is said than a page says
     if options.max_changes is not None:
         most = number(options.max_changes)
         checked.append(f"at most {most} changed decisions per episode")
         if explanation.changes > options.max_changes + 1e-9:
-            reasons.append(f"{number(explanation.changes)} changed decisions per episode; allowed {most}")
-    by_name = {verdict.outcome: verdict for verdict in explanation.verdicts}
+            reasons.append(f"{number(told.changes)} changed decisions per episode; allowed {most}")
+    by_name = {verdict.outcome: verdict for verdict in told.verdicts}
     for guard in parse_guards(options.keep, list(by_name)):
         checked.append(guard.text)
         reason = _broken(guard, by_name[guard.outcome])
@@ -28,14 +30,14 @@ def check_explanation(explanation: Explanation, options: CheckOptions) -> CheckR
             reasons.append(reason)
     if not options.allow_unknown:
         checked.append("no outcome is unknown")
-        unknown = [v for v in explanation.verdicts if v.direction == "unknown"]
+        unknown = [v for v in told.verdicts if v.direction == "unknown"]
         reasons += [f"the effect on {v.outcome} is unknown ({interval_text(v.difference)})" for v in unknown]
     if not options.keep:
         judged = [outcome.name for outcome in explanation.outcomes if outcome.prefer is not None]
         unjudged = tuple(outcome.name for outcome in explanation.outcomes if outcome.prefer is None)
         if judged:
             checked.append(f"{'none of ' + ', '.join(judged) if unjudged else 'no outcome'} gets worse over all starts")
-        worse = [v for v in explanation.verdicts if v.valence == "worse"]
+        worse = [v for v in told.verdicts if v.valence == "worse"]
         reasons += [f"{v.outcome} gets worse ({interval_text(v.difference)})" for v in worse]
     return CheckResult(not reasons, tuple(reasons), tuple(checked), unjudged)
 

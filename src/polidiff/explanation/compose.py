@@ -32,13 +32,14 @@ from polidiff.explanation.sentences import (
     start_rules,
 )
 from polidiff.explanation.text import sentence_text
-from polidiff.explanation.words import percent, rule_text
+from polidiff.explanation.words import rule_text
 from polidiff.explanation.worse_off import tails, worse_off
 from polidiff.journeys import Journeys, Meetings, Trajectory, follow
 from polidiff.options import ExplainOptions
 from polidiff.policies import PolicyLike, edit_rules
 from polidiff.records.arrays import IntArray
 from polidiff.records.explanation import (
+    FOLLOWED,
     EpisodePair,
     Explanation,
     Methods,
@@ -51,6 +52,7 @@ from polidiff.records.explanation import (
     Verdict,
     WorseOff,
 )
+from polidiff.records.numbers import percent
 from polidiff.records.outcome import Assumption
 from polidiff.records.patch import Patch
 from polidiff.records.rule import Rule
@@ -143,6 +145,8 @@ def compose(world: World, current: PolicyLike, proposed: PolicyLike, options: Ex
     )
     episodes = 0 if achieved.forming is None else len(achieved.forming.weight)
     journeys = follow(place, comparison, described.rules, seed=options.seed, episodes=episodes)
+    if isinstance(journeys, Journeys) and journeys.by_chance:
+        divergence = replace(divergence, facts={**divergence.facts, FOLLOWED: journeys.by_chance})
     order = printed_order(described.rules, journeys.order)
     ids = region_ids(described, order)
     regions = region_records(comparison, described, divergence, ids, seed=options.seed)
@@ -361,7 +365,7 @@ def _warnings(found: Difference, sentences: tuple[Sentence, ...]) -> tuple[str, 
     notes = []
     if found.described.messages:
         notes.append("Rare changes that no short rule covers are left out; F1 counts them as missed.")
-    notes += [*found.described.notes, *_split_notes(found.divergence.facts)]
+    notes += [*found.comparison.place.notes, *found.described.notes, *_split_notes(found.divergence.facts)]
     cut = (0.0, 0.0) if found.achieved.judged is None else found.achieved.judged.cut
     if max(cut) > 0:
         shares = f"{percent(cut[0])} of the current and {percent(cut[1])} of the proposed policy's episodes"

@@ -6,18 +6,9 @@ import math
 
 from polidiff.explanation.rule_code import joined_edits
 from polidiff.explanation.said import Answer, Block, Said, blocks_of, closing
-from polidiff.explanation.words import (
-    counted,
-    edit_words,
-    interval_text,
-    listing,
-    percent,
-    place_text,
-    rule_text,
-    worth_text,
-)
+from polidiff.explanation.words import edit_words, interval_text, listing, otherwise, place_text, rule_text, worth_text
 from polidiff.records.explanation import Verdict, VerdictDirection
-from polidiff.records.numbers import interval_numbers, number
+from polidiff.records.numbers import counted, interval_numbers, number, percent
 from polidiff.records.outcome import Interval, Outcome
 from polidiff.records.plan import Frontier, LedgerEntry, Plan
 from polidiff.records.suppression import suppressed
@@ -39,13 +30,15 @@ def say_plans(frontier: Frontier, answers: tuple[Answer, ...] = ()) -> Said:
 def frontier_headline(frontier: Frontier) -> str:
     """How many plans there are, and what the best of them returns."""
     best = frontier.best
-    if frontier.judged or (len(frontier) == 1 and not best.proven):
+    if frontier.judged or (len(frontier.plans) == 1 and not best.proven):
         return _judged_head(frontier)
-    gain = Interval.exactly(best.expected_return - frontier[0].expected_return)
+    now = frontier.plans[0]
+    broken = ", which breaks what is to be kept" if now.breaks else ""
     proof = "all proven" if all(plan.proven for plan in frontier) else f"certified within {percent(frontier.gap)}"
     return (
-        f"{counted(len(frontier), 'plan')} from {returned(frontier[0].expected_return, frontier)} (current) to "
-        f"{returned(best.expected_return, frontier)} ({interval_text(gain, outcome=objective(frontier))}), {proof}."
+        f"{counted(len(frontier), 'plan')} from {returned(now.expected_return, frontier)} (current{broken}) to "
+        f"{returned(best.expected_return, frontier)} "
+        f"({interval_text(frontier.gain_of(best), outcome=objective(frontier))}), {proof}."
     )
 
 
@@ -88,15 +81,22 @@ def aim_text(frontier: Frontier) -> str:
 
 def _judged_head(frontier: Frontier) -> str:
     """Plans whose gains are estimates: the one that is surest to gain, or none."""
-    best, now = frontier.best, plan_return(frontier[0], frontier)
+    best, now = frontier.best, plan_return(frontier.plans[0], frontier)
     aim = aim_text(frontier)
     named, brings = ("", "returns") if aim == frontier.aim else (f" for {aim}", "brings")
-    if len(frontier) == 1:
+    if len(frontier.plans) == 1:
         return f"No plan{named} but the current policy, which {brings} {now}."
-    if best.gain is None or best is frontier[0]:
+    if best.gain is None or best is frontier.plans[0]:
         return f"{len(frontier)} plans{named}; none is shown to gain over the current policy, which {brings} {now}."
+    if not best.gain.low > 0:
+        return (
+            f"{len(frontier)} plans{named}; none is shown to gain over the current policy, which {brings} {now} and "
+            f"breaks what is to be kept; of those that keep it, the surest {brings} {plan_return(best, frontier)} "
+            f"({interval_text(gained(best.gain, frontier), outcome=objective(frontier))})."
+        )
+    guarded = "" if all(plan.kept for plan in frontier) or not best.kept else " that is shown to keep the guards"
     return (
-        f"{len(frontier)} plans{named}; the surest to gain {brings} {plan_return(best, frontier)} "
+        f"{len(frontier)} plans{named}; the surest to gain{guarded} {brings} {plan_return(best, frontier)} "
         f"instead of {now} "
         f"({interval_text(gained(best.gain, frontier), outcome=objective(frontier))})."
     )
@@ -111,7 +111,7 @@ def _plan_rows(frontier: Frontier, limit: int = 20) -> list[str]:
     wide = max(10, len(aim))
     head = "" if log else f"{'bound':>10}  "
     rows = [f"{unit:>20}  {aim:>{wide}}  {head}change"]
-    plans = list(frontier)
+    plans = list(frontier.plans)
     shown = plans if len(plans) <= limit else [plans[round(k * (len(plans) - 1) / (limit - 1))] for k in range(limit)]
     for plan in shown:
         cost = number(plan.changes)
@@ -145,10 +145,12 @@ def _size_words(plan: Plan, frontier: Frontier) -> str:
 def plan_words(plan: Plan, limit: int = 4) -> str:
     """What a plan changes, in one line."""
     if plan.rules:
-        return "; ".join(f"{rule_text(r.rule)}: {r.move}" for r in plan.rules) + exceptions_text(plan)
+        before = otherwise([entry.rule for entry in plan.rules])
+        told = [f"{first}{rule_text(r.rule)}: {r.move}" for first, r in zip(before, plan.rules, strict=True)]
+        return "; ".join(told) + exceptions_text(plan)
     edits = plan.patch.changing
     if not edits:
-        return "nothing"
+        return "nothing" + f" (breaks {listing(list(plan.breaks))})" * bool(plan.breaks)
     words = [f"{rule_text(e.rule)}: {edit_words((e,), plan.patch, short=True)}" for e in edits[:limit]]
     return "; ".join(words) + (f"; and {len(edits) - limit} more" if len(edits) > limit else "")
 
@@ -162,20 +164,29 @@ def exceptions_text(plan: Plan) -> str:
 
 
 def _ledger(frontier: Frontier, limit: int = 10) -> Block:
-    entries = frontier.ledger.entries[:limit] if frontier.ledger is not None else ()
+    entries = frontier.ledger.entries if frontier.ledger is not None else ()
     where = ", in the table that chose the plans" if frontier.judged else ""
     less = f" in less {frontier.objective}" if frontier.sign < 0 else ""
-    title = f"What each change is worth{less} (alone; if removed from the {_valued(frontier)}; Shapley value{where})"
-    return Block("ledger", title, tuple(_ledger_line(entry, objective(frontier)) for entry in entries))
+    plan = valued_plan(frontier)[1]
+    title = f"What each change is worth{less} (alone; added last to the {plan}; Shapley value{where})"
+    told = [_ledger_line(entry, objective(frontier)) for entry in entries[:limit]]
+    return Block("ledger", title, (*told, *ledger_rest(len(entries), limit)))
 
 
-def _valued(frontier: Frontier) -> str:
+def ledger_rest(count: int, limit: int) -> tuple[str, ...]:
+    """How many changes a ledger holds beyond those that are listed."""
+    return (f"and {counted(count - limit, 'more change')}",) * (count > limit)
+
+
+def valued_plan(frontier: Frontier) -> tuple[Plan | None, str]:
     """The plan whose changes the ledger values: the largest that it could, which need not be the one to choose."""
     best, last, order = frontier.best, frontier.plans[-1], frontier.ledger.order if frontier.ledger is not None else ()
     if frontier.judged:
-        return "best plan" if best is last else "largest plan, which is not the best"
-    short = len(order) < len(best.patch.changing)
-    return f"plan of {counted(len(order), 'change')}, which is not the best" if order and short else "best plan"
+        return last, "best plan" if best is last else "largest plan, which is not the best"
+    if not order or len(order) >= len(best.patch.changing):
+        return best, "best plan"
+    plan = next((plan for plan in frontier.plans if len(plan.patch.changing) == len(order)), None)
+    return plan, f"plan of {counted(len(order), 'change')}, which is not the best"
 
 
 def _ledger_line(entry: LedgerEntry, outcome: Outcome | None) -> str:

@@ -97,7 +97,9 @@ def _record(
     weight = divergence.judged if divergence.judged[inside & judge].sum() > 0 else divergence.weight
     right = inside & judge & (label == region.label)
     covered = float(weight[inside & judge].sum())
-    such = float(weight[judge & (label == region.label)].sum())
+    such = judge & (label == region.label)
+    base = divergence.judged if divergence.judged[such].sum() > 0 else divergence.weight  # one for all of a swap
+    changed = float(base[such].sum())
     states = divergence.states[inside]
     return Region(
         id=name,
@@ -107,7 +109,7 @@ def _record(
         proposed=region.swap.proposed,
         support=support,
         precision=float(weight[right].sum()) / covered if covered > 0 else 1.0,
-        recall=float(weight[right].sum()) / such if such > 0 else 1.0,
+        recall=float(base[right].sum()) / changed if changed > 0 else 1.0,
         shift=_counted_shift(region.swap, support)
         or _own_shift(divergence, region.swap, inside & (label == region.label)),
         direction=region.swap.direction,

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from polidiff.errors import InvalidOptionError
 from polidiff.explanation.advice import advise
 from polidiff.explanation.plan_text import frontier_headline, plan_verdicts
-from polidiff.explanation.words import edit_words, group_words, losers, percent, place_text, rule_text, swap_text
+from polidiff.explanation.words import edit_words, group_words, losers, place_text, rule_text, swap_text
 from polidiff.records.explanation import Explanation, Feature, Region, WorldSummary, WorseOff
+from polidiff.records.numbers import percent
 from polidiff.records.outcome import Interval
 from polidiff.records.plan import (
     AssumptionChange,

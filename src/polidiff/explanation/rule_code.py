@@ -6,13 +6,16 @@ In a patch the first edit that holds acts, and its code keeps that order: ``if â
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 from keyword import iskeyword
+from types import MappingProxyType
 from typing import Any
 
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.rule import Rule
+
+NO_NAMES: Mapping[str, str] = MappingProxyType({})
 
 
 def rule_python(rule: Rule) -> str:
@@ -38,8 +41,8 @@ def rule_python(rule: Rule) -> str:
     return " and ".join(parts) or "True"
 
 
-def rule_sql(rule: Rule) -> str:
-    """A rule as an SQL predicate.
+def rule_sql(rule: Rule, columns: Mapping[str, str] = NO_NAMES) -> str:
+    """A rule as an SQL predicate; `columns` are names of features in the table that is asked.
 
     >>> from polidiff.records.rule import Condition
     >>> rule_sql(Rule((Condition("y", 1, low=0.2, high=0.3),)))
@@ -47,7 +50,7 @@ def rule_sql(rule: Rule) -> str:
     """
     parts = []
     for c in rule.conditions:
-        name = '"' + c.feature.replace('"', '""') + '"'
+        name = _sql_name(columns.get(c.feature, c.feature))
         if c.values is not None:
             inside = f"{name} IN ({', '.join(_sql_value(v) for v in c.values)})" if c.values else "FALSE"
         else:
@@ -70,18 +73,19 @@ def patch_python(patch: Patch) -> Iterator[str]:
 
 
 def patch_sql(patch: Patch) -> Iterator[str]:
-    """A patch as an expression over "action", what the policy in use would do; one line per rule."""
+    """A patch as an expression over what the policy in use would do, in the log's own columns; one line per rule."""
+    action = _sql_name(patch.columns.get("action", "action"))
     if not patch.edits:
-        yield '"action"'
+        yield action
         return
     yield "CASE"
     for edits in joined_edits(patch):
-        edit, tests = edits[0], [rule_sql(edits[0].rule)]
+        edit, tests = edits[0], [rule_sql(edits[0].rule, patch.columns)]
         if names := _replaced(edits, patch):
-            tests.append(f'"action" IN ({", ".join(map(_sql_value, names))})')
-        acts = '"action"' if edit.holds_back else _sql_value(patch.swap(edit)[1])
+            tests.append(f"{action} IN ({', '.join(map(_sql_value, names))})")
+        acts = action if edit.holds_back else _sql_value(patch.swap(edit)[1])
         yield f"  WHEN {' AND '.join(tests)} THEN {acts}{_drawn(edit, '--')}"
-    yield '  ELSE "action"'
+    yield f"  ELSE {action}"
     yield "END"
 
 
@@ -89,14 +93,14 @@ def joined_edits(patch: Patch) -> list[tuple[Edit, ...]]:
     """Edits in order; neighbours that do the same in the same place, instead of several actions, are one rule."""
 
     def what(edit: Edit) -> tuple[Any, ...]:
-        return edit.rule, None if edit.holds_back else edit.proposed, edit.shift, edit.current is None
+        return edit.rule, None if edit.holds_back else edit.proposed, edit.shift, edit.replaces is None
 
     return [tuple(edits) for _, edits in groupby(patch.edits, key=what)]
 
 
 def _replaced(edits: tuple[Edit, ...], patch: Patch) -> tuple[str, ...]:
     """What the policy must do for a rule to act; empty where it acts whatever that is."""
-    if edits[0].current is None or edits[0].shift is not None:
+    if edits[0].replaces is None:
         return ()
     named = {patch.swap(edit)[0] for edit in edits}
     return () if named == set(patch.actions) else tuple(name for name in patch.actions if name in named)
@@ -107,6 +111,10 @@ def _drawn(edit: Edit, comment: str) -> str:
     if edit.shift is None or edit.shift.proposed == 1.0:
         return ""
     return f"  {comment} with probability {edit.shift.proposed:.4g} only"
+
+
+def _sql_name(column: str) -> str:
+    return '"' + column.replace('"', '""') + '"'
 
 
 def _sql_value(value: str | float | int | bool) -> str:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, zip_longest
+from itertools import zip_longest
 from typing import Literal, TypeAlias
 
 from polidiff.explanation.advice import advise, doubts
 from polidiff.explanation.text import (
+    acts_the_same,
     carrying_lines,
     changes_text,
     loss_text,
@@ -26,21 +27,20 @@ from polidiff.explanation.text import (
     worse_off_text,
 )
 from polidiff.explanation.words import (
-    counted,
     few,
     group_words,
     losers,
     names_states,
     odds_text,
-    percent,
+    outside,
     place_text,
     swap_text,
     verdicts_text,
 )
-from polidiff.records.explanation import Explanation, Region, Verdict
+from polidiff.records.explanation import FOLLOWED, Explanation, Region, Verdict
+from polidiff.records.numbers import counted, percent
 from polidiff.records.outcome import Outcome
 from polidiff.records.plan import Frontier
-from polidiff.records.rule import overlap
 from polidiff.records.suppression import suppressed
 
 Tone: TypeAlias = Literal["better", "worse", "neutral", "same", "unknown"]
@@ -122,15 +122,17 @@ def say(explanation: Explanation) -> Said:
     """What is said about a difference."""
     paper = explanation.methods.style == "paper"
     told = answers(explanation)
-    people = "people" if "people" in explanation.world.facts else "episodes"
+    people = explanation.world.counted_in.removesuffix("s")
     groups = tuple(sentence_text(explanation, sentence) for sentence in explanation.sentences)
     worse = tuple(worse_off_text(explanation, entry) for entry in losers(explanation))
-    where = () if paper else tuple(region_text(region, people) for region in explanation.regions)
+    apart = outside(explanation.regions)
+    where = () if paper else tuple(region_text(region, apart[region.id], people) for region in explanation.regions)
+    whose = "" if explanation.world.recorded else " (shares are of both policies' decisions)"
     now = () if paper else (told[0].spoken,)
     blocks = blocks_of(
         Block("groups", "", groups),
         Block("worse", "Worse off", worse),
-        Block("where", f"Where they differ{first_counts(explanation.regions)}", where),
+        Block("where", f"Where they differ{whose}", where),
         Block("now", "What now", now, listed=False),
         Block("quality", "How true this is", (quality_text(explanation),), listed=False),
         *closing(explanation),
@@ -138,16 +140,18 @@ def say(explanation: Explanation) -> Said:
     return Said("What the proposed policy changes", tuple(_opening(explanation)), told, blocks)
 
 
-def first_counts(regions: Sequence[Region]) -> str:
-    """That the first region that fits counts, where regions overlap."""
-    rules = [region.rule for region in regions if not names_states(region.rule)]  # states are never two at once
-    overlapping = any(overlap(one, other) for one, other in combinations(rules, 2))
-    return " (the first that fits counts)" if overlapping else ""
-
-
 def closing(record: Explanation | Frontier) -> tuple[Block, ...]:
     """What a result rests on, and what is to be kept in mind."""
-    best = record.best.warnings if isinstance(record, Frontier) else ()
+    best: tuple[str, ...] = ()
+    if isinstance(record, Frontier):
+        number = next(k for k, plan in enumerate(record.plans, 1) if plan is record.best)
+        best = tuple(
+            note.replace("this plan", f"plan {number} of {len(record.plans)}") for note in record.best.warnings
+        )
+        others = [
+            str(k) for k, plan in enumerate(record.plans, 1) if not plan.kept and plan.patch.edits and k != number
+        ]
+        best += (f"not shown to keep the guards: plan {', '.join(others)} of {len(record.plans)}",) if others else ()
     return (
         Block("rests", "What this rests on", tuple(rests_on_lines(record))),
         Block("notes", "Note", (*record.warnings, *best)),
@@ -218,19 +222,23 @@ def _changes(explanation: Explanation) -> str:
         return "No region was found in which the two policies part, yet outcomes differ."
     if not regions and not explanation.withheld:
         return "Nothing: the two policies act the same wherever it matters."
+    if not regions and not explanation.changes:
+        few = f"fewer than {explanation.methods.min_group} {explanation.world.counted_in}"
+        return f"Something for {few} only; they are not shown."
     share = _changed_amount(explanation)
     if not regions:
         return f"{share}, all in groups too small to be shown."
     largest = sorted(regions, key=lambda region: -region.support.share)[:MOST_NAMED]
     others = len(regions) - len(largest)
     more = f"; {counted(others, 'further rule')} below" if others else ""
-    return f"{share}: {'; '.join(map(_change, largest))}{more}."
+    apart = outside(regions)
+    told = [f"{_number(r)}{swap_text(r)} {place_text(r.rule)}{apart[r.id]}" for r in largest]
+    return f"{share}: {'; '.join(told)}{more}."
 
 
-def _change(region: Region) -> str:
-    """What is done where, behind the number by which the page refers to it; a named state is its own."""
-    number = "" if names_states(region.rule) else f"{region.id}, "
-    return f"{number}{swap_text(region)} {place_text(region.rule)}"
+def _number(region: Region) -> str:
+    """The number by which the page refers to a region; a named state is its own."""
+    return "" if names_states(region.rule) else f"{region.id}, "
 
 
 def reading(verdicts: Sequence[Verdict], outcomes: Sequence[Outcome]) -> str:
@@ -287,7 +295,8 @@ def _losers(explanation: Explanation) -> str:
         return first[0].upper() + first[1:] + (f"; and {counted(more, 'further group')}" if more else "") + "."
     if all(outcome.prefer is None for outcome in explanation.outcomes):
         return "Nobody can say before it is said which outcomes should rise or fall (prefer = “more” or “less”)."
-    verdicts = (*explanation.verdicts, *(v for sentence in explanation.sentences for v in sentence.verdicts))
+    changed = [sentence for sentence in explanation.sentences if not acts_the_same(explanation, sentence)]
+    verdicts = (*explanation.verdicts, *(v for sentence in changed for v in sentence.verdicts))
     unknown = sum(verdict.direction == "unknown" for verdict in verdicts)
     if not unknown:
         return "No group is shown to lose."
@@ -297,7 +306,13 @@ def _losers(explanation: Explanation) -> str:
 
 def _footing(explanation: Explanation) -> str:
     if all(verdict.difference.exact for verdict in explanation.verdicts):
-        return "Exact for this table: every state and move of it is known, and nothing was sampled."
+        known, followed = (
+            "Exact for this table: every state and move of it is known",
+            explanation.world.facts.get(FOLLOWED),
+        )
+        if followed is None:
+            return f"{known}, and nothing was sampled."
+        return f"{known}. Only the shares of episodes that meet changes come from {followed} played episodes."
     level = percent(explanation.methods.level)
     base = f"All intervals hold together in {level} of such studies; they come from {explanation.methods.evaluation}."
     alarms = [f"{a.name} ({a.status})" for a in explanation.assumptions if a.alarming]

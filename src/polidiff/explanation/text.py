@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from polidiff.explanation.words import (
     MOST_LISTED,
     amount_text,
-    counted,
+    estimate_text,
     group_words,
     interval_text,
     listing,
     names_states,
     names_text,
-    percent,
+    outside,
     place_text,
     rule_text,
     swap_text,
     verdicts_text,
 )
-from polidiff.records.explanation import Explanation, Meeting, Region, Sentence, Verdict, WorseOff
-from polidiff.records.numbers import number
+from polidiff.records.explanation import FOLLOWED, Explanation, Meeting, Region, Sentence, Verdict, WorseOff
+from polidiff.records.numbers import counted, number, percent
 from polidiff.records.outcome import Outcome
 from polidiff.records.plan import Frontier
 from polidiff.records.rule import Rule
 
 MOST_IN_A_ROW = 4  # regions of a path told one by one; a longer one is folded where it repeats itself
 ALL = 1 - 1e-9  # share that is everything
+NEARLY_ALL = 0.995  # share that is told as 100 %
 MOST_CARRIED = 3  # outcomes of which it is said what one change does
 MOST_MET = 5  # regions told where no path is
 MOST_READ_ALOUD = 12  # conditions in one sentence; beyond, its regions are called by their names
@@ -49,16 +51,43 @@ def carrying_lines(explanation: Explanation) -> list[str]:
     if len(explanation.regions) < 2 or explanation.methods.style == "paper":
         return []
     carried: dict[str, list[str]] = {}
+    together: list[Verdict] = []
     for verdict in explanation.verdicts:
         region = carrier(explanation.regions, verdict) if verdict.direction in ("more", "less") else None
-        if region is not None:
+        if region is not None and adds_up(region, verdict):
             carried.setdefault(region.id, []).append(verdict.outcome)
+        elif region is not None:
+            together.append(verdict)
     outcomes = {outcome.name: outcome for outcome in explanation.outcomes}
-    return [
+    lines = [
         _carried_text(region, [outcomes[name] for name in carried[region.id]])
         for region in explanation.regions
         if region.id in carried
     ]
+    return [*lines, _together_text(explanation.regions, together, outcomes)] if together else lines
+
+
+def _together_text(regions: Sequence[Region], verdicts: Sequence[Verdict], outcomes: Mapping[str, Outcome]) -> str:
+    told, more = verdicts[:MOST_CARRIED], len(verdicts) - MOST_CARRIED
+    parts = []
+    for verdict in told:
+        region, outcome = carrier(regions, verdict), outcomes[verdict.outcome]
+        assert region is not None
+        assert region.effect is not None
+        alone, without = (part[verdict.outcome] for part in (region.effect.alone, region.effect.without))
+        shown = [estimate_text(part, outcome, difference=True) for part in (alone, without, verdict.difference)]
+        parts.append(f"{outcome.name} {shown[0]} by {region.id} alone, {shown[1]} by all others, {shown[2]} by all")
+    behind = f"; {counted(more, 'more outcome')} likewise" if more > 0 else ""
+    return f"The changes work together: {'; '.join(parts)}{behind}."
+
+
+def adds_up(region: Region, verdict: Verdict) -> bool:
+    """Whether a change alone and all others make the whole, within intervals and a quarter of the largest of them."""
+    assert region.effect is not None
+    parts = region.effect.alone[verdict.outcome], region.effect.without[verdict.outcome]
+    low, high = sum(part.low for part in parts), sum(part.high for part in parts)
+    slack = max(abs(part.estimate) for part in (*parts, verdict.difference)) / 4
+    return low - slack <= verdict.difference.high and verdict.difference.low <= high + slack
 
 
 def _carried_text(region: Region, outcomes: Sequence[Outcome]) -> str:
@@ -105,36 +134,77 @@ def sentence_text(explanation: Explanation, sentence: Sentence, *, figures: bool
     start = start_text(sentence, paper=paper)
     if not sentence.path and not sentence.meetings:
         if sentence.left_out:
-            effect = verdicts_text(sentence.verdicts, explanation.outcomes, figures=figures)
-            least = explanation.methods.min_group
-            return (
-                f"{start}, only changes behind which fewer than {least} episodes stand are met. They lead to {effect}."
-            )
-        decided = any(v.direction in ("more", "less") for v in sentence.verdicts)
-        all_told = explanation.quality.recall >= ALL  # no change is left out, so none is met here
-        if all(v.direction == "same" for v in sentence.verdicts) or (not decided and all_told):
-            return f"{start}, the two policies act the same." if not paper else f"{start}, two policies act the same;"
-        effect = verdicts_text(sentence.verdicts, explanation.outcomes)
+            few = f"fewer than {explanation.methods.min_group} {explanation.world.counted_in}"
+            effect = _brought(explanation, sentence, "They", figures=figures)
+            return f"{start}, only changes behind which {few} stand are met. {effect}"
+        if acts_the_same(explanation, sentence):
+            rare = "" if explanation.quality.recall >= ALL or paper else " but for rare changes that no rule tells"
+            return f"{start}, two policies act the same;" if paper else f"{start}, the two policies act the same{rare}."
         which = "rare changes" if explanation.regions else "changes"
-        return f"{start}, only {which} that no rule tells are met. They lead to {effect}."
+        return f"{start}, only {which} that no rule tells are met. {_brought(explanation, sentence, 'They')}"
     by_id = {region.id: region for region in explanation.regions}
     if sentence.path and sentence.start == by_id[sentence.path[0]].rule and explanation.world.one_step:
         return _segment_text(explanation, sentence, by_id[sentence.path[0]], figures=figures)
     if sentence.meetings:
         deeds = _meetings_text(sentence, by_id)
+    elif sentence.start == by_id[sentence.path[0]].rule and len(sentence.path) == 1:
+        deeds = f"{_do(by_id[sentence.path[0]], paper)} there"
     else:
-        deeds = ", then ".join(f"{_where(by_id[k], paper)} {_do(by_id[k], paper)}" for k in _told_once(sentence.path))
+        apart = outside(explanation.regions)
+        told = [(by_id[k], apart[k]) for k in _told_once(sentence.path)]
+        deeds = ", then ".join(f"{_where(region, paper, more)} {_do(region, paper)}" for region, more in told)
         if len(sentence.path) > MOST_IN_A_ROW and len(set(sentence.path)) < len(sentence.path):
             deeds += f", and so on in turn, {len(sentence.path)} stretches in all"
-    effect = (
-        verdicts_text(sentence.verdicts, explanation.outcomes, figures=figures and not paper) or "no outcome is defined"
-    )
     if paper:
         deeds = deeds.replace(", then ", " and then ")
+        effect = verdicts_text(sentence.verdicts, explanation.outcomes, figures=False) or "no outcome is defined"
         return f"{start}, {deeds} will lead to {effect};"
-    share = f" ({percent(sentence.path_share)} of episodes)" if sentence.path and sentence.path_share < 0.995 else ""
-    leads = "Together they lead" if len(sentence.meetings) > 1 else "This leads"
-    return f"{start}, {deeds}{share}. {leads} to {effect}."
+    who = _whose_effect(sentence)
+    share = _path_share_text(sentence)
+    return f"{start}, {deeds}{share}. {_brought(explanation, sentence, who, figures=figures)}"
+
+
+def _brought(explanation: Explanation, sentence: Sentence, who: str, *, figures: bool = True) -> str:
+    """What changes bring: more or less of something, or an effect that nobody knows."""
+    if not sentence.verdicts:
+        return "No outcome is defined."
+    unknown = all(verdict.direction == "unknown" for verdict in sentence.verdicts)
+    verb = ("has" if unknown else "leads to") if who == "This" else ("have" if unknown else "lead to")
+    return f"{who} {verb} {verdicts_text(sentence.verdicts, explanation.outcomes, figures=figures)}."
+
+
+def _names_all(sentence: Sentence) -> bool:
+    """Whether (nearly) all episodes meet no other change than those named; what is not listed may be another."""
+    told = set(sentence.path)
+    named = sentence.path_share + sum(other.share for other in sentence.others if told.issuperset(other.path))
+    return not sentence.left_out and (bool(sentence.meetings) or named >= NEARLY_ALL)
+
+
+def _whose_effect(sentence: Sentence) -> str:
+    """What brings the effect: the effect of a group is that of all changes which its episodes meet, named or not."""
+    if not _names_all(sentence):
+        return "All changes together"
+    return "Together they" if len(sentence.meetings) > 1 else "This"
+
+
+def _path_share_text(sentence: Sentence) -> str:
+    """How many episodes are on the path told, unless nearly all are."""
+    if not sentence.path or sentence.path_share >= NEARLY_ALL:
+        return ""
+    exactly = "follow exactly this path" if len(sentence.path) > 1 else "meet only this change"
+    met = "meet it" if len(sentence.path) == 1 and _names_all(sentence) else exactly
+    return f" ({percent(sentence.path_share)} of {_those(sentence)} {met})"
+
+
+def _those(sentence: Sentence) -> str:
+    return "episodes" if sentence.start is None else "these episodes"
+
+
+def acts_the_same(explanation: Explanation, sentence: Sentence) -> bool:
+    """Whether nothing changes from these starts: no change is met, and no outcome is shown to differ."""
+    met = sentence.path or sentence.meetings or sentence.left_out
+    undecided = all(verdict.direction in ("same", "unknown") for verdict in sentence.verdicts)
+    return not met and undecided and bool(explanation.regions or explanation.quality.recall >= ALL)
 
 
 def _meetings_text(sentence: Sentence, by_id: Mapping[str, Region]) -> str:
@@ -142,10 +212,11 @@ def _meetings_text(sentence: Sentence, by_id: Mapping[str, Region]) -> str:
     by_size = sorted(sentence.meetings, key=_effect_size(list(by_id.values()), sentence.meetings), reverse=True)
     told = sorted(by_size[:MOST_MET], key=lambda meeting: -meeting.share)
     long = sum(by_id[m.region].rule.literals for m in told) > MOST_READ_ALOUD
+    apart = outside(list(by_id.values()))
+    where = {k: f"in {k}" if long else f"{place_text(r.rule)}{apart[k]}" for k, r in by_id.items()}
+    deed = swap_text if len(by_size) > 1 else partial(_do, paper=False)
     parts = [
-        f"{swap_text(by_id[m.region])} {f'in {m.region}' if long else place_text(by_id[m.region].rule)} "
-        f"({percent(m.share)}{' of episodes' * (not place)})"
-        for place, m in enumerate(told)
+        f"{deed(by_id[m.region])} {where[m.region]} ({percent(m.share)} of {_those(sentence)} meet it)" for m in told
     ]
     if len(by_size) > len(told):
         parts.append(f"and {counted(len(by_size) - len(told), 'region')} more with smaller effects")
@@ -175,12 +246,10 @@ def _told_once(path: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _segment_text(explanation: Explanation, sentence: Sentence, region: Region, *, figures: bool) -> str:
-    effect = verdicts_text(sentence.verdicts, explanation.outcomes, figures=figures)
-    place = place_text(region.rule)
-    return (
-        f"{place[0].upper()}{place[1:]} ({percent(sentence.share)} of decisions), {_do(region, paper=False)}. "
-        f"This leads to {effect}."
-    )
+    place = place_text(region.rule) + outside(explanation.regions)[region.id]
+    effect = _brought(explanation, sentence, "This", figures=figures)
+    share = f"{percent(sentence.share)} of decisions"
+    return f"{place[0].upper()}{place[1:]} ({share}), {_do(region, paper=False)}. {effect}"
 
 
 def start_text(sentence: Sentence, *, paper: bool = False) -> str:
@@ -203,12 +272,12 @@ def _names(starts: tuple[str, ...], rules: Sequence[Rule], last: str = "or") -> 
     return names_text(names, last, more=len(starts) >= MOST_LISTED)
 
 
-def _where(region: Region, paper: bool) -> str:
+def _where(region: Region, paper: bool, apart: str) -> str:
     if names_states(region.rule):
         return f"in region {rule_text(region.rule)}," if paper else f"in {_names((), [region.rule])}"
     if not region.rule.conditions:
-        return "everywhere,"
-    return f"when reaching region {rule_text(region.rule)}," if paper else f"where {rule_text(region.rule)},"
+        return f"everywhere{apart},"
+    return f"when reaching region {rule_text(region.rule)}," if paper else f"where {rule_text(region.rule)}{apart},"
 
 
 def _do(region: Region, paper: bool) -> str:
@@ -221,18 +290,20 @@ def _do(region: Region, paper: bool) -> str:
     )
 
 
-def region_text(region: Region, people: str = "episodes") -> str:
+def region_text(region: Region, apart: str, people: str = "episode") -> str:
     """A region with its support and how true it is; `people` is what stands behind it."""
     behind = f"{percent(region.support.share)} of decisions"
     if not names_states(region.rule):
         behind += (
-            f", {counted(region.support.states, 'state')}" if region.states else f", {region.support.episodes} {people}"
+            f", {counted(region.support.states, 'state')}"
+            if region.states
+            else f", seen in {counted(region.support.episodes, people)}"
         )
     true = f"right in {percent(region.precision)}, covers {percent(region.recall)} of such changes"
     mark = "; no record in the log supports it" if region.support.unsupported == 1.0 else ""
     together = f" ({len(region.states)} states told together)" if region.merged else ""
     where = rule_text(region.rule)
-    place = region.id if where == region.id else f"{region.id}: {where}"
+    place = region.id if where == region.id else f"{region.id}: {where}{apart}"
     return f"{place}: {swap_text(region)}{together} ({behind}; {true}{mark})"
 
 
@@ -258,14 +329,19 @@ def quality_text(explanation: Explanation) -> str:
     base = "over all visits" if explanation.world.enumerated else "on visits that did not make the rules"
     parts = [f"F1 {quality.f1:.2f} {base}"]
     told = [f"{percent(share)} of {name}" for name, share in quality.completeness.items() if share is not None]
-    if not explanation.regions:
+    if explanation.withheld and not explanation.regions:
+        parts = ["what differs is in groups too small to be shown"]
+    elif not explanation.regions:
         small = explanation.changes > 0
         parts = (
             ["what differs is within policy_tolerance or transition_tolerance and has no region"] if small else parts
         )
     elif told:
         parts.append(f"patching the current policy with these rules recovers {listing(told)}")
-    parts.append(explanation.methods.evaluation)
+    followed = explanation.world.facts.get(FOLLOWED)
+    sampled = f", but for shares of episodes that meet changes, which come from {followed} played ones"
+    by = explanation.methods.evaluation
+    parts.append(by + sampled if followed and by == "exact" else by)
     if explanation.methods.classifier not in ("", "rules"):
         parts.append(f"regions learned by {explanation.methods.classifier}")
     if not all(verdict.difference.exact for verdict in explanation.verdicts):

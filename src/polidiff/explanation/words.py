@@ -8,11 +8,12 @@ from collections.abc import Sequence
 
 from polidiff.records.action import Direction, Shift
 from polidiff.records.explanation import Explanation, Region, Verdict, WorseOff
-from polidiff.records.numbers import interval_numbers, number
+from polidiff.records.numbers import counted, interval_numbers, number, percent
 from polidiff.records.outcome import Interval, Outcome
-from polidiff.records.patch import Edit, Patch
-from polidiff.records.rule import Condition, Rule
+from polidiff.records.patch import AS_NOW, Edit, Patch
+from polidiff.records.rule import Condition, Rule, overlap
 
+MOSTLY = 0.9  # share of decisions from which on an action is what a policy does
 MOST_NAMED = 7  # things in one sentence
 MOST_LISTED = 50  # starts that a record lists; there may be more
 _NUMBERED = re.compile(r"(.*?)(0|[1-9][0-9]{0,8})", re.DOTALL)
@@ -25,23 +26,6 @@ def worth_text(gain: float | None, outcome: Outcome | None = None) -> str:
     ('+2', 'never ends')
     """
     return "never ends" if gain is None else interval_text(Interval.exactly(gain), outcome=outcome)
-
-
-def percent(share: float | None) -> str:
-    """A share in percent, never rounded to all or nothing; a dash where there is none.
-
-    >>> percent(0.5), percent(0.9999), percent(0.0001), percent(1.0), percent(None)
-    ('50 %', '>99 %', '<1 %', '100 %', '–')
-    """
-    if share is None:
-        return "–"
-    if not math.isfinite(100 * share):
-        return "unknown"
-    if 0 < share < 0.005:
-        return "<1 %"
-    if 0.995 <= share < 1 - 1e-12:
-        return ">99 %"
-    return f"{round(100 * share)} %"
 
 
 def listing(items: Sequence[str], last: str = "and") -> str:
@@ -140,17 +124,8 @@ def withheld_text(explanation: Explanation) -> str:
     count, least = explanation.withheld, explanation.methods.min_group
     if not count:
         return ""
-    are = "is" if count == 1 else "are"
-    return f"except in {counted(count, 'region')} with fewer than {least} episodes, which {are} not shown"
-
-
-def counted(count: int, noun: str) -> str:
-    """A number with its noun, in the singular where it is one.
-
-    >>> counted(1, "rule"), counted(2, "rule"), counted(12000, "episode")
-    ('1 rule', '2 rules', '12\u202f000 episodes')
-    """
-    return f"{count:,}".replace(",", "\u202f") + f" {noun}{'s' * (count != 1)}"
+    are, units = "is" if count == 1 else "are", explanation.world.counted_in
+    return f"except in {counted(count, 'region')} with fewer than {least} {units}, which {are} not shown"
 
 
 def rule_text(rule: Rule) -> str:
@@ -175,6 +150,16 @@ def place_text(rule: Rule) -> str:
     return f"{'in' if names_states(rule) else 'where'} {rule_text(rule)}"
 
 
+def outside(regions: Sequence[Region]) -> dict[str, str]:
+    """What must stand behind the place of each region: the first that fits counts, so it lies outside earlier ones."""
+    told: dict[str, str] = {}
+    for k, region in enumerate(regions):
+        named = names_states(region.rule)  # states are never two at once
+        before = [] if named else [r.id for r in regions[:k] if overlap(r.rule, region.rule)]
+        told[region.id] = f", outside {names_text(before, 'and')}" if before else ""
+    return told
+
+
 def group_words(entry: WorseOff, *, share: bool = False) -> str:
     """The starts of a group that loses, with their share if asked for; a record lists at most fifty of them by name.
 
@@ -186,7 +171,7 @@ def group_words(entry: WorseOff, *, share: bool = False) -> str:
     if entry.start is None:
         return "all starts together"
     if share:
-        return f"{group_words(entry)} ({percent(entry.share)})"
+        return f"{group_words(entry)} ({percent(entry.share)} of starts)"
     if names_states(entry.start):
         names = entry.starts or [str(value) for value in entry.start.conditions[0].values or ()]
         return f"starts in {names_text(names, 'and', more=len(entry.starts) >= MOST_LISTED)}"
@@ -202,6 +187,20 @@ def names_states(rule: Rule) -> bool:
     return rule.features == ("state",) and all(condition.values for condition in rule.conditions)
 
 
+def otherwise(rules: Sequence[Rule]) -> list[str]:
+    """What must stand before each of some rules of which the first that fits acts.
+
+    >>> x = [Rule((Condition("x", 0, low=low),)) for low in (2.0, 1.0)]
+    >>> otherwise([*x, Rule((Condition("x", 0, high=1.0),))])
+    ['', 'otherwise, ', '']
+    """
+    named = [names_states(rule) for rule in rules]  # states are never two at once
+    return [
+        "otherwise, " * (not named[k] and any(overlap(earlier, rule) for earlier in rules[:k]))
+        for k, rule in enumerate(rules)
+    ]
+
+
 def edit_words(edits: Sequence[Edit], patch: Patch, *, short: bool = False) -> str:
     """What edits that put the same action in the same place do there."""
     first, proposed = edits[0], patch.swap(edits[0])[1]
@@ -214,8 +213,16 @@ def edit_words(edits: Sequence[Edit], patch: Patch, *, short: bool = False) -> s
 
 
 def swap_text(region: Region, *, short: bool = False) -> str:
-    """What to do instead of what."""
-    return swap_words(region.current, region.proposed, region.shift, region.direction, short=short)
+    """What to do instead of what; where a log's policy did so only at times, how often before and after."""
+    current, proposed = region.current, region.proposed
+    often = {entry.action: entry for entry in region.support.actions}
+    if current in often and often[current].current < MOSTLY and current != proposed and not short:
+        current, proposed = (
+            f"{name} ({percent(often[name].current)} → {percent(often[name].proposed)})" if name in often else name
+            for name in (current, proposed)
+        )
+        current += "" if region.proposed in often else " or another action"
+    return swap_words(current, proposed, region.shift, region.direction, short=short)
 
 
 def swap_words(
@@ -227,6 +234,8 @@ def swap_words(
     ('north instead of east', 'east → north')
     >>> swap_words("a", "a", Shift(0.2, 0.7), None)
     'a more often (20 % → 70 %)'
+    >>> swap_words("as now", "less push by 0.6", None, None)
+    'less push by 0.6'
     """
     if shift is not None:
         often = "more" if shift.proposed > shift.current else "less"
@@ -236,6 +245,8 @@ def swap_words(
         return (
             f"{direction.component} {'↑' if direction.sign > 0 else '↓'}" if short else f"{way} {direction.component}"
         )
+    if current == AS_NOW:
+        return proposed
     return f"{current} → {proposed}" if short else f"{proposed} instead of {current}"
 
 
@@ -318,7 +329,7 @@ def verdict_text(verdict: Verdict, outcome: Outcome, *, figures: bool = True) ->
     shown = interval_text(verdict.difference, outcome=outcome)
     if verdict.direction == "unknown":
         why = f"; {verdict.note}" if verdict.note else ""
-        return f"unknown effect on {outcome.name}{f' ({shown}{why})' if figures else ''}"
+        return f"an unknown effect on {outcome.name}{f' ({shown}{why})' if figures else ''}"
     doubt = f" {verdict.note}" if verdict.note else ""
     return f"{outcome.phrase(verdict.direction)}{f' ({shown})' if figures else ''}{doubt}"
 

@@ -113,8 +113,7 @@ def _point(problem: FrontierProblem, choice: IntArray) -> FloatArray:
     """(2,) changes and return; infinite where the policy never ends."""
     if not problem.ends(choice):
         return np.full(2, np.inf)
-    found = points_of(problem, choice[None])
-    return np.array([found.changes[0], found.returns[0]])
+    return points_of(problem, choice[None])[:2, 0]
 
 
 def _distinct(points: list[FloatArray], scale: float) -> tuple[tuple[float, float], ...]:

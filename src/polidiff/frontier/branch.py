@@ -36,7 +36,7 @@ DEEP = 1e300  # rank of nodes that go by depth: before all that go by gain, the 
 
 
 @dataclass(frozen=True, eq=False)
-class Search:
+class Proof:
     """What the search found, and what it left open."""
 
     archive: Archive
@@ -55,7 +55,7 @@ def branch_and_bound(
     slack: float = 0.0,
     span: float = 1.0,
     ends: bool = True,
-) -> Search:
+) -> Proof:
     """Handle nodes until none is open or a limit is met.
 
     What could beat a step by no more than `slack` is left open, and until then the gap is told as a share of `span`;
@@ -67,7 +67,7 @@ def branch_and_bound(
     inverses = Inverses(problem)
     while len(waiting):
         if handled >= most or clock.over():
-            return Search(archive, join(waiting.rest() + waived), handled)
+            return Proof(archive, join(waiting.rest() + waived), handled)
         waiting.tell(slack, span)
         batch, small = _within(waiting.pop(size), Steps.of(archive, budget, ends=ends), slack)
         waived += [small] if len(small) else []
@@ -76,7 +76,7 @@ def branch_and_bound(
         if children is not None:
             steps = Steps.of(archive, budget, ends=ends)
             waiting.push(children, steps.excess(children))
-    return Search(archive, join(waived) if waived else None, handled)
+    return Proof(archive, join(waived) if waived else None, handled)
 
 
 class Waiting:

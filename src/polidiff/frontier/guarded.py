@@ -23,7 +23,7 @@ from polidiff.frontier.local_search import local_search, neighbours
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.solve import Effort, Solved, certified
 from polidiff.frontier.staircase import Archive, new_archive
-from polidiff.frontier.visits import policy_visits
+from polidiff.frontier.visits import points_of
 from polidiff.optimize import Clock, Program, solve
 from polidiff.records.arrays import FloatArray, IntArray
 
@@ -101,11 +101,9 @@ def enumerated(problem: FrontierProblem, hull: Hull) -> Archive:
     size = max(1, 2_000_000 // problem.n_states**2)
     for start in range(0, len(every), size):
         batch = every[start : start + size]
-        visits = policy_visits(problem.dense[batch], problem.initial)
-        kept = keeps_guards(problem, np.stack([(visits * gains[batch]).sum(axis=1) for gains in problem.guards]))
-        visits, batch = visits[kept], batch[kept]
-        changes, returns = ((visits * weight[batch]).sum(axis=1) for weight in (problem.cost, problem.reward))
-        archive = archive.with_points(changes, returns, batch)
+        points = points_of(problem, batch)
+        kept = keeps_guards(problem, points[2:])
+        archive = archive.with_points(points[0, kept], points[1, kept], batch[kept])
     return archive
 
 

@@ -21,6 +21,8 @@ from polidiff.frontier.visits import PolicyWalk, check_settled
 from polidiff.optimize import Clock
 from polidiff.records.arrays import FloatArray, IntArray
 
+ALIKE = 1e-9  # share by which equal numbers may differ from rounding
+
 
 @dataclass(frozen=True, eq=False)
 class Hull:
@@ -61,8 +63,10 @@ def parametric_hull(problem: FrontierProblem, clock: Clock | None = None) -> Hul
             found.append((point, walk.choice.copy()))
         elif point[1] >= found[-1][0][1] - scale[1]:
             found[-1] = (point, walk.choice.copy())
-    points, choices = _upper_hull(found)
-    return Hull(points[:, 0], points[:, 1], choices, walk.switches)
+    points = np.array([point for point, _ in found])
+    corners = upper_hull(points)
+    choices = np.array([found[i][1] for i in corners])
+    return Hull(points[corners, 0], points[corners, 1], choices, walk.switches)
 
 
 def _cheapest(walk: PolicyWalk) -> None:
@@ -73,9 +77,9 @@ def _cheapest(walk: PolicyWalk) -> None:
         cheaper = changes < -scale[0]
         richer = (np.abs(changes) <= scale[0]) & (gain > scale[1] * (1.0 + np.abs(walk.values[walk.problem.state, 1])))
         if cheaper.any():
-            walk.switch(int(np.argmin(np.where(cheaper, changes, 0.0))))
+            walk.switch(_first_of_most(np.where(cheaper, -changes, 0.0)))
         elif richer.any():
-            walk.switch(int(np.argmax(np.where(richer, gain, -1.0))))
+            walk.switch(_first_of_most(np.where(richer, gain, 0.0)))
         else:
             return
         check_settled(walk.switches < _most_switches(walk.problem))
@@ -92,18 +96,26 @@ def _next_pair(walk: PolicyWalk) -> int | None:
     pays = gain > 1e-10 * (1.0 + np.abs(walk.values[walk.problem.state, 1]))
     if not pays.any():
         return None
-    ratio = np.where(pays, gain / np.maximum(changes, walk.tiny[0]), -1.0)
-    return int(ratio.argmax())
+    return _first_of_most(np.where(pays, gain / np.maximum(changes, walk.tiny[0]), 0.0))
 
 
-def _upper_hull(found: list[tuple[FloatArray, IntArray]]) -> tuple[FloatArray, IntArray]:
-    """Drops points that rounding left on or under the line between their neighbours."""
-    kept: list[tuple[FloatArray, IntArray]] = []
-    for point, choice in found:
-        while len(kept) > 1 and _not_above(kept[-2][0], kept[-1][0], point):
-            kept.pop()
-        kept.append((point, choice))
-    return np.array([point for point, _ in kept]), np.array([choice for _, choice in kept])
+def _first_of_most(values: FloatArray) -> int:
+    """The first of those that are largest but for rounding, which differs between processors."""
+    return int(np.argmax(values >= values.max() * (1.0 - ALIKE)))
+
+
+def upper_hull(points: FloatArray) -> list[int]:
+    """Of points (n, 2) from left to right, those that do not lie on or under the line between their neighbours.
+
+    >>> upper_hull(np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 1.5], [3.0, 3.0]]))
+    [0, 3]
+    """
+    corners: list[int] = []
+    for i, point in enumerate(points):
+        while len(corners) > 1 and _not_above(points[corners[-2]], points[corners[-1]], point):
+            corners.pop()
+        corners.append(i)
+    return corners
 
 
 def _not_above(left: FloatArray, middle: FloatArray, right: FloatArray) -> bool:

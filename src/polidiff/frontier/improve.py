@@ -8,20 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from polidiff.explanation.compose import versions
 from polidiff.explanation.words import rule_text
 from polidiff.frontier.region_plans import solve_regions
 from polidiff.frontier.rule_plans.improve import improve_with_rules
-from polidiff.frontier.rule_plans.request import actions_only
+from polidiff.frontier.rule_plans.moves import actions_only
 from polidiff.frontier.table import improve_table
 from polidiff.optimize import Clock
 from polidiff.options import ImproveOptions
 from polidiff.policies.protocol import Candidates, PolicyLike
 from polidiff.records.action import Action
-from polidiff.records.plan import Frontier, Ledger
-from polidiff.records.rule import Rule, change_key
+from polidiff.records.plan import Frontier
 from polidiff.surrogates import Explain, Note, Reduction, Surrogate, reduce
 from polidiff.worlds.protocol import World
 
@@ -47,17 +46,18 @@ def improve(
             break
         reduction = nearer
     plans = reduction.judge(lifted, explain)
-    return _concluded(reduction, solved, reduction.conclude(solved, plans))
+    return _concluded(reduction, len(solved) - len(plans), reduction.conclude(solved, plans))
 
 
-def _concluded(reduction: Reduction, solved: Frontier, frontier: Frontier) -> Frontier:
-    """The frontier with what a reader must know about how it was made."""
+def _concluded(reduction: Reduction, dropped: int, frontier: Frontier) -> Frontier:
+    """The frontier with what a reader must know about how it was made; some plans may not have been judged."""
     notes = [_words(note) for note in reduction.notes(frontier.plans)]
-    dropped = len(solved) - len(frontier) if frontier.unit != "rules" else 0
-    more = (f"{dropped} larger plans were not judged and are left out.",) if dropped else ()
+    if frontier.plans[0].breaks:
+        notes.append("The current policy itself breaks what is to be kept: it is shown to compare with.")
+    told = dropped > 0 and frontier.unit != "rules"
+    more = (f"{dropped} larger plans were not judged and are left out.",) if told else ()
     return replace(
         frontier,
-        ledger=_with_rules(frontier.ledger, reduction.places()),
         methods=replace(frontier.methods, versions=versions()),
         warnings=(*notes, *more, *frontier.warnings),
         assumptions=reduction.assumptions(),
@@ -66,25 +66,6 @@ def _concluded(reduction: Reduction, solved: Frontier, frontier: Frontier) -> Fr
 
 def _words(note: Note) -> str:
     return note if isinstance(note, str) else f"{note.before} where {rule_text(note.rule)} {note.after}"
-
-
-def _with_rules(ledger: Ledger | None, places: dict[str, Rule]) -> Ledger | None:
-    """The ledger with the conditions of each place in words, in the names of changes too."""
-    if ledger is None or not places:
-        return ledger
-    names = {e.change: f"{e.current} → {e.proposed} where {rule_text(places[e.state])}" for e in ledger.entries}
-    entries = tuple(
-        replace(
-            entry,
-            change=names[entry.change],
-            state=rule_text(places[entry.state]),
-            needs=tuple(names[change] for change in entry.needs),
-            conflicts=tuple(names[change] for change in entry.conflicts),
-            key=change_key(places[entry.state], entry.current, entry.proposed),
-        )
-        for entry in ledger.entries
-    )
-    return replace(ledger, entries=entries, order=tuple(names[change] for change in ledger.order))
 
 
 @dataclass(frozen=True)
@@ -96,30 +77,13 @@ class Search:
 
     def changed_places(self, surrogate: Surrogate) -> Frontier:
         """Sets of changed places."""
-        options = self.options
-        return improve_table(
-            surrogate.table, surrogate.base, surrogate.candidates, unit=options.unit, max_states=self._most_places(),
-            change_cost=options.change_cost if surrogate.cost is None else surrogate.cost, **self._shared(surrogate),
-        )  # fmt: skip
+        return improve_table(surrogate, replace(self.options, max_states=self._most_places()), self.explain)
 
     def rules(self, surrogate: Surrogate) -> Frontier:
         """Lists of rules."""
-        options, moves = self.options, self._moves(surrogate)
-        return improve_with_rules(
-            surrogate.table,
-            surrogate.base,
-            max_rules=int(options.max_rules or 0) if len(moves) else 0,
-            max_conditions=options.max_conditions,
-            max_literals=options.max_literals,
-            moves=moves if len(moves) else "actions",
-            min_support=surrogate.min_support,
-            held=options.freeze,
-            offered=surrogate.offered,
-            grid=surrogate.grid,
-            fallback="keep" if surrogate.where else options.fallback,
-            node_limit=surrogate.node_limit,
-            **self._shared(surrogate),
-        )
+        moves = self._moves(surrogate)
+        options = self.options if len(moves) else replace(self.options, max_rules=0)
+        return improve_with_rules(surrogate, replace(options, moves=moves if len(moves) else "actions"), self.explain)
 
     def edits(self, problem: RegionEdits) -> Frontier:
         """Sets of edits."""
@@ -129,12 +93,6 @@ class Search:
         """The actions that rules may prescribe."""
         moves = actions_only(self.options.moves, actions, where)
         return [move.action_name for move in moves if move.action_name is not None]
-
-    def _shared(self, surrogate: Surrogate) -> dict[str, Any]:
-        names = ("budget", "keep", "gap", "time_limit", "level", "seed")
-        return {name: getattr(self.options, name) for name in names} | {
-            "freeze": surrogate.frozen, "explain": self.explain,
-        }  # fmt: skip
 
     def _most_places(self) -> int | None:
         """Without features one rule is one changed state; of two limits the lower one binds."""

@@ -22,6 +22,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 import numpy as np
 
@@ -31,7 +32,7 @@ from polidiff.frontier.solve import PROVEN, Effort, Solved
 from polidiff.frontier.sparse_solver import SparseSolver, Vertex
 from polidiff.optimize import Clock
 from polidiff.progress import report, track
-from polidiff.records.arrays import BoolArray, FloatArray, IntArray
+from polidiff.records.arrays import BoolArray, IntArray
 
 MOST_POINTS = 2_000
 TRIES = 120  # prices tried in one edge
@@ -69,12 +70,8 @@ def solve_large(problem: FrontierProblem, effort: Effort, clock: Clock, budget: 
         else:
             heapq.heappush(steps, _Step(step.left.returns - middle.returns, step.left, middle))
             heapq.heappush(steps, _Step(middle.returns - step.right.returns, middle, step.right))
-    vertices = sorted([first, last, *(step.left for step in [*steps, *edges] if step.left is not first)], key=_changes)
+    vertices = [first, last, *(step.left for step in [*steps, *edges] if step.left is not first)]
     return _result(solver, vertices, _inside(solver, edges, wanted, clock, budget), effort, budget)
-
-
-def _changes(plan: Vertex) -> float:
-    return plan.changes
 
 
 def _inside(
@@ -95,8 +92,9 @@ def _result(
     solver: SparseSolver, vertices: list[Vertex], inside: list[Vertex], effort: Effort, budget: float | None
 ) -> Solved:
     """All plans with the bound that the prices tried put on each, and on what may lie between two."""
-    plans = sorted([*vertices, *inside], key=_changes)
-    changes, returns, choices = _columns(solver, plans)
+    plans = sorted([*vertices, *inside], key=attrgetter("changes"))
+    changes, returns = np.array([(plan.changes, plan.returns) for plan in plans]).T
+    choices = np.array([solver.choice(plan) for plan in plans])
     proven = {id(vertex) for vertex in vertices}
     own = np.array([id(plan) in proven for plan in plans])
     hull = Hull(changes[own], returns[own], choices[own] if inside else choices, solver.rounds)
@@ -113,11 +111,6 @@ def _result(
     stopped = bool(gap > (effort.gap if budget is None else PROVEN))
     method = "prices by bisection, sparse policy iteration"
     return Solved(changes[rows], returns[rows], choices[rows], bounds[rows], gap, hull, 0, stopped, span, method)
-
-
-def _columns(solver: SparseSolver, plans: list[Vertex]) -> tuple[FloatArray, FloatArray, IntArray]:
-    changes = np.array([plan.changes for plan in plans])
-    return changes, np.array([plan.returns for plan in plans]), np.array([solver.choice(plan) for plan in plans])
 
 
 @dataclass
@@ -169,7 +162,10 @@ def plans_inside(solver: SparseSolver, left: Vertex, right: Vertex, wanted: floa
     sides = [Side(left, held, price, 1), Side(right, held, price, -1)]
     plans = [left, right]
     for _ in range(TRIES):
-        hidden = hidden_returns(plans, left, price)
+        hidden = [
+            left.returns + price * (after.changes - left.changes) - plan.returns  # by which a missed plan could exceed
+            for plan, after in itertools.pairwise(plans)
+        ]
         widest = int(np.argmax(hidden))
         target = (plans[widest].changes + plans[widest + 1].changes) / 2
         facing = [side for side in sides if side.faces(target)]
@@ -185,14 +181,6 @@ def plans_inside(solver: SparseSolver, left: Vertex, right: Vertex, wanted: floa
         side.add(asked, found)
         plans = _staircase([*plans, found], left, right)
     return plans[1:-1]
-
-
-def hidden_returns(plans: list[Vertex], left: Vertex, price: float) -> list[float]:
-    """By how much a plan missed between two found ones could exceed the staircase."""
-    return [
-        left.returns + price * (after.changes - left.changes) - plan.returns
-        for plan, after in itertools.pairwise(plans)
-    ]
 
 
 def _staircase(plans: list[Vertex], left: Vertex, right: Vertex) -> list[Vertex]:

@@ -21,6 +21,7 @@ import functools
 import itertools
 import math
 import operator
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -28,6 +29,7 @@ import numpy as np
 
 from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.evaluation.linear import DENSE_UP_TO
+from polidiff.explanation.words import rule_text
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.setting import Setting, told_outcomes
 from polidiff.frontier.visits import fundamental, switched_visits
@@ -44,6 +46,7 @@ EXACT_UP_TO = 12
 ORDERS = 400  # random orders behind a sampled Shapley value
 FEWEST_ORDERS = 20  # where time is up
 SHARES = (0.25, 0.5, 0.75, 1.0)
+ROUNDING = 1e-3  # of what a change is worth: four digits of it are told
 
 
 Curve: TypeAlias = tuple[tuple[AdoptionPoint, ...], tuple[str, ...]]  # points and warnings
@@ -152,10 +155,21 @@ class Naming:
     states: tuple[str, ...]
     current: tuple[str, ...]
     proposed: tuple[str, ...]
+    places: Mapping[str, Rule]  # rules that say better where a state is
 
     def change(self, i: int) -> str:
         """The name of one change."""
-        return f"{self.states[i]}: {self.current[i]} → {self.proposed[i]}"
+        swap = f"{self.current[i]} → {self.proposed[i]}"
+        return f"{swap} where {self.place(i)}" if self.states[i] in self.places else f"{self.states[i]}: {swap}"
+
+    def place(self, i: int) -> str:
+        """Where a change is made."""
+        return rule_text(self.places[self.states[i]]) if self.states[i] in self.places else self.states[i]
+
+    def key(self, i: int) -> str:
+        """What tells a change from others wherever it is named."""
+        rule = self.places.get(self.states[i], Rule((Condition("state", 0, values=(self.states[i],)),)))
+        return change_key(rule, self.current[i], self.proposed[i])
 
 
 def make_ledger(
@@ -190,11 +204,11 @@ def _entry(worth: Worth, own: tuple[int, ...], i: int, naming: Naming, share: In
         pair, other = worth.of(tuple(sorted((i, j)))), worth.of((j,))
         if alone <= tiny and pair - other > tiny:
             needs.append(naming.change(j))
-        if pair < max(alone + nothing, other) - tiny:
+        if pair < max(alone + nothing, other) - tiny and _lessened(alone, other - nothing, pair - nothing, tiny):
             conflicts.append(naming.change(j))
     return LedgerEntry(
         change=naming.change(i),
-        state=naming.states[i],
+        state=naming.place(i),
         current=naming.current[i],
         proposed=naming.proposed[i],
         alone=_finite(alone),
@@ -202,10 +216,15 @@ def _entry(worth: Worth, own: tuple[int, ...], i: int, naming: Naming, share: In
         shapley=share if share is not None else Interval.exactly(0.0),
         needs=tuple(needs),
         conflicts=tuple(conflicts),
-        key=change_key(
-            Rule((Condition("state", 0, values=(naming.states[i],)),)), naming.current[i], naming.proposed[i]
-        ),
+        key=naming.key(i),
     )
+
+
+def _lessened(one: float, other: float, both: float, tiny: float) -> bool:
+    """Whether each of two changes is worth less beside the other, by more than the digits that are told hide."""
+    if not (math.isfinite(one) and math.isfinite(other)):
+        return False
+    return one + other - both > max(tiny, ROUNDING * max(abs(one), abs(other)))
 
 
 def _finite(worth: float) -> float | None:
@@ -263,8 +282,10 @@ def _shapley_sampled(
 def _best_order(worth: Worth, own: tuple[int, ...]) -> list[int]:
     """The order with the largest sum of returns on the way, over all orders (Held and Karp).
 
-    Orders in which episodes never end for a while come last.
+    Orders in which episodes never end for a while come last; of orders that are equal but for rounding, the one that
+    takes the first changes first.
     """
+    tiny = 1e-9 * (1.0 + abs(worth.start))
     best: dict[tuple[int, ...], tuple[int, float, tuple[int, ...]]] = {(): (0, 0.0, ())}
     for _ in own:
         longer: dict[tuple[int, ...], tuple[int, float, tuple[int, ...]]] = {}
@@ -275,19 +296,22 @@ def _best_order(worth: Worth, own: tuple[int, ...]) -> list[int]:
                 bigger = tuple(sorted((*subset, i)))
                 value = worth.of(bigger)
                 ends = math.isfinite(value)
-                reached = (sound + ends, total + (value if ends else 0.0))
-                if bigger not in longer or reached > longer[bigger][:2]:
-                    longer[bigger] = (*reached, (*order, i))
+                made = (sound + ends, total + (value if ends else 0.0), (*order, i))
+                known = longer.setdefault(bigger, made)
+                tied = made[0] == known[0] and abs(made[1] - known[1]) <= tiny
+                if made[2] < known[2] if tied else made > known:
+                    longer[bigger] = made
         best = longer
     return list(best[tuple(sorted(own))][2]) if own else []
 
 
 def _greedy_order(worth: Worth, own: tuple[int, ...]) -> list[int]:
-    """At every step the change that returns most with those made before."""
-    order: list[int] = []
+    """At every step the change that returns most with those made before, the first of those that return as much."""
+    order, tiny = list[int](), 1e-9 * (1.0 + abs(worth.start))
     while len(order) < len(own):
         rest = [i for i in own if i not in order]
-        order.append(max(rest, key=lambda i: worth.of(tuple(sorted((*order, i))))))
+        returns = [worth.of(tuple(sorted((*order, i)))) for i in rest]
+        order.append(next(i for i, value in zip(rest, returns, strict=True) if value >= max(returns) - tiny))
     return order
 
 

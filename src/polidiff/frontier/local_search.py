@@ -103,7 +103,7 @@ def _promising(
     window = around.valid & (around.changes >= low) & (around.changes <= high)
     plan, pair = np.nonzero(window)
     changes, returns = around.changes[plan, pair], around.returns[plan, pair]
-    better = archive.improves(changes, returns)
+    better = archive.improves(changes, returns) | archive.ties(changes, returns)[0]
     plan, pair = plan[better], pair[better]
     choices = batch[plan]
     choices[np.arange(len(plan)), problem.state[pair]] = pair

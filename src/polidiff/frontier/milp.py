@@ -57,34 +57,26 @@ class Rounded:
     nodes: int
 
 
-def mixed_program(
-    problem: FrontierProblem, most_visits: FloatArray, *, budget: float, max_states: int | None = None
-) -> Program:
+def mixed_program(problem: FrontierProblem, most_visits: FloatArray, *, budget: float) -> Program:
     """The program; variables are the visits of all pairs, then their indicators. A pair of no visits is not offered."""
     count, states = problem.n_pairs, problem.n_states
     pick = sparse.csr_array((np.ones(count), (problem.state, np.arange(count))), shape=(states, count))
+    limited = np.vstack([problem.cost, problem.guards])
     large, open_ = np.maximum(most_visits, 1e-9), (most_visits > 0).astype(np.float64)
-    changed = (np.arange(count) != problem.base[problem.state]).astype(np.float64)
-    blank = sparse.csr_array((1, count))
     rows = sparse.vstack(
         [
             sparse.hstack([problem.flow, sparse.csr_array((states, count))]),
             sparse.hstack([sparse.csr_array((states, count)), pick]),
             sparse.hstack([sparse.diags_array(1.0 / large), -sparse.eye_array(count)]),
-            sparse.hstack([sparse.csr_array(problem.cost[None]), blank]),
-            sparse.hstack([blank, sparse.csr_array(changed[None])]),
-            sparse.hstack([sparse.csr_array(problem.guards), sparse.csr_array(problem.guards.shape)]),
+            sparse.hstack([sparse.csr_array(limited), sparse.csr_array(limited.shape)]),
         ]
     )
-    free = np.full(count + 2 + len(problem.limits), -np.inf)
-    states_limit = np.inf if max_states is None else float(max_states)
+    free = np.full(count + len(limited), -np.inf)
     return Program.of(
         np.concatenate([problem.reward, np.zeros(count)]),
         rows,
         row_low=np.concatenate([problem.initial, np.ones(states), free]),
-        row_high=np.concatenate(
-            [problem.initial, np.ones(states), np.zeros(count), [budget, states_limit], problem.limits]
-        ),
+        row_high=np.concatenate([problem.initial, np.ones(states), np.zeros(count), [budget], problem.limits]),
         high=np.concatenate([np.where(open_ > 0, np.inf, 0.0), open_]),
         integer=np.concatenate([np.zeros(count), np.ones(count)]).astype(bool),
         maximise=True,
@@ -95,7 +87,6 @@ def best_by_program(
     problem: FrontierProblem,
     *,
     budget: float = np.inf,
-    max_states: int | None = None,
     most: FloatArray | None = None,
     start: IntArray | None = None,
     limits: Limits | None = None,
@@ -105,9 +96,9 @@ def best_by_program(
     `most` (pairs,) bounds visits; by default the most that any policy makes, which must then end whatever it does.
     """
     visits = 1.001 * max_visits(problem)[problem.state] if most is None else most
-    program = mixed_program(problem, visits, budget=budget, max_states=max_states)
+    program = mixed_program(problem, visits, budget=budget)
     answer = solve(program, start=None if start is None else warm_start(problem, start), limits=limits)
-    return rounded(problem, answer, budget, max_states)
+    return rounded(problem, answer, budget)
 
 
 def warm_start(problem: FrontierProblem, choice: IntArray) -> FloatArray:
@@ -117,7 +108,7 @@ def warm_start(problem: FrontierProblem, choice: IntArray) -> FloatArray:
     return np.concatenate([chosen * visits[problem.state], chosen])
 
 
-def rounded(problem: FrontierProblem, answer: Solution, budget: float, max_states: int | None) -> Rounded:
+def rounded(problem: FrontierProblem, answer: Solution, budget: float) -> Rounded:
     """The policy of the indicators, evaluated; refused if it breaks a limit that the solver let pass."""
     bound = np.inf if answer.bound is None else answer.bound
     none = Rounded(None, np.nan, np.nan, bound, answer.status, answer.nodes)
@@ -125,21 +116,14 @@ def rounded(problem: FrontierProblem, answer: Solution, budget: float, max_state
         return none
     visits, picked = np.split(answer.values, 2)
     visited = np.add.reduceat(visits, problem.first[:-1]) > 1e-9
-    best = np.array([first + int(picked[first:end].argmax()) for first, end in _ranges(problem)])
+    best = problem.first[:-1] + [int(part.argmax()) for part in np.split(picked, problem.first[1:-1])]
     choice = np.where(visited, best, problem.ending_choice(problem.base))
     if not problem.ends(choice):
         return none
-    point = points_of(problem, choice[None])
-    guarded = np.array([(problem.initial @ fundamental(problem, choice[None])[0]) @ g[choice] for g in problem.guards])
-    changed = int(((choice != problem.base) & visited).sum())
-    too_many = max_states is not None and changed > max_states
-    if point.changes[0] > budget + 1e-7 * (1 + budget) or too_many or not keeps_guards(problem, guarded):
+    changes, returns, *guarded = (float(total) for total in points_of(problem, choice[None])[:, 0])
+    if changes > budget + 1e-7 * (1 + budget) or not keeps_guards(problem, np.array(guarded)):
         return none
-    return Rounded(choice, float(point.changes[0]), float(point.returns[0]), bound, answer.status, answer.nodes)
-
-
-def _ranges(problem: FrontierProblem) -> list[tuple[int, int]]:
-    return [(int(a), int(b)) for a, b in zip(problem.first[:-1], problem.first[1:], strict=True)]
+    return Rounded(choice, changes, returns, bound, answer.status, answer.nodes)
 
 
 @dataclass(frozen=True, eq=False)

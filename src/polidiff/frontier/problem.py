@@ -149,10 +149,10 @@ def build_problem(
     rows = np.flatnonzero(allowed.ravel())
     state, action = rows // n_actions, rows % n_actions
     names = np.arange(n_states) if names is None else names
-    whole = _Pairs(table[rows], state, leaks.ravel()[rows])
-    _check_base(whole, base, action, initial, names)
-    usable = ending_rows(whole.links, state, whole.leaks, np.ones(len(state), dtype=np.bool_), n_states)
-    reached = _reached(whole.links, whole.state, usable, initial > MASS)
+    links, ends = (table[rows] > MASS).tocsr(), leaks.ravel()[rows]
+    _check_base(links, state, ends, base, action, initial, names)
+    usable = ending_rows(links, state, ends, np.ones(len(state), dtype=np.bool_), n_states)
+    reached = _reached(links, state, usable, initial > MASS)
     keep = usable & reached[state]
     number = np.cumsum(reached) - 1
     pair_of = np.full((n_states, n_actions), -1, dtype=np.int64)
@@ -164,7 +164,7 @@ def build_problem(
         cost=cost.ravel()[rows[keep]].astype(np.float64),
         state=number[state[keep]].astype(np.int64),
         action=action[keep].astype(np.int64),
-        leaks=whole.leaks[keep],
+        leaks=ends[keep],
         initial=initial[kept].astype(np.float64),
         base=pair_of[kept, base[kept]],
         names=names[kept].astype(np.int64),
@@ -173,25 +173,25 @@ def build_problem(
     )
 
 
-class _Pairs:
-    """The graph of all allowed pairs."""
-
-    def __init__(self, transitions: sparse.csr_matrix, state: IntArray, leaks: BoolArray) -> None:
-        self.links = (transitions > MASS).tocsr()
-        self.state = state
-        self.leaks = leaks
-
-
-def _check_base(whole: _Pairs, base: IntArray, action: IntArray, initial: FloatArray, names: IntArray) -> None:
-    mine = action == base[whole.state]
-    missing = np.setdiff1d(np.arange(len(base)), whole.state[mine])
+def _check_base(
+    links: sparse.csr_matrix,
+    state: IntArray,
+    leaks: BoolArray,
+    base: IntArray,
+    action: IntArray,
+    initial: FloatArray,
+    names: IntArray,
+) -> None:
+    """Errors of a current policy that takes a pair not among all allowed ones, or that need not end."""
+    mine = action == base[state]
+    missing = np.setdiff1d(np.arange(len(base)), state[mine])
     if missing.size:
         raise InvalidPolicyError(
             f"the current policy must use allowed actions; in state {names[missing[0]]} action {base[missing[0]]} is "
             f"not allowed ({missing.size} states). Hint: widen allowed=, or change the current policy there"
         )
-    reached = _reached(whole.links, whole.state, mine, initial > MASS)
-    ends = ending_states(whole.links[mine], whole.leaks[mine])
+    reached = reachable_from(sparse.csr_array(links[mine]), initial > MASS)
+    ends = ending_states(links[mine], leaks[mine])
     stuck = np.flatnonzero(reached & ~ends)
     if stuck.size:
         raise ImproperPolicyError(
@@ -202,13 +202,8 @@ def _check_base(whole: _Pairs, base: IntArray, action: IntArray, initial: FloatA
 
 def _reached(links: sparse.csr_matrix, state: IntArray, usable: BoolArray, starts: BoolArray) -> BoolArray:
     """States that some policy over the usable pairs reaches from a start."""
-    back = links[usable].T.tocsr()
-    reached = starts.copy()
-    while True:
-        more = reached | (back @ reached[state[usable]].astype(np.int32) > 0)
-        if (more == reached).all():
-            return np.asarray(reached, dtype=np.bool_)
-        reached = more
+    pick = sparse.csr_array((np.ones(usable.sum()), (state[usable], np.flatnonzero(usable))), (len(starts), len(state)))
+    return reachable_from(sparse.csr_array(pick @ links), starts)
 
 
 @dataclass(frozen=True, eq=False)

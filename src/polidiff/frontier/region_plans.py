@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -11,16 +13,15 @@ import numpy as np
 from polidiff._version import __version__
 from polidiff.errors import InfeasibleError
 from polidiff.explanation.words import rule_text
+from polidiff.frontier.hull import upper_hull
 from polidiff.frontier.ledger import Naming, Worth, make_ledger
 from polidiff.options import ImproveOptions
 from polidiff.records.explanation import Methods, WorldSummary
-from polidiff.records.parse import Guard, parse_guard
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.plan import Frontier, HullPoint, Ledger, Plan
 from polidiff.records.rule import Condition, Rule
 
 if TYPE_CHECKING:
-    from polidiff.options import Keep
     from polidiff.surrogates.log_edits import RegionEdits  # brings in the data frame library
 
 MOST_PLANS = 512  # combinations that are worked out; beyond, the changes that gain least alone are left out
@@ -34,19 +35,24 @@ def solve_regions(problem: RegionEdits, options: ImproveOptions, most: int | Non
     """
     used = _affordable(problem)
     plans = [plan for plan in _combinations(problem, used) if most is None or len(plan) <= most]
-    allowed = [plan for plan in plans if _keeps(problem, plan, options.keep)]
+    guards = problem.guards
+    allowed = [plan for plan in plans if all(room.keeps(problem.value(plan).outcomes[room.place]) for room in guards)]
     if not allowed:
-        best = " and ".join(_best_reached(problem, plans, text) for text in options.keep)
+        best = " and ".join(room.nearest([problem.value(p).outcomes[room.place] for p in plans]) for room in guards)
         raise InfeasibleError(f"no plan over the regions keeps its limits; the best is {best}. Hint: loosen it")
     points = {plan: (problem.value(plan).changes, problem.returns(plan)) for plan in allowed}
     front = _non_dominated(points, options.gap)
     if options.budget is not None:
         within = [plan for plan in front if points[plan][0] <= options.budget + TINY]
+        if not within:
+            raise InfeasibleError(f"no plan over the regions keeps its limits within {options.budget:g} changes")
         front = [within[0], within[-1]] if len(within) > 1 else within
+    if () not in points:  # the current policy breaks a limit; it is listed to compare with
+        points[()], front = (0.0, problem.returns(())), [(), *front]
     made = tuple(_plan(problem, plan, front, points) for plan in front)
     return Frontier(
         plans=made,
-        hull=tuple(HullPoint(*point) for point in _hull([points[plan] for plan in front])),
+        hull=tuple(HullPoint(*points[front[i]]) for i in upper_hull(np.array([points[plan] for plan in front]))),
         baselines=(),
         ledger=_ledger(problem, used, front[-1]),
         gap=max(plan.gap for plan in made),
@@ -96,6 +102,7 @@ def _plan(
         gap=gap,
         proven=False,
         share=(value - first) / span,
+        breaks=tuple(r.guard.text for r in problem.guards if not r.keeps(problem.value(plan).outcomes[r.place])),
     )
 
 
@@ -116,37 +123,10 @@ def _affordable(problem: RegionEdits) -> list[int]:
     order = sorted(range(len(problem.offered)), key=lambda i: -problem.returns((i,)))
     used: list[int] = []
     for i in order:
-        if _size(problem, [*used, i]) <= MOST_PLANS:
+        edits_by_region = Counter(problem.offered[j].region for j in (*used, i))
+        if math.prod(edits + 1 for edits in edits_by_region.values()) <= MOST_PLANS:
             used.append(i)
     return sorted(used)
-
-
-def _size(problem: RegionEdits, used: Sequence[int]) -> int:
-    regions = np.unique([problem.offered[i].region for i in used], return_counts=True)[1]
-    return int(np.prod(regions + 1))
-
-
-def _guard(problem: RegionEdits, text: str | Guard) -> tuple[Guard, int]:
-    """A guard and the number of its outcome."""
-    names = [outcome.name for outcome in problem.world.outcomes]
-    guard = parse_guard(text, names) if isinstance(text, str) else text
-    return guard, names.index(guard.outcome)
-
-
-def _best_reached(problem: RegionEdits, plans: Sequence[tuple[int, ...]], text: str | Guard) -> str:
-    guard, k = _guard(problem, text)
-    values = [float(problem.value(plan).outcomes[k]) for plan in plans]
-    return f"{min(values) if guard.sense == '<=' else max(values):.6g} for {guard.text!r}"
-
-
-def _keeps(problem: RegionEdits, plan: tuple[int, ...], keep: Keep) -> bool:
-    for text in keep:
-        guard, k = _guard(problem, text)
-        now = float(problem.value(()).outcomes[k]) if guard.relative else 0.0
-        over = float(problem.value(plan).outcomes[k]) - now - guard.value
-        if (over if guard.sense == "<=" else -over) > TINY * (1 + abs(now)):
-            return False
-    return True
 
 
 def _non_dominated(points: dict[tuple[int, ...], tuple[float, float]], gap: float) -> list[tuple[int, ...]]:
@@ -161,20 +141,6 @@ def _non_dominated(points: dict[tuple[int, ...], tuple[float, float]], gap: floa
     return front
 
 
-def _hull(points: Sequence[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
-    """Vertices of the smallest concave curve above the plans."""
-    hull: list[tuple[float, float]] = []
-    for point in points:
-        while len(hull) > 1 and _slope(hull[-2], hull[-1]) <= _slope(hull[-2], point):
-            hull.pop()
-        hull.append(point)
-    return tuple(hull)
-
-
-def _slope(one: tuple[float, float], other: tuple[float, float]) -> float:
-    return (other[1] - one[1]) / max(other[0] - one[0], 1e-300)
-
-
 def _ledger(problem: RegionEdits, used: Sequence[int], best: tuple[int, ...]) -> Ledger | None:
     if not best:
         return None
@@ -184,6 +150,7 @@ def _ledger(problem: RegionEdits, used: Sequence[int], best: tuple[int, ...]) ->
         tuple(cells[edit.region].name for edit in edits),
         tuple(actions[edit.current].name for edit in edits),
         tuple(actions[edit.proposed].name for edit in edits),
+        problem.places(),
     )
     place = {i: position for position, i in enumerate(used)}
     nothing = np.zeros(len(used))

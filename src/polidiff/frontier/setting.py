@@ -21,16 +21,16 @@ from scipy import sparse
 
 from polidiff.errors import InvalidOptionError
 from polidiff.evaluation.exact import ExactEvaluator, policy_table
-from polidiff.evaluation.linear import DENSE_UP_TO
+from polidiff.frontier.completion import GUARD_TOLERANCE
 from polidiff.frontier.problem import FrontierProblem, build_problem
 from polidiff.frontier.sparse_solver import SparseRows
-from polidiff.frontier.visits import inverse_of, policy_visits, switched_visits
+from polidiff.frontier.visits import policy_visits
 from polidiff.options import Unit
 from polidiff.policies import PolicyLike, one_hot, top_actions
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.outcome import Outcome
 from polidiff.records.parse import Guard, parse_guard
-from polidiff.surrogates.record import frozen_states
+from polidiff.surrogates.record import change_costs, frozen_states
 from polidiff.worlds.checks import reachable_from
 from polidiff.worlds.tabular import TabularMDP
 
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from polidiff.options import ChangeCost, Freeze
 
 DISAGREEMENT = 1e-6
-FAR = 8  # a plan that differs from the inverse at hand in more than one of so many states is factorised
 RESIDUAL = 1e-12
 SWEPT = 0.05  # of the residual: the largest move after which sweeps end
 SMALL = 150  # states up to which plans are evaluated many at a time
@@ -84,18 +83,18 @@ class Setting:
 def prepare(
     world: TabularMDP,
     current: PolicyLike,
-    candidates: Sequence[PolicyLike] | None,
+    offered: BoolArray | None,
     *,
     freeze: Freeze = (),
     change_cost: ChangeCost | None = None,
     keep: Iterable[str | Guard] = (),
     unit: Unit = "expected",
 ) -> Setting:
-    """All inputs checked and put together."""
+    """All inputs checked and put together; `offered` (S, A) says what plans may do, besides what the world allows."""
     table = policy_table(world, current)
     base = np.where(world.absorbing, 0, top_actions(table))
     ExactEvaluator(world, one_hot(base, world.n_actions)).check_ends(world.initial)
-    allowed = _offered(world, base, candidates)
+    allowed = world.allowed & ~world.absorbing[:, None] & (True if offered is None else offered)
     frozen = frozen_states(freeze, world.feature_names, world.features_of(np.arange(world.n_states)))
     allowed[frozen] = False
     allowed[np.arange(world.n_states), base] = True
@@ -113,30 +112,9 @@ def prepare(
     )
 
 
-def _offered(world: TabularMDP, base: IntArray, candidates: Sequence[PolicyLike] | None) -> BoolArray:
-    """Actions a plan may take: all that the world allows, or those of the candidates beside the current one."""
-    if candidates is None:
-        return np.array(world.allowed & ~world.absorbing[:, None])
-    offered = np.zeros((world.n_states, world.n_actions), dtype=np.bool_)
-    for candidate in candidates:
-        top = top_actions(policy_table(world, candidate), base)
-        offered[np.arange(world.n_states), top] = True
-    return offered & world.allowed & ~world.absorbing[:, None]
-
-
 def _costs(world: TabularMDP, base: IntArray, change_cost: ChangeCost | None) -> FloatArray:
-    shape = (world.n_states, world.n_actions)
     differs = np.arange(world.n_actions)[None, :] != base[:, None]
-    if change_cost is None:
-        return differs.astype(np.float64)
-    given = np.asarray(change_cost, dtype=np.float64)
-    given = given[None, :] if given.shape == (world.n_actions,) else given
-    if given.shape not in (shape, (1, world.n_actions), ()):
-        raise InvalidOptionError(
-            f"change_cost must be a number, one per action ({world.n_actions},) or per state and action {shape}; "
-            f"got shape {given.shape}"
-        )
-    costs = np.broadcast_to(given, shape)
+    costs = change_costs(change_cost, (world.n_states, world.n_actions))
     bad = np.argwhere(differs & ~(np.isfinite(costs) & (costs >= 0)))
     if bad.size:
         state, action = bad[0]
@@ -159,9 +137,20 @@ def guard_limits(world: TabularMDP, table: FloatArray, keep: Iterable[str | Guar
         if guard.relative:
             visits = ExactEvaluator(world, table).visits()
             now = float(visits @ (table * gains).sum(axis=1))
-        sign = 1.0 if guard.sense == "<=" else -1.0
-        limits.append(Limit(guard.text, guard.outcome, sign * gains, sign * (now + guard.value)))
+        limits.append(Limit(guard.text, guard.outcome, guard.sign * gains, guard.sign * (now + guard.value)))
     return tuple(limits)
+
+
+def broken_limits(world: TabularMDP, table: FloatArray, limits: Sequence[Limit]) -> tuple[str, ...]:
+    """The guards that a policy (S, A) does not keep, in words."""
+    if not limits:
+        return ()
+    visits = ExactEvaluator(world, table).visits()
+    values = [float(visits @ (table * limit.gains).sum(axis=1)) for limit in limits]
+    slack = [GUARD_TOLERANCE * (1.0 + abs(limit.most)) for limit in limits]
+    return tuple(
+        limit.text for limit, value, room in zip(limits, values, slack, strict=True) if value > limit.most + room
+    )
 
 
 def unit_scale(world: TabularMDP, unit: str) -> float:
@@ -258,62 +247,32 @@ def _batch(setting: Setting, actions: IntArray) -> tuple[IntArray, FloatArray]:
 
 
 class _Visits:
-    """Expected visits of plans that are evaluated one after the other.
+    """Expected visits of plans that are evaluated one after the other, each swept from those of the plan before.
 
-    One inverse serves plans that differ from its own in few states (Sherman, Morrison and Woodbury). Tables too large
-    to invert are swept from the visits of the plan before. What that gives is believed only where it solves the plan's
-    own system in the world, else the plan is evaluated afresh.
+    What that gives is believed only where it solves the plan's own system in the world, else it is solved afresh.
     """
 
     def __init__(self, setting: Setting) -> None:
         self.world = setting.world
         self.inside = np.flatnonzero(~self.world.absorbing)
         self.start = self.world.initial[self.inside]
-        self.plan: IntArray | None = None
-        self.inverse = np.zeros((0, 0))
-        self.visits = np.zeros(0)
+        self.before = self.start
 
     def of(self, plan: IntArray, reached: BoolArray) -> FloatArray:
         """(S,) expected visits, 0 in absorbing states and in those that the plan does not reach."""
-        visits = np.zeros(self.world.n_states)
-        large = self.world.n_states > DENSE_UP_TO
-        visits[self.inside] = self._swept(plan, reached[self.inside]) if large else self._near(plan)
-        return np.maximum(visits, 0.0)
-
-    def _swept(self, plan: IntArray, reached: BoolArray) -> FloatArray:
-        moves = self._moves(plan, np.arange(len(self.inside)))
+        moves = sparse.csr_array(self.world.transitions[self.inside * self.world.n_actions + plan[self.inside]])
+        moves = sparse.csr_array(self.world.discount * moves[:, self.inside])
         rows = SparseRows(sparse.csr_matrix(moves.T), np.arange(len(self.inside) + 1))
         rows.follow(np.arange(len(self.inside)))
-        before = self.visits if len(self.visits) else self.start
-        visits = np.where(reached, before, 0.0)  # what is not reached may circle for ever
-        rows.settle(self.start, visits, SWEPT * RESIDUAL * max(1.0, float(visits.max())))
-        if not self._solves(moves, visits):
-            visits = ExactEvaluator(self.world, one_hot(plan, self.world.n_actions)).visits()[self.inside]
-        self.visits = visits
+        inside = np.where(reached[self.inside], self.before, 0.0)  # what is not reached may circle for ever
+        largest = max(1.0, float(inside.max()))
+        rows.settle(self.start, inside, SWEPT * RESIDUAL * largest)
+        if np.abs(self.start + moves.T @ inside - inside).max() > RESIDUAL * max(1.0, float(np.abs(inside).max())):
+            inside = ExactEvaluator(self.world, one_hot(plan, self.world.n_actions)).visits()[self.inside]
+        self.before = inside
+        visits = np.zeros(self.world.n_states)
+        visits[self.inside] = np.maximum(inside, 0.0)
         return visits
-
-    def _solves(self, moves: sparse.csr_array, visits: FloatArray) -> bool:
-        rest = np.abs(self.start + moves.T @ visits - visits).max(initial=0.0)
-        return bool(rest <= RESIDUAL * max(1.0, np.abs(visits).max(initial=0.0)))
-
-    def _near(self, plan: IntArray) -> FloatArray:
-        if self.plan is not None:
-            where = np.flatnonzero(plan[self.inside] != self.plan[self.inside])
-            if len(where) <= len(self.inside) // FAR:
-                step = self._moves(plan, where).toarray() - self._moves(self.plan, where).toarray()
-                found = switched_visits(self.inverse, self.visits, where, step)[1]
-                if self._solves(self._moves(plan, np.arange(len(self.inside))), found):
-                    return found
-        self.plan = plan
-        self.inverse = inverse_of(self._moves(plan, np.arange(len(self.inside))).toarray()[None])[0]
-        self.visits = self.start @ self.inverse
-        return self.visits
-
-    def _moves(self, plan: IntArray, where: IntArray) -> sparse.csr_array:
-        """(k, n) discounted moves of a plan from some of the states inside."""
-        states = self.inside[where]
-        rows = sparse.csr_array(self.world.transitions[states * self.world.n_actions + plan[states]])
-        return sparse.csr_array(self.world.discount * rows[:, self.inside])
 
 
 def _reached(setting: Setting, plan: IntArray) -> BoolArray:

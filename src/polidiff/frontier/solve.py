@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from polidiff.frontier.branch import Search, branch_and_bound
+from polidiff.frontier.branch import Proof, branch_and_bound
 from polidiff.frontier.completion import Nodes, Widened, join, widen
 from polidiff.frontier.hull import Hull, parametric_hull
 from polidiff.frontier.local_search import fewest_states, local_search
@@ -157,14 +157,16 @@ def _search(
     effort: Effort,
     budget: float | None,
     span: float,
-) -> Search:
+) -> Proof:
     """The edges of the hull in a few groups, which may run side by side, and what they find together.
 
     Without a time limit the groups are the same for any number of workers, and so is the answer. Under one there is a
     group per worker, each with every so many-th edge, so that all start at once and end in time.
     """
+    from joblib import effective_n_jobs
+
     groups = PARTS if problem.n_states >= 60 else 1
-    groups = min(len(roots), groups if clock.seconds is None else _workers())
+    groups = min(len(roots), groups if clock.seconds is None else int(effective_n_jobs()))
     most = effort.most(problem.n_states) // groups
     if groups == 1:
         return _search_part(problem, archive, roots, clock, most, budget, effort.gap, span)
@@ -176,13 +178,7 @@ def _search(
         archive = archive.with_points(part.archive.changes, part.archive.returns, part.archive.choices)
     left = [part.open for part in found if part.open is not None]
     clock.stopped |= bool(left) and clock.seconds is not None
-    return Search(archive, join(left) if left else None, sum(part.nodes for part in found))
-
-
-def _workers() -> int:
-    from joblib import effective_n_jobs
-
-    return int(effective_n_jobs())
+    return Proof(archive, join(left) if left else None, sum(part.nodes for part in found))
 
 
 def _search_part(
@@ -194,14 +190,14 @@ def _search_part(
     budget: float | None,
     gap: float,
     span: float,
-) -> Search:
+) -> Proof:
     """First to the gap asked for, then from what that left open to the end."""
     slack = gap * span
     rough = branch_and_bound(problem, archive, roots, clock, most=most, budget=budget, slack=slack, span=span)
     if rough.open is None or slack == 0.0 or rough.nodes >= most or clock.over():
         return rough
     fine = branch_and_bound(problem, rough.archive, rough.open, clock, most=most - rough.nodes, budget=budget)
-    return Search(fine.archive, fine.open, rough.nodes + fine.nodes)
+    return Proof(fine.archive, fine.open, rough.nodes + fine.nodes)
 
 
 def _roots(wide: Widened, hull: Hull, budget: float | None) -> Nodes:

@@ -44,18 +44,38 @@ class Archive:
         best = np.concatenate([[-np.inf], self.returns])[position]
         return np.asarray(returns > best + self.tolerance.returns)
 
+    def ties(self, changes: FloatArray, returns: FloatArray) -> tuple[BoolArray, IntArray]:
+        """Which points equal a plan of the archive but for rounding, and the row of that plan."""
+        if not len(self):
+            return np.zeros(len(changes), dtype=np.bool_), np.zeros(len(changes), dtype=np.int64)
+        row = np.searchsorted(self.changes, changes - self.tolerance.changes).clip(max=len(self) - 1)
+        tied = np.abs(self.changes[row] - changes) <= self.tolerance.changes
+        return tied & (np.abs(self.returns[row] - returns) <= self.tolerance.returns), row
+
     def with_points(self, changes: FloatArray, returns: FloatArray, choices: IntArray) -> Archive:
-        """The archive with the points that improve it, less those they dominate."""
-        new = self.improves(changes, returns)
+        """The archive with the points that improve it, less those they dominate; of equal ones as `_rank` says."""
+        tied, row = self.ties(changes, returns)
+        tied[tied] = _before(choices[tied], self.choices[row[tied]], self.choices[:1])
+        new = tied | self.improves(changes, returns)
         if not new.any():
             return self
         c = np.concatenate([self.changes, changes[new]])
         v = np.concatenate([self.returns, returns[new]])
         every = np.concatenate([self.choices, choices[new].astype(self.choices.dtype)])
-        order = np.lexsort((-v, c))
+        order = self._order(c, v, every)
         keep = _staircase(c[order], v[order], self.tolerance)
         chosen = order[keep]
         return Archive(c[chosen], v[chosen], every[chosen], self.tolerance)
+
+    def _order(self, changes: FloatArray, returns: FloatArray, choices: IntArray) -> IntArray:
+        """Fewest changes first, then most return; plans that are equal but for rounding by `_rank`."""
+        c, v = np.round(changes / self.tolerance.changes), np.round(returns / self.tolerance.returns)
+        order = np.lexsort((-v, c))
+        same = (np.diff(c[order]) == 0) & (np.diff(v[order]) == 0)
+        for run in np.split(order, np.flatnonzero(~same) + 1):
+            if len(run) > 1:
+                run[:] = run[np.lexsort(_rank(choices[run], choices[order[:1]]).T[::-1])]
+        return order
 
     def renumbered(self, choices: IntArray) -> Archive:
         """The same points with their policies in other numbers."""
@@ -76,6 +96,21 @@ def new_archive(changes: FloatArray, returns: FloatArray, choices: IntArray) -> 
     )
     empty = Archive(changes[:0], returns[:0], choices[:0], tolerance)
     return empty.with_points(changes, returns, choices)
+
+
+def _rank(choices: IntArray, first: IntArray) -> IntArray:
+    """(b, 1 + 2 S) keys of equal plans, the first counts most: fewest changed states, the lowest ones, lowest actions.
+
+    What is changed is told by the plan with the fewest changes, `first` (1, S).
+    """
+    same = choices == first
+    return np.column_stack([(~same).sum(axis=1), same, choices])
+
+
+def _before(choices: IntArray, others: IntArray, first: IntArray) -> BoolArray:
+    """(b,) which plans come before others that equal them but for rounding."""
+    apart = _rank(choices, first) - _rank(others, first)
+    return np.asarray(np.take_along_axis(apart, (apart != 0).argmax(axis=1)[:, None], axis=1)[:, 0] < 0)
 
 
 def _staircase(changes: FloatArray, returns: FloatArray, tolerance: Tolerance) -> IntArray:

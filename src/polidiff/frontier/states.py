@@ -176,8 +176,8 @@ class StateSearch:
         if len(pairs):
             best = choice.copy()
             best[problem.state[pairs]] = pairs
-            points = points_of(problem, best[None])
-            self.archive = self.archive.with_points(points.changes, points.returns, best[None])
+            changes, returns = points_of(problem, best[None])[:2]
+            self.archive = self.archive.with_points(changes, returns, best[None])
 
     def _bounds(self, node: _Set, choice: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """(prices,) what a node's policy is worth, and its sets at most; (prices, pairs) what each pair may add."""

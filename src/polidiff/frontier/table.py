@@ -14,9 +14,8 @@ powers of two, which round nothing.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,35 +28,36 @@ from polidiff.frontier.large import solve_large
 from polidiff.frontier.ledger import Adoption, Curve, Naming, make_ledger, worth_of
 from polidiff.frontier.milp import best_within, can_cut
 from polidiff.frontier.problem import FrontierProblem, contracted
-from polidiff.frontier.setting import Evaluated, Setting, check_agreement, evaluate_plans, prepare, told_outcomes
+from polidiff.frontier.setting import (
+    Evaluated,
+    Setting,
+    broken_limits,
+    check_agreement,
+    evaluate_plans,
+    prepare,
+    told_outcomes,
+)
 from polidiff.frontier.solve import Effort, Solved, bounded, solve_frontier
 from polidiff.frontier.states import solve_states
 from polidiff.frontier.visits import fundamental
 from polidiff.optimize import Clock
-from polidiff.options import Unit
+from polidiff.options import ImproveOptions
 from polidiff.policies import TablePolicy, one_hot
-from polidiff.policies.protocol import Candidates, PolicyLike
 from polidiff.records.arrays import FloatArray, IntArray, read_only
 from polidiff.records.explanation import Methods, WorldSummary
-from polidiff.records.numbers import number
 from polidiff.records.outcome import Interval
-from polidiff.records.parse import Guard
 from polidiff.records.patch import Patch, StateEdits
 from polidiff.records.plan import Frontier, HullPoint, Ledger, Plan
 from polidiff.surrogates.record import Explain
+from polidiff.surrogates.table import Surrogate
 from polidiff.worlds.protocol import features_seen
 from polidiff.worlds.tabular import TabularMDP
 
-if TYPE_CHECKING:
-    from polidiff.options import ChangeCost, Freeze
-
-LARGE = 1500  # states beyond which nothing is inverted
-DENSE_UP_TO = 1500  # states up to which values of the current policy are solved for; beyond, units alone change
+LARGE = 1500  # states beyond which nothing is inverted: no baselines, no ledger, and units alone are scaled
 NOISE = 8 * np.finfo(np.float64).eps  # a gain below this share of what it is the difference of is rounding
 LEDGER_MOST = 40  # changes a ledger speaks about
 ADOPTION_MOST = 60  # plans whose adoption curve is worked out; beyond, only the best plan's
 SOLVING = 0.8  # of a time limit that goes to the plans; the rest is for what is told about them
-DENSE_MOST = 1500  # states up to which baselines and ledger are worked out
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +84,7 @@ def scaled(problem: FrontierProblem) -> Scaled:
     """The problem with gains over the current policy in place of rewards and guarded outcomes."""
     weights = np.concatenate([problem.reward[None], problem.guards])
     values = np.zeros((len(weights), problem.n_states))
-    if problem.n_states <= DENSE_UP_TO:
+    if problem.n_states <= LARGE:
         base = problem.ending_choice(problem.base)
         inverse = fundamental(problem, base[None])[0]
         values = weights[:, base] @ inverse.T
@@ -164,93 +164,72 @@ def _second_opinion(problem: FrontierProblem, solved: Solved, clock: Clock, budg
     return bounded(solved, other.bound)
 
 
-@dataclass(frozen=True)
-class TableOptions:
-    """Limits on plans and on the work."""
-
-    budget: float | None = None  # only the best plan within so many changes; by default every non-dominated plan
-    unit: Unit = "expected"  # how changes are counted
-    max_states: int | None = None  # most states that a plan may change
-    keep: Iterable[str | Guard] = ()  # "mortality<=current"; a plan that breaks one is no plan
-    freeze: Freeze = ()  # conditions, rules or a mask (S,): where nothing may change
-    change_cost: ChangeCost | None = None  # of a changed decision, a number, (A,) or (S, A); 1 by default
-    gap: float = 1e-3  # share of the return range to which the frontier is certified where not all can be proven
-    time_limit: float | None = None  # seconds; without it limits are counts, and the same input gives the same answer
-    level: float = 0.95
-    seed: int = 0
-    extras: bool = True  # baselines, ledger and adoption curves
-    explain: Explain | None = None  # what `plan.explanation` calls
-
-
-def improve_table(world: TabularMDP, current: PolicyLike, candidates: Candidates = None, **options: Any) -> Frontier:
+def improve_table(surrogate: Surrogate, options: ImproveOptions, explain: Explain | None = None) -> Frontier:
     """The plans that return most for every number of changed decisions, proven.
 
-    Parameters
-    ----------
-    world : TabularMDP
-    current : policy
-        What anything is compared with: table of actions or probabilities, or a policy. A stochastic policy is changed
-        from its most probable actions.
-    candidates : policies, optional
-        A plan may then only take the current action or one of theirs; by default any allowed action.
-    **options
-        Fields of `TableOptions`.
+    Without candidates a plan may take any allowed action.
     """
-    given = TableOptions(**options)
-    _check(given)
     setting = prepare(
-        world, current, candidates,
-        freeze=given.freeze, change_cost=given.change_cost, keep=given.keep, unit=given.unit,
+        surrogate.table, surrogate.base, surrogate.offered, freeze=surrogate.frozen, keep=options.keep,
+        change_cost=options.change_cost if surrogate.cost is None else surrogate.cost, unit=options.unit,
     )  # fmt: skip
-    clock, began = Clock(given.time_limit), time.monotonic()
-    within = None if given.budget is None else given.budget / setting.scale
-    solving = clock.share(SOLVING) if given.extras else clock
-    solved = solve_setting(setting, Effort(gap=given.gap), solving, within, given.max_states)
+    clock, began = Clock(options.time_limit), time.monotonic()
+    within = None if options.budget is None else options.budget / setting.scale
+    solving = clock.share(SOLVING)
+    solved = solve_setting(setting, Effort(gap=options.gap), solving, within, options.max_states)
     clock.stopped |= solving.stopped
     again = evaluate_plans(setting, np.array([setting.actions_of(choice) for choice in solved.choices]))
     check_agreement(solved.changes, solved.returns, again)
-    frontier = _frontier(setting, solved, again, given, candidates is not None, clock)
-    return replace(
-        frontier,
-        warnings=_warnings(setting, solved, clock),
-        stats=_stats(setting, solved, time.monotonic() - began, clock),
-    )
+    listed, again = _with_current(setting, solved, again)
+    frontier = _frontier(setting, listed, again, surrogate, options, explain, clock)
+    if listed is not solved:
+        now = replace(frontier.plans[0], breaks=broken_limits(setting.world, setting.current, setting.limits))
+        frontier = replace(frontier, plans=(now, *frontier.plans[1:]))
+    seconds = time.monotonic() - began
+    return replace(frontier, warnings=_warnings(setting, solved, clock), stats=_stats(setting, solved, seconds, clock))
+
+
+def _with_current(setting: Setting, solved: Solved, again: Evaluated) -> tuple[Solved, Evaluated]:
+    """The plans behind the current policy, which a limit that it breaks, or a change that is free, leaves out."""
+    if (again.actions[0] == setting.base).all():
+        return solved, again
+    now = evaluate_plans(setting, setting.base[None])
+    actions = np.concatenate([now.actions, again.actions])
+    outcomes = {name: np.concatenate([now.outcomes[name], values]) for name, values in again.outcomes.items()}
+    changes, returns = (np.concatenate(both) for both in ((now.changes, again.changes), (now.returns, again.returns)))
+    bounds = np.concatenate([now.returns, solved.bounds])
+    choices = np.concatenate([setting.problem.base[None], solved.choices])
+    listed = replace(solved, changes=changes, returns=returns, bounds=bounds, choices=choices)
+    return listed, Evaluated(actions, changes, returns, outcomes)
 
 
 def _frontier(
-    setting: Setting, solved: Solved, again: Evaluated, options: TableOptions, offered: bool, clock: Clock
+    setting: Setting,
+    solved: Solved,
+    again: Evaluated,
+    surrogate: Surrogate,
+    options: ImproveOptions,
+    explain: Explain | None,
+    clock: Clock,
 ) -> Frontier:
     """The plans with what is told about them."""
-    small = options.extras and setting.problem.n_states <= DENSE_MOST
-    curves = _curves(setting, again, clock) if options.extras else {}
+    small = setting.problem.n_states <= LARGE
+    curves = _curves(setting, again, clock)
     corners = zip(solved.hull.changes, solved.hull.returns, strict=True)
     return Frontier(
-        plans=tuple(_plan(setting, solved, again, i, curves, options) for i in range(len(solved.changes))),
+        plans=tuple(_plan(setting, solved, again, i, curves, explain) for i in range(len(solved.changes))),
         hull=tuple(HullPoint(float(c) * setting.scale, float(v)) for c, v in corners),
         baselines=all_baselines(setting.problem, solved.hull, setting.scale, clock) if small else (),
-        ledger=_ledger(setting, again, offered, options, clock) if small else None,
+        ledger=_ledger(setting, again, surrogate, options, clock) if small else None,
         gap=solved.gap,
         unit=options.unit,
         outcomes=told_outcomes(setting),
         current_return=setting.starting_return,
         optimum=float(solved.hull.returns[-1]),
         world=summary(setting.world),
-        methods=_methods(options),
+        methods=exactly(options),
         context=setting,
     )
-
-
-def _check(options: TableOptions) -> None:
-    if options.budget is not None and not (np.isfinite(options.budget) and options.budget >= 0):
-        raise InvalidOptionError(f"budget must be a number of at least 0; got {options.budget!r}")
-    if options.max_states is not None and (options.max_states != int(options.max_states) or options.max_states < 0):
-        raise InvalidOptionError(f"max_states must be a whole number of at least 0; got {options.max_states!r}")
-    if not 0 <= options.gap < 1:
-        raise InvalidOptionError(f"gap must be at least 0 and below 1; got {options.gap!r}")
-    if not 0 < options.level < 1:
-        raise InvalidOptionError(f"level must be between 0 and 1; got {options.level!r}")
-    if options.time_limit is not None and not options.time_limit > 0:
-        raise InvalidOptionError(f"time_limit must be a positive number of seconds; got {options.time_limit!r}")
 
 
 def _plan(
@@ -259,9 +238,9 @@ def _plan(
     again: Evaluated,
     i: int,
     curves: Mapping[int, Curve],
-    options: TableOptions,
+    explain: Explain | None,
 ) -> Plan:
-    world, actions, explain = setting.world, again.actions[i], options.explain
+    world, actions = setting.world, again.actions[i]
     policy = TablePolicy(read_only(one_hot(actions, world.n_actions)))
     adoption, warnings = curves.get(i, ((), ()))
     value = float(again.returns[i])
@@ -274,7 +253,7 @@ def _plan(
         bound=max(float(solved.bounds[i]), value),
         gap=max(0.0, float(solved.gaps[i])),
         proven=solved.proven[i],
-        share=min(1.0, max(0.0, share)),
+        share=None if setting.limits else min(1.0, max(0.0, share)),  # how far limits let a plan go is not worked out
         adoption=adoption,
         warnings=warnings,
         policy=policy,
@@ -300,7 +279,9 @@ def patch_of(world: TabularMDP, base: IntArray, actions: IntArray) -> Patch:
     return Patch(edits, tuple(action.name for action in world.actions), ("state",))
 
 
-def _ledger(setting: Setting, again: Evaluated, offered: bool, options: TableOptions, clock: Clock) -> Ledger | None:
+def _ledger(
+    setting: Setting, again: Evaluated, surrogate: Surrogate, options: ImproveOptions, clock: Clock
+) -> Ledger | None:
     """Worth of the changes of the largest plan that is short enough, and of all that candidates offer if those are."""
     problem, world = setting.problem, setting.world
     counts = (again.actions != setting.base).sum(axis=1)
@@ -313,7 +294,7 @@ def _ledger(setting: Setting, again: Evaluated, offered: bool, options: TableOpt
     others = np.flatnonzero(
         usable[problem.state] & (problem.action != setting.base[problem.names[problem.state]]) & ~own
     )
-    if offered and len(pairs) + len(others) <= LEDGER_MOST:
+    if surrogate.offered is not None and len(pairs) + len(others) <= LEDGER_MOST:
         pairs = np.sort(np.concatenate([pairs, others]))
     if not len(pairs):
         return None
@@ -322,6 +303,7 @@ def _ledger(setting: Setting, again: Evaluated, offered: bool, options: TableOpt
         tuple(world.states[s] for s in states),
         tuple(world.actions[setting.base[s]].name for s in states),
         tuple(world.actions[a].name for a in problem.action[pairs]),
+        surrogate.places(),
     )
     players = np.flatnonzero(own[pairs])
     rng = np.random.default_rng(options.seed)
@@ -340,26 +322,13 @@ def summary(world: TabularMDP) -> WorldSummary:
     return WorldSummary("table", world.actions, features, facts)
 
 
-def _methods(options: TableOptions) -> Methods:
-    return Methods(
-        style="plain",
-        level=options.level,
-        policy_tolerance=0.0,
-        transition_tolerance=0.0,
-        seed=options.seed,
-        family=0,
-        evaluation="exact",
-        versions={"polidiff": __version__},
-    )
+def exactly(options: ImproveOptions) -> Methods:
+    """How plans of a table are made."""
+    return Methods("plain", options.level, 0.0, 0.0, options.seed, 0, "exact", {"polidiff": __version__})
 
 
 def _warnings(setting: Setting, solved: Solved, clock: Clock) -> tuple[str, ...]:
     warnings = []
-    if (setting.current.max(axis=1) < 1 - 1e-9)[~setting.world.absorbing].any():
-        warnings.append(
-            f"the current policy is stochastic: it returns {number(setting.starting_return, 6)}, its most probable "
-            f"actions {number(float(solved.returns[0]), 6)}; changes are counted from the latter"
-        )
     if clock.stopped:
         warnings.append(f"the time limit of {clock.seconds:g} s was met; the gap reached is {solved.gap:.3g}")
     elif solved.stopped:

@@ -29,14 +29,6 @@ MOST_ROUNDS = 2_000  # of policy iteration, which takes a few dozen where number
 STRICT = 1e-10  # advantage, relative to the values, above which a switch counts as a gain
 
 
-@dataclass(frozen=True, eq=False)
-class Points:
-    """Expected changes and return of some policies."""
-
-    changes: FloatArray  # (b,)
-    returns: FloatArray  # (b,)
-
-
 def fundamental(problem: FrontierProblem, choices: IntArray) -> FloatArray:
     r"""Expected visits :math:`N = (I - P_\pi)^{-1}` between states, (b, S, S), of policies that all end."""
     return inverse_of(problem.dense[choices])
@@ -129,10 +121,10 @@ class Inverses:
         return switched_inverse(inverse, where, step)
 
 
-def points_of(problem: FrontierProblem, choices: IntArray) -> Points:
-    """Changes and return of policies (b, S) that all end from everywhere."""
+def points_of(problem: FrontierProblem, choices: IntArray) -> FloatArray:
+    """(2 + guards, b) changes, return and guarded outcomes of policies (b, S) that all end from everywhere."""
     visits = policy_visits(problem.dense[choices], problem.initial)
-    return Points((visits * problem.cost[choices]).sum(axis=1), (visits * problem.reward[choices]).sum(axis=1))
+    return np.stack([(visits * w[choices]).sum(axis=1) for w in (problem.cost, problem.reward, *problem.guards)])
 
 
 def pair_values(problem: FrontierProblem, weights: FloatArray, values: FloatArray) -> FloatArray:

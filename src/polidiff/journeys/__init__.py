@@ -56,6 +56,11 @@ class Journeys:
         mass = sum(total.values()) or 1.0
         return {path: share / mass for path, share in sorted(total.items(), key=lambda item: (-item[1], item[0]))}
 
+    @property
+    def by_chance(self) -> int:
+        """Episodes that were played to count paths; 0 where each start has one path, so that shares are exact."""
+        return sum(counts.total() for counts in self.paths) if any(len(counts) > 1 for counts in self.paths) else 0
+
     @cached_property
     def order(self) -> IntArray:
         """Regions in order of typical first meeting; those never met last."""

@@ -154,7 +154,7 @@ def _quiet(limits: Limits, whole: bool) -> highspy.Highs:
 def _model(program: Program) -> highspy.HighsLp:
     lp = highspy.HighsLp()
     lp.num_col_, lp.num_row_ = len(program.objective), program.matrix.shape[0]
-    lp.col_cost_, lp.offset_ = program.objective, program.offset
+    lp.col_cost_ = program.objective
     lp.col_lower_, lp.col_upper_ = _full(program.low, lp.num_col_), _full(program.high, lp.num_col_)
     lp.row_lower_, lp.row_upper_ = _full(program.row_low, lp.num_row_), _full(program.row_high, lp.num_row_)
     lp.sense_ = highspy.ObjSense.kMaximize if program.maximise else highspy.ObjSense.kMinimize
@@ -201,7 +201,6 @@ def _linear_solution(highs: highspy.Highs, maximise: bool) -> Solution:
         objective,
         objective,
         duals=np.array(found.row_dual, dtype=np.float64),
-        reduced_costs=np.array(found.col_dual, dtype=np.float64),
     )
 
 
@@ -234,7 +233,7 @@ def _full(value: Numbers, size: int) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """min (or max) objective · x + offset, subject to row_low ≤ matrix · x ≤ row_high and low ≤ x ≤ high."""
+    """min (or max) objective · x, subject to row_low ≤ matrix · x ≤ row_high and low ≤ x ≤ high."""
 
     objective: FloatArray  # (n,)
     matrix: sparse.csr_array  # (m, n)
@@ -244,7 +243,6 @@ class Program:
     high: FloatArray  # (n,)
     integer: BoolArray  # (n,) which variables must be whole numbers
     maximise: bool = False
-    offset: float = 0.0
 
     @classmethod
     def of(
@@ -258,7 +256,6 @@ class Program:
         high: AnyArray | float = np.inf,
         integer: AnyArray | bool = False,
         maximise: bool = False,
-        offset: float = 0.0,
     ) -> Program:
         """A program from anything that has the right shape; scalars are repeated.
 
@@ -282,12 +279,11 @@ class Program:
             high=spread(high, len(costs)),
             integer=np.broadcast_to(np.asarray(integer, dtype=np.bool_), (len(costs),)),
             maximise=maximise,
-            offset=offset,
         )
 
     def value(self, x: AnyArray) -> float:
         """Objective of a point, whether or not it is feasible."""
-        return float(self.objective @ x) + self.offset
+        return float(self.objective @ x)
 
     def violation(self, x: AnyArray) -> float:
         """Largest amount by which a point breaks a row, a bound or integrality.
@@ -320,19 +316,7 @@ class Solution:
     objective: float | None = None  # of `values`
     bound: float | None = None
     duals: FloatArray | None = None  # (m,) change of the optimum per unit of each row's side; linear programs only
-    reduced_costs: FloatArray | None = None  # (n,) linear programs only
     nodes: int = 0
-
-    @property
-    def gap(self) -> float | None:
-        """|objective − bound| / max(|objective|, 1e-9), None without both.
-
-        >>> Solution("feasible", objective=10.0, bound=9.0).gap
-        0.1
-        """
-        if self.objective is None or self.bound is None:
-            return None
-        return abs(self.objective - self.bound) / max(abs(self.objective), 1e-9)
 
 
 @dataclass

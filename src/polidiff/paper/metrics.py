@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from polidiff.explanation.words import percent
 from polidiff.paper.runs import Runs
 from polidiff.records.explanation import Explanation, FormScore
+from polidiff.records.numbers import percent
 from polidiff.records.plan import Frontier, Plan
 from polidiff.report.tables import Table
 
@@ -35,14 +35,14 @@ def explained(runs: Runs) -> dict[str, Explanation]:
 
 def measured(runs: Runs) -> Table:
     """What is measured once per task; areas are shares of the frontier's."""
-    told, quality = tuple(explained(runs).values()), [e.quality for e in explained(runs).values()]
+    explanations, quality = tuple(explained(runs).values()), [e.quality for e in explained(runs).values()]
     frontiers = (runs.chain.frontier, runs.navigation.frontier)
     rows = [
         ("1 precision of the regions", *(_share(q.precision) for q in quality)),
         ("1 recall of the regions", *(_share(q.recall) for q in quality)),
         ("1 F1", *(_share(q.f1) for q in quality)),
         ("2 swaps told rightly", *(_share(q.swap_accuracy) for q in quality)),
-        ("3 least completeness over outcomes", *(_share(least_completeness(e)) for e in told)),
+        ("3 least completeness over outcomes", *(_share(least_completeness(e)) for e in explanations)),
         ("4 starts whose path is told rightly", *(_share(q.path_fidelity) for q in quality)),
         ("4 mean edit distance of paths", *(_share(q.path_distance) for q in quality)),
         ("5 verdicts left open", *(_share(q.abstained) for q in quality)),
@@ -92,7 +92,7 @@ def gain_per_rule(frontier: Frontier) -> float:
 
 def area_share(frontier: Frontier, baseline: str) -> float:
     """Area under what a simpler method finds, over the area under the frontier."""
-    points = next(found.points for found in frontier.baselines if found.name == baseline)
+    points = next(one.points for one in frontier.baselines if one.name == baseline)
     plans = [(plan.changes, plan.expected_return) for plan in frontier]
     limit = max(changes for changes, _ in plans) + 1.0  # one step beyond the last plan, so that the optimum counts
     return staircase(points, limit) / staircase(plans, limit)

@@ -24,7 +24,7 @@ from polidiff.paper.values import Expected, Number
 from polidiff.records.explanation import Explanation
 from polidiff.records.numbers import number
 from polidiff.report.charts import rendered
-from polidiff.report.charts.theme import PAGE, PAPER, Chart
+from polidiff.report.charts.theme import PAGE, PAPER
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'"
 
@@ -61,11 +61,9 @@ def page_html(runs: Runs, values: Sequence[Expected]) -> str:
 
 def drawn_panels(figure: Figure) -> list[tuple[str, Markup]]:
     """Caption and drawing of each panel; the panel is read out by its label, so its marks are hidden from readers."""
-    return [(panel.caption, Markup(_unspoken(panel_chart(figure, panel, PAGE)))) for panel in figure.panels]
-
-
-def _unspoken(chart: Chart) -> str:
-    return rendered(chart, ".svg").decode().replace("<svg ", '<svg aria-hidden="true" ', 1)
+    charts = [rendered(panel_chart(figure, panel, PAGE), ".svg").decode() for panel in figure.panels]
+    hidden = [Markup(chart.replace("<svg ", '<svg aria-hidden="true" ', 1)) for chart in charts]
+    return [(panel.caption, chart) for panel, chart in zip(figure.panels, hidden, strict=True)]
 
 
 def by_place(values: Sequence[Expected]) -> list[tuple[str, list[Expected]]]:

@@ -15,9 +15,9 @@ from polidiff.errors import UnboundedReturnError
 from polidiff.evaluation.exact import policy_table
 from polidiff.evaluation.log import evaluate_log
 from polidiff.explanation.quality import region_stability
-from polidiff.explanation.words import percent
 from polidiff.policies import PolicyLike, as_policy, top_actions
 from polidiff.records.explanation import Explanation
+from polidiff.records.numbers import percent
 from polidiff.records.outcome import Evaluation, Outcome
 from polidiff.records.patch import Patch
 from polidiff.records.plan import Frontier

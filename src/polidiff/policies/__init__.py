@@ -2,7 +2,14 @@
 
 from polidiff.policies.adapters import as_policy
 from polidiff.policies.files import save_policy
-from polidiff.policies.functions import CallablePolicy, Discretised, GreedyPolicy, MixedPolicy
+from polidiff.policies.functions import (
+    CallablePolicy,
+    Discretised,
+    GreedyPolicy,
+    MixedPolicy,
+    TablePolicy,
+    table_policy,
+)
 from polidiff.policies.patched import PatchedPolicy, apply_patch, difference, edit_rules, rule_patch
 from polidiff.policies.protocol import (
     Model,
@@ -14,7 +21,6 @@ from polidiff.policies.protocol import (
     one_hot,
     top_actions,
 )
-from polidiff.policies.tables import TablePolicy, table_policy
 
 __all__ = [
     "CallablePolicy",

@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from polidiff.errors import InvalidPolicyError
 from polidiff.policies import models
-from polidiff.policies.functions import CallablePolicy, GreedyPolicy, always
+from polidiff.policies.functions import CallablePolicy, GreedyPolicy, always, table_policy
 from polidiff.policies.protocol import (
     ALWAYS,
     ForeignModel,
@@ -24,9 +25,7 @@ from polidiff.policies.protocol import (
     is_text,
     names_of,
 )
-from polidiff.policies.tables import table_policy
 from polidiff.records.action import Action
-from polidiff.records.arrays import AnyArray
 
 
 def as_policy(
@@ -70,24 +69,31 @@ def as_policy(
     names = names_of(actions)
     if names is not None:
         n_actions = len(names)
-    policy = _recognised(obj, n_actions, n_states, names, output, trust)
+    policy = _recognised(obj, Asked(n_actions, n_states, names, output, trust))
     return GreedyPolicy(policy) if greedy else policy
 
 
-def _recognised(
-    obj: ForeignModel,
-    n_actions: int | None,
-    n_states: int | None,
-    names: tuple[str, ...] | None,
-    output: str | None,
-    trust: bool,
-) -> Policy:
+class Asked(NamedTuple):
+    """What the caller says about a policy; see `as_policy`."""
+
+    n_actions: int | None
+    n_states: int | None
+    names: tuple[str, ...] | None
+    output: str | None
+    trust: bool
+
+
+def _recognised(obj: ForeignModel, asked: Asked) -> Policy:
+    n_actions, n_states, names, output, _ = asked
     if isinstance(obj, CallablePolicy):
         return CallablePolicy(obj.function, n_actions, names) if n_actions is not None else obj
     if callable(getattr(obj, "probabilities", None)):
         return _checked(obj, n_actions)
     if isinstance(obj, (np.ndarray, list, tuple)):
-        array = _as_array(obj)
+        try:
+            array = np.asarray(obj)
+        except ValueError:
+            raise InvalidPolicyError("a policy table must hold rows of numbers of the same length") from None
         if names is not None and array.ndim == 1 and is_text(array):
             array = action_numbers(array, names, "the policy table")
         if array.dtype.kind not in "iuf":
@@ -96,7 +102,7 @@ def _recognised(
     if isinstance(obj, str) and obj.startswith(ALWAYS):
         return always(obj, names, n_actions)
     if isinstance(obj, (str, os.PathLike)):
-        return _from_file(Path(obj), n_actions, n_states, names, output, trust)
+        return _from_file(Path(obj), asked)
     for recognises, adapter in _LIBRARIES:
         if recognises(obj):
             return _checked(getattr(models, adapter)(obj, n_actions, output), n_actions)
@@ -111,37 +117,22 @@ def _recognised(
     raise InvalidPolicyError(_not_recognised(obj))
 
 
-def _as_array(obj: ForeignModel) -> AnyArray:
-    try:
-        return np.asarray(obj)
-    except ValueError:
-        raise InvalidPolicyError("a policy table must hold rows of numbers of the same length") from None
-
-
-def _from_file(
-    path: Path,
-    n_actions: int | None,
-    n_states: int | None,
-    names: tuple[str, ...] | None,
-    output: str | None,
-    trust: bool,
-) -> Policy:
+def _from_file(path: Path, asked: Asked) -> Policy:
     if path.suffix.lower() == ".onnx":
         from polidiff.policies.onnx_models import OnnxPolicy
 
         if not path.is_file():
             raise InvalidPolicyError(f"there is no policy file {str(path)!r}")
-        return _checked(OnnxPolicy.read(path, output=output, n_actions=n_actions), n_actions)
-    from polidiff.policies.files import read_object
+        policy = OnnxPolicy.read(path, output=asked.output, n_actions=asked.n_actions)
+        return _checked(policy, asked.n_actions)
+    from polidiff.policies.files import from_stored, read_object
 
-    stored = read_object(path, trust=trust)
+    stored = read_object(path, trust=asked.trust)
     if isinstance(stored, dict):
-        from polidiff.policies.files import from_stored
-
-        stored = from_stored(stored, path, trust=trust)
+        stored = from_stored(stored, path, trust=asked.trust)
     elif isinstance(stored, (str, os.PathLike)):
         raise InvalidPolicyError(f"{path.name} holds a text, not a policy")
-    return _recognised(stored, n_actions, n_states, names, output, trust)
+    return _recognised(stored, asked)
 
 
 def _checked(policy: Policy, n_actions: int | None) -> Policy:

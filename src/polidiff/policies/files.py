@@ -4,6 +4,10 @@ The JSON form of a policy is a table, or a base with a patch::
 
     {"schema": "polidiff/policy", "version": 1, "table": [[1.0, 0.0], …]}
     {"schema": "polidiff/policy", "version": 1, "base": "model.onnx" or a table, "patch": {…}}
+
+Array files are never unpickled. A header may promise a shape that would fill the memory, and an archive may unpack to a
+thousand times its size. Both are seen before a byte of data is read: the header is compared with the bytes that are
+there, and the sizes that the archive declares (beyond which nothing is unpacked) with a limit.
 """
 
 from __future__ import annotations
@@ -11,27 +15,33 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import os
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import numpy.typing as npt
 
-from polidiff.errors import InvalidPolicyError, MissingExtraError, UntrustedFileError
+from polidiff.errors import InvalidInputError, InvalidPolicyError, MissingExtraError, UntrustedFileError
 from polidiff.files import read_limited, write_whole
+from polidiff.policies.functions import TablePolicy
 from polidiff.policies.models import MEMORY
 from polidiff.policies.patched import PatchedPolicy
 from polidiff.policies.protocol import ForeignModel, Policy
-from polidiff.policies.tables import TablePolicy, read_npy, read_npz
 from polidiff.records.arrays import AnyArray
 from polidiff.records.codec import Json, encode, from_dict
 from polidiff.records.patch import Patch
 
 KEYS = ("policy", "probabilities", "actions", "table")
-MOST_BYTES = 256_000_000  # of a table written as text
+MOST_TEXT = 256_000_000  # bytes of a table written as text
+MOST_BYTES = 2**30  # of all arrays of a file, unpacked
+MOST_HEADER = 2**16
+FAULTS = (OSError, ValueError, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError, RuntimeError, KeyError)
 
 
 def read_object(path: str | os.PathLike[str], *, trust: bool = False) -> ForeignModel:
@@ -64,6 +74,69 @@ def read_object(path: str | os.PathLike[str], *, trust: bool = False) -> Foreign
     return load(file)
 
 
+def read_npy(path: Path, error: type[InvalidInputError] = InvalidPolicyError) -> AnyArray:
+    """The array of an .npy file."""
+    try:
+        size = os.stat(path).st_size
+        _check_size(size)
+        with open(path, "rb") as stream:
+            return _array(stream, size)
+    except FAULTS as fault:
+        raise _unreadable(path, fault, error) from fault
+
+
+def read_npz(path: Path, error: type[InvalidInputError] = InvalidPolicyError) -> dict[str, AnyArray]:
+    """The arrays of an .npz file by name."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
+            _check_size(sum(member.file_size for member in members))
+            arrays = {}
+            for member in members:
+                with archive.open(member) as stream:
+                    arrays[member.filename.removesuffix(".npy")] = _array(stream, member.file_size)
+            return arrays
+    except FAULTS as fault:
+        raise _unreadable(path, fault, error) from fault
+
+
+def _check_size(size: int) -> None:
+    if size > MOST_BYTES:
+        raise ValueError(f"its arrays take {size / 1e6:.0f} MB unpacked; at most {MOST_BYTES / 1e6:.0f} MB are read")
+
+
+def _array(stream: IO[bytes], size: int) -> AnyArray:
+    head = io.BytesIO(stream.read(MOST_HEADER))  # a header may say that it is four gigabytes long
+    shape, fortran, dtype = _header(head)
+    if dtype.hasobject:
+        raise ValueError("it holds pickled objects, which may run code, and nothing was loaded. Hint: save numbers")
+    needed = math.prod(shape) * dtype.itemsize
+    if needed > size:
+        raise ValueError(f"its header promises {needed} bytes of data; there are {size}. Hint: it may be cut off")
+    begun = head.read(needed)
+    data = begun + stream.read(needed - len(begun))
+    if len(data) < needed:
+        raise ValueError(f"its header promises {needed} bytes of data; {len(data)} came. Hint: it may be cut off")
+    if not dtype.itemsize:
+        raise ValueError(f"it must hold numbers; it holds {dtype}")
+    return np.frombuffer(data, dtype=dtype).reshape(shape, order="F" if fortran else "C").copy()
+
+
+def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
+    """Shape, order and type; the reader of headers fails in as many ways as there are broken headers."""
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    try:
+        reader = readers[np.lib.format.read_magic(stream)]
+        shape, fortran, dtype = reader(stream)
+    except (zipfile.BadZipFile, zlib.error):
+        raise
+    except Exception as fault:
+        raise ValueError("it has no header of an array of numbers") from fault
+    if any(length < 0 for length in shape):
+        raise ValueError(f"its shape must not be negative; got {shape}")
+    return tuple(shape), bool(fortran), dtype
+
+
 def _npz(file: Path) -> AnyArray:
     arrays = read_npz(file)
     names = list(arrays)
@@ -75,7 +148,7 @@ def _npz(file: Path) -> AnyArray:
 
 def _json(file: Path) -> Json:
     try:
-        data = json.loads(read_limited(file, MOST_BYTES, InvalidPolicyError).decode("utf-8-sig"))
+        data = json.loads(read_limited(file, MOST_TEXT, InvalidPolicyError).decode("utf-8-sig"))
     except InvalidPolicyError:
         raise
     except (OSError, ValueError, RecursionError) as error:
@@ -93,7 +166,7 @@ def _json(file: Path) -> Json:
 def _csv(file: Path) -> AnyArray:
     """Columns ``action``, or one per action with probabilities; a column ``state`` gives the order of rows."""
     try:
-        text = read_limited(file, MOST_BYTES, InvalidPolicyError).decode("utf-8-sig")
+        text = read_limited(file, MOST_TEXT, InvalidPolicyError).decode("utf-8-sig")
         rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
         header = None if not rows or _is_number(rows[0][0]) else [name.strip().lower() for name in rows.pop(0)]
         table = np.array([[float(entry) for entry in row] for row in rows])
@@ -214,9 +287,12 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _unreadable(file: Path, error: BaseException) -> InvalidPolicyError:
-    lines = str(error).splitlines()
-    return InvalidPolicyError(f"{file.name} cannot be read as a policy: {lines[0] if lines else type(error).__name__}")
+def _unreadable(
+    path: Path, fault: BaseException, error: type[InvalidInputError] = InvalidPolicyError
+) -> InvalidInputError:
+    lines = str(fault).splitlines()
+    what = "a policy" if error is InvalidPolicyError else "arrays of numbers"
+    return error(f"{path.name} cannot be read as {what}: {lines[0] if lines else type(fault).__name__}")
 
 
 SCHEMA = "polidiff/policy"
@@ -266,7 +342,6 @@ def from_stored(data: Mapping[str, Json], path: Path, *, trust: bool = False) ->
 def _base(base: Json, path: Path, trust: bool) -> Policy:
     """The policy that is patched: a table, or a file beside the patched policy that is not patched itself."""
     from polidiff.policies.adapters import as_policy
-    from polidiff.policies.files import read_object
 
     if not isinstance(base, str):
         return as_policy(_table(base, path))

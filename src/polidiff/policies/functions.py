@@ -1,9 +1,10 @@
-"""Functions as policies, and policies made from others: the most probable action, the nearest level, two of them."""
+"""Tables and functions as policies, and policies made from others: the most probable action, the nearest level."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +25,88 @@ from polidiff.policies.protocol import (
     told_count,
     top_actions,
 )
-from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray, read_only
+
+MOST_ENTRIES = 2**27  # of a table; a gigabyte
+MOST_ACTIONS = 2**16  # where only the largest index tells how many there are
+
+
+@dataclass(frozen=True, eq=False)
+class TablePolicy:
+    """Probabilities of actions for every state."""
+
+    table: FloatArray  # (n_states, n_actions), rows sum to 1
+    by_chance: FloatArray | float = 0.0  # (n_states,) how far apart counted shares may lie that are equal in truth
+
+    @property
+    def n_actions(self) -> int:
+        """How many actions there are."""
+        return int(self.table.shape[1])
+
+    def probabilities(self, states: AnyArray) -> FloatArray:
+        """Rows of the table."""
+        index = np.asarray(states)
+        if index.ndim == 2 and index.shape[1] == 1:
+            index = index[:, 0]
+        if index.ndim != 1:
+            raise InvalidPolicyError(
+                f"a table policy answers numbers of states; it was asked about states of shape {index.shape[1:]}"
+            )
+        index = index.astype(np.int64)
+        off = np.flatnonzero((index < 0) | (index >= len(self.table)))
+        if off.size:
+            raise InvalidPolicyError(
+                f"a table policy of {len(self.table)} states was asked about state {int(index[off[0]])}"
+            )
+        return self.table[index]
+
+
+def table_policy(array: AnyArray, n_actions: int | None = None, n_states: int | None = None) -> TablePolicy:
+    """A policy from (S,) action indices or (S, A) probabilities."""
+    if array.ndim == 1:
+        table = one_hot(*_checked_actions(array, n_actions))
+    elif array.ndim == 2:
+        if n_actions is not None and array.shape[1] != n_actions:
+            raise InvalidPolicyError(
+                f"a policy table must have {n_actions} columns, one per action; got shape {array.shape}"
+            )
+        table = check_probabilities(array)
+    else:
+        raise InvalidPolicyError(
+            f"a policy table must be (S,) action indices or (S, A) probabilities; got shape {array.shape}"
+        )
+    if n_states is not None and len(table) != n_states:
+        raise InvalidPolicyError(f"a policy table must have {n_states} rows, one per state; got {len(table)}")
+    return TablePolicy(read_only(table))
+
+
+def _checked_actions(array: AnyArray, n_actions: int | None) -> tuple[IntArray, int]:
+    large = np.flatnonzero(~(np.abs(array) < 2**53)) if array.dtype.kind == "f" else array[:0]  # or no number at all
+    if large.size:
+        raise InvalidPolicyError(
+            f"a policy of shape (S,) must hold action indices; entry {large[0]} is {array[large[0]]} "
+            f"({large.size} of {len(array)} are off)"
+        )
+    actions = array.astype(np.int64)
+    if not np.array_equal(actions, array):
+        where = int(np.flatnonzero(actions != array)[0])
+        raise InvalidPolicyError(
+            f"a policy of shape (S,) must hold action indices; entry {where} is {array[where]!r}. "
+            "Hint: pass probabilities as an (S, A) array"
+        )
+    count = n_actions if n_actions is not None else int(actions.max(initial=0)) + 1
+    if count * len(actions) > MOST_ENTRIES or (n_actions is None and count > MOST_ACTIONS):
+        raise InvalidPolicyError(
+            f"a table of {len(actions)} states and {count} actions is too large (at most {MOST_ENTRIES} entries, "
+            f"{MOST_ACTIONS} actions). Hint: action indices count from 0 without gaps; a function is a policy too"
+        )
+    off = np.flatnonzero((actions < 0) | (actions >= count))
+    if off.size:
+        raise InvalidPolicyError(
+            f"actions must be between 0 and {count - 1}; state {off[0]} has {actions[off[0]]} "
+            f"({off.size} of {len(actions)} states are off)"
+        )
+    return actions, count
 
 
 class CallablePolicy:
@@ -174,7 +256,7 @@ def _levels(policy: ForeignModel, bins: npt.ArrayLike) -> FloatArray:
         axes = [
             np.linspace(low, high, int(bins)) for low, high in zip(space.low.ravel(), space.high.ravel(), strict=True)
         ]
-        return np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1).astype(np.float64)
+        return np.array(list(product(*axes)), dtype=np.float64)
     table = np.asarray(bins, dtype=np.float64)
     if table.ndim not in (1, 2) or len(table) < 2 or not np.isfinite(table).all():
         raise InvalidPolicyError(

@@ -172,16 +172,8 @@ def normalised(table: FloatArray, what: str) -> FloatArray:
     """Probabilities with the rounding of single precision taken out."""
     sums = table.sum(axis=1, keepdims=True)
     if table.min(initial=0.0) >= 0 and np.abs(sums - 1).max(initial=0.0) <= ROUNDING:  # false for NaN
-        rounded: FloatArray = table / sums
-        return rounded
+        return table / sums
     return check_probabilities(table, f"each answer of {what}")
-
-
-def softmax(logits: FloatArray) -> FloatArray:
-    r""":math:`e^{x_a} / \sum_b e^{x_b}` of each row."""
-    weights = np.exp(logits - logits.max(axis=1, keepdims=True))
-    shares: FloatArray = weights / weights.sum(axis=1, keepdims=True)
-    return shares
 
 
 def _read(table: FloatArray, output: str | None, what: str) -> FloatArray:
@@ -189,7 +181,9 @@ def _read(table: FloatArray, output: str | None, what: str) -> FloatArray:
         row = int(np.flatnonzero(~np.isfinite(table).all(axis=1))[0])
         raise InvalidPolicyError(f"{what} must answer with finite numbers; for state number {row} it gave {table[row]}")
     if output == "logits":
-        return softmax(table)
+        from scipy.special import softmax
+
+        return np.asarray(softmax(table, axis=1))
     if output == "values":
         return one_hot(top_actions(table), table.shape[1])
     if output is None and not (table.min(initial=0) >= 0 and (np.abs(table.sum(axis=1) - 1) <= ROUNDING).all()):

@@ -32,9 +32,7 @@ KINDS = (
 class OnnxPolicy(ModelPolicy):
     """A model with one input of observations; `output` names one of its outputs, or how to read the only one."""
 
-    def __init__(
-        self, model: bytes, *, output: str | None = None, n_actions: int | None = None, name: str = "model"
-    ) -> None:
+    def __init__(self, model: bytes, output: str | None, n_actions: int | None, name: str) -> None:
         super().__init__(model, f"ONNX model {name}", n_actions)
         self.output = output
         self._name = name
@@ -47,10 +45,10 @@ class OnnxPolicy(ModelPolicy):
     def read(cls, path: Path, *, output: str | None = None, n_actions: int | None = None) -> OnnxPolicy:
         """The policy stored in a file."""
         model = read_limited(path, MOST_BYTES, InvalidPolicyError)
-        return cls(model, output=output, n_actions=n_actions, name=path.name)
+        return cls(model, output, n_actions, path.name)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuilt, (self.model, self.output, self._n_actions, self._name)
+        return OnnxPolicy, (self.model, self.output, self._n_actions, self._name)
 
     def _batch(self, rows: AnyArray) -> FloatArray:
         shape = self._input.shape
@@ -89,10 +87,6 @@ class OnnxPolicy(ModelPolicy):
         shapes = {o.name: o.shape for o in self._session.get_outputs()}
         shape = shapes[self._chosen[0]]
         return shape[1] if self._kind != "action" and shape and len(shape) == 2 and isinstance(shape[1], int) else None
-
-
-def _rebuilt(model: bytes, output: str | None, n_actions: int | None, name: str) -> OnnxPolicy:
-    return OnnxPolicy(model, output=output, n_actions=n_actions, name=name)
 
 
 def _session(model: bytes, what: str) -> ForeignModel:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -12,9 +11,10 @@ import numpy.typing as npt
 
 from polidiff.errors import PatchMismatchError
 from polidiff.policies.adapters import as_policy
+from polidiff.policies.model_io import rows_of
 from polidiff.policies.protocol import Policy, PolicyLike, top_actions
 from polidiff.records.action import Shift
-from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.rule import Condition, Rule
 
@@ -37,11 +37,12 @@ class PatchedPolicy:
         table = np.array(self.base.probabilities(batch))
         top = top_actions(table)
         open_ = np.ones(len(table), dtype=np.bool_)
-        features = _features(self.patch, batch)
+        features = rows_of(batch) if self.patch.features is None else np.asarray(self.patch.features(batch))
         for edit in self.patch.edits:
-            acting = open_ & _covered(edit, batch, features)
-            if edit.current is not None:
-                acting &= top == edit.current
+            listed = None if edit.states is None else np.isin(batch.reshape(len(batch)), edit.states)
+            acting = open_ & (edit.rule.covers(features) if listed is None else listed)
+            if edit.replaces is not None:
+                acting &= top == edit.replaces
             table[acting] = _edited(table[acting], edit)
             open_ &= ~acting
         return table
@@ -119,18 +120,6 @@ def _inverse(edit: Edit) -> Edit:
     return replace(edit, current=edit.proposed, proposed=edit.current, shift=shift)
 
 
-def _features(patch: Patch, states: AnyArray) -> AnyArray:
-    if patch.features is not None:
-        return np.asarray(patch.features(states))
-    return states.reshape(len(states), math.prod(states.shape[1:]))
-
-
-def _covered(edit: Edit, states: AnyArray, features: AnyArray) -> BoolArray:
-    if edit.states is not None:
-        return np.asarray(np.isin(states.reshape(len(states)), edit.states))
-    return edit.rule.covers(features)
-
-
 def _edited(rows: FloatArray, edit: Edit) -> FloatArray:
     if edit.holds_back:
         return rows
@@ -150,15 +139,15 @@ def _edited(rows: FloatArray, edit: Edit) -> FloatArray:
 
 
 def _first_mismatch(base: Policy, edit: Edit, patch: Patch) -> str | None:
-    if edit.states is None or edit.current is None:
+    if edit.states is None or edit.replaces is None:
         return None
     states: IntArray = np.asarray(edit.states, dtype=np.int64)
     top = top_actions(base.probabilities(states))
-    off = np.flatnonzero(top != edit.current)
+    off = np.flatnonzero(top != edit.replaces)
     if not off.size:
         return None
     names = patch.actions
-    expected, taken = (names[a] if a < len(names) else str(a) for a in (edit.current, int(top[off[0]])))
+    expected, taken = (names[a] if a < len(names) else str(a) for a in (edit.replaces, int(top[off[0]])))
     return (
         f"an edit replaces {expected!r} in {len(states)} states; in state {states[off[0]]} the policy takes {taken!r} "
         f"({off.size} of {len(states)} do not match and stay as they are)"

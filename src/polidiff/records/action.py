@@ -10,6 +10,15 @@ from typing import TypeAlias
 from polidiff.errors import InvalidWorldError
 
 
+def repeated(names: Sequence[str]) -> str | None:
+    """The first name that is used more than once.
+
+    >>> repeated(["a", "b", "b"])
+    'b'
+    """
+    return next((name for name, count in Counter(names).items() if count > 1), None)
+
+
 @dataclass(frozen=True)
 class Action:
     """One choice, with the level of each ordered component if it has any.
@@ -56,8 +65,7 @@ def as_actions(spec: ActionNames | None, count: int) -> tuple[Action, ...]:
         actions = tuple(Action.of(item) for item in spec)
     if len(actions) != count:
         raise InvalidWorldError(f"expected {count} action names; got {len(actions)}")
-    names = [action.name for action in actions]
-    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    twice = repeated([action.name for action in actions])
     if twice is not None:
         raise InvalidWorldError(f"action names must be unique; {twice!r} is used twice")
     components = set(actions[0].levels) if actions else set()

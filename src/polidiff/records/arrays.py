@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,6 +12,13 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 AnyArray: TypeAlias = npt.NDArray[Any]
+
+
+def object_column(values: Sequence[object]) -> AnyArray:
+    """Values of any kind as one column (n, 1)."""
+    column = np.empty((len(values), 1), dtype=object)
+    column[:, 0] = values
+    return column
 
 
 def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

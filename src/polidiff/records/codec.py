@@ -313,8 +313,7 @@ RENDERERS = {
 def renderer(name: str) -> Callable[..., Any]:
     """The function behind a name."""
     module, function = RENDERERS[name].split(":")
-    there: Callable[..., Any] = getattr(import_module(module), function)
-    return there
+    return getattr(import_module(module), function)
 
 
 class Document:
@@ -334,12 +333,10 @@ class Result(Document):
         if not suffix or suffix not in RENDERERS:
             known = ", ".join(key for key in RENDERERS if key.startswith("."))
             raise InvalidOptionError(f"a result is saved as one of {known}; got {os.fspath(path)!r}")
-        written: Path = renderer(suffix)(self, path)
-        return written
+        return renderer(suffix)(self, path)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        shown: dict[str, str] = renderer("notebook")(self)
-        return shown
+        return renderer("notebook")(self)
 
     def _repr_html_(self) -> str:
         return self._repr_mimebundle_()["text/html"]

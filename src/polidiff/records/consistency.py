@@ -7,10 +7,10 @@ is read, with its place, so that nothing later has to doubt a record.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from polidiff.errors import InvalidResultError
+from polidiff.records.action import repeated
 from polidiff.records.codec import Record, parts_of
 from polidiff.records.explanation import (
     Explanation,
@@ -44,8 +44,8 @@ def check_record(record: Record, name: str) -> None:
 
 
 def _check_explanation(record: Explanation, where: str) -> None:
-    outcomes = _unique((outcome.name for outcome in record.outcomes), f"{where}.outcomes")
-    regions = _unique((region.id for region in record.regions), f"{where}.regions")
+    outcomes = _unique([outcome.name for outcome in record.outcomes], f"{where}.outcomes")
+    regions = _unique([region.id for region in record.regions], f"{where}.regions")
     for here, part in parts_of(record, where):
         if isinstance(part, (Verdict, WorseOff, Tail)):
             _among([part.outcome], outcomes, here, "an outcome")
@@ -89,12 +89,11 @@ def _check_edit(edit: Edit, n_actions: int, where: str) -> None:
         raise InvalidResultError(f"{where}.states must be numbers of states, from 0 up; got {off}")
 
 
-def _unique(names: Iterable[str], where: str) -> set[str]:
-    counts = Counter(names)
-    twice = next((name for name, count in counts.items() if count > 1), None)
+def _unique(names: Sequence[str], where: str) -> set[str]:
+    twice = repeated(names)
     if twice is not None:
         raise InvalidResultError(f"{where} must have names of their own; {twice!r:.80} is used twice")
-    return set(counts)
+    return set(names)
 
 
 def _among(named: Iterable[str], known: set[str], where: str, what: str) -> None:

@@ -13,6 +13,7 @@ from polidiff.records.patch import Patch
 from polidiff.records.rule import Rule
 
 MOST_VALUES = 50  # of a category that a result lists
+FOLLOWED = "episodes played for paths"  # fact of a table: how many, where chance decides which changes are met
 
 VerdictDirection = Literal["more", "less", "same", "unknown"]
 
@@ -223,7 +224,7 @@ class WorldSummary:
     actions: tuple[Action, ...]
     features: tuple[Feature, ...]
     facts: Mapping[str, str | float | int]  # states, starts, horizon, restore mode, rows, episodes, …
-    people: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # of a log: feature -> category -> episodes
+    people: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # of a log: feature -> category -> people
 
     @property
     def values(self) -> dict[str, tuple[str, ...]]:
@@ -235,6 +236,17 @@ class WorldSummary:
     def recorded(self) -> bool:
         """Whether it is a log, so that somebody stands behind every number."""
         return self.kind == "log"
+
+    @property
+    def counted_in(self) -> Literal["people", "episodes"]:
+        """What stands behind the numbers of a log."""
+        return "people" if "people" in self.facts else "episodes"
+
+    @property
+    def units(self) -> float:
+        """How many people a log has; episodes, where it does not know people."""
+        count = self.facts.get(self.counted_in)
+        return float(count) if isinstance(count, (int, float)) and count > 0 else 1.0
 
     @property
     def enumerated(self) -> bool:
@@ -312,7 +324,7 @@ class Methods:
     versions: Mapping[str, str] = field(default_factory=dict)
     inputs: Mapping[str, str] = field(default_factory=dict)  # file -> hash
     study: Mapping[str, Json] = field(default_factory=dict)  # the study file, if there was one
-    min_group: int = 10  # groups of a log with fewer episodes are left out of every output
+    min_group: int = 10  # groups of a log with fewer people (or episodes) are left out of every output
     classifier: str = ""  # what learned the regions; empty where states are told by name
 
 
@@ -345,13 +357,11 @@ class Explanation(Result):
     context: Any = field(default=None, repr=False, metadata={"json": False})  # world and policies, for .case()
 
     def __str__(self) -> str:
-        text: str = renderer("text")(self)
-        return text
+        return renderer("text")(self)
 
     def case(self, state: object) -> Case:
         """What changes for one case: same or other action, by which rule, what to expect."""
-        answer: Case = renderer("case")(self, state)
-        return answer
+        return renderer("case")(self, state)
 
     def chart(self, which: str = "regions") -> Any:
         """A chart object for a notebook: "regions", "outcomes" or "paths"."""

@@ -8,13 +8,14 @@ from functools import partial
 from polidiff.records.outcome import Interval
 
 DIGITS = 4  # of a number that is exact, and the most of one beside its interval
+GROUPS = "\u202f"  # between thousands, from five digits on: 2012 may be a year
 
 
 def number(value: float, digits: int = DIGITS, places: int | None = None) -> str:
     """A number rounded for reading, to significant digits or, where asked for, to decimal places; never 1e+04.
 
-    >>> number(0.19999998), number(21.9905), number(-0.0001), number(12345.6), number(3.0)
-    ('0.2', '21.99', '−0.0001', '12346', '3')
+    >>> number(0.19999998), number(21.9905), number(-0.0001), number(12345.6), number(2012.0)
+    ('0.2', '21.99', '−0.0001', '12\u202f346', '2012')
     >>> number(413.2, places=-1)
     '410'
     """
@@ -26,9 +27,38 @@ def number(value: float, digits: int = DIGITS, places: int | None = None) -> str
         return "0"
     if places is None:
         places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
-    text = f"{round(value, places):.{max(0, min(places, 12))}f}"
+    value = round(value, places)
+    grouping = "," if abs(value) >= 10_000 else ""
+    text = f"{value:{grouping}.{max(0, min(places, 12))}f}".replace(",", GROUPS)
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return ("0" if text in ("-0", "0", "") else text).replace("-", "−")
+
+
+def counted(count: int, noun: str) -> str:
+    """A number with its noun, in the singular where it is one.
+
+    >>> counted(1, "rule"), counted(2, "person"), counted(1200, "people"), counted(12000, "episode")
+    ('1 rule', '2 people', '1200 people', '12\u202f000 episodes')
+    """
+    noun = "person" if noun == "people" else noun
+    plural = "people" if noun == "person" else f"{noun}s"
+    return f"{number(count)} {noun if count == 1 else plural}"
+
+
+def percent(share: float | None) -> str:
+    """A share in percent, never rounded to all or nothing; a dash where there is none.
+
+    >>> percent(0.5), percent(0.9999), percent(0.005), percent(1.0), percent(None)
+    ('50 %', '>99 %', '<1 %', '100 %', '–')
+    """
+    if share is None:
+        return "–"
+    if not math.isfinite(100 * share):
+        return "unknown"
+    rounded = round(100 * share)
+    if rounded == 0 < share:
+        return "<1 %"
+    return ">99 %" if rounded == 100 and share < 1 - 1e-12 else f"{rounded} %"
 
 
 def signed(value: float, places: int | None = None) -> str:

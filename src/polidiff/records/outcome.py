@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polidiff.errors import InvalidOutcomeError
+from polidiff.records.arrays import AnyArray, FloatArray
 from polidiff.records.codec import Document, schema
 
 Preference: TypeAlias = Literal["more", "less"] | None
@@ -90,6 +91,18 @@ class Outcome:
         if self.prefer is None or direction not in ("more", "less"):
             return None
         return "better" if direction == self.prefer else "worse"
+
+
+def called_gains(outcome: Outcome, states: AnyArray, actions: AnyArray, next_states: AnyArray) -> FloatArray:
+    """What each decision adds to an outcome that is a function, (k,) or one number for all."""
+    assert callable(outcome.of)
+    gains = np.asarray(outcome.of(states, actions, next_states), dtype=np.float64)
+    if gains.shape not in ((), (len(states),)):
+        raise InvalidOutcomeError(
+            f"outcome {outcome.name!r} must return one number per decision; for {len(states)} decisions it "
+            f"returned shape {gains.shape}"
+        )
+    return gains
 
 
 def check_outcomes(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:

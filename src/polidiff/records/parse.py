@@ -1,14 +1,15 @@
 """Conditions, guards and cases written by people: ``map < 55 and lactate >= 4``, ``mortality <= current + 0.01``.
 
-One small grammar for `freeze`, `keep`, `what-if` and `case`. Names with spaces are quoted. An error names the column
-where reading stopped. Nothing is ever evaluated as code.
+One small grammar for `freeze`, `keep`, `what-if` and `case`, which also takes rules as our own text prints them. Names
+with spaces are quoted. An error names the column where reading stopped. Nothing is ever evaluated as code.
 
 ::
 
     rules      = rule {"or" rule}
-    rule       = condition {("and" | ",") condition}
+    rule       = "everywhere" | condition {("and" | ",") condition}
     condition  = number ("<" | "<=") name ["<" | "<=" number] | name comparison number
-               | name ("=" | "==" | "in") values | name "is" ["not"] "missing"
+               | name ("=" | "==" | "in") values | name "is" ["not"] "missing" | name ["not"] "measured"
+               | name "is" value {("," | "or") value} | "(" condition "or not measured)"
     guard      = name comparison (number | "current" [("+" | "-") number])
     case       = name "=" (value | "missing") {"," name "=" (value | "missing")}
 """
@@ -19,15 +20,17 @@ import difflib
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from polidiff.errors import ParseError
+from polidiff.records.numbers import GROUPS
 from polidiff.records.rule import Condition, Rule
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<quoted>\"[^\"]*\"|'[^']*')|(?P<number>[+\-−]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))"
+    r"\s*(?:(?P<quoted>\"[^\"]*\"|'[^']*')|(?P<number>[+\-−]?(?:\d+(?:\u202f\d{3})*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))"
     r"|(?P<operator><=|>=|==|!=|≤|≥|[<>={},+\-−()])|(?P<word>current(?=[+\-−])|[^\s<>=≤≥{},()\"']+))"
 )
 _SAME = {"≤": "<=", "≥": ">=", "==": "="}
@@ -48,6 +51,11 @@ class Guard:
     value: float  # the limit, or what is added to the current policy's value
     relative: bool
     text: str
+
+    @property
+    def sign(self) -> float:
+        """1 for a cap, −1 for a floor."""
+        return 1.0 if self.sense == "<=" else -1.0
 
 
 @dataclass(frozen=True)
@@ -88,7 +96,7 @@ class _Reader:
         if self.next.kind != "number":
             raise self.fail("a number")
         token = self.take()
-        value = sign * float(token.text.replace(_MINUS, "-"))
+        value = sign * float(token.text.replace(_MINUS, "-").replace(GROUPS, ""))
         if math.isinf(value):
             raise self.fail("a number below 1.8e308", token)
         return value
@@ -225,6 +233,8 @@ def parse_case(text: str, feature_names: Sequence[str], values: Values = ANY) ->
 
 
 def _rule(reader: _Reader, names: Sequence[str], values: Values) -> Rule:
+    if "everywhere" not in names and reader.takes("everywhere"):
+        return Rule()
     conditions = [_condition(reader, names, values)]
     while reader.takes("and", ","):
         conditions.append(_condition(reader, names, values))
@@ -232,6 +242,11 @@ def _rule(reader: _Reader, names: Sequence[str], values: Values) -> Rule:
 
 
 def _condition(reader: _Reader, names: Sequence[str], values: Values) -> Condition:
+    if reader.takes("("):
+        condition = _condition(reader, names, values)
+        if not (reader.takes("or") and reader.takes("not") and reader.takes("measured") and reader.takes(")")):
+            raise reader.fail("'or not measured)'")
+        return replace(condition, missing=True)
     if reader.next.kind == "number" and reader.next.text not in names:
         low = reader.number()
         operator = _comparison(reader, ("<", "<="))
@@ -247,11 +262,19 @@ def _condition(reader: _Reader, names: Sequence[str], values: Values) -> Conditi
         return Condition(name, list(names).index(name), low, high)
     name = reader.name(names, "a feature")
     column = list(names).index(name)
+    unknown = Condition(name, column, values=(), missing=True)
+    if reader.takes("measured"):
+        return Condition(name, column)
+    if reader.takes("not"):
+        if not reader.takes("measured"):
+            raise reader.fail("'measured'")
+        return unknown
     if reader.takes("is"):
-        negated = reader.takes("not")
-        if not reader.takes("missing"):
-            raise reader.fail("'missing'")
-        return Condition(name, column) if negated else Condition(name, column, values=(), missing=True)
+        before, negated = reader.position, reader.takes("not")
+        if "missing" not in values.get(name, ()) and reader.takes("missing"):
+            return Condition(name, column) if negated else unknown
+        reader.position = before
+        return Condition(name, column, values=_listed(reader, name, values))
     if reader.takes("in"):
         return Condition(name, column, values=_set(reader, name, values))
     operator = _comparison(reader, ("<", "<=", ">", ">=", "="))
@@ -284,6 +307,22 @@ def _set(reader: _Reader, feature: str, known: Values) -> tuple[float | str, ...
         values.append(_value(reader, feature, known))
     if not reader.takes("}", ")"):
         raise reader.fail("',' or '}'")
+    return tuple(values)
+
+
+def _listed(reader: _Reader, feature: str, known: Values) -> tuple[float | str, ...]:
+    """Values as they are read aloud: a, b or c; behind the last of them "or" and "," go on with another condition."""
+    values = [_value(reader, feature, known)]
+    while reader.next.text in (",", "or"):
+        before = reader.position
+        reader.take()
+        value = None
+        with suppress(ParseError):
+            value = _value(reader, feature, known)
+        if value is None or reader.next.text in ("<", "<=", "≤", ">", ">=", "≥", "=", "==", "is", "in", "measured"):
+            reader.position = before
+            break
+        values.append(value)
     return tuple(values)
 
 

@@ -21,7 +21,7 @@ class Edit:
     """Where the rule holds and the policy would take `current`, take `proposed`.
 
     `states` lists the states of a table that the edit touches; None when the rule alone decides. A `shift` sets how
-    often the proposed action is chosen.
+    often the proposed action is chosen, whichever the policy takes most often.
     """
 
     rule: Rule
@@ -34,6 +34,11 @@ class Edit:
     def holds_back(self) -> bool:
         """Whether it changes nothing, and only keeps later edits away from where it holds."""
         return self.current == self.proposed and self.shift is None
+
+    @property
+    def replaces(self) -> int | None:
+        """The action that it must find; None where it acts whatever the policy does, as a shift of chances does."""
+        return self.current if self.shift is None else None
 
 
 class StateEdits(Sequence[Edit]):
@@ -88,6 +93,7 @@ class Patch(Document):
     features: Callable[[AnyArray], AnyArray] | None = field(
         default=None, compare=False, repr=False, metadata={"json": False}
     )
+    columns: Mapping[str, str] = field(default_factory=dict, compare=False)  # what a log calls "action" and "state"
 
     def __len__(self) -> int:
         return len(self.edits)
@@ -118,8 +124,7 @@ class Patch(Document):
     @classmethod
     def from_dict(cls, data: Mapping[str, Json]) -> Patch:
         """The patch whose JSON form is `data`."""
-        patch: Patch = from_dict(data)
-        return patch
+        return from_dict(data)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the patch as JSON."""

@@ -54,7 +54,9 @@ class Plan:
     stability: float | None = None  # visit-weighted overlap of changed decisions over perturbed models
     adoption: tuple[AdoptionPoint, ...] = ()
     gain: Interval | None = None  # return minus the current policy's, judged on other data; None where it is exact
+    kept: bool = True  # every guard is shown to be kept, not only estimated to be
     warnings: tuple[str, ...] = ()
+    breaks: tuple[str, ...] = ()  # limits it does not keep: the current policy is listed, to compare with, even so
     holds_up_to: float | None = None  # strength Γ of unrecorded reasons at which the gain's interval meets 0; logs only
     rests_on: str | None = None  # how many people, what was tested, what cannot be, what would change it; logs only
     sentences: tuple[str, ...] = ()  # the plan explained against the current policy, in words; empty until asked for
@@ -72,8 +74,7 @@ class Plan:
                 )
             made = self._explain()
             self.__dict__["_made"] = made
-        explanation: Explanation = made
-        return explanation
+        return made
 
     @property
     def explainable(self) -> bool:
@@ -110,10 +111,10 @@ class LedgerEntry:
     current: str
     proposed: str
     alone: float | None  # gain in return when made alone; None: episodes would then never end
-    removed: float | None  # loss when taken out of the full plan; None: what is left would never end
+    removed: float | None  # gain when added last to the plan; None: what is left would never end
     shapley: Interval
     needs: tuple[str, ...] = ()  # worth ≤ 0 alone, > 0 with one of these
-    conflicts: tuple[str, ...] = ()  # with one of these the pair is worth less than the better one
+    conflicts: tuple[str, ...] = ()  # each is worth less beside the other, and both less than the better one
     key: str = ""  # made from swap and place alone, as that of a region
 
 
@@ -130,7 +131,10 @@ class Ledger:
 @schema("frontier", 1)
 @dataclass(frozen=True, eq=False)
 class Frontier(Result, Sequence[Plan]):
-    """All non-dominated plans found, fewest changes first."""
+    """All non-dominated plans found, fewest changes first.
+
+    `plans` begins with the current policy even where that breaks a limit; a frontier as a sequence then leaves it out.
+    """
 
     plans: tuple[Plan, ...]
     hull: tuple[HullPoint, ...]
@@ -154,17 +158,20 @@ class Frontier(Result, Sequence[Plan]):
     @overload
     def __getitem__(self, index: slice) -> tuple[Plan, ...]: ...
     def __getitem__(self, index: int | slice) -> Plan | tuple[Plan, ...]:
-        return self.plans[index]
-
-    def __len__(self) -> int:
-        return len(self.plans)
+        return self.eligible[index]
 
     def __iter__(self) -> Iterator[Plan]:
-        return iter(self.plans)
+        return iter(self.eligible)
+
+    def __len__(self) -> int:
+        return len(self.eligible)
 
     def at(self, budget: float) -> Plan:
         """The best plan with at most `budget` changes."""
-        affordable = [plan for plan in self.plans if self.cost(plan) <= budget + 1e-9]
+        affordable = [plan for plan in self.eligible if self.cost(plan) <= budget + 1e-9]
+        if not affordable and self.plans[0].breaks:
+            least = self.cost(self.eligible[0])
+            raise InvalidOptionError(f"every plan that keeps its limits costs {least:g} or more; got {budget!r}")
         if not affordable:
             raise InvalidOptionError(f"a budget must be at least 0; got {budget!r}")
         return affordable[-1]
@@ -185,15 +192,29 @@ class Frontier(Result, Sequence[Plan]):
         """Whether gains were estimated on data that did not choose the plans, and not worked out exactly."""
         return any(plan.gain is not None for plan in self.plans)
 
+    def gain_of(self, plan: Plan) -> Interval:
+        """What a plan gains over the current policy: as it was judged, or exactly."""
+        if plan.gain is not None:
+            return plan.gain
+        return Interval.exactly(plan.expected_return - self.plans[0].expected_return)
+
+    @property
+    def eligible(self) -> tuple[Plan, ...]:
+        """The plans to choose from: all but a current policy that breaks a limit, unless it is all there is."""
+        return self.plans[1:] if len(self.plans) > 1 and self.plans[0].breaks else self.plans
+
     @property
     def best(self) -> Plan:
         """The plan to choose: the most return where returns are exact, else the highest lower bound of the gain.
 
-        Of equals the one with the fewest changes; the first plan, the current policy, where no plan is shown to gain.
+        Of plans that are shown to gain, those that are shown to keep every guard go before others. Of equals the one
+        with the fewest changes; the first plan, the current policy, where no plan is shown to gain. A current policy
+        that breaks a limit is no choice.
         """
         if not self.judged:
-            return max(self.plans, key=lambda plan: plan.expected_return)
-        return max(self.plans, key=lambda plan: _shown_gain(plan, self.plans[0]))
+            return max(self.eligible, key=lambda plan: plan.expected_return)
+        sure = [plan for plan in self.eligible if plan.kept and _shown_gain(plan, self.plans[0]) > 0]
+        return max(sure or self.eligible, key=lambda plan: _shown_gain(plan, self.plans[0]))
 
     @property
     def knee(self) -> Plan:
@@ -213,7 +234,7 @@ class Frontier(Result, Sequence[Plan]):
         most, cost = gain[id(best)], self.cost(best)
         if best is nothing or not cost or not most > 0:
             return best
-        offered = [plan for plan in self.plans if self.cost(plan) <= cost and gain[id(plan)] > 0]
+        offered = [plan for plan in self.eligible if self.cost(plan) <= cost and gain[id(plan)] > 0]
         above = max(offered, key=lambda plan: (gain[id(plan)] / most - self.cost(plan) / cost, -self.cost(plan)))
         return above if gain[id(above)] / most - self.cost(above) / cost > 1e-9 else best
 
@@ -242,8 +263,7 @@ class Frontier(Result, Sequence[Plan]):
         return pl.DataFrame(rows)
 
     def __str__(self) -> str:
-        text: str = renderer("frontier_text")(self)
-        return text
+        return renderer("frontier_text")(self)
 
     def chart(self, which: str = "frontier") -> Any:
         """A chart object for a notebook: "frontier", "ledger" or "adoption"."""
@@ -331,5 +351,4 @@ class ResultComparison(Result):
         return bool({*statuses, *verdicts} - {"same"}) or bool(self.assumptions)
 
     def __str__(self) -> str:
-        text: str = renderer("comparison_text")(self)
-        return text
+        return renderer("comparison_text")(self)

@@ -195,5 +195,4 @@ def _column(X: Matrix, condition: Condition) -> AnyArray:
         raise InvalidInputError(
             f"a rule needs column {condition.column} ({condition.feature!r}); the matrix has {X.shape[1]} columns"
         )
-    column: AnyArray = X[:, condition.column]
-    return column
+    return X[:, condition.column]

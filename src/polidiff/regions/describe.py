@@ -288,11 +288,11 @@ def knee(scores: list[float]) -> int:
 
 
 def held_out_visits(episode: IntArray, seed: int) -> BoolArray:
-    """Which visits make no rules: those of half of the episodes, none in a table."""
+    """Which visits make no rules: those of half of the episodes, none in a table or where no other would be left."""
     if (episode < 0).any():
         return np.zeros(len(episode), dtype=np.bool_)
     half = np.random.default_rng((seed, Stream.HELD_OUT)).random(int(episode.max()) + 1) < 0.5
-    return np.asarray(half[episode])
+    return np.asarray(half[episode] & ~half[episode].all())
 
 
 def _name_states(divergence: Divergence, max_rules: int | None) -> Described:

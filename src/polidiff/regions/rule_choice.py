@@ -18,8 +18,7 @@ import numpy as np
 
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.rule import Rule
-
-Listed = tuple[tuple[Rule, int], ...]  # first match wins, 0 where none holds
+from polidiff.rules.learners import Listed
 
 
 @dataclass(frozen=True, eq=False)

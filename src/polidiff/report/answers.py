@@ -9,10 +9,10 @@ from typing import Literal
 import numpy as np
 
 from polidiff.errors import InvalidInputError
-from polidiff.explanation.words import interval_text, listing, percent, rule_text, swap_text, swap_words, withheld_text
+from polidiff.explanation.words import interval_text, listing, rule_text, swap_text, swap_words, withheld_text
 from polidiff.records.action import Shift
 from polidiff.records.explanation import ActionSupport, Answer, Explanation, Picture, Region
-from polidiff.records.numbers import number
+from polidiff.records.numbers import number, percent
 from polidiff.records.parse import name_like, parse_rule
 from polidiff.records.rule import Condition, Rule, overlap
 from polidiff.records.suppression import suppressed

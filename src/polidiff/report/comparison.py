@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from polidiff.explanation.said import Answer, Block, Said, blocks_of
-from polidiff.explanation.words import amount_text, bounds_text, few, percent
+from polidiff.explanation.words import amount_text, bounds_text, few
+from polidiff.records.numbers import percent
 from polidiff.records.outcome import Interval
 from polidiff.records.plan import DifferenceChange, ResultComparison, VerdictChange
 from polidiff.report.tables import Table

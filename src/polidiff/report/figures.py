@@ -6,24 +6,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
-from polidiff.explanation.plan_text import returned
+from polidiff.explanation.plan_text import returned, valued_plan
 from polidiff.explanation.said import most_telling
-from polidiff.explanation.words import bounds_text, counted, percent
+from polidiff.explanation.words import bounds_text
 from polidiff.records.explanation import Explanation, Picture
-from polidiff.records.numbers import number
+from polidiff.records.numbers import counted, number, percent
 from polidiff.records.plan import Frontier, Plan
 from polidiff.report import plans as plan_texts
 from polidiff.report import tables
 from polidiff.report.charts import frontier as frontier_charts
 from polidiff.report.charts import outcomes, regions, shows_strip
 from polidiff.report.charts.theme import PAGE, Chart, Spec, finished
-from polidiff.report.names import Numbering, label, shown
+from polidiff.report.names import label, shown
 
 MOST_PICTURES = 4
 FIRST_CELLS, FURTHER_CELLS = 900, 250
 MOST_TABLE_ROWS = 100
 MOST_OUTCOMES = 6
 MODEL = "Computed in the small table that chose the plans; the gains above are measured on other data."
+ONLY_THESE = "Drawn are the changes that speak about these two features and no other; the list above has all."
+NOT_IN_IT = "Of changes that are not in the plan, it is told what adding them would do."
 BARS = "The longest bar of an outcome is the largest difference that any plan makes to it."
 
 
@@ -178,7 +180,7 @@ def frontier_figures(frontier: Frontier, plans: plan_texts.PlansView) -> dict[st
         "frontier": [_plans_figure(frontier, plans)],
         "effect": [_effect_figure(frontier, plans.plans[plans.start])],
         "plan": list(_plan_figures(frontier, plans)),
-        "ledger": list(_ledger_figures(frontier, plans.numbering)),
+        "ledger": list(_ledger_figures(frontier, plans)),
         "proofs": [_proofs_figure(frontier, plans)] if not frontier.world.recorded else [],
     }
 
@@ -215,7 +217,9 @@ def _plan_figures(frontier: Frontier, plans: plan_texts.PlansView) -> Iterator[F
         chart = frontier_charts.plan_boxes_chart(PAGE, plans.pair, plans.spans, rows)
         summary = f"Where the chosen plan changes decisions, over {label(plans.pair[0])} × {label(plans.pair[1])}."
         changes = tables.Table(("change",), tuple((text,) for text in texts))
-        yield Figure("plan-boxes", "Where this plan acts", summary, (("", _spec(chart, summary)),), changes)
+        rules = [rule for each in plans.plans for rule in frontier_charts.plan_boxes(each)]
+        note = "" if all(regions.is_drawn(rule, plans.pair) for rule in rules) else ONLY_THESE
+        yield Figure("plan-boxes", "Where this plan acts", summary, (("", _spec(chart, summary)),), changes, note)
     if plan.adoption:
         summary = f"{frontier.aim} when the changes of the chosen plan are followed only some of the time."
         chart = frontier_charts.adoption_chart(frontier, PAGE, points=plan.adoption)
@@ -236,20 +240,24 @@ def model_note(frontier: Frontier) -> str:
     return MODEL if frontier.judged else ""
 
 
-def _ledger_figures(frontier: Frontier, numbering: Numbering) -> Iterator[Figure]:
-    ledger = frontier.ledger
+def _ledger_figures(frontier: Frontier, plans: plan_texts.PlansView) -> Iterator[Figure]:
+    ledger, numbering = frontier.ledger, plans.numbering
     if ledger is None or not ledger.entries:
         return
     how, note = "computed over all subsets" if ledger.exact else "sampled", model_note(frontier)
-    summary = f"What each of {len(ledger.entries)} offered changes is worth; fair shares {how}."
+    valued, words = valued_plan(frontier)
+    plan = next((f"plan {place}" for place, plan in enumerate(plans.plans, 1) if plan is valued), f"the {words}")
+    summary = f"What each of {counted(len(ledger.entries), 'change')} is worth alone and in {plan}; fair shares {how}."
     chart = frontier_charts.ledger_chart(frontier, PAGE, numbering)
-    table = plan_texts.ledger_table(frontier, numbering)
-    yield Figure("ledger", "What each change is worth", summary, (("", _spec(chart, summary)),), table, note)
+    table, title = plan_texts.ledger_table(frontier, numbering), f"What each change is worth in {plan}"
+    beside = [entry for entry in ledger.entries if ledger.order and entry.change not in ledger.order]
+    told = f"{note} {NOT_IN_IT}".strip() if beside else note
+    yield Figure("ledger", title, summary, (("", _spec(chart, summary)),), table, told)
     if ledger.order:
-        summary = f"{frontier.aim} after each change, in the best order to adopt."
+        summary = f"{frontier.aim} after each change of {plan}, in the best order to adopt."
         steps = frontier_charts.order_rows(frontier, numbering)
         values = ["never ends" if row["r"] is None else returned(frontier.sign * row["r"], frontier) for row in steps]
         rows = tuple((str(row["i"]), row["n"], value) for row, value in zip(steps, values, strict=True))
         table = tables.Table(("step", "change", frontier.aim), rows[:MOST_TABLE_ROWS])
-        chart = frontier_charts.order_chart(frontier, PAGE, numbering)
-        yield Figure("order", "In which order to adopt", summary, (("", _spec(chart, summary)),), table, note)
+        chart, title = frontier_charts.order_chart(frontier, PAGE, numbering), f"In which order to adopt {plan}"
+        yield Figure("order", title, summary, (("", _spec(chart, summary)),), table, note)

@@ -28,10 +28,10 @@ from markupsafe import Markup
 from polidiff.errors import InvalidOptionError, PolidiffError
 from polidiff.explanation.said import Said, say
 from polidiff.explanation.text import rests_on_lines
-from polidiff.explanation.words import counted, few, percent
+from polidiff.explanation.words import few
 from polidiff.files import write_whole
 from polidiff.records.explanation import Explanation
-from polidiff.records.numbers import number
+from polidiff.records.numbers import counted, number, percent
 from polidiff.records.plan import Frontier, ResultComparison
 from polidiff.records.suppression import released
 from polidiff.report import comparison, tables, view
@@ -235,8 +235,10 @@ def compared_policies(*records: Explanation | Frontier | None) -> str:
         if isinstance(policies, dict) and "current" in policies:
             rules = policies.get("rules")  # counted: a rule may name a handful of people
             count = rules if isinstance(rules, int) else len(rules or ())
-            proposed = policies.get("proposed") or (counted(count, "rule") if count else "plans")
-            return f"{proposed} against {policies['current']}"
+            current = "the log" if policies["current"] == "log" else policies["current"]
+            if isinstance(record, Frontier):
+                return f"Plans that change {current} in a few places"
+            return f"{policies.get('proposed') or counted(count, 'rule')} against {current}"
     return ""
 
 

@@ -14,6 +14,7 @@ from polidiff.explanation.plan_text import (
     aim_text,
     exceptions_text,
     gained,
+    ledger_rest,
     objective,
     plan_return,
     plan_verdicts,
@@ -26,21 +27,19 @@ from polidiff.explanation.words import (
     amount_text,
     bare_bounds,
     bounds_text,
-    counted,
     edit_words,
     few,
     interval_text,
     losers,
     named_with_unit,
     names_text,
-    percent,
+    otherwise,
     place_text,
-    rule_text,
     verdicts_text,
     worth_text,
 )
 from polidiff.records.explanation import Verdict
-from polidiff.records.numbers import number
+from polidiff.records.numbers import counted, number, percent
 from polidiff.records.outcome import Interval, Outcome
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.plan import Frontier, Plan, PlanRule
@@ -64,7 +63,12 @@ Figures: TypeAlias = list[str | float | None]  # of one outcome: texts, then num
 UNNUMBERED = Numbering()
 MOST_BYTES = 150_000
 MOST_COLUMNS = 6  # outcomes in the table of plans
+MOST_ENTRIES = 60  # of the ledger
 MOST_SENTENCES = 6
+TWO_GAINS = (
+    "These differences are of an explanation of this plan alone, which may use the data that chose it. The gain of the "
+    "plan was judged together with the other plans, on data that did not choose it: where the two differ, go by that."
+)
 MOST_TOLD = 3  # changes on the first screen
 DOT_BYTES = 55  # of one plan in the chart of all plans
 
@@ -84,19 +88,21 @@ class PlansView:
 
 def change_texts(plan: Plan, numbering: Numbering = UNNUMBERED) -> tuple[str, ...]:
     """The changes of a plan as sentences, behind their numbers: its rules where it has them, else its edits."""
+    first = otherwise([entry.rule for entry in plan.rules or plan.patch.changing])
     if plan.rules:
-        texts = [rule_sentence(entry) for entry in plan.rules]
+        texts = [rule_sentence(entry, before) for entry, before in zip(plan.rules, first, strict=True)]
         texts[-1] += exceptions_text(plan)
     else:
-        texts = [edit_sentence(edit, plan.patch) for edit in plan.patch.changing]
+        edits = zip(plan.patch.changing, first, strict=True)
+        texts = [f"{before}{edit_sentence(edit, plan.patch)}" for edit, before in edits]
     numbers = numbering.of(plan)
     return tuple(f"{number}: {text}" if number else text for number, text in zip(numbers, texts, strict=True))
 
 
-def rule_sentence(entry: PlanRule) -> str:
+def rule_sentence(entry: PlanRule, before: str) -> str:
     """One readable rule."""
-    where = f"Where {rule_text(entry.rule)}: " if entry.rule.conditions else "Everywhere: "
-    return f"{where}{entry.move}"
+    place = f"{before}{place_text(entry.rule)}"
+    return f"{place[0].upper()}{place[1:]}: {entry.move}"
 
 
 def edit_sentence(edit: Edit, patch: Patch) -> str:
@@ -106,21 +112,20 @@ def edit_sentence(edit: Edit, patch: Patch) -> str:
 
 def edits_sentence(edits: Sequence[Edit], patch: Patch) -> str:
     """Edits that do the same in the same place, instead of several actions."""
-    return f"{edit_words(edits, patch)} {_edit_place(edits[0])}" + ", whatever follows" * edits[0].holds_back
+    return f"{edit_words(edits, patch)} {_edits_place(edits)}" + ", whatever follows" * edits[0].holds_back
 
 
-def _edit_place(edit: Edit) -> str:
-    if edit.rule.conditions or edit.states is None:
-        return place_text(edit.rule)
-    names = names_text([str(state) for state in edit.states])
-    return f"in state{'s' * (len(edit.states) != 1)} {names}"
+def _edits_place(edits: Sequence[Edit]) -> str:
+    rule, states = edits[0].rule, sorted({state for edit in edits for state in edit.states or ()})
+    if rule.conditions or not states:
+        return place_text(rule)
+    return f"in state{'s' * (len(states) != 1)} {names_text([str(state) for state in states])}"
 
 
 def plans_view(frontier: Frontier, numbering: Numbering = UNNUMBERED, room: int = MOST_BYTES) -> PlansView:
     """As many plans as fit into `room` bytes; the first and the last always do."""
     plans = frontier.plans
-    boxes = plan_boxes(frontier.best) or plan_boxes(plans[-1]) if plans else []
-    pair = telling_pair(boxes, frontier.world.features) if plans else None
+    pair = telling_pair((rule for plan in plans for rule in plan_boxes(plan)), frontier.world.features)
     spans = plan_spans(frontier, pair) if pair is not None else None
     payload = _payload(frontier, pair, spans, numbering)
     keep = _fitting(payload, room)
@@ -225,7 +230,8 @@ def _plan_entry(
         "o": outcomes,
         "a": [_short(frontier.sign * point.expected_return) for point in plan.adoption],
     }
-    entry |= {"w": [shown(line) for line in plan.warnings]} if plan.warnings else {}
+    told = [*plan.warnings, *(f"shown to compare with: it breaks {text}" for text in plan.breaks)]
+    entry |= {"w": [shown(line) for line in told]} if told else {}
     return entry | ({"x": [shown(line) for line in plan.sentences]} if plan.sentences else {})
 
 
@@ -235,11 +241,8 @@ def _short(value: float) -> float | None:
 
 def plan_cards(plan: Plan, frontier: Frontier) -> tuple[Card, ...]:
     """What a plan costs and what it gains; with its interval where the gain was judged."""
-    gain = plan.gain if plan.gain is not None else Interval.exactly(plan.expected_return - frontier[0].expected_return)
-    outcome = objective(frontier)
-    reached = (
-        f"{'gain' if frontier.sign > 0 else 'change'} {bounds_text(gained(gain, frontier), outcome, difference=True)}"
-    )
+    gain = bounds_text(gained(frontier.gain_of(plan), frontier), objective(frontier), difference=True)
+    reached = f"{'gain' if frontier.sign > 0 else 'change'} {gain}"
     if plan.share is not None and plan.gain is None:
         reached = f"{percent(plan.share)} of what is possible"
     return _cost_card(plan, frontier), Card(aim_text(frontier), plan_return(plan, frontier), reached)
@@ -321,7 +324,8 @@ def plan_sentences(plan: Plan) -> tuple[str, ...]:
     ]
     losing = [entry for entry in losers(explanation) if entry.start is not None]
     worse = [f"Worse off: {worse_off_text(explanation, entry)}." for entry in losing[:MOST_SENTENCES]]
-    return (*told, *worse, f"What now: {advise(explanation).sentence}")
+    apart = (TWO_GAINS,) * bool(told and plan.gain is not None and not plan.gain.exact)
+    return (*told, *worse, *apart, f"What now: {advise(explanation).sentence}")
 
 
 def explained(frontier: Frontier) -> Frontier:
@@ -346,9 +350,10 @@ def ledger_table(frontier: Frontier, numbering: Numbering = UNNUMBERED) -> Table
             "; ".join(entry.needs),
             "; ".join(entry.conflicts),
         )
-        for entry in entries[:60]
+        for entry in entries[:MOST_ENTRIES]
     )
-    return Table(("change", "fair share", "alone", "lost if taken out", "needs", "conflicts with"), rows)
+    rest = tuple((text, "", "", "", "", "") for text in ledger_rest(len(entries), MOST_ENTRIES))
+    return Table(("change", "fair share", "alone", "added last", "needs", "conflicts with"), rows + rest)
 
 
 def say_first_plan(frontier: Frontier, numbering: Numbering) -> Said:
@@ -395,7 +400,7 @@ def _no_gain(frontier: Frontier) -> str:
         return "No plan is better than the current policy."
     most = max(judged, key=lambda gain: gain.estimate)
     told = interval_text(gained(most, frontier), outcome=objective(frontier))
-    plans = counted(len(frontier) - 1, "plan")
+    plans = counted(len(frontier.plans) - 1, "plan")
     return f"Not known: of {plans}, the one that promises most changes {frontier.aim} by {told}."
 
 
@@ -403,6 +408,8 @@ def _plan_changes(plan: Plan) -> str:
     """The first few changes of a plan, each as what is done where."""
     texts = [f"{entry.move} {place_text(entry.rule)}" for entry in plan.rules]
     texts = texts or [edit_sentence(edit, plan.patch) for edit in plan.patch.changing]
+    first = otherwise([entry.rule for entry in plan.rules or plan.patch.changing])
+    texts = [f"{before}{text}" for before, text in zip(first, texts, strict=True)]
     more = len(texts) - MOST_TOLD
     return "; ".join(texts[:MOST_TOLD]) + (f"; {counted(more, 'further change')} below." if more > 0 else ".")
 
@@ -412,8 +419,14 @@ def knee_text(frontier: Frontier) -> str:
     knee, best = frontier.knee, frontier.best
     if best is frontier.plans[0]:
         return "No plan is shown to gain over the current policy."
+    if frontier.plans[0].breaks and not frontier.gain_of(best).low > 0:
+        most = "is the surest" if frontier.judged else "returns most"
+        return f"The current policy breaks what is to be kept; of the plans that keep it, this one {most}."
     if knee is best:
-        return "It gains most." if not frontier.judged else "It is the surest to gain."
+        if not frontier.judged:
+            return "It gains most."
+        guarded = best.kept and not all(plan.kept for plan in frontier)
+        return f"It is the surest to gain{' that is shown to keep the guards' if guarded else ''}."
     more = amount_text(Interval.exactly(best.expected_return - knee.expected_return), objective(frontier))
     cost, most = number(frontier.cost(knee)), number(frontier.cost(best))
     return (

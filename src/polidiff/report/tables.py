@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from polidiff.explanation.said import first_counts, most_telling
+from polidiff.explanation.said import most_telling
 from polidiff.explanation.words import (
     bare_bounds,
     bounds_text,
     named_with_unit,
     names_text,
-    percent,
+    outside,
     rule_text,
     swap_text,
 )
 from polidiff.records.explanation import Explanation, Methods, Region, WorldSummary
+from polidiff.records.numbers import percent
 from polidiff.records.outcome import Assumption, Interval, Outcome
 from polidiff.report.view import MOST_CARDS, MOST_EFFECTS, support_text
 
@@ -49,10 +50,11 @@ def _difference(value: float, outcome: Outcome | None) -> str:
 
 def regions_table(explanation: Explanation) -> Table:
     """Every region: where, what, how sure. A named state is its own place."""
+    apart = outside(explanation.regions)
     rows = tuple(
         (
             region.id,
-            "" if (where := region_where(region)) == region.id else where,
+            "" if (where := region_where(region)) == region.id else f"{where}{apart[region.id]}",
             swap_text(region, short=True),
             percent(region.support.share),
             support_text(region.support, explanation.world),
@@ -61,8 +63,8 @@ def regions_table(explanation: Explanation) -> Table:
         )
         for region in explanation.regions
     )
-    where = f"where{first_counts(explanation.regions)}"
-    heads = ("region", where, "instead", "of decisions", "behind it", "right in", "covers of such changes")
+    whose = "of decisions" if explanation.world.recorded else "of both policies' decisions"
+    heads = ("region", "where", "instead", whose, "behind it", "right in", "covers of such changes")
     return filled(Table(heads, rows))
 
 

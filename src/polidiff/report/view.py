@@ -6,17 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from polidiff.explanation.said import MARKS, MOST_CHIPS, Tone, most_telling, tone_of
-from polidiff.explanation.text import only_chances, sentence_text
-from polidiff.explanation.words import (
-    amount_text,
-    bounds_text,
-    counted,
-    estimate_text,
-    percent,
-    swap_text,
-)
+from polidiff.explanation.text import acts_the_same, only_chances, sentence_text
+from polidiff.explanation.words import amount_text, bounds_text, estimate_text, swap_text
 from polidiff.records.explanation import Explanation, Sentence, Support, Verdict, WorldSummary
-from polidiff.records.numbers import number
+from polidiff.records.numbers import counted, number, percent
 from polidiff.records.outcome import Outcome
 
 MOST_CARDS = 6
@@ -122,7 +115,7 @@ def summary_cards(explanation: Explanation) -> tuple[Card, ...]:
         return ()
     rules = len(explanation.regions)
     where = "1 rule says where; it describes" if rules == 1 else f"{rules} rules say where; they describe"
-    told = f"{where} {percent(explanation.quality.recall)} of it"
+    told = f"{where} {percent(explanation.quality.recall)} of the changes"
     if only_chances(explanation):
         share = sum(region.support.share for region in explanation.regions)
         return (Card("of decisions are made with other chances", percent(min(1.0, share)), told),)
@@ -140,7 +133,7 @@ def sentence_views(explanation: Explanation) -> tuple[SentenceView, ...]:
             sentence_text(explanation, sentence, figures=False),
             sentence.share,
             tuple((region, swaps.get(region, "")) for region in sentence.path),
-            _chips(sentence.verdicts, explanation.outcomes),
+            _chips(() if acts_the_same(explanation, sentence) else sentence.verdicts, explanation.outcomes),
             support_text(sentence.support, explanation.world),
             tuple(_sentence_notes(sentence)),
         )
@@ -159,7 +152,8 @@ def _sentence_notes(sentence: Sentence) -> Iterable[str]:
     if sentence.path and sentence.path_share < 0.9995:
         yield f"{percent(sentence.path_share)} of these episodes follow exactly this path"
     for other in sentence.others[:2]:
-        yield f"{percent(other.share)} meet {' → '.join(other.path) or 'no difference'}"
+        met = f"exactly {' → '.join(other.path)}" if other.path else "no difference"
+        yield f"{percent(other.share)} of these episodes meet {met}"
     for meeting in sentence.meetings[:4]:
         yield f"{meeting.region} is first met after {number(meeting.first, 2)} decisions"
 
@@ -167,15 +161,11 @@ def _sentence_notes(sentence: Sentence) -> Iterable[str]:
 def support_text(support: Support, world: WorldSummary) -> str:
     """What stands behind a region or a sentence, in words."""
     people = "people" in world.facts
-    episodes = "starts" if world.enumerated else "people" if people else "episodes"
-    parts = [_count(support.episodes, episodes), _count(support.states, "states")]
+    episodes = "start" if world.enumerated else "people" if people else "episode"
+    rows = world.recorded and "state" not in world.people  # of features: every row is a state of its own
+    parts = [counted(support.episodes, episodes), counted(support.states, "row" if rows else "state")]
     if world.one_step and not people:
-        parts = [_count(support.episodes, "decisions")]
+        parts = [counted(support.episodes, "decision")]
     if support.unsupported:
         parts.append(f"{percent(support.unsupported)} of its visits beyond the log")
     return ", ".join(parts)
-
-
-def _count(count: int, plural: str) -> str:
-    one = "person" if plural == "people" else plural[:-1]
-    return f"1 {one}" if count == 1 else f"{count:,} {plural}".replace(",", "\u202f")

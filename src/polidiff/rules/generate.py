@@ -196,11 +196,6 @@ def polish(problem: Problem, prices: FloatArray, masks: BoolArray, *, steps: int
     return Clauses(masks[kept], values[kept])
 
 
-def clause_values(problem: Problem, prices: FloatArray, masks: BoolArray) -> FloatArray:
-    """Value of each clause under the prices."""
-    return np.asarray(problem.covers(masks) @ prices - problem.clause_prices(masks), dtype=np.float64)
-
-
 def _first_of_equals(masks: BoolArray) -> IntArray:
     seen: dict[bytes, int] = {}
     for k, mask in enumerate(masks):

@@ -38,7 +38,7 @@ from polidiff.evaluation.scores.rule_lists import (
 from polidiff.optimize import Clock
 from polidiff.policies import one_hot
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from polidiff.records.parse import Guard, parse_guard
+from polidiff.records.numbers import percent
 from polidiff.records.rule import Condition, Rule, missing_entries
 from polidiff.rules.box_algebra import Kinds
 from polidiff.rules.grid import Grid, make_grid, readable_bound
@@ -142,11 +142,11 @@ class ListChooser:
     def nearest(self, rows: BoolArray, gains: FloatArray) -> str:
         """The best value found of what each guard limits, whatever becomes of the rest, in words."""
         episodes, said = int((self.problem.scores.decisions.first & rows).sum()), []
-        for guard, k, _ in guards_of(self.problem):
-            cost = (1.0 if guard.sense == "<=" else -1.0) * gains[:, :, k]
+        for room in self.problem.guards:
+            cost = room.guard.sign * gains[:, :, room.place]
             lists = self._searched(rows, np.where(self.problem.scores.untried, np.minimum(-cost, 0.0), -cost))
-            best = self.total(lists[-1].rules if lists else (), rows, gains[:, :, k]) / episodes
-            said.append(f"{float(self.problem.present.estimate[k]) + best:.6g} for {guard.text!r}")
+            best = self.total(lists[-1].rules if lists else (), rows, gains[:, :, room.place]) / episodes
+            said.append(room.nearest([room.now + best]))
         return " and ".join(said)
 
     def _searched(self, rows: BoolArray, value: FloatArray, *, proven: bool = False) -> list[ProvenList]:
@@ -206,24 +206,7 @@ class ListChooser:
         counted = scores.current is None and budget is not None  # as changes of a plan are: by what the log did
         taken = one_hot(scores.decisions.actions, problem.world.n_actions) if counted else scores.base
         limits = [Limit(1.0 - taken, min(changes))] if changes else []
-        for guard, k, most in guards_of(problem):
-            sign = 1.0 if guard.sense == "<=" else -1.0
-            limits.append(Limit(sign * gains[:, :, k], most))
-        return limits
-
-
-def guards_of(problem: ScorePlans) -> list[tuple[Guard, int, float]]:
-    """Each guard with its outcome, and by how much a plan may be worse than the current policy."""
-    names = [outcome.name for outcome in problem.world.outcomes]
-    keep = problem.options.keep
-    texts = [keep] if isinstance(keep, (str, Guard)) else list(keep)
-    guards = []
-    for text in texts:
-        guard = parse_guard(text, names) if isinstance(text, str) else text
-        k, sign = names.index(guard.outcome), 1.0 if guard.sense == "<=" else -1.0
-        room = guard.value if guard.relative else guard.value - float(problem.present.estimate[k])
-        guards.append((guard, k, sign * room))
-    return guards
+        return [*limits, *(Limit(room.guard.sign * gains[:, :, room.place], room.most) for room in problem.guards)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,7 +305,7 @@ def _coarse(codes: AnyArray, size: int, gaps: bool) -> IntArray:
 def _many_words(name: str, column: AnyArray, rows: float, common: int) -> str:
     return (
         f"{name!r} has {len(set(column.tolist()) - {None})} levels: rules name only the {common} commonest, in "
-        f"{rows / len(column):.0%} of the rows; what tells the others apart is lost."
+        f"{percent(rows / len(column))} of the rows; what tells the others apart is lost."
     )
 
 

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
 from polidiff.divergence import DivergenceOptions
 from polidiff.divergence.log import compare_rows
-from polidiff.errors import InvalidOptionError
 from polidiff.evaluation.logged.counted_log import CountedLog, counted_log
 from polidiff.evaluation.logged.judge import assess
 from polidiff.evaluation.logged.model import build_model, split_policy
@@ -30,13 +30,14 @@ from polidiff.options import ImproveOptions
 from polidiff.policies import PatchedPolicy, Policy, one_hot, top_actions
 from polidiff.policies.protocol import Candidates, PolicyLike
 from polidiff.records.arrays import FloatArray, IntArray
+from polidiff.records.numbers import counted, percent
 from polidiff.records.outcome import Assumption
 from polidiff.records.plan import Frontier, Plan
 from polidiff.records.rule import Rule
-from polidiff.regions.describe import describe
-from polidiff.surrogates.log_states import JudgingHalf, told_of_log
-from polidiff.surrogates.record import Explain, Note, Reduction, RuleNote, Solver, frozen_rules
-from polidiff.surrogates.region_cells import RegionCells, make_cells
+from polidiff.surrogates.guards import GuardRoom, guard_rooms
+from polidiff.surrogates.log_states import JudgingHalf
+from polidiff.surrogates.record import Explain, Note, Reduction, RuleNote, Solver, listed_candidates
+from polidiff.surrogates.region_cells import RegionCells, parted_cells
 from polidiff.worlds.log import Log
 from polidiff.worlds.protocol import aim
 
@@ -147,16 +148,25 @@ class RegionEdits(Reduction):
         patch = self.cells.patch(chosen, [action.name for action in log.actions], log.feature_names)
         return replace(plan, patch=patch, policy=PatchedPolicy(self.policy, patch))
 
+    @cached_property
+    def judging(self) -> JudgingHalf:
+        """The other half."""
+        return JudgingHalf(self.world, self.current, self.options, self.halves.judging)
+
+    @property
+    def guards(self) -> list[GuardRoom]:
+        """What plans must keep, in the model."""
+        return guard_rooms(self.options.keep, self.world.outcomes, self.value(()).outcomes.tolist())
+
     def judge(self, plans: Sequence[Plan], explain: Explain | None) -> tuple[Plan, ...]:
         """Plans as the other half sees them."""
-        judging = JudgingHalf(self.world, self.current, self.options.level, lambda _: self.halves.judging)
-        return judging.judge(plans, explain)
+        return self.judging.judge(plans, explain)
 
     def conclude(self, solved: Frontier, plans: tuple[Plan, ...]) -> Frontier:
         """The log in place of its regions."""
-        log = self.world
-        method = f"plans over regions from one half of {log.check.episodes} logged episodes, judged by the other half"
-        return told_of_log(log, solved, plans, method)
+        episodes = counted(self.world.check.episodes, "logged episode")
+        method = f"plans over regions from one half of {episodes}, judged by the other half"
+        return self.judging.conclude(solved, plans, method)
 
     def assumptions(self) -> tuple[Assumption, ...]:
         """What was found out about the log."""
@@ -184,7 +194,7 @@ class RegionEdits(Reduction):
             refused.append(RuleNote(self.world.actions[edit.proposed].name, rule, why))
         if small:
             what = "1 further change is" if small == 1 else f"{small} further changes are"
-            refused.append(f"{what} not offered: fewer than {self.options.min_group} episodes stand behind each.")
+            refused.append(f"{what} not offered: fewer than {self.options.min_group} people stand behind each.")
         return (*self.world.notes, note, *refused)
 
     def _why(self, edit: RegionEdit) -> str:
@@ -195,17 +205,20 @@ class RegionEdits(Reduction):
                 f"the half of the log that chooses has too few such decisions; {self.least} are needed, spread over "
                 f"{MIN_GROUP} groups of episodes"
             )
-        return f"nobody has tried it in {edit.untried:.0%} of that region"
+        return f"nobody has tried it in {percent(edit.untried)} of that region"
 
 
 def reduce_to_edits(log: Log, current: PolicyLike, candidates: Candidates, options: ImproveOptions) -> RegionEdits:
     """Edits of the regions in which candidates differ; without candidates, one is learned from the choosing half."""
     least = MIN_SUPPORT if options.min_support is None else int(options.min_support)
-    frozen = frozen_rules(options.freeze, log.feature_names)
     base = as_log_policy(log, current, seed=options.seed)
-    others = _candidates(log, candidates, least, options.seed)
-    cells = _cells(log, base, others, frozen, options.seed)
-    rules = [cell.rule for cell in sorted(cells.cells, key=lambda cell: -sum(k >= 0 for k in cell.signature[:-1]))]
+    if candidates is None:
+        others = learn_candidates(log, min_support=least, seed=options.seed)
+    else:
+        others = [as_log_policy(log, one) for one in listed_candidates(candidates, "or leave it out: one is learned")]
+    parted = [compare_rows(log, base, candidate, DivergenceOptions(), seed=options.seed) for candidate in others]
+    cells = parted_cells(parted, log, np.asarray(log.rows.states), options.freeze, options.seed)
+    rules = [cell.rule for cell in sorted(cells.cells, key=lambda cell: -cell.depth)]
     counted = counted_log(log, (current, *others), rules, seed=options.seed, blocks=4 * MIN_GROUP)
     halves = choose_and_judge(log, counted=counted)
     edits = _edits(log, halves.choosing, base, cells)
@@ -224,34 +237,13 @@ def reduce_to_edits(log: Log, current: PolicyLike, candidates: Candidates, optio
     )
 
 
-def _candidates(log: Log, candidates: Candidates, least: int, seed: int) -> list[Policy]:
-    if candidates is None:
-        return learn_candidates(log, min_support=least, seed=seed)
-    listed = [candidates] if callable(candidates) else list(candidates)
-    if not listed:
-        raise InvalidOptionError("candidates must hold at least one policy, or be left out: then one is learned")
-    return [as_log_policy(log, candidate) for candidate in listed]
-
-
-def _cells(log: Log, base: Policy, candidates: Sequence[Policy], frozen: tuple[Rule, ...], seed: int) -> RegionCells:
-    """Disjoint cells in which a candidate differs."""
-    parted = [compare_rows(log, base, candidate, DivergenceOptions(), seed=seed) for candidate in candidates]
-    described = [describe(one, log.actions, log.feature_names, has_features=True, seed=seed) for one in parted]
-    cells = make_cells(described, np.asarray(log.rows.states), tuple(a.name for a in log.actions), frozen)
-    if not cells.cells:
-        raise InvalidOptionError(
-            "the candidates act like the current policy in every logged row. Hint: give candidates that differ from it"
-        )
-    return cells
-
-
 def _edits(log: Log, choosing: CountedLog, base: Policy, cells: RegionCells) -> list[RegionEdit]:
     """Every action that a candidate takes in a cell, with what the choosing half has tried of it."""
     states = log.rows.states
     chances = np.asarray(base.probabilities(states), dtype=np.float64)
     top = top_actions(chances)
     where = cells.of(np.asarray(states), top)
-    order = sorted(range(len(cells.cells)), key=lambda k: -sum(r >= 0 for r in cells.cells[k].signature[:-1]))
+    order = sorted(range(len(cells.cells)), key=lambda k: -cells.cells[k].depth)
     return [
         _region_edit(choosing, k, where, top, chances, action, cells.cells[k].current)
         for k in order

@@ -27,9 +27,9 @@ from polidiff.evaluation.logged.plan import estimated_world, supported_world
 from polidiff.policies import one_hot
 from polidiff.policies.protocol import PolicyLike
 from polidiff.records.arrays import BoolArray, FloatArray
-from polidiff.records.patch import AS_NOW
-from polidiff.records.plan import Frontier, Plan
+from polidiff.records.plan import Frontier
 from polidiff.surrogates.record import frozen_states
+from polidiff.surrogates.table_by_chance import with_edits
 from polidiff.worlds.log import Log
 from polidiff.worlds.protocol import aim
 from polidiff.worlds.tabular import TabularMDP
@@ -80,53 +80,6 @@ def choosing_half(log: Log, half: CountedLog, current: PolicyLike, least: int, f
     model = shrunk(raw, visits, strength)
     table = seen_part(model.allowed, half.table(current), visits, met)
     return ChoosingHalf(raw, model, table, often, frozen, strength)
-
-
-def with_edits(table: FloatArray, plan: Plan) -> FloatArray:
-    """A policy (S, A) with the plan's edits, which list their states."""
-    edited, chosen = np.array(table), plan.patch.choices
-    edited[list(chosen)] = one_hot(np.array(list(chosen.values()), dtype=np.int64), table.shape[1])
-    return edited
-
-
-def with_current(world: TabularMDP, table: FloatArray, whole: TabularMDP, offered: BoolArray) -> TabularMDP:
-    """The table with one action more: going on as now, with the chances (S, A) of the current policy.
-
-    What it leads to is told by the `whole` table, which also has what was done too rarely to be offered.
-
-    What a policy does by chance is then one decision among others, of which a plan may take another one; those that
-    it takes for certain are not offered twice.
-    """
-    n_states, n_actions = table.shape
-    flat = np.arange(n_states * n_actions).reshape(table.shape)
-    place = np.repeat(np.arange(n_states), n_actions), flat.ravel()
-    mean = sparse.csr_array((table.ravel(), place), shape=(n_states, table.size)) @ whole.transitions
-
-    def widened(values: FloatArray, known: FloatArray) -> FloatArray:
-        return np.hstack([values, (table * known).sum(axis=1, keepdims=True)])
-
-    names = [action.name for action in world.actions]
-    always = np.ones((n_states, 1), dtype=np.bool_)
-    total = world.return_outcome.name
-    return TabularMDP(
-        [*(world.transitions[action::n_actions] for action in range(n_actions)), sparse.csr_array(mean)],
-        widened(world.rewards, whole.rewards),
-        world.initial,
-        absorbing=world.absorbing,
-        actions=[*names, next(name for name in (AS_NOW, f"{AS_NOW} (unchanged)") if name not in names)],
-        states=world.states,
-        features=world.features,
-        feature_names=world.feature_names if world.has_features else None,
-        allowed=np.hstack([world.allowed & offered & (table < 1 - 1e-9), always]),
-        discount=world.discount,
-        outcomes=[
-            replace(one, of=widened(world.outcome_table(one), whole.outcome_table(other)))
-            for one, other in zip(world.outcomes, whole.outcomes, strict=True)
-            if one.name != total
-        ],
-        return_name=total,
-        include_return=any(outcome.name == total for outcome in world.outcomes),
-    )
 
 
 def seen_part(seen: BoolArray, table: FloatArray, visits: FloatArray, met: BoolArray) -> FloatArray:

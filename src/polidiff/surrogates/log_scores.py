@@ -19,7 +19,7 @@ from polidiff._version import __version__
 from polidiff.errors import InfeasibleError, InvalidOptionError
 from polidiff.evaluation.assumptions.confounding_one_step import OneDecision, one_step_holds_up_to
 from polidiff.evaluation.assumptions.log_checks import DRAWN, hidden_reasons, rests_on
-from polidiff.evaluation.logged.judge import assess
+from polidiff.evaluation.logged.judge import Question, assess
 from polidiff.evaluation.logged.plan import MIN_GROUP, MIN_SUPPORT
 from polidiff.evaluation.logged.policies import (
     as_log_policy,
@@ -32,21 +32,22 @@ from polidiff.evaluation.scores.difference import ScoreIntervals, change_within,
 from polidiff.evaluation.scores.plans import JudgedPlan, PlanScores, plan_intervals
 from polidiff.evaluation.scores.propensity import logging_chances
 from polidiff.evaluation.scores.rule_lists import ProvenList, RuleList, moves_of
-from polidiff.evaluation.scores.verdicts import ScoredLog
+from polidiff.evaluation.scores.verdicts import ScoredLog, ScoreJudge
 from polidiff.options import ImproveOptions
 from polidiff.policies import PatchedPolicy, Policy, changed_decisions, one_hot
 from polidiff.policies.patched import rule_patch
 from polidiff.policies.protocol import PolicyLike
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Methods
-from polidiff.records.numbers import interval_numbers
+from polidiff.records.numbers import interval_numbers, number
 from polidiff.records.outcome import Assumption, Interval
 from polidiff.records.patch import Patch
 from polidiff.records.plan import Frontier, Plan, PlanRule
 from polidiff.records.rule import Rule, covers_any
 from polidiff.rules.box_algebra import without_any
-from polidiff.surrogates.list_chooser import FOLLOWED, ListChooser, RuleCells, guards_of, rule_cells, with_bounds
-from polidiff.surrogates.record import Explain, Note, Reduction, Solver, check_limits, frozen_rules, split_support
+from polidiff.surrogates.guards import GuardRoom, guard_rooms, without_broken
+from polidiff.surrogates.list_chooser import FOLLOWED, ListChooser, RuleCells, rule_cells, with_bounds
+from polidiff.surrogates.record import Explain, Note, Reduction, Solver, frozen_rules, split_support
 from polidiff.worlds.log import Log
 from polidiff.worlds.log_check import log_summary
 from polidiff.worlds.protocol import aim
@@ -86,46 +87,12 @@ class ScorePlans(Reduction):
         itself = [self.scores.by_everyone(self.table(lists[k].rules)) for k in shown]
         worth = _Worth(self, [judged[k] for k in shown], itself, choice.gains)
         plans = [worth.plan(place, lists[k]) for place, k in enumerate(shown)]
-        return self._kept(self._frontier((self._nothing(), *plans), stopped=chooser.stopped))
+        return without_broken(self._frontier((self._nothing(), *plans), stopped=chooser.stopped), self.guards)
 
-    def _kept(self, frontier: Frontier) -> Frontier:
-        """Without plans that break a guard by what they were judged to bring; the current policy stays to compare."""
-        nothing, *plans = frontier.plans
-        kept, notes = [plan for plan in plans if self._keeps(plan)], []
-        if not kept and not self._keeps(nothing):
-            raise InfeasibleError(
-                f"no plan of at most {self.options.max_rules} rules keeps {', '.join(map(str, self.options.keep))} on "
-                f"data that did not choose it; the best found is {self._nearest(frontier.plans)}. Hint: loosen it, or "
-                "allow more rules"
-            )
-        if len(kept) < len(plans):
-            notes.append(
-                f"{len(plans) - len(kept)} of {len(plans)} plans with rules break what is to be kept, on data that did "
-                f"not choose them, and are left out; their best is {self._nearest(plans)}."
-            )
-        if not self._keeps(nothing):
-            notes.append("The current policy itself breaks what is to be kept: it is shown to compare with.")
-        left = (nothing, *kept)
-        return replace(
-            frontier, plans=left, gap=max(plan.gap for plan in left), optimum=max(plan.bound for plan in left),
-            warnings=(*frontier.warnings, *notes),
-        )  # fmt: skip
-
-    def _nearest(self, plans: Sequence[Plan]) -> str:
-        """The best value that any of the plans was judged to bring of what each guard limits, in words."""
-        said = []
-        for guard, _, _ in guards_of(self):
-            reached = [plan.outcomes[guard.outcome].estimate for plan in plans]
-            said.append(f"{min(reached) if guard.sense == '<=' else max(reached):.6g} for {guard.outcome!r}")
-        return " and ".join(said)
-
-    def _keeps(self, plan: Plan) -> bool:
-        """Whether a plan keeps every guard, by the estimates of what it brings."""
-        return all(
-            (1.0 if guard.sense == "<=" else -1.0)
-            * (plan.outcomes[guard.outcome].estimate - float(self.present.estimate[k])) <= most + 1e-9
-            for guard, k, most in guards_of(self)
-        )  # fmt: skip
+    @cached_property
+    def guards(self) -> list[GuardRoom]:
+        """What plans must keep."""
+        return guard_rooms(self.options.keep, self.world.outcomes, self.present.estimate.tolist())
 
     def judge(self, plans: Sequence[Plan], explain: Explain | None) -> tuple[Plan, ...]:
         """Plans that can be explained; they were judged when they were chosen."""
@@ -139,7 +106,7 @@ class ScorePlans(Reduction):
 
     def notes(self, plans: Sequence[Plan]) -> tuple[Note, ...]:
         """What rules rest on."""
-        people = self.scores.decisions.n_units
+        people = number(self.scores.decisions.n_units)
         chosen = (
             f"Rules were chosen and judged by doubly robust scores of {people} people or episodes, in five turns: each "
             "turn judges rules that the other four fifths chose. What is said of a plan is the mean over the turns. "
@@ -147,8 +114,7 @@ class ScorePlans(Reduction):
         )
         several = (
             "When rules were chosen, what follows a decision was valued by the current policy and then by the rules "
-            f"found. They change at most {FOLLOWED:g} decisions of an episode, as far as a log can follow, and are "
-            "judged as policies are."
+            f"found. {self._reach}They are judged as policies are."
         )
         parted = any(len(without_any(entry.rule, self.frozen, self.cells.kinds)) != 1
                      for plan in plans for entry in plan.rules)  # fmt: skip
@@ -163,6 +129,13 @@ class ScorePlans(Reduction):
             *((frozen,) if parted else ()),
             *((short,) if self.options.max_conditions > MOST_FEATURES_IN_A_RULE else ()),
         )
+
+    @property
+    def _reach(self) -> str:
+        """How many decisions rules may change, where episodes have more."""
+        longest = int(np.bincount(self.scores.decisions.episode).max())
+        most = f"They change at most {FOLLOWED:g} decisions of an episode on average, as far as a log can follow. "
+        return most if longest > FOLLOWED else ""
 
     @cached_property
     def scored(self) -> ScoredLog:
@@ -275,7 +248,8 @@ class _Worth:
         open_ = max(0.0, chosen.bound - chosen.worth) / episodes
         span = max(gain.estimate + open_, 1e-300)
         patch = self._patch(chosen.rules)
-        table, strength = problem.table(chosen.rules), self._strength(place, gain)
+        table, unkept = problem.table(chosen.rules), self._unkept(place)
+        every, one = self._strength(place, gain, PatchedPolicy(problem.policy, patch))
         return Plan(
             changes=float(problem.changed(chosen.rules).sum() / episodes),
             expected_return=value,
@@ -290,9 +264,10 @@ class _Worth:
             applicable=1.0,
             stability=self._stability(place, table),
             gain=gain,
-            warnings=(*reasons, *self._kept(place)),
-            holds_up_to=strength,
-            rests_on=self._rests_on(strength, shown=gain.low > 0),
+            warnings=(*reasons, *unkept),
+            kept=not unkept,
+            holds_up_to=every,
+            rests_on=self._rests_on(every, one, shown=gain.low > 0),
             policy=PatchedPolicy(problem.policy, patch),
         )
 
@@ -331,11 +306,20 @@ class _Worth:
         said = f"this plan is not shown to improve {name!r}: the gain lies between {lowest} and {highest}"
         return gain, ("; ".join((said, *reasons)),)
 
-    def _strength(self, place: int, gain: Interval) -> float | None:
-        """The strength of unrecorded reasons at which the gain is no longer shown; None where it is not, or by lot."""
+    def _strength(self, place: int, gain: Interval, policy: Policy) -> tuple[float | None, float | None]:
+        """The strength of unrecorded reasons that undoes a shown gain, of every decision and of one among several.
+
+        None where it is not shown, or actions were drawn by lot.
+        """
         scores, (k, sign) = self.problem.scores, aim(self.problem.world)
-        if gain.low <= 0 or self._by_lot or not scores.decisions.one_step:
-            return None
+        if gain.low <= 0 or self._by_lot:
+            return None, None
+        at = place * len(self.problem.world.outcomes) + k
+        quantile = float(self.joint.half[at] / max(self.joint.error[at], 1e-300))
+        edge = np.array([gain.low])
+        if not scores.decisions.one_step:
+            question = Question(self.problem.current, policy, seed=scores.seed)
+            return ScoreJudge(self.problem.world, question, self.problem.scored).holds(k, sign, [0], edge, quantile)[0]
         rows = OneDecision(
             scores.decisions.gains[:, k],
             scores.decisions.actions,
@@ -346,9 +330,7 @@ class _Worth:
         )
         everyone = np.ones((1, len(rows.outcome)))
         turned = rows if sign > 0 else rows.negated()
-        at = place * len(self.problem.world.outcomes) + k
-        quantile = float(self.joint.half[at] / max(self.joint.error[at], 1e-300))
-        return float(one_step_holds_up_to(turned, everyone, np.array([gain.low]), quantile)[0])
+        return float(one_step_holds_up_to(turned, everyone, edge, quantile)[0]), None
 
     @property
     def _by_lot(self) -> bool:
@@ -356,25 +338,17 @@ class _Worth:
         held = assess(self.problem.world).status("propensities") == "held"
         return self.problem.scores.decisions.probability is not None and held
 
-    def _rests_on(self, strength: float | None, *, shown: bool) -> str:
+    def _rests_on(self, every: float | None, one: float | None, *, shown: bool) -> str:
         assessment, units = assess(self.problem.world), self.problem.scores.decisions.n_units
-        reasons = None if strength is None else hidden_reasons(strength, None, assessment.scale)
+        reasons = None if every is None else hidden_reasons(every, one, assessment.scale)
         reasons = DRAWN if shown and self._by_lot else reasons
         unit = "episodes" if assessment.units is None else assessment.counted_as
         return rests_on(float(units), unit, assessment.assumptions, reasons)
 
-    def _kept(self, place: int) -> tuple[str, ...]:
+    def _unkept(self, place: int) -> tuple[str, ...]:
         """What is to be said about guards that the plan is not shown to keep."""
-        found = []
-        for guard, k, most in guards_of(self.problem):
-            change = self._change(place * len(self.problem.world.outcomes) + k)
-            sign = 1.0 if guard.sense == "<=" else -1.0
-            high = max(sign * change.low, sign * change.high)
-            _, least, largest = interval_numbers(change, signs=True)
-            if high > most:
-                found.append(f"this plan is not shown to keep {guard.text!r}: {guard.outcome!r} changes by "
-                             f"{least} to {largest}")  # fmt: skip
-        return tuple(found)
+        first, guards = place * len(self.problem.world.outcomes), self.problem.guards
+        return tuple(text for room in guards for text in room.doubt(self._change(first + room.place)))
 
     def _patch(self, rules: RuleList) -> Patch:
         """Edits that follow the rules and leave out what is frozen or kept by an earlier rule."""
@@ -414,7 +388,6 @@ class _Worth:
 def reduce_to_scores(log: Log, current: PolicyLike, options: ImproveOptions) -> ScorePlans:
     """The rows of a log with what is needed to score plans of rules."""
     split_support(options.min_support, MIN_SUPPORT)
-    check_limits(options.max_literals, options.time_limit)
     frozen, rows = frozen_rules(options.freeze, log.feature_names), log.rows
     cells = rule_cells(rows.states, log.feature_names)
     decisions = scored_decisions(log, seed=options.seed)

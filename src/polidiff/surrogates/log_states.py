@@ -10,14 +10,13 @@ shrunk (`choosing_half`) instead.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from polidiff.errors import InvalidOptionError
 from polidiff.evaluation.comparison import GroupVerdicts
 from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.evaluation.logged.compare import compare_log
@@ -37,32 +36,25 @@ from polidiff.options import ImproveOptions
 from polidiff.policies import TablePolicy, top_actions
 from polidiff.policies.protocol import TIE, Candidates, PolicyLike
 from polidiff.progress import track
-from polidiff.records.action import Shift
-from polidiff.records.arrays import BoolArray, FloatArray, IntArray
-from polidiff.records.numbers import interval_numbers, signed
+from polidiff.records.arrays import BoolArray, FloatArray
+from polidiff.records.explanation import Verdict
+from polidiff.records.numbers import counted, interval_numbers, signed
 from polidiff.records.outcome import Assumption, Interval
-from polidiff.records.patch import Edit, Patch
 from polidiff.records.plan import Frontier, Plan, PlanRule
-from polidiff.records.rule import Rule
-from polidiff.surrogates.log_model import ChoosingHalf, choosing_half, seen_part, with_current, with_edits
+from polidiff.surrogates.guards import guard_rooms, without_broken
+from polidiff.surrogates.log_model import ChoosingHalf, choosing_half, seen_part
 from polidiff.surrogates.record import Explain, Note, split_support, told_of_world
 from polidiff.surrogates.table import Surrogate
+from polidiff.surrogates.table_by_chance import chance_costs, mixed_patch, with_current, with_edits
 from polidiff.worlds.log import Log
 from polidiff.worlds.log_check import log_summary
 from polidiff.worlds.protocol import aim
 from polidiff.worlds.tabular import TabularMDP
 
 if TYPE_CHECKING:
-    from polidiff.options import ChangeCost
+    pass
 
 MOST_JUDGED = 60
-
-
-def told_of_log(log: Log, solved: Frontier, plans: tuple[Plan, ...], method: str) -> Frontier:
-    """The frontier that was solved with plans that a log has judged, told about the log."""
-    told = told_of_world(solved, plans, log_summary(log), method)
-    family = max(1, len(plans) - 1) * len(log.outcomes)
-    return replace(told, objective=log.outcomes[aim(log)[0]].name, methods=replace(told.methods, family=family))
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +63,8 @@ class JudgingHalf:
 
     log: Log
     current: PolicyLike  # as the user gave it
-    level: float
-    counted: Callable[[Plan], CountedLog]  # the half, counted over states or cells that suit a plan
+    options: ImproveOptions
+    counted: CountedLog  # the half, counted over states; feature rows are scored instead
 
     def judge(self, plans: Sequence[Plan], explain: Explain | None) -> tuple[Plan, ...]:
         """Each plan with its policy's outcomes; gains hold together over all plans shown and all outcomes."""
@@ -88,8 +80,7 @@ class JudgingHalf:
         log, current = self.log, self.current
         changing = bool(plan.patch.edits)
         policy = plan.policy if changing else current
-        compared = self._compared(plan, policy, family)
-        verdicts = compared.verdicts[0]
+        verdicts = self._compared(policy, family).verdicts[0]
         outcomes = {v.outcome: v.proposed for v in verdicts if v.proposed is not None}
         k, sign = aim(log)
         value, gain = sign * outcomes[log.outcomes[k].name].estimate, _signed(sign, verdicts[k].difference)
@@ -97,6 +88,7 @@ class JudgingHalf:
         unknown = (
             (_not_known(verdicts[k].note, gain, verdicts[k].outcome),) if verdicts[k].direction == "unknown" else ()
         )
+        unkept = self._unkept(verdicts)
         return replace(
             plan,
             expected_return=value if known else plan.expected_return,
@@ -105,17 +97,33 @@ class JudgingHalf:
             bound=plan.bound + value - plan.expected_return if known else plan.bound,  # as far above as in the model
             proven=False,
             model_gap=plan.expected_return - value if known else None,
-            warnings=(*plan.warnings, *(unknown if changing else ())),
+            warnings=(*plan.warnings, *((*unknown, *unkept) if changing else ())),
+            kept=not unkept,
             holds_up_to=verdicts[k].holds_up_to if changing else None,
             rests_on=verdicts[k].rests_on if changing else None,
             rules=_judged_rules(plan, value, now) if known else plan.rules,
             _explain=None if explain is None else (lambda: explain(log, current, policy)),
         )
 
-    def _compared(self, plan: Plan, policy: PolicyLike, family: int) -> GroupVerdicts:
-        log, current, level = self.log, self.current, self.level
+    def _unkept(self, verdicts: Sequence[Verdict]) -> tuple[str, ...]:
+        """What is to be said of guards that a plan is not shown to keep."""
+        now = [v.current.estimate for v in verdicts if v.current is not None]
+        rooms = guard_rooms(self.options.keep, self.log.outcomes, now)
+        return tuple(text for room in rooms for text in room.doubt(verdicts[room.place].difference))
+
+    def conclude(self, solved: Frontier, plans: tuple[Plan, ...], method: str) -> Frontier:
+        """The frontier that was solved with the judged plans that keep the guards, told about the log."""
+        log, first = self.log, plans[0]
+        told = told_of_world(solved, plans, log_summary(log), method)
+        family = max(1, len(plans) - 1) * len(log.outcomes)
+        told = replace(told, objective=log.outcomes[aim(log)[0]].name, methods=replace(told.methods, family=family))
+        now = [first.outcomes[o.name].estimate for o in log.outcomes]
+        return without_broken(told, guard_rooms(self.options.keep, log.outcomes, now))
+
+    def _compared(self, policy: PolicyLike, family: int) -> GroupVerdicts:
+        log, current, level = self.log, self.current, self.options.level
         if log.discrete:
-            return compare_log(log, current, policy, level=level, family=family, counted=self.counted(plan))
+            return compare_log(log, current, policy, level=level, family=family, counted=self.counted)
         odd = log.rows.turn[log.rows.first] % 2 == 1
         return compare_log(log, current, policy, level=level, family=family, scored=self.scored, judging=odd)
 
@@ -152,7 +160,7 @@ class LoggedStates(Surrogate):
     current: PolicyLike  # as the user gave it
     halves: Halves
     least: int
-    level: float
+    options: ImproveOptions
     now: FloatArray  # (S, A) chances of the current policy, in the whole log
     plain: TabularMDP | None = None  # the model as it was counted, where the table's rewards are lowered
 
@@ -167,34 +175,22 @@ class LoggedStates(Surrogate):
             promised = float(ExactEvaluator(self.plain, table).visits() @ (table * self.plain.rewards).sum(axis=1))
             plan = replace(plan, expected_return=promised, bound=max(plan.bound, promised))
         policy = TablePolicy(with_edits(self.halves.judging.table(self.current), plan))
-        return replace(plan, policy=policy, patch=self._patch(plan.patch))
+        return replace(plan, policy=policy, patch=mixed_patch(plan.patch, self.now, self.world.actions))
 
-    def _patch(self, patch: Patch) -> Patch:
-        """Edits of the log's policy, with its chances where it is mixed."""
-        names = tuple(action.name for action in self.world.actions)
-        if names == patch.actions and (self.now.max(axis=1) >= 1 - TIE)[list(patch.choices)].all():
-            return patch
-        places: dict[tuple[Rule, int | None, int | None], list[int]] = {}
-        for edit in patch.edits:
-            key = (edit.rule, edit.current, edit.current) if edit.holds_back else (edit.rule, None, edit.proposed)
-            places.setdefault(key, []).extend(edit.states or ())
-        edits = [
-            Edit(rule, before, after, tuple(s),
-                 Shift(float(self.now[s[0], after]), 1.0) if len(s) == 1 and after != before else None)
-            for (rule, before, after), s in places.items()
-        ]  # fmt: skip
-        return replace(patch, edits=tuple(edits), actions=names)
+    @cached_property
+    def judging(self) -> JudgingHalf:
+        """The other half."""
+        return JudgingHalf(self.world, self.current, self.options, self.halves.judging)
 
     def judge(self, plans: Sequence[Plan], explain: Explain | None) -> tuple[Plan, ...]:
-        """The smaller plans as the other half sees them."""
-        judging = JudgingHalf(self.world, self.current, self.level, lambda _: self.halves.judging)
-        return judging.judge(plans[:MOST_JUDGED], explain)
+        """Plans as the other half sees them; the smaller ones, unless they are lists of rules."""
+        return self.judging.judge(plans if self.by_rules else plans[:MOST_JUDGED], explain)
 
     def conclude(self, solved: Frontier, plans: tuple[Plan, ...]) -> Frontier:
         """The log in place of its model."""
         log = self.world
-        method = f"plans from one half of {log.check.episodes} logged episodes, judged by the other half"
-        return replace(told_of_log(log, solved, plans, method), outcomes=log.outcomes)
+        method = f"plans from one half of {counted(log.check.episodes, 'logged episode')}, judged by the other half"
+        return replace(self.judging.conclude(solved, plans, method), outcomes=log.outcomes)
 
     def assumptions(self) -> tuple[Assumption, ...]:
         """What was found out about the log."""
@@ -212,18 +208,13 @@ class LoggedStateRules(LoggedStates):
 
     chosen: ChoosingHalf
 
-    def judge(self, plans: Sequence[Plan], explain: Explain | None) -> tuple[Plan, ...]:
-        """All plans as the other half sees them."""
-        judging = JudgingHalf(self.world, self.current, self.level, lambda _: self.halves.judging)
-        return judging.judge(plans, explain)
-
     def conclude(self, solved: Frontier, plans: tuple[Plan, ...]) -> Frontier:
         """The log in place of its model, with what the choosing half promised."""
         promises = self.chosen.promises(solved)
         frontier = super().conclude(solved, plans)
         return replace(
             frontier,
-            warnings=(*_curse(plans[-1], promises), *solved.warnings),
+            warnings=(*_curse(frontier.plans[-1], promises), *frontier.warnings),
             stats={**solved.stats, "strength of shrinking": self.chosen.strength, **promises},
         )
 
@@ -272,29 +263,16 @@ def reduce_states(log: Log, current: PolicyLike, candidates: Candidates, options
         world=log,
         table=with_current(model, table, whole, often) if mixed else model,
         base=np.full(model.n_states, log.n_actions) if mixed else top_actions(table),
-        candidates=None if candidates is None else [_supported_policy(model, halves, c) for c in candidates],
-        cost=_chance_costs(options.change_cost, table) if mixed else None,
+        offered=None if candidates is None else _supported(model, halves, candidates, as_now=mixed),
+        cost=chance_costs(options.change_cost, table) if mixed else None,
         frozen=options.freeze,
         current=current,
         halves=halves,
         now=counted.table(current),
         least=least,
-        level=options.level,
+        options=options,
         plain=with_current(plain, table, whole, often) if mixed and plain is not None else plain,
     )
-
-
-def _chance_costs(given: ChangeCost | None, table: FloatArray) -> FloatArray:
-    """(S, A + 1) what each action counts as a change: the chance that the current policy takes another one."""
-    costs = np.asarray(1.0 if given is None else given, dtype=np.float64)
-    try:
-        costs = np.broadcast_to(costs, table.shape)
-    except ValueError:
-        raise InvalidOptionError(
-            f"change_cost must be a number, one per action ({table.shape[1]},) or per state and action {table.shape}; "
-            f"got shape {costs.shape}"
-        ) from None
-    return np.hstack([costs * (1 - table), np.zeros((len(table), 1))])
 
 
 def reduce_state_rules(
@@ -317,7 +295,7 @@ def reduce_state_rules(
         halves=halves,
         now=counted.table(current),
         least=least,
-        level=options.level,
+        options=options,
         chosen=chosen,
     )
 
@@ -331,7 +309,10 @@ def _taken(chosen: ChoosingHalf, halves: Halves, candidates: Candidates) -> Bool
     return taken
 
 
-def _supported_policy(model: TabularMDP, halves: Halves, policy: PolicyLike) -> IntArray:
-    """Most probable supported action of each state; where the policy's own is not supported, the most frequent one."""
-    table = np.vstack([halves.choosing.table(policy), np.ones((2, model.n_actions)) / model.n_actions])
-    return top_actions(np.where(model.allowed, table + 1.0, 0.0))
+def _supported(model: TabularMDP, halves: Halves, candidates: Sequence[PolicyLike], *, as_now: bool) -> BoolArray:
+    """(S + 2, A) the most probable supported action of each candidate; with `as_now`, a column for no change."""
+    offered = np.zeros((model.n_states, model.n_actions + as_now), dtype=np.bool_)
+    for candidate in candidates:
+        table = np.vstack([halves.choosing.table(candidate), np.ones((2, model.n_actions)) / model.n_actions])
+        offered[np.arange(len(table)), top_actions(np.where(model.allowed, table + 1.0, 0.0))] = True
+    return offered

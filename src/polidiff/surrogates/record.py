@@ -14,9 +14,9 @@ import numpy as np
 
 from polidiff.errors import InvalidOptionError
 from polidiff.options import ImproveOptions
-from polidiff.policies.protocol import PolicyLike
+from polidiff.policies.protocol import Candidates, PolicyLike
 from polidiff.records.action import Action
-from polidiff.records.arrays import AnyArray, BoolArray
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
 from polidiff.records.explanation import Explanation, WorldSummary
 from polidiff.records.outcome import Assumption
 from polidiff.records.parse import parse_rules
@@ -25,7 +25,7 @@ from polidiff.records.rule import Rule, covers_any
 from polidiff.worlds.protocol import World
 
 if TYPE_CHECKING:
-    from polidiff.options import Freeze
+    from polidiff.options import ChangeCost, Freeze
     from polidiff.surrogates.log_edits import RegionEdits
     from polidiff.surrogates.table import Surrogate
 
@@ -88,7 +88,7 @@ class Reduction:
 
     def notes(self, plans: Sequence[Plan]) -> tuple[Note, ...]:
         """What a reader must know about the way there and back."""
-        return ()
+        return self.world.notes
 
     def assumptions(self) -> tuple[Assumption, ...]:
         """What the judged gains rest on."""
@@ -137,6 +137,31 @@ def refuse_pessimism(options: ImproveOptions) -> None:
         raise InvalidOptionError(f"pessimism must be 0 unless the world is a log; got {options.pessimism!r}")
 
 
+def change_costs(given: ChangeCost | None, shape: tuple[int, int]) -> FloatArray:
+    """(S, A) what a changed decision counts, 1 by default: one number for all, per action, per state, or per both.
+
+    >>> change_costs(np.array([[1.0], [2.0]]), (2, 2)).tolist()
+    [[1.0, 1.0], [2.0, 2.0]]
+    """
+    costs = np.asarray(1.0 if given is None else given, dtype=np.float64)
+    if costs.shape not in ((), shape[1:], (1, shape[1]), (shape[0], 1), shape):
+        raise InvalidOptionError(
+            f"change_cost must be a number, one per action ({shape[1]},) or per state and action {shape}; got shape "
+            f"{costs.shape}"
+        )
+    return np.broadcast_to(costs, shape)
+
+
+def listed_candidates(candidates: Candidates, otherwise: str) -> list[PolicyLike]:
+    """The candidates of a user who must give some."""
+    if candidates is None or (not callable(candidates) and len(candidates) == 0):
+        raise InvalidOptionError(
+            "improve needs candidates here: policies whose changes may be taken. Hint: improve(world, current, "
+            f"[proposed_1, proposed_2]), {otherwise}"
+        )
+    return [candidates] if callable(candidates) else list(candidates)
+
+
 def frozen_rules(freeze: Freeze, names: Sequence[str]) -> tuple[Rule, ...]:
     """Where nothing may change, as rules over features.
 
@@ -160,14 +185,6 @@ def frozen_states(freeze: Freeze, names: Sequence[str], features: AnyArray) -> B
         return mask
     rules = frozen_rules(freeze, names)
     return covers_any(rules, features) if rules else np.zeros(len(features), dtype=np.bool_)
-
-
-def check_limits(max_literals: int | None, time_limit: float | None) -> None:
-    """Limits on what is read and on the work, of plans that are lists of rules."""
-    if max_literals is not None and (not isinstance(max_literals, (int, np.integer)) or max_literals < 0):
-        raise InvalidOptionError(f"max_literals must be None or a whole number of at least 0; got {max_literals!r}")
-    if time_limit is not None and not time_limit > 0:
-        raise InvalidOptionError(f"time_limit must be None or seconds above 0; got {time_limit!r}")
 
 
 def check_support(value: float | None) -> None:

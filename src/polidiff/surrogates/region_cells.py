@@ -11,16 +11,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from polidiff.divergence import Divergence
+from polidiff.errors import InvalidOptionError
 from polidiff.policies.protocol import FeaturesOf
 from polidiff.records.arrays import AnyArray, IntArray
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.rule import Rule, covers_any, missing_entries
-from polidiff.regions.describe import Described
+from polidiff.regions.describe import Described, describe
 from polidiff.rules.box_algebra import Kinds, intersection, without_any
+from polidiff.surrogates.record import frozen_rules
+from polidiff.worlds.protocol import World
+
+if TYPE_CHECKING:
+    from polidiff.options import Freeze
 
 SMALLEST = 5  # sampled states below which a sliver between regions is no cell
 
@@ -34,6 +42,11 @@ class Cell:
     rule: Rule
     current: int
     offered: tuple[int, ...]  # actions besides the current one, sorted
+
+    @property
+    def depth(self) -> int:
+        """Of how many candidates' regions it is a part."""
+        return sum(region >= 0 for region in self.signature[:-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,18 +82,15 @@ class RegionCells:
         """
         by_cell = {k: self._edits(self.cells[k], action) for k, action in chosen.items()}
         held = any(edit.holds_back for edits in by_cell.values() for edit in edits)
-        order = sorted(chosen, key=self._order if held else lambda k: -sum(r >= 0 for r in self._regions(k)))
+        order = sorted(chosen, key=self._order if held else lambda k: -self.cells[k].depth)
         edits = tuple(edit for k in order for edit in by_cell[k])
         return Patch(edits, tuple(actions), tuple(names), features)
-
-    def _regions(self, k: int) -> tuple[int, ...]:
-        return self.cells[k].signature[:-1]
 
     def _order(self, k: int) -> list[int]:
         """Region of each candidate; none comes after all others."""
         return [
             len(described.regions) if region < 0 else region
-            for described, region in zip(self.described, self._regions(k), strict=True)
+            for described, region in zip(self.described, self.cells[k].signature[:-1], strict=True)
         ]
 
     def _edits(self, cell: Cell, action: int) -> list[Edit]:
@@ -96,6 +106,21 @@ class RegionCells:
             return [Edit(pieces[0], cell.current, action)]
         held = [Edit(rule, cell.current, cell.current) for rule in dict.fromkeys(left_out)]
         return [*held, Edit(cell.rule, cell.current, action)]
+
+
+def parted_cells(
+    parted: Sequence[Divergence], world: World, states: AnyArray, freeze: Freeze, seed: int
+) -> RegionCells:
+    """Cells of sampled states (n, d) where the policies of some divergences part; an error if they nowhere do."""
+    names = tuple(world.feature_names)
+    described = [describe(one, world.actions, names, has_features=world.has_features, seed=seed) for one in parted]
+    frozen = frozen_rules(freeze, names)
+    cells = make_cells(described, states, tuple(action.name for action in world.actions), frozen)
+    if not cells.cells:
+        raise InvalidOptionError(
+            "the candidates act like the current policy in every state that was seen. Hint: give others"
+        )
+    return cells
 
 
 def make_cells(
@@ -118,7 +143,7 @@ def make_cells(
         offered = () if signature[-1] else tuple(sorted({names.index(r.swap.proposed) for r in regions} - {current}))
         found.append(Cell("", signature, rule, current, offered))
     found.sort(key=lambda cell: _lows(cell.rule, features.shape[1]))
-    cells = tuple(Cell(f"S{k}", cell.signature, cell.rule, cell.current, cell.offered) for k, cell in enumerate(found))
+    cells = tuple(replace(cell, name=f"S{k}") for k, cell in enumerate(found))
     return RegionCells(cells, tuple(described), tuple(frozen), kinds_of(features))
 
 

@@ -16,15 +16,15 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from polidiff.errors import InvalidOptionError
 from polidiff.evaluation.verdicts import rare_events
 from polidiff.options import ImproveOptions
 from polidiff.policies import PatchedPolicy, Policy, as_policy, one_hot, top_actions
 from polidiff.policies.protocol import Candidates, PolicyLike
 from polidiff.progress import track
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
+from polidiff.records.numbers import counted
 from polidiff.records.outcome import Assumption
-from polidiff.records.patch import Edit, Patch
+from polidiff.records.patch import AS_NOW, Edit, Patch
 from polidiff.records.plan import Frontier, Plan, PlanRule
 from polidiff.records.rule import Rule, covers_any
 from polidiff.rules.cell_grid import MOST_CELLS, Grid, grid_of_rows
@@ -33,6 +33,7 @@ from polidiff.surrogates.record import (
     Explain,
     Note,
     frozen_rules,
+    listed_candidates,
     refuse_pessimism,
     refuse_uncounted,
     refuse_with_rules,
@@ -42,8 +43,8 @@ from polidiff.surrogates.record import (
 from polidiff.surrogates.simulator_cells import (
     Assigned,
     CellCounts,
-    Effort,
     PairedEpisodes,
+    PlayEffort,
     count_assigned,
     effort_for,
     played_table,
@@ -63,7 +64,7 @@ MORE = 10  # times as many episodes as usual, where they are short
 EXPLORING = 0.1  # of the decisions, in the episodes that place the cuts
 RATES = (0.02, 0.1, 0.3)  # share of cells in which an episode draws another choice
 TO_EXPLORE, TO_LEARN, TO_CHOOSE, TO_JUDGE = 0.1, 0.15, 0.2, 0.25  # of the effort; learning in each round
-AS_NOW, KEEP = "as now", "keep"
+KEEP = "keep"
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +76,7 @@ class Ground:
     cells: Grid
     frozen: tuple[Rule, ...]
     least: int  # visits from which a choice is offered
-    effort: Effort
+    effort: PlayEffort
 
     def of(self, states: AnyArray) -> IntArray:
         """Cell of each state, −1 where nothing may change."""
@@ -123,7 +124,8 @@ class PlayedGrid(Surrogate):
         for plan in track("plans played to choose", list(plans)):
             if plan.patch not in self.pool and not (self.pool and clock.over()):
                 self.pool[plan.patch] = self._played(plan)
-        if self.round + 1 == ROUNDS or clock.over() or not _learned(self.counts, self.ground.least):
+        learned = (self.counts.moves.sum(axis=2)[:, :-1] >= self.ground.least).any()
+        if self.round + 1 == ROUNDS or clock.over() or not learned:
             return None
         best = max(self.pool.values(), key=lambda played: played.mean)
         number = self.round + 1
@@ -171,7 +173,9 @@ class PlayedGrid(Surrogate):
 
     def conclude(self, solved: Frontier, plans: tuple[Plan, ...]) -> Frontier:
         """Returns of played episodes."""
-        method = f"{len(self.judging.before)} episodes of the current policy, and as many decisions of each plan"
+        method = (
+            f"{counted(len(self.judging.before), 'episode')} of the current policy, and as many decisions of each plan"
+        )
         return replace(
             told_of_world(solved, plans, world_summary(self.world), method),
             baselines=(),
@@ -189,10 +193,24 @@ class PlayedGrid(Surrogate):
         rare = f"{which} was played at least {self.ground.least} times in any cell; rules cannot prescribe it."
         return (
             *self._undecided(plans),
+            *self._fewer_rules(plans),
             f"Plans were searched in a table over {self.ground.cells.size} cells: a bound is the plan's return plus "
             "what that table leaves open. Returns and gains are of episodes that neither made the table nor chose a "
             "plan.",
             *((rare,) if lost else ()),
+        )
+
+    def _fewer_rules(self, plans: Sequence[Plan]) -> tuple[str, ...]:
+        """That plans have fewer rules than were allowed, and that their bounds say nothing about more."""
+        asked, most = int(self.options.max_rules or 0), max(len(plan.rules) for plan in plans)
+        if not 0 < most < asked:
+            return ()
+        more = counted(asked, "rule") if asked == most + 1 else f"{most + 1} to {asked} rules"
+        tried = len([played for played in self.pool.values() if len(played.plan.rules) > most])
+        found = f"the {tried} played to choose returned no more" if tried else "the table over cells offered none"
+        return (
+            f"No plan of {more} was seen to gain over {counted(most, 'rule')}: {found}. A better one may exist: the "
+            f"bounds hold for plans of at most {counted(most, 'rule')}.",
         )
 
     def assumptions(self) -> tuple[Assumption, ...]:
@@ -208,7 +226,7 @@ class PlayedGrid(Surrogate):
             return ("The current policy stays: nothing that was tried in episodes near it seemed to gain.",)
         return (
             f"The current policy stays: no plan is shown to gain ({tried} played). A gain may exist that "
-            f"{len(self.judging.before)} episodes cannot tell from none.",
+            f"{counted(len(self.judging.before), 'episode')} cannot tell from none.",
         )
 
 
@@ -221,8 +239,8 @@ def reduce_to_grid(world: Simulator, current: Policy, options: ImproveOptions) -
     effort = replace(effort, length=max(effort.length, float(explored.lengths.mean())))
     cells = _sampled_grid(world, current, explored, effort, least, options.seed)
     ground = Ground(world, current, cells, frozen, least, effort)
-    counts = _first_counts(ground, options.seed)
     as_now = np.full(ground.cells.size, world.n_actions)
+    counts = count_near(ground, as_now, length=0.0, seed=(options.seed, Stream.CELL_GAMES, 0))
     return PlayedGrid(
         world=world,
         table=cell_table(ground, counts),
@@ -238,18 +256,7 @@ def reduce_to_grid(world: Simulator, current: Policy, options: ImproveOptions) -
     )
 
 
-def _first_counts(ground: Ground, seed: int) -> CellCounts:
-    """What is seen near the current policy."""
-    as_now = np.full(ground.cells.size, ground.world.n_actions)
-    return count_near(ground, as_now, length=0.0, seed=(seed, Stream.CELL_GAMES, 0))
-
-
-def _learned(counts: CellCounts, least: int) -> bool:
-    """Whether some action was seen often enough in some cell."""
-    return bool((counts.moves.sum(axis=2)[:, :-1] >= least).any())
-
-
-def _explored(world: Simulator, current: Policy, effort: Effort, seed: int) -> Rollouts:
+def _explored(world: Simulator, current: Policy, effort: PlayEffort, seed: int) -> Rollouts:
     """Episodes of the current policy that now and then try something else."""
     episodes, horizon = effort.exploring(TO_EXPLORE, 0.25, world.horizon)
     return roll_out(
@@ -263,7 +270,9 @@ def _explored(world: Simulator, current: Policy, effort: Effort, seed: int) -> R
     )
 
 
-def _sampled_grid(world: Simulator, current: Policy, played: Rollouts, effort: Effort, least: int, seed: int) -> Grid:
+def _sampled_grid(
+    world: Simulator, current: Policy, played: Rollouts, effort: PlayEffort, least: int, seed: int
+) -> Grid:
     """Cells where exploring episodes get; no more than can be learned."""
     episodes, horizon = effort.exploring(TO_LEARN, MORE, world.horizon)
     tried = episodes * min(effort.length, horizon) * float(np.mean(RATES)) / (world.n_actions + 1)
@@ -354,7 +363,8 @@ def reduce(world: Simulator, current: PolicyLike, candidates: Candidates, option
     if options.max_rules is not None and candidates is None:
         refuse_with_rules(options)
         return reduce_to_grid(place.with_numbers(), base, options)
-    return reduce_to_regions(place, base, _candidates(world, candidates), options)
+    listed = listed_candidates(candidates, "or max_rules=2 for rules over features")
+    return reduce_to_regions(place, base, [as_policy(one, actions=world.actions) for one in listed], options)
 
 
 def with_return(world: Simulator) -> Simulator:
@@ -363,13 +373,3 @@ def with_return(world: Simulator) -> Simulator:
     if world.return_outcome.name not in [outcome.name for outcome in world.outcomes]:
         place.outcomes = (world.return_outcome, *world.outcomes)
     return place
-
-
-def _candidates(world: Simulator, candidates: Candidates) -> Sequence[Policy]:
-    if candidates is None or (not callable(candidates) and len(candidates) == 0):
-        raise InvalidOptionError(
-            "improve in a simulator needs candidates: policies whose changes may be taken. Hint: "
-            "improve(world, current, [proposed_1, proposed_2]), or max_rules=2 for rules over features"
-        )
-    listed = [candidates] if callable(candidates) else list(candidates)
-    return [as_policy(candidate, actions=world.actions) for candidate in listed]

@@ -29,7 +29,6 @@ from polidiff.parallel import run_tasks
 from polidiff.policies import Policy, changed_decisions, choose
 from polidiff.records.action import Action
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from polidiff.records.outcome import Outcome
 from polidiff.records.plan import Plan
 from polidiff.streams import Stream
 from polidiff.surrogates.record import Explain
@@ -66,13 +65,7 @@ class CellCounts:
     episodes: int
 
     def __add__(self, other: CellCounts) -> CellCounts:
-        return CellCounts(
-            self.moves + other.moves,
-            self.gains + other.gains,
-            self.first + other.first,
-            self.offset + other.offset,
-            self.episodes + other.episodes,
-        )
+        return CellCounts(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,21 +199,13 @@ def played_table(
         states=[*states, "no region", "end"],
         allowed=allowed,
         discount=discount,
-        outcomes=_outcomes(world.outcomes, gains, main),
+        outcomes=[replace(o, of=gains[:, :, m], range=None) for m, o in enumerate(world.outcomes) if m != main],
         return_name=world.outcomes[main].name,
     )
 
 
-def _outcomes(outcomes: Sequence[Outcome], gains: FloatArray, main: int) -> list[Outcome]:
-    return [
-        Outcome(o.name, gains[:, :, m], prefer=o.prefer, margin=o.margin, more=o.more, less=o.less, unit=o.unit)
-        for m, o in enumerate(outcomes)
-        if m != main
-    ]
-
-
 @dataclass(frozen=True, eq=False)
-class Effort:
+class PlayEffort:
     """How many decisions may be played in all."""
 
     steps: float
@@ -239,7 +224,7 @@ class Effort:
         return int(np.clip(paid, TRIED, most * self.full))
 
 
-def effort_for(world: Simulator, current: Policy, *, time_limit: float | None, seed: int) -> Effort:
+def effort_for(world: Simulator, current: Policy, *, time_limit: float | None, seed: int) -> PlayEffort:
     """What may be played, from the length of a few episodes and, under a time limit, from their pace."""
     clock = Clock(time_limit)
     steps, full = MODEL_STEPS if world.is_model else STEPS, default_episodes(world)
@@ -251,7 +236,7 @@ def effort_for(world: Simulator, current: Policy, *, time_limit: float | None, s
         pace = seconds / _work(played)
     if time_limit is not None:
         steps = int(min(steps, OF_THE_TIME * max(clock.left(), 0.0) / pace))
-    return Effort(steps, float(first.lengths.mean()), full, clock)
+    return PlayEffort(steps, float(first.lengths.mean()), full, clock)
 
 
 def _timed(world: Simulator, current: Policy, episodes: int, seed: int) -> tuple[float, Rollouts]:
@@ -270,7 +255,7 @@ class PairedEpisodes:
 
     world: Simulator
     current: Policy
-    effort: Effort
+    effort: PlayEffort
     share: float  # of the effort, for one policy
     seed: tuple[int, ...]
     level: float

@@ -14,7 +14,6 @@ from functools import partial
 import numpy as np
 
 from polidiff.divergence import DivergenceOptions, find_divergence
-from polidiff.errors import InvalidOptionError
 from polidiff.evaluation.verdicts import rare_events
 from polidiff.options import ImproveOptions
 from polidiff.policies import PatchedPolicy, Policy, top_actions
@@ -23,15 +22,14 @@ from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.records.outcome import Assumption, Interval
 from polidiff.records.plan import Baseline, Frontier, HullPoint, Plan
 from polidiff.records.rule import Rule
-from polidiff.regions.describe import Described, describe
 from polidiff.streams import Stream
-from polidiff.surrogates.record import Explain, Note, RuleNote, frozen_rules, told_of_world
-from polidiff.surrogates.region_cells import RegionCells, make_cells
+from polidiff.surrogates.record import Explain, Note, RuleNote, told_of_world
+from polidiff.surrogates.region_cells import RegionCells, parted_cells
 from polidiff.surrogates.simulator_cells import (
     Assigned,
     CellCounts,
-    Effort,
     PairedEpisodes,
+    PlayEffort,
     count_assigned,
     effort_for,
     played_table,
@@ -55,7 +53,7 @@ class PlayedRegions(Surrogate):
     offset: FloatArray  # (M,) expected outcomes before the first region
     unseen: tuple[tuple[int, int], ...]  # (cell, action) offered by a candidate but hardly ever met
     options: ImproveOptions
-    effort: Effort
+    effort: PlayEffort
     gains: dict[str, FloatArray] = field(default_factory=dict)  # of judged plans, by episode
 
     def judging(self, plans: int) -> PairedEpisodes:
@@ -143,11 +141,9 @@ def reduce_to_regions(
     world: Simulator, current: Policy, candidates: Sequence[Policy], options: ImproveOptions
 ) -> PlayedRegions:
     """The table over regions of the candidates."""
-    cells = _cells(world, current, candidates, options)
-    if not cells.cells:
-        raise InvalidOptionError(
-            "the candidates act like the current policy wherever they get. Hint: give candidates that differ from it"
-        )
+    parted = [find_divergence(world, current, one, DivergenceOptions(), seed=options.seed) for one in candidates]
+    seen = np.concatenate([one.features for one in parted])
+    cells = parted_cells(parted, world, seen, options.freeze, options.seed)
     effort = effort_for(world, current, time_limit=options.time_limit, seed=options.seed)
     counts = count_cells(world, current, cells, episodes=effort.episodes(TO_COUNT, 4.0), seed=options.seed)
     allowed, unseen = _offered(world, cells, counts)
@@ -157,7 +153,7 @@ def reduce_to_regions(
         world=world,
         table=table,
         base=base,
-        candidates=_over_cells(world, cells, base, allowed),
+        offered=allowed,
         current=current,
         cells=cells,
         offset=counts.offset / counts.episodes,
@@ -165,21 +161,6 @@ def reduce_to_regions(
         options=options,
         effort=effort,
     )
-
-
-def _cells(world: Simulator, current: Policy, candidates: Sequence[Policy], options: ImproveOptions) -> RegionCells:
-    """Disjoint cells from the regions of all candidates."""
-    frozen = frozen_rules(options.freeze, world.feature_names)
-    described: list[Described] = []
-    features: list[AnyArray] = []
-    for candidate in candidates:
-        parted = find_divergence(world, current, candidate, DivergenceOptions(), seed=options.seed)
-        described.append(
-            describe(parted, world.actions, world.feature_names, has_features=world.has_features, seed=options.seed)
-        )
-        features.append(parted.features)
-    names = tuple(action.name for action in world.actions)
-    return make_cells(described, np.concatenate(features), names, frozen)
 
 
 def count_cells(world: Simulator, current: Policy, cells: RegionCells, *, episodes: int, seed: int) -> CellCounts:
@@ -217,18 +198,6 @@ def _offered(world: Simulator, cells: RegionCells, counts: CellCounts) -> tuple[
                 unseen.append((k, action))
     allowed[kinds, 0] = True
     return allowed, tuple(unseen)
-
-
-def _over_cells(world: Simulator, cells: RegionCells, base: IntArray, allowed: AnyArray) -> list[IntArray]:
-    """Each candidate as a policy over cells."""
-    names = [action.name for action in world.actions]
-    tables = [np.array(base) for _ in cells.described]
-    for k, cell in enumerate(cells.cells):
-        for table, described, region in zip(tables, cells.described, cell.signature[:-1], strict=True):
-            action = names.index(described.regions[region].swap.proposed) if region >= 0 else cell.current
-            if allowed[k, action]:
-                table[k] = action
-    return tables
 
 
 def _moved(interval: Interval, by: float) -> Interval:

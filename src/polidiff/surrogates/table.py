@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from polidiff.evaluation.exact import policy_table
+from polidiff.errors import ImproperPolicyError
+from polidiff.evaluation.exact import ExactEvaluator, policy_table
 from polidiff.options import ImproveOptions
-from polidiff.policies import top_actions
-from polidiff.policies.protocol import Candidates, PolicyLike
+from polidiff.policies import TablePolicy, one_hot, top_actions
+from polidiff.policies.protocol import TIE, Candidates, PolicyLike
 from polidiff.records.arrays import BoolArray, FloatArray
-from polidiff.records.plan import Frontier
+from polidiff.records.numbers import number
+from polidiff.records.plan import Frontier, Plan
 from polidiff.rules.cell_grid import Grid
-from polidiff.surrogates.record import Reduction, Solver, refuse_pessimism, refuse_with_rules
+from polidiff.surrogates.record import Explain, Note, Reduction, Solver, refuse_pessimism, refuse_with_rules
+from polidiff.surrogates.table_by_chance import chance_costs, mixed_patch, with_current, with_edits
 from polidiff.worlds.tabular import TabularMDP
 
 if TYPE_CHECKING:
@@ -29,8 +33,7 @@ class Surrogate(Reduction):
     table: TabularMDP
     base: PolicyLike  # the current policy, in the table
     by_rules: bool = False  # whether plans are lists of rules; else sets of changed places
-    candidates: Candidates = None  # policies of the table whose actions plans may take; None: all actions
-    offered: BoolArray | None = None  # (S, A) what rules may prescribe, besides what the table allows
+    offered: BoolArray | None = None  # (S, A) what plans may do, besides what the table allows; None: all of it
     cost: FloatArray | None = None  # (S, A) what a decision counts as a change; None: 1, or what the user says
     frozen: Freeze = ()  # where nothing may change: a mask of the table's states, or conditions
     grid: Grid | None = None  # cells that rules speak about; None: made from the table's features
@@ -43,19 +46,59 @@ class Surrogate(Reduction):
         return solver.rules(self) if self.by_rules else solver.changed_places(self)
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MixedTable(Surrogate):
+    """A table in which the current policy acts by chance; going on as now is an action more."""
+
+    world: TabularMDP
+    current: PolicyLike  # as the user gave it
+    now: FloatArray  # (S, A) its chances
+
+    def lift(self, plan: Plan) -> Plan:
+        """The current policy with the plan's edits."""
+        policy = TablePolicy(with_edits(self.now, plan))
+        return replace(plan, policy=policy, patch=mixed_patch(plan.patch, self.now, self.world.actions))
+
+    def judge(self, plans: Sequence[Plan], explain: Explain | None) -> tuple[Plan, ...]:
+        """The plans, each compared with the current policy as it is."""
+        if explain is None:
+            return tuple(plans)
+        return tuple(replace(p, _explain=partial(explain, self.world, self.current, p.policy)) for p in plans)
+
+    def conclude(self, solved: Frontier, plans: tuple[Plan, ...]) -> Frontier:
+        """The frontier, told about the table without the action more."""
+        own = {outcome.name: outcome for outcome in self.world.outcomes}
+        outcomes = tuple(own.get(outcome.name, outcome) for outcome in solved.outcomes)
+        return replace(solved, plans=plans, outcomes=outcomes, world=replace(solved.world, actions=self.world.actions))
+
+    def notes(self, plans: Sequence[Plan]) -> tuple[Note, ...]:
+        """What is counted, and what the most probable actions would return."""
+        said = "The current policy acts by chance: a change counts the chance that it would have acted otherwise"
+        top = ExactEvaluator(self.world, one_hot(top_actions(self.now), self.world.n_actions))
+        try:
+            top.check_ends(self.world.initial)
+        except ImproperPolicyError:
+            return (f"{said}. Its most probable actions alone would not end every episode.",)
+        value = number(float(top.visits() @ (top.table * self.world.rewards).sum(axis=1)), 6)
+        own = number(plans[0].expected_return, 6)
+        return (f"{said}. It returns {own}; its most probable actions alone would return {value}.",)
+
+
 def reduce(world: TabularMDP, current: PolicyLike, candidates: Candidates, options: ImproveOptions) -> Surrogate:
     """The table itself; rules over its features if they are asked for."""
     refuse_pessimism(options)
     by_rules = options.max_rules is not None and world.has_features
     if by_rules:
         refuse_with_rules(options)
+    now = policy_table(world, current)
+    if not by_rules and (now.max(axis=1) < 1 - TIE)[~world.absorbing].any():
+        return _mixed(world, now, current, candidates, options)
     return Surrogate(
         world=world,
         table=world,
         base=current,
         by_rules=by_rules,
-        candidates=candidates,
-        offered=_taken(world, current, candidates) if by_rules and candidates is not None else None,
+        offered=None if candidates is None else _taken(world, current, candidates),
         frozen=options.freeze,
         min_support=options.min_support,
     )
@@ -69,3 +112,19 @@ def _taken(world: TabularMDP, current: PolicyLike, candidates: Sequence[PolicyLi
         top = top_actions(policy_table(world, candidate), base)
         taken[np.arange(world.n_states), top] = True
     return taken
+
+
+def _mixed(
+    world: TabularMDP, now: FloatArray, current: PolicyLike, candidates: Candidates, options: ImproveOptions
+) -> MixedTable:
+    as_now = np.ones((world.n_states, 1), dtype=np.bool_)
+    return MixedTable(
+        world=world,
+        table=with_current(world, now, world, np.ones_like(world.allowed)),
+        base=np.full(world.n_states, world.n_actions),
+        offered=None if candidates is None else np.hstack([_taken(world, current, candidates), as_now]),
+        cost=chance_costs(options.change_cost, now),
+        frozen=options.freeze,
+        current=current,
+        now=now,
+    )

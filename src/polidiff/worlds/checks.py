@@ -8,7 +8,7 @@ A row per decision says where it may lead (`moves`, dense or sparse, all entries
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -193,15 +193,18 @@ def leads_to(moves: Moves, states: BoolArray) -> BoolArray:
     return np.asarray(moves @ states.astype(np.float64) > 0)
 
 
+def settled(states: BoolArray, step: Callable[[BoolArray], BoolArray]) -> BoolArray:
+    """What steps that only add, or only take away, come to."""
+    while True:
+        after = step(states)
+        if (after == states).all():
+            return states
+        states = after
+
+
 def ending_states(moves: Moves, leaks: BoolArray) -> BoolArray:
     """Which states of a policy can end; one row per state."""
-    ends = leaks.copy()
-    while not ends.all():
-        more = ends | leads_to(moves, ends)
-        if (more == ends).all():
-            break
-        ends = more
-    return np.asarray(ends, dtype=np.bool_)
+    return settled(leaks.copy(), lambda ends: ends | leads_to(moves, ends))
 
 
 def ending_rows(moves: Moves, state: IntArray, leaks: BoolArray, usable: BoolArray, n_states: int) -> BoolArray:
@@ -209,18 +212,17 @@ def ending_rows(moves: Moves, state: IntArray, leaks: BoolArray, usable: BoolArr
 
     The largest set of usable rows that never lead out of the states that can reach an end through the set.
     """
-    while True:
-        ends = np.zeros(n_states, dtype=np.bool_)
-        while True:
-            more = ends.copy()
-            more[state[usable & (leaks | leads_to(moves, ends))]] = True
-            if (more == ends).all():
-                break
-            ends = more
-        safe = usable & ends[state] & ~leads_to(moves, ~ends)
-        if (safe == usable).all():
-            return usable
-        usable = safe
+
+    def nearer(ends: BoolArray, rows: BoolArray) -> BoolArray:
+        more = ends.copy()
+        more[state[rows & (leaks | leads_to(moves, ends))]] = True
+        return more
+
+    def safe(rows: BoolArray) -> BoolArray:
+        ends = settled(np.zeros(n_states, dtype=np.bool_), lambda ends: nearer(ends, rows))
+        return rows & ends[state] & ~leads_to(moves, ~ends)
+
+    return settled(usable, safe)
 
 
 def ending_choice(
@@ -251,14 +253,13 @@ def all_end(moves: Moves, state: IntArray, leaks: BoolArray, n_states: int) -> b
     """Whether every policy ends for sure: no set of states can be kept inside."""
     if leaks.all():
         return True
-    inside = np.ones(n_states, dtype=np.bool_)
-    while True:
-        stays = ~leaks & ~leads_to(moves, ~inside) & inside[state]
-        staying = np.zeros(n_states, dtype=np.bool_)
-        staying[state[stays]] = True
-        if (staying == inside).all():
-            return not inside.any()
-        inside = staying
+
+    def staying(inside: BoolArray) -> BoolArray:
+        stays = np.zeros(n_states, dtype=np.bool_)
+        stays[state[~leaks & ~leads_to(moves, ~inside) & inside[state]]] = True
+        return stays
+
+    return not settled(np.ones(n_states, dtype=np.bool_), staying).any()
 
 
 def reached_states(moves: Moves, sources: BoolArray) -> BoolArray:
@@ -281,7 +282,6 @@ def _closure(towards: BoolArray, seeds: BoolArray) -> BoolArray:
     inside = np.array(seeds, dtype=np.bool_)
     fresh = inside
     while fresh.any():
-        joined = towards[:, fresh].any(axis=1) & ~inside
-        inside |= joined
-        fresh = joined
+        fresh = towards[:, fresh].any(axis=1) & ~inside
+        inside |= fresh
     return inside

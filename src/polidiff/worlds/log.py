@@ -11,9 +11,11 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 import polars as pl
 
-from polidiff.errors import InvalidLogError, InvalidOptionError, InvalidWorldError
+from polidiff.errors import InvalidLogError, InvalidOptionError
+from polidiff.options import check_count
 from polidiff.records.action import ActionNames
-from polidiff.records.arrays import AnyArray, FloatArray, IntArray
+from polidiff.records.arrays import AnyArray, FloatArray, IntArray, object_column
+from polidiff.records.numbers import counted, number
 from polidiff.records.outcome import Outcome, check_outcomes
 from polidiff.worlds.log_check import DataCheck, check_ranges, checked, declared_ranges
 from polidiff.worlds.log_columns import (
@@ -26,9 +28,9 @@ from polidiff.worlds.log_columns import (
     nearest_levels,
 )
 from polidiff.worlds.log_rows import LoggedRows, check_room, feature_matrix, read_rows
-from polidiff.worlds.log_source import HASH, LogSource, Reader, TableSource
+from polidiff.worlds.log_source import HASH, LogSource, TableSource
 from polidiff.worlds.messy_tables import Repaired, renumbered, repair, with_types
-from polidiff.worlds.protocol import with_return
+from polidiff.worlds.protocol import check_discount, with_return
 from polidiff.worlds.shards.shard_files import collect
 from polidiff.worlds.shards.shard_summary import ShardSummary
 from polidiff.worlds.shards.transition_counts import free_memory
@@ -125,26 +127,13 @@ class Log:
         work_folder: str | os.PathLike[str] | None = None,
         max_rows: int | None = None,
     ) -> None:
-        if max_rows is not None and (isinstance(max_rows, bool) or int(max_rows) != max_rows or max_rows < 1):
-            raise InvalidOptionError(f"max_rows must be a whole number of at least 1; got {max_rows!r}")
-        if not (0 < discount <= 1):
-            raise InvalidWorldError(f"discount must be above 0 and at most 1; got {discount!r}")
-        self.discount = float(discount)
+        check_count("max_rows", max_rows)
+        self.discount = check_discount(discount)
         self.return_outcome, self.outcomes = _all_outcomes(outcomes, reward, return_name, include_return, return_range)
         self.source = LogSource(source, skip_bad=skip_bad, work_folder=work_folder)
+        roles = {"action": action, "episode": episode, "step": step, "reward": reward, "group": group}
         self.columns: Columns = name_columns(
-            self.source.schema,
-            state=state,
-            action=action,
-            episode=episode,
-            step=step,
-            reward=reward,
-            terminated=terminated,
-            truncated=truncated,
-            probability=probability,
-            group=group,
-            features=features,
-            outcomes=self.outcomes,
+            self.source.schema, state, features, self.outcomes, roles, terminated, truncated, probability
         )
         if missing not in ("refuse", "drop"):
             raise InvalidOptionError(f"missing must be 'refuse' or 'drop'; got {missing!r}")
@@ -178,6 +167,8 @@ class Log:
             nearest, self.levels = nearest_levels(self.source.frame(), columns.action, actions)
             self.source = self.source.with_table(self.source.frame().with_columns(nearest))
         check_types(self.source.schema, columns)
+        temporal = columns.step is not None and self.source.schema[columns.step].is_temporal()
+        columns = self.columns = replace(columns, temporal=temporal)
         ranges = declared_ranges(self.outcomes) if self.discount == 1.0 else ()
         self.read: ShardSummary = self.source.read(columns, blocks=HALVES, ranges=ranges)
         facts = self.read.facts
@@ -216,11 +207,6 @@ class Log:
         """Whether rules can speak about features; else they name states."""
         return bool(self.columns.features)
 
-    @property
-    def reader(self) -> Reader:
-        """How its rows are read."""
-        return Reader(self.columns, self.source.schema, self.action_labels)
-
     @cached_property
     def rows(self) -> LoggedRows:
         """All rows as arrays, or those of the episodes that were drawn (`sampled`); an error if they would not fit."""
@@ -228,10 +214,10 @@ class Log:
             check_room(self._most_rows, self.columns, free_memory())
             drawn = self.drawn()
             check_room(drawn.height, self.columns, free_memory())
-            rows = read_rows(drawn.lazy(), self.columns, self.action_labels, None, temporal=self.reader.temporal)
+            rows = read_rows(drawn.lazy(), self.columns, self.action_labels, None)
             return replace(rows, hashed=drawn[HASH].to_numpy())
         check_room(self.check.rows, self.columns, free_memory())
-        return read_rows(self.frame, self.columns, self.action_labels, self.state_labels, temporal=self.reader.temporal)
+        return read_rows(self.frame, self.columns, self.action_labels, self.state_labels)
 
     def drawn(self, *more: str) -> pl.DataFrame:
         """The rows that are held of a log that is too long, with further columns."""
@@ -241,12 +227,11 @@ class Log:
         """What was made of the log before, or is made now."""
         if key not in self._remembered:
             self._remembered[key] = make()
-        made: T = self._remembered[key]
-        return made
+        return self._remembered[key]
 
     def count_parts(self, count: Callable[..., T], asked: object, *, what: str) -> Iterator[T]:
         """``count(batches of rows of whole episodes, asked)`` of every part of the log, in order."""
-        return self.source.count_parts(self.read, self.reader, count, asked, what)
+        return self.source.count_parts(self.read, self.columns, self.action_labels, count, asked, what)
 
     @property
     def sampled(self) -> bool:
@@ -254,12 +239,18 @@ class Log:
         return not self.discrete and self.check.rows > self._most_rows
 
     @property
+    def own_names(self) -> dict[str, str]:
+        """What the log's table calls the action, and the state where it has a column of states."""
+        named = {"state": self.columns.state[0]} if self.discrete else {}
+        return {"action": self.columns.action, **named}
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What must be said of every result: what comes from the episodes that are held, if they are not all."""
         lacking: tuple[str, ...] = ()
         if self.check.dropped:
             what = "they have no action or outcome, or come after such a row in their episode"
-            lacking = (f"{self.check.dropped} rows were left out: {what}.",)
+            lacking = (f"{counted(self.check.dropped, 'row')} were left out: {what}.",)
         if self.check.gaps:
             lacking += (f"The log has {self.check.gaps_told}.",)
         if not self.sampled:
@@ -268,8 +259,9 @@ class Log:
         return (
             *lacking,
             f"The log is too long to be held: rules, verdicts, changes per episode and learned candidates come from "
-            f"{held} of {self.check.episodes} episodes ({len(self.rows.actions)} of {self.check.rows} rows), drawn by "
-            "a hash of their names. How often regions are met is counted in all rows.",
+            f"{number(held)} of {counted(self.check.episodes, 'episode')} ({number(len(self.rows.actions))} of "
+            f"{counted(self.check.rows, 'row')}), drawn by a hash of their names. "
+            "How often regions are met is counted in all rows.",
         )
 
     @property
@@ -303,12 +295,7 @@ class Log:
         if not self.discrete:
             return np.asarray(states)
         index = np.asarray(states, dtype=np.int64).ravel()
-        if self.has_features:
-            table: AnyArray = self._state_features[index]
-            return table
-        names = np.empty((len(index), 1), dtype=object)
-        names[:, 0] = [self.states[s] for s in index]
-        return names
+        return self._state_features[index] if self.has_features else object_column([self.states[s] for s in index])
 
     def known_features(self) -> AnyArray | None:
         """Features (n, d) of all states, or of all rows; None where only some of these are held."""

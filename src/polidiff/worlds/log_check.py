@@ -15,6 +15,7 @@ import polars as pl
 from polidiff.errors import InvalidOutcomeError
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.records.explanation import MOST_VALUES, Feature, WorldSummary
+from polidiff.records.numbers import counted, number
 from polidiff.records.outcome import Outcome
 from polidiff.worlds.log_columns import ROW, Columns, Labels
 from polidiff.worlds.log_rows import boundaries, gain_expressions, row_problems
@@ -36,7 +37,6 @@ class DataCheck:
     terminated: int  # episodes that ended
     cut: int  # episodes whose record stops before the end
     gaps: int  # places where steps are missing inside an episode
-    duplicates: int  # rows that repeat the episode and step of the row before
     missing: Mapping[str, int]  # column -> rows without a value, where there are any
     constant: tuple[str, ...]  # features that never vary
     never_taken: tuple[str, ...]  # actions that no row takes
@@ -49,12 +49,12 @@ class DataCheck:
     @property
     def gaps_told(self) -> str:
         """How many gaps there are, and what that means."""
-        many = "1 gap" if self.gaps == 1 else f"{self.gaps} gaps"
-        return f"{many} in the steps: what follows the row before a gap is unknown"
+        return f"{counted(self.gaps, 'gap')} in the steps: what follows the row before a gap is unknown"
 
     def __str__(self) -> str:
-        of = "" if self.people is None else f" of {self.people} people"
-        lines = [f"{self.rows} rows, {self.episodes} episodes{of} ({self.terminated} ended, {self.cut} cut)"]
+        of = "" if self.people is None else f" of {counted(self.people, 'people')}"
+        ended = f"{number(self.terminated)} ended, {number(self.cut)} cut"
+        lines = [f"{counted(self.rows, 'row')}, {counted(self.episodes, 'episode')}{of} ({ended})"]
         if self.gaps:
             lines.append(self.gaps_told)
         if self.missing:
@@ -64,7 +64,8 @@ class DataCheck:
         if self.never_taken:
             lines.append("actions never taken: " + ", ".join(self.never_taken))
         if self.dropped:
-            lines.append(f"left out: {self.dropped} rows without an action or outcome, or after one in their episode")
+            lost = counted(self.dropped, "row")
+            lines.append(f"left out: {lost} without an action or outcome, or after one in their episode")
         if self.sorted:
             lines.append("rows were put in order by episode and step")
         if self.skipped:
@@ -77,7 +78,7 @@ def checked(read: ShardSummary, lazy: pl.LazyFrame, columns: Columns, actions: L
     facts = read.facts
     if facts.rows == 0:
         return DataCheck(
-            0, 0, 0, 0, 0, 0, {}, (), actions.names, ("the log must have one row per decision; it has no rows",)
+            0, 0, 0, 0, 0, {}, (), actions.names, ("the log must have one row per decision; it has no rows",)
         )
     taken = set(actions.numbers_of(read.actions).tolist())
     return DataCheck(
@@ -86,7 +87,6 @@ def checked(read: ShardSummary, lazy: pl.LazyFrame, columns: Columns, actions: L
         terminated=facts.ended,
         cut=facts.runs - facts.ended,
         gaps=facts.gaps,
-        duplicates=0,
         missing={name: count for name, count in zip(columns.used, facts.missing, strict=True) if count},
         constant=tuple(name for name, (varies, _) in zip(columns.features, facts.values, strict=True) if not varies),
         never_taken=tuple(name for a, name in enumerate(actions.names) if a not in taken),
@@ -192,22 +192,22 @@ def _summary(log: Log) -> WorldSummary:
     if log.check.people is not None:
         facts["people"] = log.check.people
     if log.discrete:
-        states = label_people(log)
-        often = np.array([*states.values()]) >= TAIL
+        _, behind = label_coverage(log, np.arange(log.n_states), log.n_states)
+        states = dict(zip(log.states, behind.tolist(), strict=True))
         features = features_seen(log.features_of(np.arange(log.n_states)), log.feature_names)
-        columns = log.features_of(np.flatnonzero(often)).T
-        told = tuple(_met(feature, column) for feature, column in zip(features, columns, strict=True))
-        return WorldSummary("log", log.actions, told, facts, {"state": states})
+        columns = log.features_of(np.flatnonzero(behind >= TAIL)).T
+        shown = tuple(_met(feature, column) for feature, column in zip(features, columns, strict=True))
+        return WorldSummary("log", log.actions, shown, facts, {"state": states})
     rows = log.rows
     people = {}
-    told = ()
+    seen: tuple[Feature, ...] = ()
     for feature, column in zip(features_seen(rows.states, log.feature_names), rows.states.T, strict=True):
         if feature.kind == "category":
             people[feature.name] = row_people(column, rows.person)
         else:
             feature = _trimmed(feature, column.astype(float), rows.person)
-        told += (feature,)
-    return WorldSummary("log", log.actions, told, facts, people)
+        seen += (feature,)
+    return WorldSummary("log", log.actions, seen, facts, people)
 
 
 def _met(feature: Feature, column: AnyArray) -> Feature:
@@ -236,12 +236,6 @@ def _trimmed(feature: Feature, column: FloatArray, person: IntArray) -> Feature:
     return replace(feature, low=float(low[0]), high=float(high[0]), behind=TAIL)
 
 
-def label_people(log: Log) -> dict[str, int]:
-    """Distinct people that visit each state, by its name."""
-    _, episodes = label_coverage(log, np.arange(log.n_states), log.n_states)
-    return dict(zip(log.states, episodes.tolist(), strict=True))
-
-
 def row_people(labels: AnyArray, person: IntArray) -> dict[str, int]:
     """Distinct people behind each label of rows.
 
@@ -258,31 +252,25 @@ def label_coverage(log: Log, group: IntArray, count: int) -> tuple[IntArray, Int
 
     A person (an episode, where the log names none) counts once in every group, however often it is visited.
     """
-    assert log.state_labels is not None
-    states = pl.DataFrame({"state": np.arange(len(group)), "group": group}).filter(pl.col("group") >= 0)
-    rows = log.frame.select(_person(log).alias("person"), log.state_labels.number().alias("state"))
-    counted = collect(
-        rows.join(states.lazy(), on="state", maintain_order="none")
-        .group_by("group")
-        .agg(pl.len().alias("rows"), pl.col("person").n_unique().alias("people"))
-    )
-    found = np.zeros((2, count), dtype=np.int64)
-    at = counted["group"].to_numpy()
-    found[0, at], found[1, at] = counted["rows"].to_numpy(), counted["people"].to_numpy()
-    return found[0], found[1]
+    counted, coverage = _counted(log, group, "group"), np.zeros((2, count), dtype=np.int64)
+    coverage[:, counted["group"].to_numpy()] = counted.select("rows", "people").to_numpy().T
+    return coverage[0], coverage[1]
 
 
 def action_people(log: Log, group: IntArray, count: int) -> IntArray:
     """(count, A) distinct people of each group of states who got each action there."""
+    counted, people = _counted(log, group, "group", "action"), np.zeros((count, log.n_actions), dtype=np.int64)
+    people[counted["group"].to_numpy(), counted["action"].to_numpy()] = counted["people"].to_numpy()
+    return people
+
+
+def _counted(log: Log, group: IntArray, *by: str) -> pl.DataFrame:
+    """Rows and distinct people of each group of states, or of each group and action."""
     assert log.state_labels is not None
-    number = log.state_labels.number().alias("state")
-    rows = log.frame.select(_person(log).alias("person"), number, log.action_labels.number().alias("action"))
     states = pl.DataFrame({"state": np.arange(len(group)), "group": group}).filter(pl.col("group") >= 0)
-    pairs = rows.join(states.lazy(), on="state", maintain_order="none").group_by("group", "action")
-    counted = collect(pairs.agg(pl.col("person").n_unique().alias("people")))
-    found = np.zeros((count, log.n_actions), dtype=np.int64)
-    found[counted["group"].to_numpy(), counted["action"].to_numpy()] = counted["people"].to_numpy()
-    return found
+    labels = {"state": log.state_labels.number(), "action": log.action_labels.number()}
+    rows = log.frame.select(person=_person(log), **labels).join(states.lazy(), on="state", maintain_order="none")
+    return collect(rows.group_by(by).agg(rows=pl.len(), people=pl.col("person").n_unique()))
 
 
 def start_people(log: Log, groups: Sequence[AnyArray] | None) -> IntArray | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -43,14 +44,19 @@ class Columns:
     features: tuple[str, ...]  # what rules speak about
     gains: tuple[str | float, ...]  # per outcome: its column, or what every decision adds
     ends_last: bool = False  # whether every episode ended in its last row
+    temporal: bool = False  # whether steps are times, in which gaps cannot be told
 
     @property
     def used(self) -> tuple[str, ...]:
         """Every column that is read."""
-        single = (self.action, self.episode, self.step, self.terminated, self.truncated, self.probability, self.reward)
+        single = (*self._single, self.reward, self.group)
         gains = [gain for gain in self.gains if isinstance(gain, str)]
-        names = [*self.state, *(name for name in (*single, self.group) if name is not None), *self.features, *gains]
+        names = [*self.state, *(name for name in single if name is not None), *self.features, *gains]
         return tuple(dict.fromkeys(names))
+
+    @property
+    def _single(self) -> tuple[str | None, ...]:
+        return self.action, self.episode, self.step, self.terminated, self.truncated, self.probability
 
     @property
     def unit(self) -> str | None:
@@ -60,8 +66,8 @@ class Columns:
     @property
     def needed(self) -> tuple[str, ...]:
         """Columns that must have a value in every row."""
-        names = (self.action, self.episode, self.step, self.terminated, self.truncated, self.probability, self.group)
-        return tuple(name for name in (*names, *(self.state if self.discrete else ())) if name is not None)
+        state = self.state if self.discrete else ()
+        return tuple(name for name in (*self._single, self.group, *state) if name is not None)
 
     @property
     def outcome_columns(self) -> tuple[str, ...]:
@@ -77,21 +83,19 @@ class Columns:
 
 def name_columns(
     schema: pl.Schema,
-    *,
     state: str | Sequence[str],
-    action: str,
-    episode: str | None,
-    step: str | None,
-    reward: str | None,
+    features: Sequence[str] | None,
+    outcomes: Sequence[Outcome],
+    roles: Mapping[str, Any],
     terminated: str | None,
     truncated: str | bool | None,
     probability: str | float | None,
-    group: str | None,
-    features: Sequence[str] | None,
-    outcomes: Sequence[Outcome],
 ) -> Columns:
-    """The parts that columns play; an error names the first column that is missing."""
-    discrete = isinstance(state, str)
+    """The parts that columns play; an error names the first column that is missing.
+
+    `roles` name the columns of the action, the episode, the step, the reward and the group, or none.
+    """
+    discrete, episode, step, reward = isinstance(state, str), roles["episode"], roles["step"], roles["reward"]
     states = (state,) if isinstance(state, str) else tuple(state)
     if not states:
         raise InvalidLogError("state must name a column, or a list of columns for features; got an empty list")
@@ -107,18 +111,14 @@ def name_columns(
     columns = Columns(
         state=states,
         discrete=discrete,
-        action=action,
-        episode=episode,
-        step=step,
-        reward=reward,
         terminated=terminated,
         truncated=truncated if isinstance(truncated, str) else None,
         probability=probability if isinstance(probability, str) else None,
         chance=_chance(probability),
-        group=group,
         features=tuple(features) if features is not None else (() if discrete else states),
         gains=tuple(_gain(outcome) for outcome in outcomes),
         ends_last=terminated is None and truncated is False,
+        **roles,
     )
     missing = [name for name in columns.used if name not in schema]
     if missing:
@@ -173,8 +173,7 @@ def _gain(outcome: Outcome) -> str | float:
 
 def check_types(schema: pl.Schema, columns: Columns) -> None:
     """An error names the first column of the wrong type."""
-    gains = [gain for gain in columns.gains if isinstance(gain, str)]
-    for name in (columns.probability, columns.reward, *gains):
+    for name in (columns.probability, *columns.outcome_columns):
         if name is not None and not (schema[name].is_numeric() or schema[name] == pl.Boolean):
             raise InvalidLogError(f"column {name!r} must hold numbers; it holds {schema[name]}")
     for name in (columns.terminated, columns.truncated):
@@ -284,14 +283,10 @@ def named_actions(
 
 
 def _own_numbers(column: str, given: int | Sequence[str] | None, high: int, what: str) -> Labels:
-    if given is None:
-        names: tuple[str, ...] = tuple(str(number) for number in range(high + 1))
-    elif isinstance(given, int):
-        if given > MOST_LABELS:
-            raise InvalidLogError(f"there may be at most {MOST_LABELS} {what}s; {given} were given")
-        names = tuple(str(number) for number in range(given))
-    else:
-        names = tuple(str(name) for name in given)
+    if isinstance(given, int) and given > MOST_LABELS:
+        raise InvalidLogError(f"there may be at most {MOST_LABELS} {what}s; {given} were given")
+    given = high + 1 if given is None else given
+    names = tuple(str(name) for name in (range(given) if isinstance(given, int) else given))
     if high >= len(names):
         raise InvalidLogError(
             f"column {column!r} holds {what} {high}; only {len(names)} {what}s were given (0 to {len(names) - 1})"

@@ -7,6 +7,7 @@ episodes say whether they ended (``terminated``); one that did not was cut.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,10 +16,9 @@ import polars as pl
 from polidiff.errors import InvalidLogError
 from polidiff.options import Setting
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
-from polidiff.records.outcome import Outcome
+from polidiff.records.outcome import Outcome, called_gains
 from polidiff.worlds.log import Log
-from polidiff.worlds.log_rows import LoggedRows
-from polidiff.worlds.shards.transition_counts import CUT, END
+from polidiff.worlds.steppers import next_states
 from polidiff.worlds.tabular import TabularMDP
 
 DataSet: TypeAlias = Any  # of a library that is never imported here; recognised by what it can do
@@ -53,8 +53,8 @@ def _log(parts: Iterable[tuple[AnyArray, AnyArray, AnyArray, bool, bool]], optio
     frame = pl.concat(frames)
     features = [name for name in frame.columns if name.startswith("x")]
     state: str | list[str] = "state" if "state" in frame.columns else features
-    names = {"episode": "episode", "step": "step", "action": "action", "reward": "reward", "state": state}
-    return Log(frame, **{**names, "terminated": "terminated", "truncated": "truncated", **options})
+    columns = {name: name for name in ("episode", "step", "action", "reward", "terminated", "truncated")}
+    return Log(frame, **{**columns, "state": state, **options})
 
 
 def _episode(
@@ -92,7 +92,6 @@ def simulated_frame(
 
     Columns episode, step, state, action, terminated, truncated, and one per outcome of the world.
     """
-    moves = _Draws(world)
     cumulative = np.cumsum(table, axis=1)
     state = rng.choice(world.n_states, size=episodes, p=world.initial)
     running = np.flatnonzero(~world.absorbing[state])
@@ -102,24 +101,11 @@ def simulated_frame(
             break
         here = state[running]
         action = (cumulative[here] <= rng.random(len(here))[:, None] * cumulative[here, -1:]).sum(axis=1)
-        after = moves.draw(here * world.n_actions + action, rng)
+        after = next_states(world, here, action, rng.random(len(here)))
         parts.append((running, np.full(len(running), step), here, action, after))
         state[running] = after
         running = running[~world.absorbing[after]]
     return _frame(world, parts, horizon)
-
-
-def simulated_rows(
-    world: TabularMDP, table: FloatArray, episodes: int, *, horizon: int = 10_000, rng: np.random.Generator
-) -> LoggedRows:
-    """The same as rows in memory, without the checks that a log from outside needs."""
-    frame = simulated_frame(world, table, episodes, horizon=horizon, rng=rng)
-    ended, episode = frame["terminated"].to_numpy(), frame["episode"].to_numpy()
-    last = np.append(np.diff(episode) > 0, True)
-    follow = np.where(ended, END, np.where(last, CUT, np.arange(len(ended)) + 1))
-    gains = np.column_stack([frame[outcome.name].to_numpy() for outcome in world.outcomes])
-    number = np.cumsum(np.diff(episode, prepend=-1) > 0) - 1
-    return LoggedRows(frame["state"].to_numpy(), frame["action"].to_numpy(), number, follow, gains, None)
 
 
 def simulated_log(
@@ -127,41 +113,10 @@ def simulated_log(
 ) -> Log:
     """The log of a policy in a table, with the table's states, actions and outcomes."""
     frame = simulated_frame(world, table, episodes, horizon=horizon, rng=np.random.default_rng(seed))
-    outcomes = tuple(
-        Outcome(o.name, o.name, prefer=o.prefer, margin=o.margin, more=o.more, less=o.less, unit=o.unit, range=o.range)
-        for o in world.outcomes
-    )
-    given = {"states": list(world.states), "actions": list(world.actions), "outcomes": outcomes, **options}
-    return Log(
-        frame,
-        state="state",
-        action="action",
-        episode="episode",
-        step="step",
-        terminated="terminated",
-        truncated="truncated",
-        discount=world.discount,
-        **given,
-    )
-
-
-class _Draws:
-    """Next states by one search in the cumulative rows of a sparse table: row r fills the interval (r, r + 1]."""
-
-    def __init__(self, world: TabularMDP) -> None:
-        table = world.transitions
-        counts = np.diff(table.indptr)
-        rows = np.repeat(np.arange(table.shape[0]), counts)
-        running = np.cumsum(table.data)
-        before = np.concatenate(([0.0], running))[table.indptr[:-1]]
-        total = np.maximum(np.asarray(table.sum(axis=1)).ravel(), 1e-300)
-        self._cumulative = rows + np.minimum((running - before[rows]) / total[rows], 1.0)
-        self._columns = table.indices
-        self._last = table.indptr[1:] - 1
-
-    def draw(self, rows: IntArray, rng: np.random.Generator) -> IntArray:
-        place = np.searchsorted(self._cumulative, rows + rng.random(len(rows)), side="right")
-        return self._columns[np.minimum(place, self._last[rows])].astype(np.int64)
+    outcomes = tuple(replace(outcome, of=outcome.name) for outcome in world.outcomes)
+    columns = {name: name for name in ("state", "action", "episode", "step", "terminated", "truncated")}
+    given = {**columns, "states": list(world.states), "actions": list(world.actions), "outcomes": outcomes, **options}
+    return Log(frame, discount=world.discount, **given)
 
 
 def _frame(world: TabularMDP, parts: list[tuple[IntArray, ...]], horizon: int) -> pl.DataFrame:
@@ -177,7 +132,5 @@ def _frame(world: TabularMDP, parts: list[tuple[IntArray, ...]], horizon: int) -
 
 def _gains(world: TabularMDP, outcome: Outcome, state: IntArray, action: IntArray, after: IntArray) -> FloatArray:
     if callable(outcome.of):
-        drawn = np.asarray(outcome.of(state, action, after), dtype=np.float64)
-        return np.broadcast_to(drawn, state.shape).copy()
-    gains: FloatArray = world.outcome_table(outcome)[state, action]
-    return gains
+        return np.broadcast_to(called_gains(outcome, state, action, after), state.shape).copy()
+    return world.outcome_table(outcome)[state, action]

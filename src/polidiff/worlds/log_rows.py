@@ -15,12 +15,11 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from polidiff.errors import InvalidLogError
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.streams import Stream
 from polidiff.worlds.log_columns import Columns, Labels
 from polidiff.worlds.shards.shard_files import collect
-from polidiff.worlds.shards.transition_counts import CUT, END
+from polidiff.worlds.shards.transition_counts import CUT, END, check_fits
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,16 +99,13 @@ def _summed(values: AnyArray, group: IntArray) -> AnyArray:
     return np.asarray(totals[group])
 
 
-def boundaries(columns: Columns, *, temporal: bool = False) -> dict[str, pl.Expr]:
-    """Per row: whether it begins an episode, whether the next row continues it, whether the process ended.
-
-    `temporal` says that steps are times, in which gaps cannot be told.
-    """
+def boundaries(columns: Columns) -> dict[str, pl.Expr]:
+    """Per row: whether it begins an episode, whether the next row continues it, whether the process ended."""
     if columns.episode is None:
         return {"first": pl.lit(True), "goes_on": pl.lit(False), "ended": pl.lit(True)}
     episode = pl.col(columns.episode)
     goes_on = (episode.shift(-1) == episode).fill_null(False)
-    if columns.step is not None and not temporal:
+    if columns.step is not None and not columns.temporal:
         step = pl.col(columns.step)
         goes_on = goes_on & (step.shift(-1) - step == 1).fill_null(False)
     ended = pl.lit(False) if columns.terminated is None else pl.col(columns.terminated).cast(pl.Boolean)
@@ -127,16 +123,17 @@ def gain_expressions(columns: Columns) -> list[pl.Expr]:
     ]
 
 
-def read_rows(
-    lazy: pl.LazyFrame, columns: Columns, actions: Labels, states: Labels | None, *, temporal: bool = False
-) -> LoggedRows:
+def read_rows(lazy: pl.LazyFrame, columns: Columns, actions: Labels, states: Labels | None) -> LoggedRows:
     """All rows as arrays; for the estimators that look at whole episodes."""
-    edge = boundaries(columns, temporal=temporal)
-    state = [states.number().alias("x0")] if states is not None else _features(columns.state)
+    state = (
+        [states.number().alias("x0")]
+        if states is not None
+        else [pl.col(name).alias(f"x{j}") for j, name in enumerate(columns.state)]
+    )
     extra = [] if columns.probability is None else [pl.col(columns.probability).cast(pl.Float64).alias("chance")]
     if columns.group is not None:
         extra.append(pl.col(columns.group).rank("dense").cast(pl.Int64).alias("unit") - 1)
-    parts = [expression.alias(name) for name, expression in edge.items()]
+    parts = [expression.alias(name) for name, expression in boundaries(columns).items()]
     frame = collect(
         lazy.select(
             pl.int_range(pl.len()).alias("row"),
@@ -163,12 +160,9 @@ def read_rows(
 def check_room(rows: int, columns: Columns, free: float | None) -> None:
     """An error if all rows as arrays would not fit into memory, told before anything is read."""
     need = 16.0 * rows * columns.values_per_row  # once as read, once as arrays
-    if free is not None and need > free:
-        raise InvalidLogError(
-            f"{rows} rows as arrays need about {need / 1e9:.3g} GB; {free / 1e9:.3g} GB are free. Hint: with feature "
-            f"states, max_rows={max(1, int(rows * free / need / 3))} draws whole episodes; discrete states "
-            "(state='column') are counted without holding the rows"
-        )
+    some = max(1, int(rows * (free or 0.0) / max(need, 1.0) / 3))
+    hint = f"with feature states, max_rows={some} draws whole episodes; discrete states (state='column') are counted "
+    check_fits(f"{rows} rows as arrays", need, free, f"{hint}without holding the rows")
 
 
 def feature_matrix(frame: pl.DataFrame, count: int) -> AnyArray:
@@ -180,10 +174,6 @@ def feature_matrix(frame: pl.DataFrame, count: int) -> AnyArray:
     for j, column in enumerate(columns):
         table[:, j] = column.to_list()
     return table
-
-
-def _features(names: tuple[str, ...]) -> list[pl.Expr]:
-    return [pl.col(name).alias(f"x{j}") for j, name in enumerate(names)]
 
 
 def row_problems(columns: Columns) -> dict[str, pl.Expr]:
@@ -249,8 +239,7 @@ def hashes(names: pl.Series) -> AnyArray:
     if not names.dtype.is_integer():
         names = names.cast(pl.String)
     begins = (names != names.shift(1)).fill_null(True).to_numpy()
-    per_row: AnyArray = hashed_names(names.filter(pl.Series(begins)))[np.cumsum(begins) - 1]
-    return per_row
+    return hashed_names(names.filter(pl.Series(begins)))[np.cumsum(begins) - 1]
 
 
 def hashed_rows(*columns: AnyArray) -> AnyArray:

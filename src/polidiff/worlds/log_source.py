@@ -16,10 +16,9 @@ from __future__ import annotations
 import glob
 import os
 import warnings
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
@@ -43,11 +42,11 @@ from polidiff.worlds.shards.shard_files import (
     check_readable,
     filesystem,
     first_line,
+    in_one_line,
     is_remote,
     scan_file,
     split_files,
     usable_ranges,
-    way_out,
     whole_batches,
     whole_parts,
 )
@@ -100,8 +99,7 @@ class LogSource:
     def read(self, columns: Columns, *, blocks: int, ranges: tuple[tuple[int, float, float], ...] = ()) -> ShardSummary:
         """All rows, counted and checked; warns of what was left out."""
         schema = pl.Schema({name: self.schema[name] for name in columns.used})
-        temporal = columns.step is not None and schema[columns.step].is_temporal()
-        reading, notes = Reading(columns, blocks, temporal, ranges, schema), tuple[str, ...]()
+        reading, notes = Reading(columns, blocks, ranges, schema), tuple[str, ...]()
         parts = [Part(table=self.table)]
         if self.table is None:
             if self._usable is None:
@@ -109,12 +107,10 @@ class LogSource:
             usable, notes = self._usable
             parts = whole_parts(usable, columns.episode)
         counter, pace = SummaryCounter(reading), Pace(sum(part.rows for part in parts), "reading the log")
-        try:
+        with in_one_line():
             for summary in summaries(parts, reading, self.folder if self.table is None else None):
                 counter.add(summary)
                 pace.tell(summary.facts.rows)
-        except FAULTS as error:
-            raise InvalidLogError(f"the log cannot be read: {first_line(error)}. Hint: {way_out(error)}") from error
         for note in notes:
             warnings.warn(f"left out of the log: {note}", SkippedRowsWarning, 4)
         return replace(counter.result(), skipped=notes, ranges=tuple(some for part in parts for some in part.ranges))
@@ -158,48 +154,31 @@ class LogSource:
         return pl.concat(drawn)
 
     def count_parts(
-        self, read: ShardSummary, reader: Reader, count: Callable[..., T], asked: object, what: str
+        self, read: ShardSummary, columns: Columns, actions: Labels, count: Callable[..., T], asked: object, what: str
     ) -> Iterator[T]:
         """``count(batches of LoggedRows, asked)`` of every part of the log, in order."""
-        pace = Pace(read.facts.rows, what)
-        parts = self._parts(read, reader.columns)
-        tasks = [(part, reader, count, asked) for part in parts]
+        pace, parts = Pace(read.facts.rows, what), self._parts(read, columns)
+        schema = pl.Schema({name: self.schema[name] for name in columns.used})
+        tasks = [(part, schema, columns, actions, count, asked) for part in parts]
         for part, counted in zip(parts, stream_tasks(count_part, tasks), strict=True):
             pace.tell(part.rows or read.facts.rows)
             yield counted
 
 
-@dataclass(frozen=True)
-class Reader:
-    """How rows of a log with feature states are read."""
+def count_part(
+    part: Part, schema: pl.Schema, columns: Columns, actions: Labels, count: Callable[..., T], asked: object
+) -> T:
+    """What is counted of one part, some rows at a time: fewer where policies choose among many actions."""
+    most = max(1, min(STREAM_ROWS, STREAM_VALUES // (columns.values_per_row + 4 * actions.count)))
 
-    columns: Columns
-    schema: pl.Schema
-    actions: Labels
+    def batches() -> Iterator[LoggedRows]:
+        first = part.first
+        for frame in whole_batches(part, schema, columns.episode, most):
+            rows = read_rows(frame.lazy(), columns, actions, None)
+            yield replace(rows, hashed=_unit_hashes(frame, columns.unit, first))
+            first += frame.height
 
-    @property
-    def temporal(self) -> bool:
-        """Whether steps are times, in which gaps cannot be told."""
-        return self.columns.step is not None and self.schema[self.columns.step].is_temporal()
-
-    @property
-    def batch(self) -> int:
-        """How many rows are read at a time: fewer where policies choose among many actions."""
-        return max(1, min(STREAM_ROWS, STREAM_VALUES // (self.columns.values_per_row + 4 * self.actions.count)))
-
-
-def count_part(part: Part, reader: Reader, count: Callable[..., T], asked: object) -> T:
-    """What is counted of one part."""
-    return count(_logged_rows(part, reader), asked)
-
-
-def _logged_rows(part: Part, reader: Reader) -> Iterator[LoggedRows]:
-    first, columns = part.first, reader.columns
-    schema = pl.Schema({name: reader.schema[name] for name in columns.used})
-    for frame in whole_batches(part, schema, columns.episode, reader.batch):
-        rows = read_rows(frame.lazy(), columns, reader.actions, None, temporal=reader.temporal)
-        yield replace(rows, hashed=_unit_hashes(frame, columns.unit, first))
-        first += frame.height
+    return count(batches(), asked)
 
 
 def draw_from(part: Part, schema: pl.Schema, columns: Columns, share: float) -> pl.DataFrame:
@@ -237,10 +216,8 @@ def lazy_frame(source: TableSource) -> pl.LazyFrame:
     if isinstance(source, pl.DataFrame):
         return source.lazy()
     if isinstance(source, (str, os.PathLike)):
-        try:
+        with in_one_line():
             return scan_text_tables(_checked(_files(os.fspath(source))))
-        except (*FAULTS, EOFError, zlib.error) as error:
-            raise InvalidLogError(f"the log cannot be read: {first_line(error)}. Hint: {way_out(error)}") from error
     return _from_table(source).lazy()
 
 

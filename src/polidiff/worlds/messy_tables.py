@@ -80,7 +80,8 @@ def _scan(files: list[str], dialect: Dialect) -> pl.LazyFrame:
 
 
 def _names(names: list[str], header: bool) -> list[str]:
-    return [name.strip() if header else f"column_{number}" for number, name in enumerate(names, 1)]
+    """Names of columns. Polars leaves quotes doubled in a header, though not in the rows below it."""
+    return [name.strip().replace('""', '"') if header else f"column_{k}" for k, name in enumerate(names, 1)]
 
 
 def with_numbers(lazy: pl.LazyFrame) -> pl.LazyFrame:
@@ -272,7 +273,8 @@ def repair(lazy: pl.LazyFrame, columns: Columns, *, sort: bool, drop: bool) -> R
     in_order = not sort or columns.episode is None or _in_order(lazy, columns)
     table = lazy.with_row_index(ROW)
     if not in_order:
-        table = table.sort(_keys(columns), maintain_order=True, nulls_last=True)
+        keys = [name for name in (columns.episode, columns.step) if name is not None]
+        table = table.sort(keys, maintain_order=True, nulls_last=True)
     filled = [*_paid_at_the_end(table, columns), *_consecutive(table, columns)]
     table = table.with_columns(filled) if filled else table
     if not drop:
@@ -287,10 +289,6 @@ def renumbered(lazy: pl.LazyFrame, columns: Columns) -> Repaired | None:
     """A table that can be read as it is, with its steps numbered one by one; None if they are."""
     steps = _consecutive(lazy, columns)
     return Repaired(lazy.with_row_index(ROW).with_columns(steps)) if steps else None
-
-
-def _keys(columns: Columns) -> list[str]:
-    return [name for name in (columns.episode, columns.step) if name is not None]
 
 
 def _in_order(lazy: pl.LazyFrame, columns: Columns) -> bool:

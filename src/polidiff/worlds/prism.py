@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, localcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, SupportsFloat, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -27,6 +27,7 @@ from polidiff.errors import InvalidWorldError, MissingExtraError
 from polidiff.options import Setting
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.outcome import Outcome
+from polidiff.worlds.checks import reachable_from
 
 if TYPE_CHECKING:
     from polidiff.worlds.tabular import TabularMDP
@@ -57,7 +58,7 @@ def prism_text(world: TabularMDP) -> str:
     for name, values in [("return", world.rewards), *_other_outcomes(world)]:
         lines += ["", f'rewards "{name}"']
         paid = [(state, action) for state, action in _decisions(world) if values[state, action]]
-        lines += [f"  [{names[a]}] {variables.at(s)} : {_decimal(values[s, a])};" for s, a in paid]
+        lines += [f"  [{names[a]}] {variables.at(s)} : {Decimal(repr(float(values[s, a]))):f};" for s, a in paid]
         lines += ["endrewards"] if paid else ["  false : 0;", "endrewards"]
     return "\n".join(lines) + "\n"
 
@@ -85,10 +86,6 @@ def _identifiers(names: Sequence[str], taken: Sequence[str] = ("begin", "return"
         used[word] += 1
         made.append(word)
     return made
-
-
-def _decimal(value: SupportsFloat) -> str:
-    return f"{Decimal(repr(float(value))):f}"
 
 
 class _Variables:
@@ -265,13 +262,9 @@ class _Model:
 
     def _reaching(self, goal: BoolArray) -> BoolArray:
         """States from which some policy reaches the goal."""
-        moves, reaching = self._matrix(), goal
-        while True:
-            there = np.asarray(moves @ reaching.astype(np.float64)) > 0
-            more = reaching | (np.bincount(self.state, weights=there, minlength=self.count) > 0)
-            if (more == reaching).all():
-                return reaching
-            reaching = more
+        moves = self._matrix().tocoo()
+        back = sparse.csr_array((moves.data, (moves.col, self.state[moves.row])), shape=(self.count, self.count))
+        return reachable_from(back, goal)
 
     def _rewards(self, model: Storm) -> FloatArray:
         """(choices,) reward of a choice, with that of its state."""

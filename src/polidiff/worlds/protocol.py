@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Concatenate, Literal, ParamSpec, Protocol, Typ
 
 import numpy as np
 
+from polidiff.errors import InvalidWorldError
 from polidiff.records.action import Action
 from polidiff.records.arrays import AnyArray
 from polidiff.records.explanation import MOST_VALUES, Feature, WorldSummary
@@ -47,6 +48,11 @@ class World(Protocol):
     @property
     def return_outcome(self) -> Outcome | None:
         """What plans improve; None in a log without rewards."""
+        ...
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What every result must say of this world."""
         ...
 
     @property
@@ -85,6 +91,13 @@ def with_return(
     total = Outcome(return_name, of, prefer="more", range=range_)
     every = (total, *outcomes) if include_return else tuple(outcomes)
     return total, check_outcomes(every)
+
+
+def check_discount(discount: float) -> float:
+    """The discount, above 0 and at most 1."""
+    if not (0 < discount <= 1):
+        raise InvalidWorldError(f"discount must be above 0 and at most 1; got {discount!r}")
+    return float(discount)
 
 
 def aim(world: World) -> tuple[int, float]:

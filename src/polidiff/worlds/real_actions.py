@@ -25,13 +25,13 @@ from polidiff.policies.functions import CallablePolicy, ConstantPolicy, Discreti
 from polidiff.policies.models import real_actions
 from polidiff.policies.protocol import Candidates
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
+from polidiff.records.patch import AS_NOW
 from polidiff.streams import Stream
 from polidiff.worlds.gymnasium.spaces import RealCodec
 from polidiff.worlds.protocol import World
 from polidiff.worlds.rollouts import roll_out
 from polidiff.worlds.simulator import Simulator, constant
 
-AS_NOW = "as now"
 SEEN = 10  # episodes of each policy whose differences place the cuts
 SMALL = 0.02  # of the range of what both policies do: a smaller difference counts as none
 LEVELS = {1: 5, 2: 3, 3: 3}  # of each component, by how many there are
@@ -79,7 +79,8 @@ def compared(
 ) -> tuple[World, PolicyLike, PolicyLike, tuple[str, ...]]:
     """The world with choices that tell two policies apart, both policies among these, and what to know about it."""
     if (levels := getattr(world, "levels", None)) is not None:
-        return world, nearest(current, levels), nearest(proposed, levels), (_snapped(levels),)
+        note = f"Both policies are taken at the nearest of {len(levels)} levels."
+        return world, nearest(current, levels), nearest(proposed, levels), (note,)
     if not isinstance(world, Simulator) or (real := world.real) is None:
         return world, current, proposed, ()
     old, new = (RealPolicy(policy, real) for policy in (current, proposed))
@@ -214,10 +215,6 @@ class _Moved:
     def __call__(self, states: AnyArray) -> FloatArray:
         before = self.old(states)
         return before + np.clip(self.new(states) - before, self.low, self.high)
-
-
-def _snapped(levels: FloatArray) -> str:
-    return f"Both policies are taken at the nearest of {len(levels)} levels."
 
 
 def _differences(world: Simulator, old: RealPolicy, new: RealPolicy, seed: int) -> FloatArray:

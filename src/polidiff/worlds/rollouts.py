@@ -15,7 +15,7 @@ from polidiff.errors import InvalidOutcomeError
 from polidiff.parallel import run_tasks
 from polidiff.policies import Policy, choose
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from polidiff.records.outcome import Outcome
+from polidiff.records.outcome import Outcome, called_gains
 from polidiff.worlds.simulator import LONGEST, REWARD, Simulator
 from polidiff.worlds.steppers import ModelStepper, Step, Stepper, TableStepper
 from polidiff.worlds.tabular import TabularMDP
@@ -114,7 +114,8 @@ def start_stepper(world: Steppable, count: int, seed: tuple[int, ...], starts: I
     """`count` episodes of a world at their start."""
     if isinstance(world, TabularMDP):
         return TableStepper.start(world, count, seed, starts)
-    return world.stepper(count, seed, _info_keys(world.outcomes))
+    columns = [outcome.of for outcome in world.outcomes if isinstance(outcome.of, str) and outcome.of != REWARD]
+    return world.stepper(count, seed, [column.removeprefix("info:") for column in columns])
 
 
 def play_chunk(
@@ -127,21 +128,42 @@ def play_chunk(
     starts: IntArray | None,
 ) -> Rollouts:
     """Play `count` episodes side by side to their ends."""
-    stepper = start_stepper(world, count, seed, starts)
-    gains = GainCounter(world, count)
+    return _play(world, policy, start_stepper(world, count, seed, starts), seed, _limit(world, horizon), record)
+
+
+def play_from(
+    world: Simulator, policy: Policy, states: AnyArray, first: IntArray, *, seed: tuple[int, ...]
+) -> FloatArray:
+    """Outcomes (n, M) of taking the actions `first` in the given states of a model and following the policy after."""
+    stepper = ModelStepper(world.env, np.array(states), seed)
+    return _play(world, policy, stepper, seed, world.horizon, record=False, forced=first).totals
+
+
+def _play(
+    world: Steppable,
+    policy: Policy,
+    stepper: Stepper,
+    seed: tuple[int, ...],
+    limit: int,
+    record: bool,
+    forced: IntArray | None = None,
+) -> Rollouts:
+    """Episodes from where a stepper stands; the first actions may be `forced`."""
     first = np.array(stepper.states)
-    limit = _limit(world, horizon)
+    count, gains = len(first), GainCounter(world, len(first))
     running = np.flatnonzero(~world.absorbing[first]) if isinstance(world, TabularMDP) else np.arange(count)
     lengths = np.zeros(count, dtype=np.int64)
     truncated = np.zeros(count, dtype=np.bool_)
     log: list[tuple[IntArray, AnyArray, IntArray]] = []
-    states = first[running]
+    states, actions = first[running], forced
     for time in range(limit if running.size else 0):
-        actions = choose(policy, states, _luck(seed, time, count, running))
+        if actions is None:
+            actions = choose(policy, states, _luck(seed, time - (forced is not None), count, running))
         step = stepper.step(actions, running)
         gains.add(states, actions, step, running)
         if record:
             log.append((running, states, actions))
+        actions = None
         over = step.terminated | step.truncated
         if over.any():
             lengths[running[over]] = time + 1
@@ -156,24 +178,6 @@ def play_chunk(
     visits = _visits(log, lengths, first) if record else None
     gains.check_finite()
     return Rollouts(first, gains.totals, lengths, truncated, visits, stepper.restore_mode)
-
-
-def play_from(
-    world: Simulator, policy: Policy, states: AnyArray, first: IntArray, *, seed: tuple[int, ...]
-) -> FloatArray:
-    """Outcomes (n, M) of taking the actions `first` in the given states of a model and following the policy after."""
-    stepper = ModelStepper(world.env, np.array(states), seed)
-    counter = GainCounter(world, len(states))
-    running, here, actions = np.arange(len(states)), np.array(states), first
-    for time in range(world.horizon):
-        if not running.size:
-            break
-        step = stepper.step(actions, running)
-        counter.add(here, actions, step, running)
-        alive = ~(step.terminated | step.truncated)
-        running, here = running[alive], step.next_states[alive]
-        actions = choose(policy, here, _luck(seed, time, len(states), running)) if running.size else running
-    return counter.totals
 
 
 class GainCounter:
@@ -221,28 +225,17 @@ def gain_of(outcome: Outcome, states: AnyArray, actions: IntArray, step: Step) -
             )
         return step.infos[key]
     if callable(of):
-        gain = np.asarray(of(states, actions, step.next_states), dtype=np.float64)
-        if gain.shape not in ((), (len(states),)):
-            raise InvalidOutcomeError(
-                f"outcome {outcome.name!r} must return one number per decision; for {len(states)} decisions it "
-                f"returned shape {gain.shape}"
-            )
-        return gain
+        return called_gains(outcome, states, actions, step.next_states)
     table = np.asarray(of, dtype=np.float64)
     if table.ndim == 0:
         return table
-    return (
-        table[states.ravel().astype(np.int64), actions] if table.ndim == 2 else table[states.ravel().astype(np.int64)]
-    )
+    rows = table[states.ravel().astype(np.int64)]
+    return rows[np.arange(len(rows)), actions] if table.ndim == 2 else rows
 
 
 def _limit(world: Steppable, horizon: int | None) -> int:
     """Steps after which an episode is cut."""
     return horizon or (world.horizon if isinstance(world, Simulator) else 10 * LONGEST)
-
-
-def _info_keys(outcomes: tuple[Outcome, ...]) -> tuple[str, ...]:
-    return tuple(o.of.removeprefix("info:") for o in outcomes if isinstance(o.of, str) and o.of != REWARD)
 
 
 def _luck(seed: tuple[int, ...], time: int, count: int, running: IntArray) -> Callable[[], FloatArray]:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from polidiff.errors import InvalidOptionError, InvalidWorldError
-from polidiff.options import Setting
+from polidiff.errors import InvalidWorldError
+from polidiff.options import Setting, check_count
 from polidiff.records.action import Action, ActionNames, as_actions
-from polidiff.records.arrays import AnyArray, FloatArray
+from polidiff.records.arrays import AnyArray, FloatArray, object_column
 from polidiff.records.outcome import Outcome
 from polidiff.worlds.protocol import with_return
 from polidiff.worlds.steppers import Model, ModelStepper, Stepper
@@ -56,6 +56,7 @@ class Simulator:
     """
 
     kind: Literal["simulator"] = "simulator"
+    notes: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -69,12 +70,11 @@ class Simulator:
         return_name: str = "return",
         include_return: bool = True,
     ) -> None:
-        if horizon is not None and (isinstance(horizon, bool) or int(horizon) != horizon or horizon < 1):
-            raise InvalidOptionError(f"horizon must be a whole number of at least 1; got {horizon!r}")
+        check_count("horizon", horizon)
         self.env = env
         is_model = all(hasattr(env, name) for name in ("n_actions", "reset", "step"))
         self.is_model = is_model and not hasattr(env, "action_space")
-        described = _describe_model(env) if self.is_model else _describe_environment(env)
+        described = _described(env, self.is_model)
         self._source: EnvLike = described.get("source", env)  # keeps copies of an environment for the next batch
         self.n_actions = int(described["n_actions"])
         self.real: RealCodec | None = described.get("real")  # bounds of an environment that takes real numbers
@@ -139,8 +139,7 @@ class Simulator:
         from polidiff.worlds.gymnasium import GymnasiumStepper
 
         seeds = np.random.SeedSequence(seed).generate_state(count)
-        started: Stepper = GymnasiumStepper.start(self._source, seeds.astype(np.int64), info_keys=tuple(info_keys))
-        return started
+        return GymnasiumStepper.start(self._source, seeds.astype(np.int64), info_keys=tuple(info_keys))
 
     @property
     def has_features(self) -> bool:
@@ -190,9 +189,7 @@ class Simulator:
         batch = np.asarray(states)
         if self._features is None:
             if self.categorical:
-                names = np.empty((len(batch), 1), dtype=object)
-                names[:, 0] = [f"s{int(s)}" for s in batch.ravel()]
-                return names
+                return object_column([f"s{int(s)}" for s in batch.ravel()])
             return batch.reshape(len(batch), math.prod(batch.shape[1:])).astype(np.float64)
         rows = np.asarray(self._features(batch))
         if rows.ndim != 2 or len(rows) != len(batch):
@@ -212,16 +209,9 @@ def _numbered(rows: AnyArray | None, states: AnyArray) -> AnyArray:
     return np.asarray(index[:, None] if rows is None else rows[index], dtype=np.float64)
 
 
-def _describe_model(model: Model) -> dict[str, Setting]:
-    return {
-        "n_actions": model.n_actions,
-        "actions": getattr(model, "actions", None),
-        "feature_names": getattr(model, "feature_names", None),
-        "horizon": getattr(model, "horizon", None),
-    }
-
-
-def _describe_environment(env: EnvLike) -> dict[str, Setting]:
+def _described(env: EnvLike | Model, is_model: bool) -> dict[str, Setting]:
+    if is_model:
+        return {name: getattr(env, name, None) for name in ("n_actions", "actions", "feature_names", "horizon")}
     from polidiff.worlds.gymnasium import describe
 
     return describe(env)

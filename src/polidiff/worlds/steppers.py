@@ -148,8 +148,7 @@ def _with_others_kept(moved: AnyArray, before: AnyArray, running: IntArray) -> A
 
 def joined(parts: Sequence[Any]) -> Stepper:
     """One stepper for the episodes of all parts, which are of one kind, in their order."""
-    whole: Stepper = parts[0] if len(parts) == 1 else type(parts[0]).joined(parts)
-    return whole
+    return parts[0] if len(parts) == 1 else type(parts[0]).joined(parts)
 
 
 class TableStepper(_SideBySide[TabularMDP]):
@@ -169,14 +168,18 @@ class TableStepper(_SideBySide[TabularMDP]):
         """Move; the luck of an episode at a step is the same for every policy."""
         self._time += 1
         luck = np.random.default_rng((*self._seed, self._time)).random(len(self._states))[running]
-        world, cumulative = self.world, self.world.cumulative
-        here = self._states[running]
-        rows = here * world.n_actions + actions
-        first, last = world.transitions.indptr[rows], world.transitions.indptr[rows + 1]
-        below = np.where(first > 0, cumulative[first - 1], 0.0)
-        target = below + luck * (cumulative[last - 1] - below)
-        chosen = np.clip(np.searchsorted(cumulative, target, side="right"), first, last - 1)
-        arrived = world.transitions.indices[chosen].astype(np.int64)
+        here, world = self._states[running], self.world
+        arrived = next_states(world, here, actions, luck)
         self._states[running] = arrived
         never = np.zeros(len(running), dtype=np.bool_)
         return Step(arrived, world.rewards[here, actions], world.absorbing[arrived], never)
+
+
+def next_states(world: TabularMDP, states: IntArray, actions: IntArray, luck: FloatArray) -> IntArray:
+    """Where decisions lead, by inverting the distribution of each row of the table at luck (n,) in [0, 1)."""
+    cumulative, rows = world.cumulative, states * world.n_actions + actions
+    first, last = world.transitions.indptr[rows], world.transitions.indptr[rows + 1]
+    below = np.where(first > 0, cumulative[first - 1], 0.0)
+    target = below + luck * (cumulative[last - 1] - below)
+    chosen = np.clip(np.searchsorted(cumulative, target, side="right"), first, last - 1)
+    return world.transitions.indices[chosen].astype(np.int64)

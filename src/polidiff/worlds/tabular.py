@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +13,11 @@ from scipy import sparse
 
 from polidiff.errors import InvalidOutcomeError, InvalidWorldError
 from polidiff.options import Setting
-from polidiff.records.action import Action, ActionNames, as_actions
-from polidiff.records.arrays import AnyArray, FloatArray, IntArray, read_only
-from polidiff.records.outcome import Outcome
+from polidiff.records.action import Action, ActionNames, as_actions, repeated
+from polidiff.records.arrays import AnyArray, FloatArray, IntArray, object_column, read_only
+from polidiff.records.outcome import Outcome, called_gains
 from polidiff.worlds import checks
-from polidiff.worlds.protocol import with_return
+from polidiff.worlds.protocol import check_discount, with_return
 
 if TYPE_CHECKING:
     from polidiff.worlds.gymnasium.spaces import EnvLike
@@ -56,6 +55,7 @@ class TabularMDP:
     """
 
     kind: Literal["table"] = "table"
+    notes: tuple[str, ...] = ()  # what every result must say of this world
 
     def __init__(
         self,
@@ -90,9 +90,7 @@ class TabularMDP:
             np.where(decides, checks.check_shape("rewards", rewards, (self.n_states, self.n_actions)), 0.0)
         )
         self.initial = read_only(checks.check_initial(initial, self.n_states))
-        if not (0 < discount <= 1):
-            raise InvalidWorldError(f"discount must be above 0 and at most 1; got {discount!r}")
-        self.discount = float(discount)
+        self.discount = check_discount(discount)
         self.actions: tuple[Action, ...] = as_actions(actions, self.n_actions)
         self._states = _state_names(states, self.n_states)
         self.features, self.feature_names = _feature_table(features, feature_names, self.n_states)
@@ -123,12 +121,7 @@ class TabularMDP:
     def features_of(self, states: AnyArray) -> AnyArray:
         """Feature rows of the given state indices; without features, one column of state names."""
         index = np.asarray(states, dtype=np.int64).ravel()
-        if self.features is not None:
-            rows: AnyArray = self.features[index]
-            return rows
-        names = np.empty((len(index), 1), dtype=object)
-        names[:, 0] = [self.states[s] for s in index]
-        return names
+        return object_column([self.states[s] for s in index]) if self.features is None else self.features[index]
 
     def known_features(self) -> AnyArray | None:
         """Features (S, d) of all states."""
@@ -182,21 +175,19 @@ class TabularMDP:
     def _expected_over_moves(self, outcome: Outcome) -> FloatArray:
         moves = sparse.coo_array(self.transitions)
         states, chosen = np.divmod(moves.row.astype(np.int64), self.n_actions)
-        values = np.asarray(outcome.of(states, chosen, moves.col.astype(np.int64)), dtype=np.float64)  # type: ignore[operator]
-        if values.shape not in ((), (len(states),)):
-            raise InvalidOutcomeError(
-                f"outcome {outcome.name!r} must return one number per decision; for {len(states)} decisions it "
-                f"returned shape {values.shape}"
-            )
+        values = called_gains(outcome, states, chosen, moves.col.astype(np.int64))
         expected = np.bincount(moves.row, weights=moves.data * values, minlength=self.n_states * self.n_actions)
         return np.asarray(expected.reshape(self.n_states, self.n_actions), dtype=np.float64)
 
     @classmethod
     def from_gymnasium(cls, env: EnvLike, **options: Setting) -> TabularMDP:
         """The exact table of an environment with a ``P`` attribute (FrozenLake, Taxi, CliffWalking, …)."""
-        from polidiff.worlds.gymnasium import table_of
+        from polidiff.worlds.gymnasium import describe, table_of
 
-        return cls(**{**table_of(env), **options})
+        world, limit = cls(**{**table_of(env), **options}), describe(env)["horizon"]
+        if limit is not None:
+            world.notes = (f"The environment stops after {limit} steps; its exact table, used here, does not.",)
+        return world
 
     @classmethod
     def from_prism(
@@ -250,6 +241,19 @@ class TabularMDP:
         return text
 
 
+Transition: TypeAlias = tuple[int, int, int, float]  # action, state, next state, probability
+
+
+def move_matrices(moves: Sequence[Transition], n_actions: int, n_states: int) -> list[sparse.csr_array]:
+    """One matrix (S, S) per action from moves; those between the same states are added."""
+    action, state, target, chance = map(np.array, zip(*moves, strict=True))
+    shape = (n_states, n_states)
+    return [
+        sparse.csr_array((chance[own], (state[own], target[own])), shape=shape)
+        for own in (action == number for number in range(n_actions))
+    ]
+
+
 def _rows_where(stacked: sparse.csr_array, keep: npt.NDArray[np.bool_]) -> sparse.csr_array:
     if keep.all():
         return stacked
@@ -265,8 +269,8 @@ def _state_names(states: Sequence[str] | None, count: int) -> tuple[str, ...] | 
     names = tuple(str(name) for name in states)
     if len(names) != count:
         raise InvalidWorldError(f"expected {count} state names; got {len(names)}")
-    if len(set(names)) != count:
-        twice = Counter(names).most_common(1)[0][0]
+    twice = repeated(names)
+    if twice is not None:
         raise InvalidWorldError(f"state names must be unique; {twice!r} is used twice")
     return names
 

@@ -117,7 +117,7 @@ def test_cut_episodes_are_counted_and_placed():
     rows = LoggedRows(state, np.zeros(400, dtype=int), np.arange(400) // 2, follow, np.zeros((400, 1)), None)
     found = cut_check(rows, ("well", "ill"))
     assert found.status == "doubtful"
-    assert found.detail == "30.0% of the episodes are cut, most in 'ill': after 30.0% of its decisions, elsewhere 0.0%"
+    assert found.detail == "30 % of the episodes are cut, most in 'ill': after 30 % of its decisions, elsewhere 0 %"
 
 
 def test_a_rejected_history_says_what_was_done_about_it():
@@ -132,7 +132,7 @@ def test_a_rejected_history_says_what_was_done_about_it():
 def test_a_loss_too_rare_to_be_seen_is_named():
     found = rare_event_check(0.1, 1 / 600, 450, (-100.0, 0.0), 30.0)  # 3 in 450 of 0.75 decisions in an episode
     assert found.status == "doubtful"
-    assert "a chance below 3 in 450 may" in found.detail
+    assert "fewer than 3 in 450 times" in found.detail
     assert "costs more than 20 (0.667 times the largest in the log)" in found.detail
     assert rare_event_check(0.1, 1 / 6000, 4500, (-100.0, 0.0), 30.0).status == "held"
     assert rare_event_check(0.1, 1 / 600, 450, None, 30.0).status == "not testable"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from polidiff.evaluation.assumptions.feature_history import drift_feature_check, feature_history_check
+from polidiff.evaluation.assumptions.feature_history import _no_mean, drift_feature_check, feature_history_check
 from polidiff.worlds.log_rows import LoggedRows
 
 
@@ -43,3 +44,21 @@ def test_what_changes_with_the_number_of_decisions_is_no_memory(matters: str, st
     flat = x.reshape(-1, 2)
     rows = LoggedRows(flat, actions.ravel(), np.repeat(np.arange(200), steps), follow, gains.reshape(-1, 1), None)
     assert feature_history_check(rows, flat).status == status
+
+
+@pytest.mark.parametrize(("effect", "status"), [(0.0, "held"), (0.3, "failed")])
+def test_a_weak_memory_of_the_action_before_is_seen(effect: float, status: str) -> None:
+    rng, steps = np.random.default_rng(8), 5
+    x, actions = rng.normal(size=(400, steps, 2)), rng.integers(0, 2, (400, steps))
+    before = np.column_stack([np.zeros(400), actions[:, :-1]])
+    gains = x[:, :, 0] * actions + effect * before + rng.normal(size=(400, steps))
+    follow = np.where(np.arange(400 * steps) % steps == steps - 1, -1, np.arange(400 * steps) + 1)
+    flat = x.reshape(-1, 2)
+    rows = LoggedRows(flat, actions.ravel(), np.repeat(np.arange(400), steps), follow, gains.reshape(-1, 1), None)
+    assert feature_history_check(rows, flat).status == status
+
+
+def test_sums_of_one_direction_are_judged_as_student_judges_them() -> None:
+    sums = np.random.default_rng(2).normal(0.2, 1.0, 60)
+    expected = stats.ttest_1samp(sums, 0.0).pvalue
+    assert _no_mean(np.column_stack([sums, -sums])) == pytest.approx(expected)

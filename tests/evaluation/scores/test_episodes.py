@@ -9,7 +9,7 @@ from polidiff.evaluation.scores.decisions import decisions_of
 from polidiff.evaluation.scores.difference import aipw, difference_scores
 from polidiff.evaluation.scores.episodes import PolicyRows, episode_scores, row_scores
 from polidiff.evaluation.scores.propensity import logging_chances
-from polidiff.evaluation.scores.regression import ActionRegression, design_of
+from polidiff.evaluation.scores.regression import ActionRegression, RegressionRows, design_of
 from polidiff.worlds.log_rows import LoggedRows
 
 END, CUT = -1, -2
@@ -128,7 +128,7 @@ def test_a_regression_is_linear_in_what_it_fits():
     g = np.random.default_rng(6)
     x, actions = g.normal(size=(300, 3)), g.integers(0, 3, 300)
     target, other = x[:, 0] * (actions == 1) + (x[:, 1] > 0.5), g.normal(size=300)
-    model = ActionRegression(design_of(x, actions, 3), np.arange(200), np.arange(300) % 4 == 0, target)
+    model = ActionRegression(RegressionRows(design_of(x, actions, 3), np.arange(200), np.arange(300) % 4 == 0), target)
     np.testing.assert_allclose(model(target + 2 * other), model(target) + 2 * model(other), atol=1e-9)
 
 
@@ -138,7 +138,9 @@ def test_trees_see_what_a_ridge_cannot():
     truth = 1.0 * ((x[:, 0] > 0.7) & (x[:, 1] < 0.4))
     target = truth + g.normal(0, 0.3, 3000)
     design = design_of(x, np.zeros(3000, dtype=int), 1)
-    fitted = ActionRegression(design, np.arange(2000), np.arange(3000) % 4 == 0, target)(target)[2000:, 0]
+    fitted = ActionRegression(RegressionRows(design, np.arange(2000), np.arange(3000) % 4 == 0), target)(target)[
+        2000:, 0
+    ]
     assert ((fitted - truth[2000:]) ** 2).mean() < 0.25 * truth.var()
 
 

@@ -171,3 +171,30 @@ def test_errors_of_several_draws_of_the_folds_are_those_of_a_draw():
     assert mean.intervals().error[0] * mean.inflation == pytest.approx(wanted)
     assert mean.inflation > 1.0
     assert one_step_scores(decisions).inflation(new, old) == 1.0
+
+
+def test_the_error_of_units_of_unequal_size_is_right_on_average():
+    sizes = np.array([50, 9, 8, 7, 6, 5, 4, 3, 2, 1])
+    unit, size = np.repeat(np.arange(10), sizes), np.repeat(sizes[:, None], 20, axis=1).astype(float)
+    errors = []
+    for seed in range(60):
+        rows = np.random.default_rng(seed).normal(size=(len(unit), 20))  # the mean of all has variance 1 / 95
+        sums = np.stack([rows[unit == u].sum(axis=0) for u in range(10)])
+        errors.append(score_intervals(sums, size).error)
+    assert np.mean(np.square(errors)) == pytest.approx(1 / 95, rel=0.05)
+
+
+def test_many_outcomes_share_factorisations_and_draws_of_the_folds(monkeypatch):
+    from polidiff.evaluation.scores import regression
+
+    made: list[int] = []
+    plain = regression._solver
+    monkeypatch.setattr(regression, "_solver", lambda *parts: made.append(1) or plain(*parts))
+    x, actions, outcome, _ = trial(300, 5)
+    noise = np.random.default_rng(6).normal(size=(300, 39))
+    wide = decisions_of(rows_of(x, actions, np.column_stack([outcome, noise])), 2)
+    first, every = (one_step_scores(replace(wide, gains=wide.gains[:, :k])).scores for k in (1, 40))
+    assert (first[:, :, 0] == every[:, :, 0]).all()
+    assert len(made) <= 5 * 9 * 4  # folds, penalties to choose from, again for all rows; twice, with 1 and 40 outcomes
+    draws = [len(repeated_scores(replace(wide, gains=wide.gains[:, :k])).draws) for k in (1, 12, 20, 40)]
+    assert draws == [5, 5, 3, 0]  # the mean of one draw is that draw

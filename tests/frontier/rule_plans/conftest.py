@@ -5,7 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from polidiff.frontier.rule_plans import improve_with_rules
+from polidiff.options import ImproveOptions
+from polidiff.records.plan import Frontier
+from polidiff.surrogates import Surrogate
 from polidiff.worlds.tabular import TabularMDP
+
+
+def planned_with_rules(world: TabularMDP, current: object, *, node_limit=None, grid=None, **options) -> Frontier:
+    """Rule plans of a table, with a limit on the proof."""
+    given = ImproveOptions(**options)
+    surrogate = Surrogate(
+        world=world, table=world, base=current, frozen=given.freeze, node_limit=node_limit, grid=grid,
+        min_support=given.min_support,
+    )  # fmt: skip
+    return improve_with_rules(surrogate, given)
 
 
 def random_grid(

@@ -60,7 +60,7 @@ def test_screening_gives_the_exact_return_of_what_it_does_not_rule_out(side):
     for plan in plans:
         at = rng.choice(model.size, size=model.size // 3, replace=False)
         plan[at] = [rng.choice(model.row_of[s][model.row_of[s] >= 0]) for s in at]
-    worth, changes = screen(model, point_at(model, model.keep), plans, exact=8)
+    worth, changes = screen(model, point_at(model, model.keep), plans, exact=8).T
     exact, changed = np.array([value_of(model, plan) for plan in plans]).T
     known = np.isfinite(worth)
     assert known.sum() >= 8

@@ -8,9 +8,8 @@ import pytest
 from polidiff import improve
 from polidiff.errors import InvalidOptionError
 from polidiff.evaluation.exact import ExactEvaluator, policy_table
-from polidiff.frontier.rule_plans import improve_with_rules
 
-from .conftest import random_grid, some_policy
+from .conftest import planned_with_rules, random_grid, some_policy
 
 
 def covered(world, plan):
@@ -22,9 +21,9 @@ def covered(world, plan):
 def test_a_count_is_of_the_states_that_each_rule_speaks_about(seed):
     world = random_grid(seed, allow=0.9)
     current = some_policy(world, seed)
-    free = improve_with_rules(world, current, max_rules=3, node_limit=0)
+    free = planned_with_rules(world, current, max_rules=3, node_limit=0)
     assert any(box.sum() < 6 for plan in free for box in covered(world, plan)), "the limit bites"
-    limited = improve_with_rules(world, current, max_rules=3, node_limit=0, min_support=6)
+    limited = planned_with_rules(world, current, max_rules=3, node_limit=0, min_support=6)
     assert len(limited) > 1
     assert all(box.sum() >= 6 for plan in limited for box in covered(world, plan))
     assert limited.best.expected_return <= free.best.expected_return + 1e-9
@@ -36,14 +35,14 @@ def test_a_share_is_of_the_current_policys_visits(seed):
     current = some_policy(world, seed)
     visits = ExactEvaluator(world, policy_table(world, current)).visits()
     share = visits / visits.sum()
-    limited = improve_with_rules(world, current, max_rules=3, node_limit=0, min_support=0.3)
+    limited = planned_with_rules(world, current, max_rules=3, node_limit=0, min_support=0.3)
     assert len(limited) > 1
     assert all(share[box].sum() >= 0.3 - 1e-6 for plan in limited for box in covered(world, plan))
 
 
 def test_more_than_there_is_leaves_only_the_current_policy():
     world = random_grid(1)
-    limited = improve_with_rules(world, some_policy(world, 1), max_rules=2, min_support=1000, node_limit=0)
+    limited = planned_with_rules(world, some_policy(world, 1), max_rules=2, min_support=1000, node_limit=0)
     assert len(limited) == 1
 
 

@@ -28,6 +28,7 @@ from polidiff.worlds.log_rows import LoggedRows
 
 Kind = Literal["every", "one"]
 Step = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+Moments = Callable[[float], tuple[FloatArray, FloatArray]]  # Γ -> bounds and their standard errors
 GRID = (1.0, 1.02, 1.05, 1.1, 1.2, 1.35, 1.6, 2.0, 2.7, 4.0, 6.0, 10.0)
 PLACES = (2, 5, 8, 11)  # of the grid, tried first
 PIECES = 8  # parts of equal size in which the outcomes of one move are kept
@@ -194,9 +195,9 @@ class LowerBounds:
 
     def _all(self, part: FloatArray) -> FloatArray:
         """(m,) numbers of the draws that are used, 0 for the others."""
-        found = np.zeros(len(self.used))
-        found[self.used] = part
-        return found
+        every = np.zeros(len(self.used))
+        every[self.used] = part
+        return every
 
     def _alpha(self, gamma: float) -> FloatArray:
         """(pairs,) share of the plain mean in the worst case."""
@@ -279,11 +280,11 @@ class Comparison:
     @cached_property
     def coefficients(self) -> tuple[FloatArray, FloatArray]:
         """(q, m) per side: how often an episode makes the decision that a draw belongs to, in the log's own model."""
-        found = []
+        per_side = []
         for side in self.sides:
             visits = side.near(np.ascontiguousarray(self.starts.T), True).T
-            found.append((visits[:, :, None] * side.table).reshape(len(visits), -1)[:, self.draws.pair])
-        return found[0], found[1]
+            per_side.append((visits[:, :, None] * side.table).reshape(len(visits), -1)[:, self.draws.pair])
+        return per_side[0], per_side[1]
 
     @cached_property
     def plain_errors(self) -> FloatArray:
@@ -308,12 +309,12 @@ def lower_differences(compared: Comparison, gamma: float, kind: Kind = "every") 
 def _errors(draws: Draws, influence: FloatArray) -> FloatArray:
     """(q,) standard error of sums over pairs of the means of influences (q, m)."""
     size, visits = draws.visits.size, np.maximum(draws.visits.ravel(), 1.0)
-    found = []
+    errors = []
     for part in influence:
         mean = np.bincount(draws.pair, draws.chance * part, size)
         spread = np.bincount(draws.pair, draws.chance * (part - mean[draws.pair]) ** 2, size)
-        found.append(float(np.sqrt((spread / visits).sum())))
-    return np.array(found)
+        errors.append(float(np.sqrt((spread / visits).sum())))
+    return np.array(errors)
 
 
 def holds_up_to(compared: Comparison, edge: FloatArray, quantile: float) -> tuple[FloatArray, FloatArray]:
@@ -322,14 +323,19 @@ def holds_up_to(compared: Comparison, edge: FloatArray, quantile: float) -> tupl
     Endless beyond the largest tried. The interval is the judge's own: only by how much its end moves as Γ grows,
     sampling error included, is found here (`near_enough` says how exactly that must be known).
     """
-    base, error = lower_differences(compared, 1.0)
+    every = meets_zero(lambda gamma: lower_differences(compared, gamma, "every"), edge, quantile)
+    return every, meets_zero(lambda gamma: lower_differences(compared, gamma, "one"), edge, quantile, every)
 
-    def distance(gamma: float, kind: Kind) -> FloatArray:
-        bound, off = lower_differences(compared, gamma, kind)
+
+def meets_zero(moments: Moments, edge: FloatArray, quantile: float, least: FloatArray | None = None) -> FloatArray:
+    """(q,) Γ at which intervals with lower ends `edge` meet 0, as bounds and standard errors (q,) move with Γ."""
+    base, error = moments(1.0)
+
+    def distance(gamma: float) -> FloatArray:
+        bound, off = moments(gamma)
         return np.asarray(edge + (bound - base) - quantile * np.maximum(off - error, 0.0))
 
-    every = crossing(lambda gamma: distance(gamma, "every"), edge)
-    return every, crossing(lambda gamma: distance(gamma, "one"), edge, every)
+    return crossing(distance, edge, least)
 
 
 def near_enough(edge: FloatArray) -> float:

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import special
 
-from polidiff.evaluation.assumptions.confounding import crossing
+from polidiff.evaluation.assumptions.confounding import meets_zero
 from polidiff.evaluation.scores.propensity import logit_weights
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 
@@ -111,13 +111,7 @@ def one_step_holds_up_to(rows: OneDecision, groups: FloatArray, edge: FloatArray
         mean = weight @ scores
         return mean, np.sqrt((weight**2 * (scores[None, :] - mean[:, None]) ** 2).sum(axis=1))
 
-    base, error = moments(1.0)
-
-    def distance(gamma: float) -> FloatArray:
-        bound, off = moments(gamma)
-        return np.asarray(edge + (bound - base) - quantile * np.maximum(off - error, 0.0))
-
-    return crossing(distance, edge)
+    return meets_zero(moments, edge, quantile)
 
 
 def largest_scale(states: AnyArray, actions: IntArray, names: Sequence[str]) -> tuple[str, float] | None:

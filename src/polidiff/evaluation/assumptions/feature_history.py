@@ -11,6 +11,10 @@ past helps either way only if it says something that the present does not. The g
 As a check on the check, the past of a neighbour further away takes the place of the nearer one: where that alone makes
 a difference, neighbours are too far apart, and nothing is claimed. The number of decisions so far counts as part of the
 state, as it does for verdicts.
+
+A weak memory of the action before shows in no prediction. It shows in the sums over each episode of what outcomes are
+beyond their prediction times what the action before is beyond that of four neighbours, whose mean is 0 under the same
+null however poor the prediction is.
 """
 
 from __future__ import annotations
@@ -22,17 +26,19 @@ from scipy.spatial import cKDTree
 from polidiff.evaluation.assumptions.history import REJECTED, previous_row
 from polidiff.evaluation.assumptions.log_checks import shown
 from polidiff.records.arrays import FloatArray, IntArray
+from polidiff.records.numbers import counted
 from polidiff.records.outcome import Assumption, Status
 from polidiff.worlds.log_rows import LoggedRows
 
 MOST_ROWS = 5000
+MOST_SUMMED = 10_000  # rows of sums, which cost less
 FEWEST_EPISODES = 50
 FOLDS = 4
 WAVES = 80  # random Fourier features of each width
 WIDTHS = (0.5, 1.5)
 PENALTIES = (1e-2, 0.1, 1.0, 10.0, 100.0)
 NEIGHBOURS = 8
-NEARER, FURTHER = 0, 3  # places among the neighbours from other episodes
+NEARER, FURTHER, NEAR = 0, 3, 4  # places among the neighbours from other episodes, and how many of them are near
 TOO_FAR = 0.01
 
 
@@ -53,7 +59,8 @@ def feature_history_check(rows: LoggedRows, x: FloatArray) -> Assumption:
     response = np.column_stack([state[rows.follow[use]] - state[use], rows.gains[use]])
     timed = _scaled(np.column_stack([_without_gaps(x), rows.step]))
     past = np.column_stack([state[before[use]], action[before[use]]])
-    p_values = own_against_strangers(rows, timed, use, response, past, np.random.default_rng(0))
+    p_value, placebo = own_against_strangers(rows, timed, use, response, past, np.random.default_rng(0))
+    p_values = min(1.0, 2 * min(p_value, action_before_p_value(rows, timed, np.random.default_rng(0)))), placebo
     return _found("history", how, p_values, "what comes next depends on the decision before",
                   "Verdicts take the record as complete; here the past matters beyond it.")  # fmt: skip
 
@@ -62,7 +69,7 @@ def drift_feature_check(rows: LoggedRows, x: FloatArray) -> Assumption:
     """Whether early and late episodes follow the same world where states are features `x` (n, d)."""
     how = "outcomes predicted with early or late in the log, and with that of a neighbour, on episodes not seen"
     if rows.n_episodes < FEWEST_EPISODES:
-        return Assumption("drift", "", "not testable", f"only {rows.n_episodes} episodes", "")
+        return Assumption("drift", "", "not testable", f"only {counted(rows.n_episodes, 'episode')}", "")
     use = _thinned(rows, np.flatnonzero(rows.follow >= -1))
     late = (2 * rows.episode[use] >= rows.n_episodes).astype(np.float64)[:, None]
     p_values = own_against_strangers(
@@ -81,9 +88,9 @@ def _found(name: str, how: str, p_values: tuple[float, float], what: str, conseq
     return Assumption(name, how, status, shown(p_value, what), "" if status == "held" else consequence, p_value)
 
 
-def _thinned(rows: LoggedRows, use: IntArray) -> IntArray:
+def _thinned(rows: LoggedRows, use: IntArray, most: int = MOST_ROWS) -> IntArray:
     """Some rows, of every so manieth of their episodes."""
-    every = max(1, int(np.ceil(len(use) / MOST_ROWS)))
+    every = max(1, int(np.ceil(len(use) / most)))
     return use[np.unique(rows.episode[use], return_inverse=True)[1] % every == 0]
 
 
@@ -108,7 +115,8 @@ def own_against_strangers(
     action = np.eye(int(rows.actions.max()) + 1)[rows.actions[use]]
     response, own = _scaled(response), _scaled(own)
     _, episode = np.unique(rows.episode[use], return_inverse=True)
-    nearer, further = _neighbours(state[use], rows.actions[use], episode)
+    near_rows = _neighbours(state[use], rows.actions[use], episode)
+    nearer, further = near_rows[:, NEARER], near_rows[:, FURTHER]
     both, present = _present(state[use], action, rng)
     waves = WIDTHS[0] * rng.normal(size=(both.shape[1] + own.shape[1], WAVES)), 2 * np.pi * rng.random(WAVES)
 
@@ -120,6 +128,37 @@ def own_against_strangers(
     near = lost(own[nearer])
     p_value = _gain(near - lost(own), episode)
     return p_value, 1.0 if p_value >= REJECTED else _gain(lost(own[further]) - near, episode)
+
+
+def action_before_p_value(rows: LoggedRows, state: FloatArray, rng: np.random.Generator) -> float:
+    r"""P-value of "outcomes go with the action before", given the scaled state (n, d) and the action.
+
+    .. math:: U_i = \sum_t (g_t - \hat g(s_t, a_t)) \, (1_{a_{t-1}} - \bar 1_{a_{t-1}})
+
+    with the mean over neighbours from other episodes; Hotelling's test of :math:`\mathbb{E} U = 0` over episodes i.
+    """
+    before = previous_row(rows)
+    use = _thinned(rows, np.flatnonzero((before >= 0) & (rows.follow >= -1)), MOST_SUMMED)
+    every = np.eye(int(rows.actions.max()) + 1)
+    _, episode = np.unique(rows.episode[use], return_inverse=True)
+    response, taken = _scaled(rows.gains[use]), every[rows.actions[before[use]]]
+    _, present = _present(state[use], every[rows.actions[use]], rng)
+    beyond = response - _predicted(present, response, episode % FOLDS)
+    apart = taken - taken[_neighbours(state[use], rows.actions[use], episode)].mean(axis=1)
+    p_values = [
+        _no_mean(np.column_stack([np.bincount(episode, column * one) for one in apart.T])) for column in beyond.T
+    ]
+    return min(1.0, len(p_values) * min(p_values))
+
+
+def _no_mean(sums: FloatArray) -> float:
+    """P-value of Hotelling's test that rows (n, d) have mean 0; directions in which none varies do not count."""
+    n, mean = len(sums), sums.mean(axis=0)
+    spread, axes = np.linalg.eigh(np.atleast_2d(np.cov(sums.T)))
+    varied = spread > 1e-8 * max(float(spread[-1]), 1e-300)
+    d = int(varied.sum())
+    distance = n * float(((axes[:, varied].T @ mean) ** 2 / spread[varied]).sum())
+    return float(stats.f.sf(distance * (n - d) / (d * (n - 1)), d, n - d)) if 0 < d < n else 1.0
 
 
 def _without_gaps(x: FloatArray) -> FloatArray:
@@ -148,18 +187,17 @@ def _present(state: FloatArray, action: FloatArray, rng: np.random.Generator) ->
     return both, np.column_stack([np.ones(len(state)), state, state**2, action, *crossed, *waves])
 
 
-def _neighbours(state: FloatArray, actions: IntArray, episode: IntArray) -> tuple[IntArray, IntArray]:
-    """(n,) a nearer and a further row of another episode with the same action."""
-    nearer, further = np.arange(len(actions)), np.arange(len(actions))
+def _neighbours(state: FloatArray, actions: IntArray, episode: IntArray) -> IntArray:
+    """(n, NEAR) rows of other episodes with the same action, the nearest first; the row itself where there are few."""
+    near = np.repeat(np.arange(len(actions))[:, None], NEAR, axis=1)
     for action in np.unique(actions):
         own = np.flatnonzero(actions == action)
         if len(own) <= NEIGHBOURS:
             continue
-        _, near = cKDTree(state[own]).query(state[own], k=NEIGHBOURS)
-        same = episode[own][near] == episode[own][:, None]
-        strangers = np.take_along_axis(near, np.argsort(same, axis=1, kind="stable"), axis=1)
-        nearer[own], further[own] = own[strangers[:, NEARER]], own[strangers[:, FURTHER]]
-    return nearer, further
+        _, found = cKDTree(state[own]).query(state[own], k=NEIGHBOURS)
+        same = episode[own][found] == episode[own][:, None]
+        near[own] = own[np.take_along_axis(found, np.argsort(same, axis=1, kind="stable"), axis=1)[:, :NEAR]]
+    return near
 
 
 def _predicted(design: FloatArray, response: FloatArray, fold: IntArray) -> FloatArray:

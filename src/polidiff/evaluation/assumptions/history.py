@@ -77,19 +77,19 @@ def pooled_chi2(stratum: IntArray, factor: IntArray, *responses: IntArray) -> li
     by_level, within, begin = np.empty_like(of), np.empty_like(of), np.empty(strata + 1, dtype=np.int64)
     sort_by(level, np.empty(levels + 1, dtype=np.int64), by_level)
     sort_by(of[by_level], begin, within)
-    order, tables, found = by_level[within], np.empty((strata, 6)), []
+    order, tables, tests = by_level[within], np.empty((strata, 6)), []
     for response in responses:
         code, codes = _codes(response)
         pearson_tables(order, begin, level, code, RARE, np.zeros((5, codes + 1), dtype=np.int64), tables)
         telling = (tables[:, 0] >= FEWEST) & (tables[:, 1] > 1) & (tables[:, 2] > 1)
         if not telling.any():
-            found.append(PooledTest())
+            tests.append(PooledTest())
             continue
         n, rows, columns, share, *inverse = tables[telling].T
         statistic, (mean, variance) = float((n * (share - 1)).sum()), _moments(n, rows, columns, *inverse)
         p_value = float(stats.gamma.sf(statistic, mean**2 / variance, scale=variance / mean))
-        found.append(PooledTest(statistic, mean, len(n), p_value))
-    return found
+        tests.append(PooledTest(statistic, mean, len(n), p_value))
+    return tests
 
 
 def _codes(values: AnyArray) -> tuple[IntArray, int]:
@@ -226,9 +226,9 @@ class Transitions:
     def _first_times(self) -> BoolArray:
         from polidiff.evaluation.assumptions.kernels import first_times
 
-        found, last = np.empty(len(self.pair), dtype=np.bool_), np.full(int(self.pair.max()) + 1, -1, dtype=np.int64)
-        first_times(self.rows.episode, self.pair, last, found)
-        return found
+        first, last = np.empty(len(self.pair), dtype=np.bool_), np.full(int(self.pair.max()) + 1, -1, dtype=np.int64)
+        first_times(self.rows.episode, self.pair, last, first)
+        return first
 
 
 def transitions_of(rows: LoggedRows) -> Transitions:

@@ -12,7 +12,7 @@ from scipy import stats
 
 from polidiff.evaluation.assumptions.history import DOUBTED, REJECTED, Deepened, Transitions
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from polidiff.records.numbers import number
+from polidiff.records.numbers import counted, number, percent
 from polidiff.records.outcome import Assumption, Status
 from polidiff.worlds.log_rows import LoggedRows
 from polidiff.worlds.shards.transition_counts import CUT
@@ -72,7 +72,7 @@ def drift_check(transitions: Transitions, group: AnyArray | None = None) -> Assu
     rows = transitions.rows
     how = "early against late episodes in the order of the log, given state and action (pooled chi-square)"
     if rows.n_episodes < FEWEST_EPISODES:
-        return Assumption("drift", "", "not testable", f"only {rows.n_episodes} episodes", "")
+        return Assumption("drift", "", "not testable", f"only {counted(rows.n_episodes, 'episode')}", "")
     late = (2 * rows.episode >= rows.n_episodes).astype(np.int64)
     if group is not None:
         how = "outcomes of people who come early and late in the log (Welch's test)"
@@ -110,7 +110,7 @@ def cut_check(rows: LoggedRows, names: tuple[str, ...] = ()) -> Assumption:
     where = "" if rows.states.ndim > 1 else _most_cut(rows.states, cut, names)
     said = "What would have followed is estimated from rows that went on; verdicts are off if cuts had a reason."
     status: Status = "doubtful" if share > MANY_CUT else "held"
-    return Assumption("cut episodes", how, status, f"{share:.1%} of the episodes are cut{where}", said)
+    return Assumption("cut episodes", how, status, f"{percent(share)} of the episodes are cut{where}", said)
 
 
 def _most_cut(states: IntArray, cut: BoolArray, names: tuple[str, ...]) -> str:
@@ -123,7 +123,9 @@ def _most_cut(states: IntArray, cut: BoolArray, names: tuple[str, ...]) -> str:
         return ", no state more than others"
     name = names[worst] if names else str(worst)
     rest = (cuts.sum() - cuts[worst]) / max(visits.sum() - visits[worst], 1)
-    return f", most in {name!r}: after {cuts[worst] / visits[worst]:.1%} of its decisions, elsewhere {rest:.1%}"
+    return (
+        f", most in {name!r}: after {percent(cuts[worst] / visits[worst])} of its decisions, elsewhere {percent(rest)}"
+    )
 
 
 def independence_check(
@@ -139,7 +141,7 @@ def independence_check(
     """
     gains = episode_totals(rows)
     if rows.n_episodes < FEWEST_EPISODES:
-        return Assumption("independence", "", "not testable", f"only {rows.n_episodes} episodes", "")
+        return Assumption("independence", "", "not testable", f"only {counted(rows.n_episodes, 'episode')}", "")
     if group is None:
         alike = min(1.0, gains.shape[1] * min(neighbours_alike(column) for column in gains.T))
         together = 1.0 if transitions is None else transitions.p_value(stretches(rows), once=True)
@@ -152,7 +154,7 @@ def independence_check(
     unit, sizes = np.unique(group, return_inverse=True, return_counts=True)[1:]
     worst = max(correlation_within(unit, column) for column in gains.T)
     each = number(float(sizes.mean()), 3)
-    detail = f"{len(sizes)} units with {each} episodes each; correlation within a unit {worst:.2f}"
+    detail = f"{counted(len(sizes), 'unit')} with {each} episodes each; correlation within a unit {worst:.2f}"
     said = "Intervals count units, not episodes." if sizes.max() > 1 else ""
     return Assumption("independence", "outcomes within and between units", "held", detail, said)  # whatever it is
 
@@ -259,7 +261,7 @@ def rare_action_check(unsupported: float, most: float) -> Assumption:
     detail = f"{_share(unsupported)} of the decisions would change to actions that the log next to never takes there"
     said = "" if status == "held" else "What these bring is guessed from alike rows."
     if status == "failed":
-        said = f"Beyond {round(100 * most)} % nothing is decided."
+        said = f"Beyond {percent(most)} nothing is decided."
     return Assumption("overlap", _OVERLAP, status, detail, said)
 
 
@@ -292,8 +294,8 @@ def rare_event_check(
     most = high - low if usual is None else max(high - usual, usual - low)
     seen = f" ({number(loss / largest, 3)} times the largest in the log)" if 0 < largest < np.inf else ""
     detail = (
-        f"an event that follows an action with a chance below 3 in {max(taken, 3)} may be missing from the log, which "
-        f"has so many such decisions; one that costs more than {number(loss, 3)}{seen} would turn the verdict"
+        f"the action that matters most was taken {counted(taken, 'time')}, so the log may lack what follows it fewer "
+        f"than 3 in {number(max(taken, 3))} times; if that costs more than {number(loss, 3)}{seen}, the verdict turns"
     )
     if loss > most:
         said = f"The declared range rules such an event out: none can cost more than {number(most, 3)}."
@@ -321,7 +323,7 @@ def strength(gamma: float) -> str:
     """
     if np.isinf(gamma):
         return "more than ten times"
-    return f"by more than {gamma:.1f} times" if gamma >= 1.95 else f"by more than {round(100 * (gamma - 1))} %"
+    return f"by more than {gamma:.1f} times" if gamma >= 1.95 else f"by more than {percent(gamma - 1)}"
 
 
 def fragile(every: float, one_step: bool) -> bool:
@@ -373,7 +375,7 @@ def rests_on(units: float, unit: str, assumptions: Sequence[Assumption], gamma: 
     counted = [a.name for a in assumptions if a.status == "held" and a.name == "independence" and a.p_value is None]
     held, blind = ([a.name for a in assumptions if a.status == status] for status in ("held", "not testable"))
     held = [name for name in held if name not in counted]
-    parts = [f"Rests on {units:.0f} {unit}"]
+    parts = [f"Rests on {number(round(units))} {unit}"]
     if counted:
         parts.append("independence needs no test, as people are counted and not their episodes")
     if held:

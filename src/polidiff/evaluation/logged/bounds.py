@@ -148,9 +148,9 @@ def difference(new: PolicyBounds, old: PolicyBounds, outcome: int) -> Difference
 
 def _at_both_ends(find: Callable[..., T], low: tuple[FloatArray, ...], high: tuple[FloatArray, ...]) -> tuple[T, T]:
     """What is found at either end; once, if nothing is unknown and the ends are the same."""
-    found = find(*low)
+    below = find(*low)
     same = all(one is other for one, other in zip(low, high, strict=True))
-    return found, found if same else find(*high)
+    return below, below if same else find(*high)
 
 
 def act_alike(new: PolicyBounds, old: PolicyBounds) -> BoolArray:
@@ -255,17 +255,17 @@ class Noise:
     squares: FloatArray  # (S,) parts squared over their degrees of freedom (Satterthwaite)
     copies: int = 1  # states in a row that share their draws
 
-    def variance(self, parts: FloatArray) -> FloatArray:
-        """(q,) sums of what states add (q, S); where they share their draws, errors add up instead."""
+    def variance(self, parts: FloatArray, power: int = 2) -> FloatArray:
+        """(q,) sums of what states add (q, S), which are powers of errors; of shared draws the errors add up first."""
         if self.copies > 1:
-            errors = np.sqrt(np.maximum(parts, 0.0)).reshape(len(parts), -1, self.copies).sum(axis=2)
-            parts = errors**2
+            errors = np.maximum(parts, 0.0) ** (1 / power)
+            parts = errors.reshape(len(parts), -1, self.copies).sum(axis=2) ** power
         return np.asarray(parts.sum(axis=1))
 
     def freedom(self, visits: FloatArray) -> FloatArray:
         """(q,) degrees of freedom of the variance."""
-        found: FloatArray = ((visits**2) @ self.covariance) ** 2 / np.maximum((visits**4) @ self.squares, 1e-300)
-        return found / self.copies
+        squares = self.variance(visits**4 * self.squares, power=4)
+        return np.asarray(self.variance(visits**2 * self.covariance) ** 2 / np.maximum(squares, 1e-300))
 
 
 def spread(edges: Edges, outcome: int, x: FloatArray, y: FloatArray, discount: float) -> Spread:

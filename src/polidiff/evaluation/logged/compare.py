@@ -41,6 +41,7 @@ from polidiff.policies import TablePolicy
 from polidiff.policies.protocol import PolicyLike, PolicyPair
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import RegionEffect, Verdict
+from polidiff.records.numbers import percent
 from polidiff.records.outcome import Assumption, Interval, Outcome
 from polidiff.worlds.log_check import start_people
 from polidiff.worlds.log_rows import LoggedRows
@@ -177,15 +178,15 @@ class StateJudge(Judge):
         if rows is None:
             return []
         late, alpha, level = 2 * rows.episode >= rows.n_episodes, 1 - self.question.level, self.question.level
-        found = []
+        both = []
         for part in (~late, late):
             some = some_episodes(rows, part)
             pair = self._bounds(count_states(self.log, some, self._size[0], blocks=1).edges)
             apart = [difference(*pair, k) for k in range(len(self.log.outcomes))]
             bounds = [[one.bounds(a) for one in apart] for a in (alpha / self.family, alpha)]
             groups = range(len(self.episodes))
-            found.append(Half(*([[as_interval(one, g, level) for one in part] for g in groups] for part in bounds)))
-        return found
+            both.append(Half(*([[as_interval(one, g, level) for one in part] for g in groups] for part in bounds)))
+        return both
 
     def overlap(self) -> Assumption:
         """By the chance that an episode meets what nobody has tried."""
@@ -284,7 +285,9 @@ def why_unknown(
     for judged, who in zip(pair, ("proposed", "current"), strict=True):
         mass = float(judged.unsupported[group])
         if mass > NO_MASS:
-            said = f"{_place(log, names, judged, group)}; {mass:.0%} of the {who} policy's episodes meet such a gap"
+            said = (
+                f"{_place(log, names, judged, group)}; {percent(mass)} of the {who} policy's episodes meet such a gap"
+            )
             if outcome.range is None:
                 return f"{said}, and {outcome.name!r} has no declared range that would bound it"
             return said

@@ -114,8 +114,7 @@ def count_cells_of(log: Log, policies: Sequence[PolicyLike], regions: Sequence[R
 
     def average(policy: PolicyLike) -> FloatArray:
         chosen = np.asarray(as_log_policy(log, policy).probabilities(rows.states), dtype=np.float64)
-        size = np.maximum(np.bincount(cell, minlength=len(met)), 1)
-        return np.column_stack([np.bincount(cell, column, len(met)) for column in chosen.T]) / size[:, None]
+        return _averages(cell, chosen, np.maximum(np.bincount(cell, minlength=len(met)), 1))
 
     names = [f"cell {leaf}" + (f" (region {r})" if r else "") for leaf, r in (divmod(int(c), width) for c in met)]
     first = rows.first
@@ -166,7 +165,7 @@ def fit_partition(
     logged = outcomes_to_come(rows, discount)
     tree = _grow(x, [*apart, logged], np.zeros(len(x), dtype=np.int64), seed)
     for _ in range(ROUNDS if acted else 0):
-        cell = _renumbered(tree.apply(x))
+        cell = np.asarray(np.unique(tree.apply(x), return_inverse=True)[1])
         tree = _grow(x, [*apart, logged, *_shown(rows, cell, acted, n_actions, discount)], cell, seed)
     return tree
 
@@ -177,9 +176,9 @@ def _shown(
     """(n, K) per policy: what each row shows of the policy's value, given cells."""
     size = int(cell.max()) + 1
     edges = count_rows(rows, cell, size, n_actions).edges
-    after = np.where(rows.follow >= 0, cell[rows.follow], size)
+    after = np.where(rows.follow >= 0, cell[np.maximum(rows.follow, 0)], size)
     members = np.bincount(cell, minlength=size)
-    found = []
+    per_policy = []
     for actions in acted:
         table = _averages(cell, one_hot(actions, n_actions), members)
         model = build_model(edges, split_policy(table, None), discount=discount, lend=True)
@@ -192,8 +191,8 @@ def _shown(
             shown[:, k] = values[cell]
             drawn = rows.gains[own, k] + discount * np.append(values, 0.0)[after[own]]
             shown[own, k] += _off_mean(drawn, pair) / np.sqrt(share[here])
-        found.append(shown)
-    return found
+        per_policy.append(shown)
+    return per_policy
 
 
 def _off_mean(values: FloatArray, group: IntArray) -> FloatArray:
@@ -206,18 +205,14 @@ def _averages(cell: IntArray, table: FloatArray, members: IntArray) -> FloatArra
     return np.asarray(np.column_stack(columns) / members[:, None])
 
 
-def _renumbered(leaf: IntArray) -> IntArray:
-    return np.asarray(np.unique(leaf, return_inverse=True)[1])
-
-
 def _grow(x: FloatArray, signals: Sequence[FloatArray], cell: IntArray, seed: int) -> DecisionTreeRegressor:
     """A tree on signals, each on the scale of one standard deviation; what varies within cells may be noise."""
     from sklearn.tree import DecisionTreeRegressor
 
     table = np.column_stack(signals)
     scale = table.std(axis=0)
-    kept = scale > 1e-12 * (1 + np.abs(table).max(axis=0))
-    table = table[:, kept] / scale[kept] if kept.any() else np.zeros((len(x), 1))
+    varying = scale > 1e-12 * (1 + np.abs(table).max(axis=0))
+    table = table[:, varying] / scale[varying] if varying.any() else np.zeros((len(x), 1))
     noise = np.array([_off_mean(column, cell).var() for column in table.T])
     luck = noise.sum() + 2 * np.sqrt(SPLITS_TRIED * (noise**2).sum()) + 2 * SPLITS_TRIED * noise.max()
     return DecisionTreeRegressor(

@@ -142,8 +142,7 @@ class Edges:
     @property
     def pair_visits(self) -> FloatArray:
         """(R,) times each pair was seen."""
-        found: FloatArray = self.visits[self.pair_state, self.pair_action]
-        return found
+        return self.visits[self.pair_state, self.pair_action]
 
     @property
     def made(self) -> FloatArray:

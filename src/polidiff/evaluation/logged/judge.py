@@ -43,6 +43,7 @@ from polidiff.evaluation.verdicts import as_unknown, direction_of
 from polidiff.policies.protocol import PolicyLike
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Verdict
+from polidiff.records.numbers import counted, number
 from polidiff.records.outcome import Assumption, Interval, Outcome
 from polidiff.worlds.log_rows import LoggedRows
 
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from polidiff.worlds.log import Log
     from polidiff.worlds.log_rows import LoggedRows
 
-MOST_TESTED = 100_000  # rows; more show nothing that matters and take time
+MOST_TESTED = 50_000  # rows; more show nothing that matters and take time
 MOST_HELD = 2_000_000  # rows of a log with discrete states that are read for the checks
 NAMES = ("history", "drift", "independence", "propensities", "cut episodes")
 _ASSESSED: WeakKeyDictionary[object, Assessment] = WeakKeyDictionary()  # one log is judged many times
@@ -113,11 +114,12 @@ def assess(log: Log) -> Assessment:
 
 def _assess(log: Log) -> Assessment:
     if log.discrete and log.check.rows > MOST_HELD:
-        long = f"the log has {log.check.rows} rows; up to {MOST_HELD} are tested"
+        long = f"the log has {counted(log.check.rows, 'row')}; up to {number(MOST_HELD)} are tested"
         return Assessment(tuple(Assumption(name, "", "not testable", long, "") for name in NAMES), None)
     rows = log.rows
-    tested, units = _thinned(rows), _units(rows)
-    own = None if units is None else units[np.unique(rows.episode[_thin(rows)])]
+    thin, units = _thin(rows), _units(rows)
+    tested = rows if thin.all() else some_episodes(rows, thin)
+    own = None if units is None else units[np.unique(rows.episode[thin])]
     names = log.states if log.discrete else ()
     moves = transitions_of(tested) if log.discrete else None
     common = (independence_check(tested, own, moves), propensity_check(tested), cut_check(rows, names))
@@ -150,14 +152,10 @@ def _units(rows: LoggedRows) -> IntArray | None:
     return unit if int(unit.max(initial=0)) + 1 < len(unit) else None
 
 
-def _thin(rows: LoggedRows) -> IntArray:
+def _thin(rows: LoggedRows) -> BoolArray:
     """(n,) whether a row is of an episode that is tested: all, or every so manieth."""
     every = int(np.ceil(len(rows.actions) / MOST_TESTED))
     return np.asarray(rows.episode % max(every, 1) == 0)
-
-
-def _thinned(rows: LoggedRows) -> LoggedRows:
-    return rows if len(rows.actions) <= MOST_TESTED else some_episodes(rows, np.asarray(_thin(rows), dtype=np.bool_))
 
 
 def count_states(log: Log, rows: LoggedRows, n_states: int, *, blocks: int) -> Counts:
@@ -277,11 +275,11 @@ class Judge:
             )
         rare = [[self._rare(v, g, k) for k, v in enumerate(group)] for g, group in enumerate(verdicts)]
         gravest = self._gravest(rare)
-        told = {check.status for check in gravest}  # where it is less grave, a line does not say the opposite
+        statuses = {check.status for check in gravest}  # where it is less grave, a line does not say the opposite
         overlap = self.overlap()
         verdicts = tuple(
             tuple(
-                self._line(v, g, strengths[g][k], [overlap, *(r for r in (rare[g][k],) if r and r.status in told)])
+                self._line(v, g, strengths[g][k], [overlap, *(r for r in (rare[g][k],) if r and r.status in statuses)])
                 for k, v in enumerate(group)
             )
             for g, group in enumerate(verdicts)

@@ -32,13 +32,13 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from polidiff.errors import InvalidLogError, InvalidOptionError
+from polidiff.errors import InvalidOptionError
 from polidiff.evaluation.linear import Solve, solver
 from polidiff.evaluation.logged.counts import Counts, Edges
 from polidiff.parallel import run_tasks
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.worlds.checks import reachable_from
-from polidiff.worlds.shards.transition_counts import free_memory
+from polidiff.worlds.shards.transition_counts import check_fits, free_memory
 
 EQUAL = 1e-9
 
@@ -154,11 +154,6 @@ class Starts:
         return np.asarray(scatter / np.maximum(self.episodes, 1.0))
 
 
-def each_state(n_states: int) -> Starts:
-    """Every state as a start of its own."""
-    return Starts(np.eye(n_states), np.full(n_states, np.inf))
-
-
 def group_starts(groups: Sequence[AnyArray] | None, state_of: IntArray, episodes: IntArray, n_states: int) -> Starts:
     """Groups as masks over the logged starts, or as weights over them; None is one group of all.
 
@@ -260,23 +255,15 @@ def bootstrap_values(
     seed: int = 0,
 ) -> FloatArray:
     """Outcomes (B, q, K) when what is unknown is worth `ends` (K,); two policies with one seed are paired."""
-    check_room_for_resampling(len(counts.edges.state), counts.n_outcomes, free_memory())
+    edges, hint = len(counts.edges.state), "without evaluation= nothing is resampled; coarser states make fewer"
+    need = 8.0 * BATCH * edges * (4 + counts.n_outcomes)
+    check_fits(f"{BATCH} resamples of {edges} distinct transitions", need, free_memory(), hint)
     model = resampled_model(counts, target, discount=discount)
     sizes = [min(BATCH, resamples - begin) for begin in range(0, resamples, BATCH)]
     batches = list(zip(sizes, np.random.SeedSequence(seed).spawn(len(sizes)), strict=True))
     parts = [batches[begin : begin + TOGETHER] for begin in range(0, len(batches), TOGETHER)]
     tasks = [(model, starts.weights, ends, counts.n_blocks, part) for part in parts]
     return np.concatenate(run_tasks(_resampled, tasks, what="resampling the log"))
-
-
-def check_room_for_resampling(edges: int, outcomes: int, free: float | None) -> None:
-    """An error, told before resampling begins, if a batch of resamples of so many transitions would not fit."""
-    need = 8.0 * BATCH * edges * (4 + outcomes)
-    if free is not None and need > free:
-        raise InvalidLogError(
-            f"{BATCH} resamples of {edges} distinct transitions need about {need / 1e9:.3g} GB; {free / 1e9:.3g} GB "
-            "are free. Hint: without evaluation= nothing is resampled; coarser states make fewer"
-        )
 
 
 def _resampled(

@@ -34,6 +34,7 @@ from polidiff.evaluation.verdicts import student_quantile, verdict
 from polidiff.policies.protocol import PolicyLike, PolicyPair
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
 from polidiff.records.explanation import Verdict
+from polidiff.records.numbers import number, percent
 from polidiff.records.outcome import Assumption, Evaluation, Interval
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ def _resampled(
     begins = [np.array([starts.variance(v) for v in one]).T for one in (*values, values[0] - values[1])]
     unsupported = models[0].visits(weights) @ models[0].unknown
     failures = tuple(
-        f"{share:.0%} of the proposed policy's episodes meet what nobody has tried, and the model knows nothing of it"
+        f"{percent(share)} of the proposed policy's episodes meet what nobody has tried: the model knows nothing of it"
         if share > MOST_UNTRIED
         else None
         for share in unsupported
@@ -193,7 +194,7 @@ def _resampled(
         np.full(len(masks), RESAMPLES - 1.0),
         np.asarray(unsupported),
         failures,
-        f"model bootstrap, {RESAMPLES} resamples of {rows.n_episodes} logged episodes",
+        f"model bootstrap, {RESAMPLES} resamples of {number(rows.n_episodes)} logged episodes",
     )
 
 
@@ -227,20 +228,21 @@ def _weighted(
         effective[g] = min(_effective(weight[inside]) for weight in weights)
     failures = tuple(_why_not_weighted(1 - float(whole.mean()), [w[mask[whole]] for w in weights]) for mask in masks)
     untried = np.full(len(masks), _untried(log, pair[0], seed))
-    told = f"importance sampling of {rows.n_episodes} logged episodes, worth {min(map(_effective, weights)):.0f}"
-    return Estimates(values, errors, np.maximum(effective - 1, 1.0), untried, failures, told)
+    worth = number(round(min(map(_effective, weights))))
+    method = f"importance sampling of {number(rows.n_episodes)} logged episodes, worth {worth}"
+    return Estimates(values, errors, np.maximum(effective - 1, 1.0), untried, failures, method)
 
 
 def _why_not_weighted(cut: float, weights: Sequence[FloatArray]) -> str | None:
     """Why episodes with these weights give no interval; None: they do."""
     if cut > MOST_CUT:
-        return f"{cut:.0%} of the episodes were cut, and only whole ones can be weighted"
+        return f"{percent(cut)} of the episodes were cut, and only whole ones can be weighted"
     size = min(map(_effective, weights))
     if size < EFFECTIVE_FLOOR:
         return f"the weighted episodes are worth {size:.0f} of equal weight, and {EFFECTIVE_FLOOR:.0f} are needed"
     mass = min((float(weight.mean()) for weight in weights), key=lambda mean: -abs(mean - 1))
     if abs(mass - 1) > MOST_OFF:
-        return f"the weights come to {mass:.0%} of what they should: some of a policy's episodes were not logged"
+        return f"the weights come to {percent(mass)} of what they should: some of a policy's episodes were not logged"
     return None
 
 
@@ -281,14 +283,14 @@ def _regressed(
     off = both[1:] - both[0]
     spread = [np.sqrt((part**2).mean(axis=0)) for part in (off[:, 0], off[:, 1], off[:, 0] - off[:, 1])]
     share = _untried(log, pair[0], seed)
-    why = f"{share:.0%} of the proposed decisions were hardly ever tried, and a regression only guesses them"
+    why = f"{percent(share)} of the proposed decisions were hardly ever tried, and a regression only guesses them"
     return Estimates(
         both[0],
         np.array(spread),
         np.full(len(masks), REFITS - 1.0),
         np.full(len(masks), share),
         (why if share > MOST_UNTRIED else None,) * len(masks),
-        f"fitted q, {REFITS} refits on {log.rows.n_episodes} logged episodes",
+        f"fitted q, {REFITS} refits on {number(log.rows.n_episodes)} logged episodes",
     )
 
 

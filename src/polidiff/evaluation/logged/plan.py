@@ -28,6 +28,7 @@ from polidiff.policies.protocol import PolicyLike
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.outcome import Outcome
 from polidiff.worlds.protocol import aim
+from polidiff.worlds.shards.transition_counts import CUT
 from polidiff.worlds.tabular import TabularMDP
 
 if TYPE_CHECKING:
@@ -203,6 +204,11 @@ def learn_candidates(log: Log, *, min_support: int = MIN_SUPPORT, seed: int = 0)
         return [_best_supported(log, min_support)]
     behaviour, (outcome, sign) = logging_policy(log, seed=seed), aim(log)
     rows = some_episodes(log.rows, log.rows.turn % 2 == 0)  # the half that `choose_and_judge` lets choose
+    if (rows.follow == CUT).all():
+        raise InvalidOptionError(
+            "no candidate can be learned: every decision in the half of the log that chooses is cut before anything "
+            "follows. Hint: give candidates, or a log of longer episodes"
+        )
     encode, decisions = fit_encoder(rows.states), decisions_of(rows, log.n_actions)
     some = sample(decisions, np.ones(len(decisions.actions), dtype=np.bool_), seed)
     fitted = decisions.some(some)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -44,17 +44,9 @@ def some_episodes(rows: LoggedRows, keep: BoolArray) -> LoggedRows:
     place = np.cumsum(keep) - 1
     follow = rows.follow[keep]
     _, episode = np.unique(rows.episode[keep], return_inverse=True)
-    return replace(
-        rows,
-        states=rows.states[keep],
-        actions=rows.actions[keep],
-        episode=episode,
-        follow=np.where(follow >= 0, place[follow], follow),
-        gains=rows.gains[keep],
-        probability=None if rows.probability is None else rows.probability[keep],
-        hashed=None if rows.hashed is None else rows.hashed[keep],
-        unit=None if rows.unit is None else rows.unit[keep],
-    )
+    columns = {name: getattr(rows, name) for name in ("states", "actions", "gains", "probability", "hashed", "unit")}
+    part: dict[str, Any] = {name: None if column is None else column[keep] for name, column in columns.items()}
+    return replace(rows, **part, episode=episode, follow=np.where(follow >= 0, place[np.maximum(follow, 0)], follow))
 
 
 def whole_episodes(rows: LoggedRows) -> BoolArray:

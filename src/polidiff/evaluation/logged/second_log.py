@@ -26,6 +26,7 @@ from polidiff.evaluation.logged.policies import logged_shares, logging_policy
 from polidiff.evaluation.logged.rows import outcomes_to_come, whole_episodes
 from polidiff.policies import Policy, TablePolicy
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.records.numbers import number, percent
 from polidiff.records.outcome import Assumption
 from polidiff.worlds.log_rows import LoggedRows
 
@@ -49,11 +50,6 @@ def policy_behind(log: Log, other: Log, *, seed: int = 0) -> Policy:
     first, second = (_visits(log, rows) for rows in (log.rows, rows_as_of(log, other)))
     differs = np.array([_differ(one, two) for one, two in zip(first, second, strict=True)])
     return TablePolicy(np.where(differs[:, None], logged_shares(second), logged_shares(first)))
-
-
-def first_policy(log: Log) -> Policy:
-    """The policy that wrote a log of labelled states."""
-    return TablePolicy(logged_shares(_visits(log, log.rows)))
 
 
 def rows_as_of(log: Log, other: Log) -> LoggedRows:
@@ -106,7 +102,7 @@ def judge_logs(
         freedom[g] = min(len(np.unique(person[k][mask])) for k, mask in enumerate(pair)) - 1
     alike = starts_alike(log, other)
     failures = tuple(_why_not(log, other, alike, pair) for pair in zip(masks, others, strict=True))
-    method = f"means of {log.rows.n_episodes} and {other.rows.n_episodes} logged episodes side by side"
+    method = f"means of {number(log.rows.n_episodes)} and {number(other.rows.n_episodes)} logged episodes side by side"
     estimates = Estimates(values, errors, np.maximum(freedom, 1.0), np.zeros(len(masks)), failures, method)
     verdicts = as_verdicts(log, estimates, masks, (alike,), level=level)
     people = np.array([len(np.unique(person[0][mask])) for mask in others])
@@ -135,7 +131,7 @@ def _why_not(log: Log, other: Log, alike: Assumption, pair: tuple[BoolArray, Boo
         return f"the two logs begin with different cases ({alike.detail}), so what differs may be the cases"
     cut = max(1 - float(whole_episodes(one.rows)[one.rows.first].mean()) for one in (log, other))
     if cut > MOST_CUT:
-        return f"{cut:.0%} of a log's episodes were cut, and what would have followed is not known"
+        return f"{percent(cut)} of a log's episodes were cut, and what would have followed is not known"
     return None if min(int(mask.sum()) for mask in pair) >= 2 else "one of the logs has no such episodes"
 
 

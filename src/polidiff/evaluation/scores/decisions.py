@@ -22,6 +22,7 @@ import numpy as np
 from scipy import stats
 
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.records.numbers import percent
 from polidiff.worlds.log_rows import LoggedRows
 from polidiff.worlds.shards.transition_counts import CUT, END
 
@@ -224,7 +225,7 @@ class SharedLevels:
         """What is lost, of n rows."""
         return (
             f"Comparisons tell the {self.apart} commonest of {self.levels} levels of {self.name!r} apart, in "
-            f"{1 - len(self.rows) / n:.0%} of the rows. The others count as one; what differs between them is lost."
+            f"{percent(1 - len(self.rows) / n)} of the rows. The others count as one: what tells them apart is lost."
         )
 
     def moves_both(self, taken: FloatArray, brought: FloatArray) -> bool:

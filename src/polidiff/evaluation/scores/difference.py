@@ -10,12 +10,17 @@ Intervals hold together. Every quantity is a ratio of sums over units u (a segme
 its size),
 
 .. math:: \hat\theta_k = \frac{\sum_u n_{uk}}{\sum_u d_{uk}}, \qquad
-          x_{uk} = \frac{n_{uk} - \hat\theta_k d_{uk}}{\sum_u d_{uk}}, \qquad
-          \mathrm{se}_k^2 = \tfrac{m}{m-1} \sum_u x_{uk}^2 .
+          h_{uk} = \frac{d_{uk}}{\sum_u d_{uk}}, \qquad
+          x_{uk} = \frac{n_{uk} - \hat\theta_k d_{uk}}{\sqrt{1 - h_{uk}} \sum_u d_{uk}}, \qquad
+          \mathrm{se}_k^2 = \sum_u x_{uk}^2 .
+
+A large unit pulls the ratio towards itself and leaves too little; :math:`1 - h` gives it back (Bell and McCaffrey 2002,
+CR2). Units of equal size share the factor :math:`m / (m - 1)`.
 
 Together: the critical value is that of the largest :math:`|t|` of normal variables with the correlations of the
 :math:`x_{uk}`. Few or heavy units: Student's t with :math:`2 m_k / (\kappa_k - 1)` degrees of freedom, those of a
-variance from :math:`m_k` units with kurtosis :math:`\kappa_k` (Satterthwaite), at most :math:`m_k - 1`.
+variance from :math:`m_k` units with kurtosis :math:`\kappa_k` (Satterthwaite), at most :math:`1 / \sum_u h_{uk}^2 - 1`,
+which is :math:`m_k - 1` for units of equal size.
 
 Doubly robust scores of every action, where each decision is an episode.
 
@@ -39,15 +44,18 @@ from scipy import stats
 from polidiff.evaluation.scores.decisions import Decisions, held_rows
 from polidiff.evaluation.scores.episodes import FOLDS, MOST_FITTED, PolicyRows, episode_scores
 from polidiff.evaluation.scores.propensity import Propensity, logging_chances
-from polidiff.evaluation.scores.regression import ActionRegression, Design, design_of
+from polidiff.evaluation.scores.regression import ActionRegression, Design, RegressionRows, design_of
 from polidiff.policies import changed_decisions
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
+from polidiff.records.numbers import percent
 from polidiff.records.outcome import Interval, Outcome
 from polidiff.worlds.shards.transition_counts import CUT
 
 ONE_STEP_FOLDS = 5
 FOR_REPEATS = 10_000  # rows that folds are drawn for, again and again where there are fewer
 MOST_REPEATS = 5
+MOST_DRAWN = 60  # outcomes times draws of the folds: a dozen outcomes get all draws, hundreds one
+AT_ONCE = 4_000_000  # normal numbers of a joint interval that are held in memory
 CLIP = 0.01  # chances below it count as next to none, and as it: no row weighs more than a hundred
 ALWAYS = 1.1  # by which errors of several decisions are too small in any case
 PER_CHANGE = 0.08  # by which they grow with every changed decision of an episode
@@ -106,7 +114,7 @@ def one_step_scores(decisions: Decisions, *, chances: Propensity | None = None, 
     held = held_rows(decisions, seed)
     chances = logging_chances(decisions, seed=seed) if chances is None else chances
     weight = row_weights(chances.logged)
-    columns = [_outcome_values(design, fold, held, column) for column in decisions.gains.T]
+    columns = _outcome_values(design, fold, held, decisions.gains)
     pairs = zip(columns, decisions.gains.T, strict=True)
     fitted = np.stack([_centred(values, decisions, weight, outcome) for values, outcome in pairs], axis=2)
     return OneStepScores(decisions, aipw(fitted, decisions.actions, decisions.gains, weight), fitted, chances, fold)
@@ -119,7 +127,8 @@ def repeated_scores(
 
     `estimate` gives the chances of the decisions for a seed.
     """
-    repeats = min(1 + FOR_REPEATS // max(len(decisions.actions), 1), MOST_REPEATS)
+    rows, outcomes = decisions.gains.shape
+    repeats = min(1 + FOR_REPEATS // max(rows, 1), MOST_REPEATS, max(MOST_DRAWN // max(outcomes, 1), 1))
     seeds = range(seed, seed + repeats)
     parts = [one_step_scores(decisions, chances=estimate(decisions, seed=one), seed=one) for one in seeds]
     if len(parts) == 1:
@@ -138,15 +147,15 @@ def aipw(fitted: FloatArray, actions: IntArray, outcomes: FloatArray, weight: Fl
     return scores
 
 
-def _outcome_values(design: Design, fold: IntArray, held: BoolArray, outcome: FloatArray) -> FloatArray:
-    """(n, A) expected outcome of every action, from folds that did not see the row, within what was seen."""
-    values = np.zeros((len(outcome), design.n_actions))
-    low, high = float(outcome.min()), float(outcome.max())
+def _outcome_values(design: Design, fold: IntArray, held: BoolArray, gains: FloatArray) -> FloatArray:
+    """(M, n, A) expected outcome of every action, from folds that did not see the row, within what was seen."""
+    values = np.zeros((gains.shape[1], len(gains), design.n_actions))
     for number in np.unique(fold):
         own = fold == number
         rows = np.flatnonzero(~own) if not own.all() else np.arange(len(own))
-        fitted = ActionRegression(design, rows, held, outcome)(outcome)
-        values[own] = np.clip(fitted[own], low, high)
+        shared = RegressionRows(design, rows, held)
+        for outcome, found in zip(gains.T, values, strict=True):
+            found[own] = np.clip(ActionRegression(shared, outcome)(outcome)[own], outcome.min(), outcome.max())
     return values
 
 
@@ -186,14 +195,14 @@ class DifferenceScores:
     def reasons(self, share: float = 0.0) -> tuple[str, ...]:
         """Why the log cannot carry the comparison, if so; `share` is what one unit has of the variance."""
         lost, often = float(self.unsupported.mean()), self.often
-        rare = f"{lost:.0%} of the decisions would change to actions that the log next to never takes there"
+        rare = f"{percent(lost)} of the decisions would change to actions that the log next to never takes there"
         deep = f"{self.changes:.1f} decisions of an episode are not the log's: it does not follow a policy that far"
         found = (
             (lost > MOST_UNSUPPORTED, rare),
             (self.changes > MOST_CHANGES, deep),
             (often > MOST_OFTEN, f"the proposed policy meets its states {often:.0f} times as often as the log does"),
-            (self.cut > MOST_CUT, f"the records of {self.cut:.0%} of the episodes are cut before their end"),
-            (share > MOST_SHARE, f"one episode or person makes {share:.0%} of the uncertainty"),
+            (self.cut > MOST_CUT, f"the records of {percent(self.cut)} of the episodes are cut before their end"),
+            (share > MOST_SHARE, f"one episode or person makes {percent(share)} of the uncertainty"),
         )
         return tuple(text for holds, text in found if holds)
 
@@ -297,13 +306,16 @@ def score_intervals(
     sizes = np.ones_like(sums) if sizes is None else sizes
     total = sizes.sum(axis=0)
     estimate = np.divide(sums.sum(axis=0), total, out=np.zeros(len(total)), where=total > 0)
+    leverage = np.divide(sizes, total, out=np.zeros_like(sums), where=total > 0)
     parts = np.divide(sums - estimate * sizes, total, out=np.zeros_like(sums), where=total > 0)
+    parts /= np.sqrt(np.maximum(1 - leverage, 1e-9))  # a unit that is alone leaves nothing
     part_in = (sizes != 0) | (sums != 0)
     units = part_in.sum(axis=0).astype(np.float64)
     square, fourth = (parts**2).sum(axis=0), (parts**4).sum(axis=0)
-    error = np.sqrt(square * units / np.maximum(units - 1, 1))
+    error = np.sqrt(square)
     kurtosis = np.divide(units * fourth, square**2, out=np.ones_like(square), where=square > 0)
-    freedom = np.clip(2 * units / np.maximum(kurtosis - 1, 1e-9), 2.0, np.maximum(units - 1, 2.0))
+    alike = 1 / np.maximum((leverage**2).sum(axis=0), 1e-300)  # units of equal size that would weigh as these do
+    freedom = np.clip(2 * units / np.maximum(kurtosis - 1, 1e-9), 2.0, np.maximum(alike - 1, 2.0))
     alpha = joint_alpha(parts, level)
     together, alone = (
         np.where(units < 2, np.inf, stats.t.ppf(1 - a / 2, freedom) * error * inflation) for a in (alpha, 1 - level)
@@ -345,6 +357,8 @@ def joint_alpha(parts: FloatArray, level: float) -> float:
     correlation = some.T @ some
     values, vectors = np.linalg.eigh(correlation)
     root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T  # the one root that no choice of vectors moves
-    normal = np.random.default_rng(97).standard_normal((DRAWS, len(values)))
-    critical = float(np.quantile(np.abs(normal @ root).max(axis=1), level))
+    rng, block = np.random.default_rng(97), max(AT_ONCE // len(values), 1)
+    sizes = [min(block, DRAWS - begin) for begin in range(0, DRAWS, block)]
+    largest = [np.abs(rng.standard_normal((size, len(values))) @ root).max(axis=1) for size in sizes]
+    critical = float(np.quantile(np.concatenate(largest), level))
     return min(1 - level, 2 * float(stats.norm.sf(critical)))

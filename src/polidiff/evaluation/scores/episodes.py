@@ -26,7 +26,7 @@ from typing import TypeAlias
 import numpy as np
 
 from polidiff.evaluation.scores.decisions import Decisions, deal, held_rows
-from polidiff.evaluation.scores.regression import ActionRegression, Design, design_of
+from polidiff.evaluation.scores.regression import ActionRegression, Design, RegressionRows, design_of
 from polidiff.records.arrays import BoolArray, FloatArray
 from polidiff.worlds.shards.transition_counts import CUT
 
@@ -130,8 +130,9 @@ def policy_values(
     target, rows = fitted.to_come(discount)[:, outcome], np.flatnonzero(fitted.follow != CUT)
     low, high, scale = float(target.min()), float(target.max()), float(target.std()) + 1e-12
     limit = SWEEPS if whole else min(SWEEPS, int(fitted.step.max()) + 1)
+    shared = RegressionRows(design, rows, held)
     for most in (max(1, limit // 2), limit):
-        model = ActionRegression(design, rows, held, target)
+        model = ActionRegression(shared, target)
         for _ in range(most):
             last, values = target, np.clip(model(target), low, high)
             target = fitted.gains[:, outcome] + discount * _ahead(fitted, worth(values))
@@ -151,7 +152,7 @@ def state_weights(
     first, step, rows = fitted.first, fitted.step, np.flatnonzero(fitted.follow != CUT)
     before, limit = np.where(first, 0, np.arange(len(first)) - 1), int(step.max()) + 1
     target = np.where(first, 1.0, np.minimum(running_products(ratio, first)[before], MOST_WEIGHT))
-    model = ActionRegression(design, rows, held, np.log(target + 0.2))
+    model = ActionRegression(RegressionRows(design, rows, held), np.log(target + 0.2))
 
     def balance(wanted: FloatArray, got: FloatArray) -> FloatArray:
         """(steps,) by what weights are multiplied so that every step has the mass that it should."""

@@ -135,27 +135,47 @@ def design_of(x: FloatArray, actions: IntArray, n_actions: int) -> Design:
     return Design(columns, basis, own, columns.bins(x), levels, np.asarray(actions), n_actions)
 
 
-class ActionRegression:
-    """Penalties and trees drawn once, on some rows and for one target; then a linear map from targets to values."""
+class RegressionRows:
+    """What regressions on the same rows share, whatever their targets: rows by action, moments and factorisations."""
 
-    def __init__(self, design: Design, rows: IntArray, held: BoolArray, target: FloatArray) -> None:
-        """`held` (n,) are rows that choose penalties and the number of trees; `target` (n,) draws the questions."""
-        self.design = design
+    def __init__(self, design: Design, rows: IntArray, held: BoolArray) -> None:
+        """`held` (n,) are rows that choose penalties and the number of trees."""
         fit, test = rows[~held[rows]], rows[held[rows]]
         if not len(fit) or not len(test):
             fit = test = rows
-        parts = [_by_action(design, some) for some in (fit, test)]
-        penalty, solution = _best_ridge(design, parts[0], parts[1], target)
+        self.fit, self.test, self.design = fit, test, design
+        self.fit_parts, self.test_parts, self.parts = (_by_action(design, some) for some in (fit, test, rows))
+        moments = [part.basis.T @ part.basis for part in self.fit_parts]
+        owns = OWN_PENALTIES if design.own else OWN_PENALTIES[:1]
+        pairs = [(common, own) for common in COMMON_PENALTIES for own in owns]
+        self.candidates = {penalty: _solver(design, moments, penalty) for penalty in pairs}
+        self._moments = [part.basis.T @ part.basis for part in self.parts]
+        self._solvers: dict[tuple[float, float], Solver] = {}
+
+    def solver(self, penalty: tuple[float, float]) -> Solver:
+        """The ridge on all rows with the penalties that were chosen."""
+        if penalty not in self._solvers:
+            self._solvers[penalty] = _solver(self.design, self._moments, penalty)
+        return self._solvers[penalty]
+
+
+class ActionRegression:
+    """Penalties and trees drawn once, on some rows and for one target; then a linear map from targets to values."""
+
+    def __init__(self, shared: RegressionRows, target: FloatArray) -> None:
+        """`target` (n,) chooses penalties and draws the questions."""
+        self.design = design = shared.design
+        penalty, solution = _best_ridge(shared, target)
         left = target - (design.basis * solution[:, design.actions].T).sum(axis=1)
-        shared, left = _draw(design, left, fit, test)
+        common, left = _draw(design, left, shared.fit, shared.test)
         single = [
-            _draw(design, left, mine, check)[0] if len(mine) >= FEWEST_ROWS and len(check) else shared[:0]
-            for mine, check in zip(*([part.rows for part in half] for half in parts), strict=True)
-        ]
-        self.questions = [shared, *single]  # those of all actions, then of each
+            _draw(design, left, mine.rows, check.rows)[0] if len(mine.rows) >= FEWEST_ROWS and len(check.rows)
+            else common[:0]
+            for mine, check in zip(shared.fit_parts, shared.test_parts, strict=True)
+        ]  # fmt: skip
+        self.questions = [common, *single]  # those of all actions, then of each
         self.leaves = [leaves_of(design.bins, questions) for questions in self.questions]
-        self.parts = _by_action(design, rows)
-        self.solve = _solver(design, [part.basis.T @ part.basis for part in self.parts], penalty)
+        self.parts, self.solve = shared.parts, shared.solver(penalty)
 
     def __call__(self, target: FloatArray, at: Design | None = None) -> FloatArray:
         """(n, A) values of every action in every row, or `at` others, given the targets (n,) of the fitted rows."""
@@ -209,22 +229,17 @@ def _solver(design: Design, moments: list[FloatArray], penalty: tuple[float, flo
     return solve
 
 
-def _best_ridge(
-    design: Design, fit: list[_Part], test: list[_Part], target: FloatArray
-) -> tuple[tuple[float, float], FloatArray]:
+def _best_ridge(shared: RegressionRows, target: FloatArray) -> tuple[tuple[float, float], FloatArray]:
     """The penalties with the least loss on rows not fitted, and the coefficients (p, A) that they give."""
-    moments = [part.basis.T @ part.basis for part in fit]
-    sides = [part.basis.T @ target[part.rows] for part in fit]
-    best: tuple[float, tuple[float, float], FloatArray] | None = None
-    for common in COMMON_PENALTIES:
-        for own in OWN_PENALTIES if design.own else OWN_PENALTIES[:1]:
-            solution = _solver(design, moments, (common, own))(sides)
-            left = [target[part.rows] - part.basis @ solution[:, a] for a, part in enumerate(test)]
-            loss = float(sum((column**2).sum() for column in left))
-            if best is None or loss < best[0]:
-                best = loss, (common, own), solution
-    assert best is not None
-    return best[1], best[2]
+    sides = [part.basis.T @ target[part.rows] for part in shared.fit_parts]
+
+    def loss(solution: FloatArray) -> float:
+        left = [target[part.rows] - part.basis @ solution[:, a] for a, part in enumerate(shared.test_parts)]
+        return float(sum((column**2).sum() for column in left))
+
+    solutions = {penalty: solve(sides) for penalty, solve in shared.candidates.items()}
+    best = min(solutions, key=lambda penalty: loss(solutions[penalty]))
+    return best, solutions[best]
 
 
 def _draw(design: Design, left: FloatArray, fit: IntArray, test: IntArray) -> tuple[IntArray, FloatArray]:

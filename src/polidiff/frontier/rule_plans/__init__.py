@@ -2,6 +2,5 @@
 
 from polidiff.frontier.rule_plans.improve import improve_with_rules
 from polidiff.frontier.rule_plans.moves import Move
-from polidiff.frontier.rule_plans.search import SearchOptions
 
-__all__ = ["Move", "SearchOptions", "improve_with_rules"]
+__all__ = ["Move", "improve_with_rules"]

@@ -5,17 +5,8 @@ decision process with these moves; the largest over all sets of K moves bounds e
 
 *Boxes.* A node of the branch and bound fixes the move of each rule and a range for every bound of every box. States
 surely inside or outside are decided, the others choose freely among the moves still possible there; the optimum of this
-relaxed process bounds every list of the node. One rule of few conditions has a bound of its own. Both are
-about boxes on the cuts; where a feature has more values than cells they are told apart (`Bound.on_cuts`).
-
-*One rule* of at most two conditions, over all boxes at once: let V be the value of the best plan that may make move m
-or keep in any state, and :math:`\ell(s, \cdot) \ge 0` what a choice loses there in one step. A rule "m in box B"
-returns
-
-.. math:: J_B = J^* - \sum_s d_B(s)\, \ell(s, [s \in B]) \le J^* - \sum_s \underline d(s)\, \ell(s, [s \in B]),
-
-where :math:`\underline d(s)` is the least number of visits to s under any such plan. The right-hand side is a constant
-plus a sum over the states of the box, so that its maximum over all boxes of two features comes from cumulated sums.
+relaxed process bounds every list of the node. It is about boxes on the cuts; where a feature has more values than
+cells it is told apart (`Bound.on_cuts`).
 
 *Every plan* that a list of few rules can make, where these are few: a proof without a bound, guards included.
 
@@ -34,7 +25,7 @@ from itertools import combinations, count, product
 import numpy as np
 
 from polidiff.frontier.rule_plans.lists import ListedRule, Problem, RuleList, Scored
-from polidiff.frontier.rule_plans.model import SMALL, best_choices, exact_values, point_at, relaxed_optimum
+from polidiff.frontier.rule_plans.model import SMALL, best_choices, exact_values, point_at
 from polidiff.frontier.rule_plans.search import Landmarks
 from polidiff.optimize import Clock
 from polidiff.progress import report
@@ -42,7 +33,6 @@ from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
 BRANCHED_COLUMNS = 8  # with more features a box has too many bounds to branch on
 TOLERANCE = 1e-10  # of the range: a node whose bound is within this of the best list is closed
-ROUNDS = 40  # of the iteration for least visits; any number gives a valid bound
 MOST_BOXES = 5_000
 MOST_WORK = 3_000_000  # plans times rules, of one number of rules
 
@@ -134,12 +124,8 @@ def _longer(problem: Problem, plans: Plans, acts: BoolArray, rows: IntArray, cos
 
 
 def _best(problem: Problem, plans: Plans, rules: list[ListedRule]) -> Scored:
-    returns, changes = exact_values(problem.model, plans.rows)
-    kept = (
-        np.ones(len(returns), dtype=np.bool_)
-        if problem.feasible is None
-        else problem.feasible.each(problem, plans.rows)
-    )
+    sums = exact_values(problem.model, plans.rows)
+    returns, changes, kept = sums[:, 0], sums[:, 1], problem.keeps(sums)
     top = float(returns[kept].max(initial=-np.inf))
     if not np.isfinite(top):
         return Scored((), -np.inf, np.inf, 0)
@@ -155,7 +141,7 @@ class Bound:
     value: float
     best: Scored  # the best list known, perhaps found on the way
     nodes: int
-    how: str  # "no rules", "optimum", "any states", "least visits", "boxes"
+    how: str  # "no rules", "optimum", "any states", "boxes", "every list"
     on_cuts: float | None = None  # a smaller bound that holds only for rules on the cuts of many-valued features
 
 
@@ -170,7 +156,7 @@ def certify(
 ) -> tuple[Bound, ...]:
     """A bound for every number of rules, with the best lists known afterwards."""
     limit = node_budget(problem.model.size) if nodes is None else nodes
-    guarded = limit > 0 and problem.feasible is not None and problem.cells.complete  # bounds do not know of guards
+    guarded = limit > 0 and problem.limited and problem.cells.complete  # bounds do not know of guards
     every = best_lists(problem, len(best) - 1) if guarded else None
     if every is not None:
         return tuple(_exact(known, found) for known, found in zip(best, every, strict=True))
@@ -224,18 +210,14 @@ def _on_cuts(
     problem: Problem, marks: Landmarks, general: Bound, rules: int, *, gap: float, nodes: int, clock: Clock
 ) -> Bound:
     """A bound over rules whose bounds lie on the cuts of the features."""
-    bound, known, model = general, general.best, problem.model
-    if rules == 1 and problem.max_conditions <= 2 and model.dense and not model.loops:
-        value = max(one_rule_bound(problem), known.expected_return)
-        bound = Bound(value, known, bound.nodes, "least visits") if value < bound.value else bound
     roots = (problem.keep + 1) ** rules
     if roots > nodes or len(problem.cells.sizes) > BRANCHED_COLUMNS or clock.over():
-        return bound
-    boxes = branch_and_bound(problem, marks, known, rules, gap=gap, nodes=nodes, clock=clock)
-    boxes = replace(boxes, nodes=boxes.nodes + bound.nodes)
-    if boxes.value < bound.value:
+        return general
+    boxes = branch_and_bound(problem, marks, general.best, rules, gap=gap, nodes=nodes, clock=clock)
+    boxes = replace(boxes, nodes=boxes.nodes + general.nodes)
+    if boxes.value < general.value:
         return boxes
-    return replace(boxes, value=max(bound.value, boxes.best.expected_return), how=bound.how)
+    return replace(boxes, value=max(general.value, boxes.best.expected_return), how=general.how)
 
 
 def any_states(problem: Problem, marks: Landmarks, rules: int, *, most: int, clock: Clock) -> tuple[float, int]:
@@ -306,7 +288,6 @@ class _Node:
     moves: tuple[int, ...]
     ranges: IntArray  # (rules, 4, d)
     rows: IntArray  # (n,) best relaxed plan
-    visits: FloatArray  # (n,) of that plan
 
 
 @dataclass(eq=False)
@@ -319,7 +300,7 @@ class _Tree:
     nodes: int = 0
     closed: float = -np.inf  # largest bound of a node that was closed within the tolerance
     ticket: count[int] = field(default_factory=count)
-    solved: dict[bytes, tuple[float, IntArray, FloatArray] | None] = field(default_factory=dict)
+    solved: dict[bytes, tuple[float, IntArray] | None] = field(default_factory=dict)
 
     def push(self, moves: tuple[int, ...], ranges: IntArray, warm: IntArray) -> None:
         """Bound a node and keep it if it may hold something better."""
@@ -328,13 +309,13 @@ class _Tree:
         key = allowed.tobytes()
         if key not in self.solved:
             self.nodes += 1
-            self.solved[key] = relaxed_optimum(self.problem.model, allowed, warm)
-        found = self.solved[key]
-        if found is None:
+            self.solved[key] = best_choices(self.problem.model, allowed, warm)
+        relaxed = self.solved[key]
+        if relaxed is None:
             return
-        bound, rows, visits = found
+        bound, rows = relaxed
         if bound > self.best.expected_return + TOLERANCE * self.marks.span:
-            heapq.heappush(self.heap, (-bound, next(self.ticket), _Node(moves, ranges, rows, visits)))
+            heapq.heappush(self.heap, (-bound, next(self.ticket), _Node(moves, ranges, rows)))
         else:
             self.closed = max(self.closed, bound)
 
@@ -384,63 +365,13 @@ class _Tree:
 
     def undecided(self, node: _Node) -> FloatArray:
         """(rules, 2, d) how much hangs on each range: its width, and the visits to states it leaves open."""
-        ranges, codes = node.ranges, self.codes
+        ranges, codes, visits = node.ranges, self.codes, point_at(self.problem.model, node.rows).visits
         width = np.stack([ranges[:, 1] - ranges[:, 0], ranges[:, 3] - ranges[:, 2]], axis=1)
         weight = np.zeros(width.shape)
         for rule, (a, b, c, d) in enumerate(ranges):
             maybe = ((codes >= a) & (codes <= d)).all(axis=1)
             maybe &= ~((codes >= b) & (codes <= c)).all(axis=1)
-            mass = np.where(maybe, node.visits + 1e-9, 0.0)[:, None]
+            mass = np.where(maybe, visits + 1e-9, 0.0)[:, None]
             weight[rule, 0] = (mass * ((codes >= a) & (codes < b))).sum(axis=0)
             weight[rule, 1] = (mass * ((codes > c) & (codes <= d))).sum(axis=0)
         return np.where(width > 0, weight + 1e-12 * width, 0.0)
-
-
-def one_rule_bound(problem: Problem) -> float:
-    """No rule of at most two conditions returns more; for dense models in which every plan ends."""
-    assert problem.model.dense
-    assert not problem.model.loops
-    return max((_move_bound(problem, move) for move in range(problem.keep)), default=-np.inf)
-
-
-def _move_bound(problem: Problem, move: int) -> float:
-    model = problem.model
-    keep = model.keep
-    made = np.where(problem.row[move] >= 0, problem.row[move], keep)
-    allowed = np.zeros(len(model.state_of), dtype=np.bool_)
-    allowed[keep], allowed[made] = True, True
-    found = best_choices(model, allowed, keep)
-    assert found is not None, "every plan ends"
-    best, rows = found
-    point = point_at(model, rows)
-    visits = least_visits(model.transitions[keep], model.transitions[made], model.initial)
-    outside = visits * (point.ahead[keep] - point.values)
-    inside = visits * (point.ahead[made] - point.values)
-    return min(best, best + float(outside.sum()) + _largest_sum(problem, inside - outside))
-
-
-def least_visits(one: FloatArray, other: FloatArray, initial: FloatArray) -> FloatArray:
-    """(n,) a lower bound on the visits to each state under any plan that chooses between two rows in every state."""
-    least = np.zeros((len(initial), len(initial)))
-    for _ in range(ROUNDS):
-        least = np.minimum(one @ least, other @ least)
-        least[np.diag_indices(len(initial))] += 1.0
-    return np.asarray(initial @ least)
-
-
-def _largest_sum(problem: Problem, weight: FloatArray) -> float:
-    """Largest sum of weights over a box of at most two conditions; 0 for the empty box."""
-    codes, sizes = problem.finder.codes, problem.cells.sizes
-    columns = range(len(sizes))
-    pairs = combinations(columns, 2) if len(sizes) > 1 else [(0, 0)]
-    return max(0.0, *(_largest_of_pair(codes, sizes, weight, a, b) for a, b in pairs))
-
-
-def _largest_of_pair(codes: IntArray, sizes: IntArray, weight: FloatArray, a: int, b: int) -> float:
-    shape = (int(sizes[a]), int(sizes[b]))
-    cells = np.bincount(codes[:, a] * shape[1] + codes[:, b], weights=weight, minlength=shape[0] * shape[1])
-    sums = np.zeros((shape[0] + 1, shape[1] + 1))
-    sums[1:, 1:] = cells.reshape(shape).cumsum(axis=0).cumsum(axis=1)
-    low, high = np.triu_indices(shape[0] + 1, 1)
-    bands = sums[high] - sums[low]  # (intervals of a, cumulated over b)
-    return float((bands - np.minimum.accumulate(bands, axis=1)).max())

@@ -11,8 +11,9 @@ weights are also scaled until a node sums to zero: this finds small boxes that n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -34,15 +35,6 @@ class BoxOptions:
     per_move: int = 6  # of these, at most so many for one move
     literal_cost: float = 0.0
     literals: int | None = None  # most of a box that is worth telling
-
-
-@dataclass(frozen=True)
-class Found:
-    """A box for a move and the sum of its weights, less what its literals cost."""
-
-    score: float
-    move: int
-    box: Box
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +79,8 @@ class _Nodes:
     last: IntArray  # (N, d)
 
 
-def best_boxes(finder: BoxFinder, weights: FloatArray, options: BoxOptions, top: int) -> list[Found]:
-    """The `top` boxes over all moves, for weights (moves, n)."""
+def best_boxes(finder: BoxFinder, weights: FloatArray, options: BoxOptions, top: int) -> list[ListedRule]:
+    """The `top` boxes over all moves, for weights (moves, n): those with the largest sums, less what literals cost."""
     most = np.maximum(weights, 0).sum(axis=1)
     moves = np.flatnonzero(most > 1e-12 * float(np.abs(weights).sum()))
     if not moves.size:
@@ -112,8 +104,7 @@ def best_boxes(finder: BoxFinder, weights: FloatArray, options: BoxOptions, top:
     if options.literals is not None:
         ends = finder.sizes - 1
         ranked = [item for item in ranked if sum((a > 0) + (b < ends[c]) for c, a, b in item[0][1]) <= options.literals]
-    ranked = ranked[:top]
-    return [Found(score * float(most.max()), move, box) for (move, box), score in ranked]
+    return [rule for rule, _ in ranked[:top]]
 
 
 def _grow(
@@ -233,16 +224,6 @@ ListedRule: TypeAlias = tuple[int, Box]  # (move, box)
 RuleList: TypeAlias = tuple[ListedRule, ...]
 
 
-class Feasible(Protocol):
-    """Whether lists keep what must be kept."""
-
-    def __call__(self, problem: Problem, rules: RuleList, /) -> bool:
-        """Of one list."""
-
-    def each(self, problem: Problem, plans: IntArray, /) -> BoolArray:
-        """Of plans (N, n) given as rows."""
-
-
 @dataclass(frozen=True)
 class Scored:
     """A rule list with its exact return."""
@@ -264,11 +245,10 @@ class Problem:
     row: IntArray  # (moves, n) row of each move in the free states, -1 where impossible
     max_conditions: int
     max_literals: int | None
-    feasible: Feasible | None = None
+    most: FloatArray  # (m − 1,) of the changes and of each guarded outcome, ∞ without a limit
     _covers: dict[Box, BoolArray] = field(default_factory=dict, repr=False)
     _values: dict[RuleList, Scored] = field(default_factory=dict, repr=False)
-    _plans: dict[bytes, tuple[float, float]] = field(default_factory=dict, repr=False)
-    _keeps: dict[bytes, bool] = field(default_factory=dict, repr=False)
+    _plans: dict[bytes, FloatArray] = field(default_factory=dict, repr=False)
     _points: dict[RuleList, Point] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -279,7 +259,8 @@ class Problem:
         model: ChoiceModel,
         max_conditions: int,
         max_literals: int | None,
-        feasible: Feasible | None = None,
+        limits: Sequence[float] = (),
+        budget: float | None = None,
         support: Support | None = None,
     ) -> Problem:
         """The problem for given parts."""
@@ -287,7 +268,8 @@ class Problem:
         at = np.broadcast_to(np.arange(model.size), choice.shape)
         row = np.where(choice >= 0, model.row_of[at, np.maximum(choice, 0)], -1)
         finder = BoxFinder.of(cells, model.states, support)
-        return cls(moves, cells, model, finder, row, max_conditions, max_literals, feasible)
+        most = np.array([np.inf if budget is None else budget, *limits])
+        return cls(moves, cells, model, finder, row, max_conditions, max_literals, most)
 
     @property
     def keep(self) -> int:
@@ -333,38 +315,37 @@ class Problem:
             return False
         return self.max_literals is None or self.literals(rules) <= self.max_literals
 
-    def value(self, rules: RuleList) -> tuple[float, float]:
-        """Exact return and changes of a list, short enough or not."""
+    def value(self, rules: RuleList) -> FloatArray:
+        """(m,) exact return, changes and guarded outcomes of a list, short enough or not."""
         plan = self.plan(rules)
         key = plan.tobytes()
         if key not in self._plans:
             self._plans[key] = value_of(self.model, plan)
         return self._plans[key]
 
-    def remember(self, plan: IntArray, total: float, changes: float) -> None:
-        """Take the value of a plan as known: worked out from a neighbour's, in a process where every plan ends."""
-        if not self.model.loops and np.isfinite(total) and np.isfinite(changes):
-            self._plans.setdefault(plan.tobytes(), (total, changes))
+    def remember(self, plan: IntArray, sums: FloatArray) -> None:
+        """Take what a plan brings as known: worked out from a neighbour's, in a process where every plan ends."""
+        if not self.model.loops and np.isfinite(sums).all():
+            self._plans.setdefault(plan.tobytes(), sums)
 
     def score(self, rules: RuleList) -> Scored:
         """The list with its exact return, remembered; -inf if it does not keep what must be kept."""
         known = self._values.get(rules)
         if known is None:
-            total, changes = self.value(rules)
-            if np.isfinite(total) and not self.keeps(rules):
-                total = -np.inf
-            known = Scored(rules, total, changes, self.literals(rules))
+            sums = self.value(rules)
+            total = float(sums[0]) if self.keeps(sums) else -np.inf
+            known = Scored(rules, total, float(sums[1]), self.literals(rules))
             self._values[rules] = known
         return known
 
-    def keeps(self, rules: RuleList) -> bool:
-        """Whether a list keeps what must be kept; lists with the same plan are asked about once."""
-        if self.feasible is None:
-            return True
-        key = self.plan(rules).tobytes()
-        if key not in self._keeps:
-            self._keeps[key] = self.feasible(self, rules)
-        return self._keeps[key]
+    @property
+    def limited(self) -> bool:
+        """Whether changes or outcomes have limits."""
+        return bool(np.isfinite(self.most).any())
+
+    def keeps(self, sums: FloatArray) -> BoolArray:
+        """Whether plans that bring (…, m) keep within the limits."""
+        return np.asarray((sums[..., 1:] <= self.most + 1e-9 * (1 + np.abs(self.most))).all(axis=-1))
 
     def point(self, rules: RuleList) -> Point:
         """The plan of a list, ready to linearise; the last few are remembered."""

@@ -19,21 +19,24 @@ so that one inverse serves all neighbours of a plan.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
 from scipy.sparse import linalg as sparse_linalg
 
 from polidiff.errors import UnboundedReturnError
+from polidiff.evaluation.linear import Solve, solver
 from polidiff.frontier.rule_plans.moves import MoveSet
 from polidiff.frontier.visits import policy_visits, switched_visits
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.worlds.checks import (
+    LEAK,
     Moves,
+    all_end,
     ending_choice,
     ending_rows,
     leaking,
@@ -59,12 +62,15 @@ class ChoiceModel:
     choice_of: IntArray  # (rows,)
     row_of: IntArray  # (n, n_choices) row of a choice, -1 where it cannot be chosen
     transitions: Any  # (rows, n) dense or csr, discounted; missing mass ends the episode
-    rewards: FloatArray  # (rows,)
-    changed: FloatArray  # (rows,) probability that the decision differs from now
+    weights: FloatArray  # (m, rows) what a row adds to the return, to the changes, and to each guarded outcome
     initial: FloatArray  # (n,)
-    constant: float  # return collected before the first free state
-    discount: float
+    constant: FloatArray  # (m,) what is collected before the first free state
     loops: bool  # whether some plan never ends
+
+    @property
+    def rewards(self) -> FloatArray:
+        """(rows,)"""
+        return np.asarray(self.weights[0])
 
     @property
     def size(self) -> int:
@@ -85,15 +91,6 @@ class ChoiceModel:
         """Rows of a plan given as choices of the free states."""
         return np.asarray(self.row_of[np.arange(self.size), choices], dtype=np.int64)
 
-    def system(self, rows: IntArray, damping: float = 0.0) -> Any:
-        r"""The matrix :math:`I - (1 - \delta) \gamma P` of a plan."""
-        moves = self.transitions[rows]
-        if self.dense:
-            matrix = -(1 - damping) * moves
-            matrix[np.arange(self.size), np.arange(self.size)] += 1
-            return matrix
-        return sparse.csc_array(sparse.eye_array(self.size, format="csr") - (1 - damping) * moves)
-
     def ends(self, rows: IntArray) -> bool:
         """Whether the plan surely ends from every start."""
         if not self.loops:
@@ -112,10 +109,13 @@ class ChoiceModel:
         return leaking(self.transitions)
 
 
-def choice_model(world: TabularMDP, moves: MoveSet) -> ChoiceModel:
-    """The smaller process for a set of moves."""
+def choice_model(world: TabularMDP, moves: MoveSet, guarded: Sequence[FloatArray] = ()) -> ChoiceModel:
+    """The smaller process for a set of moves, telling also what plans bring of guarded outcomes (S, A)."""
     can = _choices(world, moves)
-    transitions, rewards = _stacked(world, moves.current)
+    transitions = _stacked(world, moves.current)
+    now = np.where(world.allowed, moves.current, 0.0)
+    gains = [np.column_stack([g, (now * g).sum(axis=1)]) for g in (world.rewards, *guarded)]
+    weights = np.stack([gains[0], moves.changed, *gains[1:]]).reshape(len(gains) + 1, -1)
     n_choices = world.n_actions + 1
     reached = _reached(world, transitions, can)
     free = reached & can[:, :-1].any(axis=1)
@@ -129,13 +129,9 @@ def choice_model(world: TabularMDP, moves: MoveSet) -> ChoiceModel:
     row_of = np.full((len(kept), n_choices), -1)
     row_of[state_of, choice_of] = np.arange(len(state_of))
     pairs = kept[state_of] * n_choices + choice_of
-    reduced = _eliminate(world, transitions, rewards, pairs, kept, others, n_choices)
-    table, gains, initial, constant = reduced
-    return ChoiceModel(
-        kept, n_choices, state_of, choice_of, row_of, table, gains,
-        moves.changed[kept[state_of], choice_of], initial, constant, world.discount,
-        world.discount == 1 and _may_stay(table, state_of, len(kept)),
-    )  # fmt: skip
+    table, weights, initial, constant = _eliminate(world, transitions, weights, pairs, kept, others, n_choices)
+    loops = world.discount == 1 and not all_end(table > LEAK, state_of, leaking(table), len(kept))
+    return ChoiceModel(kept, n_choices, state_of, choice_of, row_of, table, weights, initial, constant, loops)
 
 
 def _choices(world: TabularMDP, moves: MoveSet) -> BoolArray:
@@ -148,7 +144,7 @@ def _choices(world: TabularMDP, moves: MoveSet) -> BoolArray:
     return can
 
 
-def _stacked(world: TabularMDP, current: FloatArray) -> tuple[sparse.csr_array, FloatArray]:
+def _stacked(world: TabularMDP, current: FloatArray) -> sparse.csr_array:
     """Discounted rows s·(A+1) + choice, the last of each state under the current policy."""
     n_states, n_actions = world.n_states, world.n_actions
     own = world.policy_moves(current)
@@ -157,8 +153,7 @@ def _stacked(world: TabularMDP, current: FloatArray) -> tuple[sparse.csr_array, 
     source[:, :-1] = np.arange(n_states * n_actions).reshape(n_states, n_actions)
     source[:, -1] = n_states * n_actions + np.arange(n_states)
     both = sparse.csr_array(sparse.vstack([world.transitions, own]))
-    rewards = np.hstack([world.rewards, (np.where(world.allowed, current, 0) * world.rewards).sum(axis=1)[:, None]])
-    return sparse.csr_array(world.discount * both[source.ravel()]), rewards.ravel()
+    return sparse.csr_array(world.discount * both[source.ravel()])
 
 
 def _reached(world: TabularMDP, transitions: sparse.csr_array, can: BoolArray) -> BoolArray:
@@ -180,44 +175,27 @@ def _never_leaving(world: TabularMDP, transitions: sparse.csr_array, free: BoolA
 def _eliminate(
     world: TabularMDP,
     transitions: sparse.csr_array,
-    rewards: FloatArray,
+    weights: FloatArray,
     pairs: IntArray,
     kept: IntArray,
     others: IntArray,
     n_choices: int,
-) -> tuple[Moves, FloatArray, FloatArray, float]:
+) -> tuple[Moves, FloatArray, FloatArray, FloatArray]:
+    """Moves (rows, n) and weights (m, rows) of pairs, starts and constants without the states `others`."""
     rows = sparse.csr_array(transitions[pairs])
-    table, gains = sparse.csr_array(rows[:, kept]), rewards[pairs].copy()
-    initial, constant = world.initial[kept].copy(), 0.0
+    table, gains = sparse.csr_array(rows[:, kept]), weights[:, pairs]
+    initial, constant = world.initial[kept].copy(), np.zeros(len(weights))
     if others.size:
-        own = sparse.csr_array(transitions[others * n_choices + n_choices - 1])
-        system = sparse.csc_array(sparse.eye_array(len(others)) - own[:, others])
-        solve = sparse_linalg.splu(system).solve
-        ahead = solve(own[:, kept].toarray())
-        worth = solve(rewards[others * n_choices + n_choices - 1])
+        alone = others * n_choices + n_choices - 1
+        own = sparse.csr_array(transitions[alone])
+        solve = sparse_linalg.splu(sparse.csc_array(sparse.eye_array(len(others)) - own[:, others])).solve
+        ahead, worth = solve(own[:, kept].toarray()), solve(weights[:, alone].T)
         through = sparse.csr_array(rows[:, others])
         table = sparse.csr_array(table + sparse.csr_array(through @ ahead))
-        gains += through @ worth
+        gains = gains + (through @ worth).T
         initial += world.initial[others] @ ahead
-        constant = float(world.initial[others] @ worth)
-    dense = len(kept) <= DENSE_UP_TO
-    return (table.toarray() if dense else table), gains, initial, constant
-
-
-def _may_stay(table: Moves, state_of: IntArray, size: int) -> bool:
-    """Whether some states have choices that never leave them: the largest such set is found by removal."""
-    inside = np.ones(size, dtype=np.bool_)
-    while inside.any():
-        staying = np.asarray(table @ inside.astype(np.float64)) >= 1 - 1e-9
-        some = np.zeros(size, dtype=np.bool_)
-        some[state_of[staying]] = True
-        if (some & inside == inside).all():
-            return True
-        inside &= some
-    return False
-
-
-Solver: TypeAlias = Callable[[FloatArray, bool], FloatArray]
+        constant = world.initial[others] @ worth
+    return (table.toarray() if len(kept) <= DENSE_UP_TO else table), gains, initial, constant
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,7 +205,7 @@ class Point:
     model: ChoiceModel
     rows: IntArray  # (n,)
     damping: float
-    solve: Solver  # (right-hand side, transposed) -> solution
+    solve: Solve  # (right-hand side, transposed) -> solution
     values: FloatArray  # (n,)
     visits: FloatArray  # (n,)
     ahead: FloatArray  # (rows of the model,) one-step look-ahead Q
@@ -235,7 +213,7 @@ class Point:
     @property
     def expected_return(self) -> float:
         """Damped where the model has loops."""
-        return self.model.constant + float(self.model.initial @ self.values)
+        return float(self.model.constant[0] + self.model.initial @ self.values)
 
     @cached_property
     def inverse(self) -> FloatArray:
@@ -248,32 +226,39 @@ class Point:
         return np.asarray((1 - self.damping) * (moves[rows] - moves[self.rows[self.model.state_of[rows]]]))
 
 
-def value_of(model: ChoiceModel, rows: IntArray) -> tuple[float, float]:
-    """Exact return and expected changes of a plan; (-inf, inf) if it may never end."""
+def value_of(model: ChoiceModel, rows: IntArray) -> FloatArray:
+    """(m,) exact return, expected changes and guarded outcomes of a plan; −∞ and ∞ if it may never end."""
     if not model.ends(rows):
-        return -np.inf, np.inf
-    if model.loops:
-        visits = _visits_of_reached(model, rows)
-    else:
-        visits = _factorised(model, rows)(model.initial, True)
-    total = model.constant + float(visits @ model.rewards[rows])
-    return total, float(visits @ model.changed[rows])
+        return np.array([-np.inf, *[np.inf] * (len(model.weights) - 1)])
+    moves, at = model.transitions[rows], np.arange(model.size)
+    if model.loops:  # what it does not reach may never end
+        at = np.flatnonzero(reached_states(moves, model.initial > 0))
+    visits = solver(_among(moves, at), 1.0)(model.initial[at], True)
+    return np.asarray(model.constant + model.weights[:, rows[at]] @ visits)
+
+
+def _among(moves: Moves, at: IntArray) -> Moves:
+    """The moves of a plan between some of its states."""
+    return moves if len(at) == moves.shape[0] else moves[at][:, at]
 
 
 def point_at(model: ChoiceModel, rows: IntArray, helper: IntArray | None = None) -> Point:
     """The plan, ready to linearise; with a `helper`, another plan, one that takes each half of the decisions."""
     damping = DAMPING if model.loops else 0.0
-    solve, gains = _factorised(model, rows, damping, helper), model.rewards[rows]
-    gains = gains if helper is None else (gains + model.rewards[helper]) / 2
+    moves, gains = model.transitions[rows], model.rewards[rows]
+    if helper is not None:
+        moves, gains = (moves + model.transitions[helper]) / 2, (gains + model.rewards[helper]) / 2
+    solve = solver(moves, 1 - damping)
     values, visits = solve(gains, False), solve(model.initial, True)
     ahead = model.rewards + (1 - damping) * (model.transitions @ values)
     return Point(model, rows, damping, solve, values, np.maximum(visits, 0.0), ahead)
 
 
-def screen(model: ChoiceModel, point: Point, plans: IntArray, *, exact: int = 12) -> tuple[FloatArray, FloatArray]:
-    """Returns of plans (C, n) near a point, and their changes.
+def screen(model: ChoiceModel, point: Point, plans: IntArray, *, exact: int = 12) -> FloatArray:
+    """(C, m) what plans (C, n) near a point bring.
 
-    All are estimated, the `exact` best worked out by the formula above (damped); changes are NaN where only estimated.
+    All returns are estimated, the `exact` best plans worked out by the formula above (damped); what else a plan brings
+    is NaN where it is only estimated.
     """
     if model.size <= SMALL:
         return exact_values(model, plans)
@@ -285,13 +270,11 @@ def screen(model: ChoiceModel, point: Point, plans: IntArray, *, exact: int = 12
     estimate = point.expected_return + (visits * gain).sum(axis=1)
     crude = point.expected_return + gain @ point.visits
     estimate = np.where(np.isfinite(estimate), np.minimum(estimate, crude + np.abs(crude)), crude)
-    changes = np.full(len(plans), np.nan)
-    if not model.dense:
-        return np.asarray(estimate), changes
-    result = np.full(len(plans), -np.inf)
-    for c in np.argsort(-estimate, kind="stable")[:exact]:
-        result[c], changes[c] = _neighbour(point, plans[c], np.flatnonzero(moved[c]))
-    return result, changes
+    sums = np.full((len(plans), len(model.weights)), np.nan)
+    sums[:, 0] = -np.inf if model.dense else estimate
+    for c in np.argsort(-estimate, kind="stable")[: exact if model.dense else 0]:
+        sums[c] = _neighbour(point, plans[c], np.flatnonzero(moved[c]))
+    return sums
 
 
 def best_choices(
@@ -324,7 +307,7 @@ def best_choices(
         np.maximum.at(best, model.state_of, ahead)
         better = alive & (best > values + STRICT * (model.unit + np.abs(values)))
         if not better.any():
-            return model.constant + float(model.initial @ values), rows
+            return float(model.constant[0] + model.initial @ values), rows
         pick = np.flatnonzero(ahead == best[model.state_of])[::-1]
         top = np.array(rows)
         top[model.state_of[pick]] = pick
@@ -332,55 +315,11 @@ def best_choices(
     raise RuntimeError("policy iteration did not settle in 1,000 rounds")
 
 
-def relaxed_optimum(
-    model: ChoiceModel, allowed: BoolArray, start: IntArray
-) -> tuple[float, IntArray, FloatArray] | None:
-    """Best return over allowed rows (every state with one at least), the plan and its visits; None if none ends."""
-    rows = _ending(model, allowed, np.ones(model.size, dtype=np.bool_), start)
-    found = best_choices(model, allowed, rows)
-    if found is None:
-        return None
-    total, best = found
-    return total, best, point_at(model, best).visits
-
-
-def _factorised(model: ChoiceModel, rows: IntArray, damping: float = 0.0, helper: IntArray | None = None) -> Solver:
-    """A function (right-hand side, transposed) → solution of the plan's system, or of the mean of two."""
-    system = model.system(rows, damping)
-    system = system if helper is None else (system + model.system(helper, damping)) / 2
-    if model.dense:
-        factors = linalg.lu_factor(system, check_finite=False, overwrite_a=True)
-        return lambda g, transposed: np.asarray(
-            linalg.lu_solve(factors, g, trans=1 if transposed else 0, check_finite=False)
-        )
-    splu: Any = sparse_linalg.splu(system)  # whose stubs forget the second argument
-    return lambda g, transposed: np.asarray(splu.solve(g, "T" if transposed else "N"))
-
-
-def _visits_of_reached(model: ChoiceModel, rows: IntArray) -> FloatArray:
-    """Visits of a plan that ends from the starts, solved over the states that it reaches."""
-    moves = model.transitions[rows]
-    at = np.flatnonzero(reached_states(moves, model.initial > 0))
-    visits = np.zeros(model.size)
-    visits[at] = _inside(moves, at, model.initial[at], transposed=True)
-    return visits
-
-
-def _inside(moves: Moves, at: IntArray, g: FloatArray, *, transposed: bool) -> FloatArray:
-    """Solution of the system of a plan over some of its states."""
-    if isinstance(moves, np.ndarray):
-        dense = np.eye(len(at)) - moves[np.ix_(at, at)]
-        return np.asarray(np.linalg.solve(dense.T if transposed else dense, g))
-    system = sparse.csc_array(sparse.eye_array(len(at)) - sparse.csr_array(moves)[at][:, at])
-    return np.asarray(sparse_linalg.splu(sparse.csc_array(system.T) if transposed else system).solve(g))
-
-
-def exact_values(model: ChoiceModel, plans: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Returns and changes of plans (C, n) of a small model, solved in full (damped where it has loops)."""
+def exact_values(model: ChoiceModel, plans: IntArray) -> FloatArray:
+    """(C, m) what plans (C, n) of a small model bring, solved in full (damped where it has loops)."""
     damping = DAMPING if model.loops else 0.0
     visits = policy_visits((1 - damping) * model.transitions[plans], model.initial)
-    returns = model.constant + (visits * model.rewards[plans]).sum(axis=1)
-    return np.asarray(returns), np.asarray((visits * model.changed[plans]).sum(axis=1))
+    return np.asarray(model.constant + np.stack([(visits * w[plans]).sum(axis=1) for w in model.weights], axis=1))
 
 
 def _carried(model: ChoiceModel, point: Point, plans: IntArray, visits: FloatArray) -> FloatArray:
@@ -394,41 +333,36 @@ def _carried(model: ChoiceModel, point: Point, plans: IntArray, visits: FloatArr
     return np.asarray(point.solve(np.ascontiguousarray(pushed.toarray().T), True).T)
 
 
-def _neighbour(point: Point, rows: IntArray, moved: IntArray) -> tuple[float, float]:
-    """Return and changes of a plan that differs in the states `moved`; (-inf, NaN) if that cannot be told."""
+def _neighbour(point: Point, rows: IntArray, moved: IntArray) -> FloatArray:
+    """(m,) what a plan that differs in the states `moved` brings; −∞ and NaN if that cannot be told."""
+    model = point.model
+    unknown = np.array([-np.inf, *[np.nan] * (len(model.weights) - 1)])
     try:
         there, everywhere = switched_visits(point.inverse, point.visits, moved, point.shift(rows[moved]))
     except np.linalg.LinAlgError:
-        return -np.inf, np.nan
+        return unknown
     total = point.expected_return + float(there @ (point.ahead[rows[moved]] - point.values[moved]))
-    return (total, float(everywhere @ point.model.changed[rows])) if np.isfinite(total) else (-np.inf, np.nan)
+    sums = np.array([total, *(model.constant[1:] + model.weights[1:, rows] @ everywhere)])
+    return sums if np.isfinite(total) else unknown
 
 
 def _alive_values(model: ChoiceModel, rows: IntArray, alive: BoolArray) -> FloatArray | None:
     """Values of a plan over the states that can end, 0 elsewhere; None if it stays for ever in some of them."""
-    if not model.loops:
-        return _factorised(model, rows)(model.rewards[rows], False)
     moves = model.transitions[rows]
-    if not surely_ends(moves)[alive].all():
+    if model.loops and not surely_ends(moves)[alive].all():
         return None
-    at = np.flatnonzero(alive)
-    values = np.zeros(model.size)
-    values[at] = _inside(moves, at, model.rewards[rows[at]], transposed=False)
+    at, values = np.flatnonzero(alive), np.zeros(model.size)
+    values[at] = solver(_among(moves, at), 1.0)(model.rewards[rows[at]], False)
     return values
 
 
 def _ending(model: ChoiceModel, usable: BoolArray, alive: BoolArray, start: IntArray | None) -> IntArray:
     """A plan of usable rows that ends: `start` where it is usable (if that ends), else each step nearer to an end."""
-    if start is not None:
-        first = np.full(model.size, -1)
-        at = np.flatnonzero(usable)[::-1]
-        first[model.state_of[at]] = at
-        return np.where(usable[start] | ~alive, start, np.where(first < 0, start, first))
-    if model.loops:
+    if start is None and model.loops:
         none = np.full(model.size, -1)
         rows = ending_choice(model.transitions, model.state_of, model.leaks, none, usable)
         return np.where(rows < 0, model.keep, rows)
-    rows = np.array(model.keep)
-    at = np.flatnonzero(usable)[::-1]
-    rows[model.state_of[at]] = at
-    return rows
+    start = model.keep if start is None else start
+    first, at = np.full(model.size, -1), np.flatnonzero(usable)[::-1]
+    first[model.state_of[at]] = at
+    return np.where(usable[start] | ~alive | (first < 0), start, first)

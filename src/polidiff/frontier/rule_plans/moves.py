@@ -10,17 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from polidiff.errors import InvalidOptionError
 from polidiff.policies import top_actions
+from polidiff.records.action import Action
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.worlds.tabular import TabularMDP
 
-Fallback: TypeAlias = Literal["keep", "nearest"]
+if TYPE_CHECKING:
+    from polidiff.options import Moves
+
 KEEP = "keep"
 
 
@@ -80,18 +83,26 @@ class MoveSet:
     changed: FloatArray  # (S, A + 1) probability that the decision differs from the current policy's
     current: FloatArray  # (S, A) probabilities of the current policy
 
-    @property
-    def can(self) -> BoolArray:
-        """(M, S) where each move is possible."""
-        return self.choice >= 0
+
+def actions_only(moves: Moves, actions: Sequence[Action], where: str) -> list[Move]:
+    """Moves to actions; doing as now is always possible. Levels and aims need a current action, which no cell has."""
+    if isinstance(moves, str) and moves == "actions":
+        return [Move.action(action.name) for action in actions]
+    given = () if isinstance(moves, str) else tuple(moves)
+    listed = [move for move in given if isinstance(move, Move) and (move.action_name or move.name == KEEP)]
+    if not listed or len(listed) < len(given):
+        raise InvalidOptionError(
+            f"rules in {where} prescribe actions; got moves={moves!r}. Hint: moves='actions', or Move.action(name)"
+        )
+    return listed
 
 
 def resolve_moves(
     world: TabularMDP,
     current: FloatArray,
-    moves: str | Sequence[Move],
+    moves: Moves,
     *,
-    fallback: Fallback = "keep",
+    fallback: str = "keep",
     frozen: BoolArray | None = None,
     offered: BoolArray | None = None,
 ) -> MoveSet:
@@ -117,18 +128,17 @@ def resolve_moves(
     return MoveSet(names, np.vstack([choice, keep[None]]).astype(np.int64), changed, current)
 
 
-def _listed(world: TabularMDP, moves: str | Sequence[Move]) -> list[Move]:
+def _listed(world: TabularMDP, moves: Moves) -> list[Move]:
     if isinstance(moves, str):
         if moves == "actions":
             return [Move.action(action.name) for action in world.actions]
         if moves == "levels":
             return _level_moves(world)
         raise InvalidOptionError(f"moves must be 'actions', 'levels' or a list of Move; got {moves!r}")
-    listed = list(moves)
-    odd = next((move for move in listed if not isinstance(move, Move)), None)
+    odd = next((move for move in moves if not isinstance(move, Move)), None)
     if odd is not None:
         raise InvalidOptionError(f"moves must be Move objects; got {type(odd).__name__}. Hint: Move.action('north')")
-    listed = [move for move in listed if move.name != KEEP]
+    listed = [move for move in moves if isinstance(move, Move) and move.name != KEEP]
     if not listed:
         raise InvalidOptionError("moves must hold a move other than 'keep'. Hint: moves='actions'")
     names = [move.name for move in listed]
@@ -149,7 +159,7 @@ def _level_moves(world: TabularMDP) -> list[Move]:
     return [Move.level(c, level) for c in components for level in levels[c]]
 
 
-def _targets(world: TabularMDP, move: Move, top: IntArray, fallback: Fallback, may: BoolArray) -> IntArray:
+def _targets(world: TabularMDP, move: Move, top: IntArray, fallback: str, may: BoolArray) -> IntArray:
     if fallback not in ("keep", "nearest"):
         raise InvalidOptionError(f"fallback must be 'keep' or 'nearest'; got {fallback!r}")
     if move.action_name is not None:
@@ -157,7 +167,7 @@ def _targets(world: TabularMDP, move: Move, top: IntArray, fallback: Fallback, m
     return _component_targets(world, move, top, fallback, may)
 
 
-def _action_targets(world: TabularMDP, name: str, fallback: Fallback, may: BoolArray) -> IntArray:
+def _action_targets(world: TabularMDP, name: str, fallback: str, may: BoolArray) -> IntArray:
     names = [action.name for action in world.actions]
     if name not in names:
         raise InvalidOptionError(f"no action is called {name!r}; the actions are {', '.join(names[:12])}")
@@ -170,7 +180,7 @@ def _action_targets(world: TabularMDP, name: str, fallback: Fallback, may: BoolA
     return _nearest(np.broadcast_to(distance, may.shape), may)
 
 
-def _component_targets(world: TabularMDP, move: Move, top: IntArray, fallback: Fallback, may: BoolArray) -> IntArray:
+def _component_targets(world: TabularMDP, move: Move, top: IntArray, fallback: str, may: BoolArray) -> IntArray:
     level, same = _component(world, str(move.component), top)
     now = level[top]
     offered = may & same

@@ -9,8 +9,6 @@ import numpy as np
 
 from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.frontier.rule_plans.lists import Problem, RuleList, Scored
-from polidiff.frontier.setting import Limit
-from polidiff.frontier.visits import policy_visits
 from polidiff.policies import as_policy, one_hot, top_actions
 from polidiff.policies.protocol import PolicyLike
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
@@ -40,60 +38,7 @@ class Frame:
     told: BoolArray | None = None  # (S,) states about which rules must tell the truth; None: not about its features
 
 
-def keeping(world: TabularMDP, limits: Sequence[Limit], budget: float | None = None) -> Keeping | None:
-    """A test whether a list keeps guarded outcomes within limits and changes within a budget; None without either."""
-    return Keeping(world, tuple(limits), budget) if limits or budget is not None else None
-
-
-@dataclass(frozen=True, eq=False)
-class Keeping:
-    """Whether lists keep the guarded outcomes within their limits and their changes within the budget."""
-
-    world: TabularMDP
-    limits: tuple[Limit, ...]
-    budget: float | None
-
-    def __call__(self, problem: Problem, rules: RuleList) -> bool:
-        """Of one list."""
-        table = plan_table(problem, rules)
-        return bool(self._kept(problem, table[None], ExactEvaluator(self.world, table).visits()[None])[0])
-
-    def each(self, problem: Problem, plans: IntArray) -> BoolArray:
-        """Of plans (N, n) given as rows, in a small table whose plans all end."""
-        world = self.world
-        moves = world.discount * world.transitions.toarray().reshape(world.n_states, world.n_actions, world.n_states)
-        moves[world.absorbing] = 0.0
-        kept = np.zeros(len(plans), dtype=np.bool_)
-        size = max(1, 2_000_000 // (world.n_states**2 * world.n_actions))
-        for start in range(0, len(plans), size):
-            choices = problem.model.choice_of[plans[start : start + size]]
-            tables = np.repeat(problem.moves.current[None], len(choices), axis=0)
-            own = np.vstack([np.eye(world.n_actions), np.full((1, world.n_actions), np.nan)])[choices]
-            free = problem.model.states
-            tables[:, free] = np.where(np.isnan(own), tables[:, free], own)
-            visits = policy_visits(np.einsum("bsa,sat->bst", tables, moves), world.initial)
-            visits[:, world.absorbing] = 0.0
-            kept[start : start + size] = self._kept(problem, tables, visits)
-        return kept
-
-    def _kept(self, problem: Problem, tables: FloatArray, visits: FloatArray) -> BoolArray:
-        """(b,) for policies (b, S, A) and their visits (b, S)."""
-        kept = np.ones(len(tables), dtype=np.bool_)
-        if self.budget is not None:
-            kept &= _changes(problem, tables, visits) <= self.budget + 1e-9 * (1 + self.budget)
-        for limit in self.limits:
-            total = (visits * (tables * limit.gains).sum(axis=2)).sum(axis=1)
-            kept &= total <= limit.most + 1e-9 * (1 + abs(limit.most))
-        return kept
-
-
-def _changes(problem: Problem, tables: FloatArray, visits: FloatArray) -> FloatArray:
-    return np.asarray((visits * (0.5 * np.abs(tables - problem.moves.current).sum(axis=-1))).sum(axis=-1))
-
-
-def make_plan(
-    frame: Frame, scored: Scored, bound: float, *, stability: float | None = None, warnings: Sequence[str] = ()
-) -> Plan:
+def make_plan(frame: Frame, scored: Scored, bound: float, warnings: tuple[str, ...] = ()) -> Plan:
     """The plan of a rule list, evaluated exactly in the world."""
     world, explain = frame.world, frame.explain
     acts = acting(frame.problem, scored.rules)
@@ -110,7 +55,7 @@ def make_plan(
     outcomes = {o.name: float(visits @ (table * world.outcome_table(o)).sum(axis=1)) for o in world.outcomes}
     outcomes.setdefault(world.return_outcome.name, total)
     return Plan(
-        changes=float(_changes(frame.problem, table, visits)),
+        changes=float(visits @ (0.5 * np.abs(table - frame.problem.moves.current).sum(axis=1))),
         expected_return=total,
         outcomes={name: Interval.exactly(value) for name, value in outcomes.items()},
         patch=patch,
@@ -121,8 +66,7 @@ def make_plan(
         literals=scored.literals,
         share=(total - frame.current_return) / reach if reach > 0 else None,
         applicable=_overall(frame, scored.rules, visits),
-        stability=stability,
-        warnings=tuple(warnings),
+        warnings=warnings,
         policy=policy,
         _explain=None if explain is None else lambda: explain(world, frame.current, policy),
     )
@@ -166,7 +110,7 @@ def _told(frame: Frame, rules: RuleList, acts: list[BoolArray], visits: FloatArr
                 move=moves.names[move],
                 applicable=float(weight[here].sum()) / mass if mass > 0 else 0.0,
                 changes=float((visits * changed)[here].sum()),
-                without=problem.value(rest)[0],
+                without=float(problem.value(rest)[0]),
             )
         )
         left = left & ~here

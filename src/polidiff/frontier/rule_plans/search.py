@@ -10,7 +10,7 @@ kept has been valued exactly.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -62,7 +62,8 @@ class Landmarks:
 def landmarks(problem: Problem) -> Landmarks:
     """The current plan, and the best use of the moves by policy iteration from it."""
     model = problem.model
-    current = Scored((), *problem.value(()), 0)
+    total, changes = (float(value) for value in problem.value(())[:2])
+    current = Scored((), total, changes, 0)
     found = best_choices(model, np.ones(len(model.state_of), dtype=np.bool_), model.keep)
     assert found is not None, "the current plan ends"
     ceiling, best = found
@@ -76,13 +77,11 @@ def search(
     max_rules: int,
     *,
     seeds: Iterable[RuleList] = (),
-    options: SearchOptions | None = None,
     clock: Clock | None = None,
 ) -> tuple[Scored, ...]:
     """The best list found with at most 0, 1, …, max_rules rules."""
-    searcher = _Searcher(
-        problem, marks, options or default_options(problem.model.size, len(problem.cells.sizes)), clock or Clock()
-    )
+    options = default_options(problem.model.size, len(problem.cells.sizes))
+    searcher = _Searcher(problem, marks, options, clock or Clock())
     for seed in seeds:
         if problem.admits(seed):
             problem.score(seed)
@@ -152,8 +151,7 @@ class _Searcher:
         beam = self.options.beam
         left = None if problem.max_literals is None else problem.max_literals - problem.literals(rest)
         options = BoxOptions(problem.max_conditions, beam, beam // 2, max(3, beam // 4), cost, left)
-        found = best_boxes(problem.finder, weights, options, self.options.proposals)
-        return [(one.move, one.box) for one in found]
+        return best_boxes(problem.finder, weights, options, self.options.proposals)
 
     def screened(self, point: Point, lists: list[RuleList]) -> list[RuleList]:
         """Lists that are short enough, best estimate first."""
@@ -161,9 +159,10 @@ class _Searcher:
         if not able:
             return []
         plans, which = np.unique(np.stack([self.problem.plan(rules) for rules in able]), axis=0, return_index=True)
-        worth, changes = screen(self.problem.model, point, plans, exact=2 * self.options.branch)
-        for plan, total, changed in zip(plans, worth, changes, strict=True):
-            self.problem.remember(plan, float(total), float(changed))
+        sums = screen(self.problem.model, point, plans, exact=2 * self.options.branch)
+        worth = sums[:, 0]
+        for plan, brought in zip(plans, sums, strict=True):
+            self.problem.remember(plan, brought)
         if self.flat(float(worth.max())) and self.problem.model.dense:
             worth = np.where(np.isfinite(worth), [self.helped(plan) for plan in plans], worth)
         order = np.lexsort((which, -worth))
@@ -268,7 +267,7 @@ class _Searcher:
             return []
         point = self.problem.point(scored.rules)
         plans = np.stack([self.problem.plan(rules) for rules in able])
-        worth, _ = screen(self.problem.model, point, plans, exact=len(plans))
+        worth = screen(self.problem.model, point, plans, exact=len(plans))[:, 0]
         close = np.flatnonzero(worth >= point.expected_return - 1e-6 * max(self.marks.span, 1e-12))
         limit = scored.expected_return - self.marks.tolerance
         return [s for s in (self.problem.score(able[c]) for c in close) if s.expected_return >= limit]
@@ -291,13 +290,3 @@ def default_options(size: int, columns: int) -> SearchOptions:
     if size <= DENSE_UP_TO and columns <= FEW:
         return SearchOptions(lists=8, refined=4, proposals=40, branch=10)
     return SearchOptions() if size <= DENSE_UP_TO else SearchOptions(lists=3, branch=4, sweeps=2)
-
-
-def scaled(options: SearchOptions, effort: float) -> SearchOptions:
-    """The same search with more or fewer lists."""
-    return replace(
-        options,
-        lists=max(2, round(options.lists * effort)),
-        refined=max(1, round(options.refined * effort)),
-        branch=max(3, round(options.branch * effort)),
-    )

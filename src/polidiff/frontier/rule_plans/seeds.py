@@ -52,7 +52,7 @@ def imitations(problem: Problem, marks: Landmarks, max_rules: int, seed: int) ->
         rules
         for weight in target.weights
         for leaves in LEAVES[: 4 + max_rules]
-        for rules in _shortened(problem, marks, _tree(problem, target, weight, leaves, seed), max_rules)
+        for rules in _shortened(problem, _tree(problem, target, weight, leaves, seed), max_rules)
     ]
     regions = [rules for weight in target.weights[1:] for rules in _regions(problem, target, weight, max_rules, seed)]
     return {REGIONS: regions, TREES: trees}
@@ -67,7 +67,7 @@ def baselines(
     for name, found in lists.items():
         best = [start] * (max_rules + 1)
         for rules in found:
-            total = problem.value(rules)[0]
+            total = float(problem.value(rules)[0])
             for size in range(len(rules), max_rules + 1):
                 best[size] = max(best[size], total)
         made.append((name, best))
@@ -111,7 +111,7 @@ def _tree(problem: Problem, target: Target, weight: FloatArray, leaves: int, see
     return tuple(rules)
 
 
-def _shortened(problem: Problem, marks: Landmarks, rules: RuleList, max_rules: int) -> Iterator[RuleList]:
+def _shortened(problem: Problem, rules: RuleList, max_rules: int) -> Iterator[RuleList]:
     """The list, or, where it is too long, its best rules chosen one after the other, as nested lists."""
     if len(rules) <= max_rules:
         yield rules
@@ -142,7 +142,7 @@ def _regions(problem: Problem, target: Target, weight: FloatArray, max_rules: in
 def _greedy_states(problem: Problem, max_rules: int) -> list[float]:
     """Returns after changing the best single state, then the next best, …"""
     model, rows = problem.model, np.array(problem.model.keep)
-    found = [value_of(model, rows)[0]]
+    found = [float(value_of(model, rows)[0])]
     for _ in range(max_rules):
         point = point_at(model, rows)
         gain = point.visits[model.state_of] * (point.ahead - point.values[model.state_of])
@@ -152,7 +152,7 @@ def _greedy_states(problem: Problem, max_rules: int) -> list[float]:
         for row in np.argsort(-gain, kind="stable")[:5]:
             changed = rows.copy()
             changed[model.state_of[row]] = row
-            total = value_of(model, changed)[0]
+            total = float(value_of(model, changed)[0])
             if total > found[-1]:
                 rows = changed
                 found.append(total)

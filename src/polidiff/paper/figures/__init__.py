@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from polidiff.paper.figures.figure import Figure, figure_chart, panel_chart
-from polidiff.paper.figures.framework import figure_1
-from polidiff.paper.figures.graphs import figure_2, figure_4, figure_7
-from polidiff.paper.figures.plots import figure_3, figure_6
-from polidiff.paper.figures.walks import figure_5, figure_8
+from polidiff.paper.figures.graphs import figure_1, figure_2, figure_4, figure_7
+from polidiff.paper.figures.plots import figure_3, figure_5, figure_6, figure_8
 from polidiff.paper.runs import Runs
 from polidiff.report.charts.theme import PAGE, Palette
 

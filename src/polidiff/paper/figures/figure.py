@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 
 import altair as alt
@@ -47,7 +48,7 @@ def figure_chart(figure: Figure, palette: Palette) -> Chart:
     joined = alt.concat(*titled, columns=figure.columns).properties(
         title=alt.TitleParams(
             f"Figure {figure.number}: {figure.title}",
-            subtitle=_wrapped(figure.note, 74 + 36 * (figure.columns - 1)),
+            subtitle=textwrap.wrap(figure.note, 74 + 36 * (figure.columns - 1)),
             subtitleColor=palette.soft,
             subtitlePadding=6,
             fontSize=15,
@@ -56,9 +57,3 @@ def figure_chart(figure: Figure, palette: Palette) -> Chart:
         padding=16,
     )
     return finished(joined, palette, description=figure.summary, width=None)
-
-
-def _wrapped(text: str, width: int) -> list[str]:
-    import textwrap
-
-    return textwrap.wrap(text, width)

@@ -120,7 +120,7 @@ def rendered(drawn: Chart, suffix: str) -> bytes:
     """A chart object as the bytes of a PNG or SVG file."""
     import vl_convert
 
-    spec = drawn.to_dict()
+    spec = drawn.to_dict(validate=False)  # as in `figures`
     if suffix == ".svg":
         return str(vl_convert.vegalite_to_svg(spec)).encode()
     return bytes(vl_convert.vegalite_to_png(spec, scale=SCALE))

@@ -14,7 +14,7 @@ from polidiff.records.outcome import Interval
 from polidiff.records.plan import AdoptionPoint, Frontier, Plan
 from polidiff.records.rule import Rule
 from polidiff.report.charts.outcomes import difference_row, verdict_scale
-from polidiff.report.charts.regions import Span, side, span_over
+from polidiff.report.charts.regions import Span, is_drawn, side, span_over
 from polidiff.report.charts.theme import Chart, Palette, Rows, rows_of
 from polidiff.report.names import Numbering, label
 
@@ -143,14 +143,14 @@ def _shapes(count: int) -> list[str]:
 
 
 def ledger_chart(frontier: Frontier, palette: Palette, numbering: Numbering | None = None) -> Chart:
-    """What each change is worth: fair share of the gain as a bar, alone and when taken out as marks."""
+    """What each change is worth: fair share of the gain as a bar, alone and added last as marks."""
     rows = ledger_rows(frontier, numbering or Numbering())
     y = alt.Y("n:N", sort=alt.EncodingSortField("o", op="min"), title=None)
     base = alt.Chart(rows_of(rows)).encode(y=y)
     x = alt.X("s:Q", title=f"worth in {'less ' * (frontier.sign < 0)}{label(frontier.aim)}")
     bars = base.mark_bar(color=palette.current, opacity=0.35, cornerRadius=2, height={"band": 0.6}).encode(x=x)
     spread = base.mark_rule(color=palette.current, strokeWidth=2).encode(x="l:Q", x2="h:Q")
-    kinds = ["fair share (bar)", "made alone", "taken out of the full plan"]
+    kinds = ["fair share (bar)", "made alone", "added last to the plan"]
     marks = (
         base.transform_fold(["a", "r"], as_=["key", "value"])
         .transform_calculate(k=f"datum.key == 'a' ? '{kinds[1]}' : '{kinds[2]}'")
@@ -268,10 +268,10 @@ def plan_boxes_chart(palette: Palette, pair: tuple[str, str], spans: tuple[Span,
 def plan_box_rows(
     plan: Plan, pair: tuple[str, str], spans: tuple[Span, Span], texts: Sequence[str], numbers: Sequence[str]
 ) -> Rows:
-    """One rectangle per change of the plan; changes that name states have none."""
+    """One rectangle per change of the plan that speaks about these two features and no other."""
     rows = []
     for place, (rule, text) in enumerate(zip(plan_boxes(plan), texts, strict=True)):
-        if rule.conditions:
+        if is_drawn(rule, pair) or (plan.rules and not rule.conditions):  # which acts wherever none before it does
             x, y = side(rule, pair[0], spans[0]), side(rule, pair[1], spans[1])
             corners = {"x": x[0], "x2": x[1], "y": y[0], "y2": y[1]}
             rows.append({**corners, "n": numbers[place], "t": label(text, 100), "k": place})
@@ -308,7 +308,7 @@ def plan_outcomes_chart(frontier: Frontier, palette: Palette, *, plan: Plan | No
     rows = plan_difference_rows(plan or frontier.best, frontier, largest_differences(frontier))
     data = rows_of(rows, "differences")
     y = alt.Y("g:N", sort=alt.EncodingSortField("n", op="min"), title=None, axis=alt.Axis(ticks=False, domain=False))
-    x = alt.X("d:Q", axis=None, stack=None, scale=alt.Scale(domain=[-1.0, 2.0], clamp=True))
+    x = alt.X("d:Q", axis=None, stack=None, scale=alt.Scale(domain=[-1.0, 3.0], clamp=True))
     base = alt.Chart(data).encode(y=y)
     zero = alt.Chart(rows_of([{"d": 0}])).mark_rule(color=palette.soft, strokeDash=[2, 2]).encode(x=x)
     color = alt.Color("v:N", scale=verdict_scale(palette), legend=None)

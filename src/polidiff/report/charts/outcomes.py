@@ -150,7 +150,9 @@ def strip_chart(explanation: Explanation, palette: Palette) -> Chart:
     known = names if len(names) <= most else names[: most - 1]
     rows = [{**row, "a": row["a"] if row["a"] in known else OTHER_ACTIONS} for row in rows]
     domain = [*known, *([OTHER_ACTIONS] if len(known) < len(names) else [])]
-    x = alt.X("i:Q", title="decision", axis=alt.Axis(tickCount=6, grid=False), scale=alt.Scale(nice=False))
+    x = alt.X(
+        "i:Q", title="decision", axis=alt.Axis(tickCount=6, tickMinStep=1, grid=False), scale=alt.Scale(nice=False)
+    )
     y = alt.Y("g:N", sort=None, title=None, axis=alt.Axis(domain=False, ticks=False))
     color = alt.Color("a:N", scale=alt.Scale(domain=domain, range=list(palette.swaps[: len(domain)])), title=None)
     tiles = alt.Chart(rows_of(rows)).mark_rect(opacity=0.75).encode(x=x, x2="j:Q", y=y, color=color)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import combinations
 from typing import TypeAlias
 
 import altair as alt
@@ -61,19 +62,18 @@ def side(rule: Rule, feature: str, span: Span) -> Span:
 
 
 def telling_pair(rules: Iterable[Rule], features: Sequence[Feature]) -> tuple[str, str] | None:
-    """The two numeric features that most conditions speak about; None if there are not two to draw."""
+    """The two numeric features that most rules speak about and no other; None if no rule can be drawn so."""
     numeric = [feature.name for feature in features if feature.kind == "number"]
-    used = Counter(
-        condition.feature
-        for rule in rules
-        for condition in rule.conditions
-        if condition.values is None and condition.feature in numeric
-    )
-    ranked = sorted(numeric, key=lambda name: (-used[name], numeric.index(name)))
-    if len(ranked) < 2 or not used[ranked[0]]:
-        return None
-    first, second = sorted(ranked[:2], key=numeric.index)
-    return first, second
+    spoken = Counter(frozenset(rule.features) for rule in rules if all(c.values is None for c in rule.conditions))
+    parts = {pair: (pair, pair[:1], pair[1:]) for pair in combinations(numeric, 2)}
+    drawn = {pair: sum(spoken[frozenset(part)] for part in own) for pair, own in parts.items()}
+    pair = max(drawn, key=lambda names: drawn[names], default=None)
+    return pair if pair is not None and drawn[pair] else None
+
+
+def is_drawn(rule: Rule, pair: tuple[str, str]) -> bool:
+    """Whether a rectangle over two features is all that a rule says."""
+    return bool(rule.conditions) and {*rule.features} <= {*pair} and all(c.values is None for c in rule.conditions)
 
 
 MOST_CELLS = 900

@@ -69,9 +69,10 @@ Spec: TypeAlias = dict[str, Any]  # a chart, or settings of one, as Vega-Lite re
 def rows_of(rows: Rows, name: str | None = None) -> alt.InlineData:
     """Rows as data of a chart. Keys are ours, never names from the user: dots and brackets in a key plot nothing.
 
-    Numbers that are not finite are left out: JSON has none, and an axis with one cannot be read.
+    Numbers that are not finite are left out: JSON has none, and an axis with one cannot be read. A tuple, because
+    charts copy lists each time that they are put together.
     """
-    values = [{key: drawable(value) for key, value in row.items()} for row in rows]
+    values = tuple({key: drawable(value) for key, value in row.items()} for row in rows)
     return alt.InlineData(values=values, name=name) if name else alt.InlineData(values=values)
 
 

@@ -12,10 +12,12 @@
     }
   }
 
+  const narrow = { ...data.config, legend: { ...data.config?.legend, columns: 1 }, axis: { ...data.config?.axis, labelLimit: 110 } };
+
   function draw(figure, choice, spec) {
     const target = byId("chart-" + figure);
     if (!target) return Promise.resolve();
-    const options = { mode: "vega-lite", renderer: "svg", actions: false, ast: true, config: data.config };
+    const options = { mode: "vega-lite", renderer: "svg", actions: false, ast: true, config: innerWidth < 500 ? narrow : data.config };
     return vegaEmbed(target, spec || data.charts[figure][choice], options).then((result) => {
       views[figure] = result.view;
       target.querySelector("svg").setAttribute("aria-hidden", "true");  // the frame carries the words

@@ -5,18 +5,18 @@ The exact table of an environment that carries one: ``P[s][a] = [(probability, n
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
-from scipy import sparse
 
 from polidiff.errors import InvalidWorldError
 from polidiff.options import Setting
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
+from polidiff.worlds.checks import reachable_from
 from polidiff.worlds.gymnasium.source import as_source
 from polidiff.worlds.gymnasium.spaces import Env, EnvLike, RealCodec
+from polidiff.worlds.tabular import Transition, move_matrices
 
 _CART = ("position", "velocity", "angle", "angular velocity")
 _LANDER = (
@@ -76,11 +76,6 @@ def known_names(env: Env, names: dict[str, tuple[str, ...]], count: int) -> tupl
     return None
 
 
-def _components(env: Env, width: int) -> tuple[str, ...]:
-    plain = ("action",) if width == 1 else tuple(f"action {j}" for j in range(width))
-    return known_names(env, COMPONENTS, width) or plain
-
-
 def describe(origin: EnvLike) -> dict[str, Setting]:
     """Number and names of actions, names of features, time limit, and the kind of observation.
 
@@ -96,9 +91,11 @@ def describe(origin: EnvLike) -> dict[str, Setting]:
     env, actions, observations = source.example, source.actions, source.observations
     spec = getattr(env, "spec", None)
     real = actions if isinstance(actions, RealCodec) else None
+    width = 0 if real is None else real.width
+    plain = ("action",) if width == 1 else tuple(f"action {j}" for j in range(width))
     return {
         "real": real,
-        "components": None if real is None else _components(env, real.width),
+        "components": known_names(env, COMPONENTS, width) or plain or None,
         "n_actions": actions.count,
         "actions": actions.names or (known_names(env, ACTIONS, actions.count) if real is None else ("its own",)),
         "feature_names": known_names(env, FEATURES, len(observations.names)) or observations.names,
@@ -121,18 +118,18 @@ def table_of(origin: EnvLike) -> dict[str, Setting]:
     n_states, n_actions = len(table), len(table[0])
     initial = _initial(env, n_states)
     passed = _passed_through(table, initial)
-    moves: list[defaultdict[tuple[int, int], float]] = [defaultdict(float) for _ in range(n_actions)]
+    moves: list[Transition] = []
     rewards = np.zeros((n_states + 1, n_actions))
     absorbing = np.zeros(n_states + 1, dtype=np.bool_)
     for state, action, probability, next_state, reward, done in _entries(table):
         target = n_states if done and passed[next_state] else next_state
         absorbing[target] |= done
-        moves[action][state, target] += probability
+        moves.append((action, state, target, probability))
         rewards[state, action] += probability * reward
     size = n_states + int(absorbing[n_states])
     described = _descriptions(env, n_states, size)
     return {
-        "transitions": [_matrix(entries, size) for entries in moves],
+        "transitions": move_matrices(moves, n_actions, size),
         "rewards": rewards[:size],
         "initial": np.concatenate([initial, np.zeros(size - n_states)]),
         "absorbing": absorbing[:size],
@@ -178,21 +175,8 @@ def _entries(table: MoveTable) -> Iterator[tuple[int, int, float, int, float, bo
 
 def _passed_through(table: MoveTable, initial: FloatArray) -> BoolArray:
     """States in which an episode that began at a start may go on."""
-    passed = initial > 0
-    waiting = np.flatnonzero(passed).tolist()
-    while waiting:
-        state = waiting.pop()
-        for action in range(len(table[0])):
-            for probability, next_state, _, done in table[state][action]:
-                if probability > 0 and not done and not passed[next_state]:
-                    passed[next_state] = True
-                    waiting.append(int(next_state))
-    return passed
-
-
-def _matrix(entries: dict[tuple[int, int], float], size: int) -> sparse.csr_array:
-    places = np.array(list(entries), dtype=np.int64).reshape(-1, 2)
-    return sparse.csr_array((list(entries.values()), (places[:, 0], places[:, 1])), shape=(size, size))
+    ways = [(0, state, to, chance) for state, _, chance, to, _, done in _entries(table) if not done]
+    return reachable_from(move_matrices(ways, 1, len(table))[0], initial > 0) if ways else initial > 0
 
 
 def _descriptions(env: Env, n_states: int, size: int) -> dict[str, Setting]:

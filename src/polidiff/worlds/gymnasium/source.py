@@ -353,7 +353,7 @@ def _first_problem(source: EnvSource, way: Callable[[Running], Env]) -> str | No
         twin = way(Running(original, SEED, made))
         return _first_difference(source, original, twin, moves[MOVES_BEFORE:])
     except Exception as error:
-        return " ".join(str(error).split()) or type(error).__name__
+        return _line(error) or type(error).__name__
 
 
 def _first_difference(source: EnvSource, original: Env, twin: Env, moves: list[EnvAction]) -> str | None:

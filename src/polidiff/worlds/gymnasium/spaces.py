@@ -86,8 +86,8 @@ class RealCodec:
             for choice in np.unique(actions):
                 rows = actions == choice
                 taken[rows] = self.choices[choice](states[rows])
-        kept = np.clip(taken, self.low, self.high).astype(self.dtype)
-        return list(kept.reshape(len(actions), *self.shape))
+        within = np.clip(taken, self.low, self.high).astype(self.dtype)
+        return list(within.reshape(len(actions), *self.shape))
 
 
 def observation_codec(space: Space) -> ObservationCodec:

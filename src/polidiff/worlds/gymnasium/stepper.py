@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
 
 import numpy as np
 
@@ -38,17 +40,33 @@ def reward_part(key: str, rewards: FloatArray) -> FloatArray:
     return rewards[:, int(number)] if rewards.ndim == 2 else rewards
 
 
-def check_came(missing: set[str], offered: Sequence[Info]) -> None:
-    """An error if some key has not come by the end of an episode."""
-    if missing:
-        keys = sorted({str(key) for info in offered for key in info})
-        raise InvalidOutcomeError(
-            f"info must carry {sorted(missing)[0]!r}; by the end of an episode it came with {keys or 'no keys'}. Hint: "
-            "put the key into every info, with 0 where nothing happened"
-        )
+class _EnvStepper:
+    """Episodes of an environment, and the keys that its `info` must have carried by the end of each."""
+
+    def __init__(self, source: EnvSource, info_keys: Sequence[str]) -> None:
+        self.source = source
+        self.info_keys = tuple(info_keys)
+        self._missing = {key for key in info_keys if not key.startswith(REWARD_PART)}
+        self._states: AnyArray = np.zeros(0)
+
+    @property
+    def states(self) -> AnyArray:
+        """Present observations, (n,) indices or (n, d) rows."""
+        return self._states
+
+    def _arrive(self, running: IntArray, step: Step, offered: Sequence[Info]) -> Step:
+        """The step, with a vector reward summed; an error if some key has not come by the end of an episode."""
+        if self._missing and (step.terminated | step.truncated).any():
+            keys = sorted({str(key) for info in offered for key in info})
+            raise InvalidOutcomeError(
+                f"info must carry {sorted(self._missing)[0]!r}; by the end of an episode it came with "
+                f"{keys or 'no keys'}. Hint: put the key into every info, with 0 where nothing happened"
+            )
+        self._states[running] = step.next_states
+        return step if step.rewards.ndim == 1 else replace(step, rewards=step.rewards.sum(axis=1))
 
 
-class VectorStepper:
+class VectorStepper(_EnvStepper):
     """The present state of n episodes, spread over as many copies of the vector as are needed.
 
     Luck is fixed by the seeds of the batch, not of single episodes, where the vector takes one seed only.
@@ -57,20 +75,13 @@ class VectorStepper:
     restore_mode = "none"
 
     def __init__(self, source: EnvSource, seeds: IntArray, info_keys: Sequence[str] = ()) -> None:
-        self.source = source
-        self.info_keys = tuple(info_keys)
-        self._missing = {key for key in info_keys if not key.startswith(REWARD_PART)}
+        super().__init__(source, info_keys)
         self.n = len(seeds)
         self._width = int(source.example.num_envs)
         self._vectors = [source.take() for _ in range(0, self.n, self._width)]
         weakref.finalize(self, source.give_back, self._vectors)
         first = [self._first(vector, seeds[k * self._width :]) for k, vector in enumerate(self._vectors)]
-        self._states: AnyArray = np.concatenate(first)[: self.n]
-
-    @property
-    def states(self) -> AnyArray:
-        """Present observations."""
-        return self._states
+        self._states = np.concatenate(first)[: self.n]
 
     def step(self, actions: IntArray, running: IntArray) -> Step:
         """Move the episodes `running` by `actions`; other slots of a vector move idly and do not count."""
@@ -81,10 +92,7 @@ class VectorStepper:
         slots = (running % self._width) + self._width * np.searchsorted(used, running // self._width)
         states, rewards, ended, cut = (np.concatenate(column)[slots] for column in list(zip(*parts, strict=True))[:4])
         infos = {key: np.concatenate([part[4][key] for part in parts])[slots] for key in self.info_keys}
-        if self._missing and (ended | cut).any():
-            check_came(self._missing, [])
-        self._states[running] = states
-        return Step(states, rewards if rewards.ndim == 1 else rewards.sum(axis=1), ended, cut, infos)
+        return self._arrive(running, Step(states, rewards, ended, cut, infos), [])
 
     def clone(self, indices: IntArray) -> VectorStepper:
         """Refused: single episodes of a vector cannot be restored."""
@@ -140,7 +148,7 @@ def _slot(observations: Observation, slot: int) -> Observation:
     return observations[slot]
 
 
-class GymnasiumStepper:
+class GymnasiumStepper(_EnvStepper):
     """The present state of n episodes, each in its own copy of the environment.
 
     A vector reward counts as the sum of its parts, and each part can be asked for as the key ``"reward:0"``. A key
@@ -148,15 +156,12 @@ class GymnasiumStepper:
     """
 
     def __init__(self, source: EnvSource, envs: list[Env], seeds: list[int], info_keys: Sequence[str]) -> None:
-        self.source = source
-        self.info_keys = tuple(info_keys)
-        self._missing = {key for key in info_keys if not key.startswith(REWARD_PART)}
+        super().__init__(source, info_keys)
         self.restore_mode: str = source.restore.mode  # "state", "copy", "replay", or "none" if clones cannot be made
         self._envs = envs
         self._seeds = seeds
         self._elapsed = np.zeros(len(envs), dtype=np.int64)
         self._actions: list[list[EnvAction]] = [[] for _ in envs]
-        self._states: AnyArray = np.zeros(0)
         self._owners: tuple[GymnasiumStepper, ...] = ()
         weakref.finalize(self, source.give_back, envs)
 
@@ -177,11 +182,6 @@ class GymnasiumStepper:
         """How many episodes there are."""
         return len(self._envs)
 
-    @property
-    def states(self) -> AnyArray:
-        """Present observations, (n,) indices or (n, d) rows."""
-        return self._states
-
     def step(self, actions: IntArray, running: IntArray) -> Step:
         """Move the episodes `running` by `actions`, both of length k."""
         envs, moves = self._envs, self.source.actions.decode(np.asarray(actions), self._states[running])
@@ -192,7 +192,6 @@ class GymnasiumStepper:
                 self._actions[index].append(move)
         observations, rewards, terminated, truncated, infos = zip(*results, strict=True) if results else ((),) * 5
         next_states = self.source.observations.rows(observations)
-        self._states[running] = next_states
         self._elapsed[running] += 1
         ended = np.array(terminated, dtype=np.bool_)
         cut = np.array(truncated, dtype=np.bool_)
@@ -200,9 +199,7 @@ class GymnasiumStepper:
             cut |= self._elapsed[running] >= self.source.time_limit
         paid = np.array(rewards, dtype=np.float64)
         columns = {key: self._column(key, paid, infos) for key in self.info_keys}
-        if self._missing and (ended | cut).any():
-            check_came(self._missing, infos)
-        return Step(next_states, paid if paid.ndim == 1 else paid.sum(axis=1), ended, cut, columns)
+        return self._arrive(running, Step(next_states, paid, ended, cut, columns), infos)
 
     def clone(self, indices: IntArray) -> GymnasiumStepper:
         """A stepper of its own that goes on from the states of these episodes, with the same luck."""
@@ -225,10 +222,8 @@ class GymnasiumStepper:
     @classmethod
     def joined(cls, parts: Sequence[GymnasiumStepper]) -> GymnasiumStepper:
         """All episodes of the parts, from now on side by side; the parts keep their environments alive."""
-        whole = cls.__new__(cls)
-        whole.source, whole.info_keys = parts[0].source, parts[0].info_keys
+        whole = copy(parts[0])
         whole._missing = set().union(*(part._missing for part in parts))
-        whole.restore_mode = parts[0].restore_mode
         whole._envs = [env for part in parts for env in part._envs]
         whole._seeds = [seed for part in parts for seed in part._seeds]
         whole._elapsed = np.concatenate([part._elapsed for part in parts])

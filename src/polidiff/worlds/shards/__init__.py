@@ -3,7 +3,7 @@
 ::
 
     shard_files        files -> ranges of rows -> parts of whole episodes -> batches of rows
-    shard_summary      batches -> summary of a part: everything the estimators and the checks need; summaries -> one
+    shard_summary      batches -> summary of a part: everything the estimators and the checks need; summaries -> one;
+                       finished ones in a work folder, under the hash of their input
     transition_counts  a transition as one number, and sums per number
-    result_cache       finished summaries in a work folder, under the hash of their input
 """

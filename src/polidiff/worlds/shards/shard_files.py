@@ -15,9 +15,11 @@ from __future__ import annotations
 
 import io
 import math
+import zlib
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -31,7 +33,7 @@ from polidiff.worlds.shards.transition_counts import free_memory
 PART_ROWS = 1 << 23  # of a part, about
 RANGE_ROWS = 1 << 20  # of a range, at most
 MAGIC = b"PAR1"
-FAULTS = (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException)
+FAULTS = (pl.exceptions.PolarsError, OSError, EOFError, zlib.error, pl.exceptions.PanicException)
 
 
 class RowRange(NamedTuple):
@@ -204,12 +206,19 @@ def _read(lazy: pl.LazyFrame, part: RowRange) -> pl.DataFrame:
     return frame
 
 
-def collect(lazy: pl.LazyFrame) -> pl.DataFrame:
-    """The rows of a query; a failure of the reader is an error about the log, in one line."""
+@contextmanager
+def in_one_line() -> Iterator[None]:
+    """A failure of the reader as an error about the log, in one line."""
     try:
-        return lazy.collect(engine="streaming")
+        yield
     except FAULTS as error:
         raise InvalidLogError(f"the log cannot be read: {first_line(error)}. Hint: {way_out(error)}") from error
+
+
+def collect(lazy: pl.LazyFrame) -> pl.DataFrame:
+    """The rows of a query; a failure of the reader is an error about the log, in one line."""
+    with in_one_line():
+        return lazy.collect(engine="streaming")
 
 
 def scan_file(path: str) -> pl.LazyFrame:
@@ -224,8 +233,7 @@ def open_file(path: str) -> BinaryIO:
     """A local file, or one at any address that fsspec knows, to read from."""
     if not is_remote(path):
         return Path(path).open("rb")
-    opened: BinaryIO = filesystem()[0].open(path, "rb").open()
-    return opened
+    return filesystem()[0].open(path, "rb").open()
 
 
 def is_remote(path: str) -> bool:

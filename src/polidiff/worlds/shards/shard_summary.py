@@ -37,7 +37,6 @@ from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.codec import Json
 from polidiff.worlds.log_columns import RANKED, Columns
 from polidiff.worlds.log_rows import boundaries, gain_expressions, hashes, row_problems
-from polidiff.worlds.shards import shard_summary
 from polidiff.worlds.shards.shard_files import Part, RowRange, filesystem, is_remote, open_file, whole_batches
 from polidiff.worlds.shards.transition_counts import CUT, END, Entries, Sizes, TransitionCounts
 
@@ -56,7 +55,6 @@ class Reading:
 
     columns: Columns
     blocks: int
-    temporal: bool  # steps are times: gaps cannot be told
     ranges: tuple[tuple[int, float, float], ...]  # outcome, low, high that every whole episode must keep
     schema: pl.Schema  # of the columns that are read
 
@@ -84,11 +82,7 @@ class Facts:
         return Facts(
             missing=tuple(a + b for a, b in zip(self.missing, other.missing, strict=True)),
             values=tuple(_either(a, b) for a, b in zip(self.values, other.values, strict=True)),
-            rows=self.rows + other.rows,
-            runs=self.runs + other.runs,
-            ended=self.ended + other.ended,
-            gaps=self.gaps + other.gaps,
-            wrong=self.wrong + other.wrong,
+            **{name: getattr(self, name) + getattr(other, name) for name in ("rows", "runs", "ended", "gaps", "wrong")},
             outside=self.outside or other.outside,
             ordered=self.ordered and other.ordered and _rises(self.last, other.first),
             first=self.first,
@@ -125,7 +119,7 @@ class SummaryCounter:
         columns = self.reading.columns
         rows = frame.select(
             pl.int_range(pl.len()),
-            **boundaries(columns, temporal=self.reading.temporal),
+            **boundaries(columns),
             **{f"gain{k}": gain for k, gain in enumerate(gain_expressions(columns))},
         )
         first, ended = rows["first"].to_numpy(), rows["ended"].to_numpy()
@@ -195,9 +189,9 @@ def _facts(
 ) -> Facts:
     """What is missing, what is wrong, what varies (where rows before have not told), and the names of episodes."""
     columns = reading.columns
-    found = frame.select(
+    sums = frame.select(
         *(rule.sum().alias(f"wrong {k}") for k, rule in enumerate(row_problems(columns).values())),
-        gaps=_gaps(columns) if not reading.temporal else pl.lit(0),
+        gaps=_gaps(columns),
     )
     names = None if columns.episode is None else frame[columns.episode].filter(pl.Series(first))
     return Facts(
@@ -209,8 +203,8 @@ def _facts(
         rows=frame.height,
         runs=int(first.sum()),
         ended=int(ended.sum()),
-        gaps=int(found["gaps"][0]),
-        wrong=int(sum(found.drop("gaps").row(0))),
+        gaps=int(sums["gaps"][0]),
+        wrong=int(sum(sums.drop("gaps").row(0))),
         outside=outside,
         ordered=names is None or bool((names.slice(1) > names.slice(0, len(names) - 1)).fill_null(False).all()),
         first=None if names is None else _name(names[0]),
@@ -219,7 +213,7 @@ def _facts(
 
 
 def _gaps(columns: Columns) -> pl.Expr:
-    if columns.episode is None or columns.step is None:
+    if columns.episode is None or columns.step is None or columns.temporal:
         return pl.lit(0)
     episode, step = pl.col(columns.episode), pl.col(columns.step)
     return ((episode == episode.shift(-1)) & (step.shift(-1) - step > 1)).sum()
@@ -315,11 +309,11 @@ def summaries(
     cache = None if work_folder is None else SummaryCache(work_folder, reading)
     held = [cache is not None and cache.path(part).exists() for part in parts]
     missing = [(part, reading) for part, known in zip(parts, held, strict=True) if not known]
-    fresh = iter(stream_tasks(shard_summary.summary_of, missing, threads=AT_ONCE))
+    fresh = iter(stream_tasks(summary_of, missing, threads=AT_ONCE))
     for part, known in zip(parts, held, strict=True):
         summary = cache.load(part) if cache is not None and known else None
         if summary is None:
-            summary = shard_summary.summary_of(part, reading) if known else next(fresh)
+            summary = summary_of(part, reading) if known else next(fresh)
             if cache is not None:
                 cache.save(part, summary)
         yield summary

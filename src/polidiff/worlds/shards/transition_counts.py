@@ -92,8 +92,7 @@ class Entries:
     @property
     def count(self) -> FloatArray:
         """(m,) rows."""
-        count: FloatArray = self.sums[:, 0]
-        return count
+        return self.sums[:, 0]
 
     def in_order(self) -> Entries:
         """The same with rising keys."""
@@ -141,7 +140,10 @@ class TransitionCounts:
     def _sum(self) -> None:
         """What was summed before and what waits, as one table."""
         if self._waiting:
-            check_room(len(self._parts[0][0]) + self._waiting, self._width, free_memory())
+            most = len(self._parts[0][0]) + self._waiting
+            what = f"up to {most} distinct (block, state, action, next state)"
+            coarser = "make states coarser, or describe them by features (state=[...])"
+            check_fits(what, 8.0 * most * (1 + self._width), free_memory(), coarser)
             keys, order = in_order(np.concatenate([keys for keys, _ in self._parts]))
             sums = np.concatenate([sums for _, sums in self._parts])[order]
             new = np.append(True, keys[1:] != keys[:-1])
@@ -150,14 +152,10 @@ class TransitionCounts:
             self._parts, self._waiting = [(keys[new], summed)], 0
 
 
-def check_room(transitions: int, width: int, free: float | None) -> None:
-    """An error if so many distinct transitions would not fit into memory, told before they are put together."""
-    need = 8.0 * transitions * (1 + width)
+def check_fits(what: str, need: float, free: float | None, hint: str) -> None:
+    """An error, told before anything is put together, if what needs so many bytes would not fit into memory."""
     if free is not None and need > free:
-        raise InvalidLogError(
-            f"up to {transitions} distinct (block, state, action, next state) need about {need / 1e9:.3g} GB; "
-            f"{free / 1e9:.3g} GB are free. Hint: make states coarser, or describe them by features (state=[...])"
-        )
+        raise InvalidLogError(f"{what} need about {need / 1e9:.3g} GB; {free / 1e9:.3g} GB are free. Hint: {hint}")
 
 
 def free_memory() -> float | None:

@@ -1,0 +1,103 @@
+"""What the name and the values of a column say, before it is asked what part the column plays."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import polars as pl
+
+from polidiff.worlds.log_columns import HARMFUL
+
+MOST_ACTIONS = 200
+MOST_LISTED = 60  # values of a column that are listed
+TESTED = r"(^|_)t?(math|read)(s|ing|ss\w*|_\w+|)$|(^|_)(gpa|exam|test_?scores?)$"  # what pupils reach
+WORDS = {  # in descending order of strength
+    "action": (
+        r"^(action|act|decision|treat|treated|treatment|trt|tx|rx|arms?|assignment|assigned|intervention|variant)s?(_|$)",
+        r"^(drug|dose|offer|campaign|therapy|program|programme|training|train|plan|exposure|exposed)(_|$)",
+        r"^(item_id|choice|any|class\w?|policy|participation|incentive|coupon|mailing)s?(_|$)",
+        r"^segment(_|$)",
+    ),
+    "episode": (
+        r"(episode|stay|session|trajectory|traj|encounter|admission|visit_group|icustay)(_?(id|no|nr|number))?$",
+    ),
+    "group": (
+        r"^(patient|subject|user|customer|person|client|member|pat|participant|id|pid)(_?(id|no|nr|number|num))?$",
+    ),
+    "step": (
+        r"^(step|t|time|timestep|hour|day|week|visit|charttime|timestamp|seq|order|date|datetime|bloc|period)(_|$)",
+    ),
+    "reward": (
+        r"^(reward|return|survived|survival|conversion|converted|convert|profit|revenue|sales|spend|clicks?|clicked"
+        r"|success|recovered|response|responded?|outcome|result|y|re\d\d|takeup|bought|purchased?|ordered|subscribed"
+        r"|renewed|retained|donated|donation|voted|cured)(_|$)",
+        r"^(earnings|score|got|r|status|event|cens|post\w*)(_|$)",
+        TESTED,
+    ),
+    "terminated": (r"(^terminated$|^terminal$|^done$|died_or_left|^end$|^ended$|^is_last$|^last$|discharged)",),
+    "probability": (r"(^prob|probability$|propensity|^pscore)",),
+}
+GOOD = (
+    r"^(reward|r|return|survived|survival|conversion|converted|convert|profit|revenue|sales|earnings|income|clicks?"
+    r"|clicked|success|recovered|re\d\d|takeup|bought|purchased?|ordered|subscribed|renewed|retained|donated|donation"
+    r"|voted|cured)(_|$)"
+)
+AFTERWARDS = (
+    r"(^|_)(after|post\w*|followup|follow_up|later|outcome|result|discharge|paid|uplift|margin|clicks?|next|off_?(trt|treat\w*|drug|study)?)(_|$)|"
+    + HARMFUL
+)
+BEFORE = (
+    r"(^|_)(age\w*|sex|gender|race|black|hisp|married|educ\w*|base\w*|pre\w*|prior\w*|history|site|cent(er|re)|region|"
+    r"ward|height|bmi)(_|$)"
+)
+SURVIVAL = r"^(time|days|futime|survtime|duration|weeks|months|t?stop)$"  # until an event, or the end of the record
+EVENT = r"^(status|event|cens|censored|died|death|dead)$"
+IDENTIFIER = r"^(|id|rownames?|index|row|unnamed.*|uuid|key|name)$|(_|^)(id|uuid|key|no|nr)$|(num|_code)$|^sch\w{0,4}id"
+NUMBERED = r"^(.*?)[._]?(pre|base|baseline|\d+)[a-z]?$"  # bdi.pre, bdi.2m, re78
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column and what its values look like."""
+
+    name: str
+    kind: str  # "number", "whole", "text", "flag" or "time"
+    distinct: int
+    missing: float  # share of rows
+    values: tuple[str, ...]  # of a column with few of them, most frequent first
+    shares: tuple[float, ...]  # of those values
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def plain(self) -> str:
+        """The name as patterns see it: small letters, signs and blanks as underscores, none of them at the end."""
+        return re.sub(r"\W+", "_", re.sub(r"\W+$", "", self.name.strip().lower()))
+
+
+def look_at(frame: pl.DataFrame) -> tuple[Column, ...]:
+    """Every column with its kind, how many values it has and which."""
+    return tuple(_column(frame[name]) for name in frame.columns)
+
+
+def _column(series: pl.Series) -> Column:
+    present = series.drop_nulls()
+    distinct = present.n_unique()
+    kind = _kind(series.dtype)
+    counts = present.value_counts(sort=True).head(MOST_LISTED) if distinct <= MOST_ACTIONS else None
+    values = () if counts is None else tuple(str(value) for value in counts[series.name].to_list())
+    shares = () if counts is None else tuple((counts["count"] / max(len(present), 1)).to_list())
+    ends: tuple[float | None, float | None] = (None, None)
+    if kind in ("number", "whole") and len(present):
+        ends = float(present.min()), float(present.max())  # type: ignore[arg-type]
+    missing = 1 - len(present) / max(len(series), 1)
+    return Column(series.name, kind, distinct, missing, values, shares, *ends)
+
+
+def _kind(dtype: pl.DataType) -> str:
+    if dtype.is_temporal():
+        return "time"
+    if dtype.is_numeric():
+        return "whole" if dtype.is_integer() else "number"
+    return "flag" if dtype == pl.Boolean else "text"

@@ -1,0 +1,27 @@
+"""Whole studies that fuzzing failed on, as they were found; each ends with a known exit code, told in every format."""
+
+from __future__ import annotations
+
+import pytest
+
+from polidiff.errors import InvalidInputError
+from tests.fuzz.whole_studies import Whole, enter_whole
+
+FOUND = {
+    "all episodes are held out when rules are learned": Whole(
+        seed=2076252259, kind="episodes", features=True, verb="improve", names=("a", "b", "c", "d"),
+        options={}, plans={"time_limit": 1.0},
+    ),
+    "one row, whose episode is cut": Whole(
+        seed=1530, kind="episodes", features=True, verb="improve", names=("a", "b", "c", "d"),
+        options={"min_group": 2}, plans={"time_limit": 1.0},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FOUND.values(), ids=FOUND)
+def test_studies_that_failed(case: Whole, tmp_path) -> None:
+    try:
+        enter_whole(case, tmp_path)
+    except InvalidInputError as refused:
+        assert str(refused) == "refused"  # noqa: PT017
