@@ -23,11 +23,20 @@ from benchmarks.logs import feature_worlds
 from benchmarks.logs.believe_worlds import HiddenWorld, worlds
 from benchmarks.logs.scores import by_hand, regressed
 from polidiff import Log
-from polidiff.evaluation.assumptions.confounding import Acting, Comparison, LowerBounds, Moves, lower_differences
+from polidiff.evaluation.assumptions.confounding import (
+    Acting,
+    Comparison,
+    Draws,
+    LowerBounds,
+    Moves,
+    lower_differences,
+)
 from polidiff.evaluation.logged.compare import compare_log
+from polidiff.evaluation.logged.counts import count_rows
 from polidiff.evaluation.logged.judge import assess
 from polidiff.evaluation.scores.decisions import decisions_of
 from polidiff.evaluation.scores.difference import ScoreIntervals
+from polidiff.evaluation.scores.propensity import logging_chances
 from polidiff.records.arrays import FloatArray
 from polidiff.records.explanation import Verdict
 from polidiff.records.outcome import Assumption
@@ -174,7 +183,7 @@ def _share(values: Any) -> float:
 def _peers(world: HiddenWorld, rows: LoggedRows) -> dict[str, tuple[ScoreIntervals, float]]:
     """PDIS, WIS and DR with shares of actions in each state, and values of a table that is solved."""
     began = time.process_time()
-    draws = Moves(rows, *world.proposed.shape).draws(0)
+    draws = _draws(rows, world)
     side = LowerBounds(draws, Acting(world.proposed, np.zeros(world.n_states, dtype=np.bool_)), 0.0)
     values = np.bincount(
         draws.pair, draws.chance * (draws.gain + np.append(side.plain, 0.0)[draws.to]), draws.visits.size
@@ -190,16 +199,20 @@ def _peers(world: HiddenWorld, rows: LoggedRows) -> dict[str, tuple[ScoreInterva
 
 
 def _feature_peers(world: feature_worlds.World, rows: LoggedRows) -> dict[str, tuple[ScoreIntervals, float]]:
-    """PDIS, WIS and DR with the true chances of the logged actions, which no user has, and regressed values."""
+    """PDIS, WIS and DR with regressed values, and the chances of the logged actions estimated as ours are."""
     began = time.process_time()
     decisions = decisions_of(rows, world.n_actions)
-    new, old = (
-        feature_worlds.chances(policy(decisions.x), world.n_actions) for policy in (world.proposed, world.current)
-    )
-    ratio = (new / old)[np.arange(len(new)), decisions.actions]
+    new = feature_worlds.chances(world.proposed(decisions.x), world.n_actions)
+    logged = logging_chances(replace(decisions, probability=None)).logged
+    ratio = new[np.arange(len(new)), decisions.actions] / logged
     found = by_hand(decisions, ratio, regressed(decisions, new), new)
     spent = time.process_time() - began
     return {name: (interval, spent / len(found)) for name, interval in found.items()}
+
+
+def _draws(rows: LoggedRows, world: HiddenWorld) -> Draws:
+    states, actions = world.proposed.shape
+    return Moves(count_rows(rows, rows.states, states, actions).edges, rows, actions).draws(0)
 
 
 def as_log(world: HiddenWorld, rows: LoggedRows, *, grouped: bool = False) -> Log:
@@ -223,8 +236,8 @@ def _inside(world: HiddenWorld, log: Log, truth: float) -> bool:
     """Whether the truth lies within the interval at the true strength, every decision confounded."""
     rows = assess(log).rows
     assert rows is not None
-    states, actions = world.proposed.shape
-    draws = Moves(rows, states, actions).draws(0)
+    states = world.n_states
+    draws = _draws(rows, world)
     starts = np.bincount(rows.states[rows.first], minlength=states)[None] / rows.n_episodes
     new = Acting(world.proposed, np.zeros(states, dtype=np.bool_))
     old = Acting(draws.shares, np.ones(states, dtype=np.bool_))

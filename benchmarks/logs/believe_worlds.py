@@ -301,4 +301,5 @@ def worlds() -> list[HiddenWorld]:
         aliased(), drifting(), repeated_people(), rare_loss(), cut_by_state(), wrong_propensities(),
         fixed_length(machine(), 5), fixed_length(queue(), 10), fixed_length(random_world(), 8),
         fixed_length(tolerance(), 8), fixed_length(repeated_action(), 5),
+        fixed_length(replace(machine(), name="clean: machine, range ±8", range=(-8.0, 8.0)), 5),
     ]  # fmt: skip

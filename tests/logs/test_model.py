@@ -144,7 +144,7 @@ def test_analytic_standard_errors_agree_with_the_scatter_over_logs_and_with_the_
         counts = count_rows(rows, rows.states, 5, 2)
         judged = bound_policy(counts.edges, target, starts, [(0, 1), (0, 60)])
         estimates.append([float(starts.weights[0] @ judged.centre[k]) for k in range(2)])
-        parts = [noise(judged.model, judged.model, k, judged.low[k], judged.low[k]) for k in range(2)]
+        parts = [noise(judged.model, judged.model, judged.usual(k)) for k in range(2)]
         analytic.append([float(np.sqrt(part.variance(judged.visits**2 * part.covariance)[0])) for part in parts])
         if seed < 5:
             resampled.append(bootstrap_values(counts, target, starts, ends, resamples=200)[:, 0].std(axis=0))

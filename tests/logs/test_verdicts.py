@@ -9,9 +9,11 @@ import pytest
 from benchmarks.logs.sampling import simulated_rows
 from polidiff import Log, explain
 from polidiff.errors import InvalidOptionError, InvalidPolicyError
+from polidiff.evaluation.assumptions.confounding import lower_differences
 from polidiff.evaluation.exact import exact_evaluator, outcome_tensor
 from polidiff.evaluation.log import evaluate_log
-from polidiff.evaluation.logged.compare import compare_log
+from polidiff.evaluation.logged.compare import StateJudge, compare_log
+from polidiff.evaluation.logged.judge import Question
 from polidiff.evaluation.logged.policies import wrote_the_log
 from polidiff.worlds.log_converters import simulated_log
 
@@ -115,3 +117,13 @@ def test_a_state_that_hides_its_past_is_noticed():
     found = evaluate_log(log, always)
     assert found.assumptions[0].status == "failed"
     assert found.outcomes["return"].low > 0.99
+
+
+@pytest.mark.parametrize("current", ["log", "even"])
+def test_without_unrecorded_reasons_their_bound_is_the_estimate_itself(walk, even, keen, current):
+    log = simulated_log(walk, even, 40, seed=3)  # with pairs that were never seen: both ends of the range count
+    judge = StateJudge(log, Question(even if current == "even" else "log", keen), None)
+    new, old = judge.pair
+    for k in range(len(log.outcomes)):
+        least = judge.starts.weights @ (new.low[k] - old.high[k])
+        assert lower_differences(judge.compared(k, [0], 1e-9), 1.0)[0] == pytest.approx(least, abs=1e-6)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from benchmarks.logs.believe_worlds import machine
 from polidiff.evaluation.assumptions.confounding import (
     Acting,
     Comparison,
@@ -14,6 +15,7 @@ from polidiff.evaluation.assumptions.confounding import (
     lower_differences,
 )
 from polidiff.evaluation.assumptions.confounding_one_step import OneDecision, lower_scores, one_step_holds_up_to
+from polidiff.evaluation.logged.counts import count_rows
 from polidiff.worlds.log_rows import LoggedRows
 
 
@@ -34,6 +36,10 @@ def walked(episodes=300, seed=0, length=5):
     return LoggedRows(state, action, np.repeat(np.arange(episodes), length), follow, gains[:, None], None)
 
 
+def draws_of(rows, n_states):
+    return Moves(count_rows(rows, rows.states, n_states, 2, blocks=1).edges, rows, 2).draws(0)
+
+
 def always(action, n_states, n_actions=2):
     return Acting(np.tile(np.eye(n_actions)[action], (n_states, 1)), np.zeros(n_states, dtype=bool))
 
@@ -49,7 +55,7 @@ def worst_by_program(y, share, gamma):
 @pytest.mark.parametrize("gamma", [1.0, 1.3, 2.5])
 def test_one_decision_gives_the_linear_programs_bound(gamma):
     rows = one_decision()
-    draws = Moves(rows, 2, 2).draws(0)
+    draws = draws_of(rows, 2)
     values = LowerBounds(draws, always(1, 2), 0.0).every(gamma)[0]
     for state in (0, 1):
         here = rows.states == state
@@ -60,7 +66,7 @@ def test_one_decision_gives_the_linear_programs_bound(gamma):
 
 def test_several_decisions_are_a_fixed_point_of_the_worst_step():
     rows = walked()
-    draws = Moves(rows, 3, 2).draws(0)
+    draws = draws_of(rows, 3)
     values = LowerBounds(draws, always(0, 3), 0.0).every(1.5)[0]
     after = np.where(rows.follow >= 0, np.append(values[rows.states], 0)[rows.follow], 0.0)
     for state in range(3):
@@ -70,7 +76,7 @@ def test_several_decisions_are_a_fixed_point_of_the_worst_step():
 
 
 def test_one_decision_per_episode_lies_between_none_and_every():
-    draws = Moves(walked(), 3, 2).draws(0)
+    draws = draws_of(walked(), 3)
     none = LowerBounds(draws, always(0, 3), 0.0).every(1.0)[0]
     every = LowerBounds(draws, always(0, 3), 0.0).every(2.0)[0]
     once = LowerBounds(draws, always(0, 3), 0.0).once(2.0)
@@ -79,7 +85,7 @@ def test_one_decision_per_episode_lies_between_none_and_every():
 
 
 def test_bounds_fall_as_reasons_grow_stronger_and_meet_the_estimate_at_one():
-    draws, starts = Moves(walked(), 3, 2).draws(0), np.full((1, 3), 1 / 3)
+    draws, starts = draws_of(walked(), 3), np.full((1, 3), 1 / 3)
     compared = Comparison(draws, always(1, 3), always(0, 3), starts)
     low = [lower_differences(compared, gamma)[0][0] for gamma in (1.0, 1.2, 2.0, 4.0)]
     high = [-lower_differences(compared.negated(), gamma)[0][0] for gamma in (1.0, 1.2, 2.0, 4.0)]
@@ -88,8 +94,18 @@ def test_bounds_fall_as_reasons_grow_stronger_and_meet_the_estimate_at_one():
     assert (np.diff(high) > 0).all()
 
 
+def test_bounds_fall_however_strong_the_reasons_in_a_world_that_goes_on_for_long():
+    """Where an end is worth more than going on, and then less, steps towards the worst case overshoot both ways."""
+    world = machine()
+    rows = world.rows(300, np.random.default_rng(1))
+    log, proposed = Acting(world.logging, np.ones(6, dtype=bool)), Acting(world.proposed, np.zeros(6, dtype=bool))
+    compared = Comparison(draws_of(rows, 6), proposed, log, world.start[None])
+    low = [lower_differences(compared, gamma)[0][0] for gamma in (1.0, 1.05, 1.35, 2.0, 4.0, 10.0, 30.0)]
+    assert (np.diff(low) < 0).all()
+
+
 def test_whoever_wrote_the_log_needs_no_bound():
-    draws = Moves(walked(), 3, 2).draws(0)
+    draws = draws_of(walked(), 3)
     log = Acting(draws.shares, np.ones(3, dtype=bool))
     compared = Comparison(draws, log, log, np.full((1, 3), 1 / 3))
     assert lower_differences(compared, 5.0)[0][0] == pytest.approx(0.0, abs=1e-9)
@@ -99,14 +115,14 @@ def test_what_nobody_tried_and_loops_without_end_are_worth_the_end_of_the_range(
     follow = np.array([1, 2, -2, -1])
     rows = LoggedRows(np.array([0, 1, 0, 2]), np.zeros(4, dtype=int), np.array([0, 0, 0, 1]), follow, np.ones((4, 1)),
                       None)  # fmt: skip
-    draws = Moves(rows, 4, 2).draws(0)
+    draws = draws_of(rows, 4)
     values = LowerBounds(draws, always(0, 4), -7.0).every(1.5)[0]
     assert values.tolist() == [-7.0, -7.0, 1.0, -7.0]
     assert LowerBounds(draws, always(1, 4), -7.0).every(1.5)[0].tolist() == [-7.0] * 4
 
 
 def test_the_interval_meets_zero_where_it_is_said_to():
-    draws, starts = Moves(walked(2000), 3, 2).draws(0), np.full((1, 3), 1 / 3)
+    draws, starts = draws_of(walked(2000), 3), np.full((1, 3), 1 / 3)
     compared = Comparison(draws, always(1, 3), always(0, 3), starts)
     bound, error = lower_differences(compared, 1.0)
     edge = bound - 1.96 * error
@@ -156,7 +172,7 @@ def test_a_false_verdict_holds_up_to_less_than_the_true_strength():
 
 @pytest.mark.parametrize("gamma", [1.1, 3.0])
 def test_one_decision_of_an_episode_is_a_fixed_point_of_stopping_at_the_worst(gamma):
-    draws = Moves(walked(), 3, 2).draws(0)
+    draws = draws_of(walked(), 3)
     side = LowerBounds(draws, always(0, 3), 0.0)
     values, draws = side.once(gamma), side.draws
     for state in range(3):

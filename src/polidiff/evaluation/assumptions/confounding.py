@@ -22,6 +22,7 @@ import numpy as np
 from scipy import sparse
 
 from polidiff.evaluation.linear import Solve, solver
+from polidiff.evaluation.logged.counts import Edges
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.worlds.checks import reachable_from
 from polidiff.worlds.log_rows import LoggedRows
@@ -30,12 +31,13 @@ Kind = Literal["every", "one"]
 Step = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 Moments = Callable[[float], tuple[FloatArray, FloatArray]]  # Γ -> bounds and their standard errors
 GRID = (1.0, 1.02, 1.05, 1.1, 1.2, 1.35, 1.6, 2.0, 2.7, 4.0, 6.0, 10.0)
-PLACES = (2, 5, 8, 11)  # of the grid, tried first
+FIRST = 2  # places of the grid ahead that are asked first: strong reasons take longest to weigh
+SAME = 1e-9  # share of a mean square that scatter within a move may have by rounding
 PIECES = 8  # parts of equal size in which the outcomes of one move are kept
 STEPS = 100
 SETTLED = 1e-6  # of values, where nothing else is asked for
 SLOWLY = 0.6  # share of an error that a step leaves, above which the step itself is worked out anew
-ENOUGH = 2e-2  # share of the distance from 0 within which an end must be known to tell where it meets 0
+ENOUGH = 5e-2  # share of the distance from 0 within which an end must be known to tell where it meets 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,12 +64,23 @@ class Draws:
 
 
 @dataclass(frozen=True, eq=False)
+class Solved:
+    """The log's own model under a policy, where that is solved already."""
+
+    solve: Solve
+    loops: BoolArray  # (S,) states that lead to no end
+    visits: FloatArray  # (q, S) from each group of starts
+    low: FloatArray  # (S,) values when what nobody has tried is worth least
+    high: FloatArray  # (S,) when it is worth most
+
+
+@dataclass(frozen=True, eq=False)
 class Acting:
     """A policy over the states of a log."""
 
     table: FloatArray  # (S, A)
     kept: BoolArray  # (S,) where the decision is left to whoever wrote the log
-    loops: BoolArray | None = None  # (S,) states that lead to no end, where they are known already
+    solved: Solved | None = None
 
     @property
     def is_log(self) -> bool:
@@ -76,38 +89,50 @@ class Acting:
 
 
 class Moves:
-    """The moves of a log with numbered states; a row whose successor is unknown counts as one that went on."""
+    """What followed the decisions of a log, as it was counted; gains that vary within a move are those of its rows."""
 
     def __init__(
-        self, rows: LoggedRows, n_states: int, n_actions: int, copies: tuple[IntArray, IntArray, IntArray] | None = None
+        self, edges: Edges, rows: LoggedRows, n_actions: int, copies: tuple[IntArray, IntArray, IntArray] | None = None
     ) -> None:
         """`copies`: rows, each as often as it counts, with their states and successors (`following`) instead."""
-        self.n_states, self.n_actions = n_states, n_actions
-        every = np.arange(len(rows.actions)), rows.states, following(rows, rows.states, n_states)
-        index, state, to = every if copies is None else copies
-        pair = state.astype(np.int64) * n_actions + rows.actions[index]
-        cut, goes_on = to > n_states, to < n_states
-        lost, went_on = (np.bincount(pair, part, n_states * n_actions) for part in (cut, goes_on))
-        weight = np.where(goes_on, 1 + (lost / np.maximum(went_on, 1))[pair], 1.0)
-        move = (pair * (n_states + 1) + to)[~cut]
-        order = np.argsort(move, kind="stable")
-        self.move, self.weight = move[order], weight[~cut][order]
-        self.gains = rows.gains[index[~cut][order]]
+        self.edges, self.rows, self.n_actions, self.copies = edges, rows, n_actions, copies
+        self.pair = (edges.pair_state * n_actions + edges.pair_action)[edges.row]  # (m,) of each edge
 
     def draws(self, outcome: int, discount: float = 1.0) -> Draws:
         """What followed, with the gains of one outcome."""
-        gain, move, weight = self.gains[:, outcome], self.move, self.weight
-        if (gain[1:] != gain[:-1])[move[1:] == move[:-1]].any():
-            order = np.lexsort((gain, move))
-            gain, weight = gain[order], weight[order]
+        edges, n, pair, to = self.edges, self.edges.count, self.pair, self.edges.to
+        sums, squares = edges.sums[:, outcome], edges.squares[:, outcome]
+        varied = n * squares - sums**2 > SAME * n * squares
+        gain = sums / n
+        if varied.any():
+            edge, drawn, share = self._pieces(np.flatnonzero(varied), outcome)
+            pieces = zip((pair, to, gain, n), (pair[edge], to[edge], drawn, n[edge] * share), strict=True)
+            parts = [np.append(part[~varied], piece) for part, piece in pieces]
+            order = np.argsort(parts[0], kind="stable")
+            pair, to, gain, n = (part[order] for part in parts)
+        return Draws(edges.n_states, self.n_actions, pair, to, gain, n / edges.visits.ravel()[pair], edges.visits,
+                     discount)  # fmt: skip
+
+    def _pieces(self, edges: IntArray, outcome: int) -> tuple[IntArray, FloatArray, FloatArray]:
+        """(p,) each, of the rows of some edges: edge of a piece, its mean gain, and its share of the edge's rows."""
+        rows, n_states = self.rows, self.edges.n_states
+        every = np.arange(len(rows.actions)), rows.states, following(rows, rows.states, n_states)
+        index, state, to = every if self.copies is None else self.copies
+        pair, wide = state * self.n_actions + rows.actions[index], n_states + 2
+        moves = self.pair[edges] * wide + self.edges.to[edges]
+        some = np.zeros(n_states * self.n_actions, dtype=np.bool_)
+        some[self.pair[edges]] = True
+        near = np.flatnonzero(some[pair])
+        own = pair[near] * wide + to[near]
+        place = np.minimum(np.searchsorted(moves, own), len(moves) - 1)
+        met = moves[place] == own
+        move, gain = place[met], rows.gains[index[near[met]], outcome]
+        order = np.lexsort((gain, move))
+        move, gain = move[order], gain[order]
         piece = _pieces(move, gain)
-        last = np.flatnonzero(np.append(np.diff(piece) > 0, True)) if len(piece) else piece
-        pair, to = np.divmod(move[last], self.n_states + 1)
-        mass, size = np.bincount(piece, weight), self.n_states * self.n_actions
-        visits = np.bincount(pair, mass, size).astype(np.float64)
-        mean = np.bincount(piece, weight * gain) / mass
-        chance, table = mass / visits[pair], visits.reshape(self.n_states, -1)
-        return Draws(self.n_states, self.n_actions, pair, to, mean, chance, table, discount)
+        first, count = np.flatnonzero(np.diff(piece, prepend=-1)), np.bincount(piece)
+        share = count / np.bincount(move)[move[first]]
+        return edges[move[first]], np.bincount(piece, gain) / count, share
 
 
 def following(rows: LoggedRows, state: IntArray, n_states: int) -> IntArray:
@@ -132,19 +157,22 @@ def _pieces(move: IntArray, gain: FloatArray) -> IntArray:
 class LowerBounds:
     """The least a policy can be worth from every state; what nobody has tried is worth `end`.
 
-    Values are found by steps of a solution that is near: that of the log's own model, which `near` may lend, until
-    steps are short; where they shorten slowly, of the worst model that they have come to (Newton's method).
+    Values are found by steps of a solution that is near, that of the log's own model, until steps are short; where they
+    do not shorten fast, of the worst model that they have come to. If that happens in every step, it is policy
+    iteration by whoever makes things worst, which ends.
     """
 
     def __init__(
-        self, draws: Draws, acting: Acting, end: float, near: Solve | None = None, within: float = SETTLED
+        self, draws: Draws, acting: Acting, end: float, plain: FloatArray | None = None, within: float = SETTLED
     ) -> None:
+        """`plain` (S,): values of the log's own model, where they are known."""
+        solved = acting.solved
         self.draws, self.acting, self.end, self.within = draws, acting, end, within
         self.table = np.where(acting.kept[:, None], draws.shares, acting.table)
         met = draws.visits.sum(axis=1) > 0
         self.unknown = np.where(met, (self.table * (draws.visits == 0)).sum(axis=1), 1.0)
         if draws.discount == 1.0:
-            lost = acting.loops if acting.loops is not None else self._without_end()
+            lost = solved.loops if solved is not None else self._without_end()
             self.table, self.unknown = np.where(lost[:, None], 0.0, self.table), np.where(lost, 1.0, self.unknown)
         self.used = self.table.ravel()[draws.pair] > 0  # (m,) draws of actions that the policy takes
         if not self.used.all():
@@ -153,10 +181,12 @@ class LowerBounds:
         opens = np.append(True, np.diff(draws.pair) > 0)[: len(draws.pair)]
         self.pairs, self._begin = draws.pair[opens], np.append(np.flatnonzero(opens), len(opens))
         self._state, self._order = self.pairs // draws.n_actions, np.arange(len(draws.pair))
+        self._shares, self._worth = draws.shares.ravel()[self.pairs], np.empty(len(draws.pair))
         self.mass = self.table.ravel()[self.pairs]  # (pairs,) chance of each action that was tried
-        self.solve = near if near is not None else self._solver(draws.chance)
-        self.plain = self._settled(lambda values: (self._means(values), draws.chance), np.zeros(draws.n_states))
-        self.near, self._last, self._lost = self.solve, self.plain, np.zeros_like(self.plain)
+        self.near = self.solve = solved.solve if solved is not None else self._solver(draws.chance)
+        mean = (lambda values: (self._means(values), draws.chance)), np.zeros(draws.n_states)
+        self.plain = plain if plain is not None else self._settled(*mean)
+        self._last, self._strength, self._lost, self._size = self.plain, 1.0, np.zeros_like(self.plain), 0.0
 
     def _without_end(self) -> BoolArray:
         """(S,) states that lead neither to an end nor to something unknown: they are unknown themselves."""
@@ -172,7 +202,9 @@ class LowerBounds:
         """(S,) values if every decision is confounded, and (m,) what one more draw adds to its pair's worth."""
         if gamma == 1.0 or self.acting.is_log or not len(self.pairs):
             return self.plain, self.influence
-        self._last = self._settled(lambda values: self._worst(values, gamma), self._last)
+        strength = float(np.log(gamma))  # with which values fall about evenly
+        begin = self.plain + (self._last - self.plain) * strength / self._strength
+        self._last, self._strength = self._settled(lambda values: self._worst(values, gamma), begin), strength
         size = np.diff(self._begin)
         y, edge, alpha = self.worth(self._last), np.repeat(self._quantile, size), np.repeat(self._alpha(gamma), size)
         return self._last, self._all(alpha * y + (1 - alpha) * (edge + np.minimum(y - edge, 0.0) * (1 + gamma)))
@@ -183,8 +215,11 @@ class LowerBounds:
             return self.plain
         from polidiff.evaluation.assumptions.kernels import largest_loss
 
-        loss, draws = self._means(self.plain) - self._worst(self.plain, gamma)[0], self.draws
-        chance = draws.discount * draws.chance
+        draws, chance = self.draws, self.draws.discount * self.draws.chance
+        loss = self._plain_means - self._worst(self.plain, gamma)[0]
+        size = float(self.mass @ loss)
+        self._lost *= size / self._size if self._size > 0 else 0.0  # losses grow about alike in all states
+        self._size = size
         largest_loss(self._begin, self._state, self.mass, draws.to, chance, loss, self.within / 2, self._lost)
         return self.plain - self._lost
 
@@ -192,6 +227,10 @@ class LowerBounds:
     def influence(self) -> FloatArray:
         """(m,) what one more draw adds to its pair's worth if no reason touches it."""
         return self._all(self.worth(self.plain))
+
+    @cached_property
+    def _plain_means(self) -> FloatArray:
+        return self._means(self.plain)
 
     def _all(self, part: FloatArray) -> FloatArray:
         """(m,) numbers of the draws that are used, 0 for the others."""
@@ -201,8 +240,7 @@ class LowerBounds:
 
     def _alpha(self, gamma: float) -> FloatArray:
         """(pairs,) share of the plain mean in the worst case."""
-        shares = self.draws.shares.ravel()[self.pairs]
-        return np.where(self.acting.kept[self._state], 1.0, shares + (1 - shares) / gamma)
+        return np.where(self.acting.kept[self._state], 1.0, self._shares + (1 - self._shares) / gamma)
 
     def _means(self, values: FloatArray) -> FloatArray:
         """(pairs,) worth of each pair if no reason touches it."""
@@ -212,18 +250,13 @@ class LowerBounds:
         """(pairs,) worth in the worst case, and (m,) chances of draws there: they rise below a quantile."""
         from polidiff.evaluation.assumptions.kernels import worst_step
 
-        worth, chance, self._quantile = self.worth(values), np.empty(len(self._order)), np.empty(len(self.pairs))
+        draws, chance, self._quantile = self.draws, np.empty(len(self._order)), np.empty(len(self.pairs))
+        worst, alpha, ahead = np.empty(len(self.pairs)), self._alpha(gamma), draws.discount * np.append(values, 0.0)
         worst_step(
-            self._begin,
-            worth,
-            self.draws.chance,
-            self._alpha(gamma),
-            1 / (1 + gamma),
-            self._order,
-            chance,
-            self._quantile,
-        )
-        return np.add.reduceat(chance * worth, self._begin[:-1]), chance
+            self._begin, draws.gain, draws.to, draws.chance, ahead, alpha, 1 / (1 + gamma), self._order, self._worth,
+            chance, self._quantile, worst,
+        )  # fmt: skip
+        return worst, chance
 
     def _settled(self, step: Step, values: FloatArray) -> FloatArray:
         """(S,) values that a step (worth of pairs, chances of draws) leaves as they are."""
@@ -234,12 +267,13 @@ class LowerBounds:
             worth, chance = step(values)
             paid = np.bincount(self._state, self.mass * worth, len(values))
             left = self.unknown * self.end + paid - values
-            size = float(np.abs(left).max())
-            if size <= self.within:
-                return values + left
-            if size > SLOWLY * before:
-                self.solve, size = self._solver(chance), np.inf
-            values, before = values + self.solve(left, False), size
+            moved = self.solve(left, False)
+            if np.abs(moved).max() > SLOWLY * before:
+                self.solve = self._solver(chance)
+                moved = self.solve(left, False)
+            values, before = values + moved, float(np.abs(moved).max())
+            if before <= self.within:
+                break
         return values
 
     def _solver(self, chance: FloatArray) -> Solve:
@@ -263,26 +297,28 @@ class Comparison:
     old: Acting
     starts: FloatArray  # (q, S)
     ends: tuple[float, float] = (0.0, 0.0)
-    near: tuple[Solve | None, Solve | None] = (None, None)  # solutions of models near those of both policies
     within: float = SETTLED  # of bounds
+    sign: float = 1.0
 
     def negated(self) -> Comparison:
         """The same for the upper bound."""
-        return replace(self, draws=self.draws.negated(), ends=(-self.ends[1], -self.ends[0]))
+        return replace(self, draws=self.draws.negated(), ends=(-self.ends[1], -self.ends[0]), sign=-self.sign)
 
     @cached_property
     def sides(self) -> tuple[LowerBounds, LowerBounds]:
         """The least of the proposed policy, and the least of minus the current one."""
-        least, most = self.ends
-        flipped, (new, old), within = self.draws.negated(), self.near, self.within
-        return LowerBounds(self.draws, self.new, least, new, within), LowerBounds(flipped, self.old, -most, old, within)
+        (least, most), parts = self.ends, ((self.new, self.sign), (self.old, -self.sign))
+        known = [None if a.solved is None else a.solved.low if sign > 0 else -a.solved.high for a, sign in parts]
+        new = LowerBounds(self.draws, self.new, least, known[0], self.within)
+        return new, LowerBounds(self.draws.negated(), self.old, -most, known[1], self.within)
 
     @cached_property
     def coefficients(self) -> tuple[FloatArray, FloatArray]:
         """(q, m) per side: how often an episode makes the decision that a draw belongs to, in the log's own model."""
         per_side = []
         for side in self.sides:
-            visits = side.near(np.ascontiguousarray(self.starts.T), True).T
+            solved = side.acting.solved
+            visits = solved.visits if solved else side.near(np.ascontiguousarray(self.starts.T), True).T
             per_side.append((visits[:, :, None] * side.table).reshape(len(visits), -1)[:, self.draws.pair])
         return per_side[0], per_side[1]
 
@@ -344,7 +380,7 @@ def near_enough(edge: FloatArray) -> float:
 
 
 def crossing(distance: Callable[[float], FloatArray], edge: FloatArray, least: FloatArray | None = None) -> FloatArray:
-    """(q,) where distances that fall from `edge` at Γ = 1 meet 0: a search in a grid, then by interpolation.
+    """(q,) where distances that fall from `edge` at Γ = 1 meet 0: a search in a grid, each step where a line aims at.
 
     Nothing is asked below `least` (q,), where they are known not to have met it.
 
@@ -358,19 +394,20 @@ def crossing(distance: Callable[[float], FloatArray], edge: FloatArray, least: F
             known[place] = distance(GRID[place])
         return known[place]
 
-    least = least if least is not None else np.ones(len(edge))
-    gammas = np.ones(len(edge))
+    gammas, steps = np.ones(len(edge)), np.log(GRID)
     for q in np.flatnonzero(edge > 0):
-        floor = int(np.searchsorted(GRID, least[q], side="right")) - 1
-        ahead = (place for place in PLACES if place > floor)  # strong reasons take longest to weigh
-        high = next((place for place in ahead if at(place)[q] <= 0), None)
-        if high is None:
-            gammas[q] = np.inf
-            continue
-        low = max(floor, *(place for place in known if place < high and at(place)[q] > 0))
+        low, high = 0 if least is None else int(np.searchsorted(GRID, least[q], side="right")) - 1, len(GRID)
+        place = min(low + FIRST, high - 1)
         while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if at(middle)[q] > 0 else (low, middle)
-        share = at(low)[q] / (at(low)[q] - at(high)[q])
-        gammas[q] = GRID[low] * (GRID[high] / GRID[low]) ** share
+            low, high = (place, high) if at(place)[q] > 0 else (low, place)
+            near = sorted(known, key=lambda p: (p != high, abs(p - low)))[:2]
+            aim = _meets(*(part for p in near for part in (steps[p], known[p][q])))
+            place = int(np.clip(np.searchsorted(steps, aim), low + 1, high - 1))
+        ends = (part for p in (low, high) for part in (steps[p], at(p)[q]))
+        gammas[q] = np.inf if high == len(GRID) else np.exp(_meets(*ends))
     return gammas
+
+
+def _meets(x: float, y: float, x2: float, y2: float) -> float:
+    """Where the line through two points meets 0; endless if it does not fall."""
+    return x + y * (x2 - x) / (y - y2) if (y - y2) * (x2 - x) > 0 else np.inf

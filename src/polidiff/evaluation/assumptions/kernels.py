@@ -98,17 +98,23 @@ def pearson_tables(
 @kernel
 def worst_step(
     begin: IntArray,  # (pairs + 1,) where the draws of each begin
-    worth: FloatArray,  # (m,) of each draw
+    gain: FloatArray,  # (m,) of each draw
+    to: IntArray,  # (m,) state that follows it
     chance: FloatArray,  # (m,) within its pair
+    ahead: FloatArray,  # (states + 1,) discounted worth of what follows
     alpha: FloatArray,  # (pairs,) share of the mean in the worst case
     tau: float,  # share of the draws, the worst, that the rest falls on
     order: IntArray,  # (m,) draws of each pair by worth as of the last call, sorted again
+    worth: FloatArray,  # (m,) room
     weight: FloatArray,  # (m,) filled: chances in the worst case
     quantile: FloatArray,  # (pairs,) filled: of the worth, at tau
+    worst: FloatArray,  # (pairs,) filled: worth in the worst case
 ) -> None:
     """The chances of draws that make each pair worth least."""
     for p in range(len(begin) - 1):
         low, high = begin[p], begin[p + 1]
+        for d in range(low, high):
+            worth[d] = gain[d] + ahead[to[d]]
         if high - low > 48:
             order[low:high] = low + np.argsort(worth[low:high], kind="mergesort")
         else:
@@ -119,7 +125,7 @@ def worst_step(
                     order[u + 1] = order[u]
                     u -= 1
                 order[u + 1] = d
-        before = 0.0
+        before, total = 0.0, 0.0
         for t in range(low, high):
             d = order[t]
             if before < tau * (1 - 1e-12):
@@ -127,6 +133,8 @@ def worst_step(
             taken = min(max(tau - before, 0.0), chance[d]) / tau
             before += chance[d]
             weight[d] = alpha[p] * chance[d] + (1 - alpha[p]) * taken
+            total += weight[d] * worth[d]
+        worst[p] = total
 
 
 @loops

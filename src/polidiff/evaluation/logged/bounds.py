@@ -27,7 +27,7 @@ pair seen once never counts as certain; at the level of the log a rule of three 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
@@ -56,11 +56,26 @@ class PolicyBounds:
     low: tuple[FloatArray, ...]  # (S,) per outcome: value when the unknown is worth least
     high: tuple[FloatArray, ...]  # (S,) when it is worth most
     centre: tuple[FloatArray, ...]  # (S,) best guess: unseen pairs as good as their state's average
+    _usual: dict[int, Spread] = field(default_factory=dict, repr=False)
+
+    def usual(self, outcome: int) -> Spread:
+        """How targets scatter at the best guess."""
+        if outcome not in self._usual:
+            self._usual[outcome] = usual_spread(self, self, outcome)
+        return self._usual[outcome]
 
     @property
     def unsupported(self) -> FloatArray:
         """(q,) chance that an episode meets something the log cannot know."""
         return np.asarray(np.minimum(self.visits @ self.model.unknown, 1.0))
+
+    def freedom(self, outcome: int) -> FloatArray:
+        """(q,) degrees of freedom of the best guess's error.
+
+        At the ends of the range one draw towards what is unknown makes most of the error. What it is worth there is
+        set, not seen: that its scatter was seen in few draws is no reason for a wider interval.
+        """
+        return noise(self.model, self.model, self.usual(outcome)).freedom(self.visits)
 
     @property
     def asks(self) -> FloatArray:
@@ -90,15 +105,14 @@ def value_bounds(judged: PolicyBounds, outcome: int, alpha: float) -> tuple[Floa
     starts, declared = judged.starts, judged.ranges[outcome]
     values = judged.low[outcome], judged.high[outcome]
 
-    def off(x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        part = noise(judged.model, judged.model, outcome, x, x)
+    def off(x: FloatArray) -> FloatArray:
+        part = noise(judged.model, judged.model, spread_at(judged.model, outcome, x, x, judged.usual(outcome)))
         variance = part.variance(judged.visits**2 * part.covariance) + starts.variance(x)
-        return np.sqrt(np.maximum(variance, 0.0)), part.freedom(judged.visits)
+        return np.sqrt(np.maximum(variance, 0.0))
 
-    (below, one), (above, other) = _at_both_ends(off, *((x,) for x in values))
     low, high = interval_bounds(
-        starts.weights @ values[0], starts.weights @ values[1], (below, above), np.minimum(one, other), alpha=alpha,
-        limits=declared, bent=True,
+        starts.weights @ values[0], starts.weights @ values[1], _at_both_ends(off, *((x,) for x in values)),
+        judged.freedom(outcome), alpha=alpha, limits=declared, bent=True,
     )  # fmt: skip
     low, high = _unbounded(low, high, declared, judged.unsupported)
     return _inside(starts.weights @ judged.centre[outcome], low, high), low, high
@@ -133,17 +147,19 @@ def difference(new: PolicyBounds, old: PolicyBounds, outcome: int) -> Difference
     starts = new.starts
     pairs = (new.low[outcome], old.high[outcome]), (new.high[outcome], old.low[outcome])
 
-    def off(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        own = noise(new.model, new.model, outcome, x, x)
-        parts = new.visits**2 * own.covariance
-        parts += old.visits**2 * noise(old.model, old.model, outcome, y, y).covariance
-        parts -= 2 * new.visits * old.visits * noise(new.model, old.model, outcome, x, y).covariance
-        variance = own.variance(parts) + starts.variance(x - y)
-        return np.sqrt(np.maximum(variance, 0.0)), own.freedom(new.visits)
+    both = usual_spread(new, old, outcome)
 
-    (below, one), (above, other) = _at_both_ends(off, *pairs)
+    def off(x: FloatArray, y: FloatArray) -> FloatArray:
+        own = noise(new.model, new.model, spread_at(new.model, outcome, x, x, new.usual(outcome)))
+        other = noise(old.model, old.model, spread_at(old.model, outcome, y, y, old.usual(outcome)))
+        shared = noise(new.model, old.model, spread_at(new.model, outcome, x, y, both))
+        parts = new.visits**2 * own.covariance + old.visits**2 * other.covariance
+        parts -= 2 * new.visits * old.visits * shared.covariance
+        variance = own.variance(parts) + starts.variance(x - y)
+        return np.sqrt(np.maximum(variance, 0.0))
+
     ends = starts.weights @ (pairs[0][0] - pairs[0][1]), starts.weights @ (pairs[1][0] - pairs[1][1])
-    return Difference(new, old, outcome, ends, (below, above), np.minimum(one, other))
+    return Difference(new, old, outcome, ends, _at_both_ends(off, *pairs), new.freedom(outcome))
 
 
 def _at_both_ends(find: Callable[..., T], low: tuple[FloatArray, ...], high: tuple[FloatArray, ...]) -> tuple[T, T]:
@@ -268,8 +284,13 @@ class Noise:
         return np.asarray(self.variance(visits**2 * self.covariance) ** 2 / np.maximum(squares, 1e-300))
 
 
-def spread(edges: Edges, outcome: int, x: FloatArray, y: FloatArray, discount: float) -> Spread:
-    """Covariances of the targets of two value functions x, y (S,) for the same outcome."""
+def spread(
+    edges: Edges, outcome: int, x: FloatArray, y: FloatArray, discount: float, usual: FloatArray | None = None
+) -> Spread:
+    """Covariances of the targets of two value functions x, y (S,) for the same outcome.
+
+    `usual` (S,): those within states that pairs are shrunk to, where they are not those of x and y.
+    """
     n, pair_n, state_n = edges.count, edges.pair_visits, edges.state_visits
     rows, of_row, size = len(pair_n), edges.pair_state, edges.n_states
     dx, dy = (_step(edges, v, discount) for v in (x, y))
@@ -282,20 +303,33 @@ def spread(edges: Edges, outcome: int, x: FloatArray, y: FloatArray, discount: f
     total = np.bincount(edges.state, product, size) - all_x * all_y / np.maximum(state_n, 1)
     if x is y:
         within, total = np.maximum(within, 0.0), np.maximum(total, 0.0)
-    pooled = _pooled(within, pair_n) + _rule_of_three(edges, outcome, x, y, discount)
-    state = (PSEUDO_DRAWS * pooled + total) / (PSEUDO_DRAWS + np.maximum(state_n - 1, 0))
-    pair = (PSEUDO_DRAWS * state[of_row] + within) / (PSEUDO_DRAWS + pair_n - 1)
+    if usual is None:
+        pooled = _pooled(within, pair_n) + _rule_of_three(edges, outcome, x, y, discount)
+        usual = (PSEUDO_DRAWS * pooled + total) / (PSEUDO_DRAWS + np.maximum(state_n - 1, 0))
+    pair = (PSEUDO_DRAWS * usual[of_row] + within) / (PSEUDO_DRAWS + pair_n - 1)
     gap = total - np.bincount(of_row, within, size)
     share = np.minimum(state_n, BUSY)
     typical = (share / np.maximum(state_n, 1) * gap).sum() / max(share.sum(), 1.0)
     between = (PSEUDO_DRAWS * typical + gap) / (PSEUDO_DRAWS + np.maximum(state_n - 1, 0))
-    return Spread(pair, state, between)
+    return Spread(pair, usual, between)
 
 
-def noise(one: LoggedModel, other: LoggedModel, outcome: int, x: FloatArray, y: FloatArray) -> Noise:
-    """What each state adds to the covariance of two policies' values."""
+def usual_spread(one: PolicyBounds, other: PolicyBounds, outcome: int) -> Spread:
+    """Covariances of the best guesses of two policies."""
+    return spread(one.model.edges, outcome, one.centre[outcome], other.centre[outcome], one.model.discount)
+
+
+def spread_at(model: LoggedModel, outcome: int, x: FloatArray, y: FloatArray, usual: Spread) -> Spread:
+    """Covariances of targets at an end of the range; what no repeat has shown yet scatters as best guesses do.
+
+    A pair that was seen a few times may lead elsewhere, but nothing says that it leads to what nobody has tried.
+    """
+    return spread(model.edges, outcome, x, y, model.discount, usual.state)
+
+
+def noise(one: LoggedModel, other: LoggedModel, spreads: Spread) -> Noise:
+    """What each state adds to the covariance of two policies' values, as their targets scatter."""
     edges = one.edges
-    spreads = spread(edges, outcome, x, y, one.discount)
     repeats = edges.pair_visits**2 / edges.pair_seen  # rows without a recorded successor lend weight, not knowledge
     part = one.weight * other.weight * repeats * spreads.pair
     on_policy = one.rho * other.rho * spreads.between / np.maximum(edges.state_visits, 1)

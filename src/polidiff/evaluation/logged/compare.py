@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import stats
 
-from polidiff.evaluation.assumptions.confounding import Acting, Comparison, Moves, following, holds_up_to, near_enough
+from polidiff.evaluation.assumptions.confounding import (
+    Acting,
+    Comparison,
+    Moves,
+    Solved,
+    following,
+    holds_up_to,
+    near_enough,
+)
 from polidiff.evaluation.assumptions.log_checks import episode_totals, overlap_check
 from polidiff.evaluation.comparison import Effects, GroupVerdicts, RegionChanges
 from polidiff.evaluation.logged.bounds import NO_MASS, PolicyBounds, bound_policy, difference, value_bounds
@@ -95,7 +103,6 @@ class StateJudge(Judge):
         self.pair = self._bounds(self.edges)
         self.family = question.family if question.family is not None else len(self.episodes) * len(log.outcomes)
         self.rows = numbered_rows(log, self.assessment, counted)
-        self._near = self.pair[0].model.solve, self.pair[1].model.solve
         self.one_step = self.rows is None or len(self.rows.actions) <= self.rows.n_episodes
 
     def judged(self) -> GroupVerdicts:
@@ -226,26 +233,33 @@ class StateJudge(Judge):
         self, k: int, sign: float, groups: list[int], edge: FloatArray, quantile: float
     ) -> list[tuple[float, float]]:
         """In the log's own states."""
+        compared = self.compared(k, groups, near_enough(edge))
+        every, one = holds_up_to(compared if sign > 0 else compared.negated(), edge, quantile)
+        return list(zip(every.tolist(), one.tolist(), strict=True))
+
+    def compared(self, k: int, groups: list[int], within: float) -> Comparison:
+        """Both policies as their models have them: what is read off the log's average falls on actions as logged."""
         draws = self._moves.draws(k, self.log.discount)
         never = draws.visits.sum(axis=1) == 0
-        new, old = (Acting(one.target.table, (one.target.rho >= 1.0) | never, one.model.loops) for one in self.pair)
-        ends, within = self.log.outcomes[k].range or (0.0, 0.0), near_enough(edge)
-        compared = Comparison(draws, new, old, self.starts.weights[groups], ends, near=self._near, within=within)
-        compared = compared if sign > 0 else compared.negated()
-        every, one = holds_up_to(compared, edge, quantile)
-        self._near = compared.sides[0].near, compared.sides[1].near  # moves are the same for all outcomes
-        return list(zip(every.tolist(), one.tolist(), strict=True))
+
+        def acting(one: PolicyBounds) -> Acting:
+            model, rho = one.model, one.target.rho
+            solved = Solved(model.solve, model.loops, one.visits[groups], one.low[k], one.high[k])
+            return Acting(rho[:, None] * draws.shares + one.target.rest, (rho >= 1.0) | never, solved)
+
+        (new, old), ends = (acting(one) for one in self.pair), self.log.outcomes[k].range or (0.0, 0.0)
+        return Comparison(draws, new, old, self.starts.weights[groups], ends, within)
 
     @cached_property
     def _moves(self) -> Moves:
         rows, clock, (n_states, n_actions) = self.rows, self.assessment.clock, self._size
         assert rows is not None
         if clock is None:
-            return Moves(rows, n_states, n_actions)
+            return Moves(self.edges, rows, n_actions)
         size = n_states // clock.steps
         halved = clock.halved(rows.states, size)
         copies = clock.copies(halved, following(rows, halved, 2 * size), halved[rows.first], size)
-        return Moves(rows, n_states, n_actions, copies)
+        return Moves(self.edges, rows, n_actions, copies)
 
 
 def targets(

@@ -17,6 +17,7 @@ from polidiff.evaluation.assumptions.confounding import Acting, Comparison, Move
 from polidiff.evaluation.assumptions.confounding_one_step import OneDecision, one_step_holds_up_to
 from polidiff.evaluation.assumptions.log_checks import rare_action_check
 from polidiff.evaluation.comparison import Effects, GroupVerdicts, RegionChanges
+from polidiff.evaluation.logged.counts import count_rows
 from polidiff.evaluation.logged.judge import Half, Judge, Question, Verdicts, assess
 from polidiff.evaluation.logged.policies import (
     LOG,
@@ -224,7 +225,9 @@ class ScoreJudge(Judge):
         cell, decisions = self._cells(k), self.decisions
         size, n_actions = int(cell.max()) + 1, decisions.n_actions
         rows = LoggedRows(cell, decisions.actions, decisions.episode, decisions.follow, decisions.gains, None)
-        draws = Moves(rows, size, n_actions).draws(k, self.log.discount)
+        draws = Moves(count_rows(rows, cell, size, n_actions, blocks=1).edges, rows, n_actions).draws(
+            k, self.log.discount
+        )
         count = np.maximum(np.bincount(cell, minlength=size), 1)[:, None]
         acting = []
         for table in (self.new, self.old):
