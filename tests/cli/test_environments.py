@@ -2,8 +2,13 @@
 
 import json
 
+import click
 import numpy as np
 import pytest
+
+from polidiff.cli.options import as_study
+from polidiff.cli.study import read_study
+from polidiff.errors import InvalidStudyError
 
 pytest.importorskip("gymnasium")
 
@@ -42,3 +47,52 @@ def test_a_key_that_is_none_is_refused_in_a_line(polidiff, policies, given, hint
     ran = polidiff("explain", "--env", "FrozenLake-v1", "--current", "a.npy", "--proposed", "b.npy", "--set", given)
     assert ran.code == 2
     assert hint in ran.err
+
+
+STUDY = """
+[world.log]
+path = "a.csv"
+state = ["x"]
+action = "a"
+
+[[outcomes]]
+name = "cost"
+column = "cost"
+
+[[outcomes]]
+name = "days"
+column = "days"
+"""
+
+
+def _study_with(tmp_path, *given, name="study.toml"):
+    (tmp_path / name).write_text(STUDY)
+    return read_study(tmp_path / name, as_study({"settings": given}))
+
+
+@pytest.mark.parametrize("key", ["1", "days"])
+def test_a_key_of_an_outcome_is_set_by_its_number_or_by_its_name(tmp_path, key):
+    outcomes = _study_with(tmp_path, f"outcomes.{key}.prefer=less").values["outcomes"]
+    assert outcomes == [{"name": "cost", "column": "cost"}, {"name": "days", "column": "days", "prefer": "less"}]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["outcomes.2.prefer=less"], r"no such outcome; it has 0 \(cost\), 1 \(days\)"),
+        (["outcomes.0=5"], "outcomes must be written as"),
+        (["outcomes.0.prefr=less"], "did you mean prefer"),
+        (["world=3"], "world must be a table"),
+        (["world.log=3"], "world.log must be a table"),
+        (["title=ours", "title.long=ours"], "another --set made 'ours'"),
+    ],
+)
+def test_a_key_that_cannot_be_laid_over_a_study_is_refused_in_a_line(tmp_path, given, said):
+    with pytest.raises((InvalidStudyError, click.UsageError), match=said):
+        _study_with(tmp_path, *given)
+
+
+def test_the_ending_of_a_file_tells_a_study_from_a_table(tmp_path):
+    assert _study_with(tmp_path, name="my.csv.toml").world["action"] == "a"
+    with pytest.raises(InvalidStudyError, match="is a table, not a study"):
+        _study_with(tmp_path, name="my.toml.csv.gz")

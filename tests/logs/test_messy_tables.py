@@ -60,7 +60,7 @@ def same(one, other):
 def test_a_text_table_is_read_however_it_is_written(tmp_path, name, separator, decimal, encoding):
     frame = stays()
     path = written(frame, tmp_path / name, separator, decimal, encoding, packed=name.endswith(".gz"))
-    assert find_dialect(str(path))[:2] == (separator, decimal == ",")
+    assert find_dialect(str(path)).separator == separator
     assert same(Log(path, **NAMES, terminated="ende"), Log(frame, **NAMES, terminated="ende"))
 
 
@@ -306,7 +306,7 @@ def test_numbers_parted_by_blanks_and_without_a_header_are_a_table(tmp_path):
     log = Log(tmp_path / "log.txt", state="column_1", action="column_2", reward="column_3")
     assert (log.check.rows, log.n_states, log.n_actions) == (20, 3, 2)
     (tmp_path / "log.csv").write_text("2019,2020\nb c,d\n")
-    assert find_dialect(str(tmp_path / "log.csv")) == (",", False, "utf-8", False)
+    assert find_dialect(str(tmp_path / "log.csv")) == (",", "utf-8", False)
     (tmp_path / "log.csv").write_text("two words\nmore words here\n")
     assert find_dialect(str(tmp_path / "log.csv")).separator == ","
 
@@ -327,3 +327,50 @@ def test_ends_may_be_marked_in_the_words_that_go_with_decimal_commas(tmp_path, y
     (tmp_path / "log.csv").write_text("\n".join(lines), encoding="cp1252")
     names = {"state": ["wert"], "action": "arm", "episode": "fall", "step": "tag", "terminated": "ende"}
     assert Log(tmp_path / "log.csv", **names, outcomes=[Outcome("wert", "wert")]).check.terminated == 12
+
+
+def as_people_write(value, decimal):
+    """A number with thousands apart and decimals after the sign, without needless zeros."""
+    text = f"{value:,.6f}".rstrip("0").rstrip(".")
+    return text.translate(str.maketrans(",.", ".,")) if decimal == "," else text
+
+
+PARTS = st.sampled_from([0.0, 0.5, 0.25, 0.125, 0.182])
+NUMBERS = st.lists(st.builds(lambda whole, part: whole + part, st.integers(-4000, 2_500_000), PARTS), max_size=14)
+WHOLE = st.lists(st.integers(-4000, 2_500_000), max_size=14)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=120)
+@given(NUMBERS | WHOLE, st.sampled_from(".,"), st.sampled_from(";\t|"), st.lists(PARTS, max_size=1))
+def test_numbers_in_either_convention_are_read_back_or_refused_and_never_changed(
+    tmp_path, values, decimal, separator, beside
+):
+    rows = [(0.0, 1), *((value, 0) for value in values), (7.0, 0)]
+    lines = [
+        separator.join((as_people_write(value, decimal), str(act), as_people_write((beside or [1.0])[0], decimal)))
+        for value, act in rows
+    ]
+    (tmp_path / "log.csv").write_text("\n".join([separator.join(("x", "a", "r")), *lines]))
+    try:
+        log = Log(tmp_path / "log.csv", state=["x"], action="a", reward="r")
+    except InvalidLogError as error:
+        refused = str(error)
+    else:
+        refused = "may have decimal points or decimal commas"
+        np.testing.assert_allclose(np.asarray(log.rows.states, dtype=float)[:, 0], [value for value, _ in rows])
+    assert "may have decimal points or decimal commas" in refused
+
+
+def test_thousands_are_told_by_another_column_or_by_their_size_and_else_asked_about(tmp_path):
+    def incomes(*lines):
+        (tmp_path / "log.csv").write_text("\n".join(["income;offer;spend", *lines]))
+        return Log(tmp_path / "log.csv", state=["income"], action="offer", reward="spend").rows.states[:, 0].tolist()
+
+    assert incomes("1,182;A;12.46", "991;B;3", "2,004,100;A;7") == [1182, 991, 2004100]
+    assert incomes("1.182;A;12,46", "991;B;3", "1.004,5;A;7") == [1182, 991, 1004.5]
+    many = [f"{k},182;{'AB'[k % 2]};1" for k in range(1, 11)]
+    assert incomes(*many, "991;A;1")[-2:] == [10182, 991]
+    with pytest.raises(InvalidLogError, match=r"'income' may have .* commas: row 1 holds '1,182', .* leave the column"):
+        incomes("991;B;3", "1,182;A;12")
+    with pytest.raises(InvalidLogError, match=r"'income' may have .* row 0 holds '1,182'"):
+        incomes(*many[:1], *many[:5], "1182;A;1")

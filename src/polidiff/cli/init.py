@@ -110,10 +110,14 @@ def _read_table(data: Path) -> pl.DataFrame:
     """The first rows of a table, CSV or Parquet."""
     from polidiff.errors import InvalidLogError
     from polidiff.worlds.log_source import lazy_frame
+    from polidiff.worlds.messy_tables import ENDINGS, ending, refuse_unclear_numbers
 
     if not data.exists() and not any(sign in str(data) for sign in "*?["):
         raise InvalidLogError(f"there is no file {str(data)!r}. Hint: a CSV or Parquet file, a folder or a glob")
-    frame = lazy_frame(str(data)).head(LOOKED_AT).collect()
+    lazy = lazy_frame(str(data))
+    if ending(str(data)) in ENDINGS:
+        refuse_unclear_numbers(lazy, lazy.collect_schema())
+    frame = lazy.head(LOOKED_AT).collect()
     if frame.width < 2:
         raise InvalidLogError(f"{data} must have a column for the state and one for the action; it has {frame.columns}")
     if not frame.height:

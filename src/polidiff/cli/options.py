@@ -212,6 +212,8 @@ def _set(study: dict[str, dict[str, Setting]], setting: str) -> None:
     place = study
     for section in sections:
         place = place.setdefault(section, {})
+        if not isinstance(place, dict):
+            raise click.UsageError(f"--set {setting} goes into {section!r}, which another --set made {place!r:.40}")
     place[key] = value
 
 

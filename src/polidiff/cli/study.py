@@ -160,7 +160,7 @@ def read_study(path: Path | None, flags: Mapping[str, Json]) -> Study:
 
 
 def _read(path: Path) -> str:
-    if any(suffix.lower() in TABLE_SUFFIXES for suffix in path.suffixes):
+    if path.suffix.lower() in TABLE_SUFFIXES:
         raise InvalidStudyError(
             f"{path} is a table, not a study. Hint: polidiff init {path} -o study.toml writes a study of it"
         )
@@ -180,18 +180,31 @@ def _laid_over(values: Mapping[str, Json], flags: Mapping[str, Json]) -> dict[st
     """Flags given as {"section": {key: value}} win over the file; a world given by flag replaces the file's."""
     merged = {key: dict(value) if isinstance(value, Mapping) else value for key, value in values.items()}
     for section, given in flags.items():
-        if section == "world":
-            kind = next(iter(given), None)
-            if kind is None:
-                continue
-            before = merged.get("world", {}).get(kind, {})
-            merged["world"] = {kind: {**before, **given[kind]}}
-        elif not isinstance(given, Mapping):
+        if not isinstance(given, Mapping):
             merged[section] = given
+        elif section == "outcomes":
+            merged[section] = _outcomes_over(merged.get(section, []), given)
+        elif section == "world" and given:
+            kind, keys = next(iter(given.items()))
+            before = merged.get("world", {}).get(kind, {})
+            merged["world"] = {kind: {**before, **keys} if isinstance(keys, Mapping) else keys}
         elif given:
             before = merged.get(section, {})
             replaced = {key for pair in INSTEAD for key in pair if not given.keys().isdisjoint(pair)}
             merged[section] = {**{k: v for k, v in before.items() if k not in replaced}, **given}
+    return merged
+
+
+def _outcomes_over(outcomes: Json, given: Mapping[str, Json]) -> list[Json]:
+    """Outcomes with keys laid over those that are named, by their number from 0 or by their name."""
+    merged: list[Json] = [dict(outcome) for outcome in outcomes]
+    places = {str(k): k for k in range(len(outcomes))} | {str(o["name"]): k for k, o in enumerate(outcomes)}
+    for name, keys in given.items():
+        if name not in places:
+            known = ", ".join(f"{k} ({outcome['name']})" for k, outcome in enumerate(outcomes)) or "none"
+            raise InvalidStudyError(f"--set outcomes.{name}: the study has no such outcome; it has {known}")
+        k = places[name]
+        merged[k] = {**merged[k], **keys} if isinstance(keys, Mapping) else keys
     return merged
 
 

@@ -1,9 +1,13 @@
 """Tables as people have them, made into logs: text files however written, flags and times in words, rows in any order.
 
 How a text file is written is found out from its beginning, polars reads the rest. The separator is the one that cuts
-the first lines into most columns, all lines alike; a blank if no other cuts them. Where it is not a comma, numbers may
-have decimal commas. A first line of numbers is no header. What is not UTF-8 is taken for Windows-1252, which has a
-letter for nearly every byte. A column of numbers in which some rows say "NA" is numeric with missing values.
+the first lines into most columns, all lines alike; a blank if no other cuts them. A first line of numbers is no header.
+What is not UTF-8 is taken for Windows-1252, which has a letter for nearly every byte. A column of numbers in which some
+rows say "NA" is numeric with missing values.
+
+Numbers are written 1,182.5 or 1.182,5. A column such as 12.5, 0,125 or 1.182.500 can be read in one way only, and tells
+the sign of decimals for those that can be read in two, such as 1,182. Else such a column has thousands if enough
+of its values have a sign and others, without one, are below a thousand but larger than all of them would be.
 
 What is not clear is asked about in one line, never guessed. Nothing is done to a log that can be read as it is.
 """
@@ -14,8 +18,9 @@ import codecs
 import csv
 import gzip
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -33,13 +38,17 @@ LOOKED_THROUGH = 1 << 26  # bytes that are looked through for letters that are n
 LINES = 50
 NOTHING = ("", "na", "n/a", "nan", "null", "none", "#n/a", "?", ".", "-")  # in a column of numbers
 NUMBER = r"^\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*$"
+FORM = r"^[+-]?((\d+|[1-9]\d{0,2}(%s\d{3})+)(%s\d*)?|%s\d+)([eE][+-]?\d+)?$"
+OTHER = {".": ",", ",": "."}  # the sign of thousands beside that of decimals
+FORMS = {".": FORM % (",", r"\.", r"\."), ",": FORM % (r"\.", ",", ",")}  # of numbers, by the sign of decimals
+EITHER = f"{FORMS['.']}|{FORMS[',']}"
+FEWEST_MARKED = 10  # different numbers with a sign before size tells that it parts thousands
 
 
 class Dialect(NamedTuple):
     """How a text table is written."""
 
     separator: str
-    decimal_comma: bool
     encoding: str
     header: bool = True  # else columns are called column_1, column_2, …
 
@@ -55,28 +64,27 @@ def scan_text_tables(files: Sequence[str]) -> pl.LazyFrame:
     dialects = [find_dialect(file) for file in files]
     plain = dialects[0].encoding == "utf-8" and len(set(dialects)) == 1
     if plain:
-        return with_numbers(_scan(list(files), dialects[0]))
-    frames = [with_numbers(_scan([file], dialect)) for file, dialect in zip(files, dialects, strict=True)]
+        return _scan(list(files), dialects[0])
+    frames = [_scan([file], dialect) for file, dialect in zip(files, dialects, strict=True)]
     return frames[0] if len(frames) == 1 else pl.concat(frames, how="vertical_relaxed")
 
 
 def _scan(files: list[str], dialect: Dialect) -> pl.LazyFrame:
-    separator, decimal_comma, encoding, header = dialect
-    if encoding == "utf-8":
-        return pl.scan_csv(
-            files,
-            separator=separator,
-            decimal_comma=decimal_comma,
-            has_header=header,
-            infer_schema_length=INFER_ROWS,
-            with_column_names=lambda names: _names(names, header),
-        )
-    with _opened(files[0]) as stream:
-        data = stream.read().decode(encoding, errors="replace").encode()
-    how = {"separator": separator, "decimal_comma": decimal_comma, "has_header": header}
-    frame = pl.read_csv(data, infer_schema_length=INFER_ROWS, **how)  # type: ignore[arg-type]
-    frame.columns = _names(frame.columns, header)
-    return frame.lazy()
+    source: list[str] | bytes = files
+    if dialect.encoding != "utf-8":
+        with _opened(files[0]) as stream:
+            source = stream.read().decode(dialect.encoding, errors="replace").encode()
+    scan = partial(
+        pl.scan_csv,
+        source,
+        separator=dialect.separator,
+        has_header=dialect.header,
+        with_column_names=lambda names: _names(names, dialect.header),
+    )
+    head = scan(infer_schema=False).head(INFER_ROWS).collect()
+    signs = decimal_signs(head, dialect.separator)
+    as_text = {name: pl.String for name, sign in signs.items() if sign != "."}
+    return with_numbers(scan(infer_schema_length=INFER_ROWS, schema_overrides=as_text), head, signs)
 
 
 def _names(names: list[str], header: bool) -> list[str]:
@@ -84,27 +92,72 @@ def _names(names: list[str], header: bool) -> list[str]:
     return [name.strip().replace('""', '"') if header else f"column_{k}" for k, name in enumerate(names, 1)]
 
 
-def with_numbers(lazy: pl.LazyFrame) -> pl.LazyFrame:
+def decimal_signs(head: pl.DataFrame, separator: str) -> dict[str, str | None]:
+    """The sign of decimals of columns of text that hold numbers with points or commas; None where it cannot be told."""
+    marked = {name: said for name in head.columns if (said := _said(head[name])).str.contains("[.,]").any()}
+    numbers = {name: said for name, said in marked.items() if said.str.contains(EITHER).all()}
+    ways = {n: [sign for sign, form in FORMS.items() if said.str.contains(form).all()] for n, said in numbers.items()}
+    sure = {signs[0] for signs in ways.values() if len(signs) == 1}
+    told = sure.pop() if len(sure) == 1 else None
+    return {
+        name: signs[0] if len(signs) == 1 else told or _sign_by_size(numbers[name], separator) if signs else None
+        for name, signs in ways.items()
+    }
+
+
+def _sign_by_size(said: pl.Series, separator: str) -> str | None:
+    """The sign of decimals of numbers that may have thousands, such as 1,182 beside 991; None where both may be."""
+    marked, plain = said.filter(said.str.contains("[.,]")), said.filter(~said.str.contains("[.,]"))
+    mark = "," if marked.str.contains(",").all() else "." if not marked.str.contains(",").any() else ""
+    if mark == "." and separator in ", ":  # where commas or blanks part columns, numbers have points
+        return mark
+    short = len(plain) > 0 and plain.str.contains(r"^[+-]?\d{1,3}$").all()
+    if not mark or not short or marked.n_unique() < FEWEST_MARKED:
+        return None
+    largest = marked.str.replace(mark, ".", literal=True).cast(pl.Float64).abs().max()
+    return OTHER[mark] if plain.cast(pl.Float64).abs().max() > largest else None  # type: ignore[operator]
+
+
+def _said(column: pl.Series) -> pl.Series:
+    """The values of a column of text without words for nothing."""
+    said = column.drop_nulls().str.strip_chars()
+    return said.filter(~said.str.to_lowercase().is_in(NOTHING))
+
+
+def with_numbers(lazy: pl.LazyFrame, head: pl.DataFrame, signs: Mapping[str, str | None]) -> pl.LazyFrame:
     """Columns of text that hold numbers, and words for nothing in between, as numbers."""
-    texts = [name for name, kind in lazy.collect_schema().items() if kind == pl.String]
-    if not texts:
-        return lazy
-    head = lazy.select(texts).head(INFER_ROWS).collect()
     casts = []
-    for name in texts:
-        said = head[name].drop_nulls()
-        values = said.filter(~said.str.strip_chars().str.to_lowercase().is_in(NOTHING))
-        if len(values) and len(values) < len(head) and values.str.contains(NUMBER).all():
-            casts.append(_number(name, whole=not values.str.contains(r"[.,eE]").any()))
-        elif len(values) and values.str.contains(NUMBER).all() and values.str.contains(",").any():
-            casts.append(_number(name, whole=False))
+    for name, kind in lazy.collect_schema().items():
+        said, sign = _said(head[name]), signs.get(name, ".")
+        if kind != pl.String or sign is None or not len(said) or not said.str.contains(FORMS[sign]).all():
+            continue
+        if len(said) < head.height or sign == "," or said.str.contains(",").any():
+            whole = not said.str.contains(f"[{sign}eE]").any()
+            casts.append(_number(name, sign, pl.Int64 if whole else pl.Float64))
     return lazy.with_columns(casts) if casts else lazy
 
 
-def _number(name: str, *, whole: bool) -> pl.Expr:
+def _number(name: str, sign: str, kind: type[pl.Int64 | pl.Float64]) -> pl.Expr:
+    """A column of text as numbers; what is not written like the others stays, so that it is refused."""
     text = pl.col(name).str.strip_chars()
-    value = pl.when(~text.str.to_lowercase().is_in(NOTHING)).then(text.str.replace(",", ".", literal=True))
-    return value.cast(pl.Int64 if whole else pl.Float64).alias(name)
+    plain = text.str.replace_all(OTHER[sign], "", literal=True).str.replace(sign, ".", literal=True)
+    written = pl.when(text.str.contains(FORMS[sign])).then(plain).otherwise(text + " ")
+    return pl.when(~text.str.to_lowercase().is_in(NOTHING)).then(written).cast(kind).alias(name)
+
+
+def refuse_unclear_numbers(lazy: pl.LazyFrame, names: Iterable[str]) -> None:
+    """Raise for the first of some columns of a text table whose numbers may be read in two ways."""
+    texts = [name for name, kind in lazy.collect_schema().items() if name in set(names) and kind == pl.String]
+    head = lazy.select(texts).head(INFER_ROWS).collect()
+    for name in texts:
+        said = _said(head[name])
+        if said.str.contains("[.,]").any() and said.str.contains(EITHER).all():
+            row = int(head[name].str.contains("[.,]").fill_null(False).arg_max() or 0)
+            raise InvalidLogError(
+                f"the numbers in column {name!r} may have decimal points or decimal commas: row {row} holds "
+                f"{head[name][row]!r}, and neither other rows nor other columns tell. Hint: write thousands without "
+                "a sign and decimals with a point (1182 or 1.182), or leave the column out"
+            )
 
 
 def find_dialect(file: str) -> Dialect:
@@ -119,8 +172,7 @@ def find_dialect(file: str) -> Dialect:
     separator = max(",;\t|", key=lambda sign: _columns(lines, sign))
     if _columns(lines, separator) <= 1:
         separator = " " if len(lines) > 1 and _columns(lines, " ") == len(lines[0].split(" ")) > 1 else ","
-    commas = separator != "," and _has_decimal_commas(lines, separator)
-    return Dialect(separator, commas, encoding, header=not _all_numbers(lines, separator))
+    return Dialect(separator, encoding, header=not _all_numbers(lines, separator))
 
 
 def _all_numbers(lines: Sequence[str], separator: str) -> bool:
@@ -157,13 +209,6 @@ def _columns(lines: Sequence[str], separator: str) -> float:
     return widths[0] * sum(width == widths[0] for width in widths) / len(widths) if widths else 0.0
 
 
-def _has_decimal_commas(lines: Sequence[str], separator: str) -> bool:
-    fields = [field.strip() for row in csv.reader(lines[1:], delimiter=separator) for field in row]
-    commas = sum(re.fullmatch(r"[+-]?\d*,\d+", field) is not None for field in fields)
-    points = sum(re.fullmatch(r"[+-]?\d*\.\d+", field) is not None for field in fields)
-    return commas > points
-
-
 # --- columns and rows
 
 YES = ("1", "1.0", "true", "t", "yes", "y", "ja", "j", "oui", "si", "sí", "sim")
@@ -191,6 +236,9 @@ def with_types(
 
     `text` says that it comes from a text file, `few` that it is no log in shards: its people are then numbered.
     """
+    if text:
+        named = (*(() if columns.discrete else columns.state), *columns.outcome_columns, columns.step)
+        refuse_unclear_numbers(table(), filter(None, (*named, columns.probability)))
     casts = [cast for cast in _casts(table, schema, columns, text) if cast is not None]
     if columns.group is not None and few and schema[columns.group] != RANKED:
         casts.append(pl.col(columns.group).rank("dense").cast(RANKED) - 1)
