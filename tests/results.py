@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from polidiff.records.action import Action
 from polidiff.records.explanation import (
+    FOLLOWED,
     Arrow,
     Cell,
     Explanation,
@@ -51,8 +52,8 @@ class Draw:
         self.kind, self.named = kind, named
         self.outcomes = (
             Outcome("return", prefer="more"),
-            Outcome("hours", prefer="less", unit="h", more="more hours", less="fewer hours"),
-            Outcome("share", prefer=None),
+            Outcome("hours", prefer="less", unit="hours", more="more hours", less="fewer hours"),
+            Outcome("share", prefer=None, range=(0.0, 1.0)),
         )[: int(self.rng.integers(1, 4))]
 
     def chance(self, p: float = 0.5) -> bool:
@@ -142,6 +143,7 @@ class Draw:
         people = {**dict.fromkeys(COMMON, 300), **dict.fromkeys(RARE, 2)}
         by_feature = {("state" if self.named else "town"): people} if self.kind == "log" else {}
         facts = {"rows": EPISODES * (1 if self.chance() else 3), "episodes": EPISODES}
+        facts |= {FOLLOWED: 19_936} if self.kind == "table" else {}
         return WorldSummary(self.kind, tuple(map(Action, ACTIONS)), self.features(), facts, by_feature)
 
     def methods(self) -> Methods:

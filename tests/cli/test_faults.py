@@ -193,6 +193,6 @@ def test_a_patch_never_puts_an_action_in_its_own_place(polidiff, tmp_path):
     shown = polidiff("patch", "show", tmp_path / "p.json").out
     assert shown.splitlines() == [
         "1. pressor stays where map < 55, whatever follows",
-        "2. otherwise, none instead of pressor everywhere",
+        "2. none instead of pressor everywhere else",
     ]
     assert "pressor -> pressor" not in polidiff("patch", "show", tmp_path / "p.json", "--as", "sql").out

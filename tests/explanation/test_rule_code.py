@@ -79,7 +79,7 @@ def test_sql_speaks_of_the_columns_that_the_log_has():
     ]  # fmt: skip
 
 
-LINE = r"\d+\. (?:otherwise, )?(.*?) (?:in (?:states? )?(.*?)|where (.*?)|everywhere)(?:, whatever follows)?"
+LINE = r"\d+\. (?:otherwise, )?(.*?) (?:in (?:states? )?(.*?)|where (.*?)|everywhere(?: else)?)(?:, whatever follows)?"
 
 
 def read(text, X, current):

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from polidiff import TabularMDP, explain
 from polidiff.explanation.plan_text import plan_verdicts
 from polidiff.explanation.text import sentence_text
-from polidiff.explanation.words import MOST_NAMED, few, names_text, otherwise, outside, verdicts_text
+from polidiff.explanation.words import MOST_NAMED, few, in_order, names_text, outside, rule_text, verdicts_text
 from polidiff.records.explanation import Explanation, Sentence, Support
 from polidiff.records.plan import Frontier
-from polidiff.records.rule import covers_any, first_match, overlap
+from polidiff.records.rule import Rule, covers_any, first_match, overlap
 from polidiff.records.suppression import suppressed
 from polidiff.report.figures import NOT_IN_IT
 from polidiff.report.page import page_html
@@ -145,8 +145,12 @@ def test_a_region_read_alone_is_where_the_first_that_fits_is_it(seed):
 @given(SEEDS)
 def test_a_rule_without_otherwise_overlaps_no_rule_before_it(seed):
     rules = [region.rule for region in explanation(seed, "simulator").regions]
-    for k, before in enumerate(otherwise(rules)):
-        assert bool(before) == any(overlap(rules[k], earlier) for earlier in rules[:k])
+    rules += [Rule()] * (seed % 3)
+    for k, text in enumerate(in_order(rules, [f"{rule_text(rule)}: go" for rule in rules])):
+        later = any(overlap(rules[k], earlier) for earlier in rules[:k])
+        assert text.startswith(("otherwise, ", "everywhere else: ")) == later
+        assert ("everywhere else" in text) == (later and not rules[k].conditions)
+        assert "otherwise, everywhere" not in text
 
 
 @given(SEEDS)

@@ -207,7 +207,7 @@ def test_the_time_limit_ends_the_search_with_rules_in_hand() -> None:
     options = {"clause_cost": 1e-5, "literal_cost": 1e-5}
     start = time.process_time()
     model = RuleClassifier(time_limit=0.5, **options).fit(X, y)
-    assert time.process_time() - start < 5.0
+    assert time.process_time() - start < 30
     assert model.decision_list_
 
 

@@ -250,7 +250,7 @@ def load_patch(path: Path) -> Patch:
 def lines(patch: Patch, form: str) -> list[str]:
     """One line per rule: a name that holds a line end must not become a line of Python or SQL."""
     from polidiff.explanation.rule_code import joined_edits, patch_python, patch_sql
-    from polidiff.explanation.words import otherwise
+    from polidiff.explanation.words import in_order
     from polidiff.report.names import shown
     from polidiff.report.plans import edits_sentence
 
@@ -259,8 +259,7 @@ def lines(patch: Patch, form: str) -> list[str]:
     if form != "text":
         return [shown(line) for line in (patch_python if form == "python" else patch_sql)(patch)]
     joined = joined_edits(patch)
-    before = otherwise([edits[0].rule for edits in joined])
-    texts = [f"{first}{edits_sentence(edits, patch)}" for first, edits in zip(before, joined, strict=True)]
+    texts = in_order([edits[0].rule for edits in joined], [edits_sentence(edits, patch) for edits in joined])
     return [f"{number}. {shown(text)}" for number, text in enumerate(texts, 1)]
 
 

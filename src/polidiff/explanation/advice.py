@@ -113,7 +113,7 @@ def doubts(explanation: Explanation, verdicts: list[Verdict]) -> tuple[str, ...]
 
 def _named(verdicts: list[Verdict]) -> str:
     names = [verdict.outcome for verdict in verdicts]
-    return listing(names[:MOST_NAMED] if len(names) <= MOST_NAMED else [*names[:MOST_NAMED], f"{len(names) - 3} more"])
+    return listing(names) if len(names) <= MOST_NAMED else f"{len(names)} outcomes"
 
 
 def _tests(explanation: Explanation, unknown: list[Verdict]) -> tuple[str, ...]:

@@ -207,7 +207,7 @@ def tell_starts(found: Difference, journeys: Journeys) -> Story:
         ),
         quality=quality,
         tails=tails(judged, place.outcomes),
-        warnings=_warnings(found, sentences),
+        warnings=_warnings(found),
         assumptions=() if judged.exact else _unmet_events(grouped, judged),
         forms=forms,
         pictures=_pictures(found, pairs),
@@ -361,10 +361,10 @@ def _pictures(found: Difference, pairs: tuple[tuple[Trajectory, Trajectory], ...
     return pictures_of(found.divergence, where, found.ids, place.feature_names, told_features, features)
 
 
-def _warnings(found: Difference, sentences: tuple[Sentence, ...]) -> tuple[str, ...]:
+def _warnings(found: Difference) -> tuple[str, ...]:
     notes = []
     if found.described.messages:
-        notes.append("Rare changes that no short rule covers are left out; F1 counts them as missed.")
+        notes.append("Rare changes that no short rule covers are left out.")
     notes += [*found.comparison.place.notes, *found.described.notes, *_split_notes(found.divergence.facts)]
     cut = (0.0, 0.0) if found.achieved.judged is None else found.achieved.judged.cut
     if max(cut) > 0:
@@ -372,10 +372,6 @@ def _warnings(found: Difference, sentences: tuple[Sentence, ...]) -> tuple[str, 
         notes.append(f"{shares} reach the horizon and are cut there.")
     if any(region.merged for region in found.described.regions):
         notes.append("States with the same swap are told together, as max_rules asks.")
-    if any(sentence.meetings for sentence in sentences):
-        notes.append(
-            "Where no path is met by half of the episodes, regions are told by the share of episodes that meet them."
-        )
     return tuple(notes)
 
 

@@ -6,7 +6,7 @@ import math
 
 from polidiff.explanation.rule_code import joined_edits
 from polidiff.explanation.said import Answer, Block, Said, blocks_of, closing
-from polidiff.explanation.words import edit_words, interval_text, listing, otherwise, place_text, rule_text, worth_text
+from polidiff.explanation.words import edit_words, in_order, interval_text, listing, place_text, rule_text, worth_text
 from polidiff.records.explanation import Verdict, VerdictDirection
 from polidiff.records.numbers import counted, interval_numbers, number, percent
 from polidiff.records.outcome import Interval, Outcome
@@ -145,9 +145,8 @@ def _size_words(plan: Plan, frontier: Frontier) -> str:
 def plan_words(plan: Plan, limit: int = 4) -> str:
     """What a plan changes, in one line."""
     if plan.rules:
-        before = otherwise([entry.rule for entry in plan.rules])
-        told = [f"{first}{rule_text(r.rule)}: {r.move}" for first, r in zip(before, plan.rules, strict=True)]
-        return "; ".join(told) + exceptions_text(plan)
+        told = [f"{rule_text(entry.rule)}: {entry.move}" for entry in plan.rules]
+        return "; ".join(in_order([entry.rule for entry in plan.rules], told)) + exceptions_text(plan)
     edits = plan.patch.changing
     if not edits:
         return "nothing" + f" (breaks {listing(list(plan.breaks))})" * bool(plan.breaks)

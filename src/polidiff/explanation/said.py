@@ -20,6 +20,8 @@ from polidiff.explanation.text import (
     lost_text,
     only_chances,
     parts_unseen,
+    people_text,
+    played_text,
     quality_text,
     region_text,
     rests_on_lines,
@@ -37,7 +39,7 @@ from polidiff.explanation.words import (
     swap_text,
     verdicts_text,
 )
-from polidiff.records.explanation import FOLLOWED, Explanation, Region, Verdict
+from polidiff.records.explanation import Explanation, Region, Verdict
 from polidiff.records.numbers import counted, percent
 from polidiff.records.outcome import Outcome
 from polidiff.records.plan import Frontier
@@ -49,6 +51,8 @@ Kind: TypeAlias = Literal[
 ]
 MOST_CHIPS = 7  # outcomes told one by one
 MOST_NAMED = 3
+MOST_LETTERS = 300  # about who loses, on the first screen
+MOST_CONDITIONS = 8  # told on the first screen
 MARKS: dict[Tone, str] = {"better": "▲", "worse": "▼", "neutral": "◆", "same": "=", "unknown": "?"}
 TONE_WORDS: dict[Tone, str] = {
     "better": "get better",
@@ -210,10 +214,15 @@ def answers(explanation: Explanation) -> tuple[Answer, ...]:
     return (
         Answer("What now?", advice.sentence, advice.reasons),
         Answer("What changes?", _changes(explanation)),
-        Answer("Is it better?", _effect(explanation), tuple(carrying_lines(explanation)[:1])),
+        Answer("Is it better?", _effect(explanation), _carried(explanation)),
         Answer("For whom worse?", _losers(explanation)),
         Answer("How sure is that?", _footing(explanation)),
     )
+
+
+def _carried(explanation: Explanation) -> tuple[str, ...]:
+    """Which change carries the effect; of many outcomes that is told below."""
+    return tuple(carrying_lines(explanation)[:1]) if len(explanation.verdicts) <= MOST_CHIPS else ()
 
 
 def _changes(explanation: Explanation) -> str:
@@ -231,14 +240,20 @@ def _changes(explanation: Explanation) -> str:
     largest = sorted(regions, key=lambda region: -region.support.share)[:MOST_NAMED]
     others = len(regions) - len(largest)
     more = f"; {counted(others, 'further rule')} below" if others else ""
-    apart = outside(regions)
-    told = [f"{_number(r)}{swap_text(r)} {place_text(r.rule)}{apart[r.id]}" for r in largest]
-    return f"{share}: {'; '.join(told)}{more}."
+    long = sum(region.rule.literals for region in largest) > MOST_CONDITIONS
+    return f"{share}: {'; '.join(_change(region, regions, long=long) for region in largest)}{more}."
 
 
-def _number(region: Region) -> str:
-    """The number by which the page refers to a region; a named state is its own."""
-    return "" if names_states(region.rule) else f"{region.id}, "
+def _change(region: Region, regions: Sequence[Region], *, long: bool) -> str:
+    """What is done where, behind the number by which the page refers to it; a named state is its own.
+
+    Of long rules the features are named; where they are told in full is under the same number.
+    """
+    if names_states(region.rule):
+        return f"{swap_text(region)} {place_text(region.rule)}"
+    if long:
+        return f"{swap_text(region)} in {region.id}, told by {few(region.rule.features)}"
+    return f"{region.id}, {swap_text(region)} {place_text(region.rule)}{outside(regions)[region.id]}"
 
 
 def reading(verdicts: Sequence[Verdict], outcomes: Sequence[Outcome]) -> str:
@@ -290,6 +305,7 @@ def _losers(explanation: Explanation) -> str:
                 told = lost_text(next(o for o in explanation.outcomes if o.name == entry.outcome), entry)
             losses.setdefault(group_words(entry, share=True), []).append(told)
         groups = [f"{who}: {few(lost)}" for who, lost in list(losses.items())[:MOST_NAMED]]
+        groups = groups if len("".join(groups)) <= MOST_LETTERS else groups[:1]
         more = len(losses) - len(groups)
         first = "; ".join(groups)
         return first[0].upper() + first[1:] + (f"; and {counted(more, 'further group')}" if more else "") + "."
@@ -306,15 +322,16 @@ def _losers(explanation: Explanation) -> str:
 
 def _footing(explanation: Explanation) -> str:
     if all(verdict.difference.exact for verdict in explanation.verdicts):
-        known, followed = (
-            "Exact for this table: every state and move of it is known",
-            explanation.world.facts.get(FOLLOWED),
-        )
-        if followed is None:
+        known, played = "Exact for this table: every state and move of it is known", played_text(explanation)
+        if not played:
             return f"{known}, and nothing was sampled."
-        return f"{known}. Only the shares of episodes that meet changes come from {followed} played episodes."
-    level = percent(explanation.methods.level)
-    base = f"All intervals hold together in {level} of such studies; they come from {explanation.methods.evaluation}."
+        return f"{known}. Only the shares of episodes that meet changes come from {played}."
+    level, world = percent(explanation.methods.level), explanation.world
+    hold = "each interval holds" if explanation.methods.style == "paper" else "all intervals hold at once"
+    behind = explanation.methods.evaluation.replace("paired", "played")
+    if world.recorded:
+        behind = f"the records of {people_text(world)}"
+    base = f"In {level} of such studies {hold}; they rest on {behind}."
     alarms = [f"{a.name} ({a.status})" for a in explanation.assumptions if a.alarming]
     if alarms:
         return f"{base} In doubt: {few(alarms)}."

@@ -21,7 +21,16 @@ from polidiff.explanation.words import (
     swap_text,
     verdicts_text,
 )
-from polidiff.records.explanation import FOLLOWED, Explanation, Meeting, Region, Sentence, Verdict, WorseOff
+from polidiff.records.explanation import (
+    FOLLOWED,
+    Explanation,
+    Meeting,
+    Region,
+    Sentence,
+    Verdict,
+    WorldSummary,
+    WorseOff,
+)
 from polidiff.records.numbers import counted, number, percent
 from polidiff.records.outcome import Outcome
 from polidiff.records.plan import Frontier
@@ -37,7 +46,8 @@ MOST_READ_ALOUD = 12  # conditions in one sentence; beyond, its regions are call
 
 def only_chances(explanation: Explanation) -> bool:
     """Whether what is done most often stays everywhere, and only how often it is done changes."""
-    return bool(explanation.regions) and all(region.shift is not None for region in explanation.regions)
+    shifts = all(region.shift is not None for region in explanation.regions)
+    return bool(explanation.regions) and (shifts or not explanation.changes)
 
 
 def parts_unseen(explanation: Explanation) -> bool:
@@ -338,16 +348,27 @@ def quality_text(explanation: Explanation) -> str:
         )
     elif told:
         parts.append(f"patching the current policy with these rules recovers {listing(told)}")
-    followed = explanation.world.facts.get(FOLLOWED)
-    sampled = f", but for shares of episodes that meet changes, which come from {followed} played ones"
+    sampled = f", but for shares of episodes that meet changes, which come from {played_text(explanation)}"
     by = explanation.methods.evaluation
-    parts.append(by + sampled if followed and by == "exact" else by)
+    parts.append(by + sampled if played_text(explanation) and by == "exact" else by)
     if explanation.methods.classifier not in ("", "rules"):
         parts.append(f"regions learned by {explanation.methods.classifier}")
     if not all(verdict.difference.exact for verdict in explanation.verdicts):
         how = "each interval holds" if explanation.methods.style == "paper" else "intervals hold together"
         parts.append(f"{how} at {percent(explanation.methods.level)}")
     return "; ".join(parts) + "."
+
+
+def people_text(world: WorldSummary) -> str:
+    """How many stand behind a log: people where it knows them, else episodes, which may be single decisions."""
+    decisions = world.one_step and "people" not in world.facts
+    return counted(int(world.units), "decision" if decisions else world.counted_in.removesuffix("s"))
+
+
+def played_text(explanation: Explanation) -> str:
+    """How many episodes were played to count who meets which change; nothing where none was."""
+    played = explanation.world.facts.get(FOLLOWED)
+    return counted(int(played), "played episode") if played else ""
 
 
 def rests_on_lines(record: Explanation | Frontier) -> list[str]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from polidiff.records.action import Direction, Shift
 from polidiff.records.explanation import Explanation, Region, Verdict, WorseOff
-from polidiff.records.numbers import counted, interval_numbers, number, percent
+from polidiff.records.numbers import counted, interval_numbers, number, percent, same_places, with_unit
 from polidiff.records.outcome import Interval, Outcome
 from polidiff.records.patch import AS_NOW, Edit, Patch
 from polidiff.records.rule import Condition, Rule, overlap
@@ -17,6 +18,7 @@ MOSTLY = 0.9  # share of decisions from which on an action is what a policy does
 MOST_NAMED = 7  # things in one sentence
 MOST_LISTED = 50  # starts that a record lists; there may be more
 _NUMBERED = re.compile(r"(.*?)(0|[1-9][0-9]{0,8})", re.DOTALL)
+_EVERYWHERE = re.compile(r"(^[Ee]verywhere|\beverywhere(?=$|, whatever follows$))")
 
 
 def worth_text(gain: float | None, outcome: Outcome | None = None) -> str:
@@ -31,9 +33,11 @@ def worth_text(gain: float | None, outcome: Outcome | None = None) -> str:
 def listing(items: Sequence[str], last: str = "and") -> str:
     """Words joined as a person would.
 
-    >>> listing(["a", "b", "c"])
-    'a, b and c'
+    >>> listing(["a", "b", "c"]), listing(["a, at night", "b", "c"])
+    ('a, b and c', 'a, at night; b; and c')
     """
+    if len(items) > 1 and any(", " in item for item in items):
+        return f"{'; '.join(items[:-1])}; {last} {items[-1]}"
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} {last} {items[-1]}" if items else ""
 
 
@@ -187,18 +191,19 @@ def names_states(rule: Rule) -> bool:
     return rule.features == ("state",) and all(condition.values for condition in rule.conditions)
 
 
-def otherwise(rules: Sequence[Rule]) -> list[str]:
-    """What must stand before each of some rules of which the first that fits acts.
+def in_order(rules: Sequence[Rule], texts: Sequence[str]) -> list[str]:
+    """What is said of rules of which the first that fits acts: that a rule holds only where no earlier one does.
 
-    >>> x = [Rule((Condition("x", 0, low=low),)) for low in (2.0, 1.0)]
-    >>> otherwise([*x, Rule((Condition("x", 0, high=1.0),))])
-    ['', 'otherwise, ', '']
+    >>> rules = [Rule((Condition("x", 0, low=low),)) for low in (2.0, 1.0)]
+    >>> in_order([*rules, Rule()], ["x ≥ 2: a", "x ≥ 1: b", "everywhere: c"])
+    ['x ≥ 2: a', 'otherwise, x ≥ 1: b', 'everywhere else: c']
     """
-    named = [names_states(rule) for rule in rules]  # states are never two at once
-    return [
-        "otherwise, " * (not named[k] and any(overlap(earlier, rule) for earlier in rules[:k]))
-        for k, rule in enumerate(rules)
-    ]
+    told = []
+    for k, (rule, text) in enumerate(zip(rules, texts, strict=True)):
+        later = not names_states(rule) and any(overlap(earlier, rule) for earlier in rules[:k])  # no two states at once
+        rest = _EVERYWHERE.sub(r"\1 else", text, count=1) if later and not rule.conditions else text
+        told.append(f"otherwise, {text}" if later and rest == text else rest)
+    return told
 
 
 def edit_words(edits: Sequence[Edit], patch: Patch, *, short: bool = False) -> str:
@@ -253,14 +258,14 @@ def swap_words(
 def interval_text(interval: Interval, *, difference: bool = True, outcome: Outcome | None = None) -> str:
     """An estimate with its interval; a result says once at which level its intervals hold.
 
-    >>> interval_text(Interval(2.0, 1.5, 2.5, 0.95))
-    '+2, between +1.5 and +2.5'
+    >>> interval_text(Interval(2.0, 1.5, 2.5, 0.95)), interval_text(Interval(2.0, 1.5, math.inf, 0.95))
+    ('+2, between +1.5 and +2.5', '+2, at least +1.5')
     >>> interval_text(Interval(0.02, 0.01, 0.03, 0.95), outcome=Outcome("survival", range=(0, 1)))
     '+2 percentage points, between +1 and +3'
     """
-    shown, behind = _in_its_unit(interval, outcome, difference=difference)
+    shown, unit = _in_its_unit(interval, outcome, difference=difference)
     middle, low, high = interval_numbers(shown, signs=difference)
-    return f"{middle}{behind}" if low == middle == high else f"{middle}{behind}, between {low} and {high}"
+    return with_unit(middle, unit) + _bounded(shown, middle, (low, high), _SPOKEN)
 
 
 def bounds_text(interval: Interval, outcome: Outcome | None = None, *, difference: bool = False) -> str:
@@ -271,8 +276,8 @@ def bounds_text(interval: Interval, outcome: Outcome | None = None, *, differenc
     >>> bounds_text(Interval.exactly(0.787), Outcome("survival", range=(0, 1)))
     '78.7 %'
     """
-    shown, behind = _in_its_unit(interval, outcome, difference=difference)
-    return _with_bounds(shown, signs=difference) + behind
+    shown, unit = _in_its_unit(interval, outcome, difference=difference)
+    return with_unit(_with_bounds(shown, signs=difference), unit)
 
 
 def named_with_unit(name: str, outcome: Outcome | None) -> str:
@@ -293,11 +298,11 @@ def bare_bounds(interval: Interval, outcome: Outcome | None = None, *, differenc
 def amount_text(difference: Interval, outcome: Outcome | None = None) -> str:
     """How large a difference is, behind words that say its direction: no sign.
 
-    >>> amount_text(Interval(-2.0, -2.5, -1.5, 0.95))
-    '2 [1.5, 2.5]'
+    >>> amount_text(Interval(-2.0, -2.5, -1.5, 0.95)), amount_text(Interval.exactly(1.0), Outcome("stay", unit="steps"))
+    ('2 [1.5, 2.5]', '1 step')
     """
-    shown, behind = _in_its_unit(difference, outcome, difference=True)
-    return _with_bounds(shown.scaled(-1.0) if shown.estimate < 0 else shown) + behind
+    shown, unit = _in_its_unit(difference, outcome, difference=True)
+    return with_unit(_with_bounds(shown.scaled(-1.0) if shown.estimate < 0 else shown), unit)
 
 
 def estimate_text(interval: Interval, outcome: Outcome | None = None, *, difference: bool = False) -> str:
@@ -306,17 +311,46 @@ def estimate_text(interval: Interval, outcome: Outcome | None = None, *, differe
     >>> estimate_text(Interval(10.052, 9.566, 10.53, 0.95))
     '10.05'
     """
-    shown, behind = _in_its_unit(interval, outcome, difference=difference)
-    return interval_numbers(shown, signs=difference)[0] + behind
+    shown, unit = _in_its_unit(interval, outcome, difference=difference)
+    return with_unit(interval_numbers(shown, signs=difference)[0], unit)
+
+
+def before_and_after(before: Interval, after: Interval, outcome: Outcome | None = None) -> str:
+    """Two estimates to the same decimal places, the unit once.
+
+    >>> before_and_after(Interval.exactly(9.5), Interval.exactly(1.0), Outcome("stay", unit="steps"))
+    '9.5 → 1 step'
+    """
+    sides = [_in_its_unit(side, outcome, difference=False) for side in (before, after)]
+    one, other = same_places([side for side, _ in sides])
+    return with_unit(other if one == other else f"{one} → {other}", sides[0][1])
+
+
+_SPOKEN = (", between {} and {}", ", at least {}", ", at most {}")
+_SHORT = (" [{}, {}]", " [≥ {}]", " [≤ {}]")
+
+
+def _bounded(interval: Interval, middle: str, bounds: tuple[str, str], words: tuple[str, str, str]) -> str:
+    """The bounds in words; nothing where none is known, or where they are the estimate."""
+    low, high = bounds
+    known = math.isfinite(interval.low), math.isfinite(interval.high)
+    if low == middle == high or not any(known):
+        return ""
+    return words[0].format(low, high) if all(known) else words[1].format(low) if known[0] else words[2].format(high)
 
 
 def _with_bounds(interval: Interval, *, signs: bool = False) -> str:
     middle, low, high = interval_numbers(interval, signs=signs)
-    return middle if low == high == middle else f"{middle} [{low}, {high}]"
+    return middle + _bounded(interval, middle, (low, high), _SHORT)
 
 
 def _in_its_unit(interval: Interval, outcome: Outcome | None, *, difference: bool) -> tuple[Interval, str]:
-    """The interval as people say it, and what stands behind the number: shares in percent."""
+    """The interval as people say it, and what stands behind the number: shares in percent.
+
+    A width that is nothing beside the range of the outcome is not told.
+    """
+    if outcome is not None and outcome.range and interval.width < 1e-6 * (outcome.range[1] - outcome.range[0]):
+        interval = replace(interval, low=interval.estimate, high=interval.estimate)
     if outcome is not None and outcome.is_share:
         return interval.scaled(100.0), " percentage points" if difference else " %"
     return interval, f" {outcome.unit}" if outcome is not None and outcome.unit else ""
@@ -328,8 +362,9 @@ def verdict_text(verdict: Verdict, outcome: Outcome, *, figures: bool = True) ->
         return f"no material difference in {outcome.name}"
     shown = interval_text(verdict.difference, outcome=outcome)
     if verdict.direction == "unknown":
-        why = f"; {verdict.note}" if verdict.note else ""
-        return f"an unknown effect on {outcome.name}{f' ({shown}{why})' if figures else ''}"
+        known = [] if math.isnan(verdict.difference.estimate) else [shown]
+        why = "; ".join([*known, *filter(None, [verdict.note])])
+        return f"an unknown effect on {outcome.name}{f' ({why})' if figures and why else ''}"
     doubt = f" {verdict.note}" if verdict.note else ""
     return f"{outcome.phrase(verdict.direction)}{f' ({shown})' if figures else ''}{doubt}"
 

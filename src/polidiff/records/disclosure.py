@@ -204,10 +204,15 @@ def _patch(patch: Patch) -> Patch:
 def _without_effect(record: Explanation, least: int) -> Explanation:
     """Without what a change does that only a few meet, all the same whether they are shown."""
     why = f"not told, because fewer than {least} {record.world.counted_in} meet a change"
-    verdicts = tuple(
-        Verdict(v.outcome, "unknown", _NOTHING, _NOTHING, None, v.current, None, note=why) for v in record.verdicts
-    )
-    return replace(record, verdicts=verdicts, tails=(), worse_off=(), changes=0.0)
+
+    def untold(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
+        return tuple(
+            Verdict(v.outcome, "unknown", _NOTHING, _NOTHING, None, v.current, None, note=why) for v in verdicts
+        )
+
+    sentences = tuple(replace(sentence, verdicts=untold(sentence.verdicts)) for sentence in record.sentences)
+    verdicts = untold(record.verdicts)
+    return replace(record, verdicts=verdicts, sentences=sentences, tails=(), worse_off=(), changes=0.0)
 
 
-_NOTHING = Interval(0.0, -math.inf, math.inf, 1.0)
+_NOTHING = Interval(math.nan, -math.inf, math.inf, 1.0)

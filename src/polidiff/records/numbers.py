@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
 from functools import partial
 
 from polidiff.records.outcome import Interval
 
 DIGITS = 4  # of a number that is exact, and the most of one beside its interval
 GROUPS = "\u202f"  # between thousands, from five digits on: 2012 may be a year
+
+_HEAD = re.compile(r"[a-z]+(?=$| (?:of|per|on|in|to|at|for|with|without)\b)")  # of a unit: the noun that is counted
 
 
 def number(value: float, digits: int = DIGITS, places: int | None = None) -> str:
@@ -89,6 +93,29 @@ def interval_numbers(interval: Interval, *, signs: bool = False) -> tuple[str, s
     return estimate, write(interval.low), write(interval.high)
 
 
+def same_places(intervals: Sequence[Interval]) -> list[str]:
+    """Estimates that are read beside each other, all to the places of the coarsest; none rounded to nothing.
+
+    >>> same_places([Interval(10.05, 9.57, 10.53, 0.95), Interval(14.94, 14.4, 15.5, 0.95)])
+    ['10.1', '14.9']
+    >>> same_places([Interval.exactly(0.00012), Interval.exactly(31.5)])
+    ['0.00012', '31.5']
+    """
+    known = [
+        _finest(abs(one.estimate)) if (places := _places(one)) is None else places
+        for one in intervals
+        if one.estimate and math.isfinite(one.estimate)
+    ]
+    coarsest = min(known, default=None)
+    told = [number(one.estimate, places=coarsest) for one in intervals]
+    return [text if text != "0" else interval_numbers(one)[0] for text, one in zip(told, intervals, strict=True)]
+
+
+def _finest(value: float) -> int:
+    """Decimal places of as many digits as an exact number is told with."""
+    return max(0, DIGITS - 1 - math.floor(math.log10(value)))
+
+
 def _places(interval: Interval) -> int | None:
     """Decimal places of two digits of the width; more where a bound would be rounded to nothing.
 
@@ -97,9 +124,30 @@ def _places(interval: Interval) -> int | None:
     low, high = interval.low, interval.high
     if not 0 < interval.width < math.inf:
         return None
-    largest = max(abs(low), abs(high))
-    finest = max(0, DIGITS - 1 - math.floor(math.log10(largest)))
+    finest = _finest(max(abs(low), abs(high)))
     places = 1 - math.floor(math.log10(interval.width))
     while places < finest and any(value and not round(value, places) for value in (low, high)):
         places += 1
     return min(places, finest)
+
+
+def with_unit(text: str, unit: str) -> str:
+    """A number in front of its unit, which is in the singular behind one.
+
+    >>> with_unit("−1", " steps"), with_unit("9.5 → 1", " percentage points"), with_unit("1", " ms")
+    ('−1 step', '9.5 → 1 percentage point', '1 ms')
+    >>> with_unit("1", " hours on pressors"), with_unit("1", " injuries"), with_unit("1.5", " hours")
+    ('1 hour on pressors', '1 injury', '1.5 hours')
+    """
+    if text == number(math.nan):
+        return text
+    one = text.rsplit(" ", 1)[-1].lstrip("+−") == "1"
+    return text + (_HEAD.sub(lambda word: _singular(word[0]), unit, count=1) if one else unit)
+
+
+def _singular(noun: str) -> str:
+    if noun.endswith("ies"):
+        return f"{noun[:-3]}y"
+    if noun.endswith(("sses", "xes", "ches", "shes")):
+        return noun[:-2]
+    return noun[:-1] if len(noun) > 3 and noun[-1] == "s" and noun[-2] not in "sui" else noun

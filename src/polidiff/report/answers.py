@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
 
 from polidiff.errors import InvalidInputError
-from polidiff.explanation.words import interval_text, listing, rule_text, swap_text, swap_words, withheld_text
+from polidiff.explanation.words import (
+    estimate_text,
+    interval_text,
+    listing,
+    rule_text,
+    swap_text,
+    swap_words,
+    withheld_text,
+)
 from polidiff.records.action import Shift
 from polidiff.records.explanation import ActionSupport, Answer, Explanation, Picture, Region
 from polidiff.records.numbers import number, percent
+from polidiff.records.outcome import Interval, Outcome
 from polidiff.records.parse import name_like, parse_rule
 from polidiff.records.rule import Condition, Rule, overlap
 from polidiff.records.suppression import suppressed
@@ -45,7 +54,12 @@ def why_not(explanation: Explanation, action: str, where: str) -> str:
     region = region_named(explanation, where)
     if action == region.proposed:
         return f"{action} is what the proposed policy does in {_place(region)}."
-    lines = [line for name, values in region.action_values.items() if (line := _worth(name, values, action, region))]
+    outcomes = {outcome.name: outcome for outcome in explanation.outcomes}
+    lines = [
+        f"• {name}: {_worth(outcomes.get(name), values, action, region)}"
+        for name, values in region.action_values.items()
+        if action in values
+    ]
     taken = _taken(region, action)
     tried = [] if taken is None else [f"• {_chances(taken)}; {_people(explanation, taken, region)}"]
     if not region.action_values:
@@ -71,13 +85,10 @@ def _unmeasured(explanation: Explanation, action: str, region: Region) -> str:
     return "\n".join([f"{unknown}from the rows of a log only the change as a whole is judged.{told}", *lines])
 
 
-def _worth(outcome: str, values: dict[str, float] | object, action: str, region: Region) -> str | None:
-    table = dict(values) if isinstance(values, dict) else {}
-    if action not in table:
-        return None
-    beside = [f"{name} ({role}) {number(table[name])}" for name, role in _roles(region, action) if name in table]
-    against = f"; {', '.join(beside)}" if beside else ""
-    return f"• {outcome}: {number(table[action])}{against}"
+def _worth(outcome: Outcome | None, values: Mapping[str, float], action: str, region: Region) -> str:
+    told = {name: estimate_text(Interval.exactly(value), outcome) for name, value in values.items()}
+    beside = [f"{name} ({role}) {told[name]}" for name, role in _roles(region, action) if name in told]
+    return "; ".join([told[action], *beside])
 
 
 def _roles(region: Region, action: str) -> list[tuple[str, str]]:
@@ -130,7 +141,7 @@ def _chances(taken: ActionSupport) -> str:
 
 def _people(explanation: Explanation, taken: ActionSupport, region: Region) -> str:
     who = "people" if "people" in explanation.world.facts else "episodes"
-    return f"{taken.people} of {region.support.episodes} {who} in the log have it there"
+    return f"{number(taken.people)} of {number(region.support.episodes)} {who} in the log have it there"
 
 
 def _place(region: Region, before: str = " (", after: str = ")") -> str:

@@ -70,7 +70,7 @@ def markdown(record: Explanation | Frontier | ResultComparison, pictures: dict[s
     if not isinstance(record, ResultComparison):
         if record.assumptions:
             parts += table_lines(assumptions_table(record.assumptions))
-        parts += ["## Method", "", escaped(methods_text(record.methods, record.world)), ""]
+        parts += ["## Method", "", escaped(methods_text(record)), ""]
     return "\n".join(parts)
 
 

@@ -151,7 +151,7 @@ def _content(explanation: Explanation | None, frontier: Frontier | None) -> tupl
     content["warnings"] = _all_warnings(explanation, frontier)
     content["resting"] = rests_on_lines(result)
     content["assumptions"] = tables.assumptions_table(result.assumptions)
-    content["methods"] = methods_text(result.methods, result.world)
+    content["methods"] = methods_text(result)
     content["facts"] = methods_table(result.methods, result.world)
     content.setdefault("answers", ())
     summary = result.methods.study.get("summary")

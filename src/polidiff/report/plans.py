@@ -22,27 +22,27 @@ from polidiff.explanation.plan_text import (
     say_plans,
 )
 from polidiff.explanation.said import Answer, Block, Said, blocks_of, effect_text, undone_by
-from polidiff.explanation.text import start_text, worse_off_text
+from polidiff.explanation.text import acts_the_same, people_text, start_text, worse_off_text
 from polidiff.explanation.words import (
     amount_text,
     bare_bounds,
     bounds_text,
     edit_words,
     few,
+    in_order,
     interval_text,
     losers,
     named_with_unit,
     names_text,
-    otherwise,
     place_text,
     verdicts_text,
     worth_text,
 )
-from polidiff.records.explanation import Verdict
-from polidiff.records.numbers import counted, number, percent
+from polidiff.records.explanation import Explanation, Sentence, Verdict
+from polidiff.records.numbers import counted, number, percent, with_unit
 from polidiff.records.outcome import Interval, Outcome
 from polidiff.records.patch import Edit, Patch
-from polidiff.records.plan import Frontier, Plan, PlanRule
+from polidiff.records.plan import Frontier, Plan
 from polidiff.records.suppression import suppressed
 from polidiff.report.charts.frontier import (
     UNITS,
@@ -66,8 +66,7 @@ MOST_COLUMNS = 6  # outcomes in the table of plans
 MOST_ENTRIES = 60  # of the ledger
 MOST_SENTENCES = 6
 TWO_GAINS = (
-    "These differences are of an explanation of this plan alone, which may use the data that chose it. The gain of the "
-    "plan was judged together with the other plans, on data that did not choose it: where the two differ, go by that."
+    "These differences may use the data that chose the plan; where the gain above is another, go by the gain above."
 )
 MOST_TOLD = 3  # changes on the first screen
 DOT_BYTES = 55  # of one plan in the chart of all plans
@@ -88,30 +87,23 @@ class PlansView:
 
 def change_texts(plan: Plan, numbering: Numbering = UNNUMBERED) -> tuple[str, ...]:
     """The changes of a plan as sentences, behind their numbers: its rules where it has them, else its edits."""
-    first = otherwise([entry.rule for entry in plan.rules or plan.patch.changing])
     if plan.rules:
-        texts = [rule_sentence(entry, before) for entry, before in zip(plan.rules, first, strict=True)]
+        texts = in_order([r.rule for r in plan.rules], [f"{place_text(r.rule)}: {r.move}" for r in plan.rules])
+        texts = [f"{text[0].upper()}{text[1:]}" for text in texts]
         texts[-1] += exceptions_text(plan)
     else:
-        edits = zip(plan.patch.changing, first, strict=True)
-        texts = [f"{before}{edit_sentence(edit, plan.patch)}" for edit, before in edits]
+        texts = _edit_texts(plan)
     numbers = numbering.of(plan)
     return tuple(f"{number}: {text}" if number else text for number, text in zip(numbers, texts, strict=True))
 
 
-def rule_sentence(entry: PlanRule, before: str) -> str:
-    """One readable rule."""
-    place = f"{before}{place_text(entry.rule)}"
-    return f"{place[0].upper()}{place[1:]}: {entry.move}"
-
-
-def edit_sentence(edit: Edit, patch: Patch) -> str:
-    """One edit: "E instead of N where 0.2 ≤ y < 0.3"."""
-    return edits_sentence((edit,), patch)
+def _edit_texts(plan: Plan) -> list[str]:
+    edits = plan.patch.changing
+    return in_order([edit.rule for edit in edits], [edits_sentence((edit,), plan.patch) for edit in edits])
 
 
 def edits_sentence(edits: Sequence[Edit], patch: Patch) -> str:
-    """Edits that do the same in the same place, instead of several actions."""
+    """Edits that do the same in the same place: "E instead of N where 0.2 ≤ y < 0.3"."""
     return f"{edit_words(edits, patch)} {_edits_place(edits)}" + ", whatever follows" * edits[0].holds_back
 
 
@@ -188,12 +180,13 @@ def _payload(
         "details": list(details),
         "boxes": boxes,
         "shares": [point.share for point in frontier.plans[-1].adoption] if frontier.plans else [],
-        "names": [label(name, 24) for name in largest],
+        "names": [label(name, 30) for name in largest],
         "asked": [shown(name) for name in largest],
         "costs": [_short(frontier.cost(plan)) for plan in frontier.plans],
         "readings": list(READINGS),
         "share": (aim := objective(frontier)) is not None and aim.is_share,
         "units": [unit_behind(outcomes.get(name)) for name in largest],
+        "ones": [with_unit("1", unit_behind(outcomes.get(name)))[1:] for name in largest],
         "plans": plans,
     }
 
@@ -250,7 +243,9 @@ def plan_cards(plan: Plan, frontier: Frontier) -> tuple[Card, ...]:
 
 def _cost_card(plan: Plan, frontier: Frontier) -> Card:
     if frontier.unit == "rules":
-        return Card("rules", str(len(plan.rules)), f"{number(plan.changes, 3)} changed decisions per episode")
+        changed = f"{number(plan.changes, 3)} changed decision{'s' * (number(plan.changes, 3) != '1')} per episode"
+        changed = f"{percent(plan.changes)} of decisions change" if frontier.world.one_step else changed
+        return Card("rules", str(len(plan.rules)), changed)
     count = len(plan.rules) or len(plan.patch.changing)
     return Card(UNITS[frontier.unit], number(plan.changes), f"{counted(count, 'change')} to read")
 
@@ -319,13 +314,18 @@ def plan_sentences(plan: Plan) -> tuple[str, ...]:
     except PolidiffError:
         return ()
     told = [
-        f"{start_text(sentence)}: {verdicts_text(sentence.verdicts, explanation.outcomes)}."
+        f"{start_text(sentence)}: {_effect_text(explanation, sentence)}."
         for sentence in explanation.sentences[:MOST_SENTENCES]
     ]
     losing = [entry for entry in losers(explanation) if entry.start is not None]
     worse = [f"Worse off: {worse_off_text(explanation, entry)}." for entry in losing[:MOST_SENTENCES]]
     apart = (TWO_GAINS,) * bool(told and plan.gain is not None and not plan.gain.exact)
     return (*told, *worse, *apart, f"What now: {advise(explanation).sentence}")
+
+
+def _effect_text(explanation: Explanation, sentence: Sentence) -> str:
+    same = acts_the_same(explanation, sentence)
+    return "nothing changes" if same else verdicts_text(sentence.verdicts, explanation.outcomes)
 
 
 def explained(frontier: Frontier) -> Frontier:
@@ -406,12 +406,11 @@ def _no_gain(frontier: Frontier) -> str:
 
 def _plan_changes(plan: Plan) -> str:
     """The first few changes of a plan, each as what is done where."""
-    texts = [f"{entry.move} {place_text(entry.rule)}" for entry in plan.rules]
-    texts = texts or [edit_sentence(edit, plan.patch) for edit in plan.patch.changing]
-    first = otherwise([entry.rule for entry in plan.rules or plan.patch.changing])
-    texts = [f"{before}{text}" for before, text in zip(first, texts, strict=True)]
+    moves = [f"{entry.move} {place_text(entry.rule)}" for entry in plan.rules]
+    texts = in_order([entry.rule for entry in plan.rules], moves) or _edit_texts(plan)
     more = len(texts) - MOST_TOLD
-    return "; ".join(texts[:MOST_TOLD]) + (f"; {counted(more, 'further change')} below." if more > 0 else ".")
+    told = "; ".join(texts[:MOST_TOLD])
+    return f"{told[0].upper()}{told[1:]}" + (f"; {counted(more, 'further change')} below." if more > 0 else ".")
 
 
 def knee_text(frontier: Frontier) -> str:
@@ -436,7 +435,9 @@ def knee_text(frontier: Frontier) -> str:
 
 def _proof(frontier: Frontier, plan: Plan) -> Answer:
     if frontier.judged:
-        sure = f"Gains are judged on data that did not choose the plans, at {percent(frontier.methods.level)}."
+        level, world = percent(frontier.methods.level), frontier.world
+        sure = f"In {level} of such studies the gain lies in its interval; it was measured on data that did not choose "
+        sure += f"the plan, from the records of {people_text(world)}." if world.recorded else "the plan."
     elif plan.proven:
         sure = "Exact, and proven the best for its number of changes."
     else:

@@ -16,9 +16,12 @@ from polidiff.explanation.words import (
     swap_text,
 )
 from polidiff.records.explanation import Explanation, Methods, Region, WorldSummary
-from polidiff.records.numbers import percent
+from polidiff.records.numbers import number, percent
 from polidiff.records.outcome import Assumption, Interval, Outcome
+from polidiff.records.plan import Frontier
 from polidiff.report.view import MOST_CARDS, MOST_EFFECTS, support_text
+
+LONG_CELL = 40  # letters
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,11 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     caption: str = ""
+
+    @property
+    def wordy(self) -> bool:
+        """Whether a cell holds more than figures, so that a narrow screen scrolls rather than breaks it."""
+        return any(len(cell) > LONG_CELL for row in self.rows for cell in row)
 
 
 def tails_table(explanation: Explanation) -> Table:
@@ -40,6 +48,7 @@ def tails_table(explanation: Explanation) -> Table:
             percent(t.share_worse),
         )
         for t in explanation.tails
+        if t.mean or t.worst_tenth or t.share_worse
     )
     return Table(("outcome", "mean difference", "worst tenth of starts", "starts worse off"), rows)
 
@@ -64,7 +73,7 @@ def regions_table(explanation: Explanation) -> Table:
         for region in explanation.regions
     )
     whose = "of decisions" if explanation.world.recorded else "of both policies' decisions"
-    heads = ("region", "where", "instead", whose, "behind it", "right in", "covers of such changes")
+    heads = ("region", "where", "instead", whose, "behind it", "right in", "share of such changes")
     return filled(Table(heads, rows))
 
 
@@ -87,7 +96,7 @@ def effects_table(explanation: Explanation) -> Table:
         return bare_bounds(side[name], outcomes.get(name), difference=True) if name in side else "never ends"
 
     rows = tuple(
-        (change, *(f"{told(effect.alone, name)}; others {told(effect.without, name)}" for name in names))
+        (change, *(f"{told(effect.alone, name)} alone; others {told(effect.without, name)}" for name in names))
         for change, effect in effects
     )
     return Table(("change", *(named_with_unit(name, outcomes.get(name)) for name in names)), rows)
@@ -176,25 +185,31 @@ def forms_table(explanation: Explanation) -> Table:
 WORLDS = {"table": "a known table", "simulator": "a simulator", "log": "a log of past decisions"}
 
 
-def methods_text(methods: Methods, world: WorldSummary) -> str:
+def methods_text(record: Explanation | Frontier) -> str:
     """The paragraph that a reviewer looks for."""
-    paper = methods.style == "paper"
-    together = f"over all {methods.family} comparisons together" if methods.family > 1 else "for the one comparison"
-    together = "each, of the proposed policy's outcome against the current estimate" if paper else together
-    apart = "their most probable next states do too (or" if paper else "the next states do too (total variation"
-    at_once = "" if paper else ", or an outcome differs at once"
-    sure = "" if methods.evaluation == "exact" else f" Intervals hold at {percent(methods.level)} {together}."
-    return (
-        f"The world is {WORLDS[world.kind]}. Outcomes: {methods.evaluation}.{sure} Two policies differ in a state when "
-        f"their actions (or probabilities, beyond {methods.policy_tolerance:g}) differ and {apart} "
-        f"{'their probabilities ' if paper else ''}beyond {methods.transition_tolerance:g}){at_once}. "
-        f"{f'Regions are learned by {methods.classifier}. ' if methods.classifier else ''}Seed {methods.seed}."
-    )
+    methods, paper = record.methods, record.methods.style == "paper"
+    several = "both" if methods.family == 2 else f"all {number(methods.family)}"
+    together = f" over {several} comparisons together" if methods.family > 1 else ""
+    together = " each, of the proposed policy's outcome against the current estimate" if paper else together
+    sure = "" if methods.evaluation == "exact" else f" Intervals hold at {percent(methods.level)}{together}."
+    learner = "" if methods.classifier in ("", "rules") else f" Regions are learned by {methods.classifier}."
+    differ = f" {_differ_text(methods)}{learner}" if isinstance(record, Explanation) else ""
+    world = f"The world is {WORLDS[record.world.kind]}."
+    return f"{world} Outcomes: {methods.evaluation}.{sure}{differ} Seed {methods.seed}."
+
+
+def _differ_text(methods: Methods) -> str:
+    """When two policies count as different in a state."""
+    acts = f"Two policies differ in a state when their actions (or probabilities, beyond {methods.policy_tolerance:g})"
+    beyond = f"beyond {methods.transition_tolerance:g})"
+    if methods.style == "paper":
+        return f"{acts} differ and their most probable next states do too (or their probabilities {beyond}."
+    return f"{acts} differ and the next states do too (total variation {beyond}, or an outcome differs at once."
 
 
 def methods_table(methods: Methods, world: WorldSummary) -> Table:
     """Facts of the world, versions and hashes of inputs."""
-    rows = [(name, str(value)) for name, value in world.facts.items()]
+    rows = [(name, value if isinstance(value, str) else number(value)) for name, value in world.facts.items()]
     rows += [("actions", ", ".join(action.name for action in world.actions[:30]) + (" …" * (len(world.actions) > 30)))]
     rows += [(f"version of {name}", version) for name, version in methods.versions.items()]
     rows += [(f"input {name}", digest) for name, digest in methods.inputs.items()]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from polidiff.explanation.said import MARKS, MOST_CHIPS, Tone, most_telling, tone_of
 from polidiff.explanation.text import acts_the_same, only_chances, sentence_text
-from polidiff.explanation.words import amount_text, bounds_text, estimate_text, swap_text
+from polidiff.explanation.words import amount_text, before_and_after, bounds_text, estimate_text, swap_text
 from polidiff.records.explanation import Explanation, Sentence, Support, Verdict, WorldSummary
 from polidiff.records.numbers import counted, number, percent
 from polidiff.records.outcome import Outcome
@@ -59,7 +60,7 @@ def chip_of(verdict: Verdict, outcomes: Sequence[Outcome]) -> Chip:
     if tone == "same":
         return Chip(f"{verdict.outcome}: no difference", tone)
     if tone == "unknown":
-        return Chip(f"{verdict.outcome}: unknown, {bounds_text(verdict.difference, outcome, difference=True)}", tone)
+        return Chip(f"{verdict.outcome}: {_unknown(verdict, outcome, ', ')}", tone)
     words = outcome.phrase("more" if verdict.direction == "more" else "less") if outcome else verdict.outcome
     return Chip(f"{words}, by {amount_text(verdict.difference, outcome)}", tone)
 
@@ -91,11 +92,7 @@ def further_outcomes(explanation: Explanation) -> str:
 def _before_and_after(verdict: Verdict, outcome: Outcome | None) -> str:
     if verdict.current is None or verdict.proposed is None:
         return estimate_text(verdict.difference, outcome, difference=True)
-    before, after = (estimate_text(side, outcome) for side in (verdict.current, verdict.proposed))
-    if before == after:
-        return after
-    unit = f" {outcome.unit}" if outcome is not None and outcome.unit else ""
-    return f"{before.removesuffix(unit)} → {after}"
+    return before_and_after(verdict.current, verdict.proposed, outcome)
 
 
 def _reading(verdict: Verdict, outcome: Outcome | None) -> str:
@@ -105,8 +102,16 @@ def _reading(verdict: Verdict, outcome: Outcome | None) -> str:
         return f"{tone} by {amount_text(verdict.difference, outcome)}"
     if tone == "same" and verdict.difference.low == verdict.difference.high == 0:
         return "no difference"
-    words = {"same": "no difference: ", "unknown": "unknown: "}.get(tone, "")
-    return f"{words}{bounds_text(verdict.difference, outcome, difference=True)}"
+    if tone == "unknown":
+        return _unknown(verdict, outcome, ": ")
+    return f"{'no difference: ' * (tone == 'same')}{bounds_text(verdict.difference, outcome, difference=True)}"
+
+
+def _unknown(verdict: Verdict, outcome: Outcome | None, before: str) -> str:
+    """That an effect is not known, and what is known of it; or why nothing is."""
+    if math.isnan(verdict.difference.estimate):
+        return verdict.note or "unknown"
+    return f"unknown{before}{bounds_text(verdict.difference, outcome, difference=True)}"
 
 
 def summary_cards(explanation: Explanation) -> tuple[Card, ...]:
@@ -149,11 +154,9 @@ def _chips(verdicts: Sequence[Verdict], outcomes: Sequence[Outcome]) -> tuple[Ch
 
 
 def _sentence_notes(sentence: Sentence) -> Iterable[str]:
-    if sentence.path and sentence.path_share < 0.9995:
-        yield f"{percent(sentence.path_share)} of these episodes follow exactly this path"
     for other in sentence.others[:2]:
-        met = f"exactly {' → '.join(other.path)}" if other.path else "no difference"
-        yield f"{percent(other.share)} of these episodes meet {met}"
+        met = f"meet {' → '.join(other.path)} and nothing else" if other.path else "meet no difference"
+        yield f"{percent(other.share)} of these episodes {met}"
     for meeting in sentence.meetings[:4]:
         yield f"{meeting.region} is first met after {number(meeting.first, 2)} decisions"
 

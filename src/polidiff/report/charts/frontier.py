@@ -66,8 +66,9 @@ def frontier_chart(
 def plans_chart(frontier: Frontier, palette: Palette, *, plans: Sequence[Plan], picked: int) -> Chart:
     """Plans as dots over two quantities that the page may exchange; the chosen one ringed, refused ones faint."""
     scale = alt.Scale(zero=False, nice=False, padding=16)
-    whole = {"tickMinStep": 1} if frontier.unit in ("rules", "states") else {}
-    x = alt.X("x:Q", title=UNITS[frontier.unit], scale=scale, axis=alt.Axis(tickCount=6, **whole))
+    most = math.ceil(max((frontier.cost(plan) for plan in plans), default=0.0))
+    whole = _whole_axis(most) if frontier.unit in ("rules", "states") else alt.Axis(tickCount=6)
+    x = alt.X("x:Q", title=UNITS[frontier.unit], scale=scale, axis=whole)
     y = alt.Y("y:Q", title=label(frontier.aim), scale=scale, axis=alt.Axis(tickCount=6, **_share_format(frontier)))
     rows = [{"i": row["i"], "x": row["c"], "y": row["r"]} for row in plan_rows(plans, frontier)]
     base = alt.Chart(rows_of(rows, name="plans")).encode(x=x, y=y)
@@ -82,7 +83,7 @@ def plans_chart(frontier: Frontier, palette: Palette, *, plans: Sequence[Plan], 
 
 def _share_format(frontier: Frontier) -> dict[str, str]:
     outcome = objective(frontier)
-    return {"format": ".1~%"} if outcome is not None and outcome.is_share else {}
+    return {"format": ".4~p"} if outcome is not None and outcome.is_share else {}
 
 
 def plan_rows(plans: Sequence[Plan], frontier: Frontier) -> Rows:
@@ -192,12 +193,16 @@ def ledger_rows(frontier: Frontier, numbering: Numbering) -> Rows:
     ]
 
 
+def _whole_axis(most: int) -> alt.Axis:
+    """An axis of things that are counted: at most seven whole numbers from 0 on."""
+    ticks = sorted({round(k * most / min(most, 6)) for k in range(min(most, 6) + 1)}) if most else [0]
+    return alt.Axis(values=ticks, format="d")
+
+
 def order_chart(frontier: Frontier, palette: Palette, numbering: Numbering | None = None) -> Chart:
     """Expected return after each step of the best order to adopt."""
     rows = order_rows(frontier, numbering or Numbering())
-    steps = len(rows) - 1
-    ticks = sorted({round(k * steps / min(steps, 6)) for k in range(min(steps, 6) + 1)}) if steps else [0]
-    x = alt.X("i:Q", title="changes adopted", axis=alt.Axis(values=ticks, format="d"))
+    x = alt.X("i:Q", title="changes adopted", axis=_whole_axis(len(rows) - 1))
     y = alt.Y("r:Q", title=label(frontier.aim), scale=alt.Scale(zero=False), axis=alt.Axis(**_share_format(frontier)))
     base = alt.Chart(rows_of(rows)).encode(x=x, y=y)
     line = base.mark_line(interpolate="step-after", color=palette.current, strokeWidth=2)
@@ -292,7 +297,7 @@ def plan_difference_rows(plan: Plan, frontier: Frontier, largest: dict[str, floa
     outcomes = {outcome.name: outcome for outcome in frontier.outcomes}
     return [
         {
-            "g": label(verdict.outcome, 24),
+            "g": label(verdict.outcome, 30),
             "n": order,
             **difference_row(replace(verdict, difference=verdict.difference.scaled(1 / largest[verdict.outcome]))),
             "t": bounds_text(

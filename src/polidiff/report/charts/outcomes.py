@@ -195,8 +195,9 @@ def graph_chart(explanation: Explanation, palette: Palette) -> Chart:
         fill=alt.Fill("d:N", scale=fill, legend=None),
         tooltip=[alt.Tooltip("n:N", title="state")],
     )
+    halo = nodes.mark_text(dy=-15, stroke=palette.surface, strokeWidth=5, strokeJoin="round").encode(text="n:N")
     tags = nodes.mark_text(dy=-15).encode(text="n:N")
-    return alt.layer(lines, heads, dots, tags).properties(height=height)
+    return alt.layer(lines, heads, halo, dots, tags).properties(height=height)
 
 
 def layout(arrows: Sequence[Arrow]) -> dict[str, tuple[float, float]]:

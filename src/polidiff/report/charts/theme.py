@@ -54,7 +54,7 @@ PAGE = Palette(
     better="var(--better)",
     worse="var(--worse)",
     swaps=tuple(f"var(--swap-{index})" for index in range(6)),
-    surface="transparent",
+    surface="var(--surface)",
 )
 
 

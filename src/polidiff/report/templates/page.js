@@ -77,9 +77,14 @@
     replaceRows("plan-boxes", "boxes", plan.e.flatMap((number, place) =>
       plans.boxes[number] ? [{ ...plans.boxes[number], t: texts[place] }] : []));
     replaceRows("plan-outcomes", "differences", plan.o.map((o, place) =>
-      ({ g: plans.names[place], n: place, d: o[4], t: o[1].split(" [")[0] + plans.units[place], v: plans.readings[o[2]] }))
+      ({ g: plans.names[place], n: place, d: o[4], t: amount(o[1].split(" [")[0], place), v: plans.readings[o[2]] }))
       .filter((row) => row.d !== undefined));
     replaceRows("plan-adoption", "adoption", plan.a.map((value, place) => ({ s: plans.shares[place], r: value })));
+  }
+
+  function amount(text, place) {
+    if (text === "unknown") return text;
+    return text + (/^[+−]?1$/.test(text) ? data.plans.ones : data.plans.units)[place];
   }
 
   function showNumbers(plan, texts) {
@@ -141,7 +146,7 @@
       if (layer.data && layer.data.name === "plans" && layer.data.values) layer.data.values = spec.datasets.plans;
       [[layer.encoding.x, x], [layer.encoding.y, y]].forEach(([side, select]) => {
         side.title = select.selectedOptions[0].textContent;
-        side.axis = { tickCount: 6, ...(data.plans.units[Number(select.value)] === " pp" ? { format: ".1~%" } : {}) };
+        side.axis = { tickCount: 6, ...(data.plans.units[Number(select.value)] === " pp" ? { format: ".4~p" } : {}) };
       });
     });
     draw("plans", 0, spec).then(() => {
