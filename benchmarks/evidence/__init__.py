@@ -31,7 +31,7 @@ TABLES: dict[str, tuple[str, Callable[[Results], Table | str]]] = {
     "storm": ("storm", frontier.storm),
     "storm arithmetic": ("storm", paragraphs.storm_arithmetic),
     "cartpole pairs": ("cartpole_pairs", paragraphs.cartpole_pairs),
-    "trees note": ("trees", paragraphs.trees_note),
+    "delivered": ("delivered", paragraphs.delivered),
     "rules objective": ("rules", rules.objective),
     "rules accuracy": ("rules", rules.accuracy),
     "rules boxes": ("rules", rules.boxes),

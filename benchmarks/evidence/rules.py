@@ -93,13 +93,14 @@ def _case(name: str, case: Mapping[str, Any]) -> Iterator[Sequence[str]]:
 
 
 def trees(results: Results) -> Table:
-    """Lists of at most three rules beside the best trees of depth two: return, comparisons, processor seconds."""
-    head = ("table", "states × actions", "one action", "optimum", "tree of depth 2", "list, at most 3 comparisons",
-            "list of at most 3 rules")  # fmt: skip
+    """Lists of at most 2^d - 1 rules beside the best trees of depth d: return, comparisons, processor seconds."""
+    head = ("table", "states × actions", "d", "one action", "optimum", "tree of depth d",
+            "list, at most 2^d − 1 comparisons", "list, at most 2^d − 1 rules")  # fmt: skip
     rows = [
         [
             row["table"],
             f"{row['states']} × {row['actions']}",
+            str(row["depth"]),
             f"{row['one action']:.4g}",
             f"{row['optimum']:.4g}",
             *(_solved(row.get(side)) for side in ("tree", "list, as many comparisons", "list")),

@@ -10,6 +10,8 @@ from scipy import sparse
 
 from polidiff import improve
 from polidiff.errors import InvalidOptionError, UnboundedReturnError
+from polidiff.evaluation.exact import ExactEvaluator
+from polidiff.frontier import setting as settings
 from polidiff.frontier.hull import parametric_hull
 from polidiff.frontier.large import solve_large
 from polidiff.frontier.problem import build_problem
@@ -135,3 +137,26 @@ def test_the_optimum_without_a_price_is_that_of_policy_iteration_on_dense_rows(d
     ahead = scaled.reward + scaled.transitions @ exact
     best = np.maximum.reduceat(ahead, scaled.first[:-1])
     np.testing.assert_allclose(best, exact, rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("discount", [0.9, 1.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_plans_swept_one_after_the_other_are_those_of_direct_solves(seed, discount):
+    """Half of the states are never reached, and plans may circle there for ever."""
+    half, rng = 12, np.random.default_rng(seed)
+    moves = np.zeros((2 * half + 1, 3, 2 * half + 1))
+    moves[:half, :, :half] = 0.8 * rng.dirichlet(np.full(half, 0.3), (half, 3))
+    moves[:half, :, -1] = 0.2
+    moves[half:-1, 1:, half:-1] = rng.dirichlet(np.ones(half), (half, 2))
+    moves[half:-1, 0, -1] = moves[-1, :, -1] = 1.0
+    rewards, initial = rng.normal(size=moves.shape[:2]), np.arange(2 * half + 1) == 0
+    world = TabularMDP(moves, rewards, initial, absorbing=[2 * half], discount=discount)
+    setting = settings.prepare(world, np.zeros(2 * half + 1, dtype=int), None)
+    plans = rng.integers(0, 3, size=(20, 2 * half + 1))
+    swept = settings.evaluate_plans(setting, plans)
+    for i, plan in enumerate(plans):
+        visits = ExactEvaluator(world, np.eye(3)[plan]).visits()
+        assert swept.returns[i] == pytest.approx(visits @ rewards[np.arange(2 * half + 1), plan], abs=1e-10)
+        assert swept.changes[i] == pytest.approx(visits @ (plan != 0), abs=1e-10)
+        np.testing.assert_array_equal(swept.actions[i, visits > 0], plan[visits > 0])
+        assert not swept.actions[i, half:].any(), "what is not reached keeps the current action"

@@ -21,6 +21,8 @@ import numpy as np
 from polidiff.compiled import kernel
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
+SLOW = 0.5  # what a pair of sweeps may leave of the move before it, or sweeps go back as well
+
 U32Array = np.ndarray[tuple[int, ...], np.dtype[np.uint32]]
 
 
@@ -68,6 +70,60 @@ def sweep(
         largest = largest if moved <= largest else moved
         values[s] = v
     return largest
+
+
+@kernel
+def settle(
+    starts: U32Array,
+    ends: U32Array,
+    index: U32Array,
+    chance: FloatArray,
+    weight: FloatArray,
+    values: FloatArray,
+    target: float,
+    most: int,
+    back: bool,
+) -> tuple[bool, bool]:
+    """At most so many pairs of sweeps with mixing, until one moves no value by more than the target.
+
+    Whether that was reached, and whether every second sweep goes back: it does once a pair leaves more than half of the
+    move before it for the third time.
+    """
+    before, moved, after = np.empty_like(values), np.zeros_like(values), np.zeros_like(values)
+    new, old = np.zeros((2, len(values))), np.zeros((2, len(values)))  # what a pair added to the step and to the move
+    depth, slow, last = 0, 0, np.inf
+    for _ in range(most):
+        before[:] = values
+        sweep(starts, ends, index, chance, weight, values, False)
+        largest = sweep(starts, ends, index, chance, weight, values, back)
+        if largest <= target:
+            return True, back
+        slow += largest > SLOW * last
+        if slow > 2 and not back:
+            back, depth = True, 0
+        depth = 0 if largest > 2.0 * last else depth
+        last = largest
+        new, old = old, new
+        square, along, cross, older, behind = 0.0, 0.0, 0.0, 0.0, 0.0
+        for s in range(len(values)):
+            new[0, s], after[s] = values[s] - after[s], values[s]
+            move = values[s] - before[s]
+            new[1, s], moved[s] = move - moved[s], move
+            square += new[1, s] * new[1, s]
+            along += new[1, s] * move
+            cross += new[1, s] * old[1, s]
+            older += old[1, s] * old[1, s]
+            behind += old[1, s] * move
+        area = square * older - cross * cross
+        if depth == 2 and area > 1e-12 * square * older:
+            one, two = (along * older - behind * cross) / area, (behind * square - along * cross) / area
+            for s in range(len(values)):
+                values[s] -= one * new[0, s] + two * old[0, s]
+        elif depth > 0 and square > 0:
+            for s in range(len(values)):
+                values[s] -= along / square * new[0, s]
+        depth = min(depth + 1, 2)
+    return False, back
 
 
 @kernel

@@ -23,8 +23,7 @@ from polidiff.errors import InvalidOptionError
 from polidiff.evaluation.exact import ExactEvaluator, policy_table
 from polidiff.frontier.completion import GUARD_TOLERANCE
 from polidiff.frontier.problem import FrontierProblem, build_problem
-from polidiff.frontier.sparse_solver import SparseRows
-from polidiff.frontier.visits import policy_visits
+from polidiff.frontier.sparse_solver import PAIRS_OF_SWEEPS
 from polidiff.options import Unit
 from polidiff.policies import PolicyLike, one_hot, top_actions
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
@@ -40,8 +39,6 @@ if TYPE_CHECKING:
 DISAGREEMENT = 1e-6
 RESIDUAL = 1e-12
 SWEPT = 0.05  # of the residual: the largest move after which sweeps end
-SMALL = 150  # states up to which plans are evaluated many at a time
-BATCH_NUMBERS = 4_000_000  # numbers held at once for these
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,36 +211,13 @@ def evaluate_plans(setting: Setting, actions: IntArray) -> Evaluated:
     gains = {outcome.name: world.outcome_table(outcome) for outcome in told_outcomes(setting)}
     measured = np.stack([setting.cost, world.rewards, *gains.values()])
     kept, sums = actions.copy(), np.zeros((len(measured), len(actions)))
-    size = max(1, BATCH_NUMBERS // world.n_states**2)
     visited = _Visits(setting)
-    for start in range(0, len(actions), size if world.n_states <= SMALL else 1):
-        if world.n_states <= SMALL:
-            rows = slice(start, start + size)
-            kept[rows], visits = _batch(setting, actions[rows])
-            sums[:, rows] = (measured[:, states, kept[rows]] * visits).sum(axis=2)
-        else:
-            reached = _reached(setting, actions[start])
-            kept[start] = np.where(reached, actions[start], setting.base)
-            sums[:, start] = measured[:, states, kept[start]] @ visited.of(kept[start], reached)
+    for i, plan in enumerate(actions):
+        reached, visits = visited.of(plan)
+        kept[i] = np.where(reached, plan, setting.base)
+        sums[:, i] = measured[:, states, kept[i]] @ visits
     changes, returns, *others = sums
     return Evaluated(kept, changes, returns, dict(zip(gains, others, strict=True)))
-
-
-def _batch(setting: Setting, actions: IntArray) -> tuple[IntArray, FloatArray]:
-    """Plans (b, S) of a small table with the current action where they do not go, and their expected visits."""
-    world, states = setting.world, np.arange(setting.world.n_states)
-    table = world.transitions.toarray().reshape(world.n_states, world.n_actions, world.n_states)
-    table[world.absorbing] = 0.0
-    moves = table[states, actions]
-    reached = np.repeat(world.initial[None] > 0, len(actions), axis=0)
-    while True:
-        more = reached | ((reached[:, None, :].astype(np.float64) @ moves)[:, 0] > 0)
-        if (more == reached).all():
-            break
-        reached = more
-    moves[~reached] = 0.0
-    visits = policy_visits(world.discount * moves, world.initial)
-    return np.where(reached, actions, setting.base), np.where(reached & ~world.absorbing, visits, 0.0)
 
 
 class _Visits:
@@ -255,30 +229,27 @@ class _Visits:
     def __init__(self, setting: Setting) -> None:
         self.world = setting.world
         self.inside = np.flatnonzero(~self.world.absorbing)
+        self.rows = self.inside * self.world.n_actions
+        self.moves = sparse.csr_array(self.world.discount * self.world.transitions[:, self.inside])
         self.start = self.world.initial[self.inside]
         self.before = self.start
 
-    def of(self, plan: IntArray, reached: BoolArray) -> FloatArray:
-        """(S,) expected visits, 0 in absorbing states and in those that the plan does not reach."""
-        moves = sparse.csr_array(self.world.transitions[self.inside * self.world.n_actions + plan[self.inside]])
-        moves = sparse.csr_array(self.world.discount * moves[:, self.inside])
-        rows = SparseRows(sparse.csr_matrix(moves.T), np.arange(len(self.inside) + 1))
-        rows.follow(np.arange(len(self.inside)))
-        inside = np.where(reached[self.inside], self.before, 0.0)  # what is not reached may circle for ever
-        largest = max(1.0, float(inside.max()))
-        rows.settle(self.start, inside, SWEPT * RESIDUAL * largest)
+    def of(self, plan: IntArray) -> tuple[BoolArray, FloatArray]:
+        """(S,) the states that a plan reaches, absorbing ones left out, and expected visits, 0 elsewhere."""
+        from polidiff.frontier.kernels import settle
+
+        moves = self.moves[self.rows + plan[self.inside]]
+        reached, into = reachable_from(moves, self.start > 0), moves.tocsc()  # whose columns are rows of the transpose
+        place, origin = into.indptr.astype(np.uint32), into.indices.astype(np.uint32)
+        inside = np.where(reached, self.before, 0.0)  # what is not reached may circle for ever
+        target = SWEPT * RESIDUAL * max(1.0, float(inside.max()))
+        settle(place[:-1], place[1:], origin, into.data, self.start, inside, target, PAIRS_OF_SWEEPS, False)
         if np.abs(self.start + moves.T @ inside - inside).max() > RESIDUAL * max(1.0, float(np.abs(inside).max())):
             inside = ExactEvaluator(self.world, one_hot(plan, self.world.n_actions)).visits()[self.inside]
         self.before = inside
-        visits = np.zeros(self.world.n_states)
-        visits[self.inside] = np.maximum(inside, 0.0)
-        return visits
-
-
-def _reached(setting: Setting, plan: IntArray) -> BoolArray:
-    world = setting.world
-    moves = sparse.csr_array(world.transitions[np.arange(world.n_states) * world.n_actions + plan])
-    return np.asarray(reachable_from(moves, world.initial > 0) & ~world.absorbing)
+        there, visits = np.zeros(self.world.n_states, dtype=np.bool_), np.zeros(self.world.n_states)
+        there[self.inside], visits[self.inside] = reached, np.maximum(inside, 0.0)
+        return there, visits
 
 
 def check_agreement(expected_changes: FloatArray, expected_returns: FloatArray, again: Evaluated) -> None:

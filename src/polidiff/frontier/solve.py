@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -58,12 +59,12 @@ class Solved:
     span: float  # return of the optimum less that of the first plan, at least a rounding error
     method: str = "hull, local search, branch and bound"
 
-    @property
+    @cached_property
     def gaps(self) -> FloatArray:
         """(n,) share of the range by which a better plan with as few changes is not ruled out."""
         return np.asarray((self.bounds - self.returns) / self.span)
 
-    @property
+    @cached_property
     def proven(self) -> list[bool]:
         """Per plan: nothing better with as few changes exists."""
         return [bool(gap < PROVEN) for gap in self.gaps]

@@ -25,9 +25,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse import linalg
 
 from polidiff.errors import UnboundedReturnError
+from polidiff.evaluation.linear import solver
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.visits import MOST_ROUNDS, check_settled, unbounded_message
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
@@ -36,8 +36,7 @@ TIGHT = 1e-11  # largest move, relative to what one decision weighs, of an evalu
 LOOSE = 0.05  # share of the largest gain to which a policy is evaluated that only finds the next switches
 STRICT = 1e-8  # advantage, relative to the values, above which a switch counts as a gain
 LOOSE_ROUNDS = 40  # after which evaluations are tight, so that policy iteration cannot circle
-SLOW = 0.5  # what a pair of sweeps may leave of the move before it, or sweeps go back as well
-PAIRS_OF_SWEEPS = 400  # after which an evaluation goes to Krylov's method, and then to a factorisation
+PAIRS_OF_SWEEPS = 400  # after which an evaluation goes to the solver of linear systems
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +180,7 @@ class SparseRows:
         self.choice = np.full(count, len(lengths), dtype=np.uint32)
         mass = transitions @ np.ones(count)
         self.mass = float(mass.min()), float(mass.max())
-        self.space = np.zeros((8, count))
+        self.space = np.zeros(count)
         self.back = False  # whether every second sweep goes back
 
     def follow(self, choice: AnyArray) -> None:
@@ -195,38 +194,12 @@ class SparseRows:
 
     def settle(self, weight: FloatArray, values: FloatArray, target: float) -> None:
         """Bring values (S,) to those of the policy, in place, until a sweep moves none by more than the target."""
-        before, moved, after, work = self.space[:4]
-        memory = [(self.space[4], self.space[5]), (self.space[6], self.space[7])]  # of steps and of moves
-        depth, slow, last = 0, 0, np.inf
-        for _ in range(PAIRS_OF_SWEEPS):
-            np.copyto(before, values)
-            self._sweep(weight, values, False)
-            largest = self._sweep(weight, values, self.back)
-            if largest <= target:
-                return
-            slow += largest > SLOW * last
-            if slow > 2 and not self.back:
-                self.back = True
-                depth = 0
-            depth = 0 if largest > 2.0 * last else depth
-            last = largest
-            memory.reverse()
-            steps, moves = memory[0]
-            np.subtract(values, after, out=steps)
-            np.copyto(after, values)
-            np.subtract(values, before, out=work)
-            np.subtract(work, moved, out=moves)
-            np.copyto(moved, work)
-            for share, step in zip(_mixture(memory, moved, depth), (memory[0][0], memory[1][0]), strict=False):
-                np.multiply(step, share, out=work)
-                np.subtract(values, work, out=values)
-            depth = min(depth + 1, 2)
-        values[:] = self._apart(weight, target)
+        from polidiff.frontier.kernels import settle
 
-    def _sweep(self, weight: FloatArray, values: FloatArray, back: bool) -> float:
-        from polidiff.frontier.kernels import sweep
-
-        return sweep(self.own_starts, self.own_ends, self.own_index, self.own_chance, weight, values, back)
+        own = (self.own_starts, self.own_ends, self.own_index, self.own_chance)
+        settled, self.back = settle(*own, weight, values, target, PAIRS_OF_SWEEPS, self.back)
+        if not settled:
+            values[:] = solver(self.moves(), 1.0)(weight, False)
 
     def improve(
         self, weight: FloatArray, values: FloatArray, margins: Margins, strict: float, sweeping: bool
@@ -237,7 +210,7 @@ class SparseRows:
         """
         from polidiff.frontier.kernels import improve
 
-        choice, written = self.choice.copy(), values if sweeping else self.space[0]
+        choice, written = self.choice.copy(), values if sweeping else self.space
         table = (self.starts, self.index, self.chance, self.first)
         switched, gain = improve(*table, weight, values, written, choice, margins.expiry, margins.drift, strict)
         return (choice if switched else None), gain
@@ -249,14 +222,6 @@ class SparseRows:
         starts = np.concatenate([[0], np.cumsum(self.own_ends - self.own_starts, dtype=np.int64)])
         shape = (len(self.choice), len(self.choice))
         return sparse.csr_matrix((self.own_chance[filled], self.own_index[filled].astype(np.int64), starts), shape)
-
-    def _apart(self, weight: FloatArray, target: float) -> FloatArray:
-        """The values where sweeps take too long: Krylov's method, and where that fails a factorisation."""
-        system = sparse.csc_matrix(sparse.eye_array(len(weight)) - self.moves())
-        found, _ = linalg.bicgstab(system, weight, rtol=0.0, atol=target, maxiter=500)
-        if not np.abs(weight - system @ found).max() <= 10 * target:
-            found = linalg.splu(system).solve(weight)
-        return np.asarray(found)
 
 
 class Margins:
@@ -272,17 +237,3 @@ class Margins:
         least, most = float(before.min()), float(before.max())
         gain = most * (mass[1] if most > 0 else mass[0])
         self.drift += gain - least * (mass[0] if least > 0 else mass[1])
-
-
-def _mixture(memory: list[tuple[FloatArray, FloatArray]], moved: FloatArray, depth: int) -> list[float]:
-    """How much of the last steps to take back; none without a memory."""
-    if depth == 0:
-        return []
-    (_, new), (_, old) = memory
-    square, along = float(new @ new), float(new @ moved)
-    if depth == 2:
-        cross, older, back = float(new @ old), float(old @ old), float(old @ moved)
-        area = square * older - cross * cross
-        if area > 1e-12 * square * older:
-            return [(along * older - back * cross) / area, (back * square - along * cross) / area]
-    return [along / square] if square > 0 else []

@@ -71,10 +71,12 @@ class Archive:
         """Fewest changes first, then most return; plans that are equal but for rounding by `_rank`."""
         c, v = np.round(changes / self.tolerance.changes), np.round(returns / self.tolerance.returns)
         order = np.lexsort((-v, c))
-        same = (np.diff(c[order]) == 0) & (np.diff(v[order]) == 0)
-        for run in np.split(order, np.flatnonzero(~same) + 1):
-            if len(run) > 1:
-                run[:] = run[np.lexsort(_rank(choices[run], choices[order[:1]]).T[::-1])]
+        new = (np.diff(c[order], prepend=-np.inf) != 0) | (np.diff(v[order], prepend=-np.inf) != 0)
+        starts = np.flatnonzero(new)
+        lengths = np.diff(starts, append=len(order))
+        for start, length in zip(starts[lengths > 1], lengths[lengths > 1], strict=True):
+            run = order[start : start + length]
+            run[:] = run[np.lexsort(_rank(choices[run], choices[order[:1]]).T[::-1])]
         return order
 
     def renumbered(self, choices: IntArray) -> Archive:

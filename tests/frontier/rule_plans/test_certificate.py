@@ -28,7 +28,7 @@ def problem_of(seed, side=4, **options):
     world = random_grid(seed, side=side, allow=0.8)
     moves = resolve_moves(world, policy_table(world, some_policy(world, seed)), "actions")
     cells = grid_of_states(world.features, world.feature_names, ~world.absorbing, np.ones(world.n_states))
-    return Problem.of(moves, cells, choice_model(world, moves), options.get("conditions", 2), None)
+    return Problem.of(moves, cells, choice_model(world, moves), options.get("conditions", 2), options.get("literals"))
 
 
 def random_rule(problem, rng):
@@ -79,15 +79,20 @@ def test_a_bound_on_cuts_is_told_apart_where_a_feature_has_more_values():
     assert plan.bound >= finer.expected_return, "and the bound of the coarse plan says so"
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_best_of_all_lists_is_what_branch_and_bound_proves(seed):
-    problem = problem_of(seed, side=3)
+@pytest.mark.parametrize(
+    ("seed", "limits"),
+    [*((seed, {}) for seed in range(3)), (3, {"literals": 1}), (4, {"literals": 2}), (5, {"literals": 3}),
+     (6, {"conditions": 1}), (7, {"literals": 3, "conditions": 1})],
+)  # fmt: skip
+def test_the_best_of_all_lists_is_what_branch_and_bound_proves(seed, limits):
+    problem = problem_of(seed, side=3, **limits)
     marks = landmarks(problem)
     every = best_lists(problem, 2)
     assert every[0].rules == ()
     for rules in (1, 2):
         proven = branch_and_bound(problem, marks, marks.current, rules, gap=0.0, nodes=50_000, clock=Clock())
         assert every[rules].expected_return == pytest.approx(proven.best.expected_return, abs=1e-8)
+        assert proven.value == pytest.approx(every[rules].expected_return, abs=1e-8 * max(1.0, marks.span))
         assert problem.value(every[rules].rules)[0] == pytest.approx(every[rules].expected_return, abs=1e-9)
 
 

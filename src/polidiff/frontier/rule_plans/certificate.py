@@ -155,7 +155,7 @@ def certify(
     clock: Clock,
 ) -> tuple[Bound, ...]:
     """A bound for every number of rules, with the best lists known afterwards."""
-    limit = node_budget(problem.model.size) if nodes is None else nodes
+    limit = node_budget(problem.model.size, clock) if nodes is None else nodes
     guarded = limit > 0 and problem.limited and problem.cells.complete  # bounds do not know of guards
     every = best_lists(problem, len(best) - 1) if guarded else None
     if every is not None:
@@ -175,9 +175,10 @@ def _exact(known: Scored, found: Scored) -> Bound:
     return Bound(value, known if close else found, 0, "every list")
 
 
-def node_budget(size: int) -> int:
-    """Relaxations for a model of so many states: seconds of work, none for large ones."""
-    return int(min(20_000, 1e7 / max(size, 1) ** 2)) if size <= 600 else 0
+def node_budget(size: int, clock: Clock) -> int:
+    """Relaxations for a model of so many states, none for large ones: seconds of work, or what fits into memory."""
+    most = 1e7 / max(size, 1) ** 2 if clock.seconds is None else 3e7 / max(size, 1)
+    return int(min(20_000 if clock.seconds is None else 100_000, most)) if size <= 600 else 0
 
 
 def _set_budget(problem: Problem) -> int:
@@ -244,6 +245,8 @@ def branch_and_bound(
     tree = _Tree(problem, marks, best, np.asarray(problem.finder.codes))
     slack = max(gap, TOLERANCE) * marks.span
     for moves in product(range(len(problem.row)), repeat=rules):
+        if clock.over():
+            return Bound(marks.ceiling, tree.best, tree.nodes, "boxes")
         if moves[-1] != problem.keep and not (rules > 1 and moves[0] == moves[1] == problem.keep):
             tree.push(moves, _whole(problem, rules), marks.star.rows)
     while tree.heap and -tree.heap[0][0] > tree.best.expected_return + slack:
@@ -304,6 +307,8 @@ class _Tree:
 
     def push(self, moves: tuple[int, ...], ranges: IntArray, warm: IntArray) -> None:
         """Bound a node and keep it if it may hold something better."""
+        if not self.shorten(ranges):
+            return
         self.try_middle(moves, ranges)
         allowed = self.allowed(moves, ranges)
         key = allowed.tobytes()
@@ -318,6 +323,21 @@ class _Tree:
             heapq.heappush(self.heap, (-bound, next(self.ticket), _Node(moves, ranges, rows)))
         else:
             self.closed = max(self.closed, bound)
+
+    def shorten(self, ranges: IntArray) -> bool:
+        """Whether some list of the node is short enough; where no comparison is left, the ranges of all others close.
+
+        A box has a comparison for every bound that cannot lie at the edge of its column.
+        """
+        most, top = self.problem.max_literals, self.problem.cells.sizes - 1
+        above, below = ranges[:, 0] > 0, ranges[:, 3] < top
+        if ((above | below).sum(axis=1) > self.problem.max_conditions).any():
+            return False
+        used = int(above.sum() + below.sum())
+        if most is not None and used >= most:
+            ranges[:, 1][~above] = 0
+            ranges[:, 2][~below] = np.broadcast_to(top, below.shape)[~below]
+        return most is None or used <= most
 
     def allowed(self, moves: tuple[int, ...], ranges: IntArray) -> BoolArray:
         """Rows that some list of the node may take."""
