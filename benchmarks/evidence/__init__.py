@@ -28,6 +28,7 @@ TABLES: dict[str, tuple[str, Callable[[Results], Table | str]]] = {
     "played plans": ("played_plans", explanations.played_plans),
     "group verdicts": ("group_verdicts", explanations.group_verdicts),
     "frontier": ("frontier", frontier.questions),
+    "grids": ("grids", frontier.grids),
     "storm": ("storm", frontier.storm),
     "storm arithmetic": ("storm", paragraphs.storm_arithmetic),
     "cartpole pairs": ("cartpole_pairs", paragraphs.cartpole_pairs),

@@ -18,6 +18,33 @@ def questions(results: Results) -> Table:
     return Table(("question", "case", "ours", "beside it"), rows)
 
 
+def grids(results: Results) -> Table:
+    """Slippery grids: one budget beside linear programs and SCIP, then a larger one and whole frontiers."""
+    rows = [["one budget", row["case"], _grid_budget(row), _lp_and_scip(row)] for row in results["one budget"]]
+    rows += [["one budget", row["case"], _limited(row), ""] for row in results["one budget, large"]]
+    rows += [["whole frontier", row["case"], _limited(row), ""] for row in results["whole frontier"]]
+    return Table(("question", "case", "ours", "LP + SCIP"), rows)
+
+
+def _grid_budget(row: dict[str, Any]) -> str:
+    proof = "proven" if row["proven"] else f"gap {row['gap']:.2%}"
+    return f"{row['return']:.5f}, {proof}, {took(row['seconds'])}, {row['nodes']:,} nodes"
+
+
+def _lp_and_scip(row: dict[str, Any]) -> str:
+    peer = row["LP + SCIP"]
+    if "seconds" not in peer:
+        return str(peer["note"])
+    seconds, found = peer["seconds for visits"] + peer["seconds"], peer.get("evaluated")
+    told = "no plan" if found is None else f"{found[1]:.5f}"
+    return f"{told}, {peer['status']}, {took(seconds)}: {seconds / row['seconds']:.1f}×"
+
+
+def _limited(row: dict[str, Any]) -> str:
+    ended = "" if row["gap"] == 0 else f" (limit {row['limit']:g} s)"
+    return f"{row['proven']:,} of {row['plans']:,} plans proven, gap {row['gap']:.3%}, {took(row['seconds'])}{ended}"
+
+
 def storm(results: Results) -> Table:
     """Public models of the verification community, explained and improved."""
     rows = [

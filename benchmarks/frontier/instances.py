@@ -74,8 +74,22 @@ def machine_replacement(ages: int, seed: int) -> FrontierProblem:
 def grid(side: int, seed: int) -> FrontierProblem:
     """A slippery grid with a goal in the far corner and costs per cell; today: right, then down."""
     rng = np.random.default_rng(seed)
-    cost = rng.uniform(0.2, 1.8, size=(side, side))
-    steps = ((0, 1), (1, 0), (0, -1), (-1, 0))
+    initial = np.zeros(side * side)
+    initial[0] = 1.0
+    return _grid(rng.uniform(0.2, 1.8, size=(side, side)), initial)
+
+
+def slippery_grid(side: int, seed: int) -> FrontierProblem:
+    """As `grid`, from three starts: the first corner, the middle of the first row and that of the first column."""
+    rng = np.random.default_rng([5, side, seed])
+    initial = np.zeros(side * side)
+    initial[[0, side // 2, (side // 2) * side]] = 1 / 3
+    return _grid(rng.uniform(0.3, 1.7, size=(side, side)), initial)
+
+
+def _grid(cost: Any, initial: Any) -> FrontierProblem:
+    """A step goes astray to either side with probability 0.1 each, and stays where a wall is in the way."""
+    side, steps = len(cost), ((0, 1), (1, 0), (0, -1), (-1, 0))
     count = side * side
     moves = sparse.lil_matrix((count * 4, count))
     for row, column, action in np.ndindex(side, side, 4):
@@ -85,10 +99,7 @@ def grid(side: int, seed: int) -> FrontierProblem:
             if (r, c) != (side - 1, side - 1):
                 moves[(row * side + column) * 4 + action, r * side + c] += chance
     rewards = np.repeat(-cost.reshape(-1, 1), 4, axis=1)
-    columns = np.arange(count) % side
-    base = np.where(columns < side - 1, 0, 1)
-    initial = np.zeros(count)
-    initial[0] = 1.0
+    base = np.where(np.arange(count) % side < side - 1, 0, 1)
     return _problem(moves.tocsr(), rewards, base, initial)
 
 

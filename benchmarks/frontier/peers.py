@@ -5,13 +5,15 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import highspy
 import numpy as np
 from scipy import sparse
 
 from polidiff.frontier.milp import best_by_program, mixed_program, rounded
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.visits import max_visits
-from polidiff.optimize import Limits, solve
+from polidiff.optimize import Limits, Program, Solution, solve
+from polidiff.optimize.solver import _model
 
 STEP = 1e-5  # by which a sweep lowers the budget; a plan nearer than that to the one before is not seen
 
@@ -48,13 +50,17 @@ def single(problem: FrontierProblem, budget: float, seconds: float) -> dict[str,
     return {"seconds": time.process_time() - began, "status": found.status, "return": value}
 
 
-def scip(problem: FrontierProblem, budget: float, seconds: float) -> dict[str, object]:
-    """One budget by SCIP with visits bounded per state; a note if it is not installed."""
+def scip(problem: FrontierProblem, budget: float, seconds: float, most: Any = None) -> dict[str, object]:
+    """One budget by SCIP with visits bounded per pair; a note if it is not installed.
+
+    By default `most` are the visits that any policy makes, which must then end. What SCIP picks is evaluated.
+    """
     try:
         from pyscipopt import Model, quicksum
     except ImportError:
         return {"note": "pyscipopt is not installed"}
-    program = mixed_program(problem, 1.001 * max_visits(problem)[problem.state], budget=budget)
+    bounds = 1.001 * max_visits(problem)[problem.state] if most is None else most
+    program = mixed_program(problem, bounds, budget=budget)
     model = Model()
     model.hideOutput()
     model.setParam("limits/time", seconds)
@@ -64,6 +70,9 @@ def scip(problem: FrontierProblem, budget: float, seconds: float) -> dict[str, o
     for i in range(rows.shape[0]):
         index = slice(rows.indptr[i], rows.indptr[i + 1])
         line = quicksum(v * variables[j] for v, j in zip(rows.data[index], rows.indices[index], strict=True))
+        if program.row_low[i] == program.row_high[i]:
+            model.addCons(line == program.row_low[i])
+            continue
         if np.isfinite(program.row_high[i]):
             model.addCons(line <= program.row_high[i])
         if np.isfinite(program.row_low[i]):
@@ -71,8 +80,29 @@ def scip(problem: FrontierProblem, budget: float, seconds: float) -> dict[str, o
     model.setObjective(quicksum(c * x for c, x in zip(program.objective, variables, strict=True)), "maximize")
     began = time.process_time()
     model.optimize()
-    value = model.getObjVal() if model.getNSols() else None
-    return {"seconds": time.process_time() - began, "status": model.getStatus(), "return": value}
+    facts = {"seconds": time.process_time() - began, "status": model.getStatus(), "nodes": model.getNNodes()}
+    if not model.getNSols():
+        return {**facts, "return": None}
+    picked = Solution("feasible", np.array([model.getVal(variable) for variable in variables]))
+    evaluated = rounded(problem, picked, budget)
+    return {**facts, "return": model.getObjVal(), "evaluated": [evaluated.changes, evaluated.returns]}
+
+
+def most_visits(problem: FrontierProblem, budget: float) -> tuple[Any, float]:
+    """(pairs,) the most visits of each pair within a budget, one warm linear program each; and the seconds taken."""
+    began, most = time.process_time(), np.zeros(problem.n_pairs)
+    limits = sparse.vstack([problem.flow, sparse.csr_array(problem.cost[None])])
+    low, high = np.append(problem.initial, -np.inf), np.append(problem.initial, budget)
+    highs = highspy.Highs()
+    highs.silent()
+    highs.setOptionValue("threads", 1)
+    highs.passModel(_model(Program.of(np.zeros(problem.n_pairs), limits, row_low=low, row_high=high, maximise=True)))
+    for pair in range(problem.n_pairs):
+        highs.changeColCost(pair, 1.0)
+        highs.run()
+        most[pair] = highs.getInfo().objective_function_value
+        highs.changeColCost(pair, 0.0)
+    return most, time.process_time() - began
 
 
 def optimum(problem: FrontierProblem, discount: float) -> dict[str, dict[str, Any]]:

@@ -31,21 +31,43 @@ def assert_same_points(solved, expected):
     assert np.allclose(np.column_stack([solved.changes, solved.returns]), expected, atol=1e-7)
 
 
-def test_budgets_by_cuts_on_visits_are_those_of_enumeration(tables, monkeypatch):
-    monkeypatch.setattr(solve, "BEFORE_CUTS", 0)
-    cut = 0
+@pytest.fixture
+def edges_only(monkeypatch):
+    """Every proof goes along the edges of hulls."""
+    monkeypatch.setattr(solve, "prices_bound_well", lambda problem: False)
+
+
+def test_frontiers_along_the_edges_of_hulls_are_those_of_enumeration(tables, edges_only):
+    looping = 0
+    for table, found in tables[:300]:
+        problem, expected = table.problem(), found.frontier()
+        solved = solve_frontier(problem, Effort(expansions=0), Clock())
+        assert_same_points(solved, expected)
+        assert all(solved.proven)
+        looping += not problem.always_ends and len(expected) > 2
+    assert looping > 50
+
+
+def test_budgets_along_the_edges_of_hulls_are_those_of_enumeration(tables, edges_only):
     for table, found in tables[:150]:
-        if found.unbounded:
-            continue
-        problem, points = table.problem(), np.array(found.frontier())
-        for budget in (float(points[:, 0].mean()), float(points[-1, 0]) * 0.8):
-            solved = solve_budgets(problem, [budget], Effort(), Clock())[0]
+        points = np.array(found.frontier())
+        for budget in (0.0, float(points[:, 0].mean()), float(points[-1, 0]) * 0.8):
+            solved = solve_frontier(table.problem(), Effort(expansions=0), Clock(), budget)
             best = points[points[:, 0] <= budget + 1e-9][-1]
             assert solved.returns[-1] == pytest.approx(best[1], abs=1e-7)
-            assert solved.bounds[-1] >= best[1] - 1e-7
-            cut += "cuts" in solved.method
-            assert solved.gaps[-1] < 1e-6 or "cuts" not in solved.method
-    assert cut > 50
+            assert solved.changes[-1] == pytest.approx(best[0], abs=1e-7)
+            assert solved.proven[-1]
+
+
+@pytest.mark.parametrize("nodes", [0, 1, 3])
+def test_a_search_along_edges_cut_short_gives_bounds_that_hold(tables, edges_only, nodes):
+    cut = 0
+    for table, found in tables[:150]:
+        solved = solve_frontier(table.problem(), Effort(nodes=nodes, expansions=0), Clock())
+        for changes, bound in zip(solved.changes, solved.bounds, strict=True):
+            assert bound >= found.returns[found.changes <= changes + 1e-9].max() - 1e-9
+        cut += solved.stopped
+    assert cut > 20
 
 
 def test_the_frontier_of_500_random_tables_is_that_of_enumeration(tables):

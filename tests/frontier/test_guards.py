@@ -12,6 +12,7 @@ from polidiff.domains import chain
 from polidiff.errors import InfeasibleError
 from polidiff.frontier import guarded as guarded_plans
 from polidiff.frontier.guarded import solve_guarded
+from polidiff.frontier.milp import best_within
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.solve import Effort
 from polidiff.optimize import Clock
@@ -61,6 +62,23 @@ def test_guarded_budgets_of_random_tables_are_those_of_enumeration(tables):
         solved = solve_guarded(problem, ("g<=1",), Effort(), Clock(), budget)
         best = points[points[:, 0] <= budget + 1e-9][-1]
         assert (solved.changes[-1], solved.returns[-1]) == pytest.approx(tuple(best), abs=1e-7)
+
+
+def test_the_relaxation_over_mixed_policies_finds_the_best_guarded_plan_within_a_budget(tables):
+    proven = better = 0
+    for seed, (table, found) in enumerate(tables[:120]):
+        problem, keeps = guarded(table, found, seed)
+        points = np.array(found.frontier(keeps))
+        budget = float(points[:, 0].mean())
+        best = points[points[:, 0] <= budget + 1e-9][-1]
+        base = problem.ending_choice(problem.base)
+        answer = best_within(problem, budget, base, -1e6, Clock())
+        assert answer.bound >= best[1] - 1e-7
+        assert answer.returns <= best[1] + 1e-7
+        proven += answer.bound <= best[1] + 1e-6 and answer.returns == pytest.approx(best[1], abs=1e-7)
+        better += len(points) > 1
+    assert proven > 100
+    assert better > 50
 
 
 def test_a_guard_that_nobody_keeps_is_named():

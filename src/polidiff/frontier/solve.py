@@ -7,7 +7,7 @@ such value less :math:`v_i`, as a share of the range from the first plan to the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,9 +15,9 @@ import numpy as np
 
 from polidiff.frontier.branch import Proof, branch_and_bound
 from polidiff.frontier.completion import Nodes, Widened, join, widen
+from polidiff.frontier.edges import edge_search
 from polidiff.frontier.hull import Hull, parametric_hull
 from polidiff.frontier.local_search import fewest_states, local_search
-from polidiff.frontier.milp import best_within, can_cut
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.staircase import Archive, Steps, new_archive
 from polidiff.optimize import Clock
@@ -27,7 +27,7 @@ from polidiff.records.arrays import FloatArray, IntArray
 HULL = 0.5  # of the time that the hull may take
 PARTS = 8  # groups of hull edges, whatever the number of workers, so that the answer is the same
 FEW = 60  # states up to which branch and bound is worth trying first, whatever the table
-BEFORE_CUTS = 128  # nodes of branch and bound before cuts on visits are tried
+BEFORE_EDGES = 128  # nodes of branch and bound on one budget before edges of hulls are searched
 PROVEN = 1e-9  # gap, as a share of the range, below which a plan counts as proven
 
 
@@ -99,29 +99,10 @@ def solve_budgets(problem: FrontierProblem, budgets: Sequence[float], effort: Ef
             continue
         low = float(hull.changes[max(0, edge - 1)])
         archive = local_search(problem, archive, clock, low=low, high=budget, most=expansions)
-        cuts = can_cut(problem)
-        prices = problem.always_ends or problem.n_states <= FEW  # where policies can circle, prices bound badly
-        most = BEFORE_CUTS if prices else 0
-        first = replace(effort, nodes=min(effort.most(problem.n_states), most)) if cuts else effort
-        watch = clock.share(0.2) if cuts else clock
-        archive, left, nodes = _prove(problem, hull, archive, first, watch, budget)
-        bound = np.inf
-        if left is not None and cuts:
-            archive, bound, more = _cut(problem, archive, budget, clock)
-            nodes += more
-        clock.stopped |= watch.stopped and bound == np.inf
+        archive, left, nodes = _prove(problem, hull, archive, effort, clock, budget)
         shown = fewest_states(problem, archive.within(budget))
-        answers.append(bounded(certified(hull, shown, left, budget, nodes), bound))
+        answers.append(certified(hull, shown, left, budget, nodes))
     return answers
-
-
-def _cut(problem: FrontierProblem, archive: Archive, budget: float, clock: Clock) -> tuple[Archive, float, int]:
-    """The archive with a better plan within the budget if there is one, a bound on all, and the programs solved."""
-    known = archive.within(budget)
-    found = best_within(problem, budget, known.choices[-1].astype(np.int64), float(known.returns[-1]), clock)
-    if found.choice is not None and found.changes <= budget + archive.tolerance.changes:
-        archive = archive.with_points(np.array([found.changes]), np.array([found.returns]), found.choice[None])
-    return archive, found.bound, found.nodes
 
 
 def bounded(solved: Solved, bound: float) -> Solved:
@@ -132,33 +113,64 @@ def bounded(solved: Solved, bound: float) -> Solved:
     bounds[-1] = max(float(solved.returns[-1]), bound)
     gap = float(bounds[-1] - solved.returns[-1]) / solved.span
     gap = 0.0 if gap < PROVEN else gap
-    return replace(solved, bounds=bounds, gap=gap, stopped=gap > 0, method=f"{solved.method}, cuts on visits")
+    return replace(
+        solved, bounds=bounds, gap=gap, stopped=gap > 0, method=f"{solved.method}, relaxation over mixed policies"
+    )
 
 
 def _prove(
     problem: FrontierProblem, hull: Hull, archive: Archive, effort: Effort, clock: Clock, budget: float | None
 ) -> tuple[Archive, Nodes | None, int]:
-    """Branch and bound from the edges of the hull, over the problem with exits where some policies never end."""
+    """Branch and bound by prices where they bound well; along the edges of hulls elsewhere, and for what is left.
+
+    By prices the problem has exits where some policies never end.
+    """
     if len(hull.changes) < 2:
         return archive, None, 0
-    wide = widen(problem, hull)
-    roots = _roots(wide, hull, budget)
-    search = _search(
-        wide.problem, archive.renumbered(wide.number[archive.choices]), roots, clock, effort, budget, span_of(hull)
-    )
-    found = search.archive.renumbered(wide.narrow(search.archive.choices))
-    return found, search.open, search.nodes
+    most, nodes = effort.most(problem.n_states), 0
+    if prices_bound_well(problem):
+        wide = widen(problem, hull)
+        search = _Part(branch_and_bound, wide.problem, effort.gap, span_of(hull), budget)
+        wider = archive.renumbered(wide.number[archive.choices])
+        first = most if budget is None else min(most, BEFORE_EDGES)
+        proof = _search(search, wider, _roots(wide, hull, budget), clock, first)
+        archive, nodes = proof.archive.renumbered(wide.narrow(proof.archive.choices)), proof.nodes
+        if proof.open is None or budget is None or nodes >= most or clock.over():
+            return archive, proof.open, nodes
+    same = Widened(problem, problem, np.arange(problem.n_pairs))
+    search = _Part(edge_search, problem, effort.gap, span_of(hull), budget)
+    proof = _search(search, archive, _roots(same, hull, budget), clock, most - nodes)
+    return proof.archive, proof.open, nodes + proof.nodes
 
 
-def _search(
-    problem: FrontierProblem,
-    archive: Archive,
-    roots: Nodes,
-    clock: Clock,
-    effort: Effort,
-    budget: float | None,
-    span: float,
-) -> Proof:
+def prices_bound_well(problem: FrontierProblem) -> bool:
+    """Whether branch and bound by prices comes first: they bound badly where policies can circle among many states."""
+    return problem.always_ends or problem.n_states <= FEW
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """A search from some roots: first to the gap asked for, then from what that left open to the end."""
+
+    search: Callable[..., Proof]  # `branch_and_bound` or `edge_search`
+    problem: FrontierProblem
+    gap: float
+    span: float
+    budget: float | None
+
+    def __call__(self, archive: Archive, roots: Nodes, clock: Clock, most: int) -> Proof:
+        slack = self.gap * self.span
+        rough = self.search(
+            self.problem, archive, roots, clock, most=most, budget=self.budget, slack=slack, span=self.span
+        )
+        if rough.open is None or slack == 0.0 or rough.nodes >= most or clock.over():
+            return rough
+        rest = most - rough.nodes
+        fine = self.search(self.problem, rough.archive, rough.open, clock, most=rest, budget=self.budget)
+        return Proof(fine.archive, fine.open, rough.nodes + fine.nodes)
+
+
+def _search(part: _Part, archive: Archive, roots: Nodes, clock: Clock, most: int) -> Proof:
     """The edges of the hull in a few groups, which may run side by side, and what they find together.
 
     Without a time limit the groups are the same for any number of workers, and so is the answer. Under one there is a
@@ -166,39 +178,18 @@ def _search(
     """
     from joblib import effective_n_jobs
 
-    groups = PARTS if problem.n_states >= 60 else 1
+    groups = PARTS if part.problem.n_states >= 60 else 1
     groups = min(len(roots), groups if clock.seconds is None else int(effective_n_jobs()))
-    most = effort.most(problem.n_states) // groups
     if groups == 1:
-        return _search_part(problem, archive, roots, clock, most, budget, effort.gap, span)
+        return part(archive, roots, clock, most)
     every = np.arange(len(roots))
-    parts = np.array_split(every, groups) if clock.seconds is None else [every[i::groups] for i in range(groups)]
-    tasks = [(problem, archive, roots.take(part), clock, most, budget, effort.gap, span) for part in parts]
-    found = run_tasks(_search_part, tasks, what="proof")
-    for part in found:
-        archive = archive.with_points(part.archive.changes, part.archive.returns, part.archive.choices)
-    left = [part.open for part in found if part.open is not None]
+    rows = np.array_split(every, groups) if clock.seconds is None else [every[i::groups] for i in range(groups)]
+    found = run_tasks(part, [(archive, roots.take(row), clock, most // groups) for row in rows], what="proof")
+    for proof in found:
+        archive = archive.with_points(proof.archive.changes, proof.archive.returns, proof.archive.choices)
+    left = [proof.open for proof in found if proof.open is not None]
     clock.stopped |= bool(left) and clock.seconds is not None
-    return Proof(archive, join(left) if left else None, sum(part.nodes for part in found))
-
-
-def _search_part(
-    problem: FrontierProblem,
-    archive: Archive,
-    roots: Nodes,
-    clock: Clock,
-    most: int,
-    budget: float | None,
-    gap: float,
-    span: float,
-) -> Proof:
-    """First to the gap asked for, then from what that left open to the end."""
-    slack = gap * span
-    rough = branch_and_bound(problem, archive, roots, clock, most=most, budget=budget, slack=slack, span=span)
-    if rough.open is None or slack == 0.0 or rough.nodes >= most or clock.over():
-        return rough
-    fine = branch_and_bound(problem, rough.archive, rough.open, clock, most=most - rough.nodes, budget=budget)
-    return Proof(fine.archive, fine.open, rough.nodes + fine.nodes)
+    return Proof(archive, join(left) if left else None, sum(proof.nodes for proof in found))
 
 
 def _roots(wide: Widened, hull: Hull, budget: float | None) -> Nodes:

@@ -26,7 +26,7 @@ from polidiff.frontier.guarded import solve_guarded
 from polidiff.frontier.hull import Hull, OutOfTimeError
 from polidiff.frontier.large import solve_large
 from polidiff.frontier.ledger import Adoption, Curve, Naming, make_ledger, worth_of
-from polidiff.frontier.milp import best_within, can_cut
+from polidiff.frontier.milp import MOST_PAIRS, best_within
 from polidiff.frontier.problem import FrontierProblem, contracted
 from polidiff.frontier.setting import (
     Evaluated,
@@ -152,8 +152,8 @@ def _solve(
 
 
 def _second_opinion(problem: FrontierProblem, solved: Solved, clock: Clock, budget: float) -> Solved:
-    """Cuts on visits for a guarded budget that branch and bound left open: their plan if better, their bound."""
-    if clock.over() or not can_cut(problem):
+    """The relaxation for a guarded budget that branch and bound left open: its plan if better, its bound."""
+    if clock.over() or problem.n_pairs > MOST_PAIRS:
         return solved
     start = solved.choices[-1].astype(np.int64)
     other = best_within(problem, budget, start, float(solved.returns[-1]), clock)

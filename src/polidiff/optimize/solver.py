@@ -58,7 +58,8 @@ def solve(program: Program, *, start: AnyArray | None = None, limits: Limits | N
     answer = _integer_solution(highs, program) if whole else _linear_solution(highs, program.maximise)
     if start is not None and not np.isnan(start).any() and _loses_to(answer, program, np.asarray(start)):
         point = np.asarray(start, dtype=np.float64)
-        return Solution("feasible", point, program.value(point), answer.bound, nodes=answer.nodes)
+        bound = _beyond(answer.bound, program.value(point), program.maximise)
+        return Solution("feasible", point, program.value(point), bound, nodes=answer.nodes)
     return answer
 
 
@@ -103,34 +104,12 @@ class GrowingProgram:
         index = np.asarray(columns, dtype=np.int32)
         self._highs.changeColsBounds(len(index), index, _full(low, len(index)), _full(high, len(index)))
 
-    def set_objective(self, columns: AnyArray, objective: Numbers) -> None:
-        """Other costs for the named variables."""
-        index = np.asarray(columns, dtype=np.int32)
-        self._highs.changeColsCost(len(index), index, _full(objective, len(index)))
-
-    def set_row_bounds(self, row: int, low: float, high: float) -> None:
-        """Other sides for one row."""
-        self._highs.changeRowBounds(row, low, high)
-
-    def set_coefficient(self, row: int, column: int, value: float) -> None:
-        """Another coefficient of one variable in one row."""
-        self._highs.changeCoeff(row, column, value)
-
-    def value(self) -> float:
-        """The optimum alone: −∞ (when maximising) where nothing is feasible, ∞ where it is unbounded or unknown."""
+    def solve(self) -> Solution:
+        """The optimum as the program stands."""
         self._highs.run()
         if _STATUS.get(self._highs.getModelStatus()) is None:  # the basis it starts from may be at fault
             self._highs.clearSolver()
             self._highs.run()
-        status = _STATUS.get(self._highs.getModelStatus())
-        if status == "optimal":
-            return float(self._highs.getInfo().objective_function_value)
-        worst = -np.inf if self._maximise else np.inf
-        return worst if status == "infeasible" else -worst
-
-    def solve(self) -> Solution:
-        """The optimum as the program stands."""
-        self._highs.run()
         return _linear_solution(self._highs, self._maximise)
 
 
@@ -186,7 +165,15 @@ def _integer_solution(highs: highspy.Highs, program: Program) -> Solution:
     if len(values) != len(program.objective) or info.primal_solution_status != highspy.kSolutionStatusFeasible:
         return Solution("unsolved", bound=proven, nodes=nodes)
     values = np.where(program.integer, np.round(values), values)
-    return Solution(status or "feasible", values, program.value(values), proven, nodes=nodes)
+    value = program.value(values)
+    return Solution(status or "feasible", values, value, _beyond(proven, value, program.maximise), nodes=nodes)
+
+
+def _beyond(bound: float | None, value: float, maximise: bool) -> float | None:
+    """A bound that a feasible value does not contradict; a solver that fails may leave one of 0 behind."""
+    if bound is None or (bound - value if maximise else value - bound) < -1e-6 * max(1.0, abs(value)):
+        return None
+    return bound
 
 
 def _linear_solution(highs: highspy.Highs, maximise: bool) -> Solution:
