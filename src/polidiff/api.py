@@ -48,11 +48,13 @@ def evaluate(
     True
     """
     from polidiff.evaluation import evaluate as evaluate_in
+    from polidiff.evaluation.assumptions.chosen_beforehand import chosen_on
     from polidiff.worlds.real_actions import alone
 
     options = EvaluateOptions(horizon, level, seed, episodes, evaluation, min_group)
     place, policy = alone(with_outcomes(world, outcomes), policy)
-    return evaluate_in(place, policy, options)
+    chosen, found = chosen_on(place, policy), evaluate_in(place, policy, options)
+    return found if chosen is None else replace(found, assumptions=(chosen, *found.assumptions))
 
 
 def explain(
@@ -106,7 +108,7 @@ def explain(
     )
     place, current, proposed, notes = compared(with_outcomes(world, outcomes), current, proposed, seed=seed)
     explanation = compose(place, current, proposed, options)
-    patch = _in_columns(explanation.patch, place)
+    patch = _in_columns(explanation.patch, place, proposed)
     return replace(explanation, patch=patch, warnings=(*explanation.warnings, *notes))
 
 
@@ -187,9 +189,11 @@ def improve(
     return replace(frontier, plans=plans, methods=methods, objective=frontier.objective or name, warnings=warnings)
 
 
-def _in_columns(patch: Patch, world: World) -> Patch:
-    """The patch with the names of a log's own columns."""
-    return replace(patch, columns=getattr(world, "own_names", {}))
+def _in_columns(patch: Patch, world: World, made_from: object = None) -> Patch:
+    """The patch with the names of a log's own columns, and with what is known of how its edits were chosen."""
+    before = getattr(made_from, "patch", patch) or patch
+    names = getattr(world, "own_names", {})
+    return replace(patch, columns=names, chosen_on=before.chosen_on, judged=before.judged)
 
 
 def check(

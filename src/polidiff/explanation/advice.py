@@ -10,7 +10,8 @@ The rules, in the order in which they are asked:
    the evidence is a log whose assumptions failed or are doubtful, or would be turned by weak unrecorded reasons: test
    first; somebody loses beyond doubt, or another outcome is unknown: adopt a part, or test that outcome; else: adopt.
 6. Every outcome is the same within its margin: there is no reason to change.
-7. What is left is unknown: test first, with the size of a test that would tell.
+7. What is left is unknown: test first, with the size of a test that would tell, unless the log that judges the rules
+   has chosen them: the effect that it estimates is then no size to plan a test by.
 
 Nothing is advised that the evidence does not carry: an unknown outcome never counts as harmless.
 """
@@ -23,6 +24,7 @@ from typing import Literal
 
 from scipy import stats
 
+from polidiff.evaluation.assumptions.chosen_beforehand import NAME as CHOSEN
 from polidiff.evaluation.assumptions.log_checks import fragile
 from polidiff.explanation.words import group_words, listing, losers, odds_text
 from polidiff.records.explanation import Explanation, Verdict
@@ -73,9 +75,9 @@ def advise(explanation: Explanation) -> Advice:
         return _with_a_gain(explanation, better, unknown)
     if not unknown:
         return Advice("no reason", f"There is no reason to change: it makes no difference to {_named(verdicts)}.")
-    return Advice(
-        "test first", f"Test it first: what it does to {_named(unknown)} is not known.", _tests(explanation, unknown)
-    )
+    chosen = tuple(f"{a.name}: {a.detail}." for a in explanation.assumptions if a.name == CHOSEN and a.alarming)
+    sentence = f"Test it first: what it does to {_named(unknown)} is not known."
+    return Advice("test first", sentence, chosen or _tests(explanation, unknown))
 
 
 def _with_a_gain(explanation: Explanation, better: list[Verdict], unknown: list[Verdict]) -> Advice:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from polidiff.evaluation.assumptions.chosen_beforehand import NAME as CHOSEN
 from polidiff.explanation.words import interval_text
 from polidiff.options import CheckOptions
 from polidiff.records.explanation import Explanation, Verdict
@@ -32,6 +33,8 @@ def check_explanation(explanation: Explanation, options: CheckOptions) -> CheckR
         checked.append("no outcome is unknown")
         unknown = [v for v in told.verdicts if v.direction == "unknown"]
         reasons += [f"the effect on {v.outcome} is unknown ({interval_text(v.difference)})" for v in unknown]
+    if options.keep or not options.allow_unknown:
+        reasons += [a.detail for a in told.assumptions if a.name == CHOSEN and a.alarming]
     if not options.keep:
         judged = [outcome.name for outcome in explanation.outcomes if outcome.prefer is not None]
         unjudged = tuple(outcome.name for outcome in explanation.outcomes if outcome.prefer is None)
@@ -52,4 +55,7 @@ def _broken(guard: Guard, verdict: Verdict) -> str | None:
     if holds:
         return None
     what = "difference to current" if guard.relative else "value"
-    return f"{guard.text} does not hold: {what} {interval_text(interval, difference=guard.relative)}"
+    other = interval.low if guard.sense == "<=" else interval.high
+    within = other <= guard.value if guard.sense == "<=" else other >= guard.value
+    said = "is not shown to hold" if within else "does not hold"
+    return f"{guard.text} {said}: {what} {interval_text(interval, difference=guard.relative)}"

@@ -13,6 +13,7 @@ import numpy as np
 from polidiff._version import __version__
 from polidiff.divergence import Divergence, find_divergence
 from polidiff.evaluation import compare
+from polidiff.evaluation.assumptions.chosen_beforehand import chosen_on, undecided
 from polidiff.evaluation.comparison import Achieved, Comparison, GroupVerdicts, check_estimator
 from polidiff.evaluation.verdicts import StartOutcomes, by_papers_rule, rare_events, where_papers_rule_differs
 from polidiff.explanation.forms import words_in
@@ -102,6 +103,7 @@ class Difference:
     regions: tuple[Region, ...]  # in the order they are matched
     patch: Patch
     options: ExplainOptions
+    chosen: Assumption | None  # that the log itself chose what it is to judge
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,16 +152,18 @@ def compose(world: World, current: PolicyLike, proposed: PolicyLike, options: Ex
     order = printed_order(described.rules, journeys.order)
     ids = region_ids(described, order)
     regions = region_records(comparison, described, divergence, ids, seed=options.seed)
-    regions = with_effects(
-        comparison,
-        regions,
-        level=options.level,
-        length=divergence.mean_length,
-        max_steps=options.max_steps,
-        seed=options.seed,
-    )
+    chosen = chosen_on(world, current, proposed)
+    if chosen is None:
+        regions = with_effects(
+            comparison,
+            regions,
+            level=options.level,
+            length=divergence.mean_length,
+            max_steps=options.max_steps,
+            seed=options.seed,
+        )
     patch = patch_of(comparison, described, divergence)
-    found = Difference(comparison, divergence, described, achieved, ids, regions, patch, options)
+    found = Difference(comparison, divergence, described, achieved, ids, regions, patch, options, chosen)
     in_order = tuple(regions[k] for k in order)
     if isinstance(journeys, Meetings):
         return _explanation(found, in_order, tell_log(found, journeys, in_order, order))
@@ -288,6 +292,8 @@ def _judged(found: Difference, groups: list[list[Rule]]) -> GroupVerdicts | None
     """
     options, outcomes = found.options, found.comparison.world.outcomes
     judged = found.comparison.judge(groups, level=options.level, seed=options.seed, evaluation=options.evaluation)
+    if judged is not None and found.chosen is not None:
+        judged = undecided(judged, found.chosen, groups.index([]))
     if judged is None or options.style != "paper":
         return judged
     papers = tuple(tuple(map(by_papers_rule, row, outcomes)) for row in judged.verdicts)

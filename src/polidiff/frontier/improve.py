@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from polidiff.explanation.compose import versions
-from polidiff.explanation.words import rule_text
+from polidiff.explanation.plan_text import gained, objective
+from polidiff.explanation.words import interval_text, rule_text
 from polidiff.frontier.region_plans import solve_regions
 from polidiff.frontier.rule_plans.improve import improve_with_rules
 from polidiff.frontier.rule_plans.moves import actions_only
@@ -20,7 +22,7 @@ from polidiff.optimize import Clock
 from polidiff.options import ImproveOptions
 from polidiff.policies.protocol import Candidates, PolicyLike
 from polidiff.records.action import Action
-from polidiff.records.plan import Frontier
+from polidiff.records.plan import Frontier, Plan
 from polidiff.surrogates import Explain, Note, Reduction, Surrogate, reduce
 from polidiff.worlds.protocol import World
 
@@ -46,7 +48,22 @@ def improve(
             break
         reduction = nearer
     plans = reduction.judge(lifted, explain)
-    return _concluded(reduction, len(solved) - len(plans), reduction.conclude(solved, plans))
+    frontier = _concluded(reduction, len(solved) - len(plans), reduction.conclude(solved, plans))
+    if not frontier.world.recorded:
+        return frontier
+    return replace(frontier, plans=tuple(_chosen(plan, frontier, world, current, explain) for plan in frontier.plans))
+
+
+def _chosen(plan: Plan, frontier: Frontier, world: World, current: PolicyLike, explain: Explain | None) -> Plan:
+    """A plan from a log, which can be explained and says which rows chose it: they would flatter it."""
+    policy = current
+    if plan.patch.changing:
+        gain = None if plan.gain is None else gained(plan.gain, frontier)
+        judged = "" if gain is None else f"{frontier.objective} {interval_text(gain, outcome=objective(frontier))}"
+        patch = replace(plan.patch, chosen_on=getattr(world, "fingerprint", ""), judged=judged)
+        policy = replace(plan.policy, patch=patch)
+        plan = replace(plan, patch=patch, policy=policy)
+    return plan if explain is None else replace(plan, _explain=partial(explain, world, current, policy))
 
 
 def _concluded(reduction: Reduction, dropped: int, frontier: Frontier) -> Frontier:

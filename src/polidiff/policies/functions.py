@@ -26,6 +26,7 @@ from polidiff.policies.protocol import (
     top_actions,
 )
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray, read_only
+from polidiff.records.patch import Patch
 
 MOST_ENTRIES = 2**27  # of a table; a gigabyte
 MOST_ACTIONS = 2**16  # where only the largest index tells how many there are
@@ -37,6 +38,7 @@ class TablePolicy:
 
     table: FloatArray  # (n_states, n_actions), rows sum to 1
     by_chance: FloatArray | float = 0.0  # (n_states,) how far apart counted shares may lie that are equal in truth
+    patch: Patch | None = None  # that made it, if one did
 
     @property
     def n_actions(self) -> int:

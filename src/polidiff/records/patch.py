@@ -94,6 +94,8 @@ class Patch(Document):
         default=None, compare=False, repr=False, metadata={"json": False}
     )
     columns: Mapping[str, str] = field(default_factory=dict, compare=False)  # what a log calls "action" and "state"
+    chosen_on: str = field(default="", compare=False)  # fingerprint of the log whose rows chose the edits
+    judged: str = field(default="", compare=False)  # what they do on rows that did not choose them, in words
 
     def __len__(self) -> int:
         return len(self.edits)

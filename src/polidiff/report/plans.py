@@ -68,6 +68,7 @@ MOST_SENTENCES = 6
 TWO_GAINS = (
     "These differences may use the data that chose the plan; where the gain above is another, go by the gain above."
 )
+CHOSEN_HERE = "The log that chose these rules flatters them in every group: explain the patch on another log."
 MOST_TOLD = 3  # changes on the first screen
 DOT_BYTES = 55  # of one plan in the chart of all plans
 
@@ -307,8 +308,8 @@ def plan_sentences(plan: Plan) -> tuple[str, ...]:
 
     What it changes stands beside it: regions of this explanation have numbers of their own, not those of the page.
     """
-    if plan.sentences or not plan.explainable or not plan.patch.changing:
-        return plan.sentences
+    if plan.sentences or plan.patch.chosen_on or not plan.explainable or not plan.patch.changing:
+        return plan.sentences or (CHOSEN_HERE,) * bool(plan.patch.chosen_on)
     try:
         explanation = suppressed(plan.explanation)
     except PolidiffError:

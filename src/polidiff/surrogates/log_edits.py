@@ -160,7 +160,7 @@ class RegionEdits(Reduction):
 
     def judge(self, plans: Sequence[Plan], explain: Explain | None) -> tuple[Plan, ...]:
         """Plans as the other half sees them."""
-        return self.judging.judge(plans, explain)
+        return self.judging.judge(plans)
 
     def conclude(self, solved: Frontier, plans: tuple[Plan, ...]) -> Frontier:
         """The log in place of its regions."""

@@ -47,7 +47,7 @@ from polidiff.records.rule import Rule, covers_any
 from polidiff.rules.box_algebra import without_any
 from polidiff.surrogates.guards import GuardRoom, guard_rooms, without_broken
 from polidiff.surrogates.list_chooser import FOLLOWED, ListChooser, RuleCells, rule_cells, with_bounds
-from polidiff.surrogates.record import Explain, Note, Reduction, Solver, frozen_rules, split_support
+from polidiff.surrogates.record import Note, Reduction, Solver, frozen_rules, split_support
 from polidiff.worlds.log import Log
 from polidiff.worlds.log_check import log_summary
 from polidiff.worlds.protocol import aim
@@ -93,12 +93,6 @@ class ScorePlans(Reduction):
     def guards(self) -> list[GuardRoom]:
         """What plans must keep."""
         return guard_rooms(self.options.keep, self.world.outcomes, self.present.estimate.tolist())
-
-    def judge(self, plans: Sequence[Plan], explain: Explain | None) -> tuple[Plan, ...]:
-        """Plans that can be explained; they were judged when they were chosen."""
-        if explain is None:
-            return tuple(plans)
-        return tuple(replace(plan, _explain=partial(explain, self.world, self.current, plan.policy)) for plan in plans)
 
     def assumptions(self) -> tuple[Assumption, ...]:
         """What was found out about the log."""

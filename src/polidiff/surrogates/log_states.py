@@ -66,21 +66,19 @@ class JudgingHalf:
     options: ImproveOptions
     counted: CountedLog  # the half, counted over states; feature rows are scored instead
 
-    def judge(self, plans: Sequence[Plan], explain: Explain | None) -> tuple[Plan, ...]:
+    def judge(self, plans: Sequence[Plan]) -> tuple[Plan, ...]:
         """Each plan with its policy's outcomes; gains hold together over all plans shown and all outcomes."""
         family = max(1, len(plans) - 1) * len(self.log.outcomes)
         judged: list[Plan] = []
         for plan in track("plans judged by the other half of the log", list(plans)):
             now = judged[0].expected_return if judged else plan.expected_return
-            judged.append(self._judged(plan, family, now, explain))
+            judged.append(self._judged(plan, family, now))
         return tuple(judged)
 
-    def _judged(self, plan: Plan, family: int, now: float, explain: Explain | None) -> Plan:
+    def _judged(self, plan: Plan, family: int, now: float) -> Plan:
         """A plan as the half sees it; `now` is what the current policy returns there."""
-        log, current = self.log, self.current
-        changing = bool(plan.patch.edits)
-        policy = plan.policy if changing else current
-        verdicts = self._compared(policy, family).verdicts[0]
+        log, changing = self.log, bool(plan.patch.edits)
+        verdicts = self._compared(plan.policy if changing else self.current, family).verdicts[0]
         outcomes = {v.outcome: v.proposed for v in verdicts if v.proposed is not None}
         k, sign = aim(log)
         value, gain = sign * outcomes[log.outcomes[k].name].estimate, _signed(sign, verdicts[k].difference)
@@ -102,7 +100,6 @@ class JudgingHalf:
             holds_up_to=verdicts[k].holds_up_to if changing else None,
             rests_on=verdicts[k].rests_on if changing else None,
             rules=_judged_rules(plan, value, now) if known else plan.rules,
-            _explain=None if explain is None else (lambda: explain(log, current, policy)),
         )
 
     def _unkept(self, verdicts: Sequence[Verdict]) -> tuple[str, ...]:
@@ -184,7 +181,7 @@ class LoggedStates(Surrogate):
 
     def judge(self, plans: Sequence[Plan], explain: Explain | None) -> tuple[Plan, ...]:
         """Plans as the other half sees them; the smaller ones, unless they are lists of rules."""
-        return self.judging.judge(plans if self.by_rules else plans[:MOST_JUDGED], explain)
+        return self.judging.judge(plans if self.by_rules else plans[:MOST_JUDGED])
 
     def conclude(self, solved: Frontier, plans: tuple[Plan, ...]) -> Frontier:
         """The log in place of its model."""

@@ -27,7 +27,7 @@ from polidiff.worlds.log_columns import (
     named_actions,
     nearest_levels,
 )
-from polidiff.worlds.log_rows import LoggedRows, check_room, feature_matrix, read_rows
+from polidiff.worlds.log_rows import LoggedRows, check_room, feature_matrix, hashed_rows, read_rows
 from polidiff.worlds.log_source import HASH, LogSource, TableSource
 from polidiff.worlds.messy_tables import Repaired, renumbered, repair, with_types
 from polidiff.worlds.protocol import check_discount, with_return
@@ -237,6 +237,13 @@ class Log:
     def sampled(self) -> bool:
         """Whether states are features and rows too many to be held, so that `rows` are a sample of whole episodes."""
         return not self.discrete and self.check.rows > self._most_rows
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The same for logs with the same decisions in the same states, in whatever order people stand."""
+        counts = self.read.entries
+        held = (counts.keys, counts.count) if self.discrete else (self.rows.states, self.rows.actions)
+        return f"{self.check.rows} rows {int(hashed_rows(*held).sum()):016x}"
 
     @property
     def own_names(self) -> dict[str, str]:
