@@ -13,6 +13,7 @@ from polidiff import explain
 from polidiff.domains import chain
 from polidiff.evaluation.assumptions.log_checks import FRAGILE_EVERY
 from polidiff.explanation.advice import advise, size_of_test
+from polidiff.explanation.said import say
 from polidiff.records.explanation import Verdict, WorseOff
 from polidiff.records.outcome import Assumption, Interval, Outcome
 
@@ -72,6 +73,17 @@ def test_a_verdict_that_weak_unrecorded_reasons_would_turn_is_tested_first() -> 
     strong, weak = (verdict("o0", "better", gamma) for gamma in (FRAGILE_EVERY + 0.5, FRAGILE_EVERY - 0.1))
     assert advise(with_verdicts(["better"], verdicts=(strong,))).kind == "adopt"
     assert advise(with_verdicts(["better"], verdicts=(weak,))).kind == "test first"
+
+
+@pytest.mark.parametrize("kinds", [["better", "better"], ["worse", "worse"], ["better", "worse"]])
+def test_what_is_decided_says_up_to_which_strength_of_unrecorded_reasons_it_holds(kinds: list[str]) -> None:
+    condition = "if no unrecorded reason changes the odds of a decision by more than 81 %"
+    for strengths, told in (((1.81, 4.0), 1), ((float("inf"), 1.81), 1), ((float("inf"), None), 0), ((None, None), 0)):
+        pairs = zip(kinds, strengths, strict=True)
+        said = with_verdicts(kinds, verdicts=tuple(verdict(f"o{k}", *pair) for k, pair in enumerate(pairs)))
+        said = replace(said, world=replace(said.world, kind="log", facts={}))
+        assert advise(said).sentence.count(condition) == told
+        assert say(said).opening[1].count(condition) == told
 
 
 def test_a_loss_in_a_record_in_doubt_says_so() -> None:

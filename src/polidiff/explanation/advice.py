@@ -9,6 +9,7 @@ The rules, in the order in which they are asked:
 5. One gets better beyond doubt, none worse:
    the evidence is a log whose assumptions failed or are doubtful, or would be turned by weak unrecorded reasons: test
    first; somebody loses beyond doubt, or another outcome is unknown: adopt a part, or test that outcome; else: adopt.
+   Unless actions were drawn by lot, the advice names the strength of unrecorded reasons up to which this holds.
 6. Every outcome is the same within its margin: there is no reason to change.
 7. What is left is unknown: test first, with the size of a test that would tell, unless the log that judges the rules
    has chosen them: the effect that it estimates is then no size to plan a test by.
@@ -19,16 +20,18 @@ Nothing is advised that the evidence does not carry: an unknown outcome never co
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from scipy import stats
 
 from polidiff.evaluation.assumptions.chosen_beforehand import NAME as CHOSEN
-from polidiff.evaluation.assumptions.log_checks import fragile
+from polidiff.evaluation.assumptions.log_checks import fragile, only_if
 from polidiff.explanation.words import group_words, listing, losers, odds_text
 from polidiff.records.explanation import Explanation, Verdict
 from polidiff.records.numbers import counted, number, percent
+from polidiff.records.plan import Plan
 
 POWER = 0.8
 CLEAR = "; the evidence for both is clear."
@@ -64,13 +67,15 @@ def advise(explanation: Explanation) -> Advice:
     unknown = [verdict for verdict in verdicts if verdict.direction == "unknown"]
     if worse and not better:
         doubted = doubts(explanation, worse)
-        where = " in a record that is in doubt" if doubted else ""
+        where = " in a record that is in doubt" if doubted else lasting(worse)
         sentence = f"Do not adopt it: it is worse on {_named(worse)}{where} and better on nothing."
         return Advice("do not", sentence, doubted)
     if worse:
-        sentence = f"Weigh it: it is better on {_named(better)} and worse on {_named(worse)}."
+        if_so = lasting([*better, *worse])
+        sentence = f"Weigh it: it is better on {_named(better)} and worse on {_named(worse)}{if_so}."
         doubted = doubts(explanation, [*better, *worse])
-        return Advice("weigh", sentence, (f"Which matters more is yours to say{'.' if doubted else CLEAR}", *doubted))
+        clear = "." if doubted or if_so else CLEAR
+        return Advice("weigh", sentence, (f"Which matters more is yours to say{clear}", *doubted))
     if better:
         return _with_a_gain(explanation, better, unknown)
     if not unknown:
@@ -82,7 +87,7 @@ def advise(explanation: Explanation) -> Advice:
 
 def _with_a_gain(explanation: Explanation, better: list[Verdict], unknown: list[Verdict]) -> Advice:
     doubted = doubts(explanation, better)
-    gain = f"it is better on {_named(better)}"
+    gain, if_so = f"it is better on {_named(better)}", lasting(better)
     if doubted:
         base = "the record" if explanation.world.recorded else "what was played"
         return Advice("test first", f"Test it first: {gain} in {base}, but {base} is in doubt.", doubted)
@@ -91,13 +96,23 @@ def _with_a_gain(explanation: Explanation, better: list[Verdict], unknown: list[
         groups = [group_words(entry) for entry in losing[:MOST_NAMED]]
         return Advice(
             "adopt a part",
-            f"Adopt a part: {gain} overall, but {listing(groups)} would lose.",
+            f"Adopt a part{if_so}: {gain} overall, but {listing(groups)} would lose.",
             (f"Leave out {listing(groups)}, or look at a plan that keeps them.",),
         )
     if unknown:
-        sentence = f"Test it first: {gain}, but what it does to {_named(unknown)} is not known."
+        sentence = f"Test it first: {gain}{if_so}, but what it does to {_named(unknown)} is not known."
         return Advice("test first", sentence, _tests(explanation, unknown))
-    return Advice("adopt", f"Adopt it: {gain}, and no group is shown to lose.")
+    return Advice("adopt", f"Adopt it{if_so}: {gain}, and no group is shown to lose.")
+
+
+def lasting(judged: Sequence[Verdict | Plan]) -> str:
+    """How strong unrecorded reasons may be for all that is decided to hold; a fragile verdict says it in its note.
+
+    Nothing where actions were drawn by lot, or no strength that was tried undoes it.
+    """
+    told = [only_if(v.holds_up_to) in (getattr(v, "note", None) or "") for v in judged if v.holds_up_to is not None]
+    least = min((v.holds_up_to for v in judged if v.holds_up_to is not None), default=math.inf)
+    return f" {only_if(least)}" if math.isfinite(least) and not all(told) else ""
 
 
 def doubts(explanation: Explanation, verdicts: list[Verdict]) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from polidiff.explanation.advice import lasting
 from polidiff.explanation.rule_code import joined_edits
 from polidiff.explanation.said import Answer, Block, Said, blocks_of, closing
 from polidiff.explanation.words import edit_words, in_order, interval_text, listing, place_text, rule_text, worth_text
@@ -94,11 +95,12 @@ def _judged_head(frontier: Frontier) -> str:
             f"breaks what is to be kept; of those that keep it, the surest {brings} {plan_return(best, frontier)} "
             f"({interval_text(gained(best.gain, frontier), outcome=objective(frontier))})."
         )
+    if_so = lasting([best])
     guarded = "" if all(plan.kept for plan in frontier) or not best.kept else " that is shown to keep the guards"
     return (
         f"{len(frontier)} plans{named}; the surest to gain{guarded} {brings} {plan_return(best, frontier)} "
         f"instead of {now} "
-        f"({interval_text(gained(best.gain, frontier), outcome=objective(frontier))})."
+        f"({interval_text(gained(best.gain, frontier), outcome=objective(frontier))}){if_so and ','}{if_so}."
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Literal, TypeAlias
 
-from polidiff.explanation.advice import advise, doubts
+from polidiff.explanation.advice import advise, doubts, lasting
 from polidiff.explanation.text import (
     acts_the_same,
     carrying_lines,
@@ -166,7 +166,8 @@ def _opening(explanation: Explanation) -> Iterator[str]:
     overall = verdicts_text(explanation.verdicts, explanation.outcomes)
     yield _what_differs(explanation)
     if overall and (explanation.regions or explanation.withheld or parts_unseen(explanation)):
-        yield f"Over all starts: {overall}."
+        if_so = lasting(explanation.verdicts) if explanation.methods.style != "paper" else ""
+        yield f"Over all starts: {overall}{if_so and ','}{if_so}."
     if explanation.regions:
         yield from carrying_lines(explanation)
     if explanation.lead == "complete":
