@@ -33,7 +33,7 @@ def evaluate(
     seed: int = 0,
     episodes: int | None = None,
     evaluation: Estimator | None = None,
-    min_group: int = 1,
+    min_group: int = 10,
 ) -> Evaluation:
     """What a policy achieves: exact in a table, with intervals in a simulator or from a log.
 

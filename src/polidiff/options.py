@@ -254,7 +254,7 @@ class EvaluateOptions(Options):
     seed: int = option(0, SEED, "Same seed, same bytes.", limit=_count(0), only="python")
     episodes: int | None = option(None, COUNT, "Episodes to play.", limit=_count(1), only="python")
     evaluation: Estimator | None = option(None, TEXT, JUDGED_BY, limit=ESTIMATES, only="python")
-    min_group: int = option(1, COUNT, MIN_GROUP, limit=_count(1), only="python")
+    min_group: int = option(10, COUNT, MIN_GROUP, limit=_count(1), only="python")
 
 
 @dataclass(frozen=True)

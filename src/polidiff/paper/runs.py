@@ -197,6 +197,7 @@ def logged(random_share: float, *, slip: float, seed: int) -> Logged:
         truth={name: evaluate(world, policy) for name, policy in policies.items()},
         estimate={name: evaluate_log(log, policy, seed=seed) for name, policy in policies.items()},
         bootstrap={
-            name: evaluate(log, policy, evaluation="model bootstrap", seed=seed) for name, policy in policies.items()
+            name: evaluate(log, policy, evaluation="model bootstrap", seed=seed, min_group=1)
+            for name, policy in policies.items()
         },
     )

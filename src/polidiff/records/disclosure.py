@@ -1,9 +1,10 @@
 """What follows by subtraction: parts beside a few who are withheld are told so that nobody finds the few.
 
-Totals are told exactly. Where the people left over, once the parts shown are taken off, are at least one and fewer than
-`min_group`, three things keep them hidden. The largest part is counted as if it held them. Values of parts are rounded
-to what `min_group` typical people would move, bounds outwards. And where all that changes is withheld, the overall
-effect is withheld too.
+Totals are told exactly. Where a few are left over (at least one, fewer than `min_group`) once the parts shown are taken
+off the total, or one part off another that holds it, three things keep them hidden. The larger part is counted as if it
+held them. Values of parts are rounded to what `min_group` typical people would move, bounds outwards. And where all
+that changes is withheld, the overall effect is withheld too. Shares within a part that speak of a few, or leave a few,
+are those of a multiple of `min_group` people.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from polidiff.records.explanation import (
+    ActionSupport,
     Explanation,
     Region,
     RegionEffect,
@@ -26,6 +28,8 @@ from polidiff.records.explanation import (
 )
 from polidiff.records.outcome import Interval
 from polidiff.records.patch import Patch
+from polidiff.records.plan import Frontier, Plan
+from polidiff.records.rule import Rule, within
 
 _COUNT = re.compile(r"^Rests on .*?(?=;|\. |\.?$)")
 
@@ -33,7 +37,8 @@ _COUNT = re.compile(r"^Rests on .*?(?=;|\. |\.?$)")
 def disclosed(whole: Explanation, left: Explanation, least: int, *, unknown: bool = False) -> Explanation:
     """What is left of a result, with nothing from which the few who were left out of the whole can be computed.
 
-    `unknown` says that regions were left out of the whole before, nobody knows how many people they held.
+    `unknown` says that regions were left out of the whole before, nobody knows how many people they held. A value of
+    many that rests on the few who got a policy's action is that of the few.
     """
     units = left.world.units
     hidden = [
@@ -42,23 +47,88 @@ def disclosed(whole: Explanation, left: Explanation, least: int, *, unknown: boo
     ]
     rows = left.world.facts.get("episodes", units)
     changed = left.changes * (rows if isinstance(rows, (int, float)) else units)
-    if not left.regions and (unknown or 0 < hidden[0] < least):
+    if not left.regions and (unknown or few(hidden[0], least)):
         left = _without_effect(left, least)
-    parts = [region.support.episodes for region in left.regions], [s.support.episodes for s in left.sentences]
-    rests = [units - count for counts in parts for count in (*counts, sum(counts))]
-    if not unknown and not any(0 < few < least for few in (*hidden, *rests)):
+    recall = [share(region.recall, changed, least) for region in left.regions]
+    left = replace(left, regions=tuple(replace(r, recall=x) for r, x in zip(left.regions, recall, strict=True)))
+    hidden += [a.people for region in whole.regions for a in region.support.actions if _stands_for(a, region) >= least]
+    told = counted(left, least)
+    if not unknown and told == _sizes(left) and not any(few(count, least) for count in hidden):
         return left
-    return _blurred(left, least, units, max(changed, 1.0))
+    return _blurred(left, least, told, max(changed, 1.0))
 
 
-def filled(counts: Sequence[int], units: float, least: int) -> list[int]:
-    """Counts of parts; the largest holds those left over where they are few.
+def _stands_for(action: ActionSupport, region: Region) -> float:
+    """How many a policy gives an action to in a region."""
+    return max(action.current, action.proposed) * region.support.episodes
+
+
+def few(count: float, least: int) -> bool:
+    """Whether so many are somebody, and too few to be told of."""
+    return 0.5 <= count < least - 0.5
+
+
+def shares(told: Sequence[float], people: float, least: int) -> list[float]:
+    """Shares of so many people; those that speak of a few, or leave a few, are of a multiple of `least` people.
+
+    Of 40 people 93 % are all but 3. The largest is told so, too, where a few are left beside all of them.
+
+    >>> shares([0.93], 40, 10), shares([0.55, 0.4], 100, 10), shares([0.5], 40, 10)
+    ([1.0], [0.6, 0.4], [0.5])
+    """
+    at_risk = [few(min(part, 1 - part) * people, least) for part in told]
+    if told and few((1 - math.fsum(told)) * people, least):
+        at_risk[max(range(len(told)), key=told.__getitem__)] = True
+    return [
+        min(round(part * people / least) * least / people, 1.0) if risk else part
+        for part, risk in zip(told, at_risk, strict=True)
+    ]
+
+
+def share(told: float, people: float, least: int) -> float:
+    """One share of so many people, as in `shares`."""
+    return shares([told], people, least)[0]
+
+
+def _sizes(record: Explanation) -> list[list[int]]:
+    """How many stand behind each region, each sentence, and each group that is worse off."""
+    parts = [[part.support.episodes for part in parts] for parts in (record.regions, record.sentences)]
+    return [*parts, [round(group.share * record.world.units) for group in record.worse_off]]
+
+
+def counted(record: Explanation, least: int) -> list[list[int]]:
+    """The same, such that nobody counts a few by subtraction.
+
+    Neither a group nor a list leaves a few of all, and a group that is all but a few of another is counted as that one.
+    """
+    places: list[list[tuple[Rule | None, ...]]] = [[(region.rule,) for region in record.regions]]
+    places += [[(s.start, *s.also) for s in record.sentences], [(group.start,) for group in record.worse_off]]
+    at = [(part, k) for part, found in enumerate(places) for k in range(len(found))]
+    nested = [(a, b) for a in at for b in at if a != b and _holds(places[b[0]][b[1]], places[a[0]][a[1]])]
+    told = _sizes(record)
+    before: list[list[int]] = []
+    while told != before:
+        before = [list(sizes) for sizes in told]
+        told = [filled(sizes, record.world.units, least, whole=part < 2) for part, sizes in enumerate(told)]
+        for (i, j), (m, n) in nested:
+            if few(abs(told[i][j] - told[m][n]), least):
+                told[i][j] = told[m][n] = max(told[i][j], told[m][n])
+    return told
+
+
+def _holds(large: Sequence[Rule | None], small: Sequence[Rule | None]) -> bool:
+    """Whether a union of places, None for everywhere, holds another."""
+    return all(any(b is None or (a is not None and within(a, b)) for b in large) for a in small)
+
+
+def filled(counts: Sequence[int], units: float, least: int, *, whole: bool = True) -> list[int]:
+    """Counts of parts, none of which leaves a few of all; the largest holds those left over by all parts of a whole.
 
     >>> filled([500, 295], 800, 10), filled([500, 200], 800, 10)
     ([505, 295], [500, 200])
     """
-    told = [int(units) if 0 < units - count < least else count for count in counts]
-    if told and 0 < units - sum(told) < least:
+    told = [int(units) if few(units - count, least) else count for count in counts]
+    if whole and told and few(units - sum(told), least):
         told[told.index(max(told))] += int(units) - sum(told)
     return told
 
@@ -69,6 +139,38 @@ def counts_of_names(world: WorldSummary, least: int) -> dict[str, dict[str, int]
         feature: dict(zip(names, filled(list(names.values()), world.units, least), strict=True))
         for feature, names in world.people.items()
     }
+
+
+def told_apart(record: Frontier, least: int) -> tuple[Plan, ...]:
+    """Plans without those with a rule that changes all but a few of whom a rule of another plan changes."""
+    told: list[Plan] = []
+    best, units = record.best, record.world.units
+    for plan in sorted(record.plans, key=lambda plan: plan is not best):
+        pairs = ((a, b) for a in plan.rules for other in told for b in other.rules if a.move == b.move)
+        near = ((a.rule, b.rule) for a, b in pairs if few(abs(a.changes - b.changes) * units, least))
+        if not any(within(one, other) or within(other, one) for one, other in near):
+            told.append(plan)
+    return tuple(plan for plan in record.plans if plan in told)
+
+
+def coarse_bounds(record: Frontier, least: int) -> Frontier:
+    """Bounds above plans, rounded up to what `least` people may move: those of plans that are not shown lie below."""
+    spans = [span.width for plan in record.plans[:1] for span in plan.outcomes.values() if math.isfinite(span.width)]
+    step = rounding(2 * least * max(spans, default=0.0) / 4 / math.sqrt(record.world.units))
+
+    def up(bound: float) -> float:
+        return float(f"{math.ceil(bound / step - 1e-9) * step:.12g}") if step and math.isfinite(bound) else bound
+
+    plans = tuple(
+        replace(
+            plan,
+            bound=plan.bound if plan.proven else up(plan.bound),
+            gap=round(plan.gap, 2),
+            share=plan.share and round(plan.share, 2),
+        )
+        for plan in record.plans
+    )
+    return replace(record, plans=plans, hull=(), baselines=(), gap=round(record.gap, 2), optimum=up(record.optimum))
 
 
 def rounding(amount: float) -> float:
@@ -145,14 +247,13 @@ def _spread(verdict: Verdict, units: float) -> float:
     return max((s.width for s in spans if math.isfinite(s.width)), default=0.0) / 4 * math.sqrt(units)
 
 
-def _blurred(record: Explanation, least: int, units: float, changed: float) -> Explanation:
+def _blurred(record: Explanation, least: int, told: Sequence[Sequence[int]], changed: float) -> Explanation:
     """With parts that are counted and measured too coarsely to be taken off the totals."""
+    units = record.world.units
     blur = _Blur(record, least, units)
-    counts = filled([region.support.episodes for region in record.regions], units, least)
-    regions = tuple(_region(r, told, blur, changed) for r, told in zip(record.regions, counts, strict=True))
-    counts = filled([sentence.support.episodes for sentence in record.sentences], units, least)
-    sentences = tuple(_sentence(s, told, blur) for s, told in zip(record.sentences, counts, strict=True))
-    worse = tuple(_worse_off(group, blur) for group in record.worse_off)
+    regions = tuple(_region(part, count, blur, changed) for part, count in zip(record.regions, told[0], strict=True))
+    sentences = tuple(_sentence(part, count, blur) for part, count in zip(record.sentences, told[1], strict=True))
+    worse = tuple(_worse_off(part, count, blur) for part, count in zip(record.worse_off, told[2], strict=True))
     rows = record.world.facts.get("episodes", units)
     changes = blur.share(record.changes, rows if isinstance(rows, (int, float)) else units)
     patch = _patch(record.patch)
@@ -184,9 +285,8 @@ def _sentence(sentence: Sentence, told: int, blur: _Blur) -> Sentence:
     )
 
 
-def _worse_off(group: WorseOff, blur: _Blur) -> WorseOff:
-    few = 0 < (1 - group.share) * blur.units < blur.least
-    share = blur.share(group.share, blur.units) if few else group.share
+def _worse_off(group: WorseOff, told: int, blur: _Blur) -> WorseOff:
+    share = group.share if told == round(group.share * blur.units) else told / blur.units
     step = blur.step(group.outcome, group.share * blur.units)
     return replace(group, share=share, difference=_interval(group.difference, step))
 

@@ -149,6 +149,24 @@ def _meet(one: Condition, other: Condition) -> bool:
     return any(isinstance(value, (int, float)) and box.low <= value < box.high for value in values or ())
 
 
+def within(one: Rule, other: Rule) -> bool:
+    """Whether whatever satisfies one rule is known to satisfy the other.
+
+    >>> low, box = Rule((Condition("x", 0, high=2.0),)), Rule((Condition("x", 0, high=1.0), Condition("y", 1, low=0.0)))
+    >>> within(box, low), within(low, box)
+    (True, False)
+    """
+    return all(any(a.feature == b.feature and _inside(a, b) for a in one.conditions) for b in other.conditions)
+
+
+def _inside(one: Condition, other: Condition) -> bool:
+    if one.missing and not other.missing:
+        return False
+    if one.values is not None and other.values is not None:
+        return set(one.values) <= set(other.values)
+    return one.values is other.values and other.low <= one.low and one.high <= other.high
+
+
 def missing_entries(column: AnyArray) -> BoolArray:
     """Which entries are missing: NaN, or None in a column of objects."""
     if column.dtype == object:

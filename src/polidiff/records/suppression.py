@@ -24,7 +24,7 @@ from typing import overload
 from polidiff.errors import InvalidOptionError
 from polidiff.records.action import Action, Shift
 from polidiff.records.codec import Json, Record, encode, json_fields, parts_of
-from polidiff.records.disclosure import counts_of_names, disclosed
+from polidiff.records.disclosure import coarse_bounds, counts_of_names, disclosed, few, share, shares, told_apart
 from polidiff.records.explanation import (
     ActionSupport,
     Explanation,
@@ -33,6 +33,8 @@ from polidiff.records.explanation import (
     Picture,
     Region,
     Sentence,
+    Support,
+    Verdict,
     WorldSummary,
     WorseOff,
 )
@@ -185,68 +187,87 @@ def _region(region: Region, limit: Limit) -> Region | None:
     shift = None if region.shift is None else _coarse(region.shift, episodes, limit.least)
     if rule is None or episodes < limit.least or (region.shift is not None and shift is None):
         return None
-    support = replace(region.support, actions=_known_actions(region.support.actions, limit.least))
+    support = _support(region.support, limit)
     swaps = tuple(s for s in region.swaps if s.share * episodes >= limit.least)
-    key = region.key if rule == region.rule else change_key(rule, region.current, region.proposed)
+    swap_shares = shares([swap.share for swap in swaps], episodes, limit.least)
+    taken = [entry.action for entry in support.actions]
     return replace(
-        region, rule=rule, support=support, states=limit.states(region.states), swaps=swaps, key=key, shift=shift
+        region,
+        rule=rule,
+        support=support,
+        precision=share(region.precision, episodes, limit.least),
+        states=limit.states(region.states),
+        swaps=tuple(replace(swap, share=told) for swap, told in zip(swaps, swap_shares, strict=True)),
+        action_values={o: {a: v for a, v in by.items() if a in taken} for o, by in region.action_values.items()},
+        key=region.key if rule == region.rule else change_key(rule, region.current, region.proposed),
+        shift=shift,
     )
 
 
 def _coarse(shift: Shift, people: int, least: int) -> Shift | None:
     """Shares that do not tell how few have an action, or have it not; None where a few change.
 
-    Of 40 episodes 93 % are all but 3: shares that would tell so are multiples of `least` episodes.
-
     >>> _coarse(Shift(0.93, 1.0), 40, 10), _coarse(Shift(0.05, 1.0), 100, 10), _coarse(Shift(0.5, 1.0), 40, 10)
     (None, Shift(current=0.0, proposed=1.0), Shift(current=0.5, proposed=1.0))
     """
     if abs(shift.proposed - shift.current) * people < least - 0.5:
         return None
-
-    def told(share: float) -> float:
-        few = min(share, 1 - share) * people
-        return round(share * people / least) * least / people if 0.5 <= few < least - 0.5 else share
-
-    return Shift(*(min(told(share), 1.0) for share in (shift.current, shift.proposed)))
+    return Shift(share(shift.current, people, least), share(shift.proposed, people, least))
 
 
-def _known_actions(actions: tuple[ActionSupport, ...], least: int) -> tuple[ActionSupport, ...]:
-    """Without actions that too few got, and without so many more that nobody finds those by subtracting.
+def _support(support: Support, limit: Limit) -> Support:
+    """Without actions that too few got, or too few did not get, and without so many more that nobody finds those.
 
     >>> rare = (ActionSupport("a", 4, 0.1, 0.0), ActionSupport("b", 40, 0.4, 0.0), ActionSupport("c", 60, 0.5, 1.0))
-    >>> [entry.action for entry in _known_actions(rare, 10)]
+    >>> limit = Limit(10, 500.0, None, frozenset())
+    >>> [entry.action for entry in _support(Support(99, 99, 0.2, None, rare), limit).actions]
     ['c']
     """
-    order = sorted((entry for entry in actions if entry.people), key=lambda entry: entry.people)
+    people, least = support.episodes, limit.least
     hidden: list[ActionSupport] = []
-    for entry in order:
-        if entry.people < least or 0 < sum(e.people for e in hidden) < least or len(hidden) == 1:
+    for entry in sorted((entry for entry in support.actions if entry.people), key=lambda entry: entry.people):
+        rare = entry.people < least or few(people - entry.people, least)
+        if rare or 0 < sum(e.people for e in hidden) < least or len(hidden) == 1:
             hidden.append(entry)
-    return tuple(entry for entry in actions if entry not in hidden)
+    kept = [entry for entry in support.actions if entry not in hidden]
+    both = [shares([getattr(entry, of) for entry in kept], people, least) for of in ("current", "proposed")]
+    actions = tuple(replace(entry, current=a, proposed=b) for entry, a, b in zip(kept, *both, strict=True))
+    unsupported = None if support.unsupported is None else share(support.unsupported, people, least)
+    return replace(support, actions=actions, unsupported=unsupported)
 
 
 @shown.register
 def _sentence(sentence: Sentence, limit: Limit) -> Sentence | None:
     rules = shown(tuple(rule for rule in (sentence.start, *sentence.also) if rule is not None), limit)
-    if sentence.support.episodes < limit.least or (sentence.start is not None and not rules):
+    small = sentence.support.episodes < limit.least or few(sentence.share * limit.episodes, limit.least)
+    if small or (sentence.start is not None and not rules):
         return None
-    path = tuple(region for region in sentence.path if region in limit.known)
-    meetings = tuple(m for m in sentence.meetings if m.region in limit.known and limit.enough(m.share * sentence.share))
-    others = tuple(
-        p for p in sentence.others if limit.known.issuperset(p.path) and limit.enough(p.share * sentence.share)
-    )
+    people, least = sentence.support.episodes, limit.least
+    path = () if few(sentence.path_share * people, least) else tuple(r for r in sentence.path if r in limit.known)
+    meetings = tuple(m for m in sentence.meetings if m.region in limit.known and m.share * people >= least)
+    others = tuple(p for p in sentence.others if limit.known.issuperset(p.path) and p.share * people >= least)
+    first, *paths = shares([sentence.path_share, *(p.share for p in others)], people, least)
     return replace(
         sentence,
         start=rules[0] if rules else None,
         also=rules[1:],
         path=path,
-        meetings=meetings,
-        others=others,
-        verdicts=shown(sentence.verdicts, limit),
+        path_share=first,
+        meetings=tuple(replace(m, share=share(m.share, people, least)) for m in meetings),
+        others=tuple(replace(p, share=told) for p, told in zip(others, paths, strict=True)),
+        path_fidelity=None if sentence.path_fidelity is None else share(sentence.path_fidelity, people, least),
+        precision=None if sentence.precision is None else share(sentence.precision, people, least),
+        verdicts=tuple(_verdict(verdict, people, limit) for verdict in sentence.verdicts),
+        support=_support(sentence.support, limit),
         starts=limit.states(sentence.starts),
         left_out=sentence.left_out + len(sentence.path) - len(path) + len(sentence.meetings) - len(meetings),
     )
+
+
+def _verdict(verdict: Verdict, people: float, limit: Limit) -> Verdict:
+    """Of a group of so many people."""
+    told = None if verdict.unsupported is None else share(verdict.unsupported, people, limit.least)
+    return replace(shown(verdict, limit), unsupported=told)
 
 
 @shown.register
@@ -286,7 +307,8 @@ def _patch(patch: Patch, limit: Limit) -> Patch:
 @shown.register
 def _plan(plan: Plan, limit: Limit) -> Plan | None:
     """A plan without one of its rules is another plan; the first one, which changes nothing, has none."""
-    small = any(not limit.enough(entry.changes) and entry.changes > 0 for entry in plan.rules)
+    changes = [plan.changes, *(entry.changes for entry in plan.rules)]
+    small = any(share > 0 and not limit.enough(share) for share in changes)
     if small or len(shown(plan.patch, limit)) < len(plan.patch) or shown(plan.rules, limit) != plan.rules:
         return None
     texts = {name: shown(getattr(plan, name), limit) for name in ("warnings", "rests_on", "sentences")}
@@ -308,16 +330,18 @@ def _ledger(ledger: Ledger, limit: Limit) -> Ledger:
         for entry in ledger.entries
         if entry.change not in gone
     )
-    steps = [step for step in zip(ledger.order, ledger.running, strict=True) if step[0] not in gone]
-    order, running = (tuple(column) for column in zip(*steps, strict=True)) if steps else ((), ())
-    return replace(ledger, entries=entries, order=order, running=running)
+    told = next((k for k, change in enumerate(ledger.order) if change in gone), len(ledger.order))  # or it would follow
+    return replace(ledger, entries=entries, order=ledger.order[:told], running=ledger.running[:told])
 
 
 @shown.register
 def _explanation(record: Explanation, limit: Limit) -> Explanation:
     names = ("regions", "sentences", "worse_off", "verdicts", "patch", "pictures", "assumptions", "warnings", "methods")
     left = {name: shown(getattr(record, name), limit) for name in names}
-    rest = replace(record, **left, forms={}, lead="difference", graph=(), sample=(), episodes=())
+    left["verdicts"] = tuple(_verdict(verdict, limit.episodes, limit) for verdict in record.verdicts)
+    tails = tuple(replace(t, share_worse=share(t.share_worse, limit.episodes, limit.least)) for t in record.tails)
+    tails = tails if limit.enough(0.1) else ()  # the worst tenth would be a few
+    rest = replace(record, **left, tails=tails, forms={}, lead="difference", graph=(), sample=(), episodes=())
     gone = [len(getattr(record, name)) - len(left[name]) for name in names[:3]]
     words = (
         ("region", "regions"),
@@ -335,9 +359,12 @@ def _frontier(record: Frontier, limit: Limit) -> Frontier:
     if record.plans and shown(record.plans[0], limit) is None:
         bare = replace(record.plans[0], patch=shown(record.plans[0].patch, limit), rules=())
         plans = (shown(bare, limit), *plans)  # there is always the plan to change nothing
+    plans = told_apart(replace(record, plans=plans), limit.least)
     left = {name: shown(getattr(record, name), limit) for name in ("ledger", "assumptions", "warnings", "methods")}
     missing = _left_out([len(record.plans) - len(plans)], [("plan", "plans")], limit)
     rest = replace(record, **left | {"plans": plans, "warnings": (*left["warnings"], *missing)})
+    if missing or limit.grown or record.ledger != left["ledger"]:
+        rest = coarse_bounds(rest, limit.least)
     return replace(rest, world=_world(rest, plans, limit))
 
 
