@@ -163,6 +163,7 @@ class DivergenceOptions:
     max_splits: int = 2
     max_steps: int = 1_000_000
     starts: int | None = None  # episodes of each policy to begin with
+    unsure: BoolArray | None = None  # (S,) of a table: where another action counts, though nothing is seen to follow
 
 
 @dataclass(frozen=True)

@@ -91,6 +91,7 @@ def axe_findings(driver: Any) -> list[tuple[str, list[str]]]:
     script = Path(str(spec.origin)).with_name("axe.min.js").read_text(encoding="utf-8")
     driver.execute_script("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
     driver.execute_cdp_cmd("Runtime.evaluate", {"expression": script})
+    driver.set_script_timeout(300)
     found = driver.execute_async_script(
         "const done = arguments[arguments.length - 1];axe.run(document).then((r) => done(JSON.stringify(r.violations)))"
     )

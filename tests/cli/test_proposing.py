@@ -61,7 +61,7 @@ def test_chance_in_who_got_what_is_no_policy(polidiff, tmp_path):
     (region,) = told(polidiff("explain", study, "--rule", "age < 35: coupon", "--json"))["regions"]
     (condition,) = region["rule"]["conditions"]
     assert (condition["feature"], condition["high"]) == ("age", 35)
-    assert region["shift"] == {"current": pytest.approx(sent[age < 35].mean()), "proposed": 1.0}
+    assert region["shift"] == {"current": pytest.approx(sent[age < 35].mean()), "proposed": 1.0, "also": []}
 
 
 def test_a_saved_patch_is_a_proposed_policy(polidiff, study, tmp_path):

@@ -94,11 +94,6 @@ def check(seed, kind, grouped, folder):
     for sentence in told.sentences:
         if sentence.start is None:
             assert sentence.support.episodes == len(everyone)
-        for meeting in sentence.meetings if "labels" not in kind and "labelled" not in kind else ():  # not by a model
-            number = [region.id for region in told.regions].index(meeting.region)
-            met = {row[0] for row in rows if where[row[2]] == number}
-            if sentence.start is None:
-                assert meeting.share == pytest.approx(len(met) / len({row[0] for row in rows}))
     facts = told.world.facts
     assert facts["rows"] == len(rows)
     assert facts["episodes"] == len({row[0] for row in rows})

@@ -161,7 +161,7 @@ def run(seconds, log_files, *more, wait=True):
     np.save(policy, np.array([0, 1, 0, 1, 0, 1]))
     command += ["--current", "log", "--proposed", str(policy)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    return process if not wait else process.communicate(timeout=60)
+    return process if not wait else process.communicate(timeout=300)
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
@@ -170,11 +170,11 @@ def test_a_driver_that_was_killed_goes_on_and_says_the_same_to_the_byte(tmp_path
     expected, _ = run(0, log_files)
     assert expected.startswith("{")
     process = run(0.5, log_files, "--work-folder", str(work), wait=False)
-    deadline = time.monotonic() + 40
+    deadline = time.monotonic() + 200
     while len(list(work.glob("shards/*.npz"))) < 2 and time.monotonic() < deadline:
         time.sleep(0.02)
     process.send_signal(how)
-    _, said = process.communicate(timeout=30)
+    _, said = process.communicate(timeout=200)
     assert process.returncode == (-9 if how == signal.SIGKILL else 130)
     assert "Traceback" not in said
     kept = {path: path.stat().st_mtime_ns for path in work.glob("shards/*.npz")}

@@ -239,7 +239,8 @@ def _cut(proposal: Proposal) -> list[str]:
 def _state(proposal: Proposal) -> str:
     state = proposal.state
     column = proposal.column(state[0])
-    few = column.distinct <= max(FEW_LABELS, proposal.rows / ROWS_PER_LABEL)
+    most = max(FEW_LABELS, proposal.rows / ROWS_PER_LABEL) if "episode" in proposal.roles else FEW_LABELS
+    few = column.distinct <= most  # a number of one decision alone, such as an age, is a measurement
     if len(state) == 1 and (column.kind == "text" or (column.kind == "whole" and few)):
         return _entry("state", state[0], "names the state; write it as a list if it is a measurement")
     return _entry("state", list(state), STATE)

@@ -16,6 +16,10 @@ from polidiff.worlds.protocol import World, by_kind
 __all__ = ["Divergence", "DivergenceOptions", "find_divergence"]
 
 
+MOSTLY = 0.9  # chance from which on an action stands for what a policy does
+RISES = 0.1  # rise of a chance that is worth telling
+
+
 @dataclass(frozen=True, eq=False)
 class Divergence:
     """Visited states, and what the two policies do there."""
@@ -57,16 +61,22 @@ class Decided:
         return np.asarray((self.current != self.proposed) | (np.abs(self.chances[0] - self.chances[1]) > tolerance))
 
 
-def decide(old: FloatArray, new: FloatArray, by_chance: FloatArray | float = 0.0) -> Decided:
+def decide(old: FloatArray, new: FloatArray, by_chance: FloatArray | float = 0.0, *, mostly: float = MOSTLY) -> Decided:
     """Top actions of chances (n, A); current ones that tie, or are no further apart than `by_chance`, follow the new.
+
+    An action that the new policy takes only at times does not stand for all it does: it is told as taken more often.
 
     >>> decide(np.array([[0.49, 0.51]]), np.array([[1.0, 0.0]]), by_chance=0.1).current
     array([0])
+    >>> decide(np.array([[0.0, 1.0]]), np.array([[0.6, 0.4]])).chances
+    (array([0.]), array([0.6]))
     """
     rows, current = np.arange(len(old)), top_actions(old)
     proposed = top_actions(new, prefer=current)
-    current = np.where(old[rows, proposed] >= old[rows, current] - by_chance, proposed, current)
-    return Decided(current, proposed, (old[rows, current], new[rows, proposed]))
+    before, after = old[rows, proposed], new[rows, proposed]
+    follows = (before >= old[rows, current] - by_chance) | ((after < mostly) & (after - before > RISES))
+    current = np.where(follows, proposed, current)
+    return Decided(current, proposed, (old[rows, current], after))
 
 
 def label_swaps(

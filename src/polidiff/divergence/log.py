@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from polidiff.divergence import Divergence, decide, label_swaps, table
+from polidiff.divergence import MOSTLY, Divergence, decide, label_swaps, table
 from polidiff.evaluation.log import EstimatedComparison
 from polidiff.evaluation.logged.policies import CHANCE, as_log_policy, is_logs
+from polidiff.evaluation.logged.second_log import Reordered
 from polidiff.options import DivergenceOptions
 from polidiff.policies import PolicyLike
 
 if TYPE_CHECKING:
     from polidiff.worlds.log import Log
+
+ESTIMATED = 0.5  # as MOSTLY, of a policy that a second log estimates: near a border its chances are in between
 
 
 def find_divergence(
@@ -22,7 +26,8 @@ def find_divergence(
     """Where the policies part; "log" as a policy stands for the one that wrote the log."""
     if log.discrete:
         followed = EstimatedComparison(log, (current, proposed), seed=seed)
-        return table.find_divergence(followed.place, followed.current, followed.proposed, options)
+        asked = replace(options, unsure=followed.unsure(options.transition_tolerance))
+        return table.find_divergence(followed.place, followed.current, followed.proposed, asked)
     return compare_rows(log, current, proposed, options, seed=seed)
 
 
@@ -31,9 +36,11 @@ def compare_rows(
 ) -> Divergence:
     """Where the policies part among the logged rows that are held."""
     rows = log.rows
-    given = (as_log_policy(log, policy, seed=seed) for policy in (current, proposed))
+    given = [as_log_policy(log, policy, seed=seed) for policy in (current, proposed)]
     old, new = (np.asarray(policy.probabilities(rows.states), dtype=np.float64) for policy in given)
-    decided = decide(old, new, CHANCE / np.sqrt(len(old)) if is_logs(current) else 0.0)
+    by_chance = CHANCE / np.sqrt(len(old)) if is_logs(current) else 0.0
+    mostly = ESTIMATED if isinstance(given[1], Reordered) else MOSTLY
+    decided = decide(old, new, by_chance, mostly=mostly)
     differs, names = decided.differ(options.policy_tolerance), tuple(action.name for action in log.actions)
     label, swaps = label_swaps(differs, decided.current, decided.proposed, decided.chances, names)
     share = np.full(len(old), 1 / len(old))

@@ -63,7 +63,8 @@ def _matters(world: TabularMDP, current: FloatArray, proposed: FloatArray, optio
     apart = np.asarray(abs(moves_b - moves_e).sum(axis=1)).ravel() / 2
     gains = outcome_tensor(world)
     at_once = np.abs(np.einsum("sa,sam->sm", current - proposed, gains)).max(axis=1) > IMMEDIATE
-    return np.asarray((apart > options.transition_tolerance) | at_once)
+    seen = (apart > options.transition_tolerance) | at_once
+    return np.asarray(seen if options.unsure is None else seen | options.unsure)
 
 
 def _most_probable_differs(moves_b: sparse.csr_array, moves_e: sparse.csr_array, tolerance: float) -> BoolArray:

@@ -94,6 +94,10 @@ class Comparison:
         """Both, as they are looked for where they part."""
         return self.current, self.proposed
 
+    def unsure(self, tolerance: float) -> BoolArray | None:
+        """(S,) states of the place in which actions that seem to do the same may not; None where it is known."""
+        return None
+
     def achieved(self, diverging: BoolArray, *, length: float, max_steps: int, seed: int) -> Achieved:
         """Outcomes from every start; `diverging` visits were found in episodes of a mean `length`."""
         raise NotImplementedError

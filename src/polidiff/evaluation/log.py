@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from polidiff.evaluation.assumptions.log_checks import overlap_check, rare_action_check
+from polidiff.evaluation.assumptions.log_checks import UNSEEN, overlap_check, rare_action_check
 from polidiff.evaluation.comparison import Achieved, Comparison, Effects, GroupVerdicts, RegionChanges
 from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.evaluation.logged.bounds import bound_policy, value_bounds
@@ -222,6 +222,15 @@ class EstimatedComparison(TableComparison):
         gaps = (f"The log has {self.world.check.gaps_told}.",) if self.world.check.gaps else ()
         said = (*gaps, *verdicts.warnings, *_loop_warning(verdicts))
         return replace(verdicts, method=_method(self.world), warnings=said)
+
+    def unsure(self, tolerance: float) -> BoolArray:
+        """States in which some action is tried too rarely to tell; all where an outcome comes by chance or never came.
+
+        That a next state was not met in n tries leaves it a chance of up to 3 / n.
+        """
+        edges, (old, new) = self.counted.counts.edges, (policy.table for policy in (self.current, self.proposed))
+        few = _padded(edges.visits) * tolerance < UNSEEN
+        return np.asarray((few & (old != new)).any(axis=1) | edges.drawn)
 
     def support(self, rules: Sequence[Rule]) -> tuple[Support, ...]:
         """Logged decisions in each region, and the distinct people that they belong to."""

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 
+from polidiff.errors import InvalidInputError
 from polidiff.evaluation.comparison import Achieved, Comparison, Effects, RegionChanges, Values, check_estimator
 from polidiff.evaluation.verdicts import StartOutcomes, mean_interval, rare_events
 from polidiff.options import EvaluateOptions
@@ -87,6 +89,17 @@ class SimulatorComparison(Comparison):
         """How many paired episodes: in environments stepped one by one, what `max_steps` pays for."""
         most, paid = default_episodes(self.world), PAIRED_STEPS * max_steps / (2 * length)
         return most if self.world.is_model else int(np.clip(paid, FEWEST_EPISODES, most))
+
+    def find_state(self, given: npt.ArrayLike) -> tuple[AnyArray, str]:
+        """An observation; a numbered one also by the name that results give it."""
+        if not isinstance(given, str):
+            return super().find_state(given)
+        number = given.removeprefix("s")
+        if not (self.world.categorical and number.isdecimal()):
+            raise InvalidInputError(
+                f"{given!r} names no state of this simulator. Hint: give an observation, or features by name"
+            )
+        return np.array([int(number)]), given
 
     def summary(self, seen: AnyArray, facts: Mapping[str, str | float | int]) -> WorldSummary:
         """The horizon, and the ranges of features over visited states."""

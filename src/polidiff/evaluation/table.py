@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -183,6 +183,13 @@ class TableComparison(Comparison):
             given = self.place.states.index(given)
         raw = np.array([given])
         return raw, self.place.states[int(raw[0])]
+
+    def observation(self, values: Sequence[object]) -> AnyArray | None:
+        """The state with these features, if there is just one."""
+        if not self.place.has_features:
+            return None
+        alike = np.flatnonzero(np.all(self.place.features == np.asarray(values), axis=1))
+        return alike if len(alike) == 1 else None
 
     def expected_from(self, state: AnyArray) -> tuple[tuple[float, float], ...] | None:
         """Exact outcomes of both policies from the state on."""

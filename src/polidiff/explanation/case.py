@@ -9,12 +9,12 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from polidiff.divergence import decide
 from polidiff.errors import InvalidInputError
 from polidiff.evaluation import compare
 from polidiff.evaluation.comparison import Comparison
 from polidiff.evaluation.verdicts import verdict
 from polidiff.explanation.words import place_text, rule_text, swap_words, verdicts_text, withheld_text
-from polidiff.policies import top_actions
 from polidiff.records.arrays import AnyArray
 from polidiff.records.explanation import Case, Explanation, Region, Sentence, Verdict
 from polidiff.records.numbers import number
@@ -24,6 +24,7 @@ from polidiff.records.suppression import suppressed
 CaseLike: TypeAlias = "str | int | npt.ArrayLike | Mapping[str, float | str | None]"  # or an index
 Features: TypeAlias = "AnyArray | Mapping[str, AnyArray]"  # a row, or columns by name
 ROUNDING = 1e-9  # of shares that are summed
+AS_RULES_SAY = "the current action"  # whichever that is, where no rule speaks and no policy can be asked
 
 
 def answer_case(explanation: Explanation, state: CaseLike) -> Case:
@@ -37,13 +38,12 @@ def answer_case(explanation: Explanation, state: CaseLike) -> Case:
     region = next((r for r in explanation.regions if r.rule.covers(features)[0]), None)
     if explanation.context is not None and raw is not None:
         world, current, proposed = explanation.context
-        before = top_actions(current.probabilities(raw))
-        after = top_actions(proposed.probabilities(raw), prefer=before)
-        actions = (world.actions[int(before[0])].name, world.actions[int(after[0])].name)
+        decided = decide(current.probabilities(raw), proposed.probabilities(raw))
+        actions = (world.actions[int(decided.current[0])].name, world.actions[int(decided.proposed[0])].name)
     elif region is not None:
         actions = (region.current, region.proposed)
     else:
-        actions = ("the current action", "the current action")
+        actions = (AS_RULES_SAY, AS_RULES_SAY)
     shifted = region is not None and region.shift is not None and region.current == actions[0] == actions[1]
     first = _action_text(explanation, name, actions, region, shifted=shifted)
     ahead, expected = _expected(explanation, raw, features, changed=shifted or actions[0] != actions[1])
@@ -142,11 +142,18 @@ def _action_text(
     """What is done, and by which rule."""
     if actions[0] == actions[1] and not shifted:
         unshown = withheld_text(explanation) if explanation.context is None else ""
+        if not unshown and actions[0] == AS_RULES_SAY and _rules_miss(explanation):
+            unshown = "as far as the rules tell"
         return f"For {name}: {actions[0]}, as now{f', {unshown}' if unshown else ''}."
     named = region is None or region.rule.features == ("state",)
     by = "" if region is None or named else f" (because {rule_text(region.rule)})"
     shift = region.shift if region is not None and shifted else None
     return f"For {name}: {swap_words(*actions, shift, None)}{by}."
+
+
+def _rules_miss(explanation: Explanation) -> bool:
+    """Whether the rules leave out some of the changes."""
+    return explanation.quality.recall < 1 - ROUNDING
 
 
 def _shown(value: float | str) -> str:

@@ -89,6 +89,7 @@ def versions() -> dict[str, str]:
 
 
 NEARLY_EVERYWHERE = 0.8
+UNTOLD = 0.005  # share of starts in no group from which on that is said
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +132,8 @@ def compose(world: World, current: PolicyLike, proposed: PolicyLike, options: Ex
     comparison = compare(world, current, proposed, seed=options.seed)
     check_estimator(options.evaluation, comparison.estimators)
     place = comparison.place
-    divergence = find_divergence(place, *comparison.policies, options.divergence, seed=options.seed)
+    asked = replace(options.divergence, unsure=comparison.unsure(options.transition_tolerance))
+    divergence = find_divergence(place, *comparison.policies, asked, seed=options.seed)
     described = describe(
         divergence,
         world.actions,
@@ -211,7 +213,7 @@ def tell_starts(found: Difference, journeys: Journeys) -> Story:
         ),
         quality=quality,
         tails=tails(judged, place.outcomes),
-        warnings=_warnings(found),
+        warnings=_warnings(found, sentences),
         assumptions=() if judged.exact else _unmet_events(grouped, judged),
         forms=forms,
         pictures=_pictures(found, pairs),
@@ -367,7 +369,7 @@ def _pictures(found: Difference, pairs: tuple[tuple[Trajectory, Trajectory], ...
     return pictures_of(found.divergence, where, found.ids, place.feature_names, told_features, features)
 
 
-def _warnings(found: Difference) -> tuple[str, ...]:
+def _warnings(found: Difference, sentences: tuple[Sentence, ...]) -> tuple[str, ...]:
     notes = []
     if found.described.messages:
         notes.append("Rare changes that no short rule covers are left out.")
@@ -376,6 +378,9 @@ def _warnings(found: Difference) -> tuple[str, ...]:
     if max(cut) > 0:
         shares = f"{percent(cut[0])} of the current and {percent(cut[1])} of the proposed policy's episodes"
         notes.append(f"{shares} reach the horizon and are cut there.")
+    apart = 1 - sum(sentence.share for sentence in sentences)
+    if apart > UNTOLD:
+        notes.append(f"{percent(apart)} of the starts are in no group that short rules tell; they count in the whole.")
     if any(region.merged for region in found.described.regions):
         notes.append("States with the same swap are told together, as max_rules asks.")
     return tuple(notes)

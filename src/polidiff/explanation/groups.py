@@ -180,14 +180,12 @@ def _described_groups(
     learner: Learner,
     seed: int,
 ) -> tuple[StartGroup, ...]:
-    kept = [members for members in classes if journeys.weight[members].sum() >= SMALLEST_SHARE][:MOST_GROUPS]
-    if len(kept) < 2 or (max_rules is not None and len(kept) > max_rules):
+    label = _largest_classes(journeys.weight, classes)
+    count = int(label.max())
+    if count < 2 or (max_rules is not None and count > max_rules):
         return ()
-    label = np.zeros(len(journeys.weight), dtype=np.int64)
-    for k, members in enumerate(kept):
-        label[members] = k + 1
     groups = []
-    for k in range(len(kept)):
+    for k in range(count):
         rules = _rules_for(journeys, label == k + 1, names, learner, seed)
         if not rules:
             return ()
@@ -197,6 +195,27 @@ def _described_groups(
         told[group.covers(journeys.features)] = k + 1
     right = float(journeys.weight[told == label].sum())
     return tuple(groups) if right >= TOLD_APART else ()
+
+
+def _largest_classes(weight: FloatArray, classes: list[list[int]]) -> IntArray:
+    """(n,) number of each start's class, from 1 on: the largest ones, and what is left as one more.
+
+    >>> _largest_classes(np.array([0.5, 0.3, 0.1, 0.1]), [[0], [1], [2], [3]]).tolist()
+    [1, 2, 3, 4]
+    >>> _largest_classes(np.full(8, 0.125), [[k] for k in range(8)]).tolist()
+    [1, 2, 3, 4, 5, 6, 6, 6]
+    """
+    share = [float(weight[members].sum()) for members in classes]
+    large = [k for k in range(len(classes)) if share[k] >= SMALLEST_SHARE]
+    if len(large) > MOST_GROUPS:
+        large = sorted(sorted(large, key=lambda k: -share[k])[: MOST_GROUPS - 1])
+    label = np.full(len(weight), len(large) + 1, dtype=np.int64)
+    for number, k in enumerate(large):
+        label[classes[k]] = number + 1
+    rest = label == len(large) + 1
+    if weight[rest].sum() < SMALLEST_SHARE:
+        label[rest] = 0
+    return label
 
 
 def _rules_for(

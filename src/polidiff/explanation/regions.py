@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from polidiff.divergence import Divergence
+from polidiff.divergence import MOSTLY, RISES, Divergence
 from polidiff.evaluation.comparison import Comparison, RegionChanges
 from polidiff.explanation.groups import distinct_rows
-from polidiff.records.action import Shift, Swap
+from polidiff.records.action import Often, Shift, Swap
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Region, Support, SwapShare
 from polidiff.records.patch import Edit, Patch
@@ -110,14 +110,31 @@ def _record(
         support=support,
         precision=float(weight[right].sum()) / covered if covered > 0 else 1.0,
         recall=float(base[right].sum()) / changed if changed > 0 else 1.0,
-        shift=_counted_shift(region.swap, support)
-        or _own_shift(divergence, region.swap, inside & (label == region.label)),
+        shift=_whole_shift(comparison, divergence, region.swap, inside & (label == region.label), support),
         direction=region.swap.direction,
         swaps=_pairs(divergence, inside, weight),
         states=comparison.names(states[:MOST_LISTED]),
         action_values=comparison.action_values(states, weight[inside], k, seed=seed),
         merged=region.merged,
     )
+
+
+def _whole_shift(
+    comparison: Comparison, divergence: Divergence, swap: Swap, rows: BoolArray, support: Support
+) -> Shift | None:
+    """How often an action is chosen, with others that are chosen more often as well."""
+    shift = _counted_shift(swap, support) or _own_shift(divergence, swap, rows)
+    if shift is None or shift.proposed >= MOSTLY or shift.proposed < shift.current:
+        return shift
+    actions = [Often(entry.action, entry.current, entry.proposed) for entry in support.actions]
+    if not actions and rows.any() and comparison.shows_episodes:
+        weight = divergence.judged if divergence.judged[rows].sum() > 0 else divergence.weight
+        both = comparison.current, comparison.proposed
+        tables = (np.asarray(policy.probabilities(divergence.states[rows])) for policy in both)
+        means = [np.average(table, axis=0, weights=weight[rows]).tolist() for table in tables]
+        actions = [Often(a.name, *mean) for a, *mean in zip(comparison.place.actions, *means, strict=True)]
+    risen = [one for one in actions if one.action != swap.proposed and one.proposed - one.current > RISES]
+    return replace(shift, also=tuple(risen))
 
 
 def _counted_shift(swap: Swap, support: Support) -> Shift | None:

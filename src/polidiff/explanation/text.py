@@ -135,7 +135,8 @@ def changes_text(explanation: Explanation) -> str:
     if explanation.world.one_step:
         return f"{percent(explanation.changes)} of decisions"
     count = number(explanation.changes, 3)
-    return f"{count} decision{'s' * (count != '1')} per episode"
+    discounted = "discounted " * (explanation.world.facts.get("discount", 1.0) != 1.0)
+    return f"{count} {discounted}decision{'s' * (count != '1')} per episode"
 
 
 def sentence_text(explanation: Explanation, sentence: Sentence, *, figures: bool = True) -> str:
@@ -147,17 +148,20 @@ def sentence_text(explanation: Explanation, sentence: Sentence, *, figures: bool
             few = f"fewer than {explanation.methods.min_group} {explanation.world.counted_in}"
             effect = _brought(explanation, sentence, "They", figures=figures)
             return f"{start}, only changes behind which {few} stand are met. {effect}"
+        if acts_the_same(explanation, sentence) and _some_unmet(explanation):
+            return f"{start}, none of the changes named here is met."
         if acts_the_same(explanation, sentence):
             rare = "" if explanation.quality.recall >= ALL or paper else " but for rare changes that no rule tells"
             return f"{start}, two policies act the same;" if paper else f"{start}, the two policies act the same{rare}."
         which = "rare changes" if explanation.regions else "changes"
         return f"{start}, only {which} that no rule tells are met. {_brought(explanation, sentence, 'They')}"
     by_id = {region.id: region for region in explanation.regions}
-    if sentence.path and sentence.start == by_id[sentence.path[0]].rule and explanation.world.one_step:
+    begins_there = bool(sentence.path) and sentence.start == by_id[sentence.path[0]].rule and not sentence.also
+    if begins_there and explanation.world.one_step:
         return _segment_text(explanation, sentence, by_id[sentence.path[0]], figures=figures)
     if sentence.meetings:
         deeds = _meetings_text(sentence, by_id)
-    elif sentence.start == by_id[sentence.path[0]].rule and len(sentence.path) == 1:
+    elif begins_there and len(sentence.path) == 1:
         deeds = f"{_do(by_id[sentence.path[0]], paper)} there"
     else:
         apart = outside(explanation.regions)
@@ -215,6 +219,12 @@ def acts_the_same(explanation: Explanation, sentence: Sentence) -> bool:
     met = sentence.path or sentence.meetings or sentence.left_out
     undecided = all(verdict.direction in ("same", "unknown") for verdict in sentence.verdicts)
     return not met and undecided and bool(explanation.regions or explanation.quality.recall >= ALL)
+
+
+def _some_unmet(explanation: Explanation) -> bool:
+    """Whether regions are states by name and there may be states that nobody has met."""
+    sampled = not explanation.world.enumerated and not explanation.world.recorded
+    return sampled and any(names_states(region.rule) for region in explanation.regions)
 
 
 def _meetings_text(sentence: Sentence, by_id: Mapping[str, Region]) -> str:

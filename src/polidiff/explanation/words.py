@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from polidiff.records.action import Direction, Shift
+from polidiff.records.action import Direction, Often, Shift
 from polidiff.records.explanation import Explanation, Region, Verdict, WorseOff
 from polidiff.records.numbers import counted, interval_numbers, number, percent, same_places, with_unit
 from polidiff.records.outcome import Interval, Outcome
@@ -239,11 +239,16 @@ def swap_words(
     ('north instead of east', 'east → north')
     >>> swap_words("a", "a", Shift(0.2, 0.7), None)
     'a more often (20 % → 70 %)'
+    >>> swap_words("a", "a", Shift(0.0, 0.5, (Often("b", 0.0, 0.4),)), None)
+    'a (0 % → 50 %) and b (0 % → 40 %) more often'
     >>> swap_words("as now", "less push by 0.6", None, None)
     'less push by 0.6'
     """
     if shift is not None:
         often = "more" if shift.proposed > shift.current else "less"
+        if shift.also and often == "more":
+            each = [Often(current, shift.current, shift.proposed), *shift.also]
+            return f"{listing([f'{o.action} ({percent(o.current)} → {percent(o.proposed)})' for o in each])} more often"
         return f"{current} {often} often ({percent(shift.current)} → {percent(shift.proposed)})"
     if direction is not None:
         way = "more" if direction.sign > 0 else "less"

@@ -6,13 +6,14 @@ import numpy as np
 
 from polidiff.evaluation.verdicts import StartOutcomes
 from polidiff.explanation.forms import leaf_rules
-from polidiff.records.arrays import AnyArray, FloatArray
+from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
 from polidiff.records.explanation import Tail, WorseOff
 from polidiff.records.outcome import Outcome
 from polidiff.records.rule import Condition, Rule
 
 MOST_LISTED = 50
 TAIL = 0.1
+MOST_LEAVES = 32  # of a tree that tells starts known to lose from others
 
 
 def tails(judged: StartOutcomes, outcomes: tuple[Outcome, ...]) -> tuple[Tail, ...]:
@@ -57,7 +58,7 @@ def worse_off(
     for m in candidates:
         outcome = outcomes[m]
         harm = _harm(forming.difference[:, m], outcome)
-        for rule in _losing_rules(forming.features, harm, forming.weight, names, has_features, outcome.margin):
+        for rule in _losing_rules(forming, harm, names, has_features, outcome.margin):
             members = np.ones(len(judged.weight), dtype=bool) if rule is None else rule.covers(judged.features)
             if not members.any():
                 continue
@@ -81,19 +82,29 @@ def _names_of(features: AnyArray, members: AnyArray) -> tuple[str, ...]:
 
 
 def _losing_rules(
-    features: AnyArray, harm: FloatArray, weight: FloatArray, names: tuple[str, ...], has_features: bool, margin: float
+    forming: StartOutcomes, harm: FloatArray, names: tuple[str, ...], has_features: bool, margin: float
 ) -> list[Rule | None]:
-    """Rules over starts that lose on average: the losing states by name, or the losing leaves of a small tree."""
+    """Rules over starts that lose: by name, by leaves that hold all of them, or, of episodes, by a small tree."""
+    features, weight, losing = forming.features, forming.weight, harm > margin + 1e-9
+    if (forming.exact or not has_features) and (losing.all() or not losing.any()):
+        return [None] * bool(losing.all())
     if not has_features:
-        losing = harm > margin + 1e-9
-        if not losing.any():
-            return []
-        if losing.all():
-            return [None]
         return [Rule((Condition("state", 0, values=tuple(features[losing, 0])),))]
     if features.dtype == object or len(np.unique(features, axis=0)) == 1 or np.ptp(harm) < 1e-9:
         return [None] if weight @ harm > margin + 1e-9 else []
-    return _losing_leaves(np.nan_to_num(features.astype(float)), harm, weight, names, margin)
+    numbers = np.nan_to_num(features.astype(float))
+    if forming.exact:
+        return _leaves_of_losers(numbers, losing, names)
+    return _losing_leaves(numbers, harm, weight, names, margin)
+
+
+def _leaves_of_losers(features: FloatArray, losing: BoolArray, names: tuple[str, ...]) -> list[Rule | None]:
+    """Boxes that hold the starts known to lose, and no other as far as features tell them apart in so many leaves."""
+    from sklearn.tree import DecisionTreeClassifier
+
+    tree = DecisionTreeClassifier(max_leaf_nodes=MOST_LEAVES, random_state=0).fit(features, losing)
+    share = tree.tree_.value[:, 0, -1]
+    return [rule for leaf, rule in leaf_rules(tree.tree_, names) if share[leaf] > 0.5]
 
 
 def _losing_leaves(

@@ -78,11 +78,21 @@ def as_actions(spec: ActionNames | None, count: int) -> tuple[Action, ...]:
 
 
 @dataclass(frozen=True)
+class Often:
+    """How often an action is chosen."""
+
+    action: str
+    current: float
+    proposed: float
+
+
+@dataclass(frozen=True)
 class Shift:
     """The same action, chosen with another probability."""
 
     current: float
     proposed: float
+    also: tuple[Often, ...] = ()  # further actions that are chosen more often
 
 
 @dataclass(frozen=True)

@@ -208,11 +208,15 @@ def _coarse(shift: Shift, people: int, least: int) -> Shift | None:
     """Shares that do not tell how few have an action, or have it not; None where a few change.
 
     >>> _coarse(Shift(0.93, 1.0), 40, 10), _coarse(Shift(0.05, 1.0), 100, 10), _coarse(Shift(0.5, 1.0), 40, 10)
-    (None, Shift(current=0.0, proposed=1.0), Shift(current=0.5, proposed=1.0))
+    (None, Shift(current=0.0, proposed=1.0, also=()), Shift(current=0.5, proposed=1.0, also=()))
     """
     if abs(shift.proposed - shift.current) * people < least - 0.5:
         return None
-    return Shift(share(shift.current, people, least), share(shift.proposed, people, least))
+    often = [o for o in shift.also if abs(o.proposed - o.current) * people >= least - 0.5]
+    also = tuple(
+        replace(o, current=share(o.current, people, least), proposed=share(o.proposed, people, least)) for o in often
+    )
+    return Shift(share(shift.current, people, least), share(shift.proposed, people, least), also)
 
 
 def _support(support: Support, limit: Limit) -> Support:

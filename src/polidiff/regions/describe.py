@@ -296,8 +296,17 @@ def held_out_visits(episode: IntArray, seed: int) -> BoolArray:
 
 
 def _name_states(divergence: Divergence, max_rules: int | None) -> Described:
-    """Each diverging state by its name; with `max_rules`, states with the same swap together."""
+    """Each diverging state by its name; with `max_rules`, states with the same swap together.
+
+    Of played episodes, one swap in every state that was met is one everywhere: states that were not met are no others.
+    """
     where = np.flatnonzero(divergence.diverging)
+    played = bool((divergence.episode >= 0).all())
+    if played and len(where) == len(divergence.label) and len(divergence.swaps) == 1:
+        labels, everywhere = as_pairs(divergence), ((Rule(), 1),)
+        point = replace(visits_of(divergence, labels).point(everywhere), chosen=True)
+        region = ToldRegion(Rule(), labels.swaps[0], 1)
+        return Described((region,), labels, np.zeros(len(where), dtype=np.bool_), (point,))
     where = where[np.argsort(divergence.states[where], kind="stable")] if divergence.states.ndim == 1 else where
     names = divergence.features[:, 0]
     labels = as_pairs(divergence)

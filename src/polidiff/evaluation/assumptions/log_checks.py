@@ -24,6 +24,7 @@ MOST_STRETCHES = 32  # of the log, between which people who come back show
 FEWEST_NAMED = 10  # cut episodes behind a state that is named
 THIRDS = 3  # of each feature, in which recorded probabilities are compared with what was done
 FRAGILE = 1.5  # a verdict that holds up to less is called fragile: one measurement more often moves odds as far
+UNSEEN = 3.0  # an event whose chance is below this over the number of tries may not have been met (rule of three)
 DRAWN = "Actions were drawn with recorded probabilities, so no unrecorded reason stands behind them."
 FRAGILE_EVERY = 1.2  # the same where every decision of an episode may have such reasons
 
@@ -265,6 +266,16 @@ def rare_action_check(unsupported: float, most: float) -> Assumption:
     return Assumption("overlap", _OVERLAP, status, detail, said)
 
 
+def farthest(declared: tuple[float, float] | None, usual: float | None) -> float:
+    """How far an outcome may lie from what it usually is, or from another where that is not known.
+
+    >>> farthest((0.0, 1.0), 0.2), farthest((0.0, 1.0), None), farthest(None, 0.2)
+    (0.8, 1.0, inf)
+    """
+    low, high = (-np.inf, np.inf) if declared is None else declared
+    return float(high - low if usual is None else max(high - usual, usual - low))
+
+
 def rare_event_check(
     edge: float,
     heaviest: float,
@@ -289,9 +300,7 @@ def rare_event_check(
         The mean outcome of the logged decisions with that action, where each is an episode. An event of chance p that
         brings an end of the declared range moves it by p (end − usual), and none moves it further.
     """
-    loss = abs(edge) / heaviest / 3
-    low, high = (-np.inf, np.inf) if declared is None else declared
-    most = high - low if usual is None else max(high - usual, usual - low)
+    loss, most = abs(edge) / heaviest / UNSEEN, farthest(declared, usual)
     seen = f" ({number(loss / largest, 3)} times the largest in the log)" if 0 < largest < np.inf else ""
     detail = (
         f"the action that matters most was taken {counted(taken, 'time')}, so the log may lack what follows it fewer "

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from polidiff.errors import InvalidLogError
+from polidiff.evaluation.verdicts import ROUNDING
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.worlds.shards.transition_counts import Entries, TransitionCounts
 
@@ -98,6 +99,12 @@ class Edges:
     entry: IntArray  # (used entries,) edge of each
     scale: FloatArray  # (used entries,) what it counts for
     copies: int = 1  # states in a row that are counted from the same decisions
+
+    @property
+    def drawn(self) -> bool:
+        """Whether an outcome comes by chance at one transition, or never came at all."""
+        spread = self.squares - self.sums**2 / np.maximum(self.count, 1.0)[:, None]
+        return bool((spread > ROUNDING * (1 + self.squares)).any() or (self.squares.sum(axis=0) == 0).any())
 
     @classmethod
     def merge(cls, counts: Counts) -> Edges:

@@ -22,8 +22,10 @@ from polidiff.evaluation.assumptions.feature_history import drift_feature_check,
 from polidiff.evaluation.assumptions.history import Deepened, deepen, transitions_of
 from polidiff.evaluation.assumptions.log_checks import (
     DRAWN,
+    UNSEEN,
     cut_check,
     drift_check,
+    farthest,
     fragile,
     hidden_reasons,
     history_check,
@@ -261,7 +263,7 @@ class Judge:
 
     def verdicts(self) -> tuple[Verdicts, tuple[Assumption, ...]]:
         """All groups with what their verdicts rest on, and all assumptions behind them."""
-        verdicts = self._through_time(self.plain())
+        verdicts = self._with_unseen(self._through_time(self.plain()))
         if self.assessment.reason is not None:
             verdicts = _unknown(verdicts, self.assessment.reason, lambda g, k: True)
         if not self.question.lines:
@@ -297,6 +299,30 @@ class Judge:
             joint = _spanning(verdict.difference, [half.joint[g][k] for half in halves])
             alone = _spanning(verdict.pointwise, [half.alone[g][k] for half in halves])
             return directed(verdict, self.log.outcomes[k], joint, alone, DRIFTED)
+
+        return tuple(tuple(spanned(v, g, k) for k, v in enumerate(group)) for g, group in enumerate(verdicts))
+
+    def _with_unseen(self, verdicts: Verdicts) -> Verdicts:
+        """Where no logged episode tells two policies apart, intervals span what too rare an event may bring.
+
+        Of an action taken n times, a chance below 3 / n may be missing (rule of three); how much such an event brings
+        is bounded by the declared range only.
+        """
+
+        def spanned(verdict: Verdict, g: int, k: int) -> Verdict:
+            joint, (heaviest, taken, means), outcome = verdict.difference, self.heaviest(g), self.log.outcomes[k]
+            if joint.width > 0 or heaviest <= 0:
+                return verdict
+            usual = None if means is None else float(means[k])
+            most = min(UNSEEN * heaviest * farthest(outcome.range, usual), farthest(outcome.range, None))
+            reason = (
+                f"no logged episode tells the two policies apart in {outcome.name}, and what follows an action fewer "
+                f"than 3 in {number(max(taken, 3))} times may not have been seen"
+            )
+            if outcome.range is None:
+                reason += f"; {outcome.name!r} has no declared range that would bound it"
+            alone = replace(verdict.pointwise, low=-most, high=most)
+            return directed(verdict, outcome, replace(joint, low=-most, high=most), alone, reason)
 
         return tuple(tuple(spanned(v, g, k) for k, v in enumerate(group)) for g, group in enumerate(verdicts))
 
