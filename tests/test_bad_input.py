@@ -239,7 +239,7 @@ BAD = {
     "a budget in words": (
         lambda: improve(chain.world(), chain.current(), budget="some"),
         InvalidOptionError,
-        "budget must be at least 0 changes; got 'some'",
+        "budget must be a number of changes, 0 or more; got 'some'",
     ),
     "a state that the table does not have": (
         lambda: improve(chain.world(), chain.current(), freeze="state = s99"),

@@ -100,8 +100,8 @@ def test_policies_and_worlds_of_a_study_have_flags():
         (ExplainOptions, {"max_rules": 0}, "max_rules must be a whole number of at least 1; got 0"),
         (ExplainOptions, {"style": "terse"}, "style must be 'plain' or 'paper'; got 'terse'"),
         (ImproveOptions, {"seed": True}, "seed must be a whole number of at least 0; got True"),
-        (ImproveOptions, {"budget": float("nan")}, "budget must be at least 0 changes; got nan"),
-        (CheckOptions, {"max_changes": -1}, "max_changes must be at least 0 changes; got -1"),
+        (ImproveOptions, {"budget": float("nan")}, "budget must be a number of changes, 0 or more; got nan"),
+        (CheckOptions, {"max_changes": -1}, "max_changes must be a number of changes, 0 or more; got -1"),
     ],
 )
 def test_a_record_of_options_refuses_what_it_does_not_take(record, values, message):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from itertools import product
 
@@ -54,6 +55,20 @@ def test_the_chain_has_exactly_the_published_frontier(chain_frontier):
 def test_the_chain_in_expected_changes_is_the_same_frontier_over_eleven_starts(chain_frontier):
     expected = improve(chain.world(), chain.current())
     assert [11 * plan.changes for plan in expected] == pytest.approx([plan.changes for plan in chain_frontier])
+
+
+@pytest.mark.parametrize(("budget", "refused"), [(0, 9), (3, 7), (7, 7), (100, 7)])
+def test_another_budget_than_the_one_sought_is_answered_rightly_or_refused(chain_frontier, budget, refused):
+    """Plans of the chain cost 0, 2, 6 and 8."""
+    frontier, asked = improve(chain.world(), chain.current(), unit="total", budget=budget), list(range(10))
+    again = from_dict(json.loads(dumps(frontier)))
+    assert "Plans with fewer changes were not sought." in str(frontier)
+    answered = 0
+    for other in asked:
+        with contextlib.suppress(InvalidOptionError):
+            assert again.at(other).expected_return == pytest.approx(chain_frontier.at(other).expected_return)
+            answered += 1
+    assert answered == len(asked) - refused
 
 
 def test_navigation_has_the_published_frontier(navigation_frontier):
@@ -223,7 +238,7 @@ def test_a_world_with_a_loop_that_pays_is_refused_and_one_that_costs_is_not():
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"budget": -1}, InvalidOptionError, "budget must be at least 0 changes; got -1"),
+        ({"budget": -1}, InvalidOptionError, "budget must be a number of changes, 0 or more; got -1"),
         ({"unit": "episodes"}, InvalidOptionError, "unit must be 'expected' or 'total'"),
         ({"max_states": -2}, InvalidOptionError, "max_states"),
         ({"gap": -0.5}, InvalidOptionError, "gap"),

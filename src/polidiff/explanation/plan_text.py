@@ -14,6 +14,12 @@ from polidiff.records.outcome import Interval, Outcome
 from polidiff.records.plan import Frontier, LedgerEntry, Plan
 from polidiff.records.suppression import suppressed
 
+UNITS = {
+    "expected": "changes per episode",
+    "total": "changes, all starts",
+    "states": "changed states",
+    "rules": "rules (changes)",
+}
 TITLE = "Which changes pay most"
 
 
@@ -29,17 +35,22 @@ def say_plans(frontier: Frontier, answers: tuple[Answer, ...] = ()) -> Said:
 
 
 def frontier_headline(frontier: Frontier) -> str:
-    """How many plans there are, and what the best of them returns."""
+    """How many plans there are or which one was sought, and what the best of them returns."""
     best = frontier.best
     if frontier.judged or (len(frontier.plans) == 1 and not best.proven):
         return _judged_head(frontier)
     now = frontier.plans[0]
     broken = ", which breaks what is to be kept" if now.breaks else ""
-    proof = "all proven" if all(plan.proven for plan in frontier) else f"certified within {percent(frontier.gap)}"
+    what, proof, more = counted(len(frontier), "plan"), "all proven", ""
+    if frontier.budget is not None:
+        what, proof = f"The best plan within {number(frontier.budget)} {UNITS[frontier.unit]}:", "proven"
+        more = " Plans with fewer changes were not sought."
+    if not all(plan.proven for plan in frontier):
+        proof = f"certified within {percent(frontier.gap)}"
     return (
-        f"{counted(len(frontier), 'plan')} from {returned(now.expected_return, frontier)} (current{broken}) to "
+        f"{what} from {returned(now.expected_return, frontier)} (current{broken}) to "
         f"{returned(best.expected_return, frontier)} "
-        f"({interval_text(frontier.gain_of(best), outcome=objective(frontier))}), {proof}."
+        f"({interval_text(frontier.gain_of(best), outcome=objective(frontier))}), {proof}.{more}"
     )
 
 
@@ -105,13 +116,11 @@ def _judged_head(frontier: Frontier) -> str:
 
 
 def _plan_rows(frontier: Frontier, limit: int = 20) -> list[str]:
-    unit = {"total": "changes, all starts", "states": "changed states", "rules": "rules (changes)"}.get(
-        frontier.unit, "changes per episode"
-    )
-    log = frontier.world.recorded  # a bound in the model of a log proves nothing
-    aim = frontier.objective if log and frontier.objective else "return"
+    unit = UNITS[frontier.unit]
+    proven = frontier.world.enumerated  # a bound in a table that was estimated proves nothing
+    aim = frontier.objective if frontier.world.recorded and frontier.objective else "return"
     wide = max(10, len(aim))
-    head = "" if log else f"{'bound':>10}  "
+    head = "" if not proven else f"{'bound':>10}  "
     rows = [f"{unit:>20}  {aim:>{wide}}  {head}change"]
     plans = list(frontier.plans)
     shown = plans if len(plans) <= limit else [plans[round(k * (len(plans) - 1) / (limit - 1))] for k in range(limit)]
@@ -119,7 +128,7 @@ def _plan_rows(frontier: Frontier, limit: int = 20) -> list[str]:
         cost = number(plan.changes)
         if frontier.unit == "rules":
             cost = f"{len(plan.rules)} ({cost})"
-        bound = "" if log else f"{returned(plan.bound, frontier):>10}  "
+        bound = "" if not proven else f"{returned(plan.bound, frontier):>10}  "
         rows.append(f"{cost:>20}  {plan_return(plan, frontier):>{wide}}  {bound}{plan_words(plan)}")
     if len(shown) < len(plans):
         left = len(plans) - len(shown)

@@ -223,6 +223,7 @@ def _frontier(
         ledger=_ledger(setting, again, surrogate, options, clock) if small else None,
         gap=solved.gap,
         unit=options.unit,
+        budget=options.budget,
         outcomes=told_outcomes(setting),
         current_return=setting.starting_return,
         optimum=float(solved.hull.returns[-1]),

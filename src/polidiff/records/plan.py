@@ -43,7 +43,7 @@ class Plan:
     expected_return: float
     outcomes: Mapping[str, Interval]  # the return among them
     patch: Patch
-    bound: float  # no plan with at most as many changes returns more
+    bound: float  # no plan with at most as many changes returns more; outside a table an estimate of that
     gap: float  # (bound − expected_return) as a share of the range from current to optimum
     proven: bool
     model_gap: float | None = None  # return in the model minus return in the world; None on a table
@@ -150,6 +150,7 @@ class Frontier(Result, Sequence[Plan]):
     warnings: tuple[str, ...] = ()
     assumptions: tuple[Assumption, ...] = ()  # what gains judged on a log rest on
     stats: Mapping[str, float | int | str] = field(default_factory=dict)  # nodes, pivots, seconds, limits met
+    budget: float | None = None  # the one that plans were sought for; None: every one
     objective: str = ""  # name of the outcome that plans improve; of one that is better less, returns are minus it
     context: Any = field(default=None, repr=False, metadata={"json": False})
 
@@ -167,14 +168,26 @@ class Frontier(Result, Sequence[Plan]):
         return len(self.eligible)
 
     def at(self, budget: float) -> Plan:
-        """The best plan with at most `budget` changes."""
+        """The best plan with at most `budget` changes; an error where no such plan was sought."""
         affordable = [plan for plan in self.eligible if self.cost(plan) <= budget + 1e-9]
         if not affordable and self.plans[0].breaks:
             least = self.cost(self.eligible[0])
             raise InvalidOptionError(f"every plan that keeps its limits costs {least:g} or more; got {budget!r}")
         if not affordable:
             raise InvalidOptionError(f"a budget must be at least 0; got {budget!r}")
+        if self.budget is not None and not self._sought(budget):
+            raise InvalidOptionError(
+                f"only the best plan within a budget of {self.budget:g} was sought, and it costs "
+                f"{self.cost(self.eligible[-1]):g}; got {budget!r}. Hint: call improve with budget={budget!r}, or "
+                "without one for every plan"
+            )
         return affordable[-1]
+
+    def _sought(self, budget: float) -> bool:
+        """Whether the answer to another budget is known: nothing, the plan that was sought, or the optimum."""
+        least, most = self.cost(self.eligible[0]), self.cost(self.eligible[-1])
+        reached = self.eligible[-1].expected_return >= self.optimum - 1e-9 * max(1.0, abs(self.optimum))
+        return budget <= least + 1e-9 or (most <= budget + 1e-9 and (budget <= (self.budget or 0.0) + 1e-9 or reached))
 
     @property
     def aim(self) -> str:

@@ -181,7 +181,7 @@ def frontier_figures(frontier: Frontier, plans: plan_texts.PlansView) -> dict[st
         "effect": [_effect_figure(frontier, plans.plans[plans.start])],
         "plan": list(_plan_figures(frontier, plans)),
         "ledger": list(_ledger_figures(frontier, plans)),
-        "proofs": [_proofs_figure(frontier, plans)] if not frontier.world.recorded else [],
+        "proofs": [_proofs_figure(frontier, plans)] if frontier.world.enumerated else [],
     }
 
 

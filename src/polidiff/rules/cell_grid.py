@@ -240,6 +240,10 @@ def met_grid(values: FloatArray, axes: tuple[Axis, ...]) -> Grid:
 
 def _checked(grid: Grid) -> Grid:
     if not grid.columns:
+        if grid.counting is not None and grid.counting.sum() == 1:
+            raise InvalidWorldError(
+                "rules tell states apart, and only one state decides anything here. Hint: leave max_rules out"
+            )
         names = ", ".join(axis.name for axis in grid.axes[:8])
         raise InvalidWorldError(f"rules need a feature that differs between states; these do not: {names}")
     return grid

@@ -222,8 +222,7 @@ class LoggedStateRules(LoggedStates):
         )
         return (
             f"Rules use only decisions seen at least {self.least} times in one half of the log{behind}; its rows are "
-            f"shrunk by {self.chosen.strength:g} decisions. The other half judges; a bound is its estimate plus what "
-            "the model leaves open.",
+            f"shrunk by {self.chosen.strength:g} decisions. The other half judges.",
         )
 
 

@@ -194,24 +194,20 @@ class PlayedGrid(Surrogate):
         return (
             *self._undecided(plans),
             *self._fewer_rules(plans),
-            f"Plans were searched in a table over {self.ground.cells.size} cells: a bound is the plan's return plus "
-            "what that table leaves open. Returns and gains are of episodes that neither made the table nor chose a "
-            "plan.",
+            f"Plans were searched in a table over {self.ground.cells.size} cells that was learned by playing: better "
+            "ones may exist. Returns and gains are of episodes that neither made the table nor chose a plan.",
             *((rare,) if lost else ()),
         )
 
     def _fewer_rules(self, plans: Sequence[Plan]) -> tuple[str, ...]:
-        """That plans have fewer rules than were allowed, and that their bounds say nothing about more."""
+        """That plans have fewer rules than were allowed."""
         asked, most = int(self.options.max_rules or 0), max(len(plan.rules) for plan in plans)
         if not 0 < most < asked:
             return ()
         more = counted(asked, "rule") if asked == most + 1 else f"{most + 1} to {asked} rules"
         tried = len([played for played in self.pool.values() if len(played.plan.rules) > most])
         found = f"the {tried} played to choose returned no more" if tried else "the table over cells offered none"
-        return (
-            f"No plan of {more} was seen to gain over {counted(most, 'rule')}: {found}. A better one may exist: the "
-            f"bounds hold for plans of at most {counted(most, 'rule')}.",
-        )
+        return (f"No plan of {more} was seen to gain over {counted(most, 'rule')}: {found}.",)
 
     def assumptions(self) -> tuple[Assumption, ...]:
         """What the episodes that judge may not have met."""

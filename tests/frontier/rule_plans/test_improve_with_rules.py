@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from polidiff import load
+from polidiff import improve, load
 from polidiff.domains import frozen_lake, inventory, queues
 from polidiff.errors import InvalidOptionError, InvalidWorldError
 from polidiff.evaluation.exact import ExactEvaluator, policy_table
@@ -272,6 +272,14 @@ def test_options_out_of_range_are_named(options, error, words):
     world = random_grid(0, side=2)
     with pytest.raises(error, match=words):
         planned_with_rules(world, some_policy(world, 0), **options)
+
+
+def test_a_table_in_which_one_state_decides_needs_no_rules():
+    moves, rewards = np.array([[[0.0, 1.0]] * 2, [[0.0, 1.0]] * 2]), np.array([[0.0, 1.0], [0.0, 0.0]])
+    world = TabularMDP(moves, rewards, np.array([1.0, 0.0]), absorbing=np.array([False, True]), features=[[1.0], [2.0]])
+    with pytest.raises(InvalidWorldError, match="only one state decides anything here"):
+        improve(world, [0, 0], max_rules=1)
+    assert improve(world, [0, 0]).best.expected_return == 1.0
 
 
 def test_a_move_that_no_state_allows_is_named():

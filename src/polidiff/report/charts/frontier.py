@@ -51,7 +51,7 @@ def frontier_chart(
         size=260, filled=True, color=palette.proposed, opacity=1, stroke=palette.ink, strokeWidth=1.5
     )
     chosen = alt.param(name=PICKED, value=picked % max(len(shown_plans), 1))
-    proven = not frontier.world.recorded  # bounds in the model of a log say nothing of its plans
+    proven = frontier.world.enumerated  # bounds in a table that was estimated prove nothing
     layers = [
         *([hull] if frontier.hull and proven else []),
         *(_baseline_layers(frontier, palette, x, y) if proven else []),
@@ -93,7 +93,7 @@ def plan_rows(plans: Sequence[Plan], frontier: Frontier) -> Rows:
             "i": index,
             "c": frontier.cost(plan),
             "r": frontier.sign * plan.expected_return,
-            "b": plan.bound if math.isfinite(plan.bound) and not frontier.world.recorded else None,
+            "b": plan.bound if math.isfinite(plan.bound) and frontier.world.enumerated else None,
             "p": "proven" if plan.proven else "not proven",
         }
         for index, plan in enumerate(plans)
