@@ -108,7 +108,7 @@ def explain(
     )
     place, current, proposed, notes = compared(with_outcomes(world, outcomes), current, proposed, seed=seed)
     explanation = compose(place, current, proposed, options)
-    patch = _in_columns(explanation.patch, place, proposed)
+    patch = _in_columns(explanation.patch, place, current, proposed)
     return replace(explanation, patch=patch, warnings=(*explanation.warnings, *notes))
 
 
@@ -183,16 +183,21 @@ def improve(
     frontier = improved(place, current, candidates, options, explain)
     name = "" if place.return_outcome is None else place.return_outcome.name
     methods = replace(frontier.methods, min_group=min_group)
-    plans = tuple(replace(plan, patch=_in_columns(plan.patch, place)) for plan in frontier.plans)
+    plans = tuple(replace(plan, patch=_in_columns(plan.patch, place, current)) for plan in frontier.plans)
     kept = (f"Plans were asked to keep {' and '.join(guard.text for guard in guards)}.",) * bool(guards)
     warnings = (*kept, *frontier.warnings)
     return replace(frontier, plans=plans, methods=methods, objective=frontier.objective or name, warnings=warnings)
 
 
-def _in_columns(patch: Patch, world: World, made_from: object = None) -> Patch:
-    """The patch with the names of a log's own columns, and with what is known of how its edits were chosen."""
+def _in_columns(patch: Patch, world: World, current: object, made_from: object = None) -> Patch:
+    """The patch with the names of a log's own columns, and with what is known of how its edits were chosen.
+
+    The log's column of actions is what the current policy does only where that policy wrote the log.
+    """
     before = getattr(made_from, "patch", patch) or patch
-    names = getattr(world, "own_names", {})
+    names = dict(getattr(world, "own_names", {}))
+    if not (isinstance(current, str) and current == "log"):
+        names.pop("action", None)
     return replace(patch, columns=names, chosen_on=before.chosen_on, judged=before.judged)
 
 

@@ -61,8 +61,12 @@ def test_two_rules_are_two_lines():
     patch = rule_patch([(Rule((Condition("x", 0, low=2.0),)), 1), (Rule(), 2)], NAMES, ("x", "y"))
     assert len(patch.edits) == len(joined_edits(patch)) == 2
     assert list(patch_sql(patch)) == [
-        "CASE", "  WHEN (\"x\" >= 2.0) THEN 'go'", "  WHEN TRUE THEN 'turn'", '  ELSE "action"', "END",
-    ]  # fmt: skip
+        "CASE",
+        "  WHEN (\"x\" >= 2.0) THEN 'go'",
+        "  WHEN TRUE THEN 'turn'",
+        '  ELSE "action"  -- what the policy in use does',
+        "END",
+    ]
 
 
 def test_an_edit_that_keeps_leaves_chances_as_they_are():

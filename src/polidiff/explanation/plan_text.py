@@ -7,7 +7,16 @@ import math
 from polidiff.explanation.advice import lasting
 from polidiff.explanation.rule_code import joined_edits
 from polidiff.explanation.said import Answer, Block, Said, blocks_of, closing
-from polidiff.explanation.words import edit_words, in_order, interval_text, listing, place_text, rule_text, worth_text
+from polidiff.explanation.words import (
+    edit_words,
+    in_order,
+    interval_text,
+    listing,
+    place_text,
+    rule_text,
+    verdicts_text,
+    worth_text,
+)
 from polidiff.records.explanation import Verdict, VerdictDirection
 from polidiff.records.numbers import counted, interval_numbers, number, percent
 from polidiff.records.outcome import Interval, Outcome
@@ -31,7 +40,9 @@ def render_frontier(frontier: Frontier) -> str:
 def say_plans(frontier: Frontier, answers: tuple[Answer, ...] = ()) -> Said:
     """What is said about plans; the table of them is part of the opening, as a terminal has no other."""
     opening = (frontier_headline(frontier), "", *_plan_rows(frontier))
-    return Said(TITLE, opening, answers, blocks_of(_gains(frontier), _ledger(frontier), *closing(frontier)))
+    return Said(
+        TITLE, opening, answers, blocks_of(_gains(frontier), _others(frontier), _ledger(frontier), *closing(frontier))
+    )
 
 
 def frontier_headline(frontier: Frontier) -> str:
@@ -144,6 +155,16 @@ def _gains(frontier: Frontier) -> Block:
     told = [(_size_words(plan, frontier), gained(gain, frontier)) for plan, gain in gains]
     lines = tuple(f"{size}: {interval_text(gain, outcome=objective(frontier))}" for size, gain in told)
     return Block("gains", f"{what}, on data that did not choose the plan{level}", lines)
+
+
+def _others(frontier: Frontier) -> Block:
+    """What the best plan does to declared outcomes that it was not chosen for."""
+    best = frontier.best
+    verdicts = [v for v in plan_verdicts(frontier, best) if v.outcome not in (frontier.objective, "return")]
+    known = {outcome.name for outcome in frontier.outcomes}
+    told = [v for v in verdicts if v.outcome in known] if best is not frontier.plans[0] else []
+    lines = (f"{verdicts_text(told, frontier.outcomes)}.",) if told else ()
+    return Block("gains", "What the best plan also changes", lines)
 
 
 def _size_words(plan: Plan, frontier: Frontier) -> str:
