@@ -34,6 +34,6 @@ def log_number(log: Log, name: str) -> int:
 
 def test_sql_falls_back_to_the_logged_action_only_where_the_current_policy_wrote_the_log(log):
     always_old = lambda x: np.zeros(len(x), dtype=int) + log_number(log, "old")  # noqa: E731
-    for current, ending in (("log", 'ELSE "drug"'), (always_old, 'ELSE "action"  -- what the policy in use does')):
+    for current, ending in (("log", 'ELSE "drug"'), (always_old, 'ELSE "action"  /* what the policy in use does */')):
         patch = improve(log, current, max_rules=1).plans[-1].patch
         assert [*patch_sql(patch)][-2].strip() == ending

@@ -64,7 +64,7 @@ def test_two_rules_are_two_lines():
         "CASE",
         "  WHEN (\"x\" >= 2.0) THEN 'go'",
         "  WHEN TRUE THEN 'turn'",
-        '  ELSE "action"  -- what the policy in use does',
+        '  ELSE "action"  /* what the policy in use does */',
         "END",
     ]
 

@@ -85,9 +85,13 @@ def test_reading_that_stopped_goes_on_with_what_is_missing(tmp_path, log_files, 
     monkeypatch.setattr(shard_summary, "summary_of", stopped)
     with pytest.raises(KeyboardInterrupt):
         Log(log_files, **NAMES, work_folder=work)
+    kept = len(list(work.glob("shards/*.npz")))  # parts are read side by side: which were done varies
+    reads.clear()
     monkeypatch.setattr(shard_summary, "summary_of", noted)
     log = Log(log_files, **NAMES, work_folder=work)
-    assert reads == ["0.parquet", "1.parquet", "2.parquet", "3.parquet"]
+    assert kept < 4
+    assert "2.parquet" in reads
+    assert len(reads) <= 4 - kept
     assert arrays(log) == arrays(Log(log_files, **NAMES))
 
 

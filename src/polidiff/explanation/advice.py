@@ -28,14 +28,16 @@ from scipy import stats
 
 from polidiff.evaluation.assumptions.chosen_beforehand import NAME as CHOSEN
 from polidiff.evaluation.assumptions.log_checks import fragile, only_if
-from polidiff.explanation.words import group_words, listing, losers, odds_text
+from polidiff.explanation.words import amount_text, group_words, listing, losers, odds_text
 from polidiff.records.explanation import Explanation, Verdict
-from polidiff.records.numbers import counted, number, percent
+from polidiff.records.numbers import counted, percent
+from polidiff.records.outcome import Interval
 from polidiff.records.plan import Plan
 
 POWER = 0.8
 CLEAR = "; the evidence for both is clear."
 LARGEST_TEST = 10_000_000
+LEAST_TESTED = 20  # episodes; with fewer, means are not near enough to normal to size a test by
 MOST_TIMES = 30  # the record itself: an estimate that needs a larger test is noise, and no effect to size a test by
 MOST_NAMED = 3
 
@@ -135,13 +137,14 @@ def _named(verdicts: list[Verdict]) -> str:
 
 def _tests(explanation: Explanation, unknown: list[Verdict]) -> tuple[str, ...]:
     """How large a test would tell, for each outcome whose estimate says how large the effect may be."""
-    units = _units(explanation)
+    units, outcomes = _units(explanation), {outcome.name: outcome for outcome in explanation.outcomes}
     sized = ((verdict, size_of_test(verdict, units)) for verdict in unknown[:MOST_NAMED])
     return tuple(
         f"A test with about {counted(size, 'episode')}, half of them under each policy, would show an effect of "
-        f"{number(abs(verdict.difference.estimate))} on {verdict.outcome} in {percent(POWER)} of cases."
+        f"{amount_text(Interval.exactly(abs(verdict.difference.estimate)), outcomes[verdict.outcome])} on "
+        f"{verdict.outcome} in {percent(POWER)} of cases."
         for verdict, size in sized
-        if size is not None
+        if size is not None and size >= LEAST_TESTED
     )
 
 

@@ -85,7 +85,7 @@ def patch_sql(patch: Patch) -> Iterator[str]:
             tests.append(f"{action} IN ({', '.join(map(_sql_value, names))})")
         acts = action if edit.holds_back else _sql_value(patch.swap(edit)[1])
         yield f"  WHEN {' AND '.join(tests)} THEN {acts}{_drawn(edit, '--')}"
-    yield f"  ELSE {action}{'' if 'action' in patch.columns else '  -- what the policy in use does'}"
+    yield f"  ELSE {action}{'' if 'action' in patch.columns else '  /* what the policy in use does */'}"
     yield "END"
 
 

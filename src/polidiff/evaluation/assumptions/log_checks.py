@@ -309,7 +309,10 @@ def rare_event_check(
     if loss > most:
         said = f"The declared range rules such an event out: none can cost more than {number(most, 3)}."
         return Assumption("rare events", "rule of three", "held", detail, said)
-    said = "Ask whether such an event is possible; the declared range does not rule it out."
+    known = (
+        "no range is declared that would rule it out" if declared is None else "the declared range does not rule it out"
+    )
+    said = f"Ask whether such an event is possible; {known}."
     status: Status = "not testable" if declared is None else "doubtful"
     return Assumption("rare events", "rule of three", status, detail, said)
 
