@@ -39,7 +39,8 @@ from polidiff.evaluation.logged.policies import (
 from polidiff.evaluation.logged.rows import RuleCoverage, cover_all_rows
 from polidiff.evaluation.logged.second_log import counted_together, judge_logs, policy_behind
 from polidiff.evaluation.scores.difference import MOST_UNSUPPORTED
-from polidiff.evaluation.scores.verdicts import ScoredLog, ScoreJudge, score_effects, scored_log, value_intervals
+from polidiff.evaluation.scores.scored_log import ScoredLog, score_effects, scored_log, value_intervals
+from polidiff.evaluation.scores.verdicts import ScoreJudge
 from polidiff.evaluation.table import TableComparison
 from polidiff.options import ESTIMATORS, EvaluateOptions
 from polidiff.policies import TablePolicy, changed_decisions, one_hot

@@ -158,14 +158,14 @@ def size_of_test(verdict: Verdict, units: int | None) -> int | None:
     r"""Episodes of a test of two equal arms that shows the estimated effect :math:`\delta` with 80 % power.
 
     .. math:: N = \frac{4 \sigma^2 (z_{1 - \alpha/2} + z_{0.8})^2}{\delta^2}, \qquad
-              \sigma = \frac{\text{half-width of the current policy's interval}}{z_{1 - \alpha/2}} \sqrt n
+              \sigma = \frac{\text{smaller side of the current policy's interval}}{z_{1 - \alpha/2}} \sqrt n
 
     None where the effect or the spread is not known, or so small beside the spread that it may be chance.
     """
     current, effect = verdict.current, verdict.difference.estimate
     if current is None or units is None or not math.isfinite(effect) or effect == 0:
         return None
-    half = (current.high - current.low) / 2
+    half = min(current.high - current.estimate, current.estimate - current.low)  # what spans doubts is no spread
     if not math.isfinite(half) or half <= 0 or not 0 < current.level < 1:
         return None
     z = float(stats.norm.ppf((1 + current.level) / 2))

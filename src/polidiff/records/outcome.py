@@ -157,6 +157,15 @@ class Interval:
         """Distance between the bounds."""
         return self.high - self.low
 
+    def spanning(self, *others: Interval) -> Interval:
+        """The same estimate, with bounds that also hold those of others.
+
+        >>> Interval(1.0, 0.5, 1.5, 0.95).spanning(Interval(0.5, 0.0, 1.0, 0.95))
+        Interval(estimate=1.0, low=0.0, high=1.5, level=0.95)
+        """
+        lows, highs = zip(*((one.low, one.high) for one in (self, *others)), strict=True)
+        return Interval(self.estimate, min(lows), max(highs), self.level)
+
     def contains(self, value: float) -> bool:
         """Whether `value` is within the bounds."""
         return self.low <= value <= self.high

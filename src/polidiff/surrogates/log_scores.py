@@ -32,7 +32,8 @@ from polidiff.evaluation.scores.difference import ScoreIntervals, change_within,
 from polidiff.evaluation.scores.plans import JudgedPlan, PlanScores, plan_intervals
 from polidiff.evaluation.scores.propensity import logging_chances
 from polidiff.evaluation.scores.rule_lists import ProvenList, RuleList, moves_of
-from polidiff.evaluation.scores.verdicts import ScoredLog, ScoreJudge
+from polidiff.evaluation.scores.scored_log import ScoredLog
+from polidiff.evaluation.scores.verdicts import ScoreJudge
 from polidiff.options import ImproveOptions
 from polidiff.policies import PatchedPolicy, Policy, changed_decisions, one_hot
 from polidiff.policies.patched import rule_patch
@@ -84,10 +85,15 @@ class ScorePlans(Reduction):
         shown = [k for k, one in enumerate(lists) if one.rules and one.rules not in [two.rules for two in lists[:k]]]
         if not shown:
             return self._frontier((self._nothing(),), stopped=chooser.stopped)
-        itself = [self.scores.by_everyone(self.table(lists[k].rules)) for k in shown]
+        itself = [self._by_everyone(self.table(lists[k].rules)) for k in shown]
         worth = _Worth(self, [judged[k] for k in shown], itself, choice.gains)
         plans = [worth.plan(place, lists[k]) for place, k in enumerate(shown)]
         return without_broken(self._frontier((self._nothing(), *plans), stopped=chooser.stopped), self.guards)
+
+    def _by_everyone(self, plan: FloatArray) -> JudgedPlan:
+        """What everyone says of a plan (n, A), with what empty values may hide."""
+        judged = self.scores.by_everyone(plan)
+        return replace(judged, scores=replace(judged.scores, hidden=self.scored.hidden(plan, self.scores.current)))
 
     @cached_property
     def guards(self) -> list[GuardRoom]:
@@ -275,10 +281,8 @@ class _Worth:
 
     def _change(self, at: int) -> Interval:
         """What a plan changes: as the folds say of what others chose in its place, spanning what is said of itself."""
-        others, own = self.joint.joint(at), self.itself.joint(at)
-        change = replace(others, low=min(others.low, own.low), high=max(others.high, own.high))
         outcomes = self.problem.world.outcomes
-        return change_within(change, outcomes[at % len(outcomes)])
+        return change_within(self.joint.joint(at).spanning(self.itself.joint(at)), outcomes[at % len(outcomes)])
 
     def _gain(self, place: int) -> tuple[Interval, tuple[str, ...]]:
         """What the plan gains, and why that is not known if it is not."""

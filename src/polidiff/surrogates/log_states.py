@@ -31,7 +31,7 @@ from polidiff.evaluation.logged.plan import (
     often_seen,
     supported_world,
 )
-from polidiff.evaluation.scores.verdicts import ScoredLog, scored_log
+from polidiff.evaluation.scores.scored_log import ScoredLog, scored_log
 from polidiff.options import ImproveOptions
 from polidiff.policies import TablePolicy, top_actions
 from polidiff.policies.protocol import TIE, Candidates, PolicyLike

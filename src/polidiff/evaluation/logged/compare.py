@@ -43,7 +43,8 @@ from polidiff.evaluation.logged.judge import (
 from polidiff.evaluation.logged.model import SplitPolicy, Starts, group_starts, same_rows, split_policy
 from polidiff.evaluation.logged.policies import LOG, is_logs, wrote_the_log
 from polidiff.evaluation.logged.rows import some_episodes
-from polidiff.evaluation.scores.verdicts import ScoredLog, ScoreJudge
+from polidiff.evaluation.scores.scored_log import ScoredLog
+from polidiff.evaluation.scores.verdicts import ScoreJudge
 from polidiff.evaluation.verdicts import direction_of, verdict
 from polidiff.policies import TablePolicy
 from polidiff.policies.protocol import PolicyLike, PolicyPair

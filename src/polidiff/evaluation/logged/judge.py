@@ -296,8 +296,8 @@ class Judge:
             return verdicts
 
         def spanned(verdict: Verdict, g: int, k: int) -> Verdict:
-            joint = _spanning(verdict.difference, [half.joint[g][k] for half in halves])
-            alone = _spanning(verdict.pointwise, [half.alone[g][k] for half in halves])
+            joint = verdict.difference.spanning(*(half.joint[g][k] for half in halves))
+            alone = verdict.pointwise.spanning(*(half.alone[g][k] for half in halves))
             return directed(verdict, self.log.outcomes[k], joint, alone, DRIFTED)
 
         return tuple(tuple(spanned(v, g, k) for k, v in enumerate(group)) for g, group in enumerate(verdicts))
@@ -397,8 +397,3 @@ def _unknown(verdicts: Verdicts, reason: str, where: Callable[[int, int], bool])
 def _edge(verdict: Verdict) -> float:
     """How far the interval of a decided verdict lies from 0."""
     return verdict.difference.low if verdict.direction == "more" else -verdict.difference.high
-
-
-def _spanning(own: Interval, others: Sequence[Interval]) -> Interval:
-    low, high = min(other.low for other in others), max(other.high for other in others)
-    return replace(own, low=min(own.low, low), high=max(own.high, high))

@@ -177,6 +177,7 @@ class DifferenceScores:
     changes: float  # decisions of an episode that are not the log's, in total variation
     often: float  # how many times as often the proposed policy meets its own states as the log does
     cut: float  # share of episodes whose record is cut
+    hidden: FloatArray | None = None  # (n, M) what is added if only the record lost what is empty
 
     def intervals(self, segments: list[BoolArray] | None = None, *, level: float = 0.95) -> ScoreIntervals:
         """Means over episodes per segment and outcome, segment after segment; all hold together.
@@ -187,10 +188,12 @@ class DifferenceScores:
         sums = [self.decisions.per_unit(self.rows * mask[:, None]) for mask in masks]
         first = self.decisions.first
         sizes = [self.decisions.per_unit((mask & first).astype(np.float64)) for mask in masks]
-        outcomes = self.rows.shape[1]
-        return score_intervals(
-            np.hstack(sums), np.repeat(np.column_stack(sizes), outcomes, axis=1), level=level, inflation=self.inflation
-        )
+        counts = np.repeat(np.column_stack(sizes), self.rows.shape[1], axis=1)
+        found = score_intervals(np.hstack(sums), counts, level=level, inflation=self.inflation)
+        if self.hidden is None:
+            return found
+        second = replace(self, rows=self.rows + self.hidden, hidden=None)
+        return replace(found, second=second.intervals(masks, level=level))
 
     def reasons(self, share: float = 0.0) -> tuple[str, ...]:
         """Why the log cannot carry the comparison, if so; `share` is what one unit has of the variance."""
@@ -280,14 +283,17 @@ class ScoreIntervals:
     largest_share: FloatArray  # (K,) of the variance that one unit has
     units: FloatArray  # (K,) that take part
     level: float
+    second: ScoreIntervals | None = None  # of a second reading of the same rows, which intervals span too
 
     def joint(self, k: int) -> Interval:
         """The interval of one quantity; all of them hold together."""
-        return self._interval(k, float(self.half[k]))
+        own, second = self._interval(k, float(self.half[k])), self.second
+        return own if second is None else own.spanning(second.joint(k))
 
     def alone(self, k: int) -> Interval:
         """The interval of one quantity on its own."""
-        return self._interval(k, float(self.half_alone[k]))
+        own, second = self._interval(k, float(self.half_alone[k])), self.second
+        return own if second is None else own.spanning(second.alone(k))
 
     def _interval(self, k: int, half: float) -> Interval:
         centre = float(self.estimate[k])

@@ -181,7 +181,13 @@ def plan_intervals(judged: Sequence[JudgedPlan], *, level: float) -> ScoreInterv
     """Means over episodes of every plan and outcome, plan after plan; all hold together."""
     scores = [plan.scores for plan in judged]
     decisions, outcomes = scores[0].decisions, scores[0].rows.shape[1]
-    sums = np.hstack([decisions.per_unit(one.rows) for one in scores])
-    sizes = np.repeat(decisions.per_unit(decisions.first.astype(np.float64))[:, None], sums.shape[1], axis=1)
-    inflation = np.repeat([one.inflation for one in scores], outcomes)
-    return score_intervals(sums, sizes, level=level, inflation=inflation)
+    size, inflation = decisions.per_unit(decisions.first.astype(np.float64)), [one.inflation for one in scores]
+
+    def together(rows: list[FloatArray]) -> ScoreIntervals:
+        sums = np.hstack([decisions.per_unit(one) for one in rows])
+        sizes = np.repeat(size[:, None], sums.shape[1], axis=1)
+        return score_intervals(sums, sizes, level=level, inflation=np.repeat(inflation, outcomes))
+
+    found = together([one.rows for one in scores])
+    hidden = [one.rows + one.hidden for one in scores if one.hidden is not None]
+    return found if len(hidden) < len(scores) else replace(found, second=together(hidden))

@@ -1,14 +1,8 @@
-"""Verdicts from a log whose states are features: scores of every episode, and what they rest on.
-
-A log as scores is its rows, the chances of their actions, and each policy against the log. Scores of a policy are made
-once and used for everyone, for segments, for outcomes and for what single changes do.
-"""
+"""Verdicts from a log whose states are features: scores of every episode, and what they rest on."""
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,41 +10,24 @@ import numpy as np
 from polidiff.evaluation.assumptions.confounding import Acting, Comparison, Moves, holds_up_to, near_enough
 from polidiff.evaluation.assumptions.confounding_one_step import OneDecision, one_step_holds_up_to
 from polidiff.evaluation.assumptions.log_checks import rare_action_check
-from polidiff.evaluation.comparison import Effects, GroupVerdicts, RegionChanges
+from polidiff.evaluation.comparison import GroupVerdicts
 from polidiff.evaluation.logged.counts import count_rows
 from polidiff.evaluation.logged.judge import Half, Judge, Question, Verdicts, assess
-from polidiff.evaluation.logged.policies import (
-    LOG,
-    EstimatedPolicy,
-    as_log_policy,
-    estimated_chances,
-    is_logs,
-    scored_decisions,
-)
-from polidiff.evaluation.scores.decisions import Decisions, SharedLevels, fit_encoder, shared_levels
 from polidiff.evaluation.scores.difference import (
     MOST_UNSUPPORTED,
-    DifferenceScores,
-    OneStepScores,
     ScoreIntervals,
     against_log,
-    assessed,
     change_within,
-    difference_scores,
-    repeated_scores,
-    score_intervals,
     within,
 )
 from polidiff.evaluation.scores.episodes import running_products
-from polidiff.evaluation.scores.propensity import Propensity, logging_chances, looks_written_by
 from polidiff.evaluation.scores.regression import FEWEST_LEVELS, design_of, draw_questions, leaves_of
+from polidiff.evaluation.scores.scored_log import ScoredLog, scored_log
 from polidiff.evaluation.verdicts import as_unknown, verdict
-from polidiff.policies import PatchedPolicy, one_hot
-from polidiff.policies.protocol import PolicyLike, PolicyPair
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
-from polidiff.records.explanation import RegionEffect, Verdict
+from polidiff.records.explanation import Verdict
 from polidiff.records.numbers import number
-from polidiff.records.outcome import Assumption, Interval
+from polidiff.records.outcome import Assumption
 from polidiff.worlds.log_rows import LoggedRows
 
 if TYPE_CHECKING:
@@ -77,14 +54,12 @@ class ScoreJudge(Judge):
         tables = self.scored.policy(question.proposed), self.scored.policy(question.current)
         self.new, self.old = (self.scored.chances.table if table is None else table for table in tables)
         self.by_log = tables[1] is None
-        self.values = [self.scored.observed + self.scored.scores(table).rows for table in tables]
         self.scores = self.scored.apart(*tables)
+        values = [self.scored.scores(table) for table in tables]
+        self.values = [replace(self.scores, rows=self.scored.observed + one.rows, hidden=one.hidden) for one in values]
         self.family = question.family if question.family is not None else len(self.masks) * len(log.outcomes)
         level = question.level if question.family is None else 1 - (1 - question.level) / question.family
-        self.joint = self._intervals(self.scores.rows, level)
-
-    def _intervals(self, rows: FloatArray, level: float) -> ScoreIntervals:
-        return replace(self.scores, rows=rows).intervals(self.masks, level=level)
+        self.joint = self.scores.intervals(self.masks, level=level)
 
     def judged(self) -> GroupVerdicts:
         """All groups."""
@@ -115,7 +90,7 @@ class ScoreJudge(Judge):
 
     def plain(self) -> Verdicts:
         """Intervals of scores; unknown where the log cannot carry the comparison."""
-        values = [self._intervals(rows, self.question.level) for rows in self.values]
+        values = [one.intervals(self.masks, level=self.question.level) for one in self.values]
         outcomes = range(len(self.log.outcomes))
         return tuple(tuple(self._plain(g, k, values) for k in outcomes) for g in range(len(self.masks)))
 
@@ -136,6 +111,8 @@ class ScoreJudge(Judge):
             return as_unknown(plain, "; ".join(reasons))
         if plain.direction != "unknown":
             return plain
+        if self.joint.half[at] < abs(self.joint.estimate[at]):
+            return replace(plain, note="what empty values may hide is enough to undo the difference")
         few = f"{self.episodes[group]:.0f} {'decisions' if self.one_step else 'episodes'}"
         return replace(
             plain, note=f"the log has what is needed, but {few} are too few to tell: the interval includes 0"
@@ -154,7 +131,8 @@ class ScoreJudge(Judge):
             if not len(whole) or whole.sum() ** 2 < EVEN_ENOUGH * len(whole) * (whole**2).sum():
                 return ()
             total += sign * weight * self.scored.observed[:, k]
-        plain = replace(self.scores, rows=total[:, None], inflation=1.0).intervals([mask], level=self.question.level)
+        alone = replace(self.scores, rows=total[:, None], inflation=1.0, hidden=None)
+        plain = alone.intervals([mask], level=self.question.level)
         apart = plain.estimate[0] - self.joint.estimate[self._at(group, k)]
         if abs(apart) <= FAR_APART * np.hypot(plain.error[0], self.joint.error[self._at(group, k)]):
             return ()
@@ -256,153 +234,3 @@ class ScoreJudge(Judge):
             "the logged actions do not look like the current policy's: on average it gives them probability "
             f"{given:.2f}; both policies are judged by reweighting the log",
         )
-
-
-MOST_REPEATED = 10_000  # rows up to which changes of single regions are judged there, each by two more policies
-MOST_REGIONS = 3  # so many of them
-
-
-@dataclass(frozen=True, eq=False)
-class ScoredLog:
-    """The rows of a log with their chances; scores of policies against the log are made once each."""
-
-    log: Log
-    decisions: Decisions
-    chances: Propensity
-    single: OneStepScores | None  # of every action, where each row is an episode
-    seed: int
-    _known: dict[bytes, DifferenceScores] = field(default_factory=dict, repr=False)
-
-    @cached_property
-    def shared(self) -> list[SharedLevels]:
-        """Text columns of which some levels count as one."""
-        states = self.log.rows.states
-        return shared_levels(states[self.decisions.order], self.log.feature_names, fit_encoder(states))
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What is lost of text columns."""
-        return tuple(one.note(len(self.decisions.actions)) for one in self.shared)
-
-    @cached_property
-    def confounded(self) -> tuple[str, ...]:
-        """Why levels that count as one should have been told apart, if so."""
-        index, actions = np.arange(len(self.decisions.actions)), self.decisions.actions
-        taken = one_hot(actions, self.decisions.n_actions) - self.chances.table
-        ahead = self.decisions.to_come(self.log.discount)
-        brought = ahead - (ahead.mean(axis=0) if self.single is None else self.single.fitted[index, actions])
-        said = (
-            "who gets which action, and what comes of it, depend on levels of {!r} that are too rare to be told apart"
-        )
-        return tuple(said.format(one.name) for one in self.shared if one.moves_both(taken, brought))
-
-    @property
-    def episodes(self) -> int:
-        """How many episodes are scored."""
-        return int(self.decisions.episode[-1]) + 1
-
-    def policy(self, policy: PolicyLike) -> FloatArray | None:
-        """(n, A) chances of a policy; None: the one that wrote the log.
-
-        Where edits leave a decision to the estimated policy of the log, it is the log's own.
-        """
-        if is_logs(policy):
-            return None
-        states = self.log.rows.states[self.decisions.order]
-        table = np.asarray(as_log_policy(self.log, policy).probabilities(states), dtype=np.float64)
-        if isinstance(policy, PatchedPolicy) and isinstance(policy.base, EstimatedPolicy):
-            unchanged = np.abs(table - policy.base.probabilities(states)).max(axis=1) < 1e-12
-            table = np.where(unchanged[:, None], self.chances.table, table)
-        return table
-
-    def scores(self, table: FloatArray | None) -> DifferenceScores:
-        """Scores of a policy (n, A) less the log's own; None: the log's own, all 0."""
-        if table is None or np.abs(table - self.chances.table).max() < 1e-9:
-            same = self.chances.table
-            zero, one = np.zeros_like(self.decisions.gains), np.ones(len(same))
-            return assessed(self.decisions, zero, same, same, self.chances, one, 1.0)
-        key = hashlib.sha256(np.ascontiguousarray(table).tobytes()).digest()
-        if key not in self._known:
-            self._known[key] = difference_scores(
-                self.decisions,
-                table,
-                None,
-                self.chances,
-                discount=self.log.discount,
-                seed=self.seed,
-                scores=self.single,
-            )
-        return self._known[key]
-
-    def apart(self, new: FloatArray | None, old: FloatArray | None) -> DifferenceScores:
-        """Scores of one policy less another; how far they can be believed is how far either is from the log."""
-        parts = [self.scores(table) for table in (new, old)]
-        rows, one = parts[0].rows - parts[1].rows, np.ones(len(self.chances.logged))
-        after, before = (self.chances.table if table is None else table for table in (new, old))
-        both = assessed(self.decisions, rows, after, before, self.chances, one, 1.0)
-        return replace(
-            both,
-            inflation=max(part.inflation for part in parts),
-            changes=max(part.changes for part in parts),
-            often=max(part.often for part in parts),
-        )
-
-    @property
-    def observed(self) -> FloatArray:
-        """(n, M) what the log itself pays, as scores."""
-        return np.asarray(self.log.discount ** self.decisions.step[:, None] * self.decisions.gains)
-
-
-def scored_log(log: Log, current: PolicyLike = LOG, *, seed: int = 0) -> ScoredLog:
-    """The rows that are held; the current policy is taken as the one that wrote the log if the log looks like it."""
-    assessment, rows = assess(log), None
-    if assessment.units is not None:
-        rows = replace(log.rows, unit=assessment.units[log.rows.episode])
-    decisions = scored_decisions(log, rows, seed=seed)
-    if assessment.status("propensities") == "failed":
-        decisions = replace(decisions, probability=None)
-    estimate = logging_chances if decisions.probability is not None else partial(estimated_chances, log)
-    single = repeated_scores(decisions, estimate, seed=seed) if decisions.one_step else None
-    chances = estimate(decisions, seed=seed) if single is None else single.propensity
-    given = ScoredLog(log, decisions, chances, None, seed).policy(current)
-    if given is not None and decisions.probability is None and looks_written_by(given, chances, decisions):
-        logged = given[np.arange(len(given)), decisions.actions]
-        chances = Propensity(given, logged, True)
-        single = repeated_scores(decisions, lambda *_, **__: chances, seed=seed) if decisions.one_step else None
-    return ScoredLog(log, decisions, chances, single, seed)
-
-
-def value_intervals(
-    scored: ScoredLog, policy: PolicyLike, *, level: float
-) -> tuple[dict[str, Interval], DifferenceScores]:
-    """What a policy achieves over the logged starts, and how far that can be believed."""
-    decisions, scores = scored.decisions, scored.scores(scored.policy(policy))
-    total = decisions.per_unit(scored.observed + scores.rows)
-    size = decisions.per_unit(np.repeat(decisions.first[:, None], total.shape[1], axis=1).astype(np.float64))
-    ends = score_intervals(total, size, level=level, inflation=scores.inflation)
-    return {o.name: within(ends.alone(k), o.range) for k, o in enumerate(scored.log.outcomes)}, scores
-
-
-def score_effects(scored: ScoredLog, policies: PolicyPair, changes: RegionChanges, *, level: float) -> Effects:
-    """What the current policy with one region's change brings, and the proposed one without it, against the current."""
-    decisions = scored.decisions
-    if not decisions.one_step:
-        if len(decisions.actions) > MOST_REPEATED:
-            return {}
-        changes = replace(changes, asked=changes.asked[:MOST_REGIONS])
-    old, new = (scored.policy(policy) for policy in policies)
-    before, after = (scored.chances.table if table is None else table for table in (old, new))
-    states, strict = scored.log.rows.states[decisions.order], changes.strict(level, len(scored.log.outcomes))
-
-    def difference(table: FloatArray) -> dict[str, Interval]:
-        ends = scored.apart(table, old).intervals(level=strict)
-        return {
-            o.name: replace(change_within(ends.alone(k), o), level=level) for k, o in enumerate(scored.log.outcomes)
-        }
-
-    effects = {}
-    for k in changes.asked:
-        inside = changes.covers(states, k)[:, None]
-        alone, without = np.where(inside, after, before), np.where(inside, before, after)
-        effects[k] = RegionEffect(difference(alone), difference(without))
-    return effects
