@@ -16,6 +16,10 @@ FOUND = {
         seed=1530, kind="episodes", features=True, verb="improve", names=("a", "b", "c", "d"),
         options={"min_group": 2}, plans={"time_limit": 1.0},
     ),
+    "every episode of a part is cut": Whole(
+        seed=1597000, kind="episodes", features=True, verb="explain", names=("x y", "b", "map", "age"),
+        options={"min_group": 9, "max_rules": 2, "seed": 1}, plans={},
+    ),
 }  # fmt: skip
 
 

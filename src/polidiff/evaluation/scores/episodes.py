@@ -136,7 +136,7 @@ def policy_values(
         for _ in range(most):
             last, values = target, np.clip(model(target), low, high)
             target = fitted.gains[:, outcome] + discount * _ahead(fitted, worth(values))
-            if float(np.abs(target - last)[rows].mean()) < SETTLED * scale:
+            if float(np.abs(target - last)[rows].sum()) <= SETTLED * scale * len(rows):
                 break
     return lambda at: np.clip(model(last, at), low, high)
 
@@ -166,7 +166,7 @@ def state_weights(
         moved_on = omega * ratio
         moved_on *= balance(omega, moved_on)[step]
         target = np.where(first, 1.0, moved_on[before])
-        if float(np.abs(target - last)[rows].mean()) < SETTLED:
+        if float(np.abs(target - last)[rows].sum()) <= SETTLED * len(rows):
             break
 
     def weights(decisions: Decisions) -> FloatArray:
