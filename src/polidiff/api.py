@@ -48,7 +48,7 @@ def evaluate(
     True
     """
     from polidiff.evaluation import evaluate as evaluate_in
-    from polidiff.evaluation.assumptions.chosen_beforehand import chosen_on
+    from polidiff.evaluation.comparison import chosen_on
     from polidiff.worlds.real_actions import alone
 
     options = EvaluateOptions(horizon, level, seed, episodes, evaluation, min_group)

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from polidiff import Log, check, evaluate, explain, improve, load
-from polidiff.evaluation.assumptions.chosen_beforehand import NAME
+from polidiff.evaluation.comparison import CHOSEN
 from polidiff.policies.functions import ConstantPolicy
 from polidiff.records.plan import Plan
 
@@ -38,19 +38,19 @@ def test_the_log_that_chose_rules_decides_nothing_about_them(plan: Plan) -> None
     for told in (explain(log_of(shuffled, ["x"]), OLD, plan.policy), plan.explanation):
         assert {verdict.direction for verdict in told.verdicts} == {"unknown"}
         assert {v.direction for sentence in told.sentences for v in sentence.verdicts} == {"unknown"}
-        assert [a.status for a in told.assumptions if a.name == NAME] == ["failed"]
+        assert [a.status for a in told.assumptions if a.name == CHOSEN] == ["failed"]
         assert plan.patch.judged in str(told)
         assert "Adopt" not in str(told)
         assert not check(told).passed
         assert not check(told, keep="return>=current-1", allow_unknown=True).passed
-    assert NAME in [a.name for a in evaluate(log_of(shuffled, ["x"]), plan.policy).assumptions]
+    assert CHOSEN in [a.name for a in evaluate(log_of(shuffled, ["x"]), plan.policy).assumptions]
 
 
 def test_another_log_judges_them_as_usual(plan: Plan, tmp_path: Path) -> None:
     other = log_of(table(1), ["x"])
     told = explain(other, OLD, load(plan.patch.save(tmp_path / "plan.json")).apply(OLD))
     assert told.verdicts[0].direction == "more"
-    assert NAME not in [a.name for a in told.assumptions]
+    assert CHOSEN not in [a.name for a in told.assumptions]
     assert check(told).passed
 
 

@@ -7,18 +7,19 @@ with an absent answer, and the stages leave that part out.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from polidiff.errors import InvalidOptionError
-from polidiff.evaluation.verdicts import StartOutcomes
+from polidiff.evaluation.verdicts import StartOutcomes, as_unknown
 from polidiff.policies import Policy
-from polidiff.policies.protocol import FeaturesOf, PolicyPair
+from polidiff.policies.protocol import FeaturesOf, PolicyLike, PolicyPair
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Arrow, RegionEffect, Support, Verdict, WorldSummary
 from polidiff.records.outcome import Assumption
+from polidiff.records.patch import Patch
 from polidiff.records.rule import Rule, covers_any
 from polidiff.worlds.protocol import World
 
@@ -167,3 +168,37 @@ class Comparison:
     def expected_from(self, state: AnyArray) -> tuple[tuple[float, float], ...] | None:
         """Per outcome what both policies bring from a state on; None where that is not known."""
         return None
+
+
+CHOSEN = "chosen beforehand"  # the assumption that rules were not chosen on the log that judges them
+
+
+def chosen_on(world: World, *policies: PolicyLike) -> Assumption | None:
+    """That a policy carries a patch whose edits `improve` chose on the very rows of this log; None if none does.
+
+    A log with other rows, even a few, or with other columns as its state, counts as other data.
+    """
+    patches = [patch for policy in policies if isinstance(patch := getattr(policy, "patch", None), Patch)]
+    here = [patch for patch in patches if patch.chosen_on and patch.chosen_on == getattr(world, "fingerprint", "")]
+    if not here:
+        return None
+    judged = f"; improve judged them on rows that did not choose them: {here[0].judged}" if here[0].judged else ""
+    detail = f"these rules were chosen on this very log, so it flatters them{judged}"
+    return Assumption(CHOSEN, "the log's fingerprint in the patch", "failed", detail, "Judge them on another log.")
+
+
+def undecided(judged: GroupVerdicts, chosen: Assumption, everyone: int) -> GroupVerdicts:
+    """What a log says about rules that it chose itself: nothing that is decided; to all together it is said in full."""
+    short = chosen.detail.split(";")[0]
+    verdicts = tuple(
+        tuple(
+            replace(
+                as_unknown(replace(verdict, note=None), chosen.detail if group == everyone else short),
+                holds_up_to=None,
+                rests_on=None,
+            )
+            for verdict in row
+        )
+        for group, row in enumerate(judged.verdicts)
+    )
+    return replace(judged, verdicts=verdicts, assumptions=(chosen, *judged.assumptions))

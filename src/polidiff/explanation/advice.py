@@ -26,8 +26,8 @@ from typing import Literal
 
 from scipy import stats
 
-from polidiff.evaluation.assumptions.chosen_beforehand import NAME as CHOSEN
 from polidiff.evaluation.assumptions.log_checks import fragile, only_if
+from polidiff.evaluation.comparison import CHOSEN
 from polidiff.explanation.words import amount_text, group_words, listing, losers, odds_text
 from polidiff.records.explanation import Explanation, Verdict
 from polidiff.records.numbers import counted, percent

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polidiff.evaluation.assumptions.chosen_beforehand import NAME as CHOSEN
+from polidiff.evaluation.comparison import CHOSEN
 from polidiff.explanation.words import interval_text
 from polidiff.options import CheckOptions
 from polidiff.records.explanation import Explanation, Verdict

@@ -13,8 +13,7 @@ import numpy as np
 from polidiff._version import __version__
 from polidiff.divergence import Divergence, find_divergence
 from polidiff.evaluation import compare
-from polidiff.evaluation.assumptions.chosen_beforehand import chosen_on, undecided
-from polidiff.evaluation.comparison import Achieved, Comparison, GroupVerdicts, check_estimator
+from polidiff.evaluation.comparison import Achieved, Comparison, GroupVerdicts, check_estimator, chosen_on, undecided
 from polidiff.evaluation.verdicts import StartOutcomes, by_papers_rule, rare_events, where_papers_rule_differs
 from polidiff.explanation.forms import words_in
 from polidiff.explanation.pictures import decisions_of, episode_pairs, pictures_of, sample_of

@@ -26,8 +26,8 @@ from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import TradeoffPoint
 from polidiff.records.rule import Condition, Rule, first_match
 from polidiff.regions.rule_choice import Pool, best_lists, shortened
-from polidiff.rules.box_algebra import intersection
 from polidiff.rules.learners import Learner, Listed, as_learner, learn_rules, named, nested, steady_weights, tree_rules
+from polidiff.rules.lists import intersection
 from polidiff.streams import Stream
 
 WORTH = 0.01  # what one more rule must add to F1

@@ -25,7 +25,7 @@ from polidiff.records.outcome import Interval, Outcome
 from polidiff.records.parse import name_like, parse_rule
 from polidiff.records.rule import Condition, Rule, overlap
 from polidiff.records.suppression import suppressed
-from polidiff.rules.box_algebra import Kinds, without_any
+from polidiff.rules.lists import Kinds, without_any
 
 MOST_TAKEN_OUT = 12  # earlier regions: what many leave of a box may be more pieces than can be counted
 SAME_SHARE = 0.005  # of decisions: shares nearer than this are told as the same

@@ -21,9 +21,8 @@ import numpy as np
 from polidiff.errors import InvalidOptionError
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.rule import Condition, Rule
-from polidiff.rules.box_algebra import Kinds, intersection, without_any
 from polidiff.rules.grid import readable_bound
-from polidiff.rules.lists import shorten
+from polidiff.rules.lists import Kinds, intersection, shorten, without_any
 
 Estimator: TypeAlias = Any  # of scikit-learn or alike, or a part of one
 Listed: TypeAlias = tuple[tuple[Rule, int], ...]  # first match wins, 0 where none holds

@@ -23,10 +23,9 @@ from polidiff.errors import InvalidOptionError
 from polidiff.optimize import Clock
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.records.rule import Clause, Rule, missing_entries
-from polidiff.rules.box_algebra import Kinds, denied, without
 from polidiff.rules.generate import GenerationOptions, generate, search
 from polidiff.rules.grid import Grid, Problem, make_grid, make_problem
-from polidiff.rules.lists import first_matches
+from polidiff.rules.lists import Kinds, denied, first_matches, without
 from polidiff.rules.proof import ProofOptions
 from polidiff.rules.refine import Rows, keep_paying, refine, shorten_rules
 from polidiff.rules.table import Table

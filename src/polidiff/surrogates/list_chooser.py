@@ -40,8 +40,8 @@ from polidiff.policies import one_hot
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.numbers import percent
 from polidiff.records.rule import Condition, Rule, missing_entries
-from polidiff.rules.box_algebra import Kinds
 from polidiff.rules.grid import Grid, make_grid, readable_bound
+from polidiff.rules.lists import Kinds
 from polidiff.rules.table import as_table
 from polidiff.surrogates.record import split_support
 from polidiff.worlds.protocol import aim

@@ -34,9 +34,17 @@ from polidiff.records.numbers import counted, percent
 from polidiff.records.outcome import Assumption
 from polidiff.records.plan import Frontier, Plan
 from polidiff.records.rule import Rule
-from polidiff.surrogates.guards import GuardRoom, guard_rooms
 from polidiff.surrogates.log_states import JudgingHalf
-from polidiff.surrogates.record import Explain, Note, Reduction, RuleNote, Solver, listed_candidates
+from polidiff.surrogates.record import (
+    Explain,
+    GuardRoom,
+    Note,
+    Reduction,
+    RuleNote,
+    Solver,
+    guard_rooms,
+    listed_candidates,
+)
 from polidiff.surrogates.region_cells import RegionCells, parted_cells
 from polidiff.worlds.log import Log
 from polidiff.worlds.protocol import aim

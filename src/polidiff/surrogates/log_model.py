@@ -29,7 +29,7 @@ from polidiff.policies.protocol import PolicyLike
 from polidiff.records.arrays import BoolArray, FloatArray
 from polidiff.records.plan import Frontier
 from polidiff.surrogates.record import frozen_states
-from polidiff.surrogates.table_by_chance import with_edits
+from polidiff.surrogates.table import with_edits
 from polidiff.worlds.log import Log
 from polidiff.worlds.protocol import aim
 from polidiff.worlds.tabular import TabularMDP

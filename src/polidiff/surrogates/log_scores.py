@@ -45,10 +45,18 @@ from polidiff.records.outcome import Assumption, Interval
 from polidiff.records.patch import Patch
 from polidiff.records.plan import Frontier, Plan, PlanRule
 from polidiff.records.rule import Rule, covers_any
-from polidiff.rules.box_algebra import without_any
-from polidiff.surrogates.guards import GuardRoom, guard_rooms, without_broken
+from polidiff.rules.lists import without_any
 from polidiff.surrogates.list_chooser import FOLLOWED, ListChooser, RuleCells, rule_cells, with_bounds
-from polidiff.surrogates.record import Note, Reduction, Solver, frozen_rules, split_support
+from polidiff.surrogates.record import (
+    GuardRoom,
+    Note,
+    Reduction,
+    Solver,
+    frozen_rules,
+    guard_rooms,
+    split_support,
+    without_broken,
+)
 from polidiff.worlds.log import Log
 from polidiff.worlds.log_check import log_summary
 from polidiff.worlds.protocol import aim

@@ -41,11 +41,9 @@ from polidiff.records.explanation import Verdict
 from polidiff.records.numbers import counted, interval_numbers, signed
 from polidiff.records.outcome import Assumption, Interval
 from polidiff.records.plan import Frontier, Plan, PlanRule
-from polidiff.surrogates.guards import guard_rooms, without_broken
 from polidiff.surrogates.log_model import ChoosingHalf, choosing_half, seen_part
-from polidiff.surrogates.record import Explain, Note, split_support, told_of_world
-from polidiff.surrogates.table import Surrogate
-from polidiff.surrogates.table_by_chance import chance_costs, mixed_patch, with_current, with_edits
+from polidiff.surrogates.record import Explain, Note, guard_rooms, split_support, told_of_world, without_broken
+from polidiff.surrogates.table import Surrogate, chance_costs, mixed_patch, with_current, with_edits
 from polidiff.worlds.log import Log
 from polidiff.worlds.log_check import log_summary
 from polidiff.worlds.protocol import aim

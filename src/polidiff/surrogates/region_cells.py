@@ -23,7 +23,7 @@ from polidiff.records.arrays import AnyArray, IntArray
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.rule import Rule, covers_any, missing_entries
 from polidiff.regions.describe import Described, describe
-from polidiff.rules.box_algebra import Kinds, intersection, without_any
+from polidiff.rules.lists import Kinds, intersection, without_any
 from polidiff.surrogates.record import frozen_rules
 from polidiff.worlds.protocol import World
 

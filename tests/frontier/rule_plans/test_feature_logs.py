@@ -15,7 +15,7 @@ from polidiff.progress import listening
 from polidiff.records.numbers import counted, number
 from polidiff.records.parse import parse_rules
 from polidiff.records.rule import Condition, Rule, covers_any
-from polidiff.rules.box_algebra import Kinds, without, without_any
+from polidiff.rules.lists import Kinds, without, without_any
 
 from ...logs.test_explain_and_improve import navigation_log
 
