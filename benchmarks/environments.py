@@ -37,7 +37,8 @@ from polidiff import Simulator, as_policy, load
 from polidiff.divergence import Divergence, DivergenceOptions, find_divergence
 from polidiff.records.explanation import Explanation
 from polidiff.records.rule import first_match
-from polidiff.regions.describe import as_pairs, describe, fidelity, held_out_visits, rule_lists, visits_of
+from polidiff.regions.describe import as_pairs, describe, held_out_visits, rule_lists, visits_of
+from polidiff.regions.fidelity import fidelity
 from polidiff.rules.learners import as_learner
 from polidiff.worlds.real_actions import compared
 from polidiff.worlds.rollouts import roll_out

@@ -274,7 +274,7 @@ def test_compare_says_what_is_new_and_its_gate_exits_1_when_something_got_worse(
     files = (tmp_path / "old.json", tmp_path / "new.json")
     ran = polidiff("compare", *files, "--report", tmp_path / "since.html")
     assert ran.code == 0, ran.err
-    assert ran.out.startswith("Changed decisions: 2 gone; 2 of 2 verdicts turned.")
+    assert ran.out.startswith("Regions in which they differ: 2 gone; 2 of 2 verdicts turned.")
     assert "<script" not in (tmp_path / "since.html").read_text()
     assert polidiff("compare", *files, "--gate").code == 1
     assert polidiff("compare", *reversed(files), "--gate").code == 1

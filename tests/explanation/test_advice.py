@@ -58,6 +58,8 @@ def test_a_gain_for_most_with_losers_is_adopted_in_part_and_the_losers_are_named
     losing = (WorseOff("o0", BASE.regions[0].rule, 0.2, Interval(-1.0, -2.0, -0.5, 0.95)),)
     advice = advise(with_verdicts(["better"], worse_off=losing))
     assert advice.kind == "adopt a part"
+    assert advice.reasons[0].startswith("Keep the current policy for starts ")
+    assert advice.reasons[0].endswith(", and adopt the proposed one for all others.")
     assert "would lose" in advice.sentence
 
 

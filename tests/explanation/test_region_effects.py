@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 import polidiff
 from polidiff import Log, Simulator, TabularMDP, evaluate, explain
 from polidiff.domains import chain
+from polidiff.explanation.carrying import carrier, carrying_lines
 from polidiff.explanation.groups import typical_path
 from polidiff.explanation.regions import printed_order
-from polidiff.explanation.text import carrier, carrying_lines, sentence_text
+from polidiff.explanation.text import acts_the_same, sentence_text
 from polidiff.records.codec import dumps, from_dict
 from polidiff.records.explanation import RegionEffect
 from polidiff.records.outcome import Interval
@@ -93,6 +94,16 @@ def test_parts_that_do_not_add_up_name_no_carrier(seven, rest, told):
         assert lines[0].endswith("by s1 alone, −2 by all others, +4 by all.")
 
 
+def test_a_group_of_which_most_and_not_all_meet_nothing_is_not_said_to_stay_the_same(seven):
+    undecided = tuple(replace(verdict, direction="unknown") for verdict in seven.verdicts)
+    sentence = replace(seven.sentences[0], path=(), meetings=(), path_share=0.8, verdicts=undecided)
+    assert not acts_the_same(seven, sentence)
+    assert ", 80 % of episodes meet no change that a rule tells. All changes together have an unknown effect" in (
+        sentence_text(seven, sentence)
+    )
+    assert acts_the_same(seven, replace(sentence, path_share=1.0))
+
+
 def test_an_effect_that_nobody_knows_is_had_and_not_led_to(seven):
     unknown = tuple(replace(verdict, direction="unknown", note=None) for verdict in seven.verdicts)
     sentence = replace(seven.sentences[0], verdicts=unknown)
@@ -106,11 +117,24 @@ def test_a_change_whose_interval_reaches_that_of_another_carries_nothing(seven):
 
     def region(k, low):
         estimate, rest = (0.9 * whole, 0.1 * whole) if k == 0 else (0.1 * whole, 0.9 * whole)
-        effect = RegionEffect({"return": Interval(estimate, low, 9, 0.95)}, {"return": Interval.exactly(rest)})
+        high = 9 if k == 0 else 0.15 * whole
+        effect = RegionEffect({"return": Interval(estimate, low, high, 0.95)}, {"return": Interval.exactly(rest)})
         return replace(seven.regions[k], effect=effect)
 
     assert carrier([region(0, 0.2 * whole), region(1, 0)], verdict).id == seven.regions[0].id
-    assert carrier([region(0, 0.05 * whole), region(1, 0)], verdict) is None
+    assert carrier([region(0, 0.14 * whole), region(1, 0)], verdict) is None, "its interval reaches the other's"
+
+
+def test_a_change_that_brings_hardly_more_than_all_others_carries_nothing():
+    """Ten rewards of 1, ½, ¼ …: the first is 1, the others together 0.998."""
+    moves = np.zeros((11, 2, 11))
+    moves[range(10), :, range(1, 11)] = moves[10, :, 10] = 1
+    paid = np.repeat([[0.0, 1.0]], 11, axis=0)
+    world = TabularMDP(moves, paid, np.eye(11)[0], absorbing=[10], discount=0.5)
+    told = explain(world, [0] * 11, [1] * 11)
+    assert told.regions[0].effect.alone["return"].estimate == pytest.approx(1.0)
+    assert told.regions[0].effect.without["return"].estimate == pytest.approx(1 - 0.5**9)
+    assert not carrying_lines(told)
 
 
 @given(st.integers(0, 2**32 - 1))

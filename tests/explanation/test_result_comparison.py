@@ -133,7 +133,7 @@ def test_frontiers_are_compared_by_their_best_plans():
     comparison = compare(old, new)
     assert [change.status for change in comparison.differences] == ["gone", "same", "same"]
     assert comparison.verdicts[0].status == "same"  # 21.9905 and 21.9895: less than a tenth
-    assert "Changed decisions of the best plan: 1 gone and 2 as before" in str(comparison)
+    assert "Changes of the best plan: 1 gone and 2 as before" in str(comparison)
 
 
 def test_results_of_other_worlds_and_levels_are_compared_with_a_word_of_caution():

@@ -12,7 +12,8 @@ from polidiff.divergence import Divergence
 from polidiff.records.action import Action, Swap
 from polidiff.records.rule import Condition, Rule, first_match
 from polidiff.regions import describe
-from polidiff.regions.describe import MOST_CONDITIONS, fidelity
+from polidiff.regions.describe import MOST_CONDITIONS
+from polidiff.regions.fidelity import fidelity
 from polidiff.regions.rule_choice import Pool, best_lists, shortened
 from polidiff.rules.learners import tree_rules
 

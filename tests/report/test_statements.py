@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from polidiff import TabularMDP, explain
 from polidiff.explanation.plan_text import plan_verdicts
+from polidiff.explanation.region_places import outside, places_told
 from polidiff.explanation.text import sentence_text
-from polidiff.explanation.words import MOST_NAMED, few, in_order, names_text, outside, rule_text, verdicts_text
+from polidiff.explanation.words import MOST_NAMED, few, in_order, names_text, rule_text, verdicts_text
 from polidiff.records.explanation import Explanation, Sentence, Support
 from polidiff.records.plan import Frontier
 from polidiff.records.rule import Rule, covers_any, first_match, overlap
@@ -140,6 +141,23 @@ def test_a_region_read_alone_is_where_the_first_that_fits_is_it(seed):
         others = [rules[ids.index(name)] for name in re.findall(r"S\d", behind.replace("S1 … S3", "S1 S2 S3"))]
         alone = rules[k].covers(states) & ~covers_any(others, states)
         assert alone.tolist() == (first == k).tolist()
+
+
+@given(SEEDS)
+def test_a_number_in_a_sentence_is_that_of_a_place_told_there_or_said_to_be_told_below(seed):
+    regions = explanation(seed, "simulator").regions
+    for told in (
+        [region.id for region in regions],
+        [region.id for region in regions[-1:]],
+        [region.id for region in regions[1:]],
+    ):
+        if not told:
+            continue
+        for place in places_told(told, regions).values():
+            given = set(re.findall(r"\((S\d+)\)", " ".join(places_told(told, regions).values())))
+            asked = re.search(r"outside (.*)", place)
+            if asked and "told below" not in place:
+                assert set(re.findall(r"S\d+", asked[1].replace("S1 … S3", "S1 S2 S3"))) <= given
 
 
 @given(SEEDS)

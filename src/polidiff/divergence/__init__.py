@@ -43,6 +43,11 @@ class Divergence:
         return self.label > 0
 
     @property
+    def sampled(self) -> bool:
+        """Whether visits are those of episodes, not all states of a table."""
+        return bool((self.episode >= 0).all())
+
+    @property
     def mean_length(self) -> float:
         """Decisions per episode among the visits that judge; NaN where no episode was played."""
         return float(np.count_nonzero(self.judged) / self.facts.get("episodes", np.nan))  # type: ignore[operator]

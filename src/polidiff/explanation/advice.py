@@ -99,7 +99,7 @@ def _with_a_gain(explanation: Explanation, better: list[Verdict], unknown: list[
         return Advice(
             "adopt a part",
             f"Adopt a part{if_so}: {gain} overall, but {listing(groups)} would lose.",
-            (f"Leave out {listing(groups)}, or look at a plan that keeps them.",),
+            (f"Keep the current policy for {listing(groups)}, and adopt the proposed one for all others.",),
         )
     if unknown:
         sentence = f"Test it first: {gain}{if_so}, but what it does to {_named(unknown)} is not known."

@@ -14,10 +14,17 @@ from polidiff.errors import InvalidInputError
 from polidiff.evaluation import compare
 from polidiff.evaluation.comparison import Comparison
 from polidiff.evaluation.verdicts import verdict
-from polidiff.explanation.words import place_text, rule_text, swap_words, verdicts_text, withheld_text
+from polidiff.explanation.words import (
+    place_text,
+    rule_text,
+    swap_text,
+    swap_words,
+    verdicts_text,
+    withheld_text,
+)
 from polidiff.records.arrays import AnyArray
 from polidiff.records.explanation import Case, Explanation, Region, Sentence, Verdict
-from polidiff.records.numbers import number
+from polidiff.records.numbers import number, share_text
 from polidiff.records.outcome import Interval, Outcome
 from polidiff.records.suppression import suppressed
 
@@ -31,24 +38,32 @@ def answer_case(explanation: Explanation, state: CaseLike) -> Case:
     """Same or other action in a state, by which rule, and what to expect.
 
     `state` is a state's name or index (table), an observation (simulator), or a mapping of features to values, None
-    or NaN where they are missing. A result read from a file has no policies, so it answers from its rules alone.
+    or NaN where they are missing. A result read from a file has no policies: it answers from its rules, and says how
+    often they are right where that was counted in a sample. A result that has them says so where a rule is wrong.
     """
     explanation = suppressed(explanation)
     raw, features, name = _resolve(explanation, state)
     region = next((r for r in explanation.regions if r.rule.covers(features)[0]), None)
-    if explanation.context is not None and raw is not None:
-        world, current, proposed = explanation.context
-        decided = decide(current.probabilities(raw), proposed.probabilities(raw))
-        actions = (world.actions[int(decided.current[0])].name, world.actions[int(decided.proposed[0])].name)
-    elif region is not None:
-        actions = (region.current, region.proposed)
-    else:
-        actions = (AS_RULES_SAY, AS_RULES_SAY)
+    known = _known_actions(explanation, raw, features)
+    actions = known or ((AS_RULES_SAY, AS_RULES_SAY) if region is None else (region.current, region.proposed))
     shifted = region is not None and region.shift is not None and region.current == actions[0] == actions[1]
-    first = _action_text(explanation, name, actions, region, shifted=shifted)
+    first = _action_text(explanation, name, actions, region, shifted=shifted, known=known is not None)
     ahead, expected = _expected(explanation, raw, features, changed=shifted or actions[0] != actions[1])
     text = " ".join(part for part in (first, ahead) if part)
     return Case(name, actions[0], actions[1], None if region is None else region.id, expected, text)
+
+
+def _known_actions(explanation: Explanation, raw: AnyArray | None, features: Features) -> tuple[str, str] | None:
+    """What the policies do: asked, or as seen in a state that was met; None where only rules can tell."""
+    if explanation.context is not None and raw is not None:
+        world, current, proposed = explanation.context
+        decided = decide(current.probabilities(raw), proposed.probabilities(raw))
+        return world.actions[int(decided.current[0])].name, world.actions[int(decided.proposed[0])].name
+    names = [feature.name for feature in explanation.world.features]
+    if not isinstance(features, Mapping) or not all(name in features for name in names):
+        return None
+    asked = tuple(features[name][0] for name in names)
+    return next(((met.current, met.proposed) for met in explanation.sample if met.values == asked), None)
 
 
 def _resolve(explanation: Explanation, state: CaseLike) -> tuple[AnyArray | None, Features, str]:
@@ -137,23 +152,32 @@ def _exact_verdict(outcome: Outcome, before: float, after: float) -> Verdict:
 
 
 def _action_text(
-    explanation: Explanation, name: str, actions: tuple[str, str], region: Region | None, *, shifted: bool
+    explanation: Explanation, name: str, actions: tuple[str, str], region: Region | None, *, shifted: bool, known: bool
 ) -> str:
-    """What is done, and by which rule."""
+    """What is done, and by which rule; `known`, where not a rule alone says it."""
     if actions[0] == actions[1] and not shifted:
         unshown = withheld_text(explanation) if explanation.context is None else ""
         if not unshown and actions[0] == AS_RULES_SAY and _rules_miss(explanation):
             unshown = "as far as the rules tell"
-        return f"For {name}: {actions[0]}, as now{f', {unshown}' if unshown else ''}."
+        unlike = f", although {region.id} tells {swap_text(region)} there" if region is not None else ""
+        return f"For {name}: {actions[0]}, as now{f', {unshown}' if unshown else ''}{unlike}."
     named = region is None or region.rule.features == ("state",)
-    by = "" if region is None or named else f" (because {rule_text(region.rule)})"
+    by = "" if region is None or named else f" (because {rule_text(region.rule)}{'' if known else _how_right(region)})"
     shift = region.shift if region is not None and shifted else None
     return f"For {name}: {swap_words(*actions, shift, None)}{by}."
 
 
+def _how_right(region: Region) -> str:
+    """How often a rule is right, where it is not always, or was not seen everywhere, and no policy could be asked."""
+    right = region.intervals.get("precision")
+    if right is None and region.precision >= 1 - ROUNDING:
+        return ""
+    return f"; the rule is right in {share_text(region.precision, right)} of its visits, and no policy could be asked"
+
+
 def _rules_miss(explanation: Explanation) -> bool:
     """Whether the rules leave out some of the changes."""
-    return explanation.quality.recall < 1 - ROUNDING
+    return explanation.quality.recall < 1 - ROUNDING or "recall" in explanation.quality.intervals
 
 
 def _shown(value: float | str) -> str:

@@ -32,7 +32,7 @@ from polidiff.explanation.sentences import (
     start_rules,
 )
 from polidiff.explanation.text import sentence_text
-from polidiff.explanation.words import rule_text
+from polidiff.explanation.words import place_text
 from polidiff.explanation.worse_off import tails, worse_off
 from polidiff.journeys import Journeys, Meetings, Trajectory, follow
 from polidiff.options import ExplainOptions
@@ -152,7 +152,7 @@ def compose(world: World, current: PolicyLike, proposed: PolicyLike, options: Ex
         divergence = replace(divergence, facts={**divergence.facts, FOLLOWED: journeys.by_chance})
     order = printed_order(described.rules, journeys.order)
     ids = region_ids(described, order)
-    regions = region_records(comparison, described, divergence, ids, seed=options.seed)
+    regions = region_records(comparison, described, divergence, ids, level=options.level, seed=options.seed)
     chosen = chosen_on(world, current, proposed)
     if chosen is None:
         regions = with_effects(
@@ -194,6 +194,7 @@ def tell_starts(found: Difference, journeys: Journeys) -> Story:
         judged,
         pairs,
         options.seed,
+        options.level,
     )
     quality, forms = quality_and_forms(material, grouped.overall, sentences, found.regions, found.patch)
     changed = float(found.divergence.judged[found.divergence.diverging].sum())
@@ -226,7 +227,9 @@ def _unmet_events(grouped: GroupedStarts, judged: StartOutcomes) -> tuple[Assump
     """What played episodes may not have met: of all of them, and of a group whose verdict is decided."""
     everyone = [(np.ones(len(judged.weight), dtype=np.bool_), "", grouped.overall)]
     groups = zip(grouped.members, grouped.groups, grouped.verdicts, strict=True)
-    parts = [(inside, f" where {rule_text(group.rules[0])}", told) for inside, group, told in groups if group.rules]
+    parts = [
+        (inside, f" of starts {place_text(group.rules[0])}", told) for inside, group, told in groups if group.rules
+    ]
     samples = {
         f"the difference in {verdict.outcome}{where}": judged.difference[inside, m]
         for inside, where, verdicts in [*everyone, *parts]

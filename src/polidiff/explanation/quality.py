@@ -37,23 +37,34 @@ from polidiff.policies import PatchedPolicy
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.records.explanation import Explanation, Length, Quality, Region, Sentence, Verdict
 from polidiff.records.numbers import number
-from polidiff.records.outcome import Outcome
+from polidiff.records.outcome import Interval, Outcome
 from polidiff.records.patch import Patch
 from polidiff.records.rule import first_match
-from polidiff.regions.describe import Described, fidelity
+from polidiff.regions.describe import Described
+from polidiff.regions.fidelity import fidelity, fidelity_intervals
 from polidiff.streams import Stream
 
 
 def rule_quality(
-    divergence: Divergence, described: Described, regions: Sequence[Region], sentences: Sequence[Sentence]
+    divergence: Divergence,
+    described: Described,
+    regions: Sequence[Region],
+    sentences: Sequence[Sentence],
+    level: float | None = None,
 ) -> Quality:
-    """How true the rules are, on visits that did not make them; what else is measured joins later."""
-    rows = described.held_out if described.held_out.any() else np.ones(len(divergence.label), dtype=np.bool_)
+    """How true the rules are, on visits that did not make them, at this level; what else is measured joins later."""
+    held_out = bool(described.held_out.any())
+    rows = described.held_out if held_out else np.ones(len(divergence.label), dtype=np.bool_)
     where = described.region_of(divergence.features)
     said = np.array([*(region.label for region in described.regions), 0])[where]
     truth = described.labels.label
     rules = fidelity(said[rows], truth[rows], divergence.judged[rows])
     verdicts = [verdict for sentence in sentences for verdict in sentence.verdicts]
+    intervals: dict[str, Interval] = {}
+    if level is not None and held_out and divergence.sampled:
+        told, changed = said[rows] > 0, truth[rows] > 0
+        right = changed & (said == truth)[rows]
+        intervals = fidelity_intervals(told, changed, right, divergence.judged[rows], divergence.episode[rows], level)
     return Quality(
         precision=rules.precision,
         recall=rules.recall,
@@ -64,6 +75,8 @@ def rule_quality(
         path_distance=None,
         length=length_of(regions, sentences),
         abstained=sum(v.direction == "unknown" for v in verdicts) / len(verdicts) if verdicts else 0.0,
+        held_out=held_out,
+        intervals=intervals,
     )
 
 
@@ -168,6 +181,7 @@ class Material:
     judged: StartOutcomes
     pairs: tuple[tuple[Trajectory, Trajectory], ...]  # episodes of both policies that were played already
     seed: int
+    level: float
 
 
 def quality_and_forms(
@@ -180,7 +194,9 @@ def quality_and_forms(
     """Figures for this explanation and for the other forms, and the texts of these."""
     rows = _asked(material)
     exam = make_exam(material, rows)
-    quality = rule_quality(material.divergence, material.described, regions, sentences)
+    level = material.level if material.comparison.shows_episodes else None
+    quality = rule_quality(material.divergence, material.described, regions, sentences, level)
+    shares, patched = _completeness(material, patch)
     reading = own_reading(
         material.divergence,
         material.described,
@@ -194,7 +210,8 @@ def quality_and_forms(
     fidelity, distance = path_scores(material.paths, material.groups, material.journeys)
     quality = replace(
         quality,
-        completeness=_completeness(material, patch),
+        completeness=shares,
+        patched=patched,
         path_fidelity=fidelity,
         path_distance=distance,
         forms=tuple(score(form.name, form.reading, exam, form.length) for form in forms),
@@ -351,15 +368,18 @@ def _immediate(material: Material, region: int) -> Mapping[str, float]:
     return material.comparison.immediate_effects(*(part[inside] for part in parts))
 
 
-def _completeness(material: Material, patch: Patch) -> dict[str, float | None]:
+def _completeness(material: Material, patch: Patch) -> tuple[dict[str, float | None], dict[str, float]]:
+    """The share of each difference that the patch recovers, and what it adds instead where it recovers nothing."""
     comparison, judged = material.comparison, material.judged
     patched = PatchedPolicy(comparison.current, patch)
     before, after = (judged.weight @ values for values in (judged.current, judged.proposed))
     reached = comparison.mean_outcomes(patched, judged, seed=material.seed)
     outcomes = comparison.place.outcomes
     if reached is None:
-        return {outcome.name: None for outcome in outcomes}
-    return completeness_of(outcomes, before, after, reached)
+        return {outcome.name: None for outcome in outcomes}, {}
+    shares = completeness_of(outcomes, before, after, reached)
+    added = dict(zip(shares, (reached - before).tolist(), strict=True))
+    return shares, {name: added[name] for name, share in shares.items() if share is not None and share < 0}
 
 
 def region_stability(explanations: Sequence[Explanation], features: AnyArray, weight: FloatArray) -> float:

@@ -13,9 +13,11 @@ from polidiff.explanation.groups import distinct_rows
 from polidiff.records.action import Often, Shift, Swap
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Region, Support, SwapShare
+from polidiff.records.outcome import Interval
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.rule import Rule, change_key, overlap
 from polidiff.regions.describe import Described
+from polidiff.regions.fidelity import fidelity_intervals
 
 MOST_LISTED = 50
 MOST_EFFECTS = 12  # regions whose own effect is measured
@@ -61,7 +63,13 @@ def with_effects(
 
 
 def region_records(
-    comparison: Comparison, described: Described, divergence: Divergence, ids: tuple[str, ...], *, seed: int
+    comparison: Comparison,
+    described: Described,
+    divergence: Divergence,
+    ids: tuple[str, ...],
+    *,
+    level: float,
+    seed: int,
 ) -> tuple[Region, ...]:
     """Records of all regions, in the order they are matched."""
     where = described.region_of(divergence.features)
@@ -69,9 +77,24 @@ def region_records(
         _support(divergence, where == k) for k in range(len(described.regions))
     )
     return tuple(
-        _record(comparison, described, divergence, where, k, ids[k], supports[k], seed)
+        replace(
+            _record(comparison, described, divergence, where, k, ids[k], supports[k], seed),
+            intervals=_intervals(comparison, described, divergence, where == k, k, level),
+        )
         for k in range(len(described.regions))
     )
+
+
+def _intervals(
+    comparison: Comparison, described: Described, divergence: Divergence, inside: BoolArray, k: int, level: float
+) -> dict[str, Interval]:
+    """Of precision and recall, as far as played visits that made no rules tell them."""
+    rows, label = described.held_out, described.labels.label == described.regions[k].label
+    if not rows.any() or not comparison.shows_episodes or not divergence.sampled:
+        return {}
+    parts = inside[rows], label[rows], (inside & label)[rows]
+    told = fidelity_intervals(*parts, divergence.judged[rows], divergence.episode[rows], level)
+    return {name: told[name] for name in ("precision", "recall")}
 
 
 def _support(divergence: Divergence, inside: BoolArray) -> Support:

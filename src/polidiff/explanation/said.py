@@ -12,9 +12,10 @@ from itertools import zip_longest
 from typing import Literal, TypeAlias
 
 from polidiff.explanation.advice import advise, doubts, lasting
+from polidiff.explanation.carrying import carrying_lines
+from polidiff.explanation.region_places import outside
 from polidiff.explanation.text import (
     acts_the_same,
-    carrying_lines,
     changes_text,
     loss_text,
     lost_text,
@@ -26,6 +27,7 @@ from polidiff.explanation.text import (
     region_text,
     rests_on_lines,
     sentence_text,
+    whose_decisions,
     worse_off_text,
 )
 from polidiff.explanation.words import (
@@ -34,7 +36,6 @@ from polidiff.explanation.words import (
     losers,
     names_states,
     odds_text,
-    outside,
     place_text,
     swap_text,
     verdicts_text,
@@ -131,12 +132,12 @@ def say(explanation: Explanation) -> Said:
     worse = tuple(worse_off_text(explanation, entry) for entry in losers(explanation))
     apart = outside(explanation.regions)
     where = () if paper else tuple(region_text(region, apart[region.id], people) for region in explanation.regions)
-    whose = "" if explanation.world.recorded else " (shares are of both policies' decisions)"
+    whose = whose_decisions(explanation)
     now = () if paper else (told[0].spoken,)
     blocks = blocks_of(
         Block("groups", "", groups),
         Block("worse", "Worse off", worse),
-        Block("where", f"Where they differ{whose}", where),
+        Block("where", f"Where they differ ({whose})" if whose else "Where they differ", where),
         Block("now", "What now", now, listed=False),
         Block("quality", "How true this is", (quality_text(explanation),), listed=False),
         *closing(explanation),
@@ -242,10 +243,11 @@ def _changes(explanation: Explanation) -> str:
     others = len(regions) - len(largest)
     more = f"; {counted(others, 'further rule')} below" if others else ""
     long = sum(region.rule.literals for region in largest) > MOST_CONDITIONS
-    return f"{share}: {'; '.join(_change(region, regions, long=long) for region in largest)}{more}."
+    shown = [region.id for region in largest]
+    return f"{share}: {'; '.join(_change(region, regions, shown, long=long) for region in largest)}{more}."
 
 
-def _change(region: Region, regions: Sequence[Region], *, long: bool) -> str:
+def _change(region: Region, regions: Sequence[Region], shown: Sequence[str], *, long: bool) -> str:
     """What is done where, behind the number by which the page refers to it; a named state is its own.
 
     Of long rules the features are named; where they are told in full is under the same number.
@@ -254,7 +256,7 @@ def _change(region: Region, regions: Sequence[Region], *, long: bool) -> str:
         return f"{swap_text(region)} {place_text(region.rule)}"
     if long:
         return f"{swap_text(region)} in {region.id}, told by {few(region.rule.features)}"
-    return f"{region.id}, {swap_text(region)} {place_text(region.rule)}{outside(regions)[region.id]}"
+    return f"{region.id}, {swap_text(region)} {place_text(region.rule)}{outside(regions, shown)[region.id]}"
 
 
 def reading(verdicts: Sequence[Verdict], outcomes: Sequence[Outcome]) -> str:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from polidiff.explanation.region_places import earlier, outside, places_told
 from polidiff.explanation.words import (
     MOST_LISTED,
     amount_text,
-    estimate_text,
     group_words,
-    interval_text,
     listing,
     names_states,
     names_text,
-    outside,
     place_text,
     rule_text,
     swap_text,
@@ -25,23 +22,21 @@ from polidiff.records.explanation import (
     FOLLOWED,
     Explanation,
     Meeting,
+    Quality,
     Region,
     Sentence,
-    Verdict,
     WorldSummary,
     WorseOff,
 )
-from polidiff.records.numbers import counted, number, percent
-from polidiff.records.outcome import Outcome
+from polidiff.records.numbers import counted, number, percent, share_text
+from polidiff.records.outcome import Interval, Outcome
 from polidiff.records.plan import Frontier
 from polidiff.records.rule import Rule
 
 MOST_IN_A_ROW = 4  # regions of a path told one by one; a longer one is folded where it repeats itself
 ALL = 1 - 1e-9  # share that is everything
 NEARLY_ALL = 0.995  # share that is told as 100 %
-MOST_CARRIED = 3  # outcomes of which it is said what one change does
 MOST_MET = 5  # regions told where no path is
-MOST_READ_ALOUD = 12  # conditions in one sentence; beyond, its regions are called by their names
 
 
 def only_chances(explanation: Explanation) -> bool:
@@ -54,80 +49,6 @@ def parts_unseen(explanation: Explanation) -> bool:
     """Whether outcomes differ although no region tells why: they part where the test of next states is blind."""
     decided = any(verdict.direction in ("more", "less") for verdict in explanation.verdicts)
     return not explanation.regions and (decided or bool(explanation.worse_off))
-
-
-def carrying_lines(explanation: Explanation) -> list[str]:
-    """Which change carries the differences of outcomes: a line for each region that clearly does."""
-    if len(explanation.regions) < 2 or explanation.methods.style == "paper":
-        return []
-    carried: dict[str, list[str]] = {}
-    together: list[Verdict] = []
-    for verdict in explanation.verdicts:
-        region = carrier(explanation.regions, verdict) if verdict.direction in ("more", "less") else None
-        if region is not None and adds_up(region, verdict):
-            carried.setdefault(region.id, []).append(verdict.outcome)
-        elif region is not None:
-            together.append(verdict)
-    outcomes = {outcome.name: outcome for outcome in explanation.outcomes}
-    lines = [
-        _carried_text(region, [outcomes[name] for name in carried[region.id]])
-        for region in explanation.regions
-        if region.id in carried
-    ]
-    return [*lines, _together_text(explanation.regions, together, outcomes)] if together else lines
-
-
-def _together_text(regions: Sequence[Region], verdicts: Sequence[Verdict], outcomes: Mapping[str, Outcome]) -> str:
-    told, more = verdicts[:MOST_CARRIED], len(verdicts) - MOST_CARRIED
-    parts = []
-    for verdict in told:
-        region, outcome = carrier(regions, verdict), outcomes[verdict.outcome]
-        assert region is not None
-        assert region.effect is not None
-        alone, without = (part[verdict.outcome] for part in (region.effect.alone, region.effect.without))
-        shown = [estimate_text(part, outcome, difference=True) for part in (alone, without, verdict.difference)]
-        parts.append(f"{outcome.name} {shown[0]} by {region.id} alone, {shown[1]} by all others, {shown[2]} by all")
-    behind = f"; {counted(more, 'more outcome')} likewise" if more > 0 else ""
-    return f"The changes work together: {'; '.join(parts)}{behind}."
-
-
-def adds_up(region: Region, verdict: Verdict) -> bool:
-    """Whether a change alone and all others make the whole, within intervals and a quarter of the largest of them."""
-    assert region.effect is not None
-    parts = region.effect.alone[verdict.outcome], region.effect.without[verdict.outcome]
-    low, high = sum(part.low for part in parts), sum(part.high for part in parts)
-    slack = max(abs(part.estimate) for part in (*parts, verdict.difference)) / 4
-    return low - slack <= verdict.difference.high and verdict.difference.low <= high + slack
-
-
-def _carried_text(region: Region, outcomes: Sequence[Outcome]) -> str:
-    assert region.effect is not None
-    told, more = outcomes[:MOST_CARRIED], len(outcomes) - MOST_CARRIED
-    alone, without = (
-        listing([f"{outcome.name} {interval_text(effect[outcome.name], outcome=outcome)}" for outcome in told])
-        for effect in (region.effect.alone, region.effect.without)
-    )
-    if more > 0:
-        return (
-            f"{region.id} carries this: its change alone brings {alone}, and {counted(more, 'more outcome')} likewise."
-        )
-    return f"{region.id} carries this: its change alone brings {alone}; all others together bring {without}."
-
-
-def carrier(regions: Sequence[Region], verdict: Verdict) -> Region | None:
-    """The region that alone brings at least half of a difference, beyond doubt more than any other, and without which
-    at most half of it is left."""
-    whole = verdict.difference.estimate
-    sign, half = math.copysign(1.0, whole), abs(whole) / 2
-    effects = [(region, region.effect) for region in regions if region.effect is not None]
-    known = [(r, e) for r, e in effects if verdict.outcome in e.alone and verdict.outcome in e.without]
-    for region, effect in known:
-        alone, without = effect.alone[verdict.outcome], effect.without[verdict.outcome]
-        surely = min(sign * alone.low, sign * alone.high)
-        others = max((sign * e.alone[verdict.outcome].estimate for r, e in known if r is not region), default=0.0)
-        if sign * alone.estimate >= half and sign * without.estimate <= half and surely > max(0.0, others):
-            return region
-    return None
 
 
 def changes_text(explanation: Explanation) -> str:
@@ -153,6 +74,9 @@ def sentence_text(explanation: Explanation, sentence: Sentence, *, figures: bool
         if acts_the_same(explanation, sentence):
             rare = "" if explanation.quality.recall >= ALL or paper else " but for rare changes that no rule tells"
             return f"{start}, two policies act the same;" if paper else f"{start}, the two policies act the same{rare}."
+        if 0 < sentence.path_share < NEARLY_ALL:
+            none = f"{percent(sentence.path_share)} of {_those(sentence)} meet no change that a rule tells"
+            return f"{start}, {none}. {_brought(explanation, sentence, 'All changes together', figures=figures)}"
         which = "rare changes" if explanation.regions else "changes"
         return f"{start}, only {which} that no rule tells are met. {_brought(explanation, sentence, 'They')}"
     by_id = {region.id: region for region in explanation.regions}
@@ -164,9 +88,9 @@ def sentence_text(explanation: Explanation, sentence: Sentence, *, figures: bool
     elif begins_there and len(sentence.path) == 1:
         deeds = f"{_do(by_id[sentence.path[0]], paper)} there"
     else:
-        apart = outside(explanation.regions)
-        told = [(by_id[k], apart[k]) for k in _told_once(sentence.path)]
-        deeds = ", then ".join(f"{_where(region, paper, more)} {_do(region, paper)}" for region, more in told)
+        told = _told_once(sentence.path)
+        where = _papers_places(explanation.regions) if paper else places_told(told, explanation.regions, comma=",")
+        deeds = ", then ".join(f"{where[k]} {_do(by_id[k], paper)}" for k in told)
         if len(sentence.path) > MOST_IN_A_ROW and len(set(sentence.path)) < len(sentence.path):
             deeds += f", and so on in turn, {len(sentence.path)} stretches in all"
     if paper:
@@ -217,6 +141,7 @@ def _those(sentence: Sentence) -> str:
 def acts_the_same(explanation: Explanation, sentence: Sentence) -> bool:
     """Whether nothing changes from these starts: no change is met, and no outcome is shown to differ."""
     met = sentence.path or sentence.meetings or sentence.left_out
+    met = met or 0 < sentence.path_share < NEARLY_ALL
     undecided = all(verdict.direction in ("same", "unknown") for verdict in sentence.verdicts)
     return not met and undecided and bool(explanation.regions or explanation.quality.recall >= ALL)
 
@@ -231,9 +156,7 @@ def _meetings_text(sentence: Sentence, by_id: Mapping[str, Region]) -> str:
     """The regions with the largest effects, by the share of episodes that meet them; the others are counted."""
     by_size = sorted(sentence.meetings, key=_effect_size(list(by_id.values()), sentence.meetings), reverse=True)
     told = sorted(by_size[:MOST_MET], key=lambda meeting: -meeting.share)
-    long = sum(by_id[m.region].rule.literals for m in told) > MOST_READ_ALOUD
-    apart = outside(list(by_id.values()))
-    where = {k: f"in {k}" if long else f"{place_text(r.rule)}{apart[k]}" for k, r in by_id.items()}
+    where = places_told([m.region for m in told], list(by_id.values()))
     deed = swap_text if len(by_size) > 1 else partial(_do, paper=False)
     parts = [
         f"{deed(by_id[m.region])} {where[m.region]} ({percent(m.share)} of {_those(sentence)} meet it)" for m in told
@@ -241,6 +164,15 @@ def _meetings_text(sentence: Sentence, by_id: Mapping[str, Region]) -> str:
     if len(by_size) > len(told):
         parts.append(f"and {counted(len(by_size) - len(told), 'region')} more with smaller effects")
     return f"{'episodes meet different changes: ' * (len(parts) > 1)}{'; '.join(parts)}"
+
+
+def _papers_places(regions: Sequence[Region]) -> dict[str, str]:
+    return {
+        region.id: f"{'in' if names_states(region.rule) else 'when reaching'} region {rule_text(region.rule)},"
+        if region.rule.conditions
+        else "everywhere,"
+        for region in regions
+    }
 
 
 def _effect_size(regions: Sequence[Region], meetings: Sequence[Meeting]) -> Callable[[Meeting], tuple[float, float]]:
@@ -269,6 +201,8 @@ def _segment_text(explanation: Explanation, sentence: Sentence, region: Region, 
     place = place_text(region.rule) + outside(explanation.regions)[region.id]
     effect = _brought(explanation, sentence, "This", figures=figures)
     share = f"{percent(sentence.share)} of decisions"
+    if any(region.id in before for before in earlier(explanation.regions).values()):
+        share = f"{region.id}, {share}"
     return f"{place[0].upper()}{place[1:]} ({share}), {_do(region, paper=False)}. {effect}"
 
 
@@ -292,14 +226,6 @@ def _names(starts: tuple[str, ...], rules: Sequence[Rule], last: str = "or") -> 
     return names_text(names, last, more=len(starts) >= MOST_LISTED)
 
 
-def _where(region: Region, paper: bool, apart: str) -> str:
-    if names_states(region.rule):
-        return f"in region {rule_text(region.rule)}," if paper else f"in {_names((), [region.rule])}"
-    if not region.rule.conditions:
-        return f"everywhere{apart},"
-    return f"when reaching region {rule_text(region.rule)}," if paper else f"where {rule_text(region.rule)}{apart},"
-
-
 def _do(region: Region, paper: bool) -> str:
     if paper:
         return f"doing {swap_text(region)}"
@@ -308,6 +234,15 @@ def _do(region: Region, paper: bool) -> str:
         if region.shift is None and region.direction is None
         else f"choose {swap_text(region)}"
     )
+
+
+def whose_decisions(explanation: Explanation) -> str:
+    """Which decisions the shares of regions are of; of a log they are the recorded ones, which nobody asks."""
+    if explanation.world.recorded:
+        return ""
+    if explanation.world.enumerated:
+        return "each share of decisions is the mean of the current and the proposed policy's"
+    return "shares are of all decisions that both policies made from the same starts"
 
 
 def region_text(region: Region, apart: str, people: str = "episode") -> str:
@@ -319,7 +254,8 @@ def region_text(region: Region, apart: str, people: str = "episode") -> str:
             if region.states
             else f", seen in {counted(region.support.episodes, people)}"
         )
-    true = f"right in {percent(region.precision)}, covers {percent(region.recall)} of such changes"
+    right, covered = (share_text(getattr(region, of), region.intervals.get(of)) for of in ("precision", "recall"))
+    true = f"right in {right}, covers {covered} of such changes"
     mark = "; no record in the log supports it" if region.support.unsupported == 1.0 else ""
     together = f" ({len(region.states)} states told together)" if region.merged else ""
     where = rule_text(region.rule)
@@ -346,9 +282,9 @@ def lost_text(outcome: Outcome, entry: WorseOff) -> str:
 def quality_text(explanation: Explanation) -> str:
     """How true the text is."""
     quality = explanation.quality
-    base = "over all visits" if explanation.world.enumerated else "on visits that did not make the rules"
-    parts = [f"F1 {quality.f1:.2f} {base}"]
-    told = [f"{percent(share)} of {name}" for name, share in quality.completeness.items() if share is not None]
+    base = "on visits that did not make the rules" if quality.held_out else "on the visits that made the rules"
+    base = "over all visits" if explanation.world.enumerated else base
+    parts = [f"F1 {f1_text(quality)} {base}"]
     if explanation.withheld and not explanation.regions:
         parts = ["what differs is in groups too small to be shown"]
     elif not explanation.regions:
@@ -356,8 +292,8 @@ def quality_text(explanation: Explanation) -> str:
         parts = (
             ["what differs is within policy_tolerance or transition_tolerance and has no region"] if small else parts
         )
-    elif told:
-        parts.append(f"patching the current policy with these rules recovers {listing(told)}")
+    else:
+        parts += recovered_text(explanation)
     sampled = f", but for shares of episodes that meet changes, which come from {played_text(explanation)}"
     by = explanation.methods.evaluation
     parts.append(by + sampled if played_text(explanation) and by == "exact" else by)
@@ -365,8 +301,40 @@ def quality_text(explanation: Explanation) -> str:
         parts.append(f"regions learned by {explanation.methods.classifier}")
     if not all(verdict.difference.exact for verdict in explanation.verdicts):
         how = "each interval holds" if explanation.methods.style == "paper" else "intervals hold together"
-        parts.append(f"{how} at {percent(explanation.methods.level)}")
+        apart = ", those of F1 and of rules each by itself and counted by episodes" if quality.intervals else ""
+        parts.append(f"{how} at {percent(explanation.methods.level)}{apart}")
     return "; ".join(parts) + "."
+
+
+def f1_text(quality: Quality) -> str:
+    """F1, with its interval where it was counted in a sample."""
+    interval = quality.intervals.get("f1")
+    return f"{quality.f1:.2f}" + ("" if interval is None else f" [{interval.low:.2f}–{interval.high:.2f}]")
+
+
+def recovered_text(explanation: Explanation) -> list[str]:
+    """How much of each difference the rules alone bring; where they go another way or too far, what they do instead."""
+    shares = {name: share for name, share in explanation.quality.completeness.items() if share is not None}
+    told = [f"{percent(share)} of {name}" for name, share in shares.items() if share >= 0]
+    parts = [f"patching the current policy with these rules recovers {listing(told)}"] if told else []
+    whole = {verdict.outcome: verdict.difference.estimate for verdict in explanation.verdicts}
+    for outcome in explanation.outcomes:
+        added = explanation.quality.patched.get(outcome.name)
+        if added is not None:
+            loses = "lose" if outcome.valence("more" if added > 0 else "less") == "worse" else "bring"
+            alone, all_changes = (moved_text(outcome, value) for value in (added, whole[outcome.name]))
+            parts.append(f"these rules alone {loses}: {alone}, where the proposed policy brings {all_changes}")
+    return parts
+
+
+def moved_text(outcome: Outcome, difference: float) -> str:
+    """What becomes of an outcome, by how much.
+
+    >>> moved_text(Outcome("return", prefer="more"), -1.25)
+    'less return, by 1.25'
+    """
+    words = outcome.phrase("more" if difference > 0 else "less")
+    return f"{words}, by {amount_text(Interval.exactly(difference), outcome)}"
 
 
 def people_text(world: WorldSummary) -> str:

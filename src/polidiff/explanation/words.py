@@ -154,16 +154,6 @@ def place_text(rule: Rule) -> str:
     return f"{'in' if names_states(rule) else 'where'} {rule_text(rule)}"
 
 
-def outside(regions: Sequence[Region]) -> dict[str, str]:
-    """What must stand behind the place of each region: the first that fits counts, so it lies outside earlier ones."""
-    told: dict[str, str] = {}
-    for k, region in enumerate(regions):
-        named = names_states(region.rule)  # states are never two at once
-        before = [] if named else [r.id for r in regions[:k] if overlap(r.rule, region.rule)]
-        told[region.id] = f", outside {names_text(before, 'and')}" if before else ""
-    return told
-
-
 def group_words(entry: WorseOff, *, share: bool = False) -> str:
     """The starts of a group that loses, with their share if asked for; a record lists at most fifty of them by name.
 

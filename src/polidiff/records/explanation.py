@@ -78,6 +78,7 @@ class Region:
     merged: bool = False  # several states of a table without features, told together
     key: str = ""  # made from swap and place alone, so that two results can be compared; `id` is for reading
     effect: RegionEffect | None = None  # None where no episode visits it, and for all but the most visited regions
+    intervals: Mapping[str, Interval] = field(default_factory=dict)  # of "precision" and "recall"; see `Quality`
 
 
 @dataclass(frozen=True)
@@ -202,6 +203,10 @@ class Quality:
     abstained: float  # share of verdicts that are unknown
     forms: tuple[FormScore, ...] = ()
     stability: float | None = None  # mean Jaccard of regions over resamples; None unless asked for
+    held_out: bool = True  # whether these visits made no rules; else they are all that are known
+    intervals: Mapping[str, Interval] = field(default_factory=dict)  # of "precision", "recall" and "f1", each by itself
+    # and counted by episodes; none where visits are weighed exactly, where they made the rules, or from a log
+    patched: Mapping[str, float] = field(default_factory=dict)  # outcome -> what the patch adds, where completeness < 0
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,17 @@ def percent(share: float | None) -> str:
     return ">99 %" if rounded == 100 and share < 1 - 1e-12 else f"{rounded} %"
 
 
+def share_text(share: float | None, interval: Interval | None = None) -> str:
+    """A share in percent, with the whole percents between which it lies where it was counted in a sample.
+
+    >>> share_text(1.0, Interval(1.0, 0.774, 1.0, 0.95)), share_text(0.5)
+    ('100 % [77–100 %]', '50 %')
+    """
+    if interval is None:
+        return percent(share)
+    return f"{percent(share)} [{math.floor(100 * interval.low)}–{math.ceil(100 * interval.high)} %]"
+
+
 def signed(value: float, places: int | None = None) -> str:
     """A number with its sign, for differences.
 

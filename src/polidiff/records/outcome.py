@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -16,6 +17,8 @@ from polidiff.records.codec import Document, schema
 Preference: TypeAlias = Literal["more", "less"] | None
 OutcomeOf: TypeAlias = npt.ArrayLike | Callable[..., npt.ArrayLike] | str
 LARGEST = float(np.finfo(np.float64).max)
+_AFTER_NOUN = re.compile(r" (?:of|per|on|in|to|at|for|with|without|from|off|under|over)\b.*", re.DOTALL)
+_UNCOUNTED = frozenset(("costs", "savings", "earnings", "emissions", "proceeds", "news", "gas", "bias"))
 Status: TypeAlias = Literal["held", "doubtful", "failed", "not testable"]
 
 
@@ -44,8 +47,8 @@ class Outcome:
     --------
     >>> Outcome("length", 1.0, prefer="less", more="longer trajectory").phrase("more")
     'longer trajectory'
-    >>> Outcome("length", 1.0).phrase("less")
-    'less length'
+    >>> Outcome("length", 1.0).phrase("less"), Outcome("steps in balance", 1.0).phrase("less")
+    ('less length', 'fewer steps in balance')
     """
 
     name: str
@@ -77,10 +80,18 @@ class Outcome:
         """Whether it lies between 0 and 1 and has no unit of its own, so that people say it in percent."""
         return self.range == (0.0, 1.0) and self.unit is None
 
+    @property
+    def counted(self) -> bool:
+        """Whether its name is a plural, so that there are fewer and not less of it."""
+        noun = _AFTER_NOUN.sub("", self.name.strip()).split()[-1].casefold()
+        plural = noun.endswith("s") and not noun.endswith(("ss", "us", "is")) and noun not in _UNCOUNTED
+        return plural or noun in ("people", "children", "women", "men")
+
     def phrase(self, direction: Literal["more", "less"]) -> str:
         """The words for one direction."""
         own = self.more if direction == "more" else self.less
-        return own if own is not None else f"{direction} {self.name}"
+        word = "fewer" if direction == "less" and self.counted else direction
+        return own if own is not None else f"{word} {self.name}"
 
     def valence(self, direction: str) -> Literal["better", "worse"] | None:
         """Whether a direction is better or worse; None if neither, or if there is no direction.

@@ -25,6 +25,7 @@ from polidiff.records.action import Action, Direction, Swap
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import TradeoffPoint
 from polidiff.records.rule import Condition, Rule, first_match
+from polidiff.regions.fidelity import fidelity
 from polidiff.regions.rule_choice import Pool, best_lists, shortened
 from polidiff.rules.learners import Learner, Listed, as_learner, learn_rules, named, nested, steady_weights, tree_rules
 from polidiff.rules.lists import intersection
@@ -167,7 +168,7 @@ def _as_given(divergence: Divergence, given: Sequence[Rule], max_rules: int | No
     if point.f1 < WELL_TOLD:
         return None
     regions = tuple(ToldRegion(rule, labels.swaps[label - 1], label) for rule, label in labelled)
-    return Described(regions, labels, np.zeros(len(labels.label), dtype=np.bool_), (point,))
+    return Described(regions, labels, np.ones(len(labels.label), dtype=np.bool_), (point,))
 
 
 def worth(described: Described) -> float:
@@ -336,31 +337,3 @@ def _most_visited(regions: list[ToldRegion], divergence: Divergence, limit: int 
     mass = [float(divergence.judged[region.rule.covers(divergence.features)].sum()) for region in regions]
     largest = sorted(sorted(range(len(regions)), key=lambda k: -mass[k])[:limit])
     return [regions[k] for k in largest]
-
-
-@dataclass(frozen=True)
-class Fidelity:
-    r"""Precision, recall and their harmonic mean, by visits; 1 where there is nothing to tell and nothing is told.
-
-    .. math:: P = \frac{w(\text{told rightly})}{w(\text{covered})}, \qquad
-              R = \frac{w(\text{told rightly})}{w(\text{diverging})}, \qquad F_1 = \frac{2PR}{P + R}
-    """
-
-    precision: float
-    recall: float
-    f1: float
-
-
-def fidelity(told: IntArray, truth: IntArray, weight: FloatArray) -> Fidelity:
-    """Compare told labels with true ones, 0 meaning no difference.
-
-    >>> fidelity(np.array([1, 1, 0]), np.array([1, 0, 0]), np.ones(3)).precision
-    0.5
-    """
-    right = float(weight[(told == truth) & (truth > 0)].sum())
-    covered = float(weight[told > 0].sum())
-    diverging = float(weight[truth > 0].sum())
-    precision = right / covered if covered > 0 else 1.0
-    recall = right / diverging if diverging > 0 else 1.0
-    f1 = 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0
-    return Fidelity(precision, recall, f1)

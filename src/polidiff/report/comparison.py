@@ -44,11 +44,11 @@ def _line(row: tuple[str, ...]) -> str:
 def headline(comparison: ResultComparison) -> str:
     """How many differences are new, gone, larger, smaller and as before; how many verdicts have turned."""
     counts = {status: sum(change.status == status for change in comparison.differences) for status in STATUSES}
-    of = " of the best plan" if comparison.kind == "frontier" else ""
+    what = "Changes of the best plan" if comparison.kind == "frontier" else "Regions in which they differ"
     told = [f"{count} {'as before' if status == 'same' else status}" for status, count in counts.items() if count]
     turned = sum(verdict.status == "turned" for verdict in comparison.verdicts)
     verdicts = f"{turned} of {len(comparison.verdicts)} verdicts turned" if turned else "no verdict turned"
-    return f"Changed decisions{of}: {few(told) or 'none in either result'}; {verdicts}."
+    return f"{what}: {few(told) or 'none in either result'}; {verdicts}."
 
 
 def answers(comparison: ResultComparison) -> tuple[Answer, ...]:

@@ -142,7 +142,11 @@ def _path_figures(explanation: Explanation) -> Iterator[Figure]:
     if len(paths) > 1 and max(map(len, paths)) > 1:
         summary = "The order in which each group meets the regions."
         rows = tuple(
-            (f"Group {number}", " → ".join(sentence.path) or "acts the same", percent(sentence.path_share))
+            (
+                f"Group {number}",
+                " → ".join(sentence.path) or ("no path is typical" if sentence.meetings else "no change"),
+                "–" if sentence.meetings else percent(sentence.path_share),
+            )
             for number, sentence in enumerate(explanation.sentences, start=1)
         )
         table = tables.Table(("group", "regions in order", "episodes on this path"), rows)

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from polidiff.explanation.region_places import outside
 from polidiff.explanation.said import most_telling
+from polidiff.explanation.text import f1_text, moved_text, whose_decisions
 from polidiff.explanation.words import (
     bare_bounds,
     bounds_text,
     named_with_unit,
     names_text,
-    outside,
     rule_text,
     swap_text,
 )
 from polidiff.records.explanation import Explanation, Methods, Region, WorldSummary
-from polidiff.records.numbers import number, percent
+from polidiff.records.numbers import number, percent, share_text
 from polidiff.records.outcome import Assumption, Interval, Outcome
 from polidiff.records.plan import Frontier
 from polidiff.report.view import MOST_CARDS, MOST_EFFECTS, support_text
@@ -67,14 +68,13 @@ def regions_table(explanation: Explanation) -> Table:
             swap_text(region, short=True),
             percent(region.support.share),
             support_text(region.support, explanation.world),
-            percent(region.precision),
-            percent(region.recall),
+            *(share_text(getattr(region, of), region.intervals.get(of)) for of in ("precision", "recall")),
         )
         for region in explanation.regions
     )
-    whose = "of decisions" if explanation.world.recorded else "of both policies' decisions"
-    heads = ("region", "where", "instead", whose, "behind it", "right in", "share of such changes")
-    return filled(Table(heads, rows))
+    heads = ("region", "where", "instead", "of decisions", "behind it", "right in", "share of such changes")
+    whose = whose_decisions(explanation)
+    return filled(Table(heads, rows, f"Regions: {whose}" if whose else ""))
 
 
 def filled(table: Table) -> Table:
@@ -151,12 +151,18 @@ def assumptions_table(assumptions: tuple[Assumption, ...]) -> Table:
 def quality_table(explanation: Explanation) -> Table:
     """How true the text is, measured on visits that did not make it."""
     quality = explanation.quality
+    outcomes = {outcome.name: outcome for outcome in explanation.outcomes}
+
+    def recovered(name: str, share: float | None) -> str:
+        added = quality.patched.get(name)
+        return percent(share) if added is None else f"nothing; the rules alone: {moved_text(outcomes[name], added)}"
+
     rows = [
-        ("precision of the rules", percent(quality.precision)),
-        ("recall of the rules", percent(quality.recall)),
-        ("F1", f"{quality.f1:.3f}"),
+        ("precision of the rules", share_text(quality.precision, quality.intervals.get("precision"))),
+        ("recall of the rules", share_text(quality.recall, quality.intervals.get("recall"))),
+        ("F1", f1_text(quality) if quality.intervals else f"{quality.f1:.3f}"),
         ("right pair of actions named", percent(quality.swap_accuracy)),
-        *((f"difference recovered: {name}", percent(share)) for name, share in quality.completeness.items()),
+        *((f"difference recovered: {pair[0]}", recovered(*pair)) for pair in quality.completeness.items()),
         ("told path is the typical path", percent(quality.path_fidelity)),
         ("verdicts left unknown", percent(quality.abstained)),
         ("words", str(quality.length.words)),
