@@ -147,6 +147,7 @@ def test_one_result_says_one_thing_about_rare_events_and_counts_decisions_with_t
     lines = [v.rests_on for v in (*told.verdicts, *(v for sentence in told.sentences for v in sentence.verdicts))]
     assert not any("rare events" in line.partition("held: ")[2].partition(";")[0] for line in lines)
     assert any("rare events (doubtful)" in line for line in lines)
+    assert "speaks against it: rare events (doubtful)" in told.verdicts[0].rests_on  # as the list below the text does
 
 
 def test_results_carry_their_assumptions_into_text_files_and_plans(tmp_path):

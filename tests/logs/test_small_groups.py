@@ -9,7 +9,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from polidiff import Log, explain
 from polidiff.cli.main import run
+from polidiff.records.suppression import suppressed
 
 RARE = ("RAREname", "RAREtown", "103.5")
 FORMATS = ("html", "md", "json", "svg")
@@ -85,3 +87,28 @@ def test_the_explicit_way_out_names_everybody(folder, tmp_path, monkeypatch):
     assert run([*CASES["explain several"], "-q", "--min-group", "1", "-o", str(target)]) == 0
     regions = json.loads(target.read_text(encoding="utf-8"))["regions"]
     assert any("RAREname" in str(region["rule"]) for region in regions)
+
+
+@pytest.mark.parametrize("few", [0, 6, 40])
+def test_a_count_is_that_of_a_plain_loop_or_is_said_to_be_rounded(few):
+    rng = np.random.default_rng(7)
+    age, site = rng.integers(30, 90, 600), rng.choice(["North", "South"], 600).astype(object)
+    age[:few], site[:few] = 20, "Tiny"
+    new = rng.random(600) < 0.5
+    frame = pl.DataFrame({"age": age, "site": site.astype(str), "drug": np.where(new, "new", "old"),
+                          "well": rng.normal(size=600) + new})  # fmt: skip
+    note, wanted = "are rounded or hold these few", {s: int((site == s).sum()) for s in ("North", "South")}
+    for state in (["age"], "site"):
+        log = Log(frame, state=state, action="drug", reward="well", return_range=(-9, 9), probability=0.5)
+        proposed = "always:new" if state == "site" else lambda s: "new" if s[0] >= 25 else "old"
+        told = suppressed(explain(log, "always:old", proposed))
+        if state == "site":
+            counts = [(told.world.people["state"][name], count) for name, count in wanted.items()]
+            assert told.quality.completeness == {} or few != 6  # what the patch without Tiny recovers was not measured
+        else:
+            counts = [(told.regions[0].support.episodes, 600 - few)]
+        exact = all(said == count for said, count in counts)
+        assert exact == (few != 6)
+        assert exact != any(note in warning for warning in told.warnings)
+        again = suppressed(told)
+        assert sum(note in warning for warning in again.warnings) == (few == 6)

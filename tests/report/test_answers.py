@@ -176,6 +176,7 @@ def test_where_regions_overlap_a_later_one_is_said_to_lie_outside_the_first_and_
     for told, counts in ((with_rules(old, grown), True), (with_rules(old, young), False)):
         for text in (say(told).text(), markdown(told), page_html(told)):
             assert ("outside S1" in text) == counts  # each line is true where it is read alone
+        assert ("outside S1" in answers.when(told, region.proposed)) == counts
     both = with_rules(old, grown)
     assert "S2" not in answers.what_if(both, "age >= 70")
     assert "S2, part of it" in answers.what_if(both, "age >= 50")

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polidiff import TabularMDP, explain
+from polidiff import TabularMDP, explain, improve
+from polidiff.domains import chain
 from polidiff.evaluation.assumptions.log_checks import rests_on
-from polidiff.explanation.said import answers, say
+from polidiff.explanation.said import answers, closing, say
 from polidiff.explanation.text import quality_text, rests_on_lines
 from polidiff.explanation.words import amount_text, bounds_text, interval_text, losers, names_text
 from polidiff.records.numbers import counted
@@ -146,3 +147,10 @@ def test_people_that_are_counted_are_not_called_tested():
     grouped = Assumption("independence", "outcomes within and between units", "held", "", "")
     assert "tested and held: drift" in rests_on(9, "people", [grouped, replace(grouped, name="drift")], None)
     assert "held: independence" in rests_on(9, "people", [replace(grouped, p_value=0.5)], None)
+
+
+def test_several_plans_that_break_a_guard_are_listed_as_several():
+    frontier = improve(chain.world(), chain.current())
+    unkept = tuple(replace(plan, kept=k not in (1, 2)) for k, plan in enumerate(frontier.plans))
+    (line,) = (line for line in closing(replace(frontier, plans=unkept))[-1].lines if "guards" in line)
+    assert line == f"not shown to keep the guards: plans 2 and 3 of {len(unkept)}"

@@ -35,6 +35,7 @@ from polidiff.explanation.words import (
     group_words,
     losers,
     names_states,
+    names_text,
     odds_text,
     place_text,
     swap_text,
@@ -156,7 +157,8 @@ def closing(record: Explanation | Frontier) -> tuple[Block, ...]:
         others = [
             str(k) for k, plan in enumerate(record.plans, 1) if not plan.kept and plan.patch.edits and k != number
         ]
-        best += (f"not shown to keep the guards: plan {', '.join(others)} of {len(record.plans)}",) if others else ()
+        plans = f"plan{'s' * (len(others) > 1)} {names_text(others, 'and')} of {len(record.plans)}"
+        best += (f"not shown to keep the guards: {plans}",) if others else ()
     return (
         Block("rests", "What this rests on", tuple(rests_on_lines(record))),
         Block("notes", "Note", (*record.warnings, *best)),

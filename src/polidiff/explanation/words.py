@@ -161,11 +161,15 @@ def group_words(entry: WorseOff, *, share: bool = False) -> str:
 
     >>> group_words(WorseOff("return", None, 1.0, Interval.exactly(-1.0)))
     'all starts together'
+    >>> group_words(WorseOff("return", Rule(), 0.4, Interval.exactly(-1.0)))
+    'the other starts'
     """
     if entry.start is None:
         return "all starts together"
     if share:
         return f"{group_words(entry)} ({percent(entry.share)} of starts)"
+    if not entry.start.conditions:  # the last of groups of which the first that fits counts
+        return "all starts" if percent(entry.share) == percent(1.0) else "the other starts"
     if names_states(entry.start):
         names = entry.starts or [str(value) for value in entry.start.conditions[0].values or ()]
         return f"starts in {names_text(names, 'and', more=len(entry.starts) >= MOST_LISTED)}"

@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from polidiff.records.explanation import (
     ActionSupport,
@@ -31,6 +31,7 @@ from polidiff.records.patch import Patch
 from polidiff.records.plan import Frontier, Plan
 from polidiff.records.rule import Rule, within
 
+Result = TypeVar("Result", Explanation, Frontier)
 _COUNT = re.compile(r"^Rests on .*?(?=;|\. |\.?$)")
 
 
@@ -55,7 +56,14 @@ def disclosed(whole: Explanation, left: Explanation, least: int, *, unknown: boo
     told = counted(left, least)
     if not unknown and told == _sizes(left) and not any(few(count, least) for count in hidden):
         return left
-    return _blurred(left, least, told, max(changed, 1.0))
+    return said_to_be_rounded(_blurred(left, least, told, max(changed, 1.0)), least)
+
+
+def said_to_be_rounded(record: Result, least: int) -> Result:
+    """The result with a line, once, on parts that are counted with a few who are not told apart from them."""
+    few = f"fewer than {least} {record.world.counted_in}"
+    line = f"Counts, shares and values beside {few} are rounded or hold these few, so that nobody can be found out."
+    return record if line in record.warnings else replace(record, warnings=(*record.warnings, line))
 
 
 def _stands_for(action: ActionSupport, region: Region) -> float:

@@ -24,7 +24,16 @@ from typing import overload
 from polidiff.errors import InvalidOptionError
 from polidiff.records.action import Action, Shift
 from polidiff.records.codec import Json, Record, encode, json_fields, parts_of
-from polidiff.records.disclosure import coarse_bounds, counts_of_names, disclosed, few, share, shares, told_apart
+from polidiff.records.disclosure import (
+    coarse_bounds,
+    counts_of_names,
+    disclosed,
+    few,
+    said_to_be_rounded,
+    share,
+    shares,
+    told_apart,
+)
 from polidiff.records.explanation import (
     ActionSupport,
     Explanation,
@@ -64,7 +73,13 @@ def suppressed(record: Explanation | Frontier, min_group: int | None = None) -> 
         return record
     if least > 1:
         record = shown(record, replace(_limit(record, least), grown=grown))
-    return replace(record, world=_counting_what_is_named(record))
+    world = _counting_what_is_named(record)
+    named = (
+        (count, record.world.people[f][name]) for f, names in world.people.items() for name, count in names.items()
+    )
+    if any(told != count for told, count in named):
+        record = said_to_be_rounded(record, least)
+    return replace(record, world=world)
 
 
 def released(record: Record) -> Record:
@@ -352,6 +367,8 @@ def _explanation(record: Explanation, limit: Limit) -> Explanation:
         ("group of starts", "groups of starts"),
         ("group that is worse off", "groups that are worse off"),
     )
+    if gone[0] or len(rest.patch) < len(record.patch):  # what is told was measured with the edits that are left out
+        rest = replace(rest, quality=replace(rest.quality, completeness={}))
     rest = disclosed(record, rest, limit.least, unknown=limit.grown and record.withheld > 0)
     rest = replace(rest, withheld=record.withheld + gone[0], warnings=(*rest.warnings, *_left_out(gone, words, limit)))
     return replace(rest, world=_world(rest, [rest.regions, rest.sentences, rest.worse_off], limit))

@@ -13,6 +13,7 @@ from polidiff.explanation.words import (
     estimate_text,
     interval_text,
     listing,
+    outside,
     rule_text,
     swap_text,
     swap_words,
@@ -109,7 +110,8 @@ def when(explanation: Explanation, action: str) -> str:
 
 def _change_of(explanation: Explanation, action: str, region: Region) -> str:
     """How often an action is taken in a region, before and after; nothing where that stays."""
-    place, shift, taken = _place(region, ": ", ""), region.shift, _taken(region, action)
+    apart = outside(explanation.regions)[region.id]
+    place, shift, taken = _place(region, ": ", "") + apart, region.shift, _taken(region, action)
     if taken is not None:
         if abs(taken.current - taken.proposed) < SAME_SHARE:
             return ""
@@ -118,7 +120,7 @@ def _change_of(explanation: Explanation, action: str, region: Region) -> str:
         behind = f"{percent(region.support.share)} of decisions; {_people(explanation, taken, region)}"
         return f"• {often} ({percent(taken.current)} → {percent(taken.proposed)}) in {place} ({behind})"
     if region.current != region.proposed and action in (region.current, region.proposed):
-        return f"• {'newly' if action == region.proposed else 'no longer'} in {_line(region)}"
+        return f"• {'newly' if action == region.proposed else 'no longer'} in {_line(region, apart)}"
     if action == region.current:
         return f"• {swap_text(region)} in {place}"
     if not explanation.world.recorded and all(region.shift is None for region in explanation.regions):
@@ -127,7 +129,8 @@ def _change_of(explanation: Explanation, action: str, region: Region) -> str:
         rest = Shift(1 - shift.current, 1 - shift.proposed)
         return f"• {swap_words(action, action, rest, None)} in {place}"
     return (
-        f"• perhaps more or less often in {_line(region)}; this result does not hold how often {action} is taken there"
+        f"• perhaps more or less often in {_line(region, apart)}; this result does not hold how often {action} is "
+        "taken there"
     )
 
 
@@ -150,9 +153,9 @@ def _place(region: Region, before: str = " (", after: str = ")") -> str:
     return region.id if rule == region.id else f"{region.id}{before}{rule}{after}"
 
 
-def _line(region: Region) -> str:
+def _line(region: Region, apart: str) -> str:
     share = percent(region.support.share)
-    return f"{region.id}, {swap_text(region)}: {rule_text(region.rule)} ({share} of decisions)"
+    return f"{region.id}, {swap_text(region)}: {rule_text(region.rule)}{apart} ({share} of decisions)"
 
 
 def what_if(explanation: Explanation, text: str) -> str:

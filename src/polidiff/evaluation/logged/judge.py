@@ -278,12 +278,15 @@ class Judge:
         rare = [[self._rare(v, g, k) for k, v in enumerate(group)] for g, group in enumerate(verdicts)]
         gravest = self._gravest(rare)
         statuses = {check.status for check in gravest}  # where it is less grave, a line does not say the opposite
-        overlap = self.overlap()
+        overlap, whole = self.overlap(), int(np.argmax(self.episodes))
+
+        def checks(g: int, own: Assumption | None) -> list[Assumption]:
+            """What the line of a verdict tells; that of everyone names what speaks against the verdict of a group."""
+            alarms = [check for check in gravest if check.alarming and g == whole]
+            return [overlap, *([own] if own and own.status in statuses else alarms)]
+
         verdicts = tuple(
-            tuple(
-                self._line(v, g, strengths[g][k], [overlap, *(r for r in (rare[g][k],) if r and r.status in statuses)])
-                for k, v in enumerate(group)
-            )
+            tuple(self._line(v, g, strengths[g][k], checks(g, rare[g][k])) for k, v in enumerate(group))
             for g, group in enumerate(verdicts)
         )
         unrecorded = unrecorded_check(self.assessment.randomised)
