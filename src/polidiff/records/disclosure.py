@@ -31,7 +31,7 @@ from polidiff.records.patch import Patch
 from polidiff.records.plan import Frontier, Plan
 from polidiff.records.rule import Rule, within
 
-Result = TypeVar("Result", Explanation, Frontier)
+Result = TypeVar("Result", bound=Explanation | Frontier)
 _COUNT = re.compile(r"^Rests on .*?(?=;|\. |\.?$)")
 
 

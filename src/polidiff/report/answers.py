@@ -9,11 +9,11 @@ from typing import Literal
 import numpy as np
 
 from polidiff.errors import InvalidInputError
+from polidiff.explanation.region_places import outside
 from polidiff.explanation.words import (
     estimate_text,
     interval_text,
     listing,
-    outside,
     rule_text,
     swap_text,
     swap_words,
