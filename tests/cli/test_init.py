@@ -47,6 +47,7 @@ def test_columns_are_guessed_by_their_names(polidiff, stays, name):
         "step": "hour",
         "action": "dose",
         "reward": "survived",
+        "return_name": "survived",
         "terminated": "died_or_left",
         "state": ["map", "lactate", "ward"],
     }
@@ -482,3 +483,97 @@ def test_a_reward_that_the_action_tells_stands_where_episodes_go_on():
     assert "episode" in named.roles
     paid = propose(rows.with_columns(reward=pl.col(named.roles["action"]).rank("dense").cast(pl.Float64)))
     assert paid.roles["reward"] == "reward"
+
+
+CLINIC = """PatientenNr;Besuchsdatum;Alter;Laktat;Behandlung;Code_Behandlung;Liegedauer_danach;verstorben;Abschluss
+{rows}"""
+
+
+def _clinic(rng, patient):
+    visits, begin = [], rng.integers(1, 20)
+    for visit in range(3):
+        new, lactate = rng.random() < 0.5, f"{rng.gamma(2, 1.5):.2f}".replace(".", ",")
+        date, died = f"{begin + 2 * visit:02d}.03.2021", int(visit == 2 and rng.random() < 0.3)
+        what, end = ("Spülung;1", "keine;0")[int(not new)], ("nein", "ja")[visit == 2]
+        stay = f"{rng.gamma(2, 2):.1f}".replace(".", ",")
+        visits.append(f"{10_000 + patient};{date};{20 + patient % 70};{lactate};{what};{stay};{died};{end}")
+    return visits
+
+
+def test_a_german_table_gets_the_roles_that_its_words_say(polidiff, tmp_path):
+    rng = np.random.default_rng(3)
+    rows = "\n".join(line for patient in range(60) for line in _clinic(rng, patient))
+    (tmp_path / "klinik.csv").write_bytes(CLINIC.format(rows=rows).encode("cp1252"))
+    ran = polidiff("init", tmp_path / "klinik.csv", "-o", tmp_path / "s.toml", "--yes")
+    assert ran.code == 0, ran.err
+    study = tomllib.loads((tmp_path / "s.toml").read_text(encoding="utf-8"))
+    told = {key: study["world"]["log"][key] for key in ("episode", "step", "action", "terminated", "state")}
+    assert told == {"episode": "PatientenNr", "step": "Besuchsdatum", "action": "Behandlung",
+                    "terminated": "Abschluss", "state": ["Alter", "Laktat"]}  # fmt: skip
+    assert study["policies"]["proposed"] == "always:Spülung"
+    assert (study["outcomes"][0]["name"], study["outcomes"][0]["prefer"]) == ("verstorben", "less")
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "part"),
+    [
+        ("id", range(300), "names the row"),
+        ("id", [k // 2 for k in range(300)], "group"),
+        ("mrn", [7_000_000 + k * k * 37 % 2_000_003 for k in range(300)], "names the row"),
+        ("Kundennummer", [k * 7919 % 100_003 for k in range(300)], "names the row"),
+        ("Kundennummer", [k // 3 for k in range(300)], "group"),
+        ("number", range(500, 800), "names the row"),
+        ("income", [20_000 + k * k * 37 % 30_011 for k in range(300)], "state"),
+    ],
+)
+def test_an_identifier_is_a_person_or_left_out_with_a_word_and_a_measurement_stays(name, values, part):
+    rng = np.random.default_rng(1)
+    given = {"age": rng.integers(20, 80, 300), "treatment": rng.choice(["a", "b"], 300)}
+    found = propose(pl.DataFrame({name: list(values), **given, "recovered": rng.integers(0, 2, 300)}))
+    said = next((role for role, column in found.roles.items() if column == name), None)
+    assert (said or found.left_out.get(name) or ("state" if name in found.state else None)) == part
+
+
+def test_texts_call_the_return_by_the_column_that_makes_it(polidiff, tmp_path):
+    rng = np.random.default_rng(2)
+    offer, spend = rng.choice(["A", "B"], 300), rng.normal(20, 5, 300).round(2)
+    pl.DataFrame(
+        {"age": rng.integers(20, 80, 300), "offer": offer, "revenue_eur": spend + 9 * (offer == "B")}
+    ).write_csv(tmp_path / "sales.csv")
+    assert polidiff("init", tmp_path / "sales.csv", "-o", tmp_path / "s.toml", "--yes").code == 0
+    told = polidiff("explain", tmp_path / "s.toml").out
+    assert "more revenue_eur" in told
+    assert "return" not in told
+
+
+def test_a_french_table_with_three_ways_to_write_nothing_keeps_its_measurements(polidiff, tmp_path):
+    rng = np.random.default_rng(11)
+    rows = ["N° dossier;Date de visite;Âge;IMC;Tension;Traitement;Rechute"]
+    for case in range(200):
+        bmi = ("NA", "inconnu", "26,5", "31,0", "22,5")[rng.integers(5)]
+        pressure = "-99" if case % 8 == 0 else str(rng.integers(90, 170))
+        what, relapse = rng.choice(["médicament", "aucun"]), rng.choice(["oui", "non"])
+        rows.append(f"{case:05d};{1 + case % 28:02d}/02/2021;{rng.integers(18, 90)};{bmi};{pressure};{what};{relapse}")
+    (tmp_path / "dossiers.csv").write_text("\n".join(rows), encoding="utf-8")
+    ran = polidiff("init", tmp_path / "dossiers.csv", "-o", tmp_path / "s.toml", "--yes")
+    assert "Read as empty, because nothing else there is below 0: -99 in Tension." in ran.err
+    study = tomllib.loads((tmp_path / "s.toml").read_text(encoding="utf-8"))
+    assert study["world"]["log"]["state"] == ["Âge", "IMC", "Tension"]
+    assert study["outcomes"] == [{"name": "Rechute", "column": "Rechute", "prefer": "less", "range": [0, 1]}]
+    assert study["policies"]["proposed"] == "always:médicament"
+    told = polidiff("explain", tmp_path / "s.toml").out
+    absent = sum("NA" in row or "inconnu" in row for row in rows[1:])
+    assert f"'IMC' is empty in {absent} of 200 rows, 'Tension' in 25 (-99 is read as empty)." in told
+
+
+def test_an_end_is_a_column_without_gaps_and_an_outcome_may_be_known_at_the_end_alone():
+    rng = np.random.default_rng(4)
+    last = np.arange(240) % 4 == 3
+    alive = [int(rng.random() < 0.7) if end else None for end in last]
+    frame = pl.DataFrame({"StayID": np.arange(240) // 4, "Day": np.arange(240) % 4, "MAP": rng.integers(50, 90, 240),
+                          "Vasopressor": rng.choice(["yes", "no"], 240), "Discharged alive": alive,
+                          "last_day": np.where(last, "Y", "N")})  # fmt: skip
+    found = propose(frame)
+    assert dict(found.roles) == {"action": "Vasopressor", "terminated": "last_day", "step": "Day",
+                                 "episode": "StayID", "reward": "Discharged alive"}  # fmt: skip
+    assert (found.state, found.prefer) == (("MAP",), "more")

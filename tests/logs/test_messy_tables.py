@@ -374,3 +374,28 @@ def test_thousands_are_told_by_another_column_or_by_their_size_and_else_asked_ab
         incomes("991;B;3", "1,182;A;12")
     with pytest.raises(InvalidLogError, match=r"'income' may have .* row 0 holds '1,182'"):
         incomes(*many[:1], *many[:5], "1182;A;1")
+
+
+@pytest.mark.parametrize(
+    ("code", "lowest", "rows", "empty"),
+    [(-99, 0, 6, 6), (-9, 3, 5, 5), (-99, 0, 4, 0), (-98, 0, 6, 0), (-99, -5, 6, 0)],
+)
+def test_a_code_is_read_as_empty_where_it_is_repeated_and_nothing_else_is_below_zero(
+    tmp_path, code, lowest, rows, empty
+):
+    values = [code] * rows + list(range(lowest, lowest + 60 - rows))
+    lines = [f"{value},{'ab'[k % 2]},{k % 3}" for k, value in enumerate(values)]
+    (tmp_path / "log.csv").write_text("\n".join(["lab,action,good", *lines]))
+    log = Log(tmp_path / "log.csv", state=["lab"], action="action", reward="good")
+    assert log.check.missing.get("lab", 0) == empty
+    assert log.empty_codes == ({"lab": code} if empty else {})
+    table = pl.read_csv(tmp_path / "log.csv")  # a table in memory is taken at its word
+    assert not Log(table, state=["lab"], action="action", reward="good").check.missing
+
+
+@pytest.mark.parametrize("word", ["unknown", "inconnu", "Desconocido", "k.A.", "n.d."])
+def test_words_for_nothing_between_numbers_are_empty_in_several_languages(tmp_path, word):
+    lines = [f"{word if k % 5 == 0 else k};{'ab'[k % 2]};{k % 3}" for k in range(40)]
+    (tmp_path / "log.csv").write_text("\n".join(["lab;action;good", *lines]))
+    log = Log(tmp_path / "log.csv", state=["lab"], action="action", reward="good")
+    assert log.check.missing == {"lab": 8}

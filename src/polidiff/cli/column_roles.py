@@ -26,20 +26,22 @@ from polidiff.cli.table_columns import (
     GOOD,
     IDENTIFIER,
     MOST_ACTIONS,
+    MOSTLY,
     NUMBERED,
     SURVIVAL,
     TESTED,
     WORDS,
     Column,
     look_at,
+    names_rows,
 )
 from polidiff.errors import InvalidInputError
 from polidiff.evaluation.scores.decisions import ROWS_OF_LEVEL
 from polidiff.records.numbers import percent
+from polidiff.worlds.column_names import plain_name
 from polidiff.worlds.log_columns import HARMFUL
 
 MOST_WORDS = 50  # different values up to which a column of text is a category in any case
-MOSTLY = 0.98  # distinct values per row from which on a column names its rows
 FEWEST_ROWS = 10  # of an action before its values are taken for more than chance
 HARDLY_FILLED = 0.5  # share of rows without a value from which on a column is no state
 BY_CHANCE = 1e-3  # probability, for all columns together, below which a column depends on the action
@@ -72,6 +74,12 @@ class Proposal:
     def column(self, name: str) -> Column:
         """The column of a name."""
         return next(column for column in self.columns if column.name == name)
+
+    @property
+    def yes_or_no(self) -> bool:
+        """Whether each row is an episode of which the outcome holds or does not."""
+        column = self.column(self.roles["reward"])
+        return "episode" not in self.roles and column.distinct == 2 and (self.met is None or self.met == (0.0, 1.0))
 
     @property
     def prefer(self) -> str | None:
@@ -133,7 +141,8 @@ def _outcomes_met(frame: pl.DataFrame, roles: Mapping[str, str]) -> tuple[float,
 
 def _which_action(columns: Sequence[Column], frame: pl.DataFrame) -> str:
     """The question that names alone do not answer, with the columns whose values could."""
-    could = [c for c in columns if _fits("action", c, frame) and not re.search(BEFORE, c.plain)][:8]
+    could = [c for c in columns if _fits("action", c, frame) and not re.search(BEFORE, c.plain)]
+    could = sorted(could, key=lambda c: c.distinct)[:8]  # what was done has few values
     listed = ", ".join(f"{c.name} ({', '.join(c.values[:3])}{', …' if c.distinct > 3 else ''})" for c in could)
     said = f"by its values it could be {listed}" if could else "no column has a few values that repeat"
     return f"which column is the action? None has a name that tells; {said}. Hint: --action COLUMN"
@@ -222,11 +231,14 @@ def _fits(role: str, column: Column, frame: pl.DataFrame) -> bool:
     if role == "step":
         return column.kind in ("whole", "number", "time", "text") and column.distinct > 1
     if role == "terminated":
-        return column.distinct <= 2
+        return column.distinct <= (1 if column.missing else 2)  # with gaps only ends are marked
     if role == "probability":
         return column.low is not None and column.high is not None and column.low > 0 and column.high <= 1
-    named = column.kind != "number" and column.distinct >= MOSTLY * frame.height and frame.height > 20
-    return column.distinct > 1 and not named and (column.kind in ("number", "whole", "flag") or _two_words(column))
+    return (
+        column.distinct > 1
+        and not names_rows(column, frame)
+        and (column.kind in ("number", "whole", "flag") or _two_words(column))
+    )
 
 
 def _two_words(column: Column) -> bool:
@@ -245,7 +257,7 @@ def _left_out(columns: Sequence[Column], frame: pl.DataFrame, roles: Mapping[str
     people = frame.unique(roles["group"], keep="first", maintain_order=True) if "group" in roles else frame
     odd = _differing(rest, people, roles["action"])
     later = frame.columns[frame.columns.index(roles["action"]) :]  # what stands before the action is a reason for it
-    return reasons | {name: why for name in odd if name in later and not re.search(BEFORE, name.lower())}
+    return reasons | {name: why for name in odd if name in later and not re.search(BEFORE, plain_name(name))}
 
 
 def _known_at_the_end(names: Sequence[str], frame: pl.DataFrame, roles: Mapping[str, str]) -> list[str]:
@@ -278,8 +290,7 @@ def _why_no_state(
     """Why a decision should not be told to depend on a column; None if it may."""
     if column.name in roles.values():
         return "has another part"
-    alone = column.kind != "number" and column.distinct >= MOSTLY * frame.height
-    if alone and (frame.height > 20 or re.search(IDENTIFIER, column.plain)):
+    if names_rows(column, frame):
         return "names the row"
     if re.search(IDENTIFIER, column.plain) and column.distinct > MOST_WORDS:
         return "is an identifier"
@@ -324,14 +335,15 @@ def _later(column: Column, outcome: str, columns: Sequence[Column]) -> bool:
     re78 is the outcome: unem78 is as late, re75 is not. bdi.2m comes after bdi.pre, cd420 after cd40. Days and status
     go together, and so do marks of pupils.
     """
-    if re.search(TESTED, column.plain) and re.search(TESTED, outcome.lower()) and not re.search(BEFORE, column.plain):
+    both = all(re.search(TESTED, name) for name in (column.plain, plain_name(outcome)))
+    if both and not re.search(BEFORE, column.plain):
         return True
     names = {other.plain for other in columns}
     if any(column.plain[:k] + "0" in names and column.plain[:k] + "1" not in names for k in _before_two_digits(column)):
         return True
     if re.search(SURVIVAL, column.plain) and any(re.search(EVENT, other.plain) for other in columns):
         return True
-    own, its = re.match(NUMBERED, column.plain), re.match(NUMBERED, outcome.lower())
+    own, its = re.match(NUMBERED, column.plain), re.match(NUMBERED, plain_name(outcome))
     if own is None or not own[2].isdigit():
         return False
     siblings = [match for other in columns if (match := re.match(NUMBERED, other.plain)) and match[1] == own[1]]

@@ -34,7 +34,8 @@ COMMENTS = {
 }
 STATE = "what the decision could depend on; rules speak about these"
 NEUTRAL = (
-    r"^(0|0\.0|no|nein|non|false|none|control|cont|ctrl|placebo|p|obs|observation|usual|tau|standard|regular|0_.*)$"
+    r"^(0|0\.0|no|nein|non|false|none|control|cont|ctrl|placebo|p|obs|observation|usual|tau|standard|regular|0_.*"
+    r"|keine?|nichts|kontrolle|aucune?|rien|temoin|ninguno|ninguna|nada|nessuno|nessuna|nenhum|nenhuma|geen|niets)$"
 )
 SHOWN = 4
 LOOKED_AT = 200_000  # rows that guesses rest on
@@ -110,7 +111,7 @@ def _read_table(data: Path) -> pl.DataFrame:
     """The first rows of a table, CSV or Parquet."""
     from polidiff.errors import InvalidLogError
     from polidiff.worlds.log_source import lazy_frame
-    from polidiff.worlds.messy_tables import ENDINGS, ending, refuse_unclear_numbers
+    from polidiff.worlds.messy_tables import ENDINGS, empty_codes, ending, refuse_unclear_numbers, without_codes
 
     if not data.exists() and not any(sign in str(data) for sign in "*?["):
         raise InvalidLogError(f"there is no file {str(data)!r}. Hint: a CSV or Parquet file, a folder or a glob")
@@ -118,6 +119,11 @@ def _read_table(data: Path) -> pl.DataFrame:
     if ending(str(data)) in ENDINGS:
         refuse_unclear_numbers(lazy, lazy.collect_schema())
     frame = lazy.head(LOOKED_AT).collect()
+    codes = empty_codes(frame.lazy(), frame.schema, frame.columns) if ending(str(data)) in ENDINGS else {}
+    if codes:
+        frame = frame.with_columns(without_codes(codes))
+        listed = ", ".join(f"{code} in {name}" for name, code in codes.items())
+        click.echo(f"Read as empty, because nothing else there is below 0: {listed}.", err=True)
     if frame.width < 2:
         raise InvalidLogError(f"{data} must have a column for the state and one for the action; it has {frame.columns}")
     if not frame.height:
@@ -193,7 +199,7 @@ def draft(data: Path, output: Path, proposal: Proposal) -> str:
         "",
         "[world.log]",
         _entry("path", place),
-        *(_role(role, proposal) for role in COMMENTS),
+        *(line for role in COMMENTS for line in _role(role, proposal)),
         *_cut(proposal),
         _state(proposal),
         *_unused(proposal),
@@ -216,11 +222,15 @@ def _entry(key: str, value: object, comment: str = "") -> str:
     return f"{key} = {json.dumps(value, ensure_ascii=False)}" + (f"  # {comment}" if comment else "")
 
 
-def _role(role: str, proposal: Proposal) -> str:
+def _role(role: str, proposal: Proposal) -> list[str]:
     name = proposal.roles.get(role)
     if name is None or (role == "reward" and proposal.prefer != "more"):
-        return f'# {role} = ""  # {COMMENTS[role]}'
-    return _entry(role, name, COMMENTS[role])
+        return [f'# {role} = ""  # {COMMENTS[role]}']
+    if role != "reward":
+        return [_entry(role, name, COMMENTS[role])]
+    named = [_entry("return_name", name, "what texts call it")] if name != "return" else []
+    sure = [_entry("return_range", [0, 1], "it happens or not")] if proposal.yes_or_no else []
+    return [_entry(role, name, COMMENTS[role]), *named, *sure]
 
 
 def _cut(proposal: Proposal) -> list[str]:
@@ -253,7 +263,10 @@ def _dropped(proposal: Proposal) -> list[str]:
     if not empty:
         return []
     said = " and ".join(f"{column.name} is empty in {percent(column.missing)} of the rows" for column in empty)
-    return [_entry("missing", "drop", f"{said}; these rows are left out and counted")]
+    several = (
+        "; where only last rows of episodes hold it, the others add nothing" if "episode" in proposal.roles else ""
+    )
+    return [_entry("missing", "drop", f"{said}{several}; rows that lack it are left out and counted")]
 
 
 def _policies(proposal: Proposal) -> list[str]:
@@ -281,7 +294,7 @@ def _outcomes(proposal: Proposal) -> list[str]:
         if proposal.prefer == "less"
         else '# prefer = "more"  # or "less": which is better? The table does not say'
     )
-    limits = proposal.limits or proposal.met
+    limits = proposal.limits or ((0, 1) if proposal.yes_or_no else proposal.met)
     ranges = [_entry("range", list(limits))] if limits is not None else []
     if "episode" in proposal.roles and proposal.limits is None:
         ranges = [f"# {line}  # per episode, as met in the table; from the smallest to the largest possible"

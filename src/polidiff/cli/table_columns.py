@@ -7,15 +7,20 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from polidiff.worlds.column_names import plain_name
 from polidiff.worlds.log_columns import HARMFUL
 
 MOST_ACTIONS = 200
+MOSTLY = 0.98  # distinct values per row from which on a column names its rows
+FEWEST_NAMED = 20  # rows up to which values that all differ may be chance
+DENSE = 3  # times as many whole numbers as rows, at most, are numbers in a row; more are a measurement
 MOST_LISTED = 60  # values of a column that are listed
 TESTED = r"(^|_)t?(math|read)(s|ing|ss\w*|_\w+|)$|(^|_)(gpa|exam|test_?scores?)$"  # what pupils reach
 WORDS = {  # in descending order of strength
     "action": (
         r"^(action|act|decision|treat|treated|treatment|trt|tx|rx|arms?|assignment|assigned|intervention|variant)s?(_|$)",
-        r"^(drug|dose|offer|campaign|therapy|program|programme|training|train|plan|exposure|exposed)(_|$)",
+        r"^(drug|dose|offer|campaign|therapy|program|programme|training|train|plan|exposure|exposed|medication|surgery"
+        r"|vasopressor|antibiotic|discount|voucher|promo|promotion)s?(_|$)",
         r"^(item_id|choice|any|class\w?|policy|participation|incentive|coupon|mailing)s?(_|$)",
         r"^segment(_|$)",
     ),
@@ -23,7 +28,7 @@ WORDS = {  # in descending order of strength
         r"(episode|stay|session|trajectory|traj|encounter|admission|visit_group|icustay)(_?(id|no|nr|number))?$",
     ),
     "group": (
-        r"^(patient|subject|user|customer|person|client|member|pat|participant|id|pid)(_?(id|no|nr|number|num))?$",
+        r"^(patient|subject|user|customer|person|client|member|pat|participant|id|pid|mrn)(_?(id|no|nr|number|num))?$",
     ),
     "step": (
         r"^(step|t|time|timestep|hour|day|week|visit|charttime|timestamp|seq|order|date|datetime|bloc|period)(_|$)",
@@ -31,17 +36,17 @@ WORDS = {  # in descending order of strength
     "reward": (
         r"^(reward|return|survived|survival|conversion|converted|convert|profit|revenue|sales|spend|clicks?|clicked"
         r"|success|recovered|response|responded?|outcome|result|y|re\d\d|takeup|bought|purchased?|ordered|subscribed"
-        r"|renewed|retained|donated|donation|voted|cured)(_|$)",
+        r"|renewed|retained|donated|donation|voted|cured)(_|$)|(^|_)alive$",
         r"^(earnings|score|got|r|status|event|cens|post\w*)(_|$)",
         TESTED,
     ),
-    "terminated": (r"(^terminated$|^terminal$|^done$|died_or_left|^end$|^ended$|^is_last$|^last$|discharged)",),
+    "terminated": (r"(^terminated$|^terminal$|^done$|died_or_left|^end$|^ended$|^(is_)?last(_|$)|discharged$)",),
     "probability": (r"(^prob|probability$|propensity|^pscore)",),
 }
 GOOD = (
     r"^(reward|r|return|survived|survival|conversion|converted|convert|profit|revenue|sales|earnings|income|clicks?"
     r"|clicked|success|recovered|re\d\d|takeup|bought|purchased?|ordered|subscribed|renewed|retained|donated|donation"
-    r"|voted|cured)(_|$)"
+    r"|voted|cured)(_|$)|(^|_)alive$"
 )
 AFTERWARDS = (
     r"(^|_)(after|post\w*|followup|follow_up|later|outcome|result|discharge|paid|uplift|margin|clicks?|next|off_?(trt|treat\w*|drug|study)?)(_|$)|"
@@ -53,7 +58,11 @@ BEFORE = (
 )
 SURVIVAL = r"^(time|days|futime|survtime|duration|weeks|months|t?stop)$"  # until an event, or the end of the record
 EVENT = r"^(status|event|cens|censored|died|death|dead)$"
-IDENTIFIER = r"^(|id|rownames?|index|row|unnamed.*|uuid|key|name)$|(_|^)(id|uuid|key|no|nr)$|(num|_code)$|^sch\w{0,4}id"
+IDENTIFIER = (
+    r"^(|id|rownames?|index|row|unnamed.*|uuid|key|name|case|record|mrn|ssn)$|(_|^)(id|uuid|key|no|nr)$|(num|_code)$"
+    r"|^sch\w{0,4}id"
+)
+DATE = r"^\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})"
 NUMBERED = r"^(.*?)[._]?(pre|base|baseline|\d+)[a-z]?$"  # bdi.pre, bdi.2m, re78
 
 
@@ -72,8 +81,8 @@ class Column:
 
     @property
     def plain(self) -> str:
-        """The name as patterns see it: small letters, signs and blanks as underscores, none of them at the end."""
-        return re.sub(r"\W+", "_", re.sub(r"\W+$", "", self.name.strip().lower()))
+        """The name as patterns see it."""
+        return plain_name(self.name)
 
 
 def look_at(frame: pl.DataFrame) -> tuple[Column, ...]:
@@ -85,6 +94,8 @@ def _column(series: pl.Series) -> Column:
     present = series.drop_nulls()
     distinct = present.n_unique()
     kind = _kind(series.dtype)
+    if kind == "text" and len(present) and present.str.contains(DATE).all():
+        kind = "time"
     counts = present.value_counts(sort=True).head(MOST_LISTED) if distinct <= MOST_ACTIONS else None
     values = () if counts is None else tuple(str(value) for value in counts[series.name].to_list())
     shares = () if counts is None else tuple((counts["count"] / max(len(present), 1)).to_list())
@@ -101,3 +112,16 @@ def _kind(dtype: pl.DataType) -> str:
     if dtype.is_numeric():
         return "whole" if dtype.is_integer() else "number"
     return "flag" if dtype == pl.Boolean else "text"
+
+
+def names_rows(column: Column, frame: pl.DataFrame) -> bool:
+    """Whether a column tells rows apart and nothing else: words, numbers in a row, or whatever an identifier holds."""
+    if column.distinct < MOSTLY * (1 - column.missing) * frame.height or column.kind == "number":
+        return False
+    if re.search(IDENTIFIER, column.plain):
+        return True
+    if column.kind != "whole" or column.low is None or column.high is None:
+        return frame.height > FEWEST_NAMED
+    numbers = frame[column.name].drop_nulls()
+    in_a_row = column.high - column.low < DENSE * len(numbers) or bool(numbers.is_sorted())
+    return frame.height > FEWEST_NAMED and in_a_row

@@ -29,7 +29,7 @@ from polidiff.worlds.log_columns import (
 )
 from polidiff.worlds.log_rows import LoggedRows, check_room, feature_matrix, hashed_rows, read_rows
 from polidiff.worlds.log_source import HASH, LogSource, TableSource
-from polidiff.worlds.messy_tables import Repaired, renumbered, repair, with_types
+from polidiff.worlds.messy_tables import Repaired, empty_codes, renumbered, repair, with_types
 from polidiff.worlds.protocol import check_discount, with_return
 from polidiff.worlds.shards.shard_files import collect
 from polidiff.worlds.shards.shard_summary import ShardSummary
@@ -161,7 +161,10 @@ class Log:
     def _read(self, actions: int | ActionNames | None, *, sort: bool, drop: bool) -> Repaired | None:
         """Read all rows once; if they cannot be used as they are, but can be repaired, a second time."""
         source, columns = self.source, self.columns
-        typed = with_types(source.frame, source.schema, columns, text=source.is_text, few=source.table is not None)
+        measured = (*(() if columns.discrete else columns.state), *columns.features, *columns.outcome_columns)
+        self.empty_codes = empty_codes(source.frame(), source.schema, measured) if source.is_text else {}
+        few, codes = source.table is not None, self.empty_codes
+        typed = with_types(source.frame, source.schema, columns, text=source.is_text, few=few, codes=codes)
         self.source = source if typed is None else source.with_table(typed)
         if self.source.schema[columns.action].is_float():
             nearest, self.levels = nearest_levels(self.source.frame(), columns.action, actions)

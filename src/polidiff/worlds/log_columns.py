@@ -14,6 +14,7 @@ from polidiff.errors import InvalidLogError, InvalidOutcomeError
 from polidiff.records.action import Action, ActionNames, as_actions
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.outcome import Outcome
+from polidiff.worlds.column_names import plain_name
 from polidiff.worlds.shards.shard_files import collect
 
 ROW = "polidiff: row"  # where a row stood, in a table whose rows were put in order or left out
@@ -102,7 +103,7 @@ def name_columns(
     if step is not None and episode is None:
         raise InvalidLogError(f"step={step!r} needs episode=, the column that tells which decisions belong together")
     _check_endings(schema, episode, terminated, truncated)
-    if reward is not None and re.search(HARMFUL, reward.lower()):
+    if reward is not None and re.search(HARMFUL, plain_name(reward)):
         raise InvalidLogError(
             f"more of the reward is better, but {reward!r} sounds like harm. Hint: make it an outcome that says which "
             f'way is better (Outcome({reward!r}, {reward!r}, prefer="less"), or prefer in [[outcomes]] of a study), '

@@ -36,7 +36,13 @@ INFER_ROWS = 10_000
 SAMPLE = 1 << 16  # bytes whose lines tell how a file is written
 LOOKED_THROUGH = 1 << 26  # bytes that are looked through for letters that are not UTF-8
 LINES = 50
-NOTHING = ("", "na", "n/a", "nan", "null", "none", "#n/a", "?", ".", "-")  # in a column of numbers
+NOTHING = (  # in a column of numbers
+    "", "na", "n/a", "nan", "null", "none", "#n/a", "?", ".", "-", "--", "nd", "n.d.", "unk", "unknown", "missing",
+    "not measured", "not done", "unbekannt", "k.a.", "k. a.", "keine angabe", "inconnu", "desconocido", "sconosciuto",
+    "desconhecido", "onbekend",
+)  # fmt: skip
+CODES = (-9, -99, -999, -9999)  # of an empty value, where nothing else is below 0
+FEWEST_CODED = 5  # rows with such a code
 NUMBER = r"^\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*$"
 FORM = r"^[+-]?((\d+|[1-9]\d{0,2}(%s\d{3})+)(%s\d*)?|%s\d+)([eE][+-]?\d+)?$"
 OTHER = {".": ",", ",": "."}  # the sign of thousands beside that of decimals
@@ -230,19 +236,49 @@ class Repaired:
 
 
 def with_types(
-    table: Callable[[], pl.LazyFrame], schema: pl.Schema, columns: Columns, *, text: bool, few: bool
+    table: Callable[[], pl.LazyFrame],
+    schema: pl.Schema,
+    columns: Columns,
+    *,
+    text: bool,
+    few: bool,
+    codes: Mapping[str, int],
 ) -> pl.LazyFrame | None:
     """The table with the types that its columns need; None if it has them.
 
-    `text` says that it comes from a text file, `few` that it is no log in shards: its people are then numbered.
+    `text` says that it comes from a text file, `few` that it is no log in shards: its people are then numbered. `codes`
+    stand for empty values.
     """
     if text:
         named = (*(() if columns.discrete else columns.state), *columns.outcome_columns, columns.step)
         refuse_unclear_numbers(table(), filter(None, (*named, columns.probability)))
-    casts = [cast for cast in _casts(table, schema, columns, text) if cast is not None]
+    casts = [cast for cast in _casts(table, schema, columns, text) if cast is not None] + without_codes(codes)
     if columns.group is not None and few and schema[columns.group] != RANKED:
         casts.append(pl.col(columns.group).rank("dense").cast(RANKED) - 1)
     return table().with_columns(casts) if casts else None
+
+
+def empty_codes(lazy: pl.LazyFrame, schema: pl.Schema, names: Iterable[str]) -> dict[str, int]:
+    """Column -> the one number below 0 that it holds, where that is repeated and a usual code of an empty value."""
+    numbers = [name for name in dict.fromkeys(names) if schema[name].is_numeric()]
+    if not numbers:
+        return {}
+    below = {name: pl.col(name).filter(pl.col(name) < 0) for name in numbers}
+    facts = {"least": pl.Expr.min, "most": pl.Expr.max, "rows": pl.Expr.count}
+    asked = [fact(values).alias(f"{word} {name}") for name, values in below.items() for word, fact in facts.items()]
+    found = collect(lazy.select(asked)).row(0, named=True)
+    return {
+        name: int(code)
+        for name in numbers
+        if (code := found[f"least {name}"]) in CODES
+        and code == found[f"most {name}"]
+        and found[f"rows {name}"] >= FEWEST_CODED
+    }
+
+
+def without_codes(codes: Mapping[str, int]) -> list[pl.Expr]:
+    """Columns in which a code is an empty value."""
+    return [pl.when(pl.col(name) != code).then(pl.col(name)).alias(name) for name, code in codes.items()]
 
 
 def _casts(

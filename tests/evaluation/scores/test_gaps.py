@@ -80,7 +80,7 @@ def test_where_actions_were_drawn_by_lot_empty_values_are_counted_and_hide_nothi
 
 
 def test_few_empty_values_are_not_counted_out():
-    told = gaps_told({"age": 3, "bmi": 40}, ["age", "bmi"], 500, spanned=False)
+    told = gaps_told({"age": 3, "bmi": 40}, ["age", "bmi"], 500, {}, spanned=False)
     assert told == ("'bmi' is empty in 40 of 500 rows, 'age' in fewer than 10. Empty counts as a value of its own.",)
 
 

@@ -56,18 +56,25 @@ def gaps_of(states: AnyArray, *, together: bool) -> list[Gap]:
     return [Gap(part, np.asarray(empty[:, list(part)].any(axis=1))) for part in parts]
 
 
-def gaps_told(missing: Mapping[str, int], features: Sequence[str], rows: int, *, spanned: bool) -> tuple[str, ...]:
-    """One line on the empty values of features, counted by column.
+def gaps_told(
+    missing: Mapping[str, int], features: Sequence[str], rows: int, codes: Mapping[str, int], *, spanned: bool
+) -> tuple[str, ...]:
+    """One line on the empty values of features, counted by column; `codes` stood for them in the table.
 
-    >>> print(*gaps_told({"lactate": 240, "reward": 3}, ["age", "lactate"], 800, spanned=False))
-    'lactate' is empty in 240 of 800 rows. Empty counts as a value of its own.
+    >>> print(*gaps_told({"lactate": 240, "reward": 3}, ["age", "lactate"], 800, {"lactate": -99}, spanned=False))
+    'lactate' is empty in 240 of 800 rows (-99 is read as empty). Empty counts as a value of its own.
     """
     counts = sorted(((missing[name], name) for name in features if missing.get(name)), key=lambda one: -one[0])
     if not counts:
         return ()
-    told = [(number(count) if count >= MIN_GROUP else f"fewer than {MIN_GROUP}", name) for count, name in counts]
-    listed = "".join(f", {name!r} in {count}" for count, name in told[1:])
-    text = f"{told[0][1]!r} is empty in {told[0][0]} of {number(rows)} rows{listed}. Empty counts as a value of its own"
+    few = f"fewer than {MIN_GROUP}"
+    read = {name: f" ({code} is read as empty)" for name, code in codes.items()}
+    first, *others = (
+        (name, number(count) if count >= MIN_GROUP else few, read.get(name, "")) for count, name in counts
+    )
+    listed = "".join(f", {name!r} in {count}{code}" for name, count, code in others)
+    text = f"{first[0]!r} is empty in {first[1]} of {number(rows)} rows{first[2]}{listed}. "
+    text += "Empty counts as a value of its own"
     if spanned:
         text += "; intervals also span what follows if whoever decided knew the value and only the record lost it"
     return (f"{text}.",)

@@ -69,7 +69,8 @@ class ScoredLog:
     def notes(self) -> tuple[str, ...]:
         """What is lost of text columns, and what is empty."""
         check = self.log.check
-        empty = gaps_told(check.missing, self.log.feature_names, check.rows, spanned=bool(self._without))
+        names, codes = self.log.feature_names, self.log.empty_codes
+        empty = gaps_told(check.missing, names, check.rows, codes, spanned=bool(self._without))
         return (*empty, *(one.note(len(self.decisions.actions)) for one in self.shared))
 
     @cached_property
