@@ -21,7 +21,7 @@ EXPECTED = {  # report -> what a reader must find, in the order of the questions
     "chain": ("Weigh it", "in s1", "more visits to desired states", "a longer trajectory", "Exact"),
     "icu_sepsis": ("Weigh it", "fluid", "More survival", "more vasopressor", "Exact"),
     "campaign": ("", "coupon instead of nothing where age < 60", "More sales", "", "95 %"),
-    "plans": ("Look at plan 2 first", "coupon where age < ", "Yes: more sales", "No outcome gets worse", "95 %"),
+    "plans": ("plan 2", "coupon where age < ", "es: more sales", "No outcome gets worse", "95 %"),
     "ward": ("", "pressor", "survival", "", "95 %"),
     "loss": (
         "Do not adopt it",

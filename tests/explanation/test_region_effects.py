@@ -74,6 +74,8 @@ def test_the_change_that_carries_a_difference_is_named():
     assert "s2 carries this: its change alone brings return +5; all others together bring return +0.5." in str(told)
     even = explain(fan([5.0, 5.0]), np.zeros(4, dtype=int), proposed(2))
     assert "carries this" not in str(even), "both carry it alike"
+    against = str(explain(fan([6.0, -9.0, 4.0, 3.0]), np.zeros(6, dtype=int), proposed(4)))
+    assert "carries" not in against, "another moves it more, the other way"
     assert "carries this" not in str(explain(fan([5.0]), np.zeros(3, dtype=int), proposed(1))), "there is one only"
 
 

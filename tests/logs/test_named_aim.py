@@ -9,7 +9,8 @@ import pytest
 from polidiff import Log, Outcome, improve
 from polidiff.errors import InfeasibleError, InvalidOutcomeError
 from polidiff.explanation.plan_text import plan_verdicts
-from polidiff.report.plans import plan_answers, plan_cards
+from polidiff.report.plan_answers import plan_answers
+from polidiff.report.plans import plan_cards
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +55,7 @@ def test_the_gain_and_the_difference_of_what_is_improved_are_one_interval(plans)
     assert (verdict.outcome, verdict.direction, verdict.valence) == ("mortality", "less", "better")
     answers = {answer.question: answer.text for answer in plan_answers(plans)}
     assert plans.knee is best  # the page, the text and the patch choose alike
-    assert answers["Is it better?"].startswith("In part: less mortality")
+    assert answers["Is it better?"].startswith("In the record, in part: less mortality")
 
 
 def test_nothing_that_only_the_model_says_is_told_of_the_current_policy(plans):

@@ -20,12 +20,15 @@ from polidiff.explanation.region_places import outside, places_told
 from polidiff.explanation.text import sentence_text
 from polidiff.explanation.words import MOST_NAMED, few, in_order, names_text, rule_text, verdicts_text
 from polidiff.records.explanation import Explanation, Sentence, Support
-from polidiff.records.plan import Frontier
+from polidiff.records.plan import Frontier, PlanRule
 from polidiff.records.rule import Rule, covers_any, first_match, overlap
 from polidiff.records.suppression import suppressed
+from polidiff.report.charts.frontier import plan_box_rows
 from polidiff.report.figures import NOT_IN_IT
 from polidiff.report.page import page_html
-from polidiff.report.view import sentence_views
+from polidiff.report.plans import change_texts
+from polidiff.report.tables import regions_table
+from polidiff.report.view import sentence_views, support_text
 from tests.report import samples
 from tests.results import COMMON, RARE, explanation, frontier, results
 
@@ -116,8 +119,8 @@ def test_the_first_screen_of_plans_answers_for_the_plan_that_the_slider_shows():
     record = samples.frontier()
     assert record.knee is record.plans[2]  # two changes: 21.9895; the third adds 0.001
     words = said(page_html(record))
-    assert "Look at plan 3 first." in words
-    assert "going from 2 to 3 changed decisions per episode adds 0.001 to expected return" in words
+    assert "Weigh plan 3: it is better on " in words
+    assert "the first 2 of 3 changed decisions per episode add 12 to expected return, the rest 0.001." in words
     assert "Plan 3 of 4" in words
 
 
@@ -203,3 +206,36 @@ def test_a_table_made_from_an_environment_says_that_its_step_limit_is_not_in_it(
     for world, told in ((limited, True), (free, False)):
         notes = explain(world, "always:left", "always:down").warnings
         assert any("stops after 100 steps" in note for note in notes) == told
+
+
+@settings(max_examples=60, deadline=None)
+@given(SEEDS)
+def test_what_stands_behind_a_region_is_what_was_counted(seed):
+    """States of a table are not starts; a simulator's visits are not states; rows are told of regions of a log only."""
+    for kind in ("table", "simulator", "log"):
+        record = suppressed(explanation(seed, kind))
+        for region, row in zip(record.regions, regions_table(record).rows, strict=True):
+            numbers = {
+                "table": [region.support.states],
+                "simulator": [region.support.episodes],
+                "log": [region.support.episodes] + [region.support.states] * (not record.world.one_step),
+            }[kind]
+            behind = support_text(region.support, record.world, rows=True)
+            assert behind in row
+            assert ("start" in behind) is False
+            counts = re.findall(r"(?<![\w.])\d[\d\u202f]*(?= [a-z])", behind)
+            assert [int(count.replace("\u202f", "")) for count in counts] == numbers
+
+
+def test_a_rule_that_changes_nothing_is_told_and_drawn_so():
+    """Everywhere but in one box: the box is drawn on top, as a place where nothing changes."""
+    base = samples.frontier()
+    back = PlanRule(samples.box((0.0, 0.2), (0.0, 0.2)), "keep", 1.0, 0.0, 1.0)
+    acts = PlanRule(Rule(()), "north", 1.0, 1.0, 1.0)
+    plan = replace(base.plans[-1], rules=(back, acts), patch=replace(base.plans[-1].patch, edits=()))
+    spans = ((0.0, 1.0), (0.0, 1.0))
+    rows = plan_box_rows(plan, ("x", "y"), spans, change_texts(plan), ("S1", ""))
+    assert [(row["f"], row["n"]) for row in rows] == [("changes", ""), ("stays", "S1: nothing changes")]
+    assert change_texts(plan) == ("Where 0 ≤ x < 0.2 and 0 ≤ y < 0.2: nothing changes", "Everywhere else: north")
+    named = replace(plan, rules=(replace(back, changes=0.3), acts))  # an action that is called "keep"
+    assert change_texts(named)[0].endswith(": keep")

@@ -168,7 +168,7 @@ def test_a_long_rule_is_told_on_the_first_screen_by_its_features(seed, count):
     regions = tuple(replace(region[0], id=f"S{k}", rule=rule) for k in (1, 2))
     told = answers(replace(samples.plain(), regions=regions, sentences=()))[1].text
     assert all(f"f{k}" in told for k in range(count))
-    assert ("0.25" in told) == (sum(region.rule.literals for region in regions) <= MOST_CONDITIONS)
+    assert ("0.25" in told) == (sum(len(region.rule.conditions) for region in regions) <= MOST_CONDITIONS)
     assert "S1" in told
 
 

@@ -7,17 +7,27 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from polidiff import TabularMDP, explain, improve
 from polidiff.domains import chain
-from polidiff.evaluation.assumptions.log_checks import rests_on
+from polidiff.evaluation.assumptions.log_checks import fragile, only_if, rests_on
+from polidiff.explanation.region_places import group_words
 from polidiff.explanation.said import answers, closing, say
 from polidiff.explanation.text import quality_text, rests_on_lines
-from polidiff.explanation.words import amount_text, bounds_text, interval_text, losers, names_text
+from polidiff.explanation.words import (
+    amount_text,
+    bounds_text,
+    interval_text,
+    losers,
+    names_text,
+    verdicts_text,
+)
+from polidiff.records.explanation import WorseOff
 from polidiff.records.numbers import counted
 from polidiff.records.outcome import Assumption, Interval, Outcome
+from polidiff.records.rule import Rule
 from polidiff.records.suppression import suppressed
 from polidiff.report import view
 from polidiff.report.markdown import markdown
@@ -154,3 +164,71 @@ def test_several_plans_that_break_a_guard_are_listed_as_several():
     unkept = tuple(replace(plan, kept=k not in (1, 2)) for k, plan in enumerate(frontier.plans))
     (line,) = (line for line in closing(replace(frontier, plans=unkept))[-1].lines if "guards" in line)
     assert line == f"not shown to keep the guards: plans 2 and 3 of {len(unkept)}"
+
+
+@settings(max_examples=100, deadline=None)
+@given(SEEDS, KINDS)
+def test_but_stands_once_and_parts_what_is_better_from_what_is_worse(seed, kind):
+    record = explanation(seed, kind)
+    names = [f"o{k}" for k in range(9)]
+    outcomes = [Outcome(name, prefer="more") for name in names]
+    drawn = np.random.default_rng(seed)
+    base = record.verdicts[0]
+    verdicts = [
+        replace(base, outcome=name, direction=way, valence=outcome.valence(way) if way in ("more", "less") else None)
+        for name, outcome, way in zip(
+            names, outcomes, drawn.choice(["more", "less", "same", "unknown"], 9), strict=True
+        )
+    ][: drawn.integers(1, 10)]
+    sides = verdicts_text(verdicts, outcomes, figures=False).split(" but ")
+    valences = [{v.valence for v in verdicts if v.valence and f" {v.outcome}" in f" {side} "} for side in sides]
+    assert len(sides) == len({v.valence for v in verdicts} - {None}) or len(sides) == 1
+    assert all(len(found) <= 1 for found in valences)
+    told = sum(v.outcome in " ".join(sides) for v in verdicts)
+    more = re.search(r"\b(\d+) more", " ".join(sides))
+    assert told + (int(more[1]) if more else 0) == len(verdicts)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SEEDS)
+def test_whom_a_decision_harms_is_told_where_the_first_rule_that_fits_is_this_one(seed):
+    """Rows of the group, by brute force over a grid: those of its rule that no earlier rule covers."""
+    drawn = np.random.default_rng(seed)
+    rules = []
+    for _ in range(3):
+        low = np.round(drawn.uniform(0, 0.6, 2), 1)
+        rules.append(samples.box((low[0], low[0] + 0.3), (low[1], low[1] + 0.3) if drawn.random() < 0.7 else None))
+    assume(len(set(rules)) == 3)
+    base = samples.plain()
+    regions = tuple(replace(base.regions[0], id=f"S{k}", rule=rule) for k, rule in enumerate(rules, 1))
+    world = replace(base.world, kind="log", facts={**base.world.facts, "episodes": 100, "rows": 100})
+    record = replace(base, regions=regions, world=world)
+    assert record.world.one_step
+    grid = np.stack(np.meshgrid(*[np.linspace(0.05, 0.95, 10)] * 2), axis=-1).reshape(-1, 2)
+    for k, rule in enumerate(rules):
+        words = group_words(record, WorseOff("return", rule, 0.5, Interval.exactly(-1.0)))
+        assert words.startswith("decisions where ")
+        taken = {f"S{j + 1}" for j in range(k) if (rules[j].covers(grid) & rule.covers(grid)).any()}
+        assert set(re.findall(r"S\d", words)) == taken
+    everyone = WorseOff("return", Rule(()), 1.0, Interval.exactly(-1.0))
+    assert group_words(record, everyone) == "all decisions together"
+
+
+@settings(max_examples=100, deadline=None)
+@given(SEEDS)
+def test_the_strength_that_undoes_it_is_the_least_and_the_same_wherever_it_is_told(seed):
+    drawn = np.random.default_rng(seed)
+    base = samples.from_log()
+    gammas = [round(float(g), 2) for g in drawn.uniform(1.05, 1.95, len(base.verdicts))]
+    verdicts = tuple(replace(v, holds_up_to=g) for v, g in zip(base.verdicts, gammas, strict=True))
+    verdicts = tuple(
+        replace(v, note=only_if(v.holds_up_to) if fragile(v.holds_up_to, base.world.one_step) else None)
+        for v in verdicts
+    )
+    record = replace(base, verdicts=verdicts, assumptions=())
+    decided = [v.holds_up_to for v in verdicts if v.direction in ("more", "less")]
+    sure = next(a.spoken for a in answers(record) if a.question == "How sure is that?")
+    told = re.findall(r"by (?:more than )?(\d+) %", sure)
+    assert told == ([f"{round(100 * (min(decided) - 1))}"] if decided else [])
+    overall = next(line for line in str(record).splitlines() if line.startswith("Over all"))
+    assert overall.count(only_if(min(decided))) == 1

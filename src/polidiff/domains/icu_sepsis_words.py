@@ -28,7 +28,7 @@ from polidiff.regions.describe import main_direction
 from polidiff.worlds.tabular import TabularMDP
 
 SPOKEN = {"fluid": "fluid", "pressor": "vasopressor"}
-COUNTS = ("No", "One", "Two", "Three", "Four", "Five", "Six")
+COUNTS = ("no", "one", "two", "three", "four", "five", "six")
 DRAWS = 20
 
 
@@ -44,8 +44,8 @@ def briefing(explanation: Explanation, frontier: Frontier) -> tuple[str, ...]:
         f"{_of_100(survival.proposed.estimate)} under the best policy that it knows.",
         f"The best policy treats otherwise in {number(explanation.changes, 2)} decisions per stay: {_directions()}; "
         f"{_longer(explanation)}.",
-        f"{_gain(smallest, now)}: {_rules(smallest)}.",
-        _more_rules(smallest, best, now),
+        f"{_survivors(smallest)}: {_rules(smallest)}.",
+        _more_rules(smallest, best),
         f"This is fragile: {_fragility(best)}.",
         "The model was built from records in which the sickest were treated most; it is no advice for treatment.",
     )
@@ -140,17 +140,17 @@ def _longer(explanation: Explanation) -> str:
     return f"stays are {number(abs(hours), 2)} hours {'longer' if hours > 0 else 'shorter'}"
 
 
-def _gain(plan: Plan, now: float) -> str:
-    verb = "rule saves" if len(plan.rules) == 1 else "rules save"
-    return f"{COUNTS[len(plan.rules)]} {verb} {_of_100(plan.expected_return - now)} more of 100"
+def _survivors(plan: Plan) -> str:
+    count = len(plan.rules)
+    return f"With {COUNTS[count]} rule{'s' * (count != 1)} {_of_100(plan.expected_return)} survive"
 
 
-def _more_rules(smallest: Plan, best: Plan, now: float) -> str:
+def _more_rules(smallest: Plan, best: Plan) -> str:
     """What further rules add: the whole plan, or only what comes behind the rules already told."""
     moves = [(listed.rule, listed.move) for listed in smallest.rules]
     if [(listed.rule, listed.move) for listed in best.rules[:-1]] != moves:
-        return f"{_gain(best, now)}: {_rules(best)}."
-    return f"A further rule makes it {_of_100(best.expected_return - now)}: otherwise, {_rule(best.rules[-1])}."
+        return f"{_survivors(best)}: {_rules(best)}."
+    return f"With a further rule {_of_100(best.expected_return)} survive: otherwise, {_rule(best.rules[-1])}."
 
 
 def _rules(plan: Plan) -> str:

@@ -9,6 +9,7 @@ The rules, in the order in which they are asked:
 5. One gets better beyond doubt, none worse:
    the evidence is a log whose assumptions failed or are doubtful, or would be turned by weak unrecorded reasons: test
    first; somebody loses beyond doubt, or another outcome is unknown: adopt a part, or test that outcome; else: adopt.
+   Nobody has looked for groups that lose, as in a plan that is not explained: look at it first.
    Unless actions were drawn by lot, the advice names the strength of unrecorded reasons up to which this holds.
 6. Every outcome is the same within its margin: there is no reason to change.
 7. What is left is unknown: test first, with the size of a test that would tell, unless the log that judges the rules
@@ -28,11 +29,12 @@ from scipy import stats
 
 from polidiff.evaluation.assumptions.log_checks import fragile, only_if
 from polidiff.evaluation.comparison import CHOSEN
-from polidiff.explanation.words import amount_text, group_words, listing, losers, odds_text
+from polidiff.explanation.region_places import group_words
+from polidiff.explanation.words import amount_text, listing, losers, odds_text
 from polidiff.records.explanation import Explanation, Verdict
 from polidiff.records.numbers import counted, percent
 from polidiff.records.outcome import Interval
-from polidiff.records.plan import Plan
+from polidiff.records.plan import Frontier, Plan
 
 POWER = 0.8
 CLEAR = "; the evidence for both is clear."
@@ -41,7 +43,7 @@ LEAST_TESTED = 20  # episodes; with fewer, means are not near enough to normal t
 MOST_TIMES = 30  # the record itself: an estimate that needs a larger test is noise, and no effect to size a test by
 MOST_NAMED = 3
 
-Kind = Literal["nothing", "undefined", "do not", "weigh", "adopt", "adopt a part", "test first", "no reason"]
+Kind = Literal["nothing", "undefined", "do not", "weigh", "adopt", "adopt a part", "test first", "no reason", "look"]
 
 
 @dataclass(frozen=True)
@@ -58,53 +60,79 @@ def advise(explanation: Explanation) -> Advice:
     decided = any(verdict.direction in ("more", "less") for verdict in explanation.verdicts)
     if not explanation.regions and not explanation.withheld and not decided:
         return Advice("nothing", "There is nothing to adopt: the two policies act the same wherever it matters.")
-    preferred = {outcome.name for outcome in explanation.outcomes if outcome.prefer is not None}
-    verdicts = [verdict for verdict in explanation.verdicts if verdict.outcome in preferred]
-    if not verdicts:
+    losing = [group_words(explanation, entry) for entry in losers(explanation)]
+    return weigh_up(explanation, explanation.verdicts, losing)
+
+
+def weigh_up(
+    record: Explanation | Frontier, verdicts: Sequence[Verdict], losing: Sequence[str] | None, what: str = "it"
+) -> Advice:
+    """The advice that verdicts carry; `losing` are the groups that lose, None where nobody has looked for any."""
+    preferred = {outcome.name for outcome in record.outcomes if outcome.prefer is not None}
+    asked = [verdict for verdict in verdicts if verdict.outcome in preferred]
+    if not asked:
         return Advice(
             "undefined", "Say first which outcomes should rise or fall: without it, neither policy is the better one."
         )
-    better = [verdict for verdict in verdicts if verdict.valence == "better"]
-    worse = [verdict for verdict in verdicts if verdict.valence == "worse"]
-    unknown = [verdict for verdict in verdicts if verdict.direction == "unknown"]
+    better = [verdict for verdict in asked if verdict.valence == "better"]
+    worse = [verdict for verdict in asked if verdict.valence == "worse"]
+    unknown = [verdict for verdict in asked if verdict.direction == "unknown"]
     if worse and not better:
-        doubted = doubts(explanation, worse)
-        where = " in a record that is in doubt" if doubted else lasting(worse)
-        sentence = f"Do not adopt it: it is worse on {_named(worse)}{where} and better on nothing."
-        return Advice("do not", sentence, doubted)
+        doubted = doubts(record, worse)
+        lost = f"it is worse on {_named(worse)} and better on nothing{_if_so(record, worse, doubted)}"
+        return Advice("do not", f"Do not adopt {what}: {lost}.", doubted)
     if worse:
-        if_so = lasting([*better, *worse])
-        sentence = f"Weigh it: it is better on {_named(better)} and worse on {_named(worse)}{if_so}."
-        doubted = doubts(explanation, [*better, *worse])
-        clear = "." if doubted or if_so else CLEAR
-        return Advice("weigh", sentence, (f"Which matters more is yours to say{clear}", *doubted))
+        doubted = doubts(record, [*better, *worse])
+        if_so = _if_so(record, [*better, *worse], doubted)
+        sentence = f"Weigh {what}: it is better on {_named(better)} and worse on {_named(worse)}{if_so}."
+        return Advice("weigh", sentence, (f"Which matters more is yours to say{'.' if if_so else CLEAR}", *doubted))
     if better:
-        return _with_a_gain(explanation, better, unknown)
+        return _with_a_gain(record, better, unknown, losing, what)
     if not unknown:
-        return Advice("no reason", f"There is no reason to change: it makes no difference to {_named(verdicts)}.")
-    chosen = tuple(f"{a.name}: {a.detail}." for a in explanation.assumptions if a.name == CHOSEN and a.alarming)
-    sentence = f"Test it first: what it does to {_named(unknown)} is not known."
-    return Advice("test first", sentence, chosen or _tests(explanation, unknown))
+        return Advice("no reason", f"There is no reason to change: it makes no difference to {_named(asked)}.")
+    chosen = tuple(f"{a.name}: {a.detail}." for a in record.assumptions if a.name == CHOSEN and a.alarming)
+    sentence = f"Test {what} first: what it does to {_named(unknown)} is not known."
+    return Advice("test first", sentence, chosen or _tests(record, unknown))
 
 
-def _with_a_gain(explanation: Explanation, better: list[Verdict], unknown: list[Verdict]) -> Advice:
-    doubted = doubts(explanation, better)
+def _with_a_gain(
+    record: Explanation | Frontier,
+    better: list[Verdict],
+    unknown: list[Verdict],
+    losing: Sequence[str] | None,
+    what: str,
+) -> Advice:
+    doubted = doubts(record, better)
     gain, if_so = f"it is better on {_named(better)}", lasting(better)
     if doubted:
-        base = "the record" if explanation.world.recorded else "what was played"
-        return Advice("test first", f"Test it first: {gain} in {base}, but {base} is in doubt.", doubted)
-    losing = losers(explanation)
+        base = evidence(record)
+        return Advice("test first", f"Test {what} first: {gain} in {base}, but {base} is in doubt.", doubted)
     if losing:
-        groups = [group_words(entry) for entry in losing[:MOST_NAMED]]
+        groups = listing(losing[:MOST_NAMED])
         return Advice(
             "adopt a part",
-            f"Adopt a part{if_so}: {gain} overall, but {listing(groups)} would lose.",
-            (f"Keep the current policy for {listing(groups)}, and adopt the proposed one for all others.",),
+            f"Adopt a part{if_so}: {gain} overall, but {groups} would lose.",
+            (f"Keep the current policy for {groups}, and adopt the proposed one for all others.",),
         )
     if unknown:
-        sentence = f"Test it first: {gain}{if_so}, but what it does to {_named(unknown)} is not known."
-        return Advice("test first", sentence, _tests(explanation, unknown))
-    return Advice("adopt", f"Adopt it{if_so}: {gain}, and no group is shown to lose.")
+        sentence = f"Test {what} first: {gain}{if_so}, but what it does to {_named(unknown)} is not known."
+        return Advice("test first", sentence, _tests(record, unknown))
+    if losing is None:
+        return Advice("look", f"Look at {what} first{if_so}: {gain}, and no outcome gets worse on average.")
+    return Advice("adopt", f"Adopt {what}{if_so}: {gain}, and no group is shown to lose.")
+
+
+def evidence(record: Explanation | Frontier) -> str:
+    """What verdicts were estimated from."""
+    return "the record" if record.world.recorded else "what was played"
+
+
+def _if_so(record: Explanation | Frontier, judged: Sequence[Verdict], doubted: Sequence[str]) -> str:
+    """The condition behind what is decided: that the evidence is in doubt, else how strong hidden reasons may be."""
+    if doubted:
+        return f", but {evidence(record)} is in doubt"
+    if_so = lasting(judged)
+    return f",{if_so}" if if_so else ""
 
 
 def lasting(judged: Sequence[Verdict | Plan]) -> str:
@@ -112,15 +140,15 @@ def lasting(judged: Sequence[Verdict | Plan]) -> str:
 
     Nothing where actions were drawn by lot, or no strength that was tried undoes it.
     """
-    told = [only_if(v.holds_up_to) in (getattr(v, "note", None) or "") for v in judged if v.holds_up_to is not None]
-    least = min((v.holds_up_to for v in judged if v.holds_up_to is not None), default=math.inf)
-    return f" {only_if(least)}" if math.isfinite(least) and not all(told) else ""
+    strengths = [(v.holds_up_to, getattr(v, "note", None) or "") for v in judged if v.holds_up_to is not None]
+    least, note = min(strengths, default=(math.inf, ""))
+    return f" {only_if(least)}" if math.isfinite(least) and only_if(least) not in note else ""
 
 
-def doubts(explanation: Explanation, verdicts: list[Verdict]) -> tuple[str, ...]:
+def doubts(record: Explanation | Frontier, verdicts: list[Verdict]) -> tuple[str, ...]:
     """What speaks against the record that decided verdicts rest on: failed tests, and weak reasons that would do."""
-    failed = [f"{a.name}: {a.detail.rstrip('.')}." for a in explanation.assumptions if a.alarming]
-    one_step = explanation.world.one_step
+    failed = [f"{a.name}: {a.detail.rstrip('.')}." for a in record.assumptions if a.alarming]
+    one_step = record.world.one_step
     weak = [
         f"{v.outcome}: unrecorded reasons that change the odds of a decision {odds_text(v.holds_up_to)} "
         "would be enough to explain it."
@@ -135,9 +163,9 @@ def _named(verdicts: list[Verdict]) -> str:
     return listing(names) if len(names) <= MOST_NAMED else f"{len(names)} outcomes"
 
 
-def _tests(explanation: Explanation, unknown: list[Verdict]) -> tuple[str, ...]:
+def _tests(record: Explanation | Frontier, unknown: list[Verdict]) -> tuple[str, ...]:
     """How large a test would tell, for each outcome whose estimate says how large the effect may be."""
-    units, outcomes = _units(explanation), {outcome.name: outcome for outcome in explanation.outcomes}
+    units, outcomes = _units(record), {outcome.name: outcome for outcome in record.outcomes}
     sized = ((verdict, size_of_test(verdict, units)) for verdict in unknown[:MOST_NAMED])
     return tuple(
         f"A test with about {counted(size, 'episode')}, half of them under each policy, would show an effect of "
@@ -148,9 +176,9 @@ def _tests(explanation: Explanation, unknown: list[Verdict]) -> tuple[str, ...]:
     )
 
 
-def _units(explanation: Explanation) -> int | None:
+def _units(record: Explanation | Frontier) -> int | None:
     """Episodes that the interval of the current policy rests on; None where that is not said."""
-    episodes = explanation.world.facts.get("episodes")
+    episodes = record.world.facts.get("episodes")
     return int(episodes) if isinstance(episodes, (int, float)) and episodes > 1 else None
 
 

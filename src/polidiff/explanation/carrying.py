@@ -20,15 +20,16 @@ def carrying_lines(explanation: Explanation) -> list[str]:
         return []
     carried: dict[str, list[str]] = {}
     together: list[Verdict] = []
-    for verdict in explanation.verdicts:
-        region = carrier(explanation.regions, verdict) if verdict.direction in ("more", "less") else None
+    decided = [verdict for verdict in explanation.verdicts if verdict.direction in ("more", "less")]
+    for verdict in decided:
+        region = carrier(explanation.regions, verdict)
         if region is not None and adds_up(region, verdict):
             carried.setdefault(region.id, []).append(verdict.outcome)
         elif region is not None:
             together.append(verdict)
     outcomes = {outcome.name: outcome for outcome in explanation.outcomes}
     lines = [
-        _carried_text(region, explanation.regions, [outcomes[name] for name in carried[region.id]])
+        _carried_text(region, explanation.regions, [outcomes[name] for name in carried[region.id]], len(decided))
         for region in explanation.regions
         if region.id in carried
     ]
@@ -59,7 +60,8 @@ def adds_up(region: Region, verdict: Verdict) -> bool:
     return low - slack <= verdict.difference.high and verdict.difference.low <= high + slack
 
 
-def _carried_text(region: Region, regions: Sequence[Region], outcomes: Sequence[Outcome]) -> str:
+def _carried_text(region: Region, regions: Sequence[Region], outcomes: Sequence[Outcome], whole: int) -> str:
+    """What one change brings of the outcomes that it carries; `whole` is how many outcomes differ."""
     assert region.effect is not None
     told, more = outcomes[:MOST_CARRIED], len(outcomes) - MOST_CARRIED
     alone, without = (
@@ -69,13 +71,16 @@ def _carried_text(region: Region, regions: Sequence[Region], outcomes: Sequence[
     others = (
         f"; all others together bring {without}" if more <= 0 else f", and {counted(more, 'more outcome')} likewise"
     )
-    return f"{introduced(region, regions)} carries this: its change alone brings {alone}{others}."
+    names = listing([o.name for o in outcomes]) if more <= 0 else counted(len(outcomes), "outcome")
+    what = "this" if len(outcomes) == whole else f"most of {names}"
+    return f"{introduced(region, regions)} carries {what}: its change alone brings {alone}{others}."
 
 
 def carrier(regions: Sequence[Region], verdict: Verdict) -> Region | None:
     """The region that alone brings at least half of a difference and twice what all others bring, told apart from them.
 
-    Told apart: its interval lies beyond theirs, that of all others together and that of each of them alone.
+    Told apart: its interval lies beyond theirs, that of all others together and that of each of them alone, whichever
+    way it moves the outcome.
     """
     whole = verdict.difference.estimate
     sign, half = math.copysign(1.0, whole), abs(whole) / 2
@@ -85,7 +90,8 @@ def carrier(regions: Sequence[Region], verdict: Verdict) -> Region | None:
         alone, without = effect.alone[verdict.outcome], effect.without[verdict.outcome]
         surely = min(sign * alone.low, sign * alone.high)
         others = [e.alone[verdict.outcome] for r, e in known if r is not region]
-        most = max(0.0, *(max(sign * other.low, sign * other.high) for other in (without, *others)))
+        moved = [max(abs(other.low), abs(other.high)) for other in others]
+        most = max(0.0, sign * without.low, sign * without.high, *moved)
         if sign * alone.estimate >= max(half, 2 * sign * without.estimate) and surely > most:
             return region
     return None

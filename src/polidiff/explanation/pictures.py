@@ -12,7 +12,7 @@ from polidiff.divergence import Divergence
 from polidiff.evaluation.comparison import Comparison
 from polidiff.journeys import Trajectory, sample_trajectories
 from polidiff.records.action import Action
-from polidiff.records.arrays import AnyArray, IntArray
+from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.records.explanation import Cell, EpisodePair, Picture, SampledState
 from polidiff.streams import Stream
 
@@ -67,7 +67,7 @@ def _picture(
 ) -> Picture:
     columns = [names.index(name) for name in pair]
     points = np.nan_to_num(divergence.features[:, columns].astype(float))
-    step = np.array([round_step(float(np.ptp(column))) for column in points.T])
+    step = np.array([_cell_width(column) for column in points.T])
     low = np.floor(points.min(axis=0) / step + 1e-9) * step
     at = ((points - low) / step + 1e-9).astype(np.int64)
     wide = int(at.max()) + 1
@@ -81,6 +81,14 @@ def _picture(
         cells.append(Cell(float(x), float(y), float(mass.sum()), ids[most - 1] if most else None))
     lines = [tuple(_line(pair[policy], columns) for pair in trajectories) for policy in (0, 1)]
     return Picture(pair[0], pair[1], float(step[0]), float(step[1]), tuple(cells), lines[0], lines[1])
+
+
+def _cell_width(values: FloatArray) -> float:
+    """A cell for each value where they are few and lie on a grid of their own, else round cells over their range."""
+    gaps = np.diff(np.unique(values))
+    if 0 < len(gaps) < GRID and np.allclose(gaps / gaps.min(), np.round(gaps / gaps.min()), atol=1e-6):
+        return float(gaps.min())
+    return round_step(float(np.ptp(values)))
 
 
 def round_step(span: float) -> float:

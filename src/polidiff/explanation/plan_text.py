@@ -8,10 +8,12 @@ from polidiff.explanation.advice import lasting
 from polidiff.explanation.rule_code import joined_edits
 from polidiff.explanation.said import Answer, Block, Said, blocks_of, closing
 from polidiff.explanation.words import (
+    MOST_NAMED,
     edit_words,
     in_order,
     interval_text,
     listing,
+    names_states,
     place_text,
     rule_text,
     verdicts_text,
@@ -21,6 +23,7 @@ from polidiff.records.explanation import Verdict, VerdictDirection
 from polidiff.records.numbers import counted, interval_numbers, number, percent
 from polidiff.records.outcome import Interval, Outcome
 from polidiff.records.plan import Frontier, LedgerEntry, Plan
+from polidiff.records.rule import overlap
 from polidiff.records.suppression import suppressed
 
 UNITS = {
@@ -177,7 +180,7 @@ def _size_words(plan: Plan, frontier: Frontier) -> str:
 def plan_words(plan: Plan, limit: int = 4) -> str:
     """What a plan changes, in one line."""
     if plan.rules:
-        told = [f"{rule_text(entry.rule)}: {entry.move}" for entry in plan.rules]
+        told = [f"{rule_text(entry.rule)}: {entry.deed}" for entry in plan.rules]
         return "; ".join(in_order([entry.rule for entry in plan.rules], told)) + exceptions_text(plan)
     edits = plan.patch.changing
     if not edits:
@@ -187,10 +190,13 @@ def plan_words(plan: Plan, limit: int = 4) -> str:
 
 
 def exceptions_text(plan: Plan) -> str:
-    """Where a plan does otherwise than its rules alone would say."""
-    rules = {entry.rule for entry in plan.rules}
-    apart = [edits for edits in joined_edits(plan.patch) if edits[0].rule not in rules]
-    said = [f"{edit_words(edits, plan.patch)} {place_text(edits[0].rule)}" for edits in apart]
+    """Where a plan does otherwise than its rules alone would say; many states are counted."""
+    said = []
+    for edits in joined_edits(plan.patch):
+        rule, deed = edits[0].rule, edit_words(edits, plan.patch)
+        if not any(rule == e.rule or (deed == e.deed and overlap(rule, e.rule)) for e in plan.rules):
+            count = len(rule.conditions[0].values or ()) if names_states(rule) else 0
+            said.append(f"{deed} {f'in {count} states' if count > MOST_NAMED else place_text(rule)}")
     return f" ({'; '.join(said)})" if said else ""
 
 
@@ -246,7 +252,8 @@ def plan_verdicts(frontier: Frontier, plan: Plan) -> tuple[Verdict, ...]:
         elif difference.low >= -margin and difference.high <= margin:
             direction = "same"
         valence = outcome.valence(direction) if outcome is not None else None
-        verdicts.append(Verdict(name, direction, difference, difference, valence, before, after))
+        lasts = plan.holds_up_to if name == frontier.objective and plan is not frontier.plans[0] else None
+        verdicts.append(Verdict(name, direction, difference, difference, valence, before, after, holds_up_to=lasts))
     return tuple(verdicts)
 
 

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from polidiff.errors import InvalidOptionError
 from polidiff.explanation.advice import advise
 from polidiff.explanation.plan_text import frontier_headline, plan_verdicts
-from polidiff.explanation.words import edit_words, group_words, losers, place_text, rule_text, swap_text
-from polidiff.records.explanation import Explanation, Feature, Region, WorldSummary, WorseOff
+from polidiff.explanation.region_places import beside, group_words
+from polidiff.explanation.words import edit_words, losers, place_text, rule_text, swap_text
+from polidiff.records.explanation import Explanation, Feature, Region, WorseOff
 from polidiff.records.numbers import percent
 from polidiff.records.outcome import Interval
 from polidiff.records.plan import (
@@ -93,8 +94,8 @@ def compare_results(old: Explanation | Frontier, new: Explanation | Frontier) ->
 def _side(record: Explanation | Frontier) -> _Side:
     if isinstance(record, Explanation):
         return _Side(
-            tuple(_region_item(region, record.world) for region in record.regions),
-            tuple(_losing_item(entry) for entry in _losing(record)),
+            tuple(_region_item(region, record) for region in record.regions),
+            tuple(_losing_item(entry, record) for entry in _losing(record)),
             {v.outcome: (v.valence or v.direction, v.difference) for v in record.verdicts},
             advise(record).sentence,
         )
@@ -105,13 +106,14 @@ def _side(record: Explanation | Frontier) -> _Side:
     return _Side(tuple(_plan_items(record)), (), readings, frontier_headline(record))
 
 
-def _region_item(region: Region, world: WorldSummary) -> _Item:
+def _region_item(region: Region, record: Explanation) -> _Item:
     share, episodes = region.support.share, region.support.episodes
-    spread = 0.0 if world.enumerated else 2 * share / math.sqrt(max(1, episodes))
+    spread = 0.0 if record.world.enumerated else 2 * share / math.sqrt(max(1, episodes))
     size = Interval(share, max(0.0, share - spread), share + spread, 0.95) if spread else Interval.exactly(share)
     swap = (region.current, region.proposed, "" if region.shift is None else "shift")
     key = region.key or change_key(region.rule, region.current, region.proposed)
-    return _Item(key, region.id, region.rule, swap, f"{swap_text(region)} {place_text(region.rule)}", size)
+    words = f"{swap_text(region)} {place_text(region.rule)}{beside(record.regions, region.id, numbered=False)}"
+    return _Item(key, region.id, region.rule, swap, words, size)
 
 
 def _losing(record: Explanation) -> list[WorseOff]:
@@ -122,9 +124,9 @@ def _losing(record: Explanation) -> list[WorseOff]:
     return [*(WorseOff(v.outcome, None, 1.0, v.difference) for v in worse), *listed]
 
 
-def _losing_item(entry: WorseOff) -> _Item:
+def _losing_item(entry: WorseOff, record: Explanation) -> _Item:
     rule = entry.start or Rule()
-    words = f"{entry.outcome} for {group_words(entry)}"
+    words = f"{entry.outcome} for {group_words(record, entry, numbered=False)}"
     amount = entry.difference.scaled(-1.0) if entry.difference.estimate < 0 else entry.difference
     return _Item(change_key(rule, entry.outcome, ""), None, rule, (entry.outcome,), words, amount)
 
@@ -135,7 +137,7 @@ def _plan_items(frontier: Frontier) -> Iterable[_Item]:
     if plan.rules:
         for entry in plan.rules:
             worth = Interval.exactly(plan.expected_return - entry.without)
-            words = f"{entry.move} {place_text(entry.rule)}"
+            words = f"{entry.deed} {place_text(entry.rule)}"
             yield _Item(change_key(entry.rule, "", entry.move), None, entry.rule, (entry.move,), words, worth)
         return
     worths = {entry.key: entry.shapley for entry in (frontier.ledger.entries if frontier.ledger is not None else ())}

@@ -7,13 +7,13 @@ lines; the five answers are what whoever has to decide asks first.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Literal, TypeAlias
 
-from polidiff.explanation.advice import advise, doubts, lasting
+from polidiff.explanation.advice import advise, doubts, evidence, lasting
 from polidiff.explanation.carrying import carrying_lines
-from polidiff.explanation.region_places import outside
+from polidiff.explanation.region_places import group_words, outside
 from polidiff.explanation.text import (
     acts_the_same,
     changes_text,
@@ -32,7 +32,6 @@ from polidiff.explanation.text import (
 )
 from polidiff.explanation.words import (
     few,
-    group_words,
     losers,
     names_states,
     names_text,
@@ -170,7 +169,7 @@ def _opening(explanation: Explanation) -> Iterator[str]:
     yield _what_differs(explanation)
     if overall and (explanation.regions or explanation.withheld or parts_unseen(explanation)):
         if_so = lasting(explanation.verdicts) if explanation.methods.style != "paper" else ""
-        yield f"Over all starts: {overall}{if_so and ','}{if_so}."
+        yield f"Over all {explanation.world.starts}: {overall}{if_so and ','}{if_so}."
     if explanation.regions:
         yield from carrying_lines(explanation)
     if explanation.lead == "complete":
@@ -208,7 +207,7 @@ def most_telling(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
 def _changed_amount(explanation: Explanation) -> str:
     if only_chances(explanation):
-        return "What is done most often stays; how often it is done changes"
+        return "How often actions are chosen changes"
     return f"{changes_text(explanation)} change"
 
 
@@ -244,7 +243,7 @@ def _changes(explanation: Explanation) -> str:
     largest = sorted(regions, key=lambda region: -region.support.share)[:MOST_NAMED]
     others = len(regions) - len(largest)
     more = f"; {counted(others, 'further rule')} below" if others else ""
-    long = sum(region.rule.literals for region in largest) > MOST_CONDITIONS
+    long = sum(len(region.rule.conditions) for region in largest) > MOST_CONDITIONS
     shown = [region.id for region in largest]
     return f"{share}: {'; '.join(_change(region, regions, shown, long=long) for region in largest)}{more}."
 
@@ -289,12 +288,19 @@ def effect_text(verdicts: Sequence[Verdict], outcomes: Sequence[Outcome]) -> str
     return f"{reading(verdicts, outcomes)}: of {len(verdicts)} outcomes {counts}.{''.join(first)}"
 
 
+def judged_effect(record: Explanation | Frontier, verdicts: Sequence[Verdict]) -> str:
+    """Whether it is better; where evidence is in doubt, that it is so there. Why it is in doubt, the advice says."""
+    if not doubts(record, [verdict for verdict in verdicts if verdict.valence is not None]):
+        return effect_text(verdicts, record.outcomes)
+    plain = [v if v.direction == "unknown" else replace(v, note=None) for v in verdicts]
+    effect = effect_text(plain, record.outcomes)
+    return f"In {evidence(record)}, {effect[0].lower()}{effect[1:]}"
+
+
 def _effect(explanation: Explanation) -> str:
     if not explanation.verdicts:
         return "No outcome is defined."
-    effect = effect_text(explanation.verdicts, explanation.outcomes)
-    if doubts(explanation, [verdict for verdict in explanation.verdicts if verdict.valence is not None]):
-        effect = f"In the record, {effect[0].lower()}{effect[1:]}"
+    effect = judged_effect(explanation, explanation.verdicts)
     unpreferred = [outcome.name for outcome in explanation.outcomes if outcome.prefer is None]
     asked = f" Whether more or less {few(unpreferred, most=MOST_NAMED)} is better was not said." if unpreferred else ""
     return f"{effect}{asked}"
@@ -308,7 +314,7 @@ def _losers(explanation: Explanation) -> str:
             told = loss_text(explanation, entry)
             if entry.start is None:  # the answer above has its figures
                 told = lost_text(next(o for o in explanation.outcomes if o.name == entry.outcome), entry)
-            losses.setdefault(group_words(entry, share=True), []).append(told)
+            losses.setdefault(group_words(explanation, entry, share=True), []).append(told)
         groups = [f"{who}: {few(lost)}" for who, lost in list(losses.items())[:MOST_NAMED]]
         groups = groups if len("".join(groups)) <= MOST_LETTERS else groups[:1]
         more = len(losses) - len(groups)
@@ -343,7 +349,7 @@ def _footing(explanation: Explanation) -> str:
     lasting = [
         verdict.holds_up_to
         for verdict in explanation.verdicts
-        if verdict.holds_up_to is not None and verdict.direction != "unknown" and not verdict.note
+        if verdict.holds_up_to is not None and verdict.direction != "unknown"
     ]
     return f"{base} {undone_by(min(lasting))}" if lasting else base
 

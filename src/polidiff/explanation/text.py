@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from polidiff.explanation.region_places import earlier, outside, places_told
+from polidiff.explanation.region_places import earlier, group_words, outside, places_told
 from polidiff.explanation.words import (
     MOST_LISTED,
     amount_text,
-    group_words,
     listing,
     names_states,
     names_text,
@@ -40,7 +39,7 @@ MOST_MET = 5  # regions told where no path is
 
 
 def only_chances(explanation: Explanation) -> bool:
-    """Whether what is done most often stays everywhere, and only how often it is done changes."""
+    """Whether the regions tell only that actions are chosen more or less often."""
     shifts = all(region.shift is not None for region in explanation.regions)
     return bool(explanation.regions) and (shifts or not explanation.changes)
 
@@ -66,9 +65,9 @@ def sentence_text(explanation: Explanation, sentence: Sentence, *, figures: bool
     start = start_text(sentence, paper=paper)
     if not sentence.path and not sentence.meetings:
         if sentence.left_out:
-            few = f"fewer than {explanation.methods.min_group} {explanation.world.counted_in}"
+            least = f"fewer than {explanation.methods.min_group} {explanation.world.counted_in}"
             effect = _brought(explanation, sentence, "They", figures=figures)
-            return f"{start}, only changes behind which {few} stand are met. {effect}"
+            return f"{start}, only changes behind which {least} stand are met. {effect}"
         if acts_the_same(explanation, sentence) and _some_unmet(explanation):
             return f"{start}, none of the changes named here is met."
         if acts_the_same(explanation, sentence):
@@ -265,7 +264,7 @@ def region_text(region: Region, apart: str, people: str = "episode") -> str:
 
 def worse_off_text(explanation: Explanation, entry: WorseOff) -> str:
     """Who is worse off, by how much."""
-    return f"{group_words(entry, share=True)}: {loss_text(explanation, entry)}"
+    return f"{group_words(explanation, entry, share=True)}: {loss_text(explanation, entry)}"
 
 
 def loss_text(explanation: Explanation, entry: WorseOff) -> str:
@@ -353,7 +352,7 @@ def rests_on_lines(record: Explanation | Frontier) -> list[str]:
     """What verdicts from a log rest on: what all share once, then each outcome, then what speaks against them."""
     told = [(v.outcome, v.rests_on) for v in record.verdicts] if isinstance(record, Explanation) else []
     if isinstance(record, Frontier):
-        told = [("this plan", record.best.rests_on)]
+        told = [(f"plan {record.plans.index(record.best) + 1} of {len(record.plans)}", record.best.rests_on)]
     lines = [(name, *line.split(". ", 1)) for name, line in told if line is not None]
     groups: dict[str, list[str]] = {}
     for name, first, *_ in lines:

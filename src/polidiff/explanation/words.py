@@ -64,9 +64,14 @@ def odds_text(strength: float) -> str:
 def losers(explanation: Explanation) -> tuple[WorseOff, ...]:
     """Everyone who is shown to lose: the groups that were looked for, and whoever a verdict calls worse off.
 
-    That all starts lose is for the verdict to say, whose interval is the one that is told elsewhere.
+    That all starts lose is for the verdict to say, whose interval is the one that is told elsewhere; so it is where the
+    groups that were looked for are nearly everyone.
     """
-    looked_for = [entry for entry in explanation.worse_off if entry.start is not None]
+    shares: dict[str, float] = {}
+    for entry in explanation.worse_off:
+        shares[entry.outcome] = shares.get(entry.outcome, 0.0) + entry.share
+    whole = {v.outcome for v in explanation.verdicts if v.valence == "worse" and shares.get(v.outcome, 0.0) > MOSTLY}
+    looked_for = [entry for entry in explanation.worse_off if entry.start is not None and entry.outcome not in whole]
     told = {entry.outcome for entry in looked_for}
     everyone = [
         WorseOff(verdict.outcome, None, 1.0, verdict.difference)
@@ -152,28 +157,6 @@ def place_text(rule: Rule) -> str:
     if not rule.conditions:
         return "everywhere"
     return f"{'in' if names_states(rule) else 'where'} {rule_text(rule)}"
-
-
-def group_words(entry: WorseOff, *, share: bool = False) -> str:
-    """The starts of a group that loses, with their share if asked for; a record lists at most fifty of them by name.
-
-    That all starts lose is said of their mean: some of them may not.
-
-    >>> group_words(WorseOff("return", None, 1.0, Interval.exactly(-1.0)))
-    'all starts together'
-    >>> group_words(WorseOff("return", Rule(), 0.4, Interval.exactly(-1.0)))
-    'the other starts'
-    """
-    if entry.start is None:
-        return "all starts together"
-    if share:
-        return f"{group_words(entry)} ({percent(entry.share)} of starts)"
-    if not entry.start.conditions:  # the last of groups of which the first that fits counts
-        return "all starts" if percent(entry.share) == percent(1.0) else "the other starts"
-    if names_states(entry.start):
-        names = entry.starts or [str(value) for value in entry.start.conditions[0].values or ()]
-        return f"starts in {names_text(names, 'and', more=len(entry.starts) >= MOST_LISTED)}"
-    return f"starts where {rule_text(entry.start)}"
 
 
 def names_states(rule: Rule) -> bool:
@@ -279,13 +262,14 @@ def bounds_text(interval: Interval, outcome: Outcome | None = None, *, differenc
     return with_unit(_with_bounds(shown, signs=difference), unit)
 
 
-def named_with_unit(name: str, outcome: Outcome | None) -> str:
+def named_with_unit(name: str, outcome: Outcome | None, *, difference: bool = False) -> str:
     """An outcome's name with the unit of the bare numbers under it.
 
     >>> named_with_unit("stay", Outcome("stay", unit="h")), named_with_unit("return", None)
     ('stay (h)', 'return')
     """
-    unit = None if outcome is None else "%" if outcome.is_share else outcome.unit
+    share = "percentage points" if difference else "%"
+    unit = None if outcome is None else share if outcome.is_share else outcome.unit
     return f"{name} ({unit})" if unit else name
 
 
@@ -356,38 +340,37 @@ def _in_its_unit(interval: Interval, outcome: Outcome | None, *, difference: boo
 
 
 def verdict_text(verdict: Verdict, outcome: Outcome, *, figures: bool = True) -> str:
-    """One outcome's verdict, with its figures unless a table beside it holds them."""
-    if verdict.direction == "same":
-        return f"no material difference in {outcome.name}"
+    """One outcome's verdict that is not "same", with its figures unless a table beside it holds them."""
     shown = interval_text(verdict.difference, outcome=outcome)
     if verdict.direction == "unknown":
         known = [] if math.isnan(verdict.difference.estimate) else [shown]
         why = "; ".join([*known, *filter(None, [verdict.note])])
         return f"an unknown effect on {outcome.name}{f' ({why})' if figures and why else ''}"
-    doubt = f" {verdict.note}" if verdict.note else ""
-    return f"{outcome.phrase(verdict.direction)}{f' ({shown})' if figures else ''}{doubt}"
+    assert verdict.direction != "same"
+    behind = "; ".join(filter(None, [shown if figures else "", verdict.note]))
+    return f"{outcome.phrase(verdict.direction)}{f' ({behind})' if behind else ''}"
 
 
 def verdicts_text(verdicts: Sequence[Verdict], outcomes: Sequence[Outcome], *, figures: bool = True) -> str:
-    """Verdicts in one clause: "but" where better meets worse, "and" where they agree.
+    """Verdicts in one clause: those that agree with the first, "but" those that speak against it.
 
-    Directions come first, in the order of the outcomes; what stays the same or unknown follows.
+    Directions come first, in the order of the outcomes; what is unknown or stays the same follows.
     """
     by_name = {outcome.name: outcome for outcome in outcomes}
-    told = [v for v in verdicts if v.direction in ("more", "less")]
-    rest = [v for v in verdicts if v.direction not in ("more", "less")]
-    text, before = "", None
-    ordered = [*told, *rest]
-    shown = ordered if len(ordered) <= MOST_NAMED else ordered[: MOST_NAMED - 1]
-    for v in shown:
-        outcome = by_name[v.outcome]
-        words = verdict_text(v, outcome, figures=figures)
-        if text:
-            opposed = v.valence is not None and before is not None and v.valence != before
-            text += " but " if opposed else " and "
-        text += words
-        before = v.valence or before
-    return f"{text} and {counted(len(ordered) - len(shown), 'more outcome')}" if len(shown) < len(ordered) else text
+    decided = [v for v in verdicts if v.direction in ("more", "less")]
+    first = next((v.valence for v in decided if v.valence is not None), None)
+    sides = [[v for v in decided if (v.valence in (None, first)) is agrees] for agrees in (True, False)]
+    sides[bool(sides[1])] += [v for v in verdicts if v.direction == "unknown"]
+    room = len(verdicts) if len(verdicts) <= MOST_NAMED else MOST_NAMED - 1
+    agreeing = max(room // 2, room - len(sides[1]))  # of many, some of either side
+    shown = sides[0][:agreeing], sides[1][: room - min(agreeing, len(sides[0]))]
+    told = [[verdict_text(v, by_name[v.outcome], figures=figures) for v in side] for side in shown]
+    same = [v.outcome for v in verdicts if v.direction == "same"]
+    left = len(verdicts) - sum(map(len, told))
+    if left:
+        alike = f"no material difference in {few(same)}"
+        told[bool(told[1])].append(alike if left == len(same) else counted(left, "more outcome"))
+    return " but ".join(" and ".join(side) for side in told if side)
 
 
 def _condition_text(c: Condition) -> str:

@@ -254,6 +254,11 @@ class WorldSummary:
         return float(count) if isinstance(count, (int, float)) and count > 0 else 1.0
 
     @property
+    def starts(self) -> str:
+        """What groups are groups of."""
+        return "decisions" if self.one_step else "starts"
+
+    @property
     def enumerated(self) -> bool:
         """Whether all states are known, so that rules are made from and judged on all of them."""
         return self.kind == "table"

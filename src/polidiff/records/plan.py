@@ -25,6 +25,16 @@ class PlanRule:
     changes: float  # expected changed decisions that it causes
     without: float  # expected return of the plan if this rule is dropped
 
+    @property
+    def holds_back(self) -> bool:
+        """Whether it changes nothing, and only keeps later rules away from where it holds."""
+        return self.move == "keep" and not self.changes
+
+    @property
+    def deed(self) -> str:
+        """What is done where it holds."""
+        return "nothing changes" if self.holds_back else self.move
+
 
 @dataclass(frozen=True)
 class AdoptionPoint:

@@ -58,9 +58,8 @@ def answers(comparison: ResultComparison) -> tuple[Answer, ...]:
     told = [f"{status_words(change)}: {change.words}" for change in comparison.differences if change.status != "same"]
     verdicts = [verdict_line(change, comparison) for change in comparison.verdicts if change.status != "same"]
     newly = ("new", "larger")
-    losers = [(change.status, f"{status_words(change)}: {change.words}") for change in comparison.losers]
-    losing = [line for status, line in losers if status in newly]
-    eased = [line for status, line in losers if status not in (*newly, "same")]
+    losing = [f"{change.status}: {change.words}" for change in comparison.losers if change.status in newly]
+    eased = [f"{c.words} ({c.status})" for c in comparison.losers if c.status in ("smaller", "gone")]
     return (
         Answer("What now?", comparison.advice_after, advice),
         Answer("What is done differently?", f"{'; '.join(told[:3])}{_others(told)}." if told else "Nothing new."),

@@ -124,7 +124,7 @@ def _point(point: tuple[float, float]) -> str:
 
 
 def _graph_figures(explanation: Explanation) -> Iterator[Figure]:
-    if explanation.graph:
+    if outcomes.draws_graph(explanation):
         states = len(outcomes.layout(explanation.graph))
         summary = f"{counted(states, 'state')} and the moves between them under both policies."
         rows = tuple(
@@ -160,7 +160,8 @@ def _outcome_figures(explanation: Explanation) -> Iterator[Figure]:
     for index, verdict in enumerate(most_telling(explanation.verdicts)[:MOST_OUTCOMES]):
         of = next((outcome for outcome in explanation.outcomes if outcome.name == verdict.outcome), None)
         difference = bounds_text(verdict.difference, of, difference=True)
-        summary = f"{verdict.outcome}: proposed minus current is {difference} over all starts, {verdict.direction}."
+        where = f"over all {explanation.world.starts}"
+        summary = f"{verdict.outcome}: proposed minus current is {difference} {where}, {verdict.direction}."
         chart = outcomes.outcome_chart(explanation, PAGE, outcome=verdict.outcome)
         table = tables.group_table(explanation, verdict.outcome)
         yield Figure(f"outcome-{index}", verdict.outcome, summary, (("", _spec(chart, summary)),), table)

@@ -16,6 +16,7 @@ from polidiff.records.suppression import released
 from polidiff.report import comparison, plans, tables
 from polidiff.report.charts import DESCRIPTIONS, charts_of, picture
 from polidiff.report.names import number_changes, shown
+from polidiff.report.plan_answers import say_first_plan
 from polidiff.report.tables import assumptions_table, methods_text
 
 MOST_ROWS = 30
@@ -54,7 +55,7 @@ def markdown(record: Explanation | Frontier | ResultComparison, pictures: dict[s
         said, shown_tables = say(record), [tables.outcomes_table(record), tables.regions_table(record)]
     elif isinstance(record, Frontier):
         numbering = number_changes(None, record)
-        said = plans.say_first_plan(record, numbering)
+        said = say_first_plan(record, numbering)
         shown_tables = [plans.plans_table(record.plans, record), plans.outcome_rows_table(record.knee, record),
                         plans.ledger_table(record, numbering)] if record.plans else []  # fmt: skip
     else:

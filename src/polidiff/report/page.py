@@ -38,12 +38,11 @@ from polidiff.report import comparison, tables, view
 from polidiff.report.charts.frontier import UNITS
 from polidiff.report.figures import Figure, explanation_figures, frontier_figures, page_config
 from polidiff.report.names import number_changes, shown
+from polidiff.report.plan_answers import knee_text, plan_answers
 from polidiff.report.plans import (
     PlansView,
     change_texts,
     explained,
-    knee_text,
-    plan_answers,
     plan_cards,
     plans_table,
     plans_view,
@@ -173,6 +172,7 @@ def _same_ranges(frontier: Frontier, explanation: Explanation) -> Frontier:
 def _explanation_content(explanation: Explanation, said: Said, figures: dict[str, list[Figure]]) -> Content:
     return {
         "changed": view.differs(explanation),
+        "starts": explanation.world.starts,
         "further": view.further_outcomes(explanation),
         "effects": tables.effects_table(explanation),
         "outcome_cards": view.outcome_cards(explanation),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -19,18 +18,13 @@ from polidiff.explanation.plan_text import (
     plan_return,
     plan_verdicts,
     returned,
-    say_plans,
 )
-from polidiff.explanation.said import Answer, Block, Said, blocks_of, effect_text, undone_by
-from polidiff.explanation.text import acts_the_same, people_text, start_text, worse_off_text
+from polidiff.explanation.text import acts_the_same, start_text, worse_off_text
 from polidiff.explanation.words import (
-    amount_text,
     bare_bounds,
     bounds_text,
     edit_words,
-    few,
     in_order,
-    interval_text,
     losers,
     named_with_unit,
     names_text,
@@ -40,7 +34,7 @@ from polidiff.explanation.words import (
 )
 from polidiff.records.explanation import Explanation, Sentence, Verdict
 from polidiff.records.numbers import counted, number, percent, with_unit
-from polidiff.records.outcome import Interval, Outcome
+from polidiff.records.outcome import Outcome
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.plan import Frontier, Plan
 from polidiff.records.suppression import suppressed
@@ -66,10 +60,9 @@ MOST_COLUMNS = 6  # outcomes in the table of plans
 MOST_ENTRIES = 60  # of the ledger
 MOST_SENTENCES = 6
 TWO_GAINS = (
-    "These differences may use the data that chose the plan; where the gain above is another, go by the gain above."
+    "Go by the gain above: it was measured on data that did not choose the plan, which these differences may not be."
 )
 CHOSEN_HERE = "The log that chose these rules flatters them in every group: explain the patch on another log."
-MOST_TOLD = 3  # changes on the first screen
 DOT_BYTES = 55  # of one plan in the chart of all plans
 
 
@@ -89,16 +82,17 @@ class PlansView:
 def change_texts(plan: Plan, numbering: Numbering = UNNUMBERED) -> tuple[str, ...]:
     """The changes of a plan as sentences, behind their numbers: its rules where it has them, else its edits."""
     if plan.rules:
-        texts = in_order([r.rule for r in plan.rules], [f"{place_text(r.rule)}: {r.move}" for r in plan.rules])
+        texts = in_order([r.rule for r in plan.rules], [f"{place_text(r.rule)}: {r.deed}" for r in plan.rules])
         texts = [f"{text[0].upper()}{text[1:]}" for text in texts]
         texts[-1] += exceptions_text(plan)
     else:
-        texts = _edit_texts(plan)
+        texts = edit_texts(plan)
     numbers = numbering.of(plan)
     return tuple(f"{number}: {text}" if number else text for number, text in zip(numbers, texts, strict=True))
 
 
-def _edit_texts(plan: Plan) -> list[str]:
+def edit_texts(plan: Plan) -> list[str]:
+    """The edits of a plan as sentences."""
     edits = plan.patch.changing
     return in_order([edit.rule for edit in edits], [edits_sentence((edit,), plan.patch) for edit in edits])
 
@@ -174,7 +168,7 @@ def _payload(
         numbers = [sentences.setdefault(text, len(sentences)) for text in texts]
         if pair is not None and spans is not None:
             for row in plan_box_rows(plan, pair, spans, texts, numbering.of(plan)):
-                boxes[numbers[row["k"]]] = {k: row[k] for k in ("x", "x2", "y", "y2", "n")}
+                boxes[numbers[row["k"]]] = {k: row[k] for k in ("x", "x2", "y", "y2", "n", "f")}
         plans.append(_plan_entry(plan, frontier, numbers, details, _outcome_entries(plan, frontier, largest)))
     return {
         "changes": list(sentences),
@@ -355,95 +349,3 @@ def ledger_table(frontier: Frontier, numbering: Numbering = UNNUMBERED) -> Table
     )
     rest = tuple((text, "", "", "", "", "") for text in ledger_rest(len(entries), MOST_ENTRIES))
     return Table(("change", "fair share", "alone", "added last", "needs", "conflicts with"), rows + rest)
-
-
-def say_first_plan(frontier: Frontier, numbering: Numbering) -> Said:
-    """What is said about plans, with the changes of the plan to look at first."""
-    if not frontier.plans:
-        return say_plans(frontier)
-    said = say_plans(frontier, plan_answers(frontier))
-    changes = Block("groups", "What the plan to look at first changes", change_texts(frontier.knee, numbering))
-    return replace(said, blocks=blocks_of(changes, *said.blocks))
-
-
-def plan_answers(frontier: Frontier) -> tuple[Answer, ...]:
-    """The same questions about plans, answered by the plan to look at first."""
-    plan = frontier.knee
-    if plan is frontier.plans[0]:
-        return (
-            Answer("What now?", "No change is worth it on this evidence."),
-            Answer("What changes?", "Nothing: the current policy stays."),
-            Answer("Is it better?", _no_gain(frontier)),
-            Answer("For whom worse?", "For nobody, as nothing changes."),
-            _proof(frontier, plan),
-        )
-    verdicts = plan_verdicts(frontier, plan)
-    worse = [verdict.outcome for verdict in verdicts if verdict.valence == "worse"]
-    unknown = [verdict.outcome for verdict in verdicts if verdict.direction == "unknown"]
-    losing = (
-        f"On average over all starts it is worse on {few(worse)}." if worse else "No outcome gets worse on average."
-    )
-    if unknown:
-        losing += f" What it does to {few(unknown)} is not known."
-    return (
-        Answer("What now?", f"Look at plan {frontier.plans.index(plan) + 1} first.", (knee_text(frontier),)),
-        Answer("What changes?", _plan_changes(plan)),
-        Answer("Is it better?", effect_text(verdicts, frontier.outcomes)),
-        Answer("For whom worse?", losing),
-        _proof(frontier, plan),
-    )
-
-
-def _no_gain(frontier: Frontier) -> str:
-    """What the plan that promises most would gain, where none is shown to gain."""
-    judged = [plan.gain for plan in frontier.plans[1:] if plan.gain is not None and math.isfinite(plan.gain.estimate)]
-    if not judged:
-        return "No plan is better than the current policy."
-    most = max(judged, key=lambda gain: gain.estimate)
-    told = interval_text(gained(most, frontier), outcome=objective(frontier))
-    plans = counted(len(frontier.plans) - 1, "plan")
-    return f"Not known: of {plans}, the one that promises most changes {frontier.aim} by {told}."
-
-
-def _plan_changes(plan: Plan) -> str:
-    """The first few changes of a plan, each as what is done where."""
-    moves = [f"{entry.move} {place_text(entry.rule)}" for entry in plan.rules]
-    texts = in_order([entry.rule for entry in plan.rules], moves) or _edit_texts(plan)
-    more = len(texts) - MOST_TOLD
-    told = "; ".join(texts[:MOST_TOLD])
-    return f"{told[0].upper()}{told[1:]}" + (f"; {counted(more, 'further change')} below." if more > 0 else ".")
-
-
-def knee_text(frontier: Frontier) -> str:
-    """Why the page opens on the plan that it opens on."""
-    knee, best = frontier.knee, frontier.best
-    if best is frontier.plans[0]:
-        return "No plan is shown to gain over the current policy."
-    if frontier.plans[0].breaks and not frontier.gain_of(best).low > 0:
-        most = "is the surest" if frontier.judged else "returns most"
-        return f"The current policy breaks what is to be kept; of the plans that keep it, this one {most}."
-    if knee is best:
-        if not frontier.judged:
-            return "It gains most."
-        guarded = best.kept and not all(plan.kept for plan in frontier)
-        return f"It is the surest to gain{' that is shown to keep the guards' if guarded else ''}."
-    more = amount_text(Interval.exactly(best.expected_return - knee.expected_return), objective(frontier))
-    cost, most = number(frontier.cost(knee)), number(frontier.cost(best))
-    return (
-        f"Further changes pay less: going from {cost} to {most} {UNITS[frontier.unit]} adds {more} to {frontier.aim}."
-    )
-
-
-def _proof(frontier: Frontier, plan: Plan) -> Answer:
-    if frontier.judged:
-        level, world = percent(frontier.methods.level), frontier.world
-        sure = f"In {level} of such studies the gain lies in its interval; it was measured on data that did not choose "
-        sure += f"the plan, from the records of {people_text(world)}." if world.recorded else "the plan."
-    elif plan.proven:
-        sure = "Exact, and proven the best for its number of changes."
-    else:
-        sure = f"Its return may be up to {percent(plan.gap)} of the range from the best for its number of changes."
-    alarms = [f"{a.name} ({a.status})" for a in frontier.assumptions if a.alarming]
-    if plan.holds_up_to is not None and plan is not frontier.plans[0]:
-        sure = f"{sure} {undone_by(plan.holds_up_to)}"
-    return Answer("How sure is that?", sure + (f" In doubt: {few(alarms)}." if alarms else ""))

@@ -67,7 +67,7 @@ def regions_table(explanation: Explanation) -> Table:
             "" if (where := region_where(region)) == region.id else f"{where}{apart[region.id]}",
             swap_text(region, short=True),
             percent(region.support.share),
-            support_text(region.support, explanation.world),
+            support_text(region.support, explanation.world, rows=True),
             *(share_text(getattr(region, of), region.intervals.get(of)) for of in ("precision", "recall")),
         )
         for region in explanation.regions
@@ -99,7 +99,7 @@ def effects_table(explanation: Explanation) -> Table:
         (change, *(f"{told(effect.alone, name)} alone; others {told(effect.without, name)}" for name in names))
         for change, effect in effects
     )
-    return Table(("change", *(named_with_unit(name, outcomes.get(name)) for name in names)), rows)
+    return Table(("change", *(named_with_unit(name, outcomes.get(name), difference=True) for name in names)), rows)
 
 
 def region_where(region: Region) -> str:
@@ -130,7 +130,7 @@ def outcomes_table(explanation: Explanation) -> Table:
 
 def group_table(explanation: Explanation, outcome: str) -> Table:
     """One outcome for every group."""
-    groups = [("All starts", explanation.verdicts)]
+    groups = [(f"All {explanation.world.starts}", explanation.verdicts)]
     groups += [(f"Group {n}", sentence.verdicts) for n, sentence in enumerate(explanation.sentences, start=1)]
     of = next((o for o in explanation.outcomes if o.name == outcome), None)
     rows = tuple(
@@ -139,7 +139,7 @@ def group_table(explanation: Explanation, outcome: str) -> Table:
         for v in verdicts
         if v.outcome == outcome
     )
-    return Table(("starts", "difference", "verdict", "reading"), rows, f"{outcome}: proposed − current")
+    return Table((explanation.world.starts, "difference", "verdict", "reading"), rows, f"{outcome}: proposed − current")
 
 
 def assumptions_table(assumptions: tuple[Assumption, ...]) -> Table:

@@ -47,6 +47,7 @@ class SentenceView:
     number: int
     text: str
     share: float
+    starts: str  # what it is a share of
     path: tuple[tuple[str, str], ...]  # region id, swap
     chips: tuple[Chip, ...]
     support: str
@@ -137,6 +138,7 @@ def sentence_views(explanation: Explanation) -> tuple[SentenceView, ...]:
             place,
             sentence_text(explanation, sentence, figures=False),
             sentence.share,
+            explanation.world.starts,
             tuple((region, swaps.get(region, "")) for region in sentence.path),
             _chips(() if acts_the_same(explanation, sentence) else sentence.verdicts, explanation.outcomes),
             support_text(sentence.support, explanation.world),
@@ -147,10 +149,9 @@ def sentence_views(explanation: Explanation) -> tuple[SentenceView, ...]:
 
 
 def _chips(verdicts: Sequence[Verdict], outcomes: Sequence[Outcome]) -> tuple[Chip, ...]:
-    if len(verdicts) <= MOST_CHIPS:
-        return tuple(chip_of(verdict, outcomes) for verdict in verdicts)
-    told = tuple(chip_of(verdict, outcomes) for verdict in most_telling(verdicts)[: MOST_CHIPS - 1])
-    return (*told, Chip(counted(len(verdicts) - len(told), "more outcome"), "same"))
+    """A chip for every verdict; of many for the most telling, as the sentence says how many there are."""
+    told = verdicts if len(verdicts) <= MOST_CHIPS else most_telling(verdicts)[: MOST_CHIPS - 1]
+    return tuple(chip_of(verdict, outcomes) for verdict in told)
 
 
 def _sentence_notes(sentence: Sentence) -> Iterable[str]:
@@ -158,17 +159,22 @@ def _sentence_notes(sentence: Sentence) -> Iterable[str]:
         met = f"meet {' → '.join(other.path)} and nothing else" if other.path else "meet no difference"
         yield f"{percent(other.share)} of these episodes {met}"
     for meeting in sentence.meetings[:4]:
-        yield f"{meeting.region} is first met after {number(meeting.first, 2)} decisions"
+        after = number(meeting.first, 2)
+        when = "at once" if after == "0" else f"after {after} decision{'s' * (after != '1')}"
+        yield f"{meeting.region} is first met {when}"
 
 
-def support_text(support: Support, world: WorldSummary) -> str:
-    """What stands behind a region or a sentence, in words."""
+def support_text(support: Support, world: WorldSummary, *, rows: bool = False) -> str:
+    """What stands behind a sentence, or behind a region with its `rows`, in words.
+
+    All states of a table are known, and nobody has to visit them. What a simulator visits differs in every visit.
+    """
     people = "people" in world.facts
-    episodes = "start" if world.enumerated else "people" if people else "episode"
-    rows = world.recorded and "state" not in world.people  # of features: every row is a state of its own
-    parts = [counted(support.episodes, episodes), counted(support.states, "row" if rows else "state")]
-    if world.one_step and not people:
-        parts = [counted(support.episodes, "decision")]
+    parts = [counted(support.episodes, "people" if people else "decision" if world.one_step else "episode")]
+    if world.enumerated:
+        parts = [counted(support.states, "state" if rows else "start")]
+    elif rows and world.recorded and (people or not world.one_step):  # of features, every row is a state of its own
+        parts.append(counted(support.states, "state" if "state" in world.people else "row"))
     if support.unsupported:
         parts.append(f"{percent(support.unsupported)} of its visits beyond the log")
     return ", ".join(parts)

@@ -68,7 +68,7 @@ def _explanation_charts(record: Explanation) -> dict[str, Drawer]:
 
     offered: dict[str, tuple[Drawer, bool]] = {
         "regions": (regions.regions_chart, bool(record.pictures)),
-        "graph": (outcomes.graph_chart, bool(record.graph)),
+        "graph": (outcomes.graph_chart, outcomes.draws_graph(record)),
         "outcomes": (outcomes.outcomes_chart, bool(record.verdicts)),
         "paths": (outcomes.paths_chart, any(s.path for s in record.sentences) and not record.world.one_step),
         "strip": (outcomes.strip_chart, shows_strip(record)),

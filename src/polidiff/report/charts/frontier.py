@@ -263,9 +263,14 @@ def plan_boxes_chart(palette: Palette, pair: tuple[str, str], spans: tuple[Span,
     x = alt.X("x:Q", title=label(pair[0]), scale=alt.Scale(domain=list(spans[0]), nice=False), axis=_SPARSE)
     y = alt.Y("y:Q", title=label(pair[1]), scale=alt.Scale(domain=list(spans[1]), nice=False), axis=_SPARSE)
     base = alt.Chart(rows_of(rows, name="boxes")).encode(x=x, y=y)
-    boxes = base.mark_rect(
-        color=palette.proposed, fillOpacity=0.22, stroke=palette.proposed, strokeWidth=2, cornerRadius=2, clip=True
-    ).encode(x2="x2", y2="y2", tooltip=[alt.Tooltip("t:N", title="change")])
+    kinds = ["changes", "stays"]
+    boxes = base.mark_rect(stroke=palette.proposed, strokeWidth=2, cornerRadius=2, clip=True).encode(
+        x2="x2",
+        y2="y2",
+        fill=alt.Fill("f:N", scale=alt.Scale(domain=kinds, range=[palette.proposed, palette.surface]), legend=None),
+        fillOpacity=alt.FillOpacity("f:O", scale=alt.Scale(domain=kinds, range=[0.22, 1.0]), legend=None),
+        tooltip=[alt.Tooltip("t:N", title="change")],
+    )
     tags = base.mark_text(align="left", baseline="top", dx=5, dy=5, fontWeight=600).encode(y="y2:Q", text="n:N")
     return alt.layer(boxes, tags).properties(height=300)
 
@@ -273,14 +278,16 @@ def plan_boxes_chart(palette: Palette, pair: tuple[str, str], spans: tuple[Span,
 def plan_box_rows(
     plan: Plan, pair: tuple[str, str], spans: tuple[Span, Span], texts: Sequence[str], numbers: Sequence[str]
 ) -> Rows:
-    """One rectangle per change of the plan that speaks about these two features and no other."""
+    """One rectangle per change of the plan that speaks about these two features and no other; the first lies on top."""
     rows = []
     for place, (rule, text) in enumerate(zip(plan_boxes(plan), texts, strict=True)):
         if is_drawn(rule, pair) or (plan.rules and not rule.conditions):  # which acts wherever none before it does
             x, y = side(rule, pair[0], spans[0]), side(rule, pair[1], spans[1])
             corners = {"x": x[0], "x2": x[1], "y": y[0], "y2": y[1]}
-            rows.append({**corners, "n": numbers[place], "t": label(text, 100), "k": place})
-    return rows
+            stays = bool(plan.rules) and plan.rules[place].holds_back
+            told = {"n": numbers[place] + ": nothing changes" * stays, "f": "stays" if stays else "changes"}
+            rows.append({**corners, **told, "t": label(text, 100), "k": place})
+    return rows[::-1]
 
 
 def largest_differences(frontier: Frontier) -> dict[str, float]:

@@ -20,7 +20,7 @@ READINGS = ["better", "worse", "no preference", "same", "unknown"]
 
 def difference_rows(explanation: Explanation, outcome: str) -> Rows:
     """One row for all starts, then one for each sentence."""
-    groups = [("All starts", explanation.verdicts)]
+    groups = [(f"All {explanation.world.starts}", explanation.verdicts)]
     if len(explanation.sentences) > 1:
         groups += [(f"Group {n}", s.verdicts) for n, s in enumerate(explanation.sentences[:MOST_GROUPS], start=1)]
     rows = []
@@ -114,6 +114,7 @@ def tradeoff_chart(explanation: Explanation, palette: Palette) -> Chart:
 MOST_GROUPS = 12
 OTHER_ACTIONS = "other actions"
 NODE_RADIUS = 16.0  # pixels between the head of an arrow and its state
+MOST_MOVES = 6  # per state; of more, arrows hide each other
 
 
 def paths_chart(explanation: Explanation, palette: Palette) -> Chart:
@@ -169,6 +170,12 @@ def strip_rows(explanation: Explanation) -> Rows:
                 stretch = {"i": places[0], "j": places[-1] + 1, "a": label(action)}
                 rows.append({"g": f"start {number}, {policy}", **stretch})
     return rows
+
+
+def draws_graph(explanation: Explanation) -> bool:
+    """Whether a table is small and its moves are few enough to be told apart in a picture."""
+    states = {name for arrow in explanation.graph for name in (arrow.source, arrow.target)}
+    return 0 < len(explanation.graph) <= MOST_MOVES * len(states)
 
 
 def graph_chart(explanation: Explanation, palette: Palette) -> Chart:

@@ -75,7 +75,7 @@
     showNumbers(plan, texts);
     if (views.plans) views.plans.signal("picked", index).run();
     replaceRows("plan-boxes", "boxes", plan.e.flatMap((number, place) =>
-      plans.boxes[number] ? [{ ...plans.boxes[number], t: texts[place] }] : []));
+      plans.boxes[number] ? [{ ...plans.boxes[number], t: texts[place] }] : []).reverse());
     replaceRows("plan-outcomes", "differences", plan.o.map((o, place) =>
       ({ g: plans.names[place], n: place, d: o[4], t: amount(o[1].split(" [")[0], place), v: plans.readings[o[2]] }))
       .filter((row) => row.d !== undefined));
