@@ -59,6 +59,8 @@ TABLES: dict[str, tuple[str, Callable[[Results], Table | str]]] = {
     "scale many successors": ("scale", scale.many_successors),
     "scale overhead": ("scale", scale.overhead),
     "fuzz": ("fuzz", scale.doors),
+    "installed": ("install_size", scale.installed),
+    "weights": ("install_size", scale.weights),
     "linear systems": ("linear_systems", scale.linear_systems),
 }
 

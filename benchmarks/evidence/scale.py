@@ -74,6 +74,26 @@ def doors(results: Results) -> Table:
     return Table(head, rows)
 
 
+def installed(results: Results) -> Table:
+    """Megabytes with all that is required, lightest first."""
+    rows = [
+        [f"**{name}**" if name == "polidiff" else name, f"{size:,.0f}", str(results["libraries"][name])]
+        for name, size in sorted(results["whole"].items(), key=lambda entry: entry[1])
+    ]
+    return Table(("package with all that it requires", "MB", "libraries"), rows)
+
+
+def weights(results: Results) -> str:
+    """Which libraries are the weight, and what the heaviest saves."""
+    heavy = [f"{name} {size:.0f} MB" for name, size in results["ours"].items() if size >= 10]
+    spent = results["seconds of computing"]
+    compared = (
+        f"{took(spent['plain'][verb])} instead of {took(spent['compiled'][verb])} to {verb}"
+        for verb in ("explain", "improve")
+    )
+    return f"Ours: {', '.join(heavy)}. Without compiled loops the log takes {' and '.join(compared)} (two rules).\n"
+
+
 def linear_systems(results: Results) -> Table:
     """Seconds of every solver, and how many times the fastest ours took."""
     solvers = ("polidiff", "direct", "bicgstab", "gmres", "value iteration")

@@ -62,6 +62,17 @@ def test_episodes_that_never_end_are_followed_for_a_while(monkeypatch):
     assert told.verdicts[0].direction == "more"
 
 
+def test_long_episodes_are_played_less_often():
+    """From both starts an episode takes 4,000 decisions on average: 2,000 until a chance of 1 in 2,000 comes, twice."""
+    stay = 1 - 1 / 2000
+    moves = np.zeros((3, 2, 3))
+    moves[0, :, 0], moves[0, :, 1], moves[1, :, 1], moves[1, :, 2], moves[2, :, 2] = stay, 1 - stay, stay, 1 - stay, 1
+    world = TabularMDP(moves, np.array([[0.0, 1.0], [0.0, 0.0], [0.0, 0.0]]), [1.0, 0, 0], absorbing=[2])
+    met = follow(world, compare(world, [0, 0, 0], [1, 0, 0]), [], seed=0, episodes=0)
+    episodes = sum(counts.total() for counts in met.paths)
+    assert 0.5 < episodes * 4_000 / table.LONG_STEPS < 2, "20 episodes tell the mean within a half"
+
+
 def clinic_log(episodes, seed=0):
     """Two decisions: the first moves the level by the action, the second is met with what is left of it."""
     rng = np.random.default_rng(seed)

@@ -17,6 +17,8 @@ from polidiff.worlds.rollouts import Visits, roll_out
 from polidiff.worlds.tabular import TabularMDP
 
 ROLLOUTS = 20_000
+FEWEST, MOST = 20, 5_000  # episodes from one start
+LONG_STEPS = 5_000_000  # of all episodes together, where they take long to end: about 300 MB
 ENDLESS = 100, 1_000  # fewest and most steps of an episode that may never end
 ENDLESS_STEPS = 2_000_000  # of all such episodes
 
@@ -26,18 +28,10 @@ def follow(
 ) -> Journeys:
     """Play the proposed policy from every start and note the regions met."""
     starts, proposed = world.starts, comparison.proposed
-    repeats = 1 if _is_deterministic(world, proposed) else int(np.clip(ROLLOUTS // len(starts), 20, 5000))
+    seeds = (seed, Stream.TABLE_PATHS)
+    repeats = 1 if _is_deterministic(world, proposed) else _repeats(world, proposed, seeds)
     begin, horizon = np.repeat(starts, repeats), _horizon(world, proposed, repeats * len(starts))
-    played = roll_out(
-        world,
-        proposed,
-        episodes=0,
-        seed=(seed, Stream.TABLE_PATHS),
-        record=True,
-        horizon=horizon,
-        starts=begin,
-        what="paths",
-    )
+    played = roll_out(world, proposed, episodes=0, seed=seeds, record=True, horizon=horizon, starts=begin, what="paths")
     assert played.visits is not None
     region = _region_of_visits(world, played.visits, rules)
     owner, names = np.repeat(np.arange(len(starts)), repeats), tuple(world.states[s] for s in starts)
@@ -52,6 +46,17 @@ def sample_trajectories(world: TabularMDP, policy: Policy, *, seed: int) -> tupl
         world, policy, episodes=SHOWN, seed=seeds, record=True, horizon=horizon, starts=starts, what="trajectories"
     )
     return trajectories_of(world, played)
+
+
+def _repeats(world: TabularMDP, policy: Policy, seeds: tuple[int, ...]) -> int:
+    """Episodes to play from every start; fewer where the first of them turn out to be long."""
+    starts = world.starts
+    few = np.repeat(starts, -(-FEWEST // len(starts)))
+    steps = roll_out(
+        world, policy, episodes=0, seed=seeds, horizon=_horizon(world, policy, ROLLOUTS), starts=few
+    ).lengths
+    episodes = min(ROLLOUTS, int(LONG_STEPS / max(1.0, steps.mean())))
+    return int(np.clip(episodes // len(starts), FEWEST, MOST))
 
 
 def _horizon(world: TabularMDP, policy: Policy, episodes: int) -> int | None:
