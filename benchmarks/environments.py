@@ -37,7 +37,15 @@ from polidiff import Simulator, as_policy, load
 from polidiff.divergence import Divergence, DivergenceOptions, find_divergence
 from polidiff.records.explanation import Explanation
 from polidiff.records.rule import first_match
-from polidiff.regions.describe import as_pairs, describe, held_out_visits, rule_lists, visits_of
+from polidiff.regions.describe import (
+    MOST_RULES,
+    as_pairs,
+    best_told,
+    describe,
+    held_out_visits,
+    rule_lists,
+    visits_of,
+)
 from polidiff.regions.fidelity import fidelity
 from polidiff.rules.learners import as_learner
 from polidiff.worlds.real_actions import compared
@@ -241,10 +249,9 @@ def _shown(world: Simulator, driver: Driver, starts: int) -> Any:
 
 
 def _against_trees(seen: Divergence, fresh: Divergence, names: tuple[str, ...]) -> dict[str, Any]:
-    pairs = as_pairs(seen)
-    label = _same_swaps(seen, fresh)
+    visits, label = visits_of(seen, as_pairs(seen)), _same_swaps(seen, fresh)
     fit = ~held_out_visits(seen.episode, 0)
-    lists, _, _ = rule_lists(visits_of(seen, pairs).take(fit), as_learner(), names, max(AT), 0)
+    lists, _ = best_told(rule_lists(visits.take(fit), as_learner(), names, MOST_RULES, 0)[0], visits.take(~fit))
     trees = _trees(seen, fit, fresh, label)
     row: dict[str, Any] = {}
     for size in AT:

@@ -12,10 +12,18 @@ from polidiff.divergence import Divergence
 from polidiff.records.action import Action, Swap
 from polidiff.records.rule import Condition, Rule, first_match
 from polidiff.regions import describe
-from polidiff.regions.describe import MOST_CONDITIONS
+from polidiff.regions.describe import (
+    MOST_CONDITIONS,
+    MOST_RULES,
+    as_pairs,
+    best_told,
+    held_out_visits,
+    rule_lists,
+    visits_of,
+)
 from polidiff.regions.fidelity import fidelity
-from polidiff.regions.rule_choice import Pool, best_lists, shortened
-from polidiff.rules.learners import tree_rules
+from polidiff.regions.rule_choice import DOUBT, Pool, best_lists, known_lists, shortened
+from polidiff.rules.learners import as_learner, tree_rules
 
 
 def f1_of(listed, X, label, weight):
@@ -50,6 +58,42 @@ def test_a_known_list_is_never_beaten_by_what_is_chosen(seed):
     pool = Pool.of([rules], X, label, weight, price=0.0)
     for known in permutations(pool.rules, 3):
         assert f1_of(best_lists(pool, [known], 3)[3], X, label, weight) >= f1_of(known, X, label, weight) - 1e-12
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_of_known_lists_the_best_that_is_short_enough_is_taken_unchanged(seed):
+    rules, X, label, weight = random_case(seed)
+    known = [some for size in (1, 3) for some in permutations(rules, size)]
+    for size, listed in enumerate(known_lists(Pool.of([rules], X, label, weight, price=0.0), known, 4)):
+        told = [f1_of(some, X, label, weight) for some in ((), *known) if len(some) <= size]
+        assert listed in ((), *known)
+        assert f1_of(listed, X, label, weight) == pytest.approx(max(told))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_a_doubted_rule_tells_rightly_counts_less_the_fewer_visits_it_covers(seed):
+    rules, X, label, _ = random_case(seed)
+    pool = Pool.of([rules], X, label, np.full(60, 0.5), price=0.0)
+    for (rule, told), own in zip(pool.rules, pool.doubted(60).own, strict=True):
+        covered, right = rule.covers(X).sum(), (rule.covers(X) & (label == told)).sum()
+        assert own.sum() == pytest.approx(0.5 * right * covered / (covered + DOUBT), abs=1e-3)
+
+
+def test_visits_that_made_no_rules_decide_how_lists_are_chosen():
+    """From few visits in 25 dimensions the list that fits best is often not the one that tells most of others."""
+    names, taken = tuple(f"x{j}" for j in range(25)), []
+    for seed in range(4):
+        divergence = wide_divergence(seed, rows=240)
+        held, visits = held_out_visits(divergence.episode, 0), visits_of(divergence, as_pairs(divergence))
+        ways, _, _ = rule_lists(visits.take(~held), as_learner(), names, MOST_RULES, 0)
+        path, points = best_told(ways, visits.take(held))
+        told = [sum(f1_of(some, visits.features[held], visits.label[held], np.ones(held.sum())) for some in way)
+                for way in ways]  # fmt: skip
+        assert sum(point.f1 for point in points) == pytest.approx(max(told))
+        taken.append(ways.index(path))
+        shown = describe(divergence, tuple(Action(name) for name in "abcde"), names, has_features=True).tradeoff
+        assert [point.f1 for point in shown] == [point.f1 for point in dict(zip(path, points, strict=True)).values()]
+    assert len(set(taken)) > 1
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -12,7 +12,6 @@ it lets fewer words describe the difference as well.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -26,7 +25,7 @@ from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import TradeoffPoint
 from polidiff.records.rule import Condition, Rule, first_match
 from polidiff.regions.fidelity import fidelity
-from polidiff.regions.rule_choice import Pool, best_lists, shortened
+from polidiff.regions.rule_choice import Pool, best_lists, known_lists, shortened
 from polidiff.rules.learners import Learner, Listed, as_learner, learn_rules, named, nested, steady_weights, tree_rules
 from polidiff.rules.lists import intersection
 from polidiff.streams import Stream
@@ -54,29 +53,21 @@ def as_pairs(divergence: Divergence) -> SwapLabels:
 
 def as_directions(divergence: Divergence, actions: tuple[Action, ...]) -> SwapLabels | None:
     """Pairs joined by the component that moves most and its direction; None if actions have no components."""
-    components = list(actions[0].levels) if actions else []
-    if not components:
+    if not actions or not actions[0].levels:
         return None
     index = {action.name: action for action in actions}
     groups: dict[Direction | Swap, list[int]] = {}
     for k, swap in enumerate(divergence.swaps):
-        key: Direction | Swap = swap
-        if swap.shift is None:
-            key = main_direction(index[swap.current], index[swap.proposed])
+        moved = swap.shift is None
+        key = main_direction(index[swap.current], index[swap.proposed]) if moved else swap
         groups.setdefault(key, []).append(k)
     label = np.zeros_like(divergence.label)
+    mass = np.bincount(divergence.label, divergence.weight, len(divergence.swaps) + 1)
     swaps: list[Swap] = []
     for key, members in groups.items():
-        rows = np.isin(divergence.label, [k + 1 for k in members])
-        label[rows] = len(swaps) + 1
-        if isinstance(key, Swap):
-            swaps.append(key)
-            continue
-        most = Counter({k: float(divergence.weight[divergence.label == k + 1].sum()) for k in members}).most_common(1)[
-            0
-        ][0]
-        pair = divergence.swaps[most]
-        swaps.append(Swap(pair.current, pair.proposed, direction=key))
+        label[np.isin(divergence.label, [k + 1 for k in members])] = len(swaps) + 1
+        pair = divergence.swaps[max(members, key=lambda k: float(mass[k + 1]))]
+        swaps.append(key if isinstance(key, Swap) else Swap(pair.current, pair.proposed, direction=key))
     return SwapLabels(label, tuple(swaps))
 
 
@@ -138,8 +129,7 @@ def describe(
     Where the proposed policy was `given` as rules, those are the regions if they tell the difference.
     """
     if not divergence.diverging.any():
-        none = np.zeros(len(divergence.label), dtype=np.bool_)
-        return Described((), as_pairs(divergence), none, ())
+        return Described((), as_pairs(divergence), np.zeros(len(divergence.label), dtype=np.bool_), ())
     if not has_features:
         return _name_states(divergence, max_rules)
     as_written = _as_given(divergence, given, max_rules)
@@ -164,11 +154,15 @@ def _as_given(divergence: Divergence, given: Sequence[Rule], max_rules: int | No
     labelled = [(rule, 1 + int(mass[k, 1:].argmax())) for k, rule in enumerate(given) if mass[k, 1:].any()]
     if not labelled or len(labelled) > (MOST_RULES if max_rules is None else max_rules):
         return None
-    point = replace(visits_of(divergence, labels).point(tuple(labelled)), chosen=True)
-    if point.f1 < WELL_TOLD:
-        return None
-    regions = tuple(ToldRegion(rule, labels.swaps[label - 1], label) for rule, label in labelled)
-    return Described(regions, labels, np.ones(len(labels.label), dtype=np.bool_), (point,))
+    told = _of_all_visits(divergence, [ToldRegion(rule, labels.swaps[label - 1], label) for rule, label in labelled])
+    return told if told.tradeoff[0].f1 >= WELL_TOLD else None
+
+
+def _of_all_visits(divergence: Divergence, regions: Sequence[ToldRegion]) -> Described:
+    """Regions that were not learned, so that no visits are held out to count them."""
+    labels, none = as_pairs(divergence), np.zeros(len(divergence.label), dtype=np.bool_)
+    point = visits_of(divergence, labels).point(tuple((region.rule, region.label) for region in regions))
+    return Described(tuple(regions), labels, none, (replace(point, chosen=True),))
 
 
 def worth(described: Described) -> float:
@@ -217,12 +211,13 @@ def _learn_short(
     held_out = held_out_visits(divergence.episode, seed)
     fit, judge = (visits.take(~held_out), visits.take(held_out)) if held_out.any() else (visits, visits)
     most = MOST_RULES if max_rules is None else max_rules
-    path, long, messages = rule_lists(fit, learner, names, max(MOST_RULES, most), seed)
-    points = [judge.point(rules) for rules in path]
+    ways, long, messages = rule_lists(fit, learner, names, max(MOST_RULES, most), seed)
+    path, points = best_told(ways if held_out.any() else ways[:1], judge)
     limit = min(len(path) - 1, most)
     chosen = knee([point.f1 for point in points[: limit + 1]]) if max_rules is None else limit
     regions = tuple(ToldRegion(rule, labels.swaps[told - 1], told) for rule, told in path[chosen])
-    tradeoff = tuple(replace(point, chosen=k == chosen) for k, point in enumerate(points))
+    known = dict(zip(path, points, strict=True))  # a tree of so many leaves may be missing
+    tradeoff = tuple(replace(point, chosen=rules == path[chosen]) for rules, point in known.items())
     notes = _cost_of_reading(points[chosen], [judge.point(rules) for rules in long[: chosen + 1]])
     return Described(regions, labels, held_out, tradeoff, messages, notes)
 
@@ -240,8 +235,8 @@ def _cost_of_reading(chosen: TradeoffPoint, long: list[TradeoffPoint]) -> tuple[
 
 def rule_lists(
     fit: Visits, learner: Learner, names: tuple[str, ...], most: int, seed: int
-) -> tuple[list[Listed], list[Listed], tuple[str, ...]]:
-    """Lists of 0, 1, 2 … rules that can be read, such lists without that limit, and what the learner could not tell.
+) -> tuple[list[list[Listed]], list[Listed], tuple[str, ...]]:
+    """Ways to lists of 0, 1, 2 … readable rules, such lists without that limit, and what the learner could not tell.
 
     Where the learner's own rules tell too little, the best of them, of finer ones and of trees' leaves are chosen.
     """
@@ -251,19 +246,28 @@ def rule_lists(
     f1 = fit.point(path[-1]).f1
     readable = all(len(rule.conditions) <= MOST_CONDITIONS for rule, _ in first)
     if f1 >= WELL_TOLD and (readable or not learner.chooses):
-        return path, [], messages
+        return [path], [], messages
     if not learner.chooses:
-        return _finest_told(path, fit, learner, names, seed), [], messages
+        return [_finest_told(path, fit, learner, names, seed)], [], messages
     weight = np.where(label > 0, fit.weight, fit.weight * f1 / (2 - f1))  # a rule pays from a precision of F1 / 2 on
     for make in learner.finer:
         finer, _ = learn_rules(make(seed), X, label, weight, seed=seed)
         path += nested(named(finer, names), X, label, fit.judged)
-    for share in (fit.weight, weight):
-        path += [named(listed, names) for listed in tree_rules(X, label, share, seed=seed)]
+    shares = (fit.weight, weight)
+    trees = [named(listed, names) for share in shares for listed in tree_rules(X, label, share, seed=seed)]
+    path += trees
     short = {e: shortened(e, X, label, fit.judged, MOST_CONDITIONS) for listed in path for e in listed}
     read = [tuple(dict.fromkeys(short[entry] for entry in listed)) for listed in path]
-    lists = [best_lists(Pool.of(some, X, label, fit.judged, WORTH_OF_LITERAL), some, most) for some in (read, path)]
-    return lists[0], lists[1], messages
+    pool, free = (Pool.of(some, X, label, fit.judged, WORTH_OF_LITERAL) for some in (read, path))
+    doubted = pool.doubted(int(np.count_nonzero(fit.judged)))
+    grown = [best_lists(one, read, most) for one in (pool, doubted)]
+    return [*grown, known_lists(pool, read[len(path) - len(trees) :], most)], best_lists(free, path, most), messages
+
+
+def best_told(ways: list[list[Listed]], judge: Visits) -> tuple[list[Listed], list[TradeoffPoint]]:
+    """The way whose lists, of all lengths together, tell most of other visits, and how well each of them does."""
+    told = [(path, [judge.point(rules) for rules in path]) for path in ways]
+    return max(told, key=lambda way: sum(point.f1 for point in way[1]))
 
 
 def _finest_told(path: list[Listed], fit: Visits, learner: Learner, names: tuple[str, ...], seed: int) -> list[Listed]:
@@ -304,31 +308,18 @@ def _name_states(divergence: Divergence, max_rules: int | None) -> Described:
     where = np.flatnonzero(divergence.diverging)
     played = bool((divergence.episode >= 0).all())
     if played and len(where) == len(divergence.label) and len(divergence.swaps) == 1:
-        labels, everywhere = as_pairs(divergence), ((Rule(), 1),)
-        point = replace(visits_of(divergence, labels).point(everywhere), chosen=True)
-        region = ToldRegion(Rule(), labels.swaps[0], 1)
-        return Described((region,), labels, np.zeros(len(where), dtype=np.bool_), (point,))
+        return _of_all_visits(divergence, [ToldRegion(Rule(), divergence.swaps[0], 1)])
     where = where[np.argsort(divergence.states[where], kind="stable")] if divergence.states.ndim == 1 else where
     names = divergence.features[:, 0]
-    labels = as_pairs(divergence)
-    groups: dict[tuple[int, str], list[str]] = {}
+    groups: dict[tuple[int, str], dict[str, None]] = {}
     merge = max_rules is not None and len({names[s] for s in where}) > max_rules
     for s in where:
-        k = int(labels.label[s])
-        members = groups.setdefault((k, "" if merge else names[s]), [])
-        if names[s] not in members:
-            members.append(names[s])
+        groups.setdefault((int(divergence.label[s]), "" if merge else names[s]), {})[names[s]] = None
     regions = [
-        ToldRegion(
-            Rule((Condition("state", 0, values=tuple(members)),)), labels.swaps[k - 1], k, merged=len(members) > 1
-        )
-        for (k, _), members in groups.items()
+        ToldRegion(Rule((Condition("state", 0, values=tuple(met)),)), divergence.swaps[k - 1], k, merged=len(met) > 1)
+        for (k, _), met in groups.items()
     ]
-    regions = _most_visited(regions, divergence, max_rules)
-    chosen = tuple((region.rule, region.label) for region in regions)
-    point = replace(visits_of(divergence, labels).point(chosen), chosen=True)
-    none = np.zeros(len(divergence.label), dtype=np.bool_)
-    return Described(tuple(regions), labels, none, (point,))
+    return _of_all_visits(divergence, _most_visited(regions, divergence, max_rules))
 
 
 def _most_visited(regions: list[ToldRegion], divergence: Divergence, limit: int | None) -> list[ToldRegion]:

@@ -7,18 +7,24 @@ With :math:`w(\cdot)` the weight of visits,
 so that a rule is worth taking where its precision exceeds :math:`F_1 / 2`: a difference that is hard to tell is told
 best by rules that cover more. Lists grow by the rule that adds most, first or last in the list, and a rule is exchanged
 while that helps.
+
+A sample of visits flatters rules that were fitted to it, those that cover few visits most. So there are three ways to
+lists: as above; with what a rule of n visits tells rightly counted as n / (n + `DOUBT`) of it; and the leaves of trees
+as they grew. Visits that made no rules decide between them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.rule import Rule
 from polidiff.rules.learners import Listed
+
+DOUBT = 10  # visits of a rule that counts half
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +51,12 @@ class Pool:
         literals = np.array([rule.literals for rule, _ in rules], dtype=np.float64)
         mass = np.bincount(group, weight, size).astype(np.float64)
         return cls(rules, inside, mass, own, float(weight[label > 0].sum()), price * literals)
+
+    def doubted(self, visits: int) -> Pool:
+        """The pool of so many `visits` where rules count for less the fewer visits they cover."""
+        covered = self.cover @ self.mass
+        share = covered / (covered + DOUBT * self.mass.sum() / visits)
+        return replace(self, own=np.rint(self.own * share[:, None] * 2**17) / 2**17)  # sums stay exact
 
     def told(self, chosen: Sequence[int]) -> tuple[FloatArray, BoolArray]:
         """Weight told rightly in each group of visits by a list of rules, and whether it is covered."""
@@ -84,6 +96,14 @@ def best_lists(pool: Pool, known: Sequence[Listed], most: int) -> list[Listed]:
         chosen = _exchanged(pool, max(options, key=pool.worth))
         lists.append(tuple(pool.rules[j] for j in chosen))
     return lists
+
+
+def known_lists(pool: Pool, known: Sequence[Listed], most: int) -> list[Listed]:
+    """Of the lists that are `known`, the one worth most of at most 0, 1, …, `most` rules."""
+    place = {entry: j for j, entry in enumerate(pool.rules)}
+    worth = {listed: pool.worth([place[entry] for entry in listed]) for listed in [(), *known]}
+    sizes = range(min(most, len(pool.rules)) + 1)
+    return [max((listed for listed in worth if len(listed) <= size), key=worth.__getitem__) for size in sizes]
 
 
 def _exchanged(pool: Pool, chosen: list[int]) -> list[int]:
