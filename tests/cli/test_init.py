@@ -522,6 +522,8 @@ def test_a_german_table_gets_the_roles_that_its_words_say(polidiff, tmp_path):
         ("mrn", [7_000_000 + k * k * 37 % 2_000_003 for k in range(300)], "names the row"),
         ("Kundennummer", [k * 7919 % 100_003 for k in range(300)], "names the row"),
         ("Kundennummer", [k // 3 for k in range(300)], "group"),
+        ("Nº do paciente", [100_000 + k * 7919 % 800_011 for k in range(300)], "names the row"),
+        ("Nº do paciente", [k // 2 for k in range(300)], "group"),
         ("number", range(500, 800), "names the row"),
         ("income", [20_000 + k * k * 37 % 30_011 for k in range(300)], "state"),
     ],
@@ -577,3 +579,10 @@ def test_an_end_is_a_column_without_gaps_and_an_outcome_may_be_known_at_the_end_
     assert dict(found.roles) == {"action": "Vasopressor", "terminated": "last_day", "step": "Day",
                                  "episode": "StayID", "reward": "Discharged alive"}  # fmt: skip
     assert (found.state, found.prefer) == (("MAP",), "more")
+
+
+def test_weeks_after_week_zero_come_after_the_decision_though_single_digits_count_them():
+    rng = np.random.default_rng(1)
+    measured = {name: rng.normal(size=300) for name in ("age", "sbp_week0", "sbp_week1", "sbp_week4", "x0", "x1", "x2")}
+    frame = pl.DataFrame({"arm": rng.integers(0, 2, 300), **measured, "recovered": rng.integers(0, 2, 300)})
+    assert propose(frame).state == ("age", "sbp_week0", "x0", "x1", "x2")

@@ -399,3 +399,14 @@ def test_words_for_nothing_between_numbers_are_empty_in_several_languages(tmp_pa
     (tmp_path / "log.csv").write_text("\n".join(["lab;action;good", *lines]))
     log = Log(tmp_path / "log.csv", state=["lab"], action="action", reward="good")
     assert log.check.missing == {"lab": 8}
+
+
+@pytest.mark.parametrize("part", [" ", "\u00a0", "\u202f", "'"])
+@pytest.mark.parametrize("sign", [",", "."])
+def test_thousands_may_be_parted_by_blanks_or_raised_commas(tmp_path, part, sign):
+    values = [950.5 + 37.25 * k**2 for k in range(40)]
+    written = [f"{value:,.2f}".replace(",", part).replace(".", sign) for value in values]
+    lines = [f"{value};{'ab'[k % 2]};{k % 3}" for k, value in enumerate(written)]
+    (tmp_path / "log.csv").write_text("\n".join(["income;action;good", *lines]), encoding="utf-8")
+    log = Log(tmp_path / "log.csv", state=["income"], action="action", reward="good")
+    assert sorted(log.rows.states[:, 0].tolist()) == values

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -30,6 +30,7 @@ from polidiff.cli.table_columns import (
     NUMBERED,
     SURVIVAL,
     TESTED,
+    TIME_UNIT,
     WORDS,
     Column,
     look_at,
@@ -338,8 +339,7 @@ def _later(column: Column, outcome: str, columns: Sequence[Column]) -> bool:
     both = all(re.search(TESTED, name) for name in (column.plain, plain_name(outcome)))
     if both and not re.search(BEFORE, column.plain):
         return True
-    names = {other.plain for other in columns}
-    if any(column.plain[:k] + "0" in names and column.plain[:k] + "1" not in names for k in _before_two_digits(column)):
+    if _after_zero(column, {other.plain for other in columns}):
         return True
     if re.search(SURVIVAL, column.plain) and any(re.search(EVENT, other.plain) for other in columns):
         return True
@@ -365,11 +365,12 @@ def _taken_up(frame: pl.DataFrame, name: str, action: str, outcome: str) -> bool
     return bool((alone["proportion"] ** alone["rows"] < BY_CHANCE).any())
 
 
-def _before_two_digits(column: Column) -> list[int]:
-    """Where a name may be cut so that a number of two digits or more follows: 3 of cd420."""
+def _after_zero(column: Column, names: Collection[str]) -> bool:
+    """Whether a name counts on from one that ends in 0: cd420 after cd40, week4 after week0, not x2 after x0 and x1."""
     digits = re.search(r"\d*$", column.plain)
     assert digits is not None
-    return [k for k in range(max(1, digits.start()), len(column.plain) - 1) if column.plain[k] != "0"]
+    stems = [column.plain[:k] for k in range(max(1, digits.start()), len(column.plain)) if column.plain[k] != "0"]
+    return any(s + "0" in names and (s + "1" not in names or re.search(TIME_UNIT, s)) for s in stems)
 
 
 def _tells_empty(frame: pl.DataFrame, column: Column, columns: Sequence[Column]) -> str | None:

@@ -28,7 +28,7 @@ WORDS = {  # in descending order of strength
         r"(episode|stay|session|trajectory|traj|encounter|admission|visit_group|icustay)(_?(id|no|nr|number))?$",
     ),
     "group": (
-        r"^(patient|subject|user|customer|person|client|member|pat|participant|id|pid|mrn)(_?(id|no|nr|number|num))?$",
+        r"^((id|no|nr)_)?(patient|subject|user|customer|person|client|member|pat|participant|id|pid|mrn)(_?(id|no|nr|number|num))?$",
     ),
     "step": (
         r"^(step|t|time|timestep|hour|day|week|visit|charttime|timestamp|seq|order|date|datetime|bloc|period)(_|$)",
@@ -59,9 +59,10 @@ BEFORE = (
 SURVIVAL = r"^(time|days|futime|survtime|duration|weeks|months|t?stop)$"  # until an event, or the end of the record
 EVENT = r"^(status|event|cens|censored|died|death|dead)$"
 IDENTIFIER = (
-    r"^(|id|rownames?|index|row|unnamed.*|uuid|key|name|case|record|mrn|ssn)$|(_|^)(id|uuid|key|no|nr)$|(num|_code)$"
+    r"^(|id|rownames?|index|row|unnamed.*|uuid|key|name|case|record|mrn|ssn)$|(_|^)(id|uuid|key|no|nr)$|^(id|no|nr)_|(num|_code)$"
     r"|^sch\w{0,4}id"
 )
+TIME_UNIT = r"(^|_)(week|wk|month|mo|day|visit|year|hour|time)s?_?$"  # before a number
 DATE = r"^\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})"
 NUMBERED = r"^(.*?)[._]?(pre|base|baseline|\d+)[a-z]?$"  # bdi.pre, bdi.2m, re78
 

@@ -40,7 +40,7 @@ from polidiff.policies.patched import rule_patch
 from polidiff.policies.protocol import PolicyLike
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Methods
-from polidiff.records.numbers import interval_numbers, number
+from polidiff.records.numbers import counted, interval_numbers, number
 from polidiff.records.outcome import Assumption, Interval
 from polidiff.records.patch import Patch
 from polidiff.records.plan import Frontier, Plan, PlanRule
@@ -114,9 +114,10 @@ class ScorePlans(Reduction):
 
     def notes(self, plans: Sequence[Plan]) -> tuple[Note, ...]:
         """What rules rest on."""
-        people = number(self.scores.decisions.n_units)
+        count = self.scores.decisions.n_units
+        people = counted(count, "episode") if self.world.rows.unit is None else f"{number(count)} people"
         chosen = (
-            f"Rules were chosen and judged by doubly robust scores of {people} people or episodes, in five turns: each "
+            f"Rules were chosen and judged by doubly robust scores of {people}, in five turns: each "
             "turn judges rules that the other four fifths chose. What is said of a plan is the mean over the turns. "
             "Its interval also spans what everyone says of the rules shown."
         )

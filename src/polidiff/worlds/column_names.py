@@ -26,10 +26,11 @@ ENGLISH = {  # German, French, Spanish, Italian, Portuguese and Dutch, without a
     "died": "verstorben gestorben tod todesfall decede deces mort fallecido muerte fallecimiento deceduto morto morte "
     "obito overleden",
     "cost": "kosten cout couts coste costes costo costi custo custos",
-    "readmitted": "wiederaufnahme wiederaufgenommen rehospitalise reingreso readmitido riammissione heropname",
+    "readmitted": "wiederaufnahme wiederaufgenommen rehospitalise reingreso readmitido readmissao reinternacao "
+    "riammissione heropname",
     "relapse": "ruckfall rechute recaida ricaduta terugval",
     "complication": "komplikation komplikationen complicacion complicazione complicacao complicatie",
-    "churn": "gekundigt kundigung resilie baja disdetta cancelamento",
+    "churn": "gekundigt kundigung resilie baja disdetta cancelamento opgezegd opzegging",
     "revenue": "umsatz erlos ertrag ventes ventas ingresos vendite ricavi receita vendas omzet",
     "profit": "gewinn benefice beneficio utile lucro winst",
     "purchased": "gekauft kauf achete achat comprado compra acquistato acquisto comprou gekocht",
@@ -41,19 +42,22 @@ ENGLISH = {  # German, French, Spanish, Italian, Portuguese and Dutch, without a
     "after": "danach nachher apres despues dopo depois daarna",
 }
 WORDS = {word: english for english, words in ENGLISH.items() for word in words.split()}
+LINKS = {"de", "do", "da", "des", "du", "del", "della", "di", "of", "the", "van", "der", "la", "le", "el", "em", "en"}
 LONG = 4  # letters of a word that may be part of another
 
 
 def plain_name(name: str) -> str:
     """A name as patterns see it: small letters without accents, words in English, underscores between them.
 
-    >>> [plain_name(name) for name in ("Age (years)", "PatientenNr", "Besuchsdatum", "décédé", "Fecha de visita")]
-    ['age_years', 'patient_nr', 'visit_date', 'died', 'date_de_visit']
+    >>> [plain_name(name) for name in ("Age (years)", "PatientenNr", "Besuchsdatum", "décédé", "Nº do paciente")]
+    ['age_years', 'patient_nr', 'visit_date', 'died', 'no_patient']
     """
-    apart = re.sub(r"(?<=[a-zà-ÿ])(?=[A-ZÀ-Þ])", "_", re.sub(r"\W+$", "", name.strip()))
+    apart = re.sub(r"(?<=[a-zà-ÿ])(?=[A-ZÀ-Þ])", "_", re.sub(r"\W+$", "", re.sub(r"\b[Nn][°º]", "No_", name.strip())))
     folded = unicodedata.normalize("NFKD", apart.lower().replace("ß", "ss"))
     letters = "".join(sign for sign in folded if not unicodedata.combining(sign))
-    return "_".join(_english(word) for word in re.sub(r"\W+", "_", letters).split("_"))
+    words = re.sub(r"\W+", "_", letters).split("_")
+    linked = [word for word in words if word not in LINKS] if len(words) > 2 else words
+    return re.sub("__+", "_", "_".join(_english(word) for word in linked))
 
 
 def _english(word: str) -> str:

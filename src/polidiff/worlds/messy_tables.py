@@ -43,6 +43,8 @@ NOTHING = (  # in a column of numbers
 )  # fmt: skip
 CODES = (-9, -99, -999, -9999)  # of an empty value, where nothing else is below 0
 FEWEST_CODED = 5  # rows with such a code
+PARTED = r"^[+-]?\d{1,3}([ \u00a0\u202f'’]\d{3})*([.,]\d+)?$"  # thousands by blanks or raised commas
+PARTS = r"[ \u00a0\u202f'’]"
 NUMBER = r"^\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*$"
 FORM = r"^[+-]?((\d+|[1-9]\d{0,2}(%s\d{3})+)(%s\d*)?|%s\d+)([eE][+-]?\d+)?$"
 OTHER = {".": ",", ",": "."}  # the sign of thousands beside that of decimals
@@ -127,7 +129,8 @@ def _sign_by_size(said: pl.Series, separator: str) -> str | None:
 def _said(column: pl.Series) -> pl.Series:
     """The values of a column of text without words for nothing."""
     said = column.drop_nulls().str.strip_chars()
-    return said.filter(~said.str.to_lowercase().is_in(NOTHING))
+    said = said.filter(~said.str.to_lowercase().is_in(NOTHING))
+    return said.str.replace_all(PARTS, "") if said.str.contains(PARTED).all() else said
 
 
 def with_numbers(lazy: pl.LazyFrame, head: pl.DataFrame, signs: Mapping[str, str | None]) -> pl.LazyFrame:
@@ -137,7 +140,8 @@ def with_numbers(lazy: pl.LazyFrame, head: pl.DataFrame, signs: Mapping[str, str
         said, sign = _said(head[name]), signs.get(name, ".")
         if kind != pl.String or sign is None or not len(said) or not said.str.contains(FORMS[sign]).all():
             continue
-        if len(said) < head.height or sign == "," or said.str.contains(",").any():
+        parted = head[name].str.contains(r"\d" + PARTS).any()
+        if len(said) < head.height or sign == "," or said.str.contains(",").any() or parted:
             whole = not said.str.contains(f"[{sign}eE]").any()
             casts.append(_number(name, sign, pl.Int64 if whole else pl.Float64))
     return lazy.with_columns(casts) if casts else lazy
@@ -146,8 +150,9 @@ def with_numbers(lazy: pl.LazyFrame, head: pl.DataFrame, signs: Mapping[str, str
 def _number(name: str, sign: str, kind: type[pl.Int64 | pl.Float64]) -> pl.Expr:
     """A column of text as numbers; what is not written like the others stays, so that it is refused."""
     text = pl.col(name).str.strip_chars()
-    plain = text.str.replace_all(OTHER[sign], "", literal=True).str.replace(sign, ".", literal=True)
-    written = pl.when(text.str.contains(FORMS[sign])).then(plain).otherwise(text + " ")
+    joined = pl.when(text.str.contains(PARTED)).then(text.str.replace_all(PARTS, "")).otherwise(text)
+    plain = joined.str.replace_all(OTHER[sign], "", literal=True).str.replace(sign, ".", literal=True)
+    written = pl.when(joined.str.contains(FORMS[sign])).then(plain).otherwise(text + " ")
     return pl.when(~text.str.to_lowercase().is_in(NOTHING)).then(written).cast(kind).alias(name)
 
 
@@ -218,7 +223,7 @@ def _columns(lines: Sequence[str], separator: str) -> float:
 # --- columns and rows
 
 YES = ("1", "1.0", "true", "t", "yes", "y", "ja", "j", "oui", "si", "sí", "sim")
-NO = ("0", "0.0", "false", "f", "no", "n", "nein", "non", "não")
+NO = ("0", "0.0", "false", "f", "no", "n", "nein", "non", "nee", "não", "nao")
 LEVELS = r"^([01])_.*$"  # 0_no and 1_yes, as statistics packages write levels
 MANY = 30  # values from which on a column is no flag
 SLASHED = r"^\s*\d{1,2}/\d{1,2}/\d{4}"  # day/month or month/day
@@ -259,21 +264,20 @@ def with_types(
 
 
 def empty_codes(lazy: pl.LazyFrame, schema: pl.Schema, names: Iterable[str]) -> dict[str, int]:
-    """Column -> the one number below 0 that it holds, where that is repeated and a usual code of an empty value."""
-    numbers = [name for name in dict.fromkeys(names) if schema[name].is_numeric()]
-    if not numbers:
+    """Column -> the one number below 0 that it holds, where that is repeated and a usual code of an empty value.
+
+    Large codes such as 999 may be prices or counts, and stay.
+    """
+    below = {name: pl.col(name).filter(pl.col(name) < 0) for name in dict.fromkeys(names) if schema[name].is_numeric()}
+    if not below:
         return {}
-    below = {name: pl.col(name).filter(pl.col(name) < 0) for name in numbers}
-    facts = {"least": pl.Expr.min, "most": pl.Expr.max, "rows": pl.Expr.count}
-    asked = [fact(values).alias(f"{word} {name}") for name, values in below.items() for word, fact in facts.items()]
-    found = collect(lazy.select(asked)).row(0, named=True)
-    return {
-        name: int(code)
-        for name in numbers
-        if (code := found[f"least {name}"]) in CODES
-        and code == found[f"most {name}"]
-        and found[f"rows {name}"] >= FEWEST_CODED
-    }
+    facts = (pl.Expr.min, pl.Expr.max, pl.Expr.count)
+    found = collect(
+        lazy.select(fact(x).alias(f"{name} {k}") for name, x in below.items() for k, fact in enumerate(facts))
+    )
+    told = {name: tuple(found[f"{name} {k}"][0] for k in range(len(facts))) for name in below}
+    return {name: int(low) for name, (low, high, rows) in told.items()
+            if low in CODES and low == high and rows >= FEWEST_CODED}  # fmt: skip
 
 
 def without_codes(codes: Mapping[str, int]) -> list[pl.Expr]:
