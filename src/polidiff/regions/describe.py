@@ -4,10 +4,8 @@ Rules are learned on half of the episodes and counted on the other half; a table
 are the whole. The number of rules is the knee of the curve rules against F1: the fewest from which no further rule
 adds more than one point in a hundred.
 
-Ways to tell a swap: as the pair of actions, or as the direction in which one component moves.
-
-With ordered actions (fluid level, pressor level) there are many pairs and few directions. A direction is told where
-it lets fewer words describe the difference as well.
+A swap is told as the pair of actions, or as the direction in which one component moves: with ordered actions (fluid
+level, pressor level) there are many pairs and few directions. A direction is told where it lets fewer words do as well.
 """
 
 from __future__ import annotations
@@ -58,8 +56,7 @@ def as_directions(divergence: Divergence, actions: tuple[Action, ...]) -> SwapLa
     index = {action.name: action for action in actions}
     groups: dict[Direction | Swap, list[int]] = {}
     for k, swap in enumerate(divergence.swaps):
-        moved = swap.shift is None
-        key = main_direction(index[swap.current], index[swap.proposed]) if moved else swap
+        key = swap if swap.shift is not None else main_direction(index[swap.current], index[swap.proposed])
         groups.setdefault(key, []).append(k)
     label = np.zeros_like(divergence.label)
     mass = np.bincount(divergence.label, divergence.weight, len(divergence.swaps) + 1)
@@ -135,11 +132,10 @@ def describe(
     as_written = _as_given(divergence, given, max_rules)
     if as_written is not None:
         return as_written
-    ways = [as_pairs(divergence)] if len(divergence.swaps) <= MOST_PAIRS else []
-    directions = as_directions(divergence, actions)
-    if directions is not None and len(directions.swaps) < len(divergence.swaps):
-        ways.append(directions)
-    ways = ways or [as_pairs(divergence)]
+    pairs, directions = as_pairs(divergence), as_directions(divergence, actions)
+    ways = [directions] if directions is not None and len(directions.swaps) < len(pairs.swaps) else []
+    if len(pairs.swaps) <= MOST_PAIRS or not ways:
+        ways = [pairs, *ways]
     learner = learner or as_learner()
     learned = [_learn_short(divergence, labels, feature_names, max_rules, learner, seed) for labels in ways]
     return max(learned, key=worth)
@@ -253,14 +249,12 @@ def rule_lists(
     for make in learner.finer:
         finer, _ = learn_rules(make(seed), X, label, weight, seed=seed)
         path += nested(named(finer, names), X, label, fit.judged)
-    shares = (fit.weight, weight)
-    trees = [named(listed, names) for share in shares for listed in tree_rules(X, label, share, seed=seed)]
+    trees = [named(some, names) for share in (fit.weight, weight) for some in tree_rules(X, label, share, seed=seed)]
     path += trees
     short = {e: shortened(e, X, label, fit.judged, MOST_CONDITIONS) for listed in path for e in listed}
     read = [tuple(dict.fromkeys(short[entry] for entry in listed)) for listed in path]
     pool, free = (Pool.of(some, X, label, fit.judged, WORTH_OF_LITERAL) for some in (read, path))
-    doubted = pool.doubted(int(np.count_nonzero(fit.judged)))
-    grown = [best_lists(one, read, most) for one in (pool, doubted)]
+    grown = [best_lists(one, read, most) for one in (pool, pool.doubted(int(np.count_nonzero(fit.judged))))]
     return [*grown, known_lists(pool, read[len(path) - len(trees) :], most)], best_lists(free, path, most), messages
 
 
@@ -319,12 +313,7 @@ def _name_states(divergence: Divergence, max_rules: int | None) -> Described:
         ToldRegion(Rule((Condition("state", 0, values=tuple(met)),)), divergence.swaps[k - 1], k, merged=len(met) > 1)
         for (k, _), met in groups.items()
     ]
-    return _of_all_visits(divergence, _most_visited(regions, divergence, max_rules))
-
-
-def _most_visited(regions: list[ToldRegion], divergence: Divergence, limit: int | None) -> list[ToldRegion]:
-    if limit is None or len(regions) <= limit:
-        return regions
-    mass = [float(divergence.judged[region.rule.covers(divergence.features)].sum()) for region in regions]
-    largest = sorted(sorted(range(len(regions)), key=lambda k: -mass[k])[:limit])
-    return [regions[k] for k in largest]
+    if max_rules is not None and len(regions) > max_rules:
+        mass = [-float(divergence.judged[region.rule.covers(divergence.features)].sum()) for region in regions]
+        regions = [regions[k] for k in sorted(sorted(range(len(mass)), key=mass.__getitem__)[:max_rules])]
+    return _of_all_visits(divergence, regions)
