@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polidiff import Outcome, TabularMDP, explain, improve
+from polidiff import Outcome, TabularMDP, compare, explain, improve
 from polidiff.explanation.advice import doubts
 from polidiff.explanation.plan_text import plan_verdicts
+from polidiff.explanation.said import answers
 from polidiff.explanation.words import losers
 from polidiff.records.action import Shift
-from polidiff.records.explanation import Explanation, Verdict
-from polidiff.records.outcome import Assumption
+from polidiff.records.explanation import Explanation, RegionEffect, Verdict
+from polidiff.records.outcome import Assumption, Interval
 from polidiff.records.plan import Frontier
 from polidiff.records.suppression import suppressed
 from polidiff.report.page import page_html
@@ -157,3 +158,27 @@ def test_a_record_in_doubt_is_never_a_plain_yes():
     record = in_doubt()
     assert doubts(record, list(record.verdicts))
     assert read(page_html(record))["Is it better?"].startswith("In the record, ")
+
+
+@settings(max_examples=40, deadline=None)
+@given(SEEDS)
+def test_a_number_of_a_region_is_one_that_the_first_screen_has_told_or_comes_with_its_place(seed):
+    base = explanation(seed, "simulator")
+    effects = [RegionEffect({v.outcome: v.difference}, {v.outcome: Interval.exactly(0.0)}) for v in base.verdicts[:1]]
+    regions = tuple(
+        replace(
+            r, id=f"S{k}", effect=effects[0] if k == 1 and effects else None, support=replace(r.support, share=0.1 * k)
+        )
+        for k, r in enumerate((base.regions * 5)[:5], 1)
+    )
+    found = {a.question: a.spoken for a in answers(replace(base, regions=regions))}
+    told = set(re.findall(r"\bS\d", found["What changes?"]))
+    for number, place in re.findall(r"\b(S\d)( \(where | \(everywhere)? carries", found["Is it better?"]):
+        assert number in told or place
+
+
+def test_two_results_are_compared_under_the_name_of_their_study():
+    base = samples.plain()
+    named = replace(base, methods=replace(base.methods, study={"title": "Reminders"}))
+    assert "<title>Reminders: what is different since the last result</title>" in page_html(compare(base, named))
+    assert "<title>What is different since the last result</title>" in page_html(compare(named, base))

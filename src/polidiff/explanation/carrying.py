@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from polidiff.explanation.region_places import introduced
 from polidiff.explanation.words import estimate_text, interval_text, listing
@@ -14,8 +14,11 @@ from polidiff.records.outcome import Outcome
 MOST_CARRIED = 3  # outcomes of which it is said what one change does
 
 
-def carrying_lines(explanation: Explanation) -> list[str]:
-    """Which change carries the differences of outcomes: a line for each region that clearly does."""
+def carrying_lines(explanation: Explanation, known: Collection[str] = ()) -> list[str]:
+    """Which change carries the differences of outcomes: a line for each region that clearly does.
+
+    The reader has met regions that are `known`, and their numbers will do.
+    """
     if len(explanation.regions) < 2 or explanation.methods.style == "paper":
         return []
     carried: dict[str, list[str]] = {}
@@ -28,15 +31,19 @@ def carrying_lines(explanation: Explanation) -> list[str]:
         elif region is not None:
             together.append(verdict)
     outcomes = {outcome.name: outcome for outcome in explanation.outcomes}
+    regions = explanation.regions
+    names = {region.id: region.id if region.id in known else introduced(region, regions) for region in regions}
     lines = [
-        _carried_text(region, explanation.regions, [outcomes[name] for name in carried[region.id]], len(decided))
-        for region in explanation.regions
+        _carried_text(region, names[region.id], [outcomes[name] for name in carried[region.id]], len(decided))
+        for region in regions
         if region.id in carried
     ]
-    return [*lines, _together_text(explanation.regions, together, outcomes)] if together else lines
+    return [*lines, _together_text(regions, names, together, outcomes)] if together else lines
 
 
-def _together_text(regions: Sequence[Region], verdicts: Sequence[Verdict], outcomes: Mapping[str, Outcome]) -> str:
+def _together_text(
+    regions: Sequence[Region], names: Mapping[str, str], verdicts: Sequence[Verdict], outcomes: Mapping[str, Outcome]
+) -> str:
     told, more = verdicts[:MOST_CARRIED], len(verdicts) - MOST_CARRIED
     parts = []
     for verdict in told:
@@ -45,7 +52,7 @@ def _together_text(regions: Sequence[Region], verdicts: Sequence[Verdict], outco
         assert region.effect is not None
         alone, without = (part[verdict.outcome] for part in (region.effect.alone, region.effect.without))
         shown = [estimate_text(part, outcome, difference=True) for part in (alone, without, verdict.difference)]
-        by = introduced(region, regions)
+        by = names[region.id]
         parts.append(f"{outcome.name} {shown[0]} by {by} alone, {shown[1]} by all others, {shown[2]} by all")
     behind = f"; {counted(more, 'more outcome')} likewise" if more > 0 else ""
     return f"The changes work together: {'; '.join(parts)}{behind}."
@@ -60,7 +67,7 @@ def adds_up(region: Region, verdict: Verdict) -> bool:
     return low - slack <= verdict.difference.high and verdict.difference.low <= high + slack
 
 
-def _carried_text(region: Region, regions: Sequence[Region], outcomes: Sequence[Outcome], whole: int) -> str:
+def _carried_text(region: Region, named: str, outcomes: Sequence[Outcome], whole: int) -> str:
     """What one change brings of the outcomes that it carries; `whole` is how many outcomes differ."""
     assert region.effect is not None
     told, more = outcomes[:MOST_CARRIED], len(outcomes) - MOST_CARRIED
@@ -73,7 +80,7 @@ def _carried_text(region: Region, regions: Sequence[Region], outcomes: Sequence[
     )
     names = listing([o.name for o in outcomes]) if more <= 0 else counted(len(outcomes), "outcome")
     what = "this" if len(outcomes) == whole else f"most of {names}"
-    return f"{introduced(region, regions)} carries {what}: its change alone brings {alone}{others}."
+    return f"{named} carries {what}: its change alone brings {alone}{others}."
 
 
 def carrier(regions: Sequence[Region], verdict: Verdict) -> Region | None:

@@ -88,6 +88,7 @@ def compare_results(old: Explanation | Frontier, new: Explanation | Frontier) ->
         assumptions=_assumption_changes(old, new),
         cautions=tuple(_cautions(old, new)),
         setbacks=tuple(_setbacks(verdicts, losing)),
+        study=str(new.methods.study.get("title", "")),
     )
 
 

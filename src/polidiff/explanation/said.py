@@ -225,7 +225,13 @@ def answers(explanation: Explanation) -> tuple[Answer, ...]:
 
 def _carried(explanation: Explanation) -> tuple[str, ...]:
     """Which change carries the effect; of many outcomes that is told below."""
-    return tuple(carrying_lines(explanation)[:1]) if len(explanation.verdicts) <= MOST_CHIPS else ()
+    known = [region.id for region in _largest(explanation.regions)]
+    return tuple(carrying_lines(explanation, known)[:1]) if len(explanation.verdicts) <= MOST_CHIPS else ()
+
+
+def _largest(regions: Sequence[Region]) -> list[Region]:
+    """The regions that the first screen tells; that it tells no other is said there."""
+    return sorted(regions, key=lambda region: -region.support.share)[:MOST_NAMED]
 
 
 def _changes(explanation: Explanation) -> str:
@@ -240,15 +246,14 @@ def _changes(explanation: Explanation) -> str:
     share = _changed_amount(explanation)
     if not regions:
         return f"{share}, all in groups too small to be shown."
-    largest = sorted(regions, key=lambda region: -region.support.share)[:MOST_NAMED]
+    largest = _largest(regions)
     others = len(regions) - len(largest)
     more = f"; {counted(others, 'further rule')} below" if others else ""
     long = sum(len(region.rule.conditions) for region in largest) > MOST_CONDITIONS
-    shown = [region.id for region in largest]
-    return f"{share}: {'; '.join(_change(region, regions, shown, long=long) for region in largest)}{more}."
+    return f"{share}: {'; '.join(_change(region, regions, long=long) for region in largest)}{more}."
 
 
-def _change(region: Region, regions: Sequence[Region], shown: Sequence[str], *, long: bool) -> str:
+def _change(region: Region, regions: Sequence[Region], *, long: bool) -> str:
     """What is done where, behind the number by which the page refers to it; a named state is its own.
 
     Of long rules the features are named; where they are told in full is under the same number.
@@ -257,7 +262,7 @@ def _change(region: Region, regions: Sequence[Region], shown: Sequence[str], *, 
         return f"{swap_text(region)} {place_text(region.rule)}"
     if long:
         return f"{swap_text(region)} in {region.id}, told by {few(region.rule.features)}"
-    return f"{region.id}, {swap_text(region)} {place_text(region.rule)}{outside(regions, shown)[region.id]}"
+    return f"{region.id}, {swap_text(region)} {place_text(region.rule)}{outside(regions)[region.id]}"
 
 
 def reading(verdicts: Sequence[Verdict], outcomes: Sequence[Outcome]) -> str:
@@ -316,7 +321,8 @@ def _losers(explanation: Explanation) -> str:
                 told = lost_text(next(o for o in explanation.outcomes if o.name == entry.outcome), entry)
             losses.setdefault(group_words(explanation, entry, share=True), []).append(told)
         groups = [f"{who}: {few(lost)}" for who, lost in list(losses.items())[:MOST_NAMED]]
-        groups = groups if len("".join(groups)) <= MOST_LETTERS else groups[:1]
+        while len(groups) > 1 and len("".join(groups)) > MOST_LETTERS:
+            groups.pop()
         more = len(losses) - len(groups)
         first = "; ".join(groups)
         return first[0].upper() + first[1:] + (f"; and {counted(more, 'further group')}" if more else "") + "."

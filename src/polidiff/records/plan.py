@@ -365,6 +365,7 @@ class ResultComparison(Result):
     assumptions: tuple[AssumptionChange, ...] = ()  # those whose status has changed
     cautions: tuple[str, ...] = ()  # why the two may not be comparable
     setbacks: tuple[str, ...] = ()  # what has changed for the worse, in words
+    study: str = ""  # title of the newer study, if it has one
 
     @property
     def changed(self) -> bool:

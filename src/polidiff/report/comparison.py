@@ -32,7 +32,8 @@ def say(comparison: ResultComparison) -> Said:
         Block("rests", "What it rests on", tuple(resting)),
         Block("notes", "Note", comparison.cautions),
     )
-    return Said(TITLE, (headline(comparison),), told, blocks)
+    title = f"{comparison.study}: {TITLE[0].lower()}{TITLE[1:]}" if comparison.study else TITLE
+    return Said(title, (headline(comparison),), told, blocks)
 
 
 def _line(row: tuple[str, ...]) -> str:

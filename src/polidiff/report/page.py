@@ -25,6 +25,7 @@ from typing import Any, TypeAlias
 import jinja2
 from markupsafe import Markup
 
+from polidiff._version import __version__
 from polidiff.errors import InvalidOptionError, PolidiffError
 from polidiff.explanation.said import Said, say
 from polidiff.explanation.text import rests_on_lines
@@ -110,6 +111,7 @@ def _comparison_html(compared: ResultComparison, title: str | None) -> str:
         style=Markup(_asset("page.css")),
         policy=_content_policy(),
         headline=said.opening[0],
+        version=__version__,
         answers=said.answers,
         tables=[(name, tables.filled(table)) for name, table in shown_tables],
     )

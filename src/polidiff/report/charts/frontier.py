@@ -22,7 +22,7 @@ MOST_CHANGES = 20
 MOST_OUTCOMES = 12  # in one picture
 UNITS = {
     "expected": "changed decisions per episode",
-    "total": "changed decisions, summed over starts",
+    "total": "changed decisions over all starts",
     "rules": "rules",
     "states": "changed states",
 }
