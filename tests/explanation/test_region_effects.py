@@ -104,6 +104,11 @@ def test_a_group_of_which_most_and_not_all_meet_nothing_is_not_said_to_stay_the_
         sentence_text(seven, sentence)
     )
     assert acts_the_same(seven, replace(sentence, path_share=1.0))
+    played = replace(seven, world=replace(seven.world, kind="simulator"))
+    assert not acts_the_same(played, replace(sentence, path_share=1.0)), "judged episodes did not end alike"
+    assert ", few episodes meet a change. All changes together have" in sentence_text(
+        played, replace(sentence, path_share=1.0)
+    )
 
 
 def test_an_effect_that_nobody_knows_is_had_and_not_led_to(seven):

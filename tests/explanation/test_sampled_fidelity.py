@@ -82,6 +82,8 @@ def test_states_that_name_themselves_do_not_claim_to_be_judged_by_others():
     told = explain(Simulator(Places, horizon=1), np.zeros(20, dtype=int), (np.arange(20) < 8).astype(int), starts=60)
     assert "on the visits that made the rules" in quality_text(told)
     assert not told.quality.intervals
+    unmet = next(name for name in (f"s{k}" for k in range(40)) if all(name not in s.values for s in told.sample))
+    assert "as far as the rules tell" in replace(told, context=None).case(unmet).text
 
 
 def test_a_saved_result_and_a_live_one_answer_alike_where_a_state_was_met_and_doubt_where_it_was_not(told, tmp_path):

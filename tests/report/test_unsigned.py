@@ -154,7 +154,8 @@ def test_the_last_rule_of_a_list_holds_everywhere_else(seed, kind):
 
 def test_a_plan_that_changes_nothing_from_some_starts_says_so():
     record = samples.plain()
-    unknown = tuple(replace(verdict, direction="unknown", valence=None) for verdict in record.verdicts)
+    none = Interval(0.0, -1.0, 1.0, 0.95)
+    unknown = tuple(replace(v, direction="unknown", valence=None, difference=none) for v in record.verdicts)
     calm = Sentence(record.sentences[0].start, 0.5, (), 1.0, unknown, Support(9, 90, 1.0))
     plan = replace(samples.frontier().plans[1], _explain=lambda: replace(record, sentences=(calm,)))
     assert re.fullmatch(r"From .*: nothing changes\.", plan_sentences(plan)[0])

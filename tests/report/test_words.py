@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 
@@ -22,15 +23,17 @@ from polidiff.explanation.words import (
     interval_text,
     losers,
     names_text,
+    rule_text,
     verdicts_text,
 )
 from polidiff.records.explanation import WorseOff
 from polidiff.records.numbers import counted
 from polidiff.records.outcome import Assumption, Interval, Outcome
-from polidiff.records.rule import Rule
+from polidiff.records.rule import Condition, Rule
 from polidiff.records.suppression import suppressed
 from polidiff.report import view
 from polidiff.report.markdown import markdown
+from polidiff.report.plan_answers import plan_answers
 from tests.report import samples
 from tests.results import SEEDS, explanation
 
@@ -232,3 +235,20 @@ def test_the_strength_that_undoes_it_is_the_least_and_the_same_wherever_it_is_to
     assert told == ([f"{round(100 * (min(decided) - 1))}"] if decided else [])
     overall = next(line for line in str(record).splitlines() if line.startswith("Over all"))
     assert overall.count(only_if(min(decided))) == 1
+
+
+def test_strictly_more_than_nothing_is_not_said_to_be_at_least_nothing():
+    above = Rule((Condition("speed", 0, low=math.nextafter(0.0, 1.0)),))
+    assert rule_text(above) == "speed > 0"
+    assert rule_text(Rule((Condition("speed", 0, low=0.0),))) == "speed ≥ 0"
+
+
+def test_the_first_screen_of_plans_names_who_loses_and_says_what_to_do_for_them():
+    record = samples.frontier()
+    lines = ("From any start: more return.", *(f"Worse off: starts in s{k}: less return, by {k}." for k in (1, 2)))
+    plans = tuple(replace(plan, sentences=lines) if plan is record.knee else plan for plan in record.plans)
+    told = {answer.question: answer for answer in plan_answers(replace(record, plans=plans))}
+    lost = "Yet some starts lose: starts in s1: less return, by 1. Further groups that lose: 1, named below."
+    assert lost in told["For whom worse?"].spoken
+    assert "Some starts lose by it: keep the current policy for them." in told["What now?"].spoken
+    assert "lose" not in {a.question: a for a in plan_answers(record)}["What now?"].spoken

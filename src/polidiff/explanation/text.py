@@ -73,8 +73,9 @@ def sentence_text(explanation: Explanation, sentence: Sentence, *, figures: bool
         if acts_the_same(explanation, sentence):
             rare = "" if explanation.quality.recall >= ALL or paper else " but for rare changes that no rule tells"
             return f"{start}, two policies act the same;" if paper else f"{start}, the two policies act the same{rare}."
-        if 0 < sentence.path_share < NEARLY_ALL:
+        if sentence.path_share > 0 and (sentence.path_share < NEARLY_ALL or explanation.world.played):
             none = f"{percent(sentence.path_share)} of {_those(sentence)} meet no change that a rule tells"
+            none = none if sentence.path_share < NEARLY_ALL else "few episodes meet a change"
             return f"{start}, {none}. {_brought(explanation, sentence, 'All changes together', figures=figures)}"
         which = "rare changes" if explanation.regions else "changes"
         return f"{start}, only {which} that no rule tells are met. {_brought(explanation, sentence, 'They')}"
@@ -141,14 +142,15 @@ def acts_the_same(explanation: Explanation, sentence: Sentence) -> bool:
     """Whether nothing changes from these starts: no change is met, and no outcome is shown to differ."""
     met = sentence.path or sentence.meetings or sentence.left_out
     met = met or 0 < sentence.path_share < NEARLY_ALL
+    if explanation.world.played:  # with common luck, episodes that meet no change end alike
+        met = met or any(verdict.difference.estimate != 0 for verdict in sentence.verdicts)
     undecided = all(verdict.direction in ("same", "unknown") for verdict in sentence.verdicts)
     return not met and undecided and bool(explanation.regions or explanation.quality.recall >= ALL)
 
 
 def _some_unmet(explanation: Explanation) -> bool:
     """Whether regions are states by name and there may be states that nobody has met."""
-    sampled = not explanation.world.enumerated and not explanation.world.recorded
-    return sampled and any(names_states(region.rule) for region in explanation.regions)
+    return explanation.world.played and any(names_states(region.rule) for region in explanation.regions)
 
 
 def _meetings_text(sentence: Sentence, by_id: Mapping[str, Region]) -> str:

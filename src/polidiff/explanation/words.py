@@ -404,7 +404,7 @@ def _upper(high: float) -> str:
 def _shortest(bound: float) -> tuple[str, bool]:
     """The bound as text, and whether it is the next number after a rounder one (so that < reads ≤)."""
     below = math.nextafter(bound, -math.inf)
-    if len(repr(below)) + 3 < len(repr(bound)):
+    if below == 0 or len(repr(below)) + 3 < len(repr(bound)):
         return _bound(below), True
     return _bound(bound), False
 

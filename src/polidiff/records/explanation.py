@@ -259,6 +259,11 @@ class WorldSummary:
         return "decisions" if self.one_step else "starts"
 
     @property
+    def played(self) -> bool:
+        """Whether it is known by episodes that were played."""
+        return not self.enumerated and not self.recorded
+
+    @property
     def enumerated(self) -> bool:
         """Whether all states are known, so that rules are made from and judged on all of them."""
         return self.kind == "table"

@@ -15,7 +15,7 @@ from polidiff.records.outcome import Interval
 from polidiff.records.plan import Frontier, Plan
 from polidiff.report.charts.frontier import UNITS
 from polidiff.report.names import Numbering
-from polidiff.report.plans import change_texts, edit_texts
+from polidiff.report.plans import LOSES, change_texts, edit_texts
 
 MOST_TOLD = 3  # changes on the first screen
 
@@ -49,10 +49,16 @@ def plan_answers(frontier: Frontier) -> tuple[Answer, ...]:
         if worse
         else "No outcome gets worse on average."
     )
+    told: tuple[str, ...] = ()
+    groups = [line.removeprefix(LOSES) for line in plan.sentences if line.startswith(LOSES)]
+    if groups:
+        more = f" Further groups that lose: {len(groups) - 1}, named below." if groups[1:] else ""
+        losing += f" Yet some {frontier.world.starts} lose: {groups[0]}{more}"
+        told = (f"Some {frontier.world.starts} lose by it: keep the current policy for them.",)
     if unknown:
         losing += f" What it does to {few(unknown)} is not known."
     return (
-        Answer("What now?", advice.sentence, (knee_text(frontier), *advice.reasons)),
+        Answer("What now?", advice.sentence, (knee_text(frontier), *told, *advice.reasons)),
         Answer("What changes?", _plan_changes(plan)),
         Answer("Is it better?", judged_effect(frontier, verdicts)),
         Answer("For whom worse?", losing),

@@ -297,6 +297,9 @@ def proofs_table(plans: Sequence[Plan], frontier: Frontier) -> Table:
     return Table((UNITS[frontier.unit], frontier.aim, "no plan returns more than", "gap"), rows)
 
 
+LOSES = "Worse off: "  # how a line about a group that loses begins
+
+
 def plan_sentences(plan: Plan) -> tuple[str, ...]:
     """What the plan does from where, against the current policy; nothing where no world is at hand to explain it in.
 
@@ -313,7 +316,7 @@ def plan_sentences(plan: Plan) -> tuple[str, ...]:
         for sentence in explanation.sentences[:MOST_SENTENCES]
     ]
     losing = [entry for entry in losers(explanation) if entry.start is not None]
-    worse = [f"Worse off: {worse_off_text(explanation, entry)}." for entry in losing[:MOST_SENTENCES]]
+    worse = [f"{LOSES}{worse_off_text(explanation, entry)}." for entry in losing[:MOST_SENTENCES]]
     apart = (TWO_GAINS,) * bool(told and plan.gain is not None and not plan.gain.exact)
     return (*told, *worse, *apart, f"What now: {advise(explanation).sentence}")
 
