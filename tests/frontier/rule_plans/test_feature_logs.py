@@ -104,7 +104,7 @@ def test_what_is_told_is_over_the_users_features(frontier):
     assert frontier.unit == "rules"
     assert frontier.world.kind == "log"
     assert frontier[0].gain is None
-    assert f"scores of {number(12_000)} people" in frontier.warnings[0]
+    assert f"scores of {number(12_000)} episodes" in frontier.warnings[0]
     for plan in frontier.plans[1:]:
         assert all(edit.states is None for edit in plan.patch.edits)
         assert plan.patch.feature_names == tuple(STATE)
