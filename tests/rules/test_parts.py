@@ -70,7 +70,7 @@ def test_no_segment_is_better_than_the_best_interval(seed: int, cost: float) -> 
     grid = make_grid(as_table(np.arange(6.0)[:, None]), np.ones(6), 10)
     gains = rng.integers(-3, 4, (1, 6)).astype(float)
     mask = np.zeros((1, 6), dtype=bool)
-    told = best(gains, 0, grid.told, cost, mask)
+    told = best(gains, 0, grid.layout, cost, mask)
 
     def worth(cells: np.ndarray) -> float:
         return float(gains[0, cells].sum() - cost * ((not cells[0]) + (not cells[-1])))
@@ -88,20 +88,20 @@ def test_no_set_of_categories_and_no_choice_with_missing_values_is_better_than_t
     gains = np.random.default_rng(seed).integers(-3, 4, problem.grid.full.shape).astype(float)
     for j in range(3):
         mask = np.zeros(gains.shape, dtype=bool)
-        told = best(gains, j, problem.grid.told, cost, mask)
+        told = best(gains, j, problem.grid.layout, cost, mask)
         clause = problem.grid.full.copy()
         clause[j] = mask[j]
         count = problem.grid.literals(clause)[j]
         assert told == pytest.approx(gains[j, mask[j]].sum() - cost * count)
-        assert counted(clause, j, problem.grid.told) == count
+        assert counted(clause, j, problem.grid.layout) == count
         worth = []
         for cells in itertools.product((False, True), repeat=int(problem.grid.full[j].sum())):
             values = np.flatnonzero(cells[: problem.grid.values[j]])
-            if any(cells) and (not problem.grid.numeric[j] or not len(values) or np.ptp(values) + 1 == len(values)):
+            if any(cells) and (not problem.grid.layout[j, 2] or not len(values) or np.ptp(values) + 1 == len(values)):
                 clause[j, : len(cells)] = cells
                 worth.append(gains[j, clause[j]].sum() - cost * problem.grid.literals(clause)[j])
-        if max(worth) > 0 and (problem.grid.numeric[j] or (gains[j, problem.grid.full[j]] > 0).any()):
-            assert told >= max(worth) - (cost if problem.grid.missing[j] else 0.0) - 1e-9
+        if max(worth) > 0 and (problem.grid.layout[j, 2] or (gains[j, problem.grid.full[j]] > 0).any()):
+            assert told >= max(worth) - (cost if problem.grid.layout[j, 1] else 0.0) - 1e-9
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from polidiff.options import DivergenceOptions
 from polidiff.policies import PolicyLike, top_actions
-from polidiff.records.action import Shift, Swap
+from polidiff.records.action import Action, Shift, Swap
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.worlds.protocol import World, by_kind
 
@@ -61,6 +62,10 @@ class Decided:
     proposed: IntArray  # (n,)
     chances: tuple[FloatArray, FloatArray]  # (n,) each, of these actions
 
+    def take(self, rows: IntArray) -> Decided:
+        """Some of the states."""
+        return Decided(self.current[rows], self.proposed[rows], (self.chances[0][rows], self.chances[1][rows]))
+
     def differ(self, tolerance: float) -> BoolArray:
         """(n,) whether other actions are taken, or the same ones with other chances."""
         return np.asarray((self.current != self.proposed) | (np.abs(self.chances[0] - self.chances[1]) > tolerance))
@@ -84,17 +89,14 @@ def decide(old: FloatArray, new: FloatArray, by_chance: FloatArray | float = 0.0
     return Decided(current, proposed, (old[rows, current], after))
 
 
-def label_swaps(
-    differs: BoolArray,
-    current: IntArray,
-    proposed: IntArray,
-    shifts: tuple[FloatArray, FloatArray],
-    names: tuple[str, ...],
-) -> tuple[IntArray, tuple[Swap, ...]]:
-    """Number the swaps in order of first meeting: one registry, keyed (current action, proposed action).
+def labelled(decided: Decided, differs: BoolArray, actions: Sequence[Action], **columns: Any) -> Divergence:
+    """Where states `differ`, with their other `columns`; swaps are numbered in order of first meeting.
 
-    The same action with another probability is a swap of its own, told by the mean probabilities before and after.
+    One registry, keyed (current action, proposed action). The same action with another probability is a swap of its
+    own, told by the mean probabilities before and after.
     """
+    current, proposed, shifts = decided.current, decided.proposed, decided.chances
+    names = [action.name for action in actions]
     key = current * len(names) + proposed
     where = np.flatnonzero(differs)
     label = np.zeros(len(current), dtype=np.int64)
@@ -112,7 +114,7 @@ def label_swaps(
                 shift = Shift(float(shifts[0][rows].mean()), float(shifts[1][rows].mean()))
                 swaps.append(Swap(names[b], names[b], shift=shift))
                 label[rows] = len(swaps)
-    return label, tuple(swaps)
+    return Divergence(label=label, swaps=tuple(swaps), current=current, proposed=proposed, chances=shifts, **columns)
 
 
 @by_kind

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from polidiff.divergence import MOSTLY, Divergence, decide, label_swaps, table
+from polidiff.divergence import MOSTLY, Divergence, decide, labelled, table
 from polidiff.evaluation.log import EstimatedComparison
 from polidiff.evaluation.logged.policies import CHANCE, as_log_policy, is_logs
 from polidiff.evaluation.logged.second_log import Reordered
@@ -41,21 +41,17 @@ def compare_rows(
     by_chance = CHANCE / np.sqrt(len(old)) if is_logs(current) else 0.0
     mostly = ESTIMATED if isinstance(given[1], Reordered) else MOSTLY
     decided = decide(old, new, by_chance, mostly=mostly)
-    differs, names = decided.differ(options.policy_tolerance), tuple(action.name for action in log.actions)
-    label, swaps = label_swaps(differs, decided.current, decided.proposed, decided.chances, names)
     share = np.full(len(old), 1 / len(old))
     start = np.flatnonzero(rows.first)
-    return Divergence(
+    return labelled(
+        decided,
+        decided.differ(options.policy_tolerance),
+        log.actions,
         states=rows.states,
         features=np.asarray(rows.states),
-        label=label,
-        swaps=swaps,
-        current=decided.current,
-        proposed=decided.proposed,
         weight=share,
         judged=share,
         episode=rows.rank,
         first=(np.arange(len(old)) - start[rows.episode]).astype(float),
-        chances=decided.chances,
         facts={"rows compared": len(old)},
     )

@@ -12,14 +12,16 @@ workers can play groups side by side; what they met is put together in the order
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from time import perf_counter
 
 import numpy as np
 
-from polidiff.divergence import Divergence, decide, label_swaps
+from polidiff.divergence import Decided, Divergence, decide, labelled
 from polidiff.divergence.next_state_test import NextStateTest
 from polidiff.options import DivergenceOptions
 from polidiff.parallel import Task, run_tasks
@@ -38,50 +40,31 @@ PROBE = 32  # episodes of all groups together that are played to foresee what sp
 FEWEST_PROBED = 8  # of them in a group
 
 
-@dataclass
-class _Visits:
-    """What the branches have met so far, in pieces."""
-
-    met: list[_Met] = field(default_factory=list)
-    episode: list[IntArray] = field(default_factory=list)
-    step: list[IntArray] = field(default_factory=list)
-    depth: list[int] = field(default_factory=list)
-    steps: int = 0
-    cut: int = 0  # branches that reached the horizon
-
-    def add(self, met: _Met, episode: IntArray, time: IntArray, depth: int) -> None:
-        self.met.append(met)
-        self.episode.append(episode)
-        self.step.append(time)
-        self.depth.append(depth)
-        self.steps += len(episode)
-
-
 @dataclass(frozen=True, eq=False)
-class _Met:
-    """What both policies do in a batch of states."""
+class Met:
+    """States that branches met, and what both policies do there."""
 
     states: AnyArray
-    a_b: IntArray
-    a_e: IntArray
-    p_b: FloatArray
-    p_e: FloatArray
+    current: IntArray  # most probable actions
+    proposed: IntArray
+    current_chance: FloatArray  # of these actions
+    proposed_chance: FloatArray
     differs: BoolArray
+    episode: IntArray
+    step: IntArray  # decisions made before
+    depth: IntArray  # splits behind it
+
+
+def _side_by_side(parts: Sequence[Met]) -> Met:
+    return Met(*(np.concatenate([getattr(part, column.name) for part in parts]) for column in fields(Met)))
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
     """What the branches of one group of starts have met, and how much was looked at."""
 
-    met: _Met
-    episode: IntArray
-    step: IntArray
-    depth: IntArray
-    offered: int  # diverging states where a copy could have split off
-    taken: int
-    asked: int  # comparisons of next states
-    made: int
-    cut: int
+    met: Met
+    counts: Counter[str]
     restore_mode: str
     limited_by: str  # what keeps splits from being followed all
 
@@ -120,74 +103,70 @@ class _Splitter:
             )
             for part in (share, SHIFTS * share)
         )
-        self.visits = _Visits()
-        self.offered = 0
-        self.taken = 0
+        self.met: list[Met] = []
+        # steps, branches "cut" at the horizon, splits "offered" and "taken"
+        self.counts: Counter[str] = Counter()
 
-    def meet(
-        self, stepper: Stepper, running: IntArray, states: AnyArray, time: IntArray, probabilities: list[FloatArray]
-    ) -> _Met:
-        decided = decide(*probabilities)
+    def meet(self, branch: _Branch, running: IntArray, states: AnyArray, time: int, chances: list[FloatArray]) -> Met:
+        """What both policies do in the present states of a branch, by their chances (k, A) of actions."""
+        decided, before = decide(*chances), branch.time[running] + time
         swapped = decided.current != decided.proposed
         shifted = ~swapped & decided.differ(self.options.policy_tolerance)
         differs = np.zeros(len(states), dtype=np.bool_)
-        for apart, part in ((self.apart, swapped), (self.shifted, shifted)):
+        for test, part in ((self.apart, swapped), (self.shifted, shifted)):
             at = np.flatnonzero(part)
             if at.size:
-                both = (table[at] for table in probabilities)
-                differs[at] = apart.test(stepper, running[at], states[at], time[at], *both)
-        return _Met(states, decided.current, decided.proposed, *decided.chances, differs)
+                both = (table[at] for table in chances)
+                differs[at] = test.test(branch.stepper, running[at], states[at], before[at], *both)
+        depth = np.full(len(states), branch.depth)
+        episode = branch.episode[running]
+        met = Met(states, decided.current, decided.proposed, *decided.chances, differs, episode, before, depth)
+        self.met.append(met)
+        self.counts["steps"] += len(states)
+        return met
 
     def play(self, branch: _Branch, *, share: float) -> list[_Branch]:
         """Play a branch to its end; split off a sampled `share` of the diverging states it meets."""
-        stepper, follows = branch.stepper, branch.follows
-        running = branch.running
+        stepper, follows, running = branch.stepper, branch.follows, branch.running
         children: list[_Branch] = []
         states = np.array(stepper.states)[running]
         rng = np.random.default_rng((*self.seed, branch.depth, follows, 99))
         for time in range(self.world.horizon):
-            before = branch.time[running] + time
-            probabilities = [policy.probabilities(states) for policy in self.policies]
-            met = self.meet(stepper, running, states, before, probabilities)
-            self.visits.add(met, branch.episode[running], before, branch.depth)
-            split = np.flatnonzero(met.differs & (met.a_b != met.a_e))
+            chances = [policy.probabilities(states) for policy in self.policies]
+            met = self.meet(branch, running, states, time, chances)
+            split = np.flatnonzero(met.differs & (met.current != met.proposed))
             if branch.depth < self.options.max_splits:
-                self.offered += len(split)
+                self.counts["offered"] += len(split)
             split = split[rng.random(len(split)) < share]
             if split.size:
-                children.append(self._split_off(stepper, running, met, split, branch, time))
+                children.append(self._split_off(branch, running, met, split))
             if self.options.most_probable_only:  # Algorithm 1 performs the most probable action
-                actions = met.a_e if follows else met.a_b
+                actions = met.proposed if follows else met.current
             else:
-                actions = drawn_from(probabilities[follows], partial(_draw, rng, len(states)))
+                actions = drawn_from(chances[follows], partial(rng.random, len(states)))
             step = stepper.step(actions, running)
             alive = ~(step.terminated | step.truncated)
             running, states = running[alive], step.next_states[alive]
             if not running.size:
                 break
-        self.visits.cut += len(running)
+        self.counts["cut"] += len(running)
         return _joined(children)
 
-    def _split_off(
-        self, stepper: Stepper, running: IntArray, met: _Met, split: IntArray, branch: _Branch, time: int
-    ) -> _Branch:
+    def _split_off(self, branch: _Branch, running: IntArray, met: Met, split: IntArray) -> _Branch:
         """Copies of the episodes `split` that have just taken the other policy's action."""
-        child = stepper.clone(running[split])
-        other = (met.a_e if branch.follows == 0 else met.a_b)[split]
+        child = branch.stepper.clone(running[split])
+        other = (met.current if branch.follows else met.proposed)[split]
         step = child.step(other, np.arange(len(split)))
-        self.taken += len(split)
-        return _Branch(
-            child,
-            np.flatnonzero(~(step.terminated | step.truncated)),
-            branch.episode[running[split]],
-            branch.time[running[split]] + time + 1,
-            1 - branch.follows,
-            branch.depth + 1,
-        )
+        self.counts["taken"] += len(split)
+        alive = np.flatnonzero(~(step.terminated | step.truncated))
+        return _Branch(child, alive, met.episode[split], met.step[split] + 1, 1 - branch.follows, branch.depth + 1)
 
-
-def _draw(rng: np.random.Generator, count: int) -> FloatArray:
-    return rng.random(count)
+    def group(self, limited_by: str) -> Group:
+        """All that was met."""
+        tests = (self.apart, self.shifted)
+        counts = self.counts + Counter(asked=sum(t.asked for t in tests), made=sum(t.made for t in tests))
+        mode = next((test.restore_mode for test in tests if test.asked), tests[0].restore_mode)
+        return Group(_side_by_side(self.met), counts, mode, limited_by)
 
 
 def _joined(branches: list[_Branch]) -> list[_Branch]:
@@ -196,16 +175,10 @@ def _joined(branches: list[_Branch]) -> list[_Branch]:
     if not alive:
         return []
     offsets = np.cumsum([0, *(len(branch.episode) for branch in alive[:-1])])
-    return [
-        _Branch(
-            joined([branch.stepper for branch in alive]),
-            np.concatenate([branch.running + offset for branch, offset in zip(alive, offsets, strict=True)]),
-            np.concatenate([branch.episode for branch in alive]),
-            np.concatenate([branch.time for branch in alive]),
-            alive[0].follows,
-            alive[0].depth,
-        )
-    ]
+    running = np.concatenate([branch.running + offset for branch, offset in zip(alive, offsets, strict=True)])
+    episode, time = (np.concatenate([getattr(branch, name) for branch in alive]) for name in ("episode", "time"))
+    stepper = joined([branch.stepper for branch in alive])
+    return [_Branch(stepper, running, episode, time, alive[0].follows, alive[0].depth)]
 
 
 def find_divergence(
@@ -224,8 +197,8 @@ def find_divergence(
     tasks = [(world, policies, options, size, size / count, *pair) for size, pair in zip(sizes, seeds, strict=True)]
     promise = None if is_stepped(world) else partial(seconds_of_group, tasks[0])
     groups = run_tasks(play_group, tasks, what="splitting roll-outs", promise=promise)
-    numbered = [replace(group, episode=group.episode + cut) for group, cut in zip(groups, cuts, strict=True)]
-    return _assemble(world, numbered, count)
+    met = [replace(group.met, episode=group.met.episode + cut) for group, cut in zip(groups, cuts, strict=True)]
+    return _assemble(world, _side_by_side(met), groups, count)
 
 
 def play_group(
@@ -249,12 +222,12 @@ def play_group(
         levels_left = options.max_splits - depth
         children: list[_Branch] = []
         for branch in level:
-            room = max(0, limit - splitter.visits.steps) / (2 * levels_left) if levels_left else 0.0
+            room = max(0, limit - splitter.counts["steps"]) / (2 * levels_left) if levels_left else 0.0
             cost = price * len(branch.running)
             share = min(1.0, room / cost) if cost > 0 else float(levels_left > 0)
             children += splitter.play(branch, share=share)
         level = children
-    return _as_group(splitter, limited_by)
+    return splitter.group(limited_by)
 
 
 def seconds_of_group(task: Task, share: float) -> float:
@@ -269,8 +242,8 @@ def seconds_of_group(task: Task, share: float) -> float:
     begin = perf_counter()
     group = play_group(brief, policies, replace(options, max_splits=0), few, portion * few / count, *seeds)
     seconds = perf_counter() - begin
-    rows = len(group.episode)
-    longer = times_tried(group.cut / (2 * few), 2 * count, world.horizon)
+    rows = len(group.met.episode)
+    longer = times_tried(group.counts["cut"] / (2 * few), 2 * count, world.horizon)
     met = group.met.differs.sum() / (2 * few) * longer
     unsplit = rows * longer * count / few
     wanted = unsplit * sum(met**depth for depth in range(options.max_splits + 1))
@@ -284,64 +257,34 @@ def _price_of_splitting(splitter: _Splitter, root: _Branch) -> tuple[float, floa
     few = np.arange(min(len(root.episode), max(FEWEST_PROBED, int(PROBE * splitter.share))))
     branch = _Branch(root.stepper.clone(few), few, root.episode[few], root.time[few], root.follows, 0)
     probe.play(branch, share=0.0)
-    length = probe.visits.steps / len(few)
-    return probe.offered / len(few) * length, length
+    length = probe.counts["steps"] / len(few)
+    return probe.counts["offered"] / len(few) * length, length
 
 
-def _as_group(splitter: _Splitter, limited_by: str) -> Group:
-    visits, tests = splitter.visits, (splitter.apart, splitter.shifted)
-    return Group(
-        met=_side_by_side(visits.met),
-        episode=np.concatenate(visits.episode),
-        step=np.concatenate(visits.step),
-        depth=np.repeat(visits.depth, [len(episode) for episode in visits.episode]),
-        offered=splitter.offered,
-        taken=splitter.taken,
-        asked=sum(test.asked for test in tests),
-        made=sum(test.made for test in tests),
-        cut=visits.cut,
-        restore_mode=next((test.restore_mode for test in tests if test.asked), tests[0].restore_mode),
-        limited_by=limited_by,
-    )
-
-
-def _side_by_side(parts: list[_Met]) -> _Met:
-    columns = ("states", "a_b", "a_e", "p_b", "p_e", "differs")
-    return _Met(*(np.concatenate([getattr(part, column) for part in parts]) for column in columns))
-
-
-def _assemble(world: Simulator, groups: list[Group], count: int) -> Divergence:
-    met = _side_by_side([group.met for group in groups])
-    depth = np.concatenate([group.depth for group in groups])
-    names = tuple(action.name for action in world.actions)
-    label, swaps = label_swaps(met.differs, met.a_b, met.a_e, (met.p_b, met.p_e), names)
-    judged = np.where(depth == 0, 1.0, 0.0)
-    weight = np.where(depth == 0, 0.5 / max(1, (depth == 0).sum()), 0.5 / max(1, (depth > 0).sum()))
-    offered, taken, asked, made, cut = (
-        sum(getattr(group, name) for group in groups) for name in ("offered", "taken", "asked", "made", "cut")
-    )
+def _assemble(world: Simulator, met: Met, groups: list[Group], count: int) -> Divergence:
+    counts = sum((group.counts for group in groups), Counter[str]())
+    root = met.depth == 0
+    weight = np.where(root, 0.5 / max(1, root.sum()), 0.5 / max(1, (~root).sum()))
     facts: dict[str, str | float | int] = {
         "visited states": len(met.states),
         "episodes": 2 * count,
-        "splits": taken,
-        "share of splits followed": taken / offered if offered else 1.0,
+        "splits": counts["taken"],
+        "share of splits followed": counts["taken"] / counts["offered"] if counts["offered"] else 1.0,
         "splits limited by": groups[0].limited_by,
         "draws per comparison of next states": NextStateTest.draws,
-        "share of comparisons made": made / asked if asked else 1.0,
+        "share of comparisons made": counts["made"] / counts["asked"] if counts["asked"] else 1.0,
         "restore mode": groups[0].restore_mode,
-        "branches cut at the horizon": cut,
+        "branches cut at the horizon": counts["cut"],
     }
-    return Divergence(
+    return labelled(
+        Decided(met.current, met.proposed, (met.current_chance, met.proposed_chance)),
+        met.differs,
+        world.actions,
         states=met.states,
         features=world.features_of(met.states),
-        label=label,
-        swaps=swaps,
-        current=met.a_b,
-        proposed=met.a_e,
         weight=weight / weight.sum(),
-        judged=judged / judged.sum(),
-        episode=np.concatenate([group.episode for group in groups]),
-        first=np.concatenate([group.step for group in groups]).astype(float),
-        chances=(met.p_b, met.p_e),
+        judged=root / root.sum(),
+        episode=met.episode,
+        first=met.step.astype(float),
         facts=facts,
     )

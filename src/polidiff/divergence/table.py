@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from polidiff.divergence import Divergence, decide, label_swaps
+from polidiff.divergence import Divergence, decide, labelled
 from polidiff.evaluation.exact import ExactEvaluator, outcome_tensor, policy_table
 from polidiff.options import DivergenceOptions
 from polidiff.policies import PolicyLike, TablePolicy
@@ -36,22 +36,17 @@ def find_divergence(
     reached = (visits[2] > 0) & ~world.absorbing
     differs = decided.differ(options.policy_tolerance) & matters & reached
     keep = np.flatnonzero(reached)
-    a_b, a_e = decided.current[keep], decided.proposed[keep]
-    chances = decided.chances[0][keep], decided.chances[1][keep]
-    label, swaps = label_swaps(differs[keep], a_b, a_e, chances, tuple(action.name for action in world.actions))
     shares = [v[keep] / v[keep].sum() for v in visits]
-    return Divergence(
+    return labelled(
+        decided.take(keep),
+        differs[keep],
+        world.actions,
         states=keep,
         features=world.features_of(keep),
-        label=label,
-        swaps=swaps,
-        current=a_b,
-        proposed=a_e,
         weight=sum(shares) / 3,
         judged=(shares[0] + shares[1]) / 2,
         episode=np.full(len(keep), -1),
         first=np.full(len(keep), np.nan),
-        chances=chances,
         facts={"states compared": len(keep), "states in the table": world.n_states},
     )
 

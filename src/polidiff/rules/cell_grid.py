@@ -1,9 +1,8 @@
 r"""Features cut into cells, and boxes of cells.
 
-A number is cut at :math:`t_1 < \dots < t_m` and falls in cell :math:`\#\{k : t_k \le x\}`; every word has a cell, and
-missing values have one of their own. A grid holds the cells of every feature for some places: the states of a table, or
-the combinations that were met in a simulator or a log. A box is an interval of cells for some columns, where a feature
-of words has a column per word with the cells "other" and "this one"; it is exactly a rule about the features.
+A grid holds the cells of every feature for some places: the states of a table, or the combinations that were met in a
+simulator. A box is an interval of cells for some columns, where a feature of words has a column per word with the cells
+"other" and "this one"; it is exactly a rule about the features.
 
 Cuts are placed where they tell most. A regression tree on sampled states says where signals differ (the current action,
 the steps to go, the episode's return); its thresholds come first, quantiles after them. Cuts are added as long as the
@@ -23,61 +22,14 @@ import numpy as np
 from polidiff.errors import InvalidWorldError
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.rule import Condition, Rule, missing_entries
-from polidiff.rules.grid import readable_bound
+from polidiff.rules.grid import Axis, readable_bound
 
 Box: TypeAlias = tuple[tuple[int, int, int], ...]  # (column, first cell, last cell), by column
-Value: TypeAlias = str | float | int | bool
 WHOLE = 64  # features with at most so many values get a cell for each
 MOST_CELLS = 250
 LEAVES = 48
 LEAST_SHARE = 0.03  # of the sampled states, between two cuts of a feature
 QUANTILES = (1 / 2, 1 / 4, 3 / 4, 1 / 8, 7 / 8, 3 / 8, 5 / 8)
-
-
-@dataclass(frozen=True, eq=False)
-class Axis:
-    """How one feature is cut."""
-
-    name: str
-    column: int  # of the feature matrix
-    cuts: FloatArray  # ascending; empty for words
-    words: tuple[Value, ...] = ()  # cell k holds the k-th word
-    gaps: bool = False  # whether missing values have a cell: below the first cut, or after the last word
-
-    @property
-    def cells(self) -> int:
-        """How many cells there are."""
-        return len(self.words) + int(self.gaps) if self.words else len(self.cuts) + 1
-
-    @property
-    def bounds(self) -> FloatArray:
-        """Between which numbers cells lie, where words are numbered."""
-        return np.arange(0.5, self.cells - 1, dtype=np.float64) if self.words else self.cuts
-
-    def codes(self, column: AnyArray) -> IntArray:
-        """Cell of each entry; a word that is not known lies behind all others."""
-        if self.words:
-            place = {word: k for k, word in enumerate(self.words)}
-            return np.array([place.get(value, len(place)) for value in column.tolist()], dtype=np.int64)
-        if not self.gaps:
-            return np.asarray(np.searchsorted(self.cuts, column.astype(np.float64), side="right"), dtype=np.int64)
-        absent = missing_entries(column)
-        numbers = np.where(absent, 0.0, column).astype(np.float64)
-        return np.where(absent, 0, np.maximum(1, np.searchsorted(self.cuts, numbers, side="right"))).astype(np.int64)
-
-    def interval(self, first: int, last: int) -> Condition:
-        """The condition on numbers that holds in cells first … last."""
-        high = float(self.cuts[last]) if last < len(self.cuts) else math.inf
-        if self.gaps and last == 0:
-            return Condition(self.name, self.column, values=(), missing=True)
-        lowest = int(self.gaps)  # the first cell of numbers
-        low = float(self.cuts[first - 1]) if first > lowest else -math.inf
-        return Condition(self.name, self.column, low=low, high=high, missing=self.gaps and first == 0)
-
-    def among(self, cells: Sequence[int]) -> Condition:
-        """The condition on words that holds in these cells."""
-        values = tuple(self.words[k] for k in cells if k < len(self.words))
-        return Condition(self.name, self.column, values=values, missing=len(values) < len(cells))
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +51,7 @@ class Grid:
         """What boxes speak about: an axis of numbers, or an axis and one of its words, in the order they are met."""
         found: list[tuple[int, int | None]] = []
         for index, axis in enumerate(self.axes):
-            if not axis.words:
+            if axis.cuts is not None:
                 found += [(index, None)] if axis.cells > 1 else []
                 continue
             places = self.places if self.counting is None else self.places[self.counting]
@@ -130,14 +82,19 @@ class Grid:
 
     def rule(self, box: Box) -> Rule:
         """The box in terms of the features."""
-        return Rule(tuple(self._condition(*side) for side in box))
+        sides = (self._condition(*side) for side in box)
+        return Rule(tuple(condition for condition in sides if condition is not None))
 
-    def _condition(self, column: int, first: int, last: int) -> Condition:
+    def _condition(self, column: int, first: int, last: int) -> Condition | None:
         index, word = self.columns[column]
+        axis = self.axes[index]
+        rank = np.arange(axis.cells)
         if word is None:
-            return self.axes[index].interval(first, last)
-        rest = [k for axis, k in self.columns if axis == index and k is not None and k != word]
-        return self.axes[index].among([word] if first else rest)
+            inside = (rank >= first) & (rank <= last)
+        else:
+            met = [k for other, k in self.columns if other == index]
+            inside = rank == word if first else np.isin(rank, met) & (rank != word)
+        return axis.condition(inside)
 
     def literals(self, box: Box) -> int:
         """Comparisons that a reader makes."""
@@ -157,8 +114,8 @@ class Grid:
         return tuple(sorted(found))
 
     def of(self, features: AnyArray) -> IntArray:
-        """Place of each row (n, d), −1 where none was met; places of such a grid are distinct and in order."""
-        sizes = [axis.cells + int(bool(axis.words)) for axis in self.axes]  # an unknown word has a number of its own
+        """Place of each row (n, d) of numbers, −1 where none was met; places of a `met_grid` are distinct, in order."""
+        sizes = [axis.cells for axis in self.axes]
         numbers = _cell_numbers(np.vstack([self.places, _codes(features, self.axes)]).T, sizes)
         known, asked = numbers[: self.size], numbers[self.size :]
         at = np.minimum(np.searchsorted(known, asked), self.size - 1)
@@ -174,6 +131,7 @@ class Grid:
         """(K, axes) a point of each place, for axes of numbers: its lower cuts, or just below the first one."""
         columns = []
         for code, axis in zip(self.places.T, self.axes, strict=True):
+            assert axis.cuts is not None
             below = axis.cuts[0] - 1.0 if len(axis.cuts) else 0.0
             columns.append(np.concatenate([[below], axis.cuts])[code])
         return np.stack(columns, axis=1)
@@ -188,54 +146,41 @@ def grid_of_states(
             "rules need states with features; this table has none. Hint: TabularMDP(…, features=, feature_names=)"
         )
     axes: list[Axis] = []
-    complete = True
     for index, name in enumerate(names):
         column = features[:, index]
         if column.dtype == object and not _numbers(column):
-            values = tuple(dict.fromkeys(column[alive].tolist()))
-            axes.append(Axis(name, index, np.empty(0), values))
+            axes.append(Axis(name, index, None, tuple(dict.fromkeys(column[alive].tolist())), missing=False))
         else:
-            axis, whole = _number_axis(name, index, column.astype(np.float64), weight * alive, alive, cuts)
-            axes.append(axis)
-            complete &= whole
-    return _checked(Grid(tuple(axes), _codes(features, axes), complete, alive))
+            axes.append(_number_axis(name, index, column.astype(np.float64), weight * alive, alive, cuts))
+    return _checked(Grid(tuple(axes), _codes(features, axes), all(axis.complete for axis in axes), alive))
 
 
-def grid_of_rows(values: FloatArray, signals: FloatArray, names: Sequence[str], *, axes: Sequence[Axis] | None = None,
-                 most: int = MOST_CELLS, seed: int = 0) -> Grid:  # fmt: skip
-    """Cells of sampled rows (n, d) that are all numbers, cut as `axes` are already and where signals (n, k) differ.
-
-    Words and missing values of `axes` are numbered in `values`: a word by its place, a missing number below all others.
-    """
+def grid_of_rows(
+    values: FloatArray, signals: FloatArray, names: Sequence[str], *, most: int = MOST_CELLS, seed: int = 0
+) -> Grid:
+    """Cells of sampled rows (n, d), cut where signals (n, k) differ, at most so many that are met."""
     if not np.isfinite(values).all():
         row, column = np.argwhere(~np.isfinite(values))[0]
         raise InvalidWorldError(
             f"rules in a simulator need features that are finite numbers; {names[column]!r} is "
             f"{values[row, column]} in sampled state {row}. Hint: Simulator(…, features=…) can map it to a number"
         )
-    begun = tuple(Axis(name, k, np.empty(0)) for k, name in enumerate(names)) if axes is None else tuple(axes)
-    cuts = tuple(axis.bounds for axis in begun)
+    cuts = (np.empty(0),) * len(names)
     order = np.sort(values, axis=0)
     for column, wanted in _wanted(values, signals, order, seed):
-        more = None if begun[column].words else _with_cut(order[:, column], cuts[column], wanted)
-        if more is None:
-            continue
-        tried = (*cuts[:column], more, *cuts[column + 1 :])
-        if len(np.unique(_cell_numbers(*_cut_codes(values, tried)))) <= most:
+        more = _with_cut(order[:, column], cuts[column], wanted)
+        tried = cuts if more is None else (*cuts[:column], more, *cuts[column + 1 :])
+        if more is not None and met_grid(values, names, tried).size <= most:
             cuts = tried
-    cut = tuple(
-        axis if axis.words else Axis(axis.name, axis.column, part, gaps=axis.gaps)
-        for axis, part in zip(begun, cuts, strict=True)
-    )
-    return _checked(met_grid(values, cut))
+    return _checked(met_grid(values, names, cuts))
 
 
-def met_grid(values: FloatArray, axes: tuple[Axis, ...]) -> Grid:
+def met_grid(values: FloatArray, names: Sequence[str], cuts: Sequence[FloatArray]) -> Grid:
     """The grid of the cells that rows (n, d) of numbers lie in."""
-    cuts = [axis.bounds for axis in axes]
-    codes, sizes = _cut_codes(values, cuts)
-    first = np.unique(_cell_numbers(codes, sizes), return_index=True)[1]
-    return Grid(axes, np.stack(codes, axis=1)[first])
+    axes = tuple(Axis(name, k, part, (), False) for k, (name, part) in enumerate(zip(names, cuts, strict=True)))
+    codes = _codes(values, axes)
+    first = np.unique(_cell_numbers(codes.T, [axis.cells for axis in axes]), return_index=True)[1]
+    return Grid(axes, codes[first])
 
 
 def _checked(grid: Grid) -> Grid:
@@ -250,10 +195,10 @@ def _checked(grid: Grid) -> Grid:
 
 
 def _codes(features: AnyArray, axes: Sequence[Axis]) -> IntArray:
-    return np.stack([axis.codes(features[:, axis.column]) for axis in axes], axis=1)
+    return np.stack([axis.encode(features[:, axis.column]) for axis in axes], axis=1).astype(np.int64)
 
 
-def _cell_numbers(codes: Sequence[IntArray] | IntArray, sizes: Sequence[int]) -> IntArray:
+def _cell_numbers(codes: IntArray, sizes: Sequence[int]) -> IntArray:
     """(n,) a number for the cell of each row, in the order of the cells; any number of axes (d, n) has room."""
     numbers, cells = np.zeros(len(codes[0]), dtype=np.int64), 1
     for column, size in zip(codes, sizes, strict=True):
@@ -264,19 +209,11 @@ def _cell_numbers(codes: Sequence[IntArray] | IntArray, sizes: Sequence[int]) ->
     return numbers
 
 
-def _cut_codes(values: FloatArray, cuts: Sequence[FloatArray]) -> tuple[list[IntArray], list[int]]:
-    """The interval between cuts that each value lies in, a column (n,) per feature, and how many there are of each."""
-    codes = [np.searchsorted(part, values[:, j], side="right").astype(np.int64) for j, part in enumerate(cuts)]
-    return codes, [len(part) + 1 for part in cuts]
-
-
 def _numbers(column: AnyArray) -> bool:
     return all(isinstance(value, (int, float, np.integer, np.floating)) for value in column)
 
 
-def _number_axis(
-    name: str, index: int, column: FloatArray, weight: FloatArray, alive: BoolArray, cuts: int
-) -> tuple[Axis, bool]:
+def _number_axis(name: str, index: int, column: FloatArray, weight: FloatArray, alive: BoolArray, cuts: int) -> Axis:
     absent = np.flatnonzero(missing_entries(column) & alive)
     if absent.size:
         raise InvalidWorldError(
@@ -293,7 +230,7 @@ def _number_axis(
         upper, whole = np.unique(np.searchsorted(values, column[alive][order][at])), False
         upper = upper[upper > 0]
     bounds = [readable_bound(float(values[u - 1]), float(values[u])) for u in upper]
-    return Axis(name, index, np.array(bounds, dtype=np.float64)), whole
+    return Axis(name, index, np.array(bounds, dtype=np.float64), (), missing=False, complete=whole)
 
 
 def _wanted(features: FloatArray, signals: FloatArray, order: FloatArray, seed: int) -> Iterable[tuple[int, float]]:

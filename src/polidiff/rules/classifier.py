@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,22 +16,30 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from polidiff.errors import InvalidOptionError
 from polidiff.optimize import Clock
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from polidiff.records.rule import Rule
 from polidiff.rules.generate import GenerationOptions
 from polidiff.rules.learners import Estimator, steady_weights
-from polidiff.rules.lists import DecisionList, Label, best_order, first_matches, predict, shorten
-from polidiff.rules.peeling import Labelled, PeelingOptions, Stage, cleanest_first, peel, stage_objective, stage_rows
+from polidiff.rules.lists import DecisionList, Label, best_order, first_matches, shorten
+from polidiff.rules.peeling import (
+    Labelled,
+    Listed,
+    PeelingOptions,
+    Stage,
+    cleanest_first,
+    peel,
+    rules_of,
+    stage_objective,
+    stage_rows,
+    weight_told_wrong,
+)
 from polidiff.rules.proof import ProofOptions
 from polidiff.rules.table import Table, as_table
-from polidiff.rules.tuning import Task, choose_cost
+from polidiff.rules.tuning import choose_cost
 
 DEFAULT_COST = 2e-3  # of a clause, as a share of the weight
 MOST_ORDERED = 60  # rules up to which their order is chosen
 MOST_CLASSES = 8  # told by rules, up to which another order of peeling is tried
 BELOW = 0.1  # of `overlap_cost`: what covering rows already told costs where boxes lie over boxes
 AUTO_LITERALS = 1e-3  # cost of a clause at which a literal costs `literal_cost` when the clause cost is chosen
-
-Listed: TypeAlias = tuple[tuple[Rule, Label], ...]  # first match wins
 
 
 class RuleWarning(UserWarning):
@@ -149,7 +155,7 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):
         table = as_table(rows, getattr(self, "feature_names_in_", None))
         self._categorical = table.categorical
         self.classes_, truth = np.unique(labels, return_inverse=True)
-        labelled = Labelled(table, truth, weight)
+        labelled = Labelled(table, truth, weight, tuple(map(str, self.classes_)))
         order, self.default_class_ = _peeling_order(self, truth, weight)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         self.clause_cost_ = _tuned(self, labelled, order, clock=clock, rng=rng)
@@ -162,10 +168,9 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: npt.ArrayLike) -> AnyArray:
         """Class of each row: the first rule that covers it, else the default class."""
-        table = _checked(self, X)
-        told = [label for _, label in self.decision_list_]
-        labels = np.array([*told, self.default_class_], dtype=_label_type(self))
-        return predict(table, DecisionList(self.decision_list_, self.default_class_), labels)
+        match = first_matches(_checked(self, X), [rule for rule, _ in self.decision_list_])
+        told = [*(label for _, label in self.decision_list_), self.default_class_]
+        return np.array(told, dtype=self.classes_.dtype if self.default_class_ in self.classes_ else object)[match]
 
     def rule_path(
         self,
@@ -178,8 +183,9 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):
         """Nested decision lists with 0, 1, 2 … rules: each leaves out the rule of the next that matters least here."""
         table = _checked(self, X)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        labelled = Labelled(table, np.searchsorted(self.classes_, y), weight)
-        chosen = _shortened(self.decision_list_, self, labelled)
+        labelled = Labelled(table, np.searchsorted(self.classes_, y), weight, names=())
+        listed = tuple((rule, int(np.searchsorted(self.classes_, label))) for rule, label in self.decision_list_)
+        chosen = shorten(*_cover(listed, labelled), _default_index(self))
         lists = tuple(DecisionList(tuple(self.decision_list_[k] for k in kept), self.default_class_) for kept in chosen)
         return lists if max_rules is None else lists[: max_rules + 1]
 
@@ -239,20 +245,15 @@ def _tuned(
     """The cost of a clause: as given, or chosen by cross-validation."""
     if model.clause_cost != "auto":
         return float(model.clause_cost)
-    names = tuple(str(label) for label in model.classes_)
+    if not order:
+        return DEFAULT_COST
 
-    def task(train: Labelled, test: Labelled, costs: Sequence[float], own: np.random.Generator) -> Task:
-        total = float(train.weight.sum())
-        options = tuple(_quick(_options(model, total, cost=cost, budget=0)) for cost in costs)
-        known = tuple(label for label in order if (train.truth == label).any())
-        return Task(train, test, options, known, names, _default_index(model), clock, own)
+    def quick(cost: float, weight: float) -> PeelingOptions:
+        """Options with less search: enough to compare costs."""
+        options = _options(model, weight, cost=cost, budget=0)
+        return replace(options, generation=replace(options.generation, rounds=8, patience=2, progress=1e-3))
 
-    return choose_cost(labelled, task, rng) if order else DEFAULT_COST
-
-
-def _quick(options: PeelingOptions) -> PeelingOptions:
-    """The same with less search: enough to compare costs."""
-    return replace(options, generation=replace(options.generation, rounds=8, patience=2, progress=1e-3))
+    return choose_cost(labelled, quick, order, default=_default_index(model), clock=clock, rng=rng)
 
 
 def _peeling_order(model: RuleClassifier, truth: AnyArray, weight: FloatArray) -> tuple[list[int], Label]:
@@ -261,10 +262,6 @@ def _peeling_order(model: RuleClassifier, truth: AnyArray, weight: FloatArray) -
     if model.default_class is None:
         return order[:-1], model.classes_.tolist()[order[-1] if order else 0]
     return [c for c in order if model.classes_[c] != model.default_class], model.default_class
-
-
-def _label_type(model: RuleClassifier) -> npt.DTypeLike:
-    return model.classes_.dtype if model.default_class_ in model.classes_ else object
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,21 +282,22 @@ def _learned(
     rng: np.random.Generator,
 ) -> _Learned:
     """Rules of all classes, peeled in an order, at most `max_rules`, then read in the order that tells most right."""
-    names, labels = [str(label) for label in model.classes_], model.classes_.tolist()
-    stages = peel(labelled, order, options, names=names, clock=clock, rng=rng)
-    if model.form == "dnf" and model.max_rules is not None:
+    stages = peel(labelled, order, options, clock=clock, rng=rng)
+    if model.form == "cnf":
+        return _Learned(stages, rules_of(stages))
+    if model.max_rules is not None:
         stages = _cut(model, stages, model.max_rules, options, labelled)
-    listed = tuple((rule, labels[stage.label]) for stage in stages for rule in stage.rules)
-    listed = _ordered(listed, model, labelled) if model.form == "dnf" else listed
+    listed = rules_of(stages)
+    if 1 < len(listed) <= MOST_ORDERED and len({label for _, label in listed}) > 1:
+        order = best_order(*_cover(listed, labelled), _default_index(model))
+        listed = tuple(listed[k] for k in order)
     return _Learned(stages, listed)
 
 
 def _list_cost(model: RuleClassifier, labelled: Labelled, options: PeelingOptions, learned: _Learned) -> float:
     """Weight that a list tells wrong, and what reading it costs."""
     reading = sum(options.clause_cost + options.literal_cost * rule.literals for rule, _ in learned.rules)
-    told = np.array([*np.searchsorted(model.classes_, [label for _, label in learned.rules]), _default_index(model)])
-    wrong = told[first_matches(labelled.table, [rule for rule, _ in learned.rules])] != labelled.truth
-    return float(labelled.weight[wrong].sum() + reading)
+    return weight_told_wrong(labelled, learned.rules, _default_index(model)) + reading
 
 
 def _by_cleanness(
@@ -327,10 +325,10 @@ def _cut(
     model: RuleClassifier, stages: tuple[Stage, ...], most: int, options: PeelingOptions, labelled: Labelled
 ) -> tuple[Stage, ...]:
     """The stages with at most so many rules in all, their objectives counted again."""
-    listed = tuple((rule, model.classes_[stage.label]) for stage in stages for rule in stage.rules)
+    listed = rules_of(stages)
     if len(listed) <= most:
         return stages
-    kept = set(_shortened(listed, model, labelled)[most])
+    kept = set(shorten(*_cover(listed, labelled), _default_index(model))[most])
     first = 0
     cut: list[Stage] = []
     for stage in stages:
@@ -343,7 +341,7 @@ def _cut(
 
 def _store(model: RuleClassifier, learned: _Learned, total: float) -> None:
     stages, labels = learned.stages, model.classes_.tolist()
-    model.decision_list_ = learned.rules
+    model.decision_list_ = tuple((rule, labels[label]) for rule, label in learned.rules)
     model.rules_ = {labels[stage.label]: stage.rules for stage in stages}
     model.clauses_ = {labels[stage.label]: stage.clauses for stage in stages if stage.clauses}
     model.objective_ = sum(stage.objective for stage in stages) / total
@@ -355,24 +353,10 @@ def _store(model: RuleClassifier, learned: _Learned, total: float) -> None:
         warnings.warn(" ".join(model.messages_), RuleWarning, stacklevel=3)
 
 
-def _ordered(listed: Listed, model: RuleClassifier, labelled: Labelled) -> Listed:
-    """The rules in the order that tells most right, where those of several classes overlap."""
-    if not 1 < len(listed) <= MOST_ORDERED or len({label for _, label in listed}) < 2:
-        return listed
-    cover, told = _covered(listed, model, labelled.table)
-    order = best_order(cover, told, labelled.truth, labelled.weight, _default_index(model))
-    return tuple(listed[k] for k in order)
-
-
-def _covered(listed: Listed, model: RuleClassifier, table: Table) -> tuple[BoolArray, IntArray]:
-    """Which rule covers which row (R, n), and the class that each tells (R,)."""
-    cover = np.array([table.covered_by(rule) for rule, _ in listed]).reshape(len(listed), table.rows)
-    return cover, np.array([np.searchsorted(model.classes_, label) for _, label in listed], dtype=np.int64)
-
-
-def _shortened(listed: Listed, model: RuleClassifier, labelled: Labelled) -> tuple[tuple[int, ...], ...]:
-    cover, told = _covered(listed, model, labelled.table)
-    return shorten(cover, told, labelled.truth, labelled.weight, _default_index(model))
+def _cover(listed: Listed, labelled: Labelled) -> tuple[BoolArray, IntArray, IntArray, FloatArray]:
+    """Which rule covers which row (R, n), the class that each tells (R,), and the rows' classes and weights."""
+    cover = np.array([labelled.table.covered_by(rule) for rule, _ in listed]).reshape(len(listed), labelled.table.rows)
+    return cover, np.array([label for _, label in listed], dtype=np.int64), labelled.truth, labelled.weight
 
 
 def _default_index(model: RuleClassifier) -> int:

@@ -132,7 +132,7 @@ class _Work:
         return cls(
             relative,
             np.array(options.ratios + options.shares),
-            (problem.grid.told, _names(d, width), costs, problem.literal_cost * ~relative, np.array(widths) - 1),
+            (problem.grid.layout, _names(d, width), costs, problem.literal_cost * ~relative, np.array(widths) - 1),
             (np.empty((d, width)), np.zeros((d, width), dtype=np.bool_)),
             np.empty((2, most)),
             np.arange(2 * most).reshape(2, most),
@@ -190,7 +190,7 @@ def polish(problem: Problem, prices: FloatArray, masks: BoolArray, *, steps: int
     known, totals = np.ascontiguousarray(problem.grid.literals(masks)), np.empty(len(masks))
     costs = np.array([problem.literal_cost, 1e-9 * max(problem.clause_cost, 1e-3)])
     room = np.empty((d, width)), np.zeros((d, width), dtype=np.bool_), np.empty(d, dtype=np.int64)
-    ascend((codes, price, problem.grid.told, costs), masks, known, room, totals, steps)
+    ascend((codes, price, problem.grid.layout, costs), masks, known, room, totals, steps)
     values = totals - problem.clause_cost - problem.literal_cost * known.sum(axis=1)
     kept = _first_of_equals(masks)
     return Clauses(masks[kept], values[kept])
@@ -221,18 +221,11 @@ class GenerationOptions:
     small: int = 5000  # distinct rows up to which clauses are ranked by value as well
 
 
-@dataclass(frozen=True, eq=False)
-class Generated:
-    """Clauses found for one problem and the ones chosen, in the unit of the weights."""
+def generate(problem: Problem, options: GenerationOptions, clock: Clock) -> tuple[BoolArray, float | None]:
+    """Clauses (K, d, width) that describe the positives of a problem, and a bound in the unit of the weights.
 
-    pool: BoolArray  # (clauses, d, width)
-    chosen: BoolArray  # (K, d, width)
-    objective: float
-    bound: float | None  # below the objective of every set of clauses on the grid; None unless proven
-
-
-def generate(problem: Problem, options: GenerationOptions, clock: Clock) -> Generated:
-    """Clauses that describe the positives of a problem."""
+    The bound is below the objective of every set of clauses on the grid; None unless proven.
+    """
     master = Master(problem)
     _seed(problem, master, options, clock)
     _grow(problem, master, options, clock)
@@ -243,7 +236,7 @@ def generate(problem: Problem, options: GenerationOptions, clock: Clock) -> Gene
     if 0 < problem.rows <= options.proof.rows and options.proof.budget and not clock.over():
         limits = Limits(time=clock.limit(), nodes=options.proof.nodes)
         choice, bound = prove(problem, master, choice, options.proof, limits=limits, most=options.max_rules)
-    return Generated(master.masks, master.masks[choice.chosen], choice.value, bound)
+    return master.masks[choice.chosen], bound
 
 
 def search(problem: Problem, prices: FloatArray, options: GenerationOptions) -> Clauses:

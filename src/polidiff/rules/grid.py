@@ -54,9 +54,10 @@ class Axis:
         if self.cuts is None:
             order = {None: self.values} | {value: code for code, value in enumerate(self.categories)}
             other = len(self.categories)
-            return np.array([order.get(value, other) for value in column.tolist()], dtype=np.uint8)
-        codes = np.searchsorted(self.cuts, column, side="right").astype(np.uint8)
-        codes[missing_entries(column)] = self.values
+            return np.array([order.get(value, other) for value in column.tolist()], dtype=np.int64)
+        codes = np.searchsorted(self.cuts, column.astype(np.float64, copy=False), side="right")
+        if self.missing:
+            codes[missing_entries(column)] = self.values
         return codes
 
     def condition(self, allowed: BoolArray) -> Condition | None:
@@ -81,12 +82,12 @@ class Grid:
 
     axes: tuple[Axis, ...]
     full: BoolArray  # (d, width) which cells exist
-    numeric: BoolArray  # (d,)
-    values: IntArray  # (d,) cells that stand for values
-    missing: BoolArray  # (d,)
-    valued: BoolArray  # (d, width) cells that stand for values
-    plain: bool  # numbers only, none missing
-    told: IntArray  # (d, 4) values, missing, ordered, the cell that cannot be named (-1: none)
+    layout: IntArray  # (d, 4) values, missing, ordered, the cell that cannot be named (-1: none): what kernels read
+
+    @property
+    def values(self) -> IntArray:
+        """(d,) cells that stand for values."""
+        return self.layout[:, 0]
 
     @property
     def complete(self) -> bool:
@@ -95,27 +96,19 @@ class Grid:
 
     def encode(self, table: Table) -> AnyArray:
         """Codes of shape (d, n)."""
-        return np.stack([axis.encode(table.columns[axis.column]) for axis in self.axes])
+        return np.stack([axis.encode(table.columns[axis.column]).astype(np.uint8) for axis in self.axes])
 
     def rule(self, mask: BoolArray) -> Rule:
         """Allowed cells (d, width) as a rule."""
         found = (axis.condition(allowed) for axis, allowed in zip(self.axes, mask, strict=True))
         return Rule(tuple(condition for condition in found if condition is not None))
 
-    def conditions(self, masks: BoolArray) -> tuple[IntArray, IntArray]:
-        """Clause and feature of every condition of masks (K, d, width), in order of clauses."""
-        clause, feature = np.nonzero((masks != self.full).any(axis=-1))
-        return np.asarray(clause, dtype=np.int64), np.asarray(feature, dtype=np.int64)
-
     def literals(self, masks: BoolArray) -> IntArray:
         """Comparisons that a reader makes, for masks of shape (..., d, width): shape (..., d)."""
         last = masks[..., np.arange(len(self.axes)), self.values - 1]
         ends = 2 - masks[..., 0].astype(np.int64) - last
-        if self.plain:
-            return ends
-        counted = np.where(self.numeric, np.maximum(ends, 1), 1)
-        if self.missing.any():
-            counted = np.where((masks & self.valued).any(axis=-1), counted, 1)
+        valued = masks & (np.arange(self.full.shape[1]) < self.values[:, None])
+        counted = np.where(self.layout[:, 2] & valued.any(axis=-1), np.maximum(ends, 1), 1)
         return counted * (masks != self.full).any(axis=-1)
 
 
@@ -126,15 +119,10 @@ def make_grid(table: Table, weight: FloatArray, max_bins: int) -> Grid:
         for j in range(len(table.columns))
     )
     cells = np.array([axis.cells for axis in axes])
-    values = np.array([axis.values for axis in axes])
-    full = np.arange(cells.max()) < cells[:, None]
-    numeric = np.array([axis.cuts is not None for axis in axes])
-    valued = np.arange(cells.max()) < values[:, None]
-    missing = np.array([axis.missing for axis in axes])
-    plain = bool(numeric.all() and not missing.any())
-    unnamed = np.where([axis.crowded for axis in axes], values - 1, -1)
-    told = np.stack([values, missing, numeric, unnamed], axis=1)
-    return Grid(axes, full, numeric, values, missing, valued, plain, told)
+    layout = [
+        (axis.values, axis.missing, axis.cuts is not None, axis.values - 1 if axis.crowded else -1) for axis in axes
+    ]
+    return Grid(axes, np.arange(cells.max()) < cells[:, None], np.array(layout, dtype=np.int64))
 
 
 def _quantiles(name: str, j: int, column: AnyArray, weight: FloatArray, max_bins: int) -> Axis:
@@ -236,9 +224,8 @@ class Problem:
 
     def clause_prices(self, masks: BoolArray) -> FloatArray:
         """c0 + c1 · literals of each clause."""
-        return np.asarray(
-            self.clause_cost + self.literal_cost * self.grid.literals(masks).sum(axis=-1), dtype=np.float64
-        )
+        literals = self.grid.literals(masks).sum(axis=-1).astype(np.float64)
+        return np.asarray(self.clause_cost + self.literal_cost * literals)
 
 
 def priced(problem: Problem, prices: FloatArray) -> tuple[AnyArray, FloatArray]:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.rule import Clause, Condition, Rule
 from polidiff.rules.table import Table
 
@@ -126,11 +126,6 @@ def _told_right(cover: BoolArray, right: FloatArray, order: list[int]) -> float:
     """Weight that a list tells right; `cover` (R, groups), `right` (R + 1, groups) the last for the default."""
     match = np.vstack([cover[order], np.ones((1, cover.shape[1]), dtype=np.bool_)]).argmax(axis=0)
     return float(right[[*order, -1]][match, np.arange(cover.shape[1])].sum())
-
-
-def predict(table: Table, listed: DecisionList, labels: AnyArray) -> AnyArray:
-    """Class of every row; `labels` holds the told classes in order, then the default."""
-    return np.asarray(labels[first_matches(table, [rule for rule, _ in listed.rules])])
 
 
 @dataclass(frozen=True)

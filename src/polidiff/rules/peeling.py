@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -34,18 +35,21 @@ MOST_PIECES = 1_000  # disjoint rules that a conjunction of clauses may come to
 CLEAN = 0.5  # of the weight of a class: what telling it may cost for it to be peeled early
 ORDERING_ROWS = 4_000  # rows used to choose an order
 
+Listed: TypeAlias = tuple[tuple[Rule, int], ...]  # with the class that each rule tells; first match wins
+
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
     """Rows with their classes and weights."""
 
     table: Table
-    truth: IntArray
+    truth: IntArray  # (n,) index of the class
     weight: FloatArray
+    names: tuple[str, ...]  # of the classes
 
     def take(self, rows: AnyArray) -> Labelled:
         """Some of the rows."""
-        return Labelled(self.table.take(rows), self.truth[rows], self.weight[rows])
+        return Labelled(self.table.take(rows), self.truth[rows], self.weight[rows], self.names)
 
 
 @dataclass(frozen=True)
@@ -71,29 +75,31 @@ class Stage:
     rules: tuple[Rule, ...]
     objective: float
     bound: float | None
+    weight: float  # of the rows of the class that were still to be told
     message: str | None  # why there are no rules, None when there are
     clauses: tuple[Clause, ...] = ()  # "cnf": the class is where all of them hold and no rule before does
 
 
 def peel(
-    labelled: Labelled,
-    order: Sequence[int],
-    options: PeelingOptions,
-    *,
-    names: Sequence[str],
-    clock: Clock,
-    rng: np.random.Generator,
+    labelled: Labelled, order: Sequence[int], options: PeelingOptions, *, clock: Clock, rng: np.random.Generator
 ) -> tuple[Stage, ...]:
     """One stage for every class in `order`."""
     stages: list[Stage] = []
     for label in order:
-        rows = stage_rows(labelled, stages, label, options)
-        if options.form == "cnf":
-            outside = _learn(Rows(rows.table, -rows.gain), names[label], options, clock, rng)
-            stages.append(_denying(replace(outside, label=label), rows.table, names[label]))
-        else:
-            stages.append(replace(_learn(rows, names[label], options, clock, rng), label=label))
+        stages.append(_stage(labelled, stages, label, options, clock, rng))
     return tuple(stages)
+
+
+def rules_of(stages: Sequence[Stage]) -> Listed:
+    """The rules of all stages in their order, with the class that each tells."""
+    return tuple((rule, stage.label) for stage in stages for rule in stage.rules)
+
+
+def weight_told_wrong(labelled: Labelled, listed: Listed, default: int) -> float:
+    """Weight of the rows whose class a decision list does not tell."""
+    told = np.array([*(label for _, label in listed), default])
+    wrong = told[first_matches(labelled.table, [rule for rule, _ in listed])] != labelled.truth
+    return float(labelled.weight[wrong].sum())
 
 
 def cleanest_first(
@@ -107,12 +113,9 @@ def cleanest_first(
         labelled = labelled.take(np.sort(rng.choice(len(labelled.truth), ORDERING_ROWS, replace=False)))
     left, stages = list(labels), list[Stage]()
     while len(left) > 1:
-        trials = []
-        for label in left:
-            rows = stage_rows(labelled, stages, label, options)
-            stage = replace(_learn(rows, "", options, clock, rng), label=label)
-            trials.append((stage.objective / max(float(rows.gain[rows.gain > 0].sum()), 1e-300), stage))
-        price, cleanest = min(trials, key=lambda trial: trial[0])
+        trials = [_stage(labelled, stages, label, options, clock, rng) for label in left]
+        prices = [stage.objective / max(stage.weight, 1e-300) for stage in trials]
+        price, cleanest = min(zip(prices, trials, strict=True), key=lambda trial: trial[0])
         if clock.over() or (not stages and price > CLEAN):
             return None
         stages.append(cleanest)
@@ -147,21 +150,39 @@ def stage_rows(labelled: Labelled, before: Sequence[Stage], label: int, options:
     return Rows(table, gain)
 
 
+def _stage(
+    labelled: Labelled,
+    before: Sequence[Stage],
+    label: int,
+    options: PeelingOptions,
+    clock: Clock,
+    rng: np.random.Generator,
+) -> Stage:
+    """What is learned about a class, after those of the stages before."""
+    rows, name = stage_rows(labelled, before, label, options), labelled.names[label]
+    if options.form == "dnf":
+        return replace(_learn(rows, name, options, clock, rng), label=label)
+    outside = _learn(Rows(rows.table, -rows.gain), name, options, clock, rng)
+    return _denying(replace(outside, label=label), rows.table, name)
+
+
 def _learn(rows: Rows, name: str, options: PeelingOptions, clock: Clock, rng: np.random.Generator) -> Stage:
-    if not (rows.gain > 0).any():
-        return Stage(-1, (), 0.0, 0.0, _all_taken(name))
+    weight = float(rows.gain[rows.gain > 0].sum())
+    if not weight:
+        return Stage(-1, (), 0.0, 0.0, weight, _all_taken(name))
     sample = _sample(rows, options.max_samples, rng)
     grid, problem = _problem(sample, options)
     exact = len(sample.gain) == np.count_nonzero(rows.gain) and (grid.complete or not options.refine)
     asked = options.generation if exact else replace(options.generation, proof=ProofOptions(budget=0))
-    found = generate(problem, asked, clock)
-    rules = tuple(grid.rule(mask) for mask in found.chosen)
+    chosen, bound = generate(problem, asked, clock)
+    rules = tuple(grid.rule(mask) for mask in chosen)
     if options.refine:
         rules = refine(rows, rules, grid)
         rules = shorten_rules(sample, rules, literal_cost=options.literal_cost)
         rules = keep_paying(rows, rules, clause_cost=options.clause_cost, literal_cost=options.literal_cost)
     message = None if rules or options.generation.max_rules == 0 else _why_empty(problem, name, options)
-    return Stage(-1, rules, stage_objective(rows, rules, options), found.bound if exact else None, message)
+    objective = stage_objective(rows, rules, options)
+    return Stage(-1, rules, objective, bound if exact else None, weight, message)
 
 
 def _problem(sample: Rows, options: PeelingOptions) -> tuple[Grid, Problem]:
@@ -204,14 +225,6 @@ def stage_objective(rows: Rows, rules: Sequence[Rule], options: PeelingOptions) 
         total += options.clause_cost + options.literal_cost * rule.literals
         missed[cover] = False
     return total + float(rows.gain[missed].sum())
-
-
-def list_loss(labelled: Labelled, stages: Sequence[Stage], default: int) -> float:
-    """Share of the weight that the decision list of the stages tells wrong."""
-    rules = [rule for stage in stages for rule in stage.rules]
-    told = np.array([*(stage.label for stage in stages for _ in stage.rules), default])
-    wrong = told[first_matches(labelled.table, rules)] != labelled.truth
-    return float(labelled.weight[wrong].sum() / labelled.weight.sum())
 
 
 def _kinds(table: Table) -> Kinds:

@@ -7,14 +7,13 @@ is within half a standard error of the least one is taken, because between equal
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from polidiff.optimize import Clock
 from polidiff.parallel import run_tasks
 from polidiff.records.arrays import FloatArray, IntArray
-from polidiff.rules.peeling import Labelled, PeelingOptions, list_loss, peel
+from polidiff.rules.peeling import Labelled, PeelingOptions, peel, rules_of, weight_told_wrong
 
 COSTS = (5e-4, 1.5e-3, 4e-3, 0.01, 0.03)
 PARTS = (COSTS[:2], COSTS[2:])  # about the same work: low costs make many rules
@@ -22,46 +21,45 @@ FOLDS = 5
 MOST_ROWS = 8_000  # rows used to choose; more would not change the choice
 
 
-@dataclass(frozen=True, eq=False)
-class Task:
-    """One fold and some of the costs: learn from the other rows, tell the rows that were held out."""
-
-    train: Labelled
-    test: Labelled
-    options: tuple[PeelingOptions, ...]  # one for each cost
-    order: tuple[int, ...]  # of the classes that have rules
-    names: tuple[str, ...]  # of all classes
-    default: int
-    clock: Clock
-    rng: np.random.Generator
-
-
 def choose_cost(
     rows: Labelled,
-    task: Callable[[Labelled, Labelled, Sequence[float], np.random.Generator], Task],
+    options: Callable[[float, float], PeelingOptions],
+    order: Sequence[int],
+    *,
+    default: int,
+    clock: Clock,
     rng: np.random.Generator,
 ) -> float:
-    """The cost of a clause; `task(train, test, costs, rng)` says how a fold is learnt. Tasks are independent."""
+    """The cost of a clause; `options(cost, weight)` are those of a fold of so much weight. Tasks are independent."""
     used = np.flatnonzero(rows.weight > 0)
     if len(used) > MOST_ROWS:
         used = np.sort(rng.choice(used, MOST_ROWS, replace=False))
     folds = stratified_folds(rows.truth, used, rng)
     parts = [(rows.take(np.setdiff1d(used, fold)), rows.take(fold)) for fold in folds]
     own = iter(rng.spawn(len(PARTS) * len(parts)))
-    tasks = [(task(train, test, costs, next(own)),) for costs in PARTS for train, test in parts]
+    tasks = [
+        (train, test, [options(cost, float(train.weight.sum())) for cost in costs], order, default, clock, next(own))
+        for costs in PARTS
+        for train, test in parts
+    ]
     told = run_tasks(held_out_losses, tasks, what="choosing the cost of a rule")
     losses = [np.array(told[k : k + len(parts)]).T for k in range(0, len(told), len(parts))]
     return COSTS[shortest_of_the_best(np.ascontiguousarray(np.concatenate(losses)))]
 
 
-def held_out_losses(task: Task) -> list[float]:
-    """For each cost the share of held-out weight that is told wrong."""
-    train, test = task.train, task.test
-    losses = []
-    for options in task.options:
-        stages = peel(train, task.order, options, names=task.names, clock=task.clock, rng=task.rng)
-        losses.append(list_loss(test, stages, task.default))
-    return losses
+def held_out_losses(
+    train: Labelled,
+    test: Labelled,
+    options: Sequence[PeelingOptions],
+    order: Sequence[int],
+    default: int,
+    clock: Clock,
+    rng: np.random.Generator,
+) -> list[float]:
+    """For each of the options the share of held-out weight that is told wrong."""
+    known = [label for label in order if (train.truth == label).any()]
+    lists = (rules_of(peel(train, known, each, clock=clock, rng=rng)) for each in options)
+    return [weight_told_wrong(test, listed, default) / float(test.weight.sum()) for listed in lists]
 
 
 def stratified_folds(truth: IntArray, rows: IntArray, rng: np.random.Generator) -> list[IntArray]:

@@ -44,7 +44,6 @@ class Rollouts:
     lengths: IntArray  # (n,) decisions
     truncated: BoolArray  # (n,) cut at the horizon or by the world
     visits: Visits | None  # every decision, if recorded
-    restore_mode: str
 
     @property
     def truncated_share(self) -> float:
@@ -177,7 +176,7 @@ def _play(
     truncated[running] = True
     visits = _visits(log, lengths, first) if record else None
     gains.check_finite()
-    return Rollouts(first, gains.totals, lengths, truncated, visits, stepper.restore_mode)
+    return Rollouts(first, gains.totals, lengths, truncated, visits)
 
 
 class GainCounter:
@@ -273,7 +272,7 @@ def joined_rollouts(parts: list[Rollouts]) -> Rollouts:
         episode = np.concatenate([v.episode + offset for v, offset in zip(recorded, offsets, strict=True)])
         visits = Visits(episode, *_side_by_side(recorded, "step", "states", "actions"))
     starts, totals, lengths, truncated = _side_by_side(parts, "starts", "totals", "lengths", "truncated")
-    return Rollouts(starts, totals, lengths, truncated, visits, parts[0].restore_mode)
+    return Rollouts(starts, totals, lengths, truncated, visits)
 
 
 def _side_by_side(parts: Sequence[object], *names: str) -> Iterator[AnyArray]:

@@ -8,7 +8,7 @@ import pytest
 from polidiff import Simulator, evaluate, improve
 from polidiff.errors import InvalidOptionError, InvalidWorldError
 from polidiff.frontier.rule_plans import Move
-from polidiff.rules.cell_grid import Axis, grid_of_rows, met_grid
+from polidiff.rules.cell_grid import grid_of_rows, met_grid
 
 
 class Slope:
@@ -108,8 +108,8 @@ def test_a_grid_has_readable_cuts_and_boxes_of_its_cells_are_boxes_of_features()
 
 def test_a_grid_over_eighty_features_finds_each_row_in_its_cell():
     features = (np.random.default_rng(3).random((400, 80)) < 0.5) * 1.0
-    halves = tuple(Axis(f"x{k}", k, np.array([0.5])) for k in range(80))  # 2^80 cells, of which 400 are met
-    grid = met_grid(features, halves)
+    names, halves = [f"x{k}" for k in range(80)], [np.array([0.5])] * 80  # 2^80 cells, of which 400 are met
+    grid = met_grid(features, names, halves)
     assert grid.size == 400
     np.testing.assert_array_equal(grid.codes[grid.of(features)], features)
 
