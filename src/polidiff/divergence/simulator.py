@@ -143,7 +143,7 @@ class _Splitter:
             if self.options.most_probable_only:  # Algorithm 1 performs the most probable action
                 actions = met.proposed if follows else met.current
             else:
-                actions = drawn_from(chances[follows], partial(rng.random, len(states)))
+                actions = drawn_from(chances[follows], partial(_luck, rng, len(states)))
             step = stepper.step(actions, running)
             alive = ~(step.terminated | step.truncated)
             running, states = running[alive], step.next_states[alive]
@@ -167,6 +167,10 @@ class _Splitter:
         counts = self.counts + Counter(asked=sum(t.asked for t in tests), made=sum(t.made for t in tests))
         mode = next((test.restore_mode for test in tests if test.asked), tests[0].restore_mode)
         return Group(_side_by_side(self.met), counts, mode, limited_by)
+
+
+def _luck(rng: np.random.Generator, count: int) -> FloatArray:
+    return rng.random(count)
 
 
 def _joined(branches: list[_Branch]) -> list[_Branch]:

@@ -92,7 +92,7 @@ class Grid:
         if word is None:
             inside = (rank >= first) & (rank <= last)
         else:
-            met = [k for other, k in self.columns if other == index]
+            met = [k for other, k in self.columns if other == index and k is not None]
             inside = rank == word if first else np.isin(rank, met) & (rank != word)
         return axis.condition(inside)
 
