@@ -47,11 +47,11 @@ def evaluate(
     >>> slow.outcomes["trajectory length"].estimate < fast.outcomes["trajectory length"].estimate
     True
     """
+    options = EvaluateOptions.among(locals())
     from polidiff.evaluation import evaluate as evaluate_in
     from polidiff.evaluation.comparison import chosen_on
     from polidiff.worlds.real_actions import alone
 
-    options = EvaluateOptions(horizon, level, seed, episodes, evaluation, min_group)
     place, policy = alone(with_outcomes(world, outcomes), policy)
     chosen, found = chosen_on(place, policy), evaluate_in(place, policy, options)
     return found if chosen is None else replace(found, assumptions=(chosen, *found.assumptions))
@@ -89,23 +89,10 @@ def explain(
     >>> [(region.rule.conditions[0].values, region.current, region.proposed) for region in difference.regions]
     [(('s1',), 'action 0', 'action 1'), (('s5',), 'action 0', 'action 1')]
     """
+    options = ExplainOptions.among(locals())
     from polidiff.explanation.compose import compose
     from polidiff.worlds.real_actions import compared
 
-    options = ExplainOptions(
-        level=level,
-        max_rules=max_rules,
-        policy_tolerance=policy_tolerance,
-        transition_tolerance=transition_tolerance,
-        max_splits=max_splits,
-        max_steps=max_steps,
-        starts=starts,
-        seed=seed,
-        style=style,
-        min_group=min_group,
-        classifier=classifier,
-        evaluation=evaluation,
-    )
     place, current, proposed, notes = compared(with_outcomes(world, outcomes), current, proposed, seed=seed)
     explanation = compose(place, current, proposed, options)
     patch = _in_columns(explanation.patch, place, current, proposed)
@@ -150,30 +137,13 @@ def improve(
     >>> [round(plan.changes, 6) for plan in improve(chain.world(), chain.current(), unit="total")]
     [0.0, 2.0, 6.0, 8.0]
     """
+    keep = (keep,) if isinstance(keep, str) else tuple(keep)
+    freeze = (freeze,) if isinstance(freeze, str) else freeze
+    options = ImproveOptions.among(locals())
     from polidiff.frontier.improve import improve as improved
     from polidiff.worlds.protocol import known_values
     from polidiff.worlds.real_actions import planned
 
-    options = ImproveOptions(
-        budget=budget,
-        unit=unit,
-        max_states=max_states,
-        max_rules=max_rules,
-        max_conditions=max_conditions,
-        max_literals=max_literals,
-        moves=moves,
-        fallback=fallback,
-        min_support=min_support,
-        keep=(keep,) if isinstance(keep, str) else tuple(keep),
-        freeze=(freeze,) if isinstance(freeze, str) else freeze,
-        change_cost=change_cost,
-        gap=gap,
-        time_limit=time_limit,
-        level=level,
-        seed=seed,
-        pessimism=pessimism,
-        min_group=min_group,
-    )
     place, current, candidates = planned(with_outcomes(world, None), current, candidates)
     guards = parse_guards(options.keep, _guarded(place))  # an unknown outcome is told before work that takes minutes
     if isinstance(options.freeze, (tuple, list)):  # not a rule or a mask

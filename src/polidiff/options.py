@@ -9,9 +9,9 @@ from __future__ import annotations
 import dataclasses
 import math
 import numbers
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 from polidiff.errors import InvalidOptionError
 
@@ -131,6 +131,11 @@ class Options:
     """A record of options: its values are checked when it is made."""
 
     section = ""  # of the study file
+
+    @classmethod
+    def among(cls, arguments: Mapping[str, Setting]) -> Self:
+        """The options of a verb among the arguments that its function was called with."""
+        return cls(**{name: arguments[name] for name, _, _ in declarations(cls)})
 
     def __post_init__(self) -> None:
         for name, _, declared in declarations(type(self)):

@@ -6,7 +6,7 @@ import pytest
 
 from polidiff.cli.main import run
 from polidiff.paper import runs as running
-from polidiff.paper.values import checked, expected_values
+from polidiff.paper.values import checked_values
 
 
 @pytest.fixture(scope="session")
@@ -16,7 +16,7 @@ def runs():
 
 @pytest.fixture(scope="session")
 def values(runs):
-    return checked(runs, expected_values())
+    return checked_values(runs)
 
 
 @pytest.fixture(scope="session")

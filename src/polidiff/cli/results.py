@@ -284,11 +284,11 @@ def paper_command(out: Path, as_json: bool, seed: int, quiet: bool, verbose: boo
     """
     from polidiff.paper.page import values_json, write_folder
     from polidiff.paper.runs import all_runs
-    from polidiff.paper.values import checked, expected_values
+    from polidiff.paper.values import checked_values
 
     with progress(quiet):
         runs = all_runs(seed)
-        values = checked(runs, expected_values())
+        values = checked_values(runs)
         written = write_folder(out, runs, values)
     off = [value for value in values if not value.ok]
     if as_json:

@@ -31,68 +31,22 @@ from polidiff.worlds.tabular import TabularMDP
 DEATH, SURVIVAL, SINK = 713, 714, 715
 LEVELS = 5  # of fluid and of vasopressor: none, then quarters of the positive doses
 SHARES = ("gender share", "mechanically ventilated", "vasopressor dose", "readmitted")
-SCALED = (
-    "age",
-    "weight",
-    "GCS",
-    "heart rate",
-    "systolic BP",
-    "mean BP",
-    "diastolic BP",
-    "respiratory rate",
-    "temperature",
-    "FiO2",
-    "potassium",
-    "sodium",
-    "chloride",
-    "glucose",
-    "magnesium",
-    "calcium",
-    "hemoglobin",
-    "white cells",
-    "platelets",
-    "PTT",
-    "PT",
-    "arterial pH",
-    "PaO2",
-    "PaCO2",
-    "base excess",
-    "bicarbonate",
-    "lactate",
-    "SOFA",
-    "SIRS",
-    "shock index",
-    "PF ratio",
-    "fluid balance",
-)
-LOG_SCALED = (
-    "SpO2",
-    "BUN",
-    "creatinine",
-    "SGOT",
-    "SGPT",
-    "bilirubin",
-    "INR",
-    "total fluid in",
-    "fluid in 4 h",
-    "total urine",
-    "urine 4 h",
-)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(","))
+
+
+SCALED = _names("""
+    age, weight, GCS, heart rate, systolic BP, mean BP, diastolic BP, respiratory rate, temperature, FiO2, potassium,
+    sodium, chloride, glucose, magnesium, calcium, hemoglobin, white cells, platelets, PTT, PT, arterial pH, PaO2,
+    PaCO2, base excess, bicarbonate, lactate, SOFA, SIRS, shock index, PF ratio, fluid balance""")
+LOG_SCALED = _names("""
+    SpO2, BUN, creatinine, SGOT, SGPT, bilirubin, INR, total fluid in, fluid in 4 h, total urine, urine 4 h""")
 FEATURES = (*SHARES, *SCALED, *LOG_SCALED)
-BEDSIDE = (
-    "age",
-    "GCS",
-    "heart rate",
-    "mean BP",
-    "respiratory rate",
-    "temperature",
-    "SpO2",
-    "lactate",
-    "creatinine",
-    "urine 4 h",
-    "SOFA",
-    "mechanically ventilated",
-)
+BEDSIDE = _names("""
+    age, GCS, heart rate, mean BP, respiratory rate, temperature, SpO2, lactate, creatinine, urine 4 h, SOFA,
+    mechanically ventilated""")
 _OFFSETS = (0.5, 0.5, 0.5, -0.1)  # the builder subtracts 0.5 from the first four columns and adds 0.6 to the fourth
 _DOUBLED = "fluid in 4 h"
 HOURS = 4.0
@@ -225,14 +179,13 @@ def proposed() -> IntArray:
 
 
 def _outcomes(sofa: FloatArray) -> tuple[Outcome, ...]:
-    fluid = np.array([action["fluid"] for action in ACTIONS], dtype=np.float64)
-    pressor = np.array([action["pressor"] for action in ACTIONS], dtype=np.float64)
+    fluid, pressor = (np.array([[action[name] for action in ACTIONS]], dtype=np.float64) for name in ACTIONS[0])
     return (
         Outcome("length of stay", HOURS, more="a longer stay", less="a shorter stay", unit="hours"),
-        Outcome("fluid given", fluid[None, :], more="more fluid", less="less fluid", unit="levels"),
+        Outcome("fluid given", fluid, more="more fluid", less="less fluid", unit="levels"),
         Outcome(
             "vasopressor given",
-            pressor[None, :],
+            pressor,
             prefer="less",
             more="more vasopressor",
             less="less vasopressor",

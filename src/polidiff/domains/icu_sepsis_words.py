@@ -6,6 +6,7 @@ sentences say where it is fragile and what it is not.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping
 
@@ -34,40 +35,44 @@ DRAWS = 20
 
 def briefing(explanation: Explanation, frontier: Frontier) -> tuple[str, ...]:
     """Six sentences about the best policy of the model and the plans of few rules on the way to it."""
-    survival = next(verdict for verdict in explanation.verdicts if verdict.outcome == "survival")
-    assert survival.current is not None
-    assert survival.proposed is not None
-    smallest, best = next(plan for plan in frontier if plan.rules), frontier.best
-    now = survival.current.estimate
+    verdicts = {verdict.outcome: verdict for verdict in explanation.verdicts}
+    now, best = verdicts["survival"].current, verdicts["survival"].proposed
+    assert now is not None
+    assert best is not None
+    hours = verdicts["length of stay"].difference.estimate
+    longer = f"{number(abs(hours), 2)} hours {'longer' if hours > 0 else 'shorter'}"
+    directions = [f"{words} in {percent(share)}" for words, share in direction_shares().items()]
+    smallest, largest = next(plan for plan in frontier if plan.rules), frontier.best
+    low, high = gain_if_off(largest)
     return (
-        f"In this model {_of_100(now)} of 100 patients survive under what clinicians did most often, and "
-        f"{_of_100(survival.proposed.estimate)} under the best policy that it knows.",
-        f"The best policy treats otherwise in {number(explanation.changes, 2)} decisions per stay: {_directions()}; "
-        f"{_longer(explanation)}.",
-        f"{_survivors(smallest)}: {_rules(smallest)}.",
-        _more_rules(smallest, best),
-        f"This is fragile: {_fragility(best)}.",
+        f"In this model {_of_100(now.estimate)} of 100 patients survive under what clinicians did most often, and "
+        f"{_of_100(best.estimate)} under the best policy that it knows.",
+        f"The best policy treats otherwise in {number(explanation.changes, 2)} decisions per stay: "
+        f"{listing(directions)} of them; stays are {longer}.",
+        _survivors(smallest),
+        _more_rules(smallest, largest),
+        f"This is fragile: the model offers these doses in {percent(largest.applicable or 0.0)} of the decisions "
+        f"that the rules cover, clinicians gave them in {percent(share_given(largest))} of the decisions that change, "
+        f"and if every probability is off by about a tenth, the gain is between {_of_100(low)} and {_of_100(high)}.",
         "The model was built from records in which the sickest were treated most; it is no advice for treatment.",
     )
 
 
 def summary(explanation: Explanation, frontier: Frontier) -> str:
     """The sentences, how well rules tell the whole difference, every plan, and what to keep in mind."""
+    sentences = explanation.methods.study.get("summary") or briefing(explanation, frontier)
+    plans = [
+        f"{len(plan.rules):>7}  {_of_100(plan.expected_return):>14}  {number(plan.changes, 3):>26}" for plan in frontier
+    ]
     return "\n".join(
         [
-            *(
-                f"• {sentence}"
-                for sentence in explanation.methods.study.get("summary") or briefing(explanation, frontier)
-            ),
+            *(f"• {sentence}" for sentence in sentences),
             "",
             *_curve(explanation),
             "",
             "Plans of few rules, each evaluated exactly in the model (level 0 is no dose, 4 the highest quarter):",
             f"{'rules':>7}  {'survive of 100':>14}  {'changed decisions per stay':>26}",
-            *(
-                f"{len(plan.rules):>7}  {_of_100(plan.expected_return):>14}  {number(plan.changes, 3):>26}"
-                for plan in frontier
-            ),
+            *plans,
             "",
             "Keep in mind:",
             *(f"• {caveat}" for caveat in (*CAVEATS, SOURCE)),
@@ -131,30 +136,18 @@ def _of_100(share: float) -> str:
     return f"{100 * share:.1f}"
 
 
-def _directions() -> str:
-    return listing([f"{words} in {percent(share)}" for words, share in direction_shares().items()]) + " of them"
-
-
-def _longer(explanation: Explanation) -> str:
-    hours = next(v.difference.estimate for v in explanation.verdicts if v.outcome == "length of stay")
-    return f"stays are {number(abs(hours), 2)} hours {'longer' if hours > 0 else 'shorter'}"
-
-
 def _survivors(plan: Plan) -> str:
-    count = len(plan.rules)
-    return f"With {COUNTS[count]} rule{'s' * (count != 1)} {_of_100(plan.expected_return)} survive"
+    count = COUNTS[len(plan.rules)]
+    rules = "; otherwise, ".join(_rule(listed) for listed in plan.rules)
+    return f"With {count} rule{'s' * (count != 'one')} {_of_100(plan.expected_return)} survive: {rules}."
 
 
 def _more_rules(smallest: Plan, best: Plan) -> str:
     """What further rules add: the whole plan, or only what comes behind the rules already told."""
     moves = [(listed.rule, listed.move) for listed in smallest.rules]
     if [(listed.rule, listed.move) for listed in best.rules[:-1]] != moves:
-        return f"{_survivors(best)}: {_rules(best)}."
+        return _survivors(best)
     return f"With a further rule {_of_100(best.expected_return)} survive: otherwise, {_rule(best.rules[-1])}."
-
-
-def _rules(plan: Plan) -> str:
-    return "; otherwise, ".join(_rule(listed) for listed in plan.rules)
 
 
 def _rule(listed: PlanRule) -> str:
@@ -169,15 +162,6 @@ def _move(move: str) -> str:
     """
     name, _, level = move.partition(" to ")
     return f"set {SPOKEN[name]} to level {level}" if level != "0" else f"give no {SPOKEN[name]}"
-
-
-def _fragility(plan: Plan) -> str:
-    low, high = gain_if_off(plan)
-    return (
-        f"the model offers these doses in {percent(plan.applicable or 0.0)} of the decisions that the rules "
-        f"cover, clinicians gave them in {percent(share_given(plan))} of the decisions that change, and if every "
-        f"probability is off by about a tenth, the gain is between {_of_100(low)} and {_of_100(high)}"
-    )
 
 
 def share_given(plan: Plan) -> float:
@@ -195,8 +179,8 @@ def gain_if_off(plan: Plan, draws: int = DRAWS) -> tuple[float, float]:
     gains = []
     for _ in range(draws):
         other = _perturbed(world(), rng)
-        values = [evaluate(other, policy).outcomes["return"].estimate for policy in (current(), _actions(plan))]
-        gains.append(values[1] - values[0])
+        now, then = (evaluate(other, policy).outcomes["survival"].estimate for policy in (current(), _actions(plan)))
+        gains.append(then - now)
     return min(gains), max(gains)
 
 
@@ -205,12 +189,9 @@ def _perturbed(table: TabularMDP, rng: np.random.Generator) -> TabularMDP:
     moves = table.transitions.copy()
     moves.data = moves.data * np.exp(0.1 * rng.standard_normal(len(moves.data)))
     sums = np.asarray(moves.sum(axis=1)).ravel()
-    moves = sparse.csr_array(sparse.diags_array(1 / np.where(sums > 0, sums, 1.0)) @ moves)
-    return TabularMDP(
-        [moves[action :: table.n_actions] for action in range(table.n_actions)],
-        table.rewards, table.initial, absorbing=table.absorbing, actions=table.actions, features=table.features,
-        feature_names=table.feature_names, allowed=table.allowed, discount=table.discount,
-    )  # fmt: skip
+    other = copy.copy(table)
+    other.transitions = sparse.csr_array(sparse.diags_array(1 / np.where(sums > 0, sums, 1.0)) @ moves)
+    return other
 
 
 def _actions(plan: Plan) -> IntArray:

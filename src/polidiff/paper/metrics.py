@@ -146,11 +146,6 @@ def _lead(own: FormScore, other: FormScore) -> list[float]:
     return [mine - theirs for mine, theirs in pairs if mine is not None and theirs is not None]
 
 
-def measure_of(task: str, measure: Callable[[Explanation], float], runs: Runs) -> float:
-    """A measure of the explanation of one of the tasks."""
-    return measure(explained(runs)[task])
-
-
 BARS: dict[str, tuple[str, float, Callable[[Explanation], float]]] = {  # key -> words, least value, measure
     "f1": ("F1 of the regions", 0.95, lambda explanation: explanation.quality.f1),
     "complete": ("least completeness", 0.95, least_completeness),

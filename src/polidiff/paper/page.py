@@ -20,7 +20,7 @@ from polidiff.paper.figures import Figure, all_figures, figure_chart, panel_char
 from polidiff.paper.metrics import FORM_NAMES, explained, forms_table, measured
 from polidiff.paper.runs import Runs
 from polidiff.paper.sentences import deviations
-from polidiff.paper.values import Expected, Number
+from polidiff.paper.values import Number, Value
 from polidiff.records.explanation import Explanation
 from polidiff.records.numbers import number
 from polidiff.report.charts import rendered
@@ -29,7 +29,7 @@ from polidiff.report.charts.theme import PAGE, PAPER
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'"
 
 
-def page_html(runs: Runs, values: Sequence[Expected]) -> str:
+def page_html(runs: Runs, values: Sequence[Value]) -> str:
     """The text of the page."""
     figures = [(figure, drawn_panels(figure)) for figure in all_figures(runs, PAGE)]
     text = (
@@ -66,13 +66,13 @@ def drawn_panels(figure: Figure) -> list[tuple[str, Markup]]:
     return [(panel.caption, chart) for panel, chart in zip(figure.panels, hidden, strict=True)]
 
 
-def by_place(values: Sequence[Expected]) -> list[tuple[str, list[Expected]]]:
+def by_place(values: Sequence[Value]) -> list[tuple[str, list[Value]]]:
     """Values by where the paper has them."""
     places = dict.fromkeys(value.where for value in values)
     return [(where, [value for value in values if value.where == where]) for where in places]
 
 
-def value_row(value: Expected) -> dict[str, str | bool]:
+def value_row(value: Value) -> dict[str, str | bool]:
     """A value in words."""
     numeric = not isinstance(value.expected, str)
     least = "at least " if value.at_least else ""
@@ -121,7 +121,7 @@ PAGE_NAME, VALUES_NAME = "index.html", "values.json"
 SUFFIXES = (".png", ".svg")
 
 
-def write_folder(folder: Path, runs: Runs, values: Sequence[Expected]) -> tuple[Path, ...]:
+def write_folder(folder: Path, runs: Runs, values: Sequence[Value]) -> tuple[Path, ...]:
     """Write everything; the page last, so that a page is never older than what it shows."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -138,7 +138,7 @@ def write_folder(folder: Path, runs: Runs, values: Sequence[Expected]) -> tuple[
     return tuple(written)
 
 
-def values_json(runs: Runs, values: Sequence[Expected]) -> str:
+def values_json(runs: Runs, values: Sequence[Value]) -> str:
     """Every value with what was expected, what came and whether it agrees."""
     document = {
         "polidiff": __version__,

@@ -19,7 +19,8 @@ import math
 import os
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import IO
@@ -27,7 +28,7 @@ from typing import IO
 import numpy as np
 import numpy.typing as npt
 
-from polidiff.errors import InvalidInputError, InvalidPolicyError, MissingExtraError, UntrustedFileError
+from polidiff.errors import InvalidInputError, InvalidPolicyError, MissingExtraError, PolidiffError, UntrustedFileError
 from polidiff.files import read_limited, write_whole
 from polidiff.policies.functions import TablePolicy
 from polidiff.policies.models import MEMORY
@@ -41,7 +42,7 @@ KEYS = ("policy", "probabilities", "actions", "table")
 MOST_TEXT = 256_000_000  # bytes of a table written as text
 MOST_BYTES = 2**30  # of all arrays of a file, unpacked
 MOST_HEADER = 2**16
-FAULTS = (OSError, ValueError, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError, RuntimeError, KeyError)
+FAULTS = (OSError, ValueError, EOFError, RuntimeError, KeyError, zlib.error, zipfile.BadZipFile, csv.Error)
 
 
 def read_object(path: str | os.PathLike[str], *, trust: bool = False) -> ForeignModel:
@@ -64,40 +65,57 @@ def read_object(path: str | os.PathLike[str], *, trust: bool = False) -> Foreign
     if not os.path.isfile(file):
         raise InvalidPolicyError(f"there is no policy file {str(path)!r}")
     if suffix in READERS:
-        return READERS[suffix](file)
+        with _one_line(file):
+            return READERS[suffix](file)
     load, what = LOADERS[suffix]
     if not trust:
         raise UntrustedFileError(
             f"{file.name} is {what}: loading it runs whatever code it contains, and nothing was loaded. Hint: "
             "if you know who made it, allow it with trust=True (--trust on the command line), or export to ONNX"
         )
-    return load(file)
+    with _one_line(file, (Exception,)):
+        return load(file)
 
 
-def read_npy(path: Path, error: type[InvalidInputError] = InvalidPolicyError) -> AnyArray:
-    """The array of an .npy file."""
+@contextmanager
+def _one_line(
+    path: Path,
+    faults: tuple[type[Exception], ...] = FAULTS,
+    error: type[InvalidInputError] = InvalidPolicyError,
+) -> Iterator[None]:
+    """What goes wrong while a file is read, as an error of one line that names it; our own errors as they are."""
     try:
-        size = os.stat(path).st_size
-        _check_size(size)
-        with open(path, "rb") as stream:
-            return _array(stream, size)
-    except FAULTS as fault:
-        raise _unreadable(path, fault, error) from fault
+        yield
+    except PolidiffError:
+        raise
+    except faults as fault:
+        what = "a policy" if error is InvalidPolicyError else "arrays of numbers"
+        lines = str(fault).splitlines() or [type(fault).__name__]
+        raise error(f"{path.name} cannot be read as {what}: {lines[0]}") from fault
 
 
-def read_npz(path: Path, error: type[InvalidInputError] = InvalidPolicyError) -> dict[str, AnyArray]:
+def _npy(path: Path) -> AnyArray:
+    size = os.stat(path).st_size
+    _check_size(size)
+    with open(path, "rb") as stream:
+        return _array(stream, size)
+
+
+def read_npz(path: Path, error: type[InvalidInputError]) -> dict[str, AnyArray]:
     """The arrays of an .npz file by name."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
-            _check_size(sum(member.file_size for member in members))
-            arrays = {}
-            for member in members:
-                with archive.open(member) as stream:
-                    arrays[member.filename.removesuffix(".npy")] = _array(stream, member.file_size)
-            return arrays
-    except FAULTS as fault:
-        raise _unreadable(path, fault, error) from fault
+    with _one_line(path, error=error):
+        return _arrays(path)
+
+
+def _arrays(path: Path) -> dict[str, AnyArray]:
+    with zipfile.ZipFile(path) as archive:
+        members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
+        _check_size(sum(member.file_size for member in members))
+        arrays = {}
+        for member in members:
+            with archive.open(member) as stream:
+                arrays[member.filename.removesuffix(".npy")] = _array(stream, member.file_size)
+        return arrays
 
 
 def _check_size(size: int) -> None:
@@ -138,7 +156,7 @@ def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[np.gener
 
 
 def _npz(file: Path) -> AnyArray:
-    arrays = read_npz(file)
+    arrays = _arrays(file)
     names = list(arrays)
     key = next((key for key in KEYS if key in names), names[0] if len(names) == 1 else None)
     if key is None:
@@ -147,12 +165,7 @@ def _npz(file: Path) -> AnyArray:
 
 
 def _json(file: Path) -> Json:
-    try:
-        data = json.loads(read_limited(file, MOST_TEXT, InvalidPolicyError).decode("utf-8-sig"))
-    except InvalidPolicyError:
-        raise
-    except (OSError, ValueError, RecursionError) as error:
-        raise _unreadable(file, error) from error
+    data = json.loads(_text(file))
     if isinstance(data, dict) and "schema" not in data:
         key = next((key for key in KEYS if key in data), None)
         if key is None:
@@ -165,15 +178,9 @@ def _json(file: Path) -> Json:
 
 def _csv(file: Path) -> AnyArray:
     """Columns ``action``, or one per action with probabilities; a column ``state`` gives the order of rows."""
-    try:
-        text = read_limited(file, MOST_TEXT, InvalidPolicyError).decode("utf-8-sig")
-        rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
-        header = None if not rows or _is_number(rows[0][0]) else [name.strip().lower() for name in rows.pop(0)]
-        table = np.array([[float(entry) for entry in row] for row in rows])
-    except InvalidPolicyError:
-        raise
-    except (OSError, ValueError, csv.Error) as error:
-        raise _unreadable(file, error) from error
+    rows = [row for row in csv.reader(io.StringIO(_text(file), newline="")) if row]
+    header = None if not rows or _is_number(rows[0][0]) else [name.strip().lower() for name in rows.pop(0)]
+    table = np.array([[float(entry) for entry in row] for row in rows])
     if table.ndim != 2 or not table.size:
         raise InvalidPolicyError(f"{file.name} must hold rows of the same length; got {len(rows)} rows")
     if header is not None and len(header) != table.shape[1]:
@@ -193,13 +200,14 @@ def _csv(file: Path) -> AnyArray:
     return table[:, 0] if table.shape[1] == 1 else table
 
 
+def _text(file: Path) -> str:
+    return read_limited(file, MOST_TEXT, InvalidPolicyError).decode("utf-8-sig")
+
+
 def _pickle(file: Path) -> ForeignModel:
     import joblib
 
-    try:
-        return joblib.load(file)
-    except Exception as error:
-        raise _unreadable(file, error) from error
+    return joblib.load(file)
 
 
 def _torch(file: Path) -> ForeignModel:
@@ -207,10 +215,7 @@ def _torch(file: Path) -> ForeignModel:
         import torch
     except ImportError:
         raise MissingExtraError("torch", "torch") from None
-    try:
-        module = torch.load(file, map_location="cpu", weights_only=False)
-    except Exception as error:
-        raise _unreadable(file, error) from error
+    module = torch.load(file, map_location="cpu", weights_only=False)
     if isinstance(module, dict):
         raise InvalidPolicyError(
             f"{file.name} holds weights only ({len(module)} entries), not a module. Hint: build the module, "
@@ -234,8 +239,6 @@ def _zip(file: Path) -> ForeignModel:
         model = getattr(import_module(library), name).load(file, device="cpu")
     except ImportError:
         raise MissingExtraError(library.replace("_", "-"), "sb3") from None
-    except Exception as error:
-        raise _unreadable(file, error) from error
     beside = (
         file.with_name(near) for near in (f"{file.stem}.pkl", f"{file.stem}_vecnormalize.pkl", "vecnormalize.pkl")
     )
@@ -267,7 +270,7 @@ def _d3(file: Path) -> ForeignModel:
     return d3rlpy.load_learnable(str(file))
 
 
-READERS: dict[str, Callable[[Path], ForeignModel]] = {".npz": _npz, ".npy": read_npy, ".csv": _csv, ".json": _json}
+READERS: dict[str, Callable[[Path], ForeignModel]] = {".npz": _npz, ".npy": _npy, ".csv": _csv, ".json": _json}
 LOADERS: dict[str, tuple[Callable[[Path], ForeignModel], str]] = {  # what runs code, and what to call it
     ".pkl": (_pickle, "a pickle"),
     ".pickle": (_pickle, "a pickle"),
@@ -285,14 +288,6 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _unreadable(
-    path: Path, fault: BaseException, error: type[InvalidInputError] = InvalidPolicyError
-) -> InvalidInputError:
-    lines = str(fault).splitlines()
-    what = "a policy" if error is InvalidPolicyError else "arrays of numbers"
-    return error(f"{path.name} cannot be read as {what}: {lines[0] if lines else type(fault).__name__}")
 
 
 SCHEMA = "polidiff/policy"

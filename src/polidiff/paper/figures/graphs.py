@@ -73,7 +73,7 @@ def figure_4(runs: Runs, palette: Palette) -> Figure:
     """The best plans for budgets of 2, 6 and 8 changes."""
     plans = [runs.chain.frontier.at(budget) for budget in (2, 6, 8)]
     base = runs.chain.frontier[0].expected_return
-    steps = [(plan.changes, changed_states(plan), STARTS * (plan.expected_return - base)) for plan in plans]
+    steps = [(plan.changes, changed_states(plan), len(STARTS) * (plan.expected_return - base)) for plan in plans]
     panels = tuple(
         Panel(
             f"({letter}) κ = {cost:g}: {listing(_names(states))}, return +{number(gain)}",

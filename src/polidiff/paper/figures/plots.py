@@ -14,7 +14,7 @@ from polidiff.domains import navigation
 from polidiff.paper.figures.figure import Figure, Panel
 from polidiff.paper.runs import LENGTH, REWARD, SLIP, STAY, STEPS, VISITS, Logged, Runs
 from polidiff.paper.sentences import BOXES, changed, costs, found_costs, points, regions_of
-from polidiff.paper.values import READINGS
+from polidiff.paper.values import READINGS, STARTS
 from polidiff.policies import as_policy, top_actions
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.numbers import percent
@@ -23,7 +23,6 @@ from polidiff.report.charts.theme import Chart, Palette, Rows, rows_of
 from polidiff.report.tables import Table
 
 POLICIES = ("current", "proposed")
-STARTS = tuple(f"s{start}" for start in range(11))
 
 
 def figure_3(runs: Runs, palette: Palette) -> Figure:
