@@ -15,21 +15,11 @@ if TYPE_CHECKING:
     from polidiff.worlds import Log, Simulator, TabularMDP
 
 _HOMES = {
-    "TabularMDP": "polidiff.worlds",
-    "Simulator": "polidiff.worlds",
-    "Log": "polidiff.worlds",
-    "Outcome": "polidiff.records.outcome",
-    "Patch": "polidiff.records.patch",
-    "as_policy": "polidiff.policies",
-    "Discretised": "polidiff.policies",
-    "explain": "polidiff.api",
-    "improve": "polidiff.api",
-    "evaluate": "polidiff.api",
-    "check": "polidiff.api",
-    "changelog": "polidiff.api",
-    "compare": "polidiff.api",
-    "compare_forms": "polidiff.api",
-    "load": "polidiff.api",
+    "polidiff.worlds": ("TabularMDP", "Simulator", "Log"),
+    "polidiff.records.outcome": ("Outcome",),
+    "polidiff.records.patch": ("Patch",),
+    "polidiff.policies": ("as_policy", "Discretised"),
+    "polidiff.api": ("explain", "improve", "evaluate", "check", "changelog", "compare", "compare_forms", "load"),
 }
 
 __all__ = [
@@ -53,8 +43,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(home), name)
     raise AttributeError(f"module 'polidiff' has no attribute {name!r}")
 
 

@@ -85,16 +85,9 @@ def _fits(value: object) -> bool:
     return callable(getattr(value, "fit", None)) and not isinstance(value, type)
 
 
-def _one_of(*choices: str) -> Limit:
-    return " or ".join(repr(choice) for choice in choices), lambda value: value in choices
-
-
 CLASSIFIERS = ("rules", "rules cnf", "tree", "wittgenstein", "imodels", "pystreed", "pycontree")
 ESTIMATORS = ("model bootstrap", "importance sampling", "fitted q")
-ESTIMATES: Limit = (
-    "one of " + ", ".join(map(repr, ESTIMATORS)),
-    lambda value: value is None or value in ESTIMATORS,
-)
+ESTIMATES: Limit = ("one of " + ", ".join(map(repr, ESTIMATORS)), lambda value: value is None or value in ESTIMATORS)
 JUDGED_BY = "Estimator that judges a log: model bootstrap, importance sampling or fitted q."
 LEARNS: Limit = (
     "one of " + ", ".join(map(repr, CLASSIFIERS)) + ", or an estimator with fit",
@@ -123,7 +116,10 @@ class Declared:
 
 
 def option(default: Setting, kind: Kind, help: str, **more: Setting) -> Setting:
-    """A field of a record of options."""
+    """A field of a record of options; of choices, without another limit, it must be one."""
+    choices = more.get("choices", ())
+    if choices and "limit" not in more:
+        more["limit"] = (" or ".join(map(repr, choices)), lambda value: value in choices)
     return field(default=default, metadata={"declared": Declared(kind, help, **more)})
 
 
@@ -185,10 +181,7 @@ class ExplainOptions(Options):
     max_steps: int = option(1_000_000, COUNT, "Most simulated decisions.", limit=_count(1))
     starts: int | None = option(None, COUNT, "Starts to follow.", limit=_count(1))
     seed: int = option(0, SEED, "Same seed, same bytes.", limit=_count(0))
-    style: Style = option(
-        "plain", TEXT, "Words of the text.", choices=("plain", "paper"), limit=_one_of("plain", "paper")
-    )
-
+    style: Style = option("plain", TEXT, "Words of the text.", choices=("plain", "paper"))
     min_group: int = option(10, COUNT, MIN_GROUP, limit=_count(1))
     classifier: Classifier | None = option(
         None,
@@ -220,13 +213,7 @@ class ImproveOptions(Options):
     section = "improve"
 
     budget: float | None = option(None, NUMBER, "Most changed decisions.", limit=CHANGES)
-    unit: Unit = option(
-        "expected",
-        TEXT,
-        "Per episode, or summed over starts.",
-        choices=("expected", "total"),
-        limit=_one_of("expected", "total"),
-    )
+    unit: Unit = option("expected", TEXT, "Per episode, or summed over starts.", choices=("expected", "total"))
     max_states: int | None = option(None, COUNT, "Most changed states.", limit=_count(0))
     max_rules: int | None = option(None, COUNT, "Most rules to read.", limit=_count(0))
     max_conditions: int = option(3, COUNT, "Most conditions in a rule.", limit=_count(1))

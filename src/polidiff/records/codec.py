@@ -179,9 +179,6 @@ def decode(kind: TypeForm, data: Json, *, where: str) -> Record:
     origin: TypeForm = get_origin(kind)
     if origin in (Union, types.UnionType):
         return _decode_union(kind, data, where)
-    if origin is np.ndarray:
-        dtype = get_args(get_args(kind)[1])[0]
-        return np.asarray(_numbers(data), dtype=None if dtype is Any else dtype)
     if origin is tuple or kind is tuple:
         return _decode_tuple(kind, data, where)
     if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
@@ -279,12 +276,6 @@ def _decode_float(data: Json, where: str) -> float:
     if isinstance(data, int) and abs(data) > sys.float_info.max:
         raise InvalidResultError(f"{where} must be a number of at most 308 digits; got one of more")
     return data  # a whole number stays one, so that it is written as it was read
-
-
-def _numbers(data: Json) -> Json:
-    if isinstance(data, list):
-        return [_numbers(item) for item in data]
-    return _SPECIAL.get(data, data) if isinstance(data, str) else data
 
 
 def _mapping(data: Json, where: str) -> Mapping[str, Json]:

@@ -27,11 +27,10 @@ from polidiff.records.explanation import (
     WorseOff,
 )
 from polidiff.records.outcome import Interval
-from polidiff.records.patch import Patch
 from polidiff.records.plan import Frontier, Plan
 from polidiff.records.rule import Rule, within
 
-Result = TypeVar("Result", bound=Explanation | Frontier)
+AnyResult = TypeVar("AnyResult", bound=Explanation | Frontier)
 _COUNT = re.compile(r"^Rests on .*?(?=;|\. |\.?$)")
 
 
@@ -59,7 +58,7 @@ def disclosed(whole: Explanation, left: Explanation, least: int, *, unknown: boo
     return said_to_be_rounded(_blurred(left, least, told, max(changed, 1.0)), least)
 
 
-def said_to_be_rounded(record: Result, least: int) -> Result:
+def said_to_be_rounded(record: AnyResult, least: int) -> AnyResult:
     """The result with a line, once, on parts that are counted with a few who are not told apart from them."""
     few = f"fewer than {least} {record.world.counted_in}"
     line = f"Counts, shares and values beside {few} are rounded or hold these few, so that nobody can be found out."
@@ -264,8 +263,7 @@ def _blurred(record: Explanation, least: int, told: Sequence[Sequence[int]], cha
     worse = tuple(_worse_off(part, count, blur) for part, count in zip(record.worse_off, told[2], strict=True))
     rows = record.world.facts.get("episodes", units)
     changes = blur.share(record.changes, rows if isinstance(rows, (int, float)) else units)
-    patch = _patch(record.patch)
-    return replace(record, regions=regions, sentences=sentences, worse_off=worse, changes=changes, patch=patch)
+    return replace(record, regions=regions, sentences=sentences, worse_off=worse, changes=changes)
 
 
 def _region(region: Region, told: int, blur: _Blur, changed: float) -> Region:
@@ -297,16 +295,6 @@ def _worse_off(group: WorseOff, told: int, blur: _Blur) -> WorseOff:
     share = group.share if told == round(group.share * blur.units) else told / blur.units
     step = blur.step(group.outcome, group.share * blur.units)
     return replace(group, share=share, difference=_interval(group.difference, step))
-
-
-def _patch(patch: Patch) -> Patch:
-    edits = tuple(
-        e
-        if e.shift is None
-        else replace(e, shift=replace(e.shift, current=round(e.shift.current, 2), proposed=round(e.shift.proposed, 2)))
-        for e in patch.edits
-    )
-    return replace(patch, edits=edits)
 
 
 def _without_effect(record: Explanation, least: int) -> Explanation:

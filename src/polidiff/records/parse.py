@@ -91,6 +91,10 @@ class _Reader:
         came = "the end" if at.kind == "end" else repr(at.text)
         return ParseError(f"expected {expected}; came {came}", text=self.text, column=at.column)
 
+    def ends(self, expected: str) -> None:
+        if self.next.kind != "end":
+            raise self.fail(expected)
+
     def number(self) -> float:
         sign = -1.0 if self.takes("-", _MINUS) else 1.0
         if self.next.kind != "number":
@@ -157,8 +161,7 @@ def parse_rules(text: str, feature_names: Sequence[str], values: Values = ANY) -
     rules = [_rule(reader, feature_names, values)]
     while reader.takes("or"):
         rules.append(_rule(reader, feature_names, values))
-    if reader.next.kind != "end":
-        raise reader.fail("'and', 'or' or the end")
+    reader.ends("'and', 'or' or the end")
     return tuple(rules)
 
 
@@ -170,8 +173,7 @@ def parse_rule(text: str, feature_names: Sequence[str], values: Values = ANY) ->
     """
     reader = _Reader(text)
     rule = _rule(reader, feature_names, values)
-    if reader.next.kind != "end":
-        raise reader.fail("'and' or the end")
+    reader.ends("'and' or the end")
     return rule
 
 
@@ -196,8 +198,7 @@ def parse_guard(text: str, outcome_names: Sequence[str]) -> Guard:
             value = -reader.number()
     elif not relative:
         value = reader.number()
-    if reader.next.kind != "end":
-        raise reader.fail("the end")
+    reader.ends("the end")
     return Guard(name, "<=" if operator.startswith("<") else ">=", value, relative, text.strip())
 
 
@@ -227,8 +228,7 @@ def parse_case(text: str, feature_names: Sequence[str], values: Values = ANY) ->
         case[name] = math.nan if absent else _value(reader, name, values)
         if not reader.takes(",", "and"):
             break
-    if reader.next.kind != "end":
-        raise reader.fail("',' or the end")
+    reader.ends("',' or the end")
     return case
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, overload
 
 from polidiff.errors import InvalidOptionError
@@ -73,18 +74,14 @@ class Plan:
     policy: Any = field(default=None, repr=False, metadata={"json": False})
     _explain: Callable[[], Explanation] | None = field(default=None, repr=False, metadata={"json": False})
 
-    @property
+    @cached_property
     def explanation(self) -> Explanation:
         """The plan against the current policy, explained when asked for."""
-        made = self.__dict__.get("_made")
-        if made is None:
-            if self._explain is None:
-                raise InvalidOptionError(
-                    "a plan read from a file has no world to explain it in. Hint: call improve again, or explain"
-                )
-            made = self._explain()
-            self.__dict__["_made"] = made
-        return made
+        if self._explain is None:
+            raise InvalidOptionError(
+                "a plan read from a file has no world to explain it in. Hint: call improve again, or explain"
+            )
+        return self._explain()
 
     @property
     def explainable(self) -> bool:

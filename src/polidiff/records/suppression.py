@@ -17,14 +17,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, is_dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from functools import singledispatch
-from typing import overload
 
 from polidiff.errors import InvalidOptionError
 from polidiff.records.action import Action, Shift
 from polidiff.records.codec import Json, Record, encode, json_fields, parts_of
 from polidiff.records.disclosure import (
+    AnyResult,
     coarse_bounds,
     counts_of_names,
     disclosed,
@@ -56,13 +56,7 @@ UNSHOWN = "a place that too few have met to be named"
 _QUOTED = re.compile(r"(?<!\w)(?:'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\")")
 
 
-@overload
-def suppressed(record: Explanation, min_group: int | None = None) -> Explanation: ...
-@overload
-def suppressed(record: Frontier, min_group: int | None = None) -> Frontier: ...
-@overload
-def suppressed(record: Explanation | Frontier, min_group: int | None = None) -> Explanation | Frontier: ...
-def suppressed(record: Explanation | Frontier, min_group: int | None = None) -> Explanation | Frontier:
+def suppressed(record: AnyResult, min_group: int | None = None) -> AnyResult:
     """The result without groups smaller than `min_group`, by default the one that it was made with."""
     least = record.methods.min_group if min_group is None else min_group
     if isinstance(least, bool) or not isinstance(least, int) or least < 1:
@@ -97,7 +91,6 @@ class Limit:
     plain: frozenset[str]  # names that may be quoted: of actions, outcomes, features, and of states that many met
     known: frozenset[str] = frozenset()  # regions that are shown
     gone: frozenset[Rule] = frozenset()  # places of those that are not
-    shifts: Mapping[Rule, Shift] = field(default_factory=dict)  # how often regions that are shown take their action
     grown: bool = False  # whether the result was made with a smaller limit
 
     def enough(self, share: float) -> bool:
@@ -124,10 +117,8 @@ def _limit(record: Explanation | Frontier, least: int) -> Limit:
     plain += [*(a.name for a in world.actions), *(o.name for o in record.outcomes), *(f.name for f in world.features)]
     limit = Limit(least, world.units, world, frozenset(plain))
     regions = record.regions if isinstance(record, Explanation) else ()
-    kept = shown(regions, limit)
-    known = frozenset(region.id for region in kept)
-    shifts = {region.rule: region.shift for region in kept if region.shift is not None}
-    return replace(limit, known=known, gone=frozenset(r.rule for r in regions if r.id not in known), shifts=shifts)
+    known = frozenset(region.id for region in shown(regions, limit))
+    return replace(limit, known=known, gone=frozenset(r.rule for r in regions if r.id not in known))
 
 
 def _counting_what_is_named(record: Explanation | Frontier) -> WorldSummary:
@@ -317,10 +308,7 @@ def _picture(picture: Picture, limit: Limit) -> Picture:
 def _patch(patch: Patch, limit: Limit) -> Patch:
     """Without the edits of regions that are left out, and of states that too few have met."""
     edits = tuple(e for e in patch.edits if e.rule not in limit.gone and shown(e.rule, limit) == e.rule)
-    if not limit.shifts:
-        return patch if len(edits) == len(patch) else replace(patch, edits=edits)
-    shared = (e if e.shift is None else replace(e, shift=limit.shifts.get(e.rule, e.shift)) for e in edits)
-    return replace(patch, edits=tuple(shared))
+    return patch if len(edits) == len(patch) else replace(patch, edits=edits)
 
 
 @shown.register
@@ -370,8 +358,22 @@ def _explanation(record: Explanation, limit: Limit) -> Explanation:
     if gone[0] or len(rest.patch) < len(record.patch):  # what is told was measured with the edits that are left out
         rest = replace(rest, quality=replace(rest.quality, completeness={}))
     rest = disclosed(record, rest, limit.least, unknown=limit.grown and record.withheld > 0)
-    rest = replace(rest, withheld=record.withheld + gone[0], warnings=(*rest.warnings, *_left_out(gone, words, limit)))
-    return replace(rest, world=_world(rest, [rest.regions, rest.sentences, rest.worse_off], limit))
+    return replace(
+        rest,
+        patch=_with_shifts_told(rest.patch, rest.regions),
+        withheld=record.withheld + gone[0],
+        warnings=(*rest.warnings, *_left_out(gone, words, limit)),
+        world=_world(rest, [rest.regions, rest.sentences, rest.worse_off], limit),
+    )
+
+
+def _with_shifts_told(patch: Patch, regions: Iterable[Region]) -> Patch:
+    """The patch with chances of actions as coarse as its regions tell them."""
+    shifts = {region.rule: region.shift for region in regions if region.shift is not None}
+    if not shifts:
+        return patch
+    edits = (e if e.shift is None else replace(e, shift=shifts.get(e.rule, e.shift)) for e in patch.edits)
+    return replace(patch, edits=tuple(edits))
 
 
 @shown.register

@@ -5,7 +5,7 @@ walks through the continuous task, over its reward boxes and the regions where p
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import altair as alt
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from polidiff.domains import navigation
 from polidiff.paper.figures.figure import Figure, Panel
 from polidiff.paper.runs import LENGTH, REWARD, SLIP, STAY, STEPS, VISITS, Logged, Runs
-from polidiff.paper.sentences import BOXES, changed, costs, found_costs, points, regions_of
+from polidiff.paper.sentences import BOXES, Box, changed, costs, found_costs, points, regions_of
 from polidiff.paper.values import READINGS, STARTS
 from polidiff.policies import as_policy, top_actions
 from polidiff.records.arrays import FloatArray, IntArray
@@ -199,6 +199,7 @@ TAGS = {
     "+3": (0.308, 0.118, "left"),
     "+7": (0.6, 0.415, "right"),
 }
+Walker: TypeAlias = Callable[[FloatArray], IntArray]
 ANGLES = {navigation.EAST: 90, navigation.NORTH: 0, navigation.SOUTH: 180}
 
 
@@ -253,7 +254,7 @@ def _achieved(runs: Runs, policy: str) -> tuple[str, str, str]:
     return f"{exact[REWARD]:.4f}", f"{exact[STAY]:g}", f"{exact[STEPS]:g}"
 
 
-def walk(policy: Callable[[FloatArray], IntArray]) -> Rows:
+def walk(policy: Walker) -> Rows:
     """Steps of a few walks: from, to, and whether the decision is the current policy's."""
     model, acting = navigation.NavigationModel(), as_policy(policy, n_actions=len(navigation.ACTIONS))
     states, rows = WALKERS, []
@@ -271,27 +272,20 @@ def walk(policy: Callable[[FloatArray], IntArray]) -> Rows:
     return rows
 
 
-def _walk_chart(policy: Callable[[FloatArray], IntArray], regions: Sequence[str], palette: Palette) -> Chart:
-    x = alt.X(
-        "x:Q",
-        title="x",
-        scale=alt.Scale(domain=X_RANGE, nice=False),
-        axis=alt.Axis(values=[0, 0.2, 0.4, 0.6, 0.8, 1.0], grid=False),
+def _walk_chart(policy: Walker, regions: Sequence[str], palette: Palette) -> Chart:
+    x, y = (
+        axis(f"{name}:Q", title=name, scale=alt.Scale(domain=ends, nice=False), axis=alt.Axis(values=at, grid=False))
+        for axis, name, ends, at in (
+            (alt.X, "x", X_RANGE, [0, 0.2, 0.4, 0.6, 0.8, 1.0]),
+            (alt.Y, "y", Y_RANGE, [0, 0.1, 0.2, 0.3, 0.4]),
+        )
     )
-    y = alt.Y(
-        "y:Q",
-        title="y",
-        scale=alt.Scale(domain=Y_RANGE, nice=False),
-        axis=alt.Axis(values=[0, 0.1, 0.2, 0.3, 0.4], grid=False),
-    )
-    steps = walk(policy)
+    steps = alt.Chart(rows_of(walk(policy)))
     scale = alt.Scale(domain=["as now", "changed"], range=[palette.current, palette.proposed])
     color = alt.Color("k:N", scale=scale, legend=None)
-    lines = alt.Chart(rows_of(steps)).mark_rule(strokeWidth=1.6).encode(x=x, y=y, x2="x2", y2="y2", color=color)
-    heads = (
-        alt.Chart(rows_of(steps))
-        .mark_point(shape="triangle", filled=True, size=26, opacity=1)
-        .encode(x="mx:Q", y="my:Q", color=color, angle=alt.Angle("a:Q", scale=None))
+    lines = steps.mark_rule(strokeWidth=1.6).encode(x=x, y=y, x2="x2", y2="y2", color=color)
+    heads = steps.mark_point(shape="triangle", filled=True, size=26, opacity=1).encode(
+        x="mx:Q", y="my:Q", color=color, angle=alt.Angle("a:Q", scale=None)
     )
     starts = rows_of([{"x": float(place[0]), "y": float(place[1])} for place in WALKERS])
     dots = alt.Chart(starts).mark_point(filled=True, size=30, opacity=1, color=palette.ink).encode(x=x, y=y)
@@ -301,33 +295,29 @@ def _walk_chart(policy: Callable[[FloatArray], IntArray], regions: Sequence[str]
     )
 
 
+def _boxes(boxes: Sequence[Box], x: alt.X, y: alt.Y, **style: object) -> Chart:
+    rows = [dict(zip(("x", "x2", "y", "y2"), box, strict=True)) for box in boxes]
+    return alt.Chart(rows_of(rows)).mark_rect(**style).encode(x=x, x2="x2", y=y, y2="y2")
+
+
 def _backdrop(x: alt.X, y: alt.Y, palette: Palette) -> list[Chart]:
-    band = rows_of([{"x": 0.0, "x2": navigation.GOAL_X, "y": 0.2, "y2": 0.3}])
-    goal = rows_of([{"x": navigation.GOAL_X, "x2": X_RANGE[1], "y": 0.0, "y2": Y_RANGE[1]}])
-    star = rows_of([{"x": 1.015, "y": 0.03, "t": "★"}])
-    boxes = [
-        {"x": column / 10, "x2": (column + 1) / 10, "y": row / 10, "y2": (row + 1) / 10}
-        for column, row in navigation.BONUS
-    ]
-    starts = rows_of([{"x": 0.0, "x2": 0.1, "y": 0.0, "y2": 0.1}])
-    area = {"x": x, "y": y, "x2": "x2", "y2": "y2"}
+    rewards = [(column / 10, (column + 1) / 10, row / 10, (row + 1) / 10) for column, row in navigation.BONUS]
+    frame = {"filled": False, "stroke": palette.ink, "strokeWidth": 1.8}
+    star = alt.Chart(rows_of([{"x": 1.015, "y": 0.03, "t": "★"}])).mark_text(fontSize=16, color=palette.ink)
     return [
-        alt.Chart(starts).mark_rect(filled=False, stroke=palette.ink, strokeWidth=1.8).encode(**area),
-        alt.Chart(band).mark_rect(color=palette.muted, opacity=0.22).encode(**area),
-        alt.Chart(goal).mark_rect(filled=False, stroke=palette.ink, strokeWidth=1.8).encode(**area),
-        alt.Chart(star).mark_text(fontSize=16, color=palette.ink).encode(x=x, y=y, text="t:N"),
-        alt.Chart(rows_of(boxes))
-        .mark_rect(color=palette.current, fillOpacity=0.15, stroke=palette.current)
-        .encode(**area),
+        _boxes([(0.0, 0.1, 0.0, 0.1)], x, y, **frame),
+        _boxes([(0.0, navigation.GOAL_X, 0.2, 0.3)], x, y, color=palette.muted, opacity=0.22),
+        _boxes([(navigation.GOAL_X, X_RANGE[1], 0.0, Y_RANGE[1])], x, y, **frame),
+        star.encode(x=x, y=y, text="t:N"),
+        _boxes(rewards, x, y, color=palette.current, fillOpacity=0.15, stroke=palette.current),
     ]
 
 
 def _region_layer(names: Sequence[str], x: alt.X, y: alt.Y, palette: Palette) -> Chart:
     """Blue boxes, drawn a little inside their bounds: the rectangle of starts and a reward may have the same ones."""
-    rows = [dict(zip(("x", "x2", "y", "y2"), BOXES[name], strict=True)) for name in names]
     inside = {"xOffset": 2.5, "x2Offset": -2.5, "yOffset": -2.5, "y2Offset": 2.5}
     blue = {"color": palette.proposed, "fillOpacity": 0.12, "stroke": palette.proposed, "strokeWidth": 1.6}
-    return alt.Chart(rows_of(rows)).mark_rect(**blue, **inside).encode(x=x, x2="x2", y=y, y2="y2")
+    return _boxes([BOXES[name] for name in names], x, y, **blue, **inside)
 
 
 def _tag_layers(regions: Sequence[str], x: alt.X, y: alt.Y, palette: Palette) -> list[Chart]:
