@@ -75,7 +75,7 @@ def test_an_effect_is_that_of_all_changes_met_and_shares_say_of_what(seed, movin
         ):
             assert int(share) / 100 == pytest.approx(exact[sentence.path], abs=SLACK), what
         met = [meeting.region for meeting in sentence.meetings] or list(sentence.path)
-        for share in re.findall(r"(\d+) % of episodes meet it", text):
+        for share in re.findall(r"(\d+) % of episodes reach it", text):
             true = [sum(chance for path, chance in exact.items() if region in path) for region in met]
             assert min(abs(int(share) / 100 - chance) for chance in true) <= SLACK, text
 

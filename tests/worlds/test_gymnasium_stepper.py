@@ -348,6 +348,6 @@ def test_something_else_is_refused(origin):
 def test_a_simulator_keeps_its_copies_between_batches():
     world = Simulator("CartPole-v1")
     first = world.stepper(4, (0,))
-    envs = {id(env) for env in first._envs}
+    envs = {id(run.env) for run in first._episodes}
     del first
-    assert envs & {id(env) for env in world.stepper(4, (1,))._envs}
+    assert envs & {id(run.env) for run in world.stepper(4, (1,))._episodes}

@@ -130,7 +130,7 @@ def _path_share_text(sentence: Sentence) -> str:
     if not sentence.path or sentence.path_share >= NEARLY_ALL:
         return ""
     exactly = "follow exactly this path" if len(sentence.path) > 1 else "meet only this change"
-    met = "meet it" if len(sentence.path) == 1 and _names_all(sentence) else exactly
+    met = "reach it" if len(sentence.path) == 1 and _names_all(sentence) else exactly
     return f" ({percent(sentence.path_share)} of {_those(sentence)} {met})"
 
 
@@ -160,7 +160,7 @@ def _meetings_text(sentence: Sentence, by_id: Mapping[str, Region]) -> str:
     where = places_told([m.region for m in told], list(by_id.values()))
     deed = swap_text if len(by_size) > 1 else partial(_do, paper=False)
     parts = [
-        f"{deed(by_id[m.region])} {where[m.region]} ({percent(m.share)} of {_those(sentence)} meet it)" for m in told
+        f"{deed(by_id[m.region])} {where[m.region]} ({percent(m.share)} of {_those(sentence)} reach it)" for m in told
     ]
     if len(by_size) > len(told):
         parts.append(f"and {counted(len(by_size) - len(told), 'region')} more with smaller effects")

@@ -3,9 +3,8 @@
 Copies are kept and used again, because making one is slow. The wrappers that `gymnasium.make` adds to check its users
 are taken off; the time limit among them becomes a number that the stepper counts itself.
 
-Bringing a second copy of an environment into the state of a running one.
-
-Three ways, tried in this order and verified by stepping copy and original side by side:
+A second copy is brought into the state of a running one in three ways, tried in this order and verified by stepping
+copy and original side by side:
 
 ``state``
     ``get_state()`` and ``set_state(state)`` of the environment, with its random generator.
@@ -21,7 +20,7 @@ import difflib
 import warnings
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import entry_points
 from typing import NoReturn
@@ -268,27 +267,32 @@ def _line(error: BaseException) -> str:
     return " ".join(str(error).split())
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Running:
     """An environment in the middle of an episode, with what led there."""
 
     env: Env
     seed: int
-    actions: list[EnvAction]  # as the environment took them
+    steps: int = 0
+    actions: list[EnvAction] = field(default_factory=list)  # as the environment took them, where they are kept
+
+    def moved(self, action: EnvAction, *, kept: bool) -> None:
+        """Count a step."""
+        self.steps += 1
+        if kept:
+            self.actions.append(action)
+
+    def twin(self, env: Env) -> Running:
+        """A copy of the environment, as far as this one."""
+        return Running(env, self.seed, self.steps, list(self.actions))
 
 
 @dataclass(frozen=True, eq=False)
 class Restore:
-    """How to restore, or why it cannot be done."""
+    """How to bring a second copy of an environment into the state of a running one."""
 
-    mode: str  # "state", "copy", "replay" or "none"
+    mode: str  # "state", "copy", "replay", or "none" if it cannot be done
     twin: Callable[[Running], Env]
-    failures: dict[str, str]  # way -> what went wrong
-
-    @property
-    def keeps_actions(self) -> bool:
-        """Whether the actions of every episode must be kept."""
-        return self.mode == "replay"
 
 
 def find_restore(source: EnvSource) -> Restore:
@@ -302,9 +306,9 @@ def find_restore(source: EnvSource) -> Restore:
     for mode, way in ways.items():
         problem = _first_problem(source, way)
         if problem is None:
-            return Restore(mode, way, failures)
+            return Restore(mode, way)
         failures[mode] = problem
-    return Restore("none", lambda running: _refuse(source, failures), failures)
+    return Restore("none", lambda running: _refuse(source, failures))
 
 
 def _refuse(source: EnvSource, failures: dict[str, str]) -> NoReturn:
@@ -344,14 +348,13 @@ def _first_problem(source: EnvSource, way: Callable[[Running], Env]) -> str | No
     try:
         original.reset(seed=SEED)
         moves = source.actions.decode(rng.integers(source.actions.count, size=MOVES_BEFORE + MOVES_AFTER))
-        made: list[EnvAction] = []
+        running = Running(original, SEED)
         for action in moves[:MOVES_BEFORE]:
-            made.append(action)
+            running.moved(action, kept=True)
             if any(original.step(action)[2:4]):
                 original.reset(seed=SEED)
-                made.clear()
-        twin = way(Running(original, SEED, made))
-        return _first_difference(source, original, twin, moves[MOVES_BEFORE:])
+                running.actions.clear()
+        return _first_difference(source, original, way(running), moves[MOVES_BEFORE:])
     except Exception as error:
         return _line(error) or type(error).__name__
 

@@ -17,7 +17,7 @@ import numpy as np
 from polidiff.errors import InvalidOutcomeError, RestoreError
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.worlds.gymnasium.source import EnvSource, Running, as_source
-from polidiff.worlds.gymnasium.spaces import Env, EnvAction, EnvLike, Info, Observation
+from polidiff.worlds.gymnasium.spaces import Env, EnvLike, Info, Observation
 from polidiff.worlds.steppers import Step, Stepper
 
 REWARD_PART = "reward:"
@@ -155,15 +155,12 @@ class GymnasiumStepper(_EnvStepper):
     that `info` does not carry at some step adds nothing there; it must have come by the end of an episode.
     """
 
-    def __init__(self, source: EnvSource, envs: list[Env], seeds: list[int], info_keys: Sequence[str]) -> None:
+    def __init__(self, source: EnvSource, episodes: list[Running], states: AnyArray, info_keys: Sequence[str]) -> None:
         super().__init__(source, info_keys)
         self.restore_mode: str = source.restore.mode  # "state", "copy", "replay", or "none" if clones cannot be made
-        self._envs = envs
-        self._seeds = seeds
-        self._elapsed = np.zeros(len(envs), dtype=np.int64)
-        self._actions: list[list[EnvAction]] = [[] for _ in envs]
+        self._episodes, self._states = episodes, states
         self._owners: tuple[GymnasiumStepper, ...] = ()
-        weakref.finalize(self, source.give_back, envs)
+        weakref.finalize(self, source.give_back, [episode.env for episode in episodes])
 
     @classmethod
     def start(cls, origin: EnvLike, seeds: IntArray, *, info_keys: Sequence[str] = ()) -> Stepper:
@@ -171,51 +168,41 @@ class GymnasiumStepper(_EnvStepper):
         source = as_source(origin)
         if source.is_vector:
             return VectorStepper(source, seeds, info_keys)
-        numbers = [int(seed) for seed in seeds]
-        stepper = cls(source, [source.take() for _ in numbers], numbers, info_keys)
-        first = [env.reset(seed=seed)[0] for env, seed in zip(stepper._envs, numbers, strict=True)]
-        stepper._states = source.observations.rows(first)
-        return stepper
+        episodes = [Running(source.take(), int(seed)) for seed in seeds]
+        first = [episode.env.reset(seed=episode.seed)[0] for episode in episodes]
+        return cls(source, episodes, source.observations.rows(first), info_keys)
 
     @property
     def n(self) -> int:
         """How many episodes there are."""
-        return len(self._envs)
+        return len(self._episodes)
 
     def step(self, actions: IntArray, running: IntArray) -> Step:
         """Move the episodes `running` by `actions`, both of length k."""
-        envs, moves = self._envs, self.source.actions.decode(np.asarray(actions), self._states[running])
-        indices = running.tolist()
-        results = [envs[index].step(move) for index, move in zip(indices, moves, strict=True)]
-        if self.source.restore.keeps_actions:
-            for index, move in zip(indices, moves, strict=True):
-                self._actions[index].append(move)
+        moves = self.source.actions.decode(np.asarray(actions), self._states[running])
+        episodes = [self._episodes[index] for index in running.tolist()]
+        results = [episode.env.step(move) for episode, move in zip(episodes, moves, strict=True)]
+        for episode, move in zip(episodes, moves, strict=True):
+            episode.moved(move, kept=self.restore_mode == "replay")
         observations, rewards, terminated, truncated, infos = zip(*results, strict=True) if results else ((),) * 5
         next_states = self.source.observations.rows(observations)
-        self._elapsed[running] += 1
-        ended = np.array(terminated, dtype=np.bool_)
-        cut = np.array(truncated, dtype=np.bool_)
+        ended, cut = np.array(terminated, dtype=np.bool_), np.array(truncated, dtype=np.bool_)
         if self.source.time_limit is not None:
-            cut |= self._elapsed[running] >= self.source.time_limit
+            cut |= np.array([episode.steps >= self.source.time_limit for episode in episodes], dtype=np.bool_)
         paid = np.array(rewards, dtype=np.float64)
         columns = {key: self._column(key, paid, infos) for key in self.info_keys}
         return self._arrive(running, Step(next_states, paid, ended, cut, columns), infos)
 
     def clone(self, indices: IntArray) -> GymnasiumStepper:
         """A stepper of its own that goes on from the states of these episodes, with the same luck."""
-        chosen = [int(index) for index in indices]
-        twin = self.source.restore.twin
-        envs = [twin(Running(self._envs[i], self._seeds[i], self._actions[i])) for i in chosen]
-        other = GymnasiumStepper(self.source, envs, [self._seeds[i] for i in chosen], self.info_keys)
-        other._states = np.array(self._states[chosen])
-        other._elapsed = np.array(self._elapsed[chosen])
-        other._actions = [list(self._actions[i]) for i in chosen]
-        return other
+        chosen = [self._episodes[index] for index in indices.tolist()]
+        twins = [episode.twin(self.source.restore.twin(episode)) for episode in chosen]
+        return GymnasiumStepper(self.source, twins, np.array(self._states[indices]), self.info_keys)
 
     def reseed(self, draw: int) -> None:
         """Luck of another draw, the same for all clones that ask for it; environments without luck stay as they are."""
-        for env in self._envs:
-            inner: Env = getattr(env, "unwrapped", env)
+        for episode in self._episodes:
+            inner: Env = getattr(episode.env, "unwrapped", episode.env)
             if hasattr(inner, "np_random"):
                 inner.np_random = np.random.default_rng(draw)
 
@@ -224,10 +211,7 @@ class GymnasiumStepper(_EnvStepper):
         """All episodes of the parts, from now on side by side; the parts keep their environments alive."""
         whole = copy(parts[0])
         whole._missing = set().union(*(part._missing for part in parts))
-        whole._envs = [env for part in parts for env in part._envs]
-        whole._seeds = [seed for part in parts for seed in part._seeds]
-        whole._elapsed = np.concatenate([part._elapsed for part in parts])
-        whole._actions = [actions for part in parts for actions in part._actions]
+        whole._episodes = [episode for part in parts for episode in part._episodes]
         whole._states = np.concatenate([part._states for part in parts])
         whole._owners = tuple(parts)
         return whole
