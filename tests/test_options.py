@@ -9,7 +9,7 @@ import pytest
 
 from polidiff import api
 from polidiff.cli import studies
-from polidiff.cli.options import POLICIES, WORLD_FLAGS
+from polidiff.cli.options import FLAGS
 from polidiff.cli.study import SECTIONS, WORLDS
 from polidiff.errors import InvalidOptionError
 from polidiff.options import CheckOptions, EvaluateOptions, ExplainOptions, ImproveOptions, declarations
@@ -57,21 +57,10 @@ def test_the_keys_of_a_study_are_the_declared_options():
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_flags_of_a_command_are_the_declared_options(command):
     flags = {parameter.name for parameter in command.params}
-    world = {
-        "study",
-        *WORLD_FLAGS,
-        *WORLDS["log"],
-        "settings",
-        "horizon",
-        "trust",
-        "workers",
-        "engine",
-        "address",
-        "work_folder",
-    }
+    shared = {"study", "settings", "trust", "workers", "engine", "address", "work_folder"}
     here = {"as_json", "output", "report", "quiet", "verbose", "patch", "junit"}
     declared = {name for record in COMMANDS[command] for name in keys(record, "study")}
-    assert flags - world - here - set(POLICIES) == declared
+    assert flags - shared - here - set(FLAGS) == declared
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -89,8 +78,9 @@ def test_a_flag_tells_the_declared_default_and_gives_nothing_unless_it_is_given(
 
 
 def test_policies_and_worlds_of_a_study_have_flags():
-    assert set(POLICIES) == set(SECTIONS["policies"])
-    assert {kind for kind, _ in WORLD_FLAGS.values()} == set(WORLDS)
+    keys = [key.split(".") for key, _, _ in FLAGS.values()]
+    assert {key for section, key in (key for key in keys if key[0] == "policies")} == set(SECTIONS["policies"])
+    assert {kind for _, kind, _ in (key for key in keys if key[0] == "world")} == set(WORLDS)
 
 
 @pytest.mark.parametrize(

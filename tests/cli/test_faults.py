@@ -58,7 +58,11 @@ def test_lines_are_those_of_the_key():
 FAULTS = [
     (["explain", "missing.toml"], "cannot read the study missing.toml: No such file"),
     (["explain", "--seed", "1"], "expected one world of"),
-    (["explain", "--env", "CartPole-v1", "--log", "x.csv"], "both name a world; give one"),
+    (
+        ["explain", "--env", "CartPole-v1", "--log", "x.csv"],
+        "--env is about one kind of world and --log about another; give one",
+    ),
+    (["explain", "--env", "CartPole-v1", "--state", "x"], "--env is about one kind of world and --state about another"),
     (["report", "missing.json", "-o", "x.html"], "there is no file 'missing.json'. Hint: polidiff explain"),
     (["explian"], "no command 'explian'; did you mean explain?"),
     (

@@ -11,26 +11,37 @@ from typing import Any, TypeAlias, TypeVar
 import click
 
 from polidiff.cli.output import Output
-from polidiff.options import COUNT, FLAG, NUMBER, SEED, TEXT_OR_TEXTS, Declared, Options, Setting, declarations
+from polidiff.cli.study import SECTIONS, WORLDS
+from polidiff.options import COUNT, FLAG, NUMBER, SEED, TEXT_OR_TEXTS, TEXTS, Declared, Options, Setting, declarations
 
 Command = TypeVar("Command", bound=Callable[..., object])
 Decorator: TypeAlias = Callable[[Any], Any]  # as click makes them
 FILE = click.Path(path_type=Path, dir_okay=False)
 TYPES: dict[str, type] = {COUNT.words: int, SEED.words: int, NUMBER.words: float}
-WORLD_FLAGS = {
-    "log": ("log", "path"),
-    "env": ("gymnasium", "id"),
-    "table": ("table", "path"),
-    "world": ("function", "name"),
+FLAGS = {  # flag -> the key of a study that it stands for, what its value is called, what it is for
+    "env": ("world.gymnasium.id", "ID", "A Gymnasium environment.  [world.gymnasium.id]"),
+    "log": ("world.log.path", "PATH", "Past decisions, CSV or Parquet.  [world.log.path]"),
+    "table": ("world.table.path", "FILE", "A known table, .npz.  [world.table.path]"),
+    "world": ("world.function.name", "MODULE:FUNCTION", "A function that makes the world.  [world.function.name]"),
+    "state": ("world.log.state", "COLUMN", "State of a log; repeat for several columns."),
+    "action": ("world.log.action", "COLUMN", "Action of a log."),
+    "episode": ("world.log.episode", "COLUMN", "Episode of a log."),
+    "step": ("world.log.step", "COLUMN", "Order within an episode of a log."),
+    "reward": ("world.log.reward", "COLUMN", "Reward of a log."),
+    "terminated": ("world.log.terminated", "COLUMN", "End of an episode of a log."),
+    "skip_bad": ("world.log.skip_bad", None, "Leave out parts of a log that cannot be read."),
+    "horizon": ("world.gymnasium.horizon", None, "Decisions per episode of an environment."),
+    "current": ("policies.current", "POLICY", "Policy in use: a file, MODULE:FUNCTION, or log."),
+    "greedy": ("policies.greedy", None, "Policies take their most probable action."),
+    "proposed": ("policies.proposed", "POLICY", "The other policy: file, patch or MODULE:FUNCTION."),
+    "rule": ("policies.rules", "RULE", 'Or a change such as "age<35: coupon"; repeat.'),
+    "candidate": ("policies.candidates", "POLICY", "Where changes may come from; repeat."),
 }
-COLUMNS = ("state", "action", "episode", "step", "reward", "terminated")
-POLICIES = ("current", "proposed", "rules", "candidates", "greedy")
-
-
+OF_VERBS = ("proposed", "rule", "candidate")  # flags of a study that not every command has
 OWN = "How it is done"  # the options of the verb itself
 GROUPS = {
-    "The world": (*WORLD_FLAGS, *COLUMNS, "skip_bad", "horizon"),
-    "The policies": (*POLICIES, "trust"),
+    "The world": tuple(name for name, (key, *_) in FLAGS.items() if key.startswith("world.")),
+    "The policies": (*(name for name, (key, *_) in FLAGS.items() if key.startswith("policies.")), "trust"),
     "The study": ("settings",),
     OWN: (),
     "What is written": ("as_json", "output", "report", "patch", "junit", "quiet", "verbose", "help"),
@@ -128,22 +139,33 @@ working = together(
     ),
 )
 
+
+def _flag(name: str, default: Setting, declared: Declared) -> Decorator:
+    """The flag of an option; it stands for no value until it is given, so that the study's counts."""
+    flag = f"--{name.replace('_', '-')}"
+    if declared.kind is FLAG:
+        return click.option(flag, is_flag=True, help=declared.help)
+    if declared.kind in (TEXTS, TEXT_OR_TEXTS):
+        return click.option(flag, multiple=True, metavar=declared.metavar, help=declared.help)
+    shown = "" if default is None or (default == 0.0 and name != "seed") else f"  [default: {default}]"
+    kind = click.Choice(declared.choices) if declared.choices else TYPES.get(declared.kind.words)
+    return click.option(flag, type=kind, metavar=declared.metavar, help=declared.help + shown)
+
+
+def study_flags(*names: str) -> Decorator:
+    """Flags that stand for keys of a study, by name."""
+    flags = []
+    for name in names:
+        path, metavar, about = FLAGS[name]
+        *sections, key = path.split(".")
+        keys = WORLDS[sections[1]] if sections[0] == "world" else SECTIONS[sections[0]]
+        flags.append(_flag(name, None, Declared(keys[key], about, metavar=metavar)))
+    return together(*flags)
+
+
 from_study = together(
     click.argument("study", required=False, type=click.Path(path_type=Path, dir_okay=False)),
-    click.option("--env", metavar="ID", help="A Gymnasium environment.  [world.gymnasium.id]"),
-    click.option("--log", metavar="PATH", help="Past decisions, CSV or Parquet.  [world.log.path]"),
-    click.option("--table", metavar="FILE", help="A known table, .npz.  [world.table.path]"),
-    click.option("--world", metavar="MODULE:FUNCTION", help="A function that makes the world.  [world.function.name]"),
-    click.option("--state", multiple=True, metavar="COLUMN", help="State of a log; repeat for several columns."),
-    click.option("--action", metavar="COLUMN", help="Action of a log."),
-    click.option("--episode", metavar="COLUMN", help="Episode of a log."),
-    click.option("--step", metavar="COLUMN", help="Order within an episode of a log."),
-    click.option("--reward", metavar="COLUMN", help="Reward of a log."),
-    click.option("--terminated", metavar="COLUMN", help="End of an episode of a log."),
-    click.option("--skip-bad", is_flag=True, help="Leave out parts of a log that cannot be read."),
-    click.option("--horizon", type=int, help="Decisions per episode of an environment."),
-    click.option("--current", metavar="POLICY", help="Policy in use: a file, MODULE:FUNCTION, or log."),
-    click.option("--greedy", is_flag=True, help="Policies take their most probable action."),
+    study_flags(*(name for name in FLAGS if name not in OF_VERBS)),
     click.option(
         "--set",
         "settings",
@@ -155,13 +177,6 @@ from_study = together(
     working,
 )
 
-proposing = together(
-    click.option("--proposed", metavar="POLICY", help="The other policy: file, patch or MODULE:FUNCTION."),
-    click.option(
-        "--rule", "rules", multiple=True, metavar="RULE", help='Or a change such as "age<35: coupon"; repeat.'
-    ),
-)
-
 
 def flags_of(verb: type[Options]) -> Callable[[Command], Command]:
     """A flag for each option that a verb declares."""
@@ -170,50 +185,46 @@ def flags_of(verb: type[Options]) -> Callable[[Command], Command]:
     )
 
 
-def _flag(name: str, default: Setting, declared: Declared) -> Decorator:
-    """The flag of an option; it stands for no value until it is given, so that the study's counts."""
-    flag = f"--{name.replace('_', '-')}"
-    if declared.kind is FLAG:
-        return click.option(flag, is_flag=True, help=declared.help)
-    if declared.kind is TEXT_OR_TEXTS:
-        return click.option(flag, multiple=True, metavar=declared.metavar, help=declared.help)
-    shown = "" if default is None or (default == 0.0 and name != "seed") else f"  [default: {default}]"
-    kind = click.Choice(declared.choices) if declared.choices else TYPES.get(declared.kind.words)
-    return click.option(flag, type=kind, metavar=declared.metavar, help=declared.help + shown)
-
-
-def as_study(given: Mapping[str, Setting], *verbs: type[Options]) -> dict[str, dict[str, Setting]]:
+def as_study(given: Mapping[str, Setting], *verbs: type[Options]) -> dict[str, Setting]:
     """Flags that were given, in the sections of a study."""
     said = {name: v for name, v in given.items() if v is not None and v is not False and v != ()}
     values = {name: list(v) if isinstance(v, tuple) else v for name, v in said.items()}
-    study: dict[str, dict[str, Setting]] = {
-        "world": _world(values),
-        "policies": {name: values[name] for name in POLICIES if name in values},
-    }
+    if "log" in values and len(values.get("state", ())) == 1:
+        values["state"] = values["state"][0]
+    study: dict[str, Setting] = {"world": {}}
+    for name in (name for name in FLAGS if name in values):
+        _put(study, FLAGS[name][0], values[name], f"--{name}")
+        if len(study["world"]) > 1:
+            first = next(flag for flag in GROUPS["The world"] if flag in values)
+            raise click.UsageError(f"--{first} is about one kind of world and --{name} about another; give one")
     for verb in verbs:
         for name, _, declared in declarations(verb):
             if name in values:
                 study.setdefault(declared.section or verb.section, {})[name] = values[name]
     for setting in values.get("settings", []):
-        _set(study, setting)
+        path, equals, text = setting.partition("=")
+        if not equals or not path.rpartition(".")[2].strip():
+            raise click.UsageError(f"--set takes KEY=VALUE, such as world.log.group=patient; got {setting!r}")
+        _put(study, path, _value(text), f"--set {setting}")
     return study
 
 
-def _set(study: dict[str, dict[str, Setting]], setting: str) -> None:
-    """Lay "section.key=value" over a study; the value is TOML, or a text without quotes."""
-    path, equals, text = setting.partition("=")
-    *sections, key = (part.strip() for part in path.split("."))
-    if not equals or not key:
-        raise click.UsageError(f"--set takes KEY=VALUE, such as world.log.group=patient; got {setting!r}")
+def _value(text: str) -> Setting:
+    """What TOML reads, or a text without quotes."""
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
+        return tomllib.loads(f"value = {text}")["value"]
     except (ValueError, RecursionError):
-        value = text.strip()
+        return text.strip()
+
+
+def _put(study: dict[str, Setting], path: str, value: Setting, flag: str) -> None:
+    """Lay a value over the key "section.key" of a study."""
+    *sections, key = (part.strip() for part in path.split("."))
     place = study
     for section in sections:
         place = place.setdefault(section, {})
         if not isinstance(place, dict):
-            raise click.UsageError(f"--set {setting} goes into {section!r}, which another --set made {place!r:.40}")
+            raise click.UsageError(f"{flag} goes into {section!r}, which another --set made {place!r:.40}")
     place[key] = value
 
 
@@ -221,22 +232,3 @@ def settings(verb: type[Options], sections: Mapping[str, Setting]) -> dict[str, 
     """The options of a verb that a study sets."""
     places = {name: sections.get(declared.section or verb.section, {}) for name, _, declared in declarations(verb)}
     return {name: place[name] for name, place in places.items() if name in place}
-
-
-def _world(given: Mapping[str, Setting]) -> dict[str, Setting]:
-    worlds = [name for name in WORLD_FLAGS if name in given]
-    if len(worlds) > 1:
-        raise click.UsageError(f"--{worlds[0]} and --{worlds[1]} both name a world; give one")
-    columns = {name: given[name] for name in (*COLUMNS, "skip_bad") if name in given}
-    if not worlds:
-        if columns:
-            return {"log": columns}
-        return {"gymnasium": {"horizon": given["horizon"]}} if "horizon" in given else {}
-    kind, key = WORLD_FLAGS[worlds[0]]
-    values = {key: given[worlds[0]]}
-    if kind == "log":
-        states = columns.get("state", [])
-        values |= {**columns, **({"state": states[0]} if len(states) == 1 else {})}
-    if kind == "gymnasium" and "horizon" in given:
-        values["horizon"] = given["horizon"]
-    return {kind: values}

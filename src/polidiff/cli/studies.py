@@ -14,8 +14,8 @@ from polidiff.cli.options import (
     as_study,
     flags_of,
     from_study,
-    proposing,
     settings,
+    study_flags,
     together,
     writing,
 )
@@ -33,7 +33,7 @@ TITLES = {
     "chain": "The chain: detours to desired states against the straight way",
     "icu-sepsis": "Treating sepsis: the best policy of a model against what clinicians did",
 }
-explaining = together(proposing, flags_of(ExplainOptions))
+explaining = together(study_flags("proposed", "rule"), flags_of(ExplainOptions))
 
 
 @click.command(
@@ -90,7 +90,7 @@ def _explained(study: Path | None, trust: bool, to: Output, given: dict[str, Set
     ),
 )
 @from_study
-@click.option("--candidate", "candidates", multiple=True, metavar="POLICY", help="Where changes may come from; repeat.")
+@study_flags("candidate")
 @flags_of(ImproveOptions)
 @click.option("--patch", type=FILE, help="Write the best plan as a patch (.json).")
 @writing

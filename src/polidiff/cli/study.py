@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from polidiff.cli.main import near_miss
 from polidiff.errors import InvalidStudyError
@@ -27,7 +28,9 @@ from polidiff.options import (
     Kind,
     study_section,
 )
-from polidiff.records.codec import Json, shortly
+
+if TYPE_CHECKING:
+    from polidiff.records.codec import Json
 
 MOST_BYTES = 1_000_000  # of a study
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".pq", ".gz")  # of what is handed over in place of a study
@@ -293,6 +296,8 @@ def _check_table(values: Json, known: Mapping[str, Kind], path: tuple[str | int,
 
 def _check_value(name: str, value: Json, kind: Kind, path: tuple[str | int, ...], place: Place) -> None:
     if not kind.accepts(value):
+        from polidiff.records.codec import shortly
+
         raise place.error(path, f"{name} must be {kind.words}; got {shortly(value)}")
 
 
