@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from polidiff.errors import InvalidLogError
 from polidiff.worlds.shards import transition_counts
-from polidiff.worlds.shards.transition_counts import CUT, END, Sizes, TransitionCounts, in_order
+from polidiff.worlds.shards.transition_counts import CUT, END, Entries, Sizes, TransitionCounts, in_order
 
 BLOCKS = 3
 either_reader = pytest.mark.parametrize("few", [0, 5_000], ids=["machine code", "interpreter"])
@@ -35,11 +35,17 @@ transitions = st.lists(
     max_size=40,
 )
 
+wider = st.lists(
+    st.tuples(st.integers(0, BLOCKS - 1), st.integers(0, 70), st.integers(0, 40), st.integers(CUT, 70)),
+    min_size=1,
+    max_size=40,
+)
+
 
 @many
 @given(rows=transitions)
 def test_keys_hold_their_parts_and_sort_as_they_do_with_the_end_after_all_states(rows):
-    sizes = Sizes(BLOCKS).holding(10, 5)
+    sizes = Sizes(BLOCKS, 10, 5)
     parts = tuple(np.array(column) for column in zip(*rows, strict=True))
     keys = sizes.keys(*parts)
     assert [tuple(row) for row in np.array(sizes.parts(keys)).T.tolist()] == rows
@@ -50,22 +56,22 @@ def test_keys_hold_their_parts_and_sort_as_they_do_with_the_end_after_all_states
 
 @many
 @given(rows=transitions, data=st.data())
-def test_translated_keys_hold_the_translated_parts(rows, data):
+def test_renumbered_entries_hold_the_renumbered_parts_in_the_order_of_keys(rows, data):
     state, action = (np.array(data.draw(st.permutations(range(n)))) + data.draw(st.integers(0, 30)) for n in (10, 5))
     before = data.draw(st.integers(0, 7))
-    sizes, into = Sizes(BLOCKS).holding(10, 5), Sizes(BLOCKS).holding(40, 35)
-    keys = sizes.translated(
-        sizes.keys(*(np.array(column) for column in zip(*rows, strict=True))), into, state, action, before=before
-    )
-    assert [tuple(row) for row in np.array(into.parts(keys)).T.tolist()] == [
-        ((b + before) % BLOCKS, state[s], action[a], state[t] if t >= 0 else t) for b, s, a, t in rows
-    ]
+    sizes, sums = Sizes(BLOCKS, 10, 5), np.arange(len(rows), dtype=float)[:, None]
+    keys = sizes.keys(*(np.array(column) for column in zip(*rows, strict=True)))
+    turned = Entries(keys, sizes, sums).renumbered(state, action, before=before)
+    expected = [((b + before) % BLOCKS, state[s], action[a], state[t] if t >= 0 else t) for b, s, a, t in rows]
+    assert [tuple(row) for row in np.array(turned.parts).T.tolist()] == [expected[int(n)] for n in turned.count]
+    assert np.all(turned.keys[1:] >= turned.keys[:-1])
+    assert sorted(turned.count) == list(range(len(rows)))
 
 
 @either_reader
 @many
 @given(
-    batches=st.lists(transitions, min_size=1, max_size=6),
+    batches=st.lists(transitions | wider, min_size=1, max_size=6),
     elsewhere=st.lists(st.booleans(), min_size=6, max_size=6),
     most=st.integers(1, 200),
     outcomes=st.integers(0, 2),
@@ -76,23 +82,21 @@ def test_sums_are_those_of_a_dictionary_however_rows_come(monkeypatch, few, batc
     monkeypatch.setattr(transition_counts, "MOST_NUMBERS", most)
     rng, expected = np.random.default_rng(seed), defaultdict(lambda: np.zeros(1 + 2 * outcomes))
     counted = TransitionCounts(BLOCKS, outcomes)
-    for n, (rows, apart) in enumerate(zip(batches, elsewhere, strict=False)):
-        counted.reserve(10 * (n + 1), 5 * (n + 1))
+    for rows, apart in zip(batches, elsewhere, strict=False):
         gains = rng.integers(-4, 5, (outcomes, len(rows))) / 2
-        keys = counted.sizes.keys(*(np.array(column) for column in zip(*rows, strict=True)))
+        parts = [np.array(column) for column in zip(*rows, strict=True)]
         if apart:
             other = TransitionCounts(BLOCKS, outcomes)
-            other.reserve(10 * (n + 1), 5 * (n + 1))
-            other.add_rows(keys, gains)
+            other.add_rows(*parts, gains)
             found = other.entries()
             turned = np.roll(np.arange(len(found.keys)), rng.integers(0, len(found.keys)))
-            counted.add(found.keys[turned], found.sums[turned])
+            counted.add(Entries(found.keys[turned], found.sizes, found.sums[turned]))
         else:
-            counted.add_rows(keys, gains)
+            counted.add_rows(*parts, gains)
         for i, row in enumerate(rows):
             expected[row] += [1.0, *(part for gain in gains[:, i] for part in (gain, gain * gain))]
     entries = counted.entries()
-    told = [tuple(row) for row in np.array(entries.sizes.parts(entries.keys)).T.tolist()]
+    told = [tuple(row) for row in np.array(entries.parts).T.tolist()]
     assert sorted(told) == sorted(expected), "every key once"
     assert np.all(entries.keys[1:] > entries.keys[:-1])
     assert np.array_equal(entries.sums, [expected[row] for row in told])
@@ -103,22 +107,22 @@ def test_sums_are_those_of_a_dictionary_however_rows_come(monkeypatch, few, batc
 def test_nothing_may_be_added():
     counted = TransitionCounts(BLOCKS, 1)
     for _ in range(2):
-        counted.add(np.zeros(0, dtype=np.int64), np.zeros((0, 3)))
-        counted.add_rows(np.zeros(0, dtype=np.int64), np.zeros((1, 0)))
+        counted.add(TransitionCounts(BLOCKS, 1).entries())
+        counted.add_rows(*np.zeros((4, 0), dtype=np.int64), np.zeros((1, 0)))
     assert counted.entries().keys.shape == (0,)
     assert counted.entries().sums.shape == (0, 3)
 
 
 def test_more_combinations_than_a_number_can_hold_are_refused():
     with pytest.raises(InvalidLogError, match=r"about 1e18 combinations .* 2\^30 states and 2\^10 actions"):
-        TransitionCounts(200, 1).reserve(2**30, 2**10)
+        TransitionCounts(200, 1).add_rows(*np.array([[0], [2**30 - 1], [2**10 - 1], [END]]), np.zeros((1, 1)))
 
 
 def test_more_transitions_than_memory_holds_are_refused_before_they_are_put_together(monkeypatch):
     counted = TransitionCounts(BLOCKS, 1)
-    counted.reserve(100, 1)
+    none = np.zeros(10, dtype=np.int64)
     for _ in range(3):
-        counted.add_rows(np.arange(10), np.ones((1, 10)))
+        counted.add_rows(none, np.arange(10), none, none + END, np.ones((1, 10)))
     monkeypatch.setattr(transition_counts, "free_memory", lambda: 30 * 4 * 8.0 - 1)
     with pytest.raises(InvalidLogError, match=r"up to 30 distinct .* need about 9.6e-07 GB; 9.59e-07 GB are free"):
         counted.entries()

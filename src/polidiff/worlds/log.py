@@ -289,8 +289,9 @@ class Log:
         if not self.discrete:
             states = self.rows.states[self.rows.first]
             return states, np.ones(len(states), dtype=np.int64)
-        _, state, count = self.read.starts
-        episodes = np.bincount(self._labels.numbers_of(self.read.states)[state], count, self.n_states)
+        _, state, _, _ = self.read.starts.parts
+        state = self._labels.numbers_of(self.read.states)[state]
+        episodes = np.bincount(state, self.read.starts.count, self.n_states)
         met = np.flatnonzero(episodes)
         return met, episodes[met].astype(np.int64)
 

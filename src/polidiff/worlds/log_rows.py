@@ -100,19 +100,21 @@ def _summed(values: AnyArray, group: IntArray) -> AnyArray:
 
 
 def boundaries(columns: Columns) -> dict[str, pl.Expr]:
-    """Per row: whether it begins an episode, whether the next row continues it, whether the process ended."""
+    """Per row: whether it begins an episode, the next row continues it, steps are missing there, the process ended."""
     if columns.episode is None:
-        return {"first": pl.lit(True), "goes_on": pl.lit(False), "ended": pl.lit(True)}
+        no = pl.lit(False)
+        return {"first": pl.lit(True), "goes_on": no, "gap": no, "ended": pl.lit(True)}
     episode = pl.col(columns.episode)
     goes_on = (episode.shift(-1) == episode).fill_null(False)
+    gap = pl.lit(False)
     if columns.step is not None and not columns.temporal:
-        step = pl.col(columns.step)
-        goes_on = goes_on & (step.shift(-1) - step == 1).fill_null(False)
+        ahead = pl.col(columns.step).shift(-1) - pl.col(columns.step)
+        goes_on, gap = goes_on & (ahead == 1).fill_null(False), goes_on & (ahead > 1).fill_null(False)
     ended = pl.lit(False) if columns.terminated is None else pl.col(columns.terminated).cast(pl.Boolean)
     if columns.ends_last:
         ended = (episode.shift(-1) != episode).fill_null(True)
     first = (episode.shift(1) != episode).fill_null(True)
-    return {"first": first, "goes_on": goes_on, "ended": ended.fill_null(False)}
+    return {"first": first, "goes_on": goes_on, "gap": gap, "ended": ended.fill_null(False)}
 
 
 def gain_expressions(columns: Columns) -> list[pl.Expr]:

@@ -174,18 +174,15 @@ def count_log(log: Log, *, blocks: int = BLOCKS) -> Counts:
     if labels is None:
         raise InvalidLogError("this log has feature states, not a list of states")
     state, action = labels.numbers_of(read.states), log.action_labels.numbers_of(read.actions)
-    entries, (block, begun, episodes) = read.entries, read.starts
     starts = np.zeros((blocks, log.n_states))
-    starts[block, state[begun]] = episodes
-    sizes = entries.sizes.holding(log.n_states, log.n_actions)
-    keys = entries.sizes.translated(entries.keys, sizes, state, action)
-    return as_counts(log.n_states, log.n_actions, replace(entries, keys=keys, sizes=sizes), starts)
+    block, begun, _, _ = read.starts.parts
+    starts[block, state[begun]] = read.starts.count
+    return as_counts(log.n_states, log.n_actions, read.entries.renumbered(state, action), starts)
 
 
 def count_rows(rows: LoggedRows, state: IntArray, n_states: int, n_actions: int, *, blocks: int = BLOCKS) -> Counts:
     """Counts of rows in memory whose states (or cells) are numbered by `state` (n,)."""
     counted, starts = TransitionCounts(blocks, rows.gains.shape[1]), np.zeros((blocks, n_states))
-    counted.reserve(n_states, n_actions)
     add_rows(counted, starts, rows, state, rows.turn % blocks)
     return as_counts(n_states, n_actions, counted.entries(), starts)
 
@@ -193,18 +190,16 @@ def count_rows(rows: LoggedRows, state: IntArray, n_states: int, n_actions: int,
 def add_rows(counted: TransitionCounts, starts: FloatArray, rows: LoggedRows, state: IntArray, block: IntArray) -> None:
     """Count the transitions and starts of rows in states (n,), whose episodes were dealt to blocks (n,)."""
     to = np.where(rows.follow >= 0, np.append(state, 0)[rows.follow], rows.follow)
-    keys = counted.sizes.keys(block, np.asarray(state, dtype=np.int64), rows.actions, to)
-    counted.add_rows(keys, np.ascontiguousarray(rows.gains.T))
+    counted.add_rows(block, np.asarray(state, dtype=np.int64), rows.actions, to, np.ascontiguousarray(rows.gains.T))
     np.add.at(starts, (block[rows.first], state[rows.first]), 1.0)
 
 
 def as_counts(n_states: int, n_actions: int, entries: Entries, starts: FloatArray) -> Counts:
     """Counts in the order of block, state, action and successor; the end comes after all states."""
-    ordered = entries.in_order()
-    block, state, action, to = ordered.sizes.parts(ordered.keys)
+    block, state, action, to = entries.parts
     to[to < 0] = n_states - 1 - to[to < 0]
-    sums, squares = ordered.sums[:, 1::2], ordered.sums[:, 2::2]
-    return Counts(n_states, n_actions, len(starts), block, state, action, to, ordered.count, sums, squares, starts)
+    sums, squares = entries.sums[:, 1::2], entries.sums[:, 2::2]
+    return Counts(n_states, n_actions, len(starts), block, state, action, to, entries.count, sums, squares, starts)
 
 
 @dataclass(frozen=True)

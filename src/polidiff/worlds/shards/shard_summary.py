@@ -33,7 +33,7 @@ from polidiff.errors import ChangedInputWarning, InvalidInputError
 from polidiff.files import write_whole
 from polidiff.parallel import stream_tasks
 from polidiff.progress import report
-from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.codec import Json
 from polidiff.worlds.log_columns import RANKED, Columns
 from polidiff.worlds.log_rows import boundaries, gain_expressions, hashes, row_problems
@@ -43,7 +43,8 @@ from polidiff.worlds.shards.transition_counts import CUT, END, Entries, Sizes, T
 BATCH_ROWS = 1 << 18  # whose columns are small enough to take the place of those before in memory
 WIDEST = 1 << 20  # whole numbers below this are looked up in a table
 LabelValue: TypeAlias = int | str
-FORM = 8  # of the files
+ONE_ACTION = np.zeros(1, dtype=np.int64)  # of starts
+FORM = 9  # of the files
 HASH = hashlib.sha256().digest_size  # bytes before the arrays
 SAMPLE = 1 << 16
 AT_ONCE = 2  # parts: while one is put together, the next is read
@@ -98,7 +99,7 @@ class ShardSummary:
     states: tuple[LabelValue, ...]
     actions: tuple[LabelValue, ...]
     entries: Entries  # of discrete states
-    starts: tuple[AnyArray, AnyArray, FloatArray]  # block, state, count
+    starts: Entries  # episodes by block and state, as if each did action 0 and ended
     ranges: tuple[RowRange, ...] = ()  # of files, that were used
     skipped: tuple[str, ...] = ()  # what could not be read
 
@@ -127,46 +128,49 @@ class SummaryCounter:
         action = self.actions.of(frame[columns.action])
         if columns.discrete:
             state = self.states.of(frame[columns.state[0]])
-            self._reserve()
             to = np.where(rows["goes_on"].to_numpy(), np.append(state[1:], CUT), CUT)
             block = self._person(frame, first) % self.reading.blocks
-            keys = self.counted.sizes.keys(block, state, action, np.where(ended, END, to))
-            self.counted.add_rows(keys, gains)
-            self._begin(block[first], state[first], np.ones(int(first.sum())))
-        outside = _leaves(gains, first, ended, self.reading.ranges)
-        self.facts += _facts(frame, first, ended, self.reading, self.facts.values, outside)
+            self.counted.add_rows(block, state, action, np.where(ended, END, to), gains)
+            none = np.zeros(int(first.sum()), dtype=np.int64)
+            self.begun.add_rows(block[first], state[first], none, none + END, np.zeros((0, len(none))))
+        self.facts += self._facts(frame, rows, _leaves(gains, first, ended, self.reading.ranges))
+
+    def _facts(self, frame: pl.DataFrame, rows: pl.DataFrame, outside: bool) -> Facts:
+        """What is missing, what is wrong, what varies (where rows before have not told), and the names of episodes."""
+        columns = self.reading.columns
+        wrong = frame.select(rule.sum().alias(str(k)) for k, rule in enumerate(row_problems(columns).values()))
+        names = None if columns.episode is None else frame[columns.episode].filter(rows["first"])
+        return Facts(
+            missing=tuple(frame[name].null_count() for name in columns.used),
+            values=tuple(
+                known if known[0] else _first_value(frame[name])
+                for name, known in zip(columns.features, self.facts.values, strict=True)
+            ),
+            rows=frame.height,
+            runs=int(rows["first"].sum()),
+            ended=int(rows["ended"].sum()),
+            gaps=int(rows["gap"].sum()),
+            wrong=int(sum(wrong.row(0))),
+            outside=outside,
+            ordered=names is None or bool((names.slice(1) > names.slice(0, len(names) - 1)).fill_null(False).all()),
+            first=None if names is None else _name(names[0]),
+            last=None if names is None else _name(names[-1]),
+        )
 
     def add(self, part: ShardSummary) -> None:
         """What was counted of a part that follows."""
         state, action = self.states.numbered(part.states), self.actions.numbered(part.actions)
-        self._reserve()
         before = self.facts.runs if self.reading.columns.group is None else 0
-        if len(part.entries.keys):
-            sizes = self.counted.sizes
-            keys = part.entries.sizes.translated(part.entries.keys, sizes, state, action, before=before)
-            self.counted.add(keys, part.entries.sums)
-            block, begun, count = part.starts
-            self._begin((block + before) % self.reading.blocks, state[begun], count)
+        self.counted.add(part.entries.renumbered(state, action, before=before))
+        self.begun.add(part.starts.renumbered(state, ONE_ACTION, before=before))
         self.facts += part.facts
 
     def result(self) -> ShardSummary:
         """What there is to know of the rows: labels sorted, entries in the order of block, state, action, to."""
         (states, state), (actions, action) = self.states.sorted(), self.actions.sorted()
         entries, begun = self.counted.entries(), self.begun.entries()
-        block, begins, _, _ = begun.sizes.parts(begun.keys)
-        if len(entries.keys):
-            keys = entries.sizes.translated(entries.keys, entries.sizes, state, action)
-            entries, begins = replace(entries, keys=keys).in_order(), state[begins]
-        order = np.lexsort((begins, block))
-        return ShardSummary(self.facts, states, actions, entries, (block[order], begins[order], begun.count[order]))
-
-    def _reserve(self) -> None:
-        for table in (self.counted, self.begun):
-            table.reserve(len(self.states), len(self.actions))
-
-    def _begin(self, block: IntArray, state: IntArray, count: FloatArray) -> None:
-        none = np.zeros(len(state), dtype=np.int64)
-        self.begun.add(self.begun.sizes.keys(block, state, none, none), count[:, None])
+        starts = begun.renumbered(state, ONE_ACTION)
+        return ShardSummary(self.facts, states, actions, entries.renumbered(state, action), starts)
 
     def _person(self, frame: pl.DataFrame, first: BoolArray) -> IntArray:
         """Numbers by which episodes are dealt to blocks: of people, or in turn."""
@@ -177,46 +181,6 @@ class SummaryCounter:
             return people.fill_null(0).cast(pl.Int64).to_numpy()
         people = people.fill_null(strategy="zero") if people.dtype.is_integer() else people
         return (hashes(people) >> np.uint64(2)).astype(np.int64)
-
-
-def _facts(
-    frame: pl.DataFrame,
-    first: BoolArray,
-    ended: BoolArray,
-    reading: Reading,
-    values: Sequence[tuple[bool, str | None]],
-    outside: bool,
-) -> Facts:
-    """What is missing, what is wrong, what varies (where rows before have not told), and the names of episodes."""
-    columns = reading.columns
-    sums = frame.select(
-        *(rule.sum().alias(f"wrong {k}") for k, rule in enumerate(row_problems(columns).values())),
-        gaps=_gaps(columns),
-    )
-    names = None if columns.episode is None else frame[columns.episode].filter(pl.Series(first))
-    return Facts(
-        missing=tuple(frame[name].null_count() for name in columns.used),
-        values=tuple(
-            known if known[0] else _first_value(frame[name])
-            for name, known in zip(columns.features, values, strict=True)
-        ),
-        rows=frame.height,
-        runs=int(first.sum()),
-        ended=int(ended.sum()),
-        gaps=int(sums["gaps"][0]),
-        wrong=int(sum(sums.drop("gaps").row(0))),
-        outside=outside,
-        ordered=names is None or bool((names.slice(1) > names.slice(0, len(names) - 1)).fill_null(False).all()),
-        first=None if names is None else _name(names[0]),
-        last=None if names is None else _name(names[-1]),
-    )
-
-
-def _gaps(columns: Columns) -> pl.Expr:
-    if columns.episode is None or columns.step is None or columns.temporal:
-        return pl.lit(0)
-    episode, step = pl.col(columns.episode), pl.col(columns.step)
-    return ((episode == episode.shift(-1)) & (step.shift(-1) - step > 1)).sum()
 
 
 def _leaves(gains: FloatArray, first: BoolArray, ended: BoolArray, ranges: Sequence[tuple[int, float, float]]) -> bool:
@@ -393,19 +357,20 @@ def _digest(text: str) -> str:
 
 def _packed(summary: ShardSummary) -> bytes:
     plain = {name: getattr(summary, name) for name in ("states", "actions", "ranges")}
-    plain |= {"facts": asdict(summary.facts), "sizes": summary.entries.sizes}
-    arrays = dict(zip(("block", "state", "count"), summary.starts, strict=True))
+    plain |= {"facts": asdict(summary.facts), "entries": summary.entries.sizes, "starts": summary.starts.sizes}
+    arrays = {"keys": summary.entries.keys, "sums": summary.entries.sums}
+    arrays |= {"start_keys": summary.starts.keys, "start_sums": summary.starts.sums}
     text = np.frombuffer(json.dumps(plain).encode(), dtype=np.uint8)
     stream = io.BytesIO()
-    np.savez(stream, allow_pickle=False, keys=summary.entries.keys, sums=summary.entries.sums, plain=text, **arrays)
+    np.savez(stream, allow_pickle=False, plain=text, **arrays)
     return stream.getvalue()
 
 
 def _unpacked(content: bytes) -> ShardSummary:
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
         plain = _tuples(json.loads(arrays["plain"].tobytes()))
-        entries = Entries(arrays["keys"], Sizes(*plain["sizes"]), arrays["sums"])
-        starts = (arrays["block"], arrays["state"], arrays["count"])
+        entries = Entries(arrays["keys"], Sizes(*plain["entries"]), arrays["sums"])
+        starts = Entries(arrays["start_keys"], Sizes(*plain["starts"]), arrays["start_sums"])
     ranges = tuple(RowRange(*part) for part in plain["ranges"])
     return ShardSummary(Facts(**plain["facts"]), plain["states"], plain["actions"], entries, starts, ranges)
 

@@ -29,127 +29,119 @@ DIGIT = 9  # bits
 
 
 class Sizes(NamedTuple):
-    """Blocks of episodes, and how many bits of a key hold a state, an action and a successor."""
+    """How many blocks of episodes, states and actions keys tell apart."""
 
     blocks: int
-    state: int = 1
-    action: int = 1
-    to: int = 2
+    states: int = 0
+    actions: int = 0
 
     @property
-    def bits(self) -> int:
-        """Of a key."""
-        return _bits(self.blocks) + self.state + self.action + self.to
-
-    def holding(self, states: int, actions: int) -> Sizes:
-        """As wide as so many labels need, and no narrower than this."""
-        need = (_bits(states), _bits(actions), _bits(states + 2))
-        wide = Sizes(self.blocks, *map(max, need, self[1:]))
-        if wide.bits > MOST_BITS:
-            raise InvalidLogError(
-                f"a log may have about 1e18 combinations of block, state, action and next state; this one has up to "
-                f"2^{wide.state} states and 2^{wide.action} actions. Hint: state=[...] takes measurements as features"
-            )
-        return wide
+    def bits(self) -> tuple[int, int, int, int]:
+        """Of a key, those of its block, state, action and successor."""
+        return _bits(self.blocks), _bits(self.states), _bits(self.actions), _bits(self.states + 2)
 
     def keys(self, block: AnyArray, state: AnyArray, action: AnyArray, to: AnyArray) -> IntArray:
         """Transitions as numbers; `to` is a state, CUT or END."""
+        if sum(self.bits) > MOST_BITS:
+            raise InvalidLogError(
+                f"a log may have about 1e18 combinations of block, state, action and next state; this one has up to "
+                f"2^{self.bits[1]} states and 2^{self.bits[2]} actions. Hint: state=[...] takes measurements as "
+                "features"
+            )
         key = block.astype(np.int64)
-        for part, bits in ((state, self.state), (action, self.action), (self._turned(to), self.to)):
+        for part, bits in zip((state, action, self._turned(to)), self.bits[1:], strict=True):
             key <<= bits
             key |= part
         return key
 
     def parts(self, keys: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray]:
         """Block, state, action, and the state that follows, CUT or END."""
-        to = self._turned(keys & ((1 << self.to) - 1))
-        action = (keys >> self.to) & ((1 << self.action) - 1)
-        rest = keys >> (self.to + self.action)
-        return rest >> self.state, rest & ((1 << self.state) - 1), action, to
+        parts = []
+        for bits in self.bits[:0:-1]:
+            parts.append(keys & ((1 << bits) - 1))
+            keys = keys >> bits
+        to, action, state = parts
+        return keys, state, action, self._turned(to)
 
     def _turned(self, to: AnyArray) -> AnyArray:
         """END (-1) and CUT (-2) as the last two numbers of a successor, and these as END and CUT."""
-        states = (1 << self.to) - 2
+        states = (1 << self.bits[-1]) - 2
         return np.where((to < 0) | (to >= states), states - 1 - to, to)
-
-    def translated(
-        self, keys: IntArray, into: Sizes, state: IntArray, action: IntArray, *, before: int = 0
-    ) -> IntArray:
-        """The keys under other numbers of states and actions, and with blocks turned by so many episodes before."""
-        block, old, taken, to = self.parts(keys)
-        after = np.where(to < 0, to, state[np.maximum(to, 0)]) if len(keys) else to
-        return into.keys((block + before) % self.blocks, state[old], action[taken], after)
 
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """Distinct transitions; in the order of their keys, unless they were given others."""
+    """Transitions and what was summed of each."""
 
     keys: IntArray  # (m,)
     sizes: Sizes  # of the keys
     sums: FloatArray  # (m, 1 + 2 K) count, then sum and square of each outcome
 
     @property
+    def parts(self) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+        """(m,) block, state, action, and the state that follows, CUT or END."""
+        return self.sizes.parts(self.keys)
+
+    @property
     def count(self) -> FloatArray:
         """(m,) rows."""
         return self.sums[:, 0]
 
-    def in_order(self) -> Entries:
-        """The same with rising keys."""
-        keys, order = in_order(self.keys)
-        return Entries(keys, self.sizes, self.sums[order])
+    def renumbered(self, state: IntArray, action: IntArray, *, before: int = 0) -> Entries:
+        """The same under other numbers of states and actions, blocks turned by so many episodes; in order of keys."""
+        block, old, taken, to = self.parts
+        after = np.where(to < 0, to, state[np.maximum(to, 0)]) if len(to) else to
+        sizes = Sizes(self.sizes.blocks, int(state.max(initial=-1)) + 1, int(action.max(initial=-1)) + 1)
+        keys, order = in_order(sizes.keys((block + before) % sizes.blocks, state[old], action[taken], after))
+        return Entries(keys, sizes, self.sums[order])
 
 
 class TransitionCounts:
     """Transitions, counted and summed in the order in which they are added."""
 
     def __init__(self, blocks: int, outcomes: int) -> None:
-        self.sizes = Sizes(blocks)
         self._width = 1 + 2 * outcomes
-        none: tuple[IntArray, FloatArray] = (np.zeros(0, dtype=np.int64), np.zeros((0, self._width)))
-        self._parts = [none]  # the first is what was summed before
-        self._waiting = 0
+        self._waiting = 0  # transitions that are not summed yet: all but those of the first of the parts
+        self._parts = [Entries(np.zeros(0, dtype=np.int64), Sizes(blocks), np.zeros((0, self._width)))]
 
-    def reserve(self, states: int, actions: int) -> None:
-        """Make room for so many labels."""
-        old, self.sizes = self.sizes, self.sizes.holding(states, actions)
-        if old != self.sizes:
-            self._parts = [(self.sizes.keys(*old.parts(keys)), sums) for keys, sums in self._parts]
-
-    def add_rows(self, keys: IntArray, gains: FloatArray) -> None:
-        """Count a row of each key, with (K, n) what it adds to each outcome."""
+    def add_rows(self, block: AnyArray, state: AnyArray, action: AnyArray, to: AnyArray, gains: FloatArray) -> None:
+        """Count rows (n,), with (K, n) what each adds to each outcome."""
+        numbers = int(max(state.max(initial=-1), to.max(initial=-1))) + 1, int(action.max(initial=-1)) + 1
+        sizes = Sizes(self._parts[0].sizes.blocks, *numbers)
         most = max(1, MOST_NUMBERS // (1 + self._width))
-        for begin in range(0, len(keys), most):
+        for begin in range(0, len(block), most):
             some = slice(begin, begin + most)
-            sums = np.ones((len(keys[some]), self._width))
+            sums = np.ones((len(block[some]), self._width))
             sums[:, 1::2], sums[:, 2::2] = gains[:, some].T, gains[:, some].T ** 2
-            self.add(keys[some], sums)
+            self.add(Entries(sizes.keys(block[some], state[some], action[some], to[some]), sizes, sums))
 
-    def add(self, keys: IntArray, sums: FloatArray) -> None:
-        """Add what was counted elsewhere: (n, 1 + 2 K) count, then sum and square of each outcome."""
-        self._parts.append((keys, sums))
-        self._waiting += len(keys)
-        if self._waiting * (1 + self._width) >= max(MOST_NUMBERS, self._parts[0][1].size):
+    def add(self, entries: Entries) -> None:
+        """Add what was counted elsewhere."""
+        self._parts.append(entries)
+        self._waiting += len(entries.keys)
+        if self._waiting * (1 + self._width) >= max(MOST_NUMBERS, self._parts[0].sums.size):
             self._sum()
 
     def entries(self) -> Entries:
-        """Everything that was counted, in the order of keys."""
+        """Everything that was counted, each transition once, in the order of keys."""
         self._sum()
-        return Entries(self._parts[0][0], self.sizes, self._parts[0][1])
+        return self._parts[0]
 
     def _sum(self) -> None:
         """What was summed before and what waits, as one table."""
+        sizes = Sizes(*map(max, zip(*(part.sizes for part in self._parts), strict=True)))
         if self._waiting:
-            most = len(self._parts[0][0]) + self._waiting
+            most = len(self._parts[0].keys) + self._waiting
             what = f"up to {most} distinct (block, state, action, next state)"
             coarser = "make states coarser, or describe them by features (state=[...])"
             check_fits(what, 8.0 * most * (1 + self._width), free_memory(), coarser)
-            keys, order = in_order(np.concatenate([keys for keys, _ in self._parts]))
-            sums = np.concatenate([sums for _, sums in self._parts])[order]
+            alike = [p.keys if p.sizes.bits == sizes.bits else sizes.keys(*p.parts) for p in self._parts]
+            keys, order = in_order(np.concatenate(alike))
+            sums = np.concatenate([part.sums for part in self._parts])[order]
             new = np.append(True, keys[1:] != keys[:-1])
             place = np.cumsum(new) - 1
             summed: FloatArray = np.column_stack([np.bincount(place, column).astype(np.float64) for column in sums.T])
-            self._parts, self._waiting = [(keys[new], summed)], 0
+            self._parts, self._waiting = [Entries(keys[new], sizes, summed)], 0
 
 
 def check_fits(what: str, need: float, free: float | None, hint: str) -> None:
