@@ -238,13 +238,8 @@ def _fits(role: str, column: Column, frame: pl.DataFrame) -> bool:
     return (
         column.distinct > 1
         and not names_rows(column, frame)
-        and (column.kind in ("number", "whole", "flag") or _two_words(column))
+        and (column.kind in ("number", "whole", "flag") or (column.kind == "text" and column.distinct == 2))
     )
-
-
-def _two_words(column: Column) -> bool:
-    """A yes and a no, whatever they are called."""
-    return column.kind == "text" and column.distinct == 2
 
 
 def _left_out(columns: Sequence[Column], frame: pl.DataFrame, roles: Mapping[str, str]) -> dict[str, str]:

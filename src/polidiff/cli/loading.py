@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import glob
 import hashlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -104,10 +105,7 @@ def _table(study: Study, outcomes: list[Outcome], trust: bool) -> World:
     if missing:
         raise InvalidWorldError(f"{study.world['path']} must hold {missing[0]!r}; it holds {', '.join(sorted(arrays))}")
     known = ("transitions", "rewards", "initial", "absorbing", "features", "allowed")
-    for name in known:
-        if name in arrays:
-            _check_numbers(name, arrays[name])
-    settings: dict[str, Json] = {name: arrays[name] for name in known if name in arrays}
+    settings: dict[str, Json] = {name: _numbers(name, arrays) for name in known if name in arrays}
     settings |= {key: value for key, value in study.world.items() if key != "path"}
     return TabularMDP(outcomes=outcomes, **settings)
 
@@ -118,9 +116,10 @@ def _arrays(path: Path) -> dict[str, AnyArray]:
     return read_npz(path, InvalidWorldError)
 
 
-def _check_numbers(name: str, array: AnyArray) -> None:
-    if array.dtype.kind not in "biuf":
-        raise InvalidWorldError(f"array {name!r} must hold numbers; it holds {array.dtype}")
+def _numbers(name: str, arrays: Mapping[str, AnyArray]) -> AnyArray:
+    if arrays[name].dtype.kind not in "biuf":
+        raise InvalidWorldError(f"array {name!r} must hold numbers; it holds {arrays[name].dtype}")
+    return arrays[name]
 
 
 def _outcome(entry: Mapping[str, Json], study: Study, trust: bool) -> Outcome:
@@ -148,8 +147,7 @@ def _measured(entry: Mapping[str, Json], study: Study, trust: bool) -> OutcomeOf
         raise InvalidStudyError(
             f"outcome {entry['name']!r}: no array {entry['array']!r}{near_miss(entry['array'], sorted(arrays))}"
         )
-    _check_numbers(entry["array"], arrays[entry["array"]])
-    return arrays[entry["array"]]
+    return _numbers(entry["array"], arrays)
 
 
 def load_policy(study: Study, role: str, world: World, *, trust: bool = False) -> PolicyLike:
@@ -296,26 +294,17 @@ def _hashes(study: Study) -> Iterator[tuple[str, str]]:
         *policies.get("candidates", []),
     ]
     for name in dict.fromkeys(name for name in names if isinstance(name, str)):
-        for path in _files(study, name):
-            yield str(path.relative_to(study.folder) if path.is_relative_to(study.folder) else path), digest(path)
+        for path in _files(study.file(name.removeprefix("log:"))):
+            with path.open("rb") as stream:
+                digest = hashlib.file_digest(stream, "sha256").hexdigest()
+            shown = path.relative_to(study.folder) if path.is_relative_to(study.folder) else path
+            yield str(shown), f"sha256:{digest}"
 
 
-def _files(study: Study, name: str) -> list[Path]:
-    name = name.removeprefix("log:")
-    path = study.file(name)
-    if path.is_file():
-        return [path]
-    if path.is_dir():
-        return sorted(file for file in path.rglob("*") if file.is_file())
-    return (
-        sorted(study.folder.glob(name)) if any(sign in name for sign in "*?[") and not Path(name).is_absolute() else []
-    )
-
-
-def digest(path: Path) -> str:
-    """Hash of a file's content."""
-    with path.open("rb") as stream:
-        return f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()}"
+def _files(path: Path) -> list[Path]:
+    """The files that a file, a folder or a glob stands for."""
+    met = path.rglob("*") if path.is_dir() else [path] if path.is_file() else glob.glob(str(path), recursive=True)
+    return sorted(file for file in map(Path, met) if file.is_file())
 
 
 def load_policies(study: Study, world: World, *, trust: bool = False) -> tuple[PolicyLike, PolicyLike]:
@@ -330,7 +319,11 @@ def load_policies(study: Study, world: World, *, trust: bool = False) -> tuple[P
             raise InvalidStudyError(f"{study.source} names both a proposed policy and rules; give one of them")
         return current, ruled_by(policies["rules"], _acting(current, study, world), world)
     if isinstance(proposed, str) and _is_patch(study.file(proposed)):
-        return current, patched_by(study.file(proposed), _acting(current, study, world), world)
+        from polidiff.api import load
+        from polidiff.policies import apply_patch
+
+        patch = replace(load(study.file(proposed)), features=world.features_of)
+        return current, apply_patch(patch, _acting(current, study, world))
     return current, load_policy(study, "proposed", world, trust=trust)
 
 
@@ -359,14 +352,6 @@ def ruled_by(texts: Sequence[str], current: Policy, world: World) -> Policy:
             raise InvalidStudyError(f'a rule reads "condition: action", such as "age < 35: {names[0]}"; {got}')
         rules += [(rule, names.index(named)) for rule in parse_rules(where, world.feature_names, values)]
     return PatchedPolicy(current, rule_patch(rules, names, world.feature_names, world.features_of))
-
-
-def patched_by(path: Path, current: Policy, world: World) -> Policy:
-    """The current policy with the edits of a patch that was saved before."""
-    from polidiff.api import load
-    from polidiff.policies import apply_patch
-
-    return apply_patch(replace(load(path), features=world.features_of), current)
 
 
 def _is_patch(path: Path) -> bool:

@@ -112,16 +112,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
         warnings.simplefilter("always", PolidiffWarning)
         warnings.showwarning = partial(_say, warnings.showwarning)
         with forgiving_streams():
-            return _finished(_run(arguments))
-
-
-def _finished(code: int) -> int:
-    """The exit code, if what was said could be written."""
-    fault = fault_of_stdout()
-    if fault is None:
-        return code
-    click.echo(f"polidiff: the result cannot be written to stdout: {fault.strerror or fault}", err=True)
-    return code or 2
+            code, fault = _run(arguments), fault_of_stdout()
+            if fault is not None:
+                click.echo(f"polidiff: the result cannot be written to stdout: {fault.strerror or fault}", err=True)
+            return code if fault is None else code or 2
 
 
 def _run(arguments: Sequence[str] | None) -> int:

@@ -61,7 +61,11 @@ class Bars:
         if self.drawn is None:
             if time.monotonic() - self.began < SILENT_SECONDS:
                 return
-            self.drawn = _started()
+            from rich.console import Console
+            from rich.progress import Progress
+
+            self.drawn = Progress(console=Console(stderr=True), transient=True)
+            self.drawn.start()
         if what not in self.tasks:
             self.tasks[what] = self.drawn.add_task(what, total=1.0)
         self.drawn.update(self.tasks[what], completed=share, description=f"{what} {remark}".strip())
@@ -70,15 +74,6 @@ class Bars:
         """Take the bars away."""
         if self.drawn is not None:
             self.drawn.stop()
-
-
-def _started() -> Progress:
-    from rich.console import Console
-    from rich.progress import Progress
-
-    bars = Progress(console=Console(stderr=True), transient=True)
-    bars.start()
-    return bars
 
 
 def tell(record: Record, text: str, *, as_json: bool) -> None:

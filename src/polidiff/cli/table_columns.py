@@ -16,12 +16,18 @@ FEWEST_NAMED = 20  # rows up to which values that all differ may be chance
 DENSE = 3  # times as many whole numbers as rows, at most, are numbers in a row; more are a measurement
 MOST_LISTED = 60  # values of a column that are listed
 TESTED = r"(^|_)t?(math|read)(s|ing|ss\w*|_\w+|)$|(^|_)(gpa|exam|test_?scores?)$"  # what pupils reach
+POST = r"post(?!_?code|al|leitzahl)\w*"  # after the decision; not where somebody lives
+GAINS = (  # names of outcomes of which more is better
+    r"reward|return|survived|survival|conversion|converted|convert|profit|revenue|sales|clicks?|clicked|success|recovered"
+    r"|re\d\d|takeup|bought|purchased?|ordered|subscribed|renewed|retained|donated|donation|voted|cured"
+)
+GOOD = rf"^({GAINS}|r|earnings|income)(_|$)|(^|_)alive$"
 WORDS = {  # in descending order of strength
     "action": (
         r"^(action|act|decision|treat|treated|treatment|trt|tx|rx|arms?|assignment|assigned|intervention|variant)s?(_|$)",
         r"^(drug|dose|offer|campaign|therapy|program|programme|training|train|plan|exposure|exposed|medication|surgery"
         r"|vasopressor|antibiotic|discount|voucher|promo|promotion)s?(_|$)",
-        r"^(item_id|choice|any|class\w?|policy|participation|incentive|coupon|mailing)s?(_|$)",
+        r"^(item(_id)?|choice|any|class\w?|policy|participation|incentive|coupon|mailing)s?(_|$)",
         r"^segment(_|$)",
     ),
     "episode": (
@@ -34,23 +40,16 @@ WORDS = {  # in descending order of strength
         r"^(step|t|time|timestep|hour|day|week|visit|charttime|timestamp|seq|order|date|datetime|bloc|period)(_|$)",
     ),
     "reward": (
-        r"^(reward|return|survived|survival|conversion|converted|convert|profit|revenue|sales|spend|clicks?|clicked"
-        r"|success|recovered|response|responded?|outcome|result|y|re\d\d|takeup|bought|purchased?|ordered|subscribed"
-        r"|renewed|retained|donated|donation|voted|cured)(_|$)|(^|_)alive$",
-        r"^(earnings|score|got|r|status|event|cens|post\w*)(_|$)",
+        rf"^({GAINS}|spend|response|responded?|outcome|result|y)(_|$)|(^|_)alive$",
+        rf"^(earnings|score|got|r|status|event|cens|{POST})(_|$)",
         TESTED,
     ),
     "terminated": (r"(^terminated$|^terminal$|^done$|died_or_left|^end$|^ended$|^(is_)?last(_|$)|discharged$)",),
     "probability": (r"(^prob|probability$|propensity|^pscore)",),
 }
-GOOD = (
-    r"^(reward|r|return|survived|survival|conversion|converted|convert|profit|revenue|sales|earnings|income|clicks?"
-    r"|clicked|success|recovered|re\d\d|takeup|bought|purchased?|ordered|subscribed|renewed|retained|donated|donation"
-    r"|voted|cured)(_|$)|(^|_)alive$"
-)
 AFTERWARDS = (
-    r"(^|_)(after|post\w*|followup|follow_up|later|outcome|result|discharge|paid|uplift|margin|clicks?|next|off_?(trt|treat\w*|drug|study)?)(_|$)|"
-    + HARMFUL
+    rf"(^|_)(after|{POST}|followup|follow_up|later|outcome|result|discharge|paid|uplift|margin|clicks?|next"
+    rf"|off_?(trt|treat\w*|drug|study)?)(_|$)|{HARMFUL}"
 )
 BEFORE = (
     r"(^|_)(age\w*|sex|gender|race|black|hisp|married|educ\w*|base\w*|pre\w*|prior\w*|history|site|cent(er|re)|region|"

@@ -18,7 +18,7 @@ from scipy.sparse.linalg import splu
 
 from polidiff.errors import ImproperPolicyError, InvalidPolicyError
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
-from polidiff.worlds.checks import all_end, ending_choice, ending_rows, ending_states, reachable_from
+from polidiff.worlds.checks import all_end, ending_choice, ending_rows, reachable_from
 
 MOST_NUMBERS = 20_000_000  # held at once while states without a choice are left out
 WORTH_IT = 150  # states from which leaving some out saves time
@@ -191,7 +191,7 @@ def _check_base(
             f"not allowed ({missing.size} states). Hint: widen allowed=, or change the current policy there"
         )
     reached = reachable_from(sparse.csr_array(links[mine]), initial > MASS)
-    ends = ending_states(links[mine], leaks[mine])
+    ends = reachable_from(sparse.csr_array(links[mine].T), leaks[mine])
     stuck = np.flatnonzero(reached & ~ends)
     if stuck.size:
         raise ImproperPolicyError(

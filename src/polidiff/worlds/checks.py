@@ -146,25 +146,30 @@ def check_shape(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Floa
     return array
 
 
-def reachable_from(moves: sparse.csr_array, sources: BoolArray) -> BoolArray:
+def reachable_from(moves: Moves, sources: BoolArray) -> BoolArray:
     """States that can be reached from `sources` (these included) along `moves` (S, S)."""
-    count, starts = moves.shape[0], np.flatnonzero(sources)
-    targets = np.append(moves.indices, starts)  # one more state, in front of the sources
-    places = np.append(moves.indptr, len(targets))
+    if isinstance(moves, np.ndarray):
+        inside = fresh = np.array(sources, dtype=np.bool_)
+        while fresh.any():
+            fresh = (moves[fresh] > 0).any(axis=0) & ~inside
+            inside = inside | fresh
+        return inside
+    links, count, starts = sparse.csr_array(moves), moves.shape[0], np.flatnonzero(sources)
+    targets = np.append(links.indices, starts)  # one more state, in front of the sources
+    places = np.append(links.indptr, len(targets))
     graph = sparse.csr_array((np.ones(len(targets)), targets, places), shape=(count + 1, count + 1))
     reached = np.zeros(count + 1, dtype=np.bool_)
     reached[breadth_first_order(graph, count, return_predecessors=False)] = True
     return reached[:-1]
 
 
-def surely_ending(moves: sparse.csr_array, ends: BoolArray) -> BoolArray:
-    """States from which the walk reaches `ends` with probability 1.
+def surely_ending(moves: Moves, ends: BoolArray) -> BoolArray:
+    """States from which the walk along `moves` (S, S) reaches `ends` with probability 1.
 
     A state fails when it can reach a state that cannot reach an end.
     """
-    backwards = sparse.csr_array(moves.T)
-    can_end = reachable_from(backwards, ends)
-    return ~reachable_from(backwards, ~can_end)
+    backwards = moves.T if isinstance(moves, np.ndarray) else sparse.csr_array(moves.T)
+    return ~reachable_from(backwards, ~reachable_from(backwards, ends))
 
 
 def closed_loop(moves: sparse.csr_array, among: BoolArray) -> IntArray:
@@ -200,11 +205,6 @@ def settled(states: BoolArray, step: Callable[[BoolArray], BoolArray]) -> BoolAr
         if (after == states).all():
             return states
         states = after
-
-
-def ending_states(moves: Moves, leaks: BoolArray) -> BoolArray:
-    """Which states of a policy can end; one row per state."""
-    return settled(leaks.copy(), lambda ends: ends | leads_to(moves, ends))
 
 
 def ending_rows(moves: Moves, state: IntArray, leaks: BoolArray, usable: BoolArray, n_states: int) -> BoolArray:
@@ -260,28 +260,3 @@ def all_end(moves: Moves, state: IntArray, leaks: BoolArray, n_states: int) -> b
         return stays
 
     return not settled(np.ones(n_states, dtype=np.bool_), staying).any()
-
-
-def reached_states(moves: Moves, sources: BoolArray) -> BoolArray:
-    """States that can be reached along the moves (n, n) of one policy."""
-    if isinstance(moves, np.ndarray):
-        return _closure(moves.T > 0, sources)
-    return reachable_from(sparse.csr_array(moves), sources)
-
-
-def surely_ends(moves: Moves) -> BoolArray:
-    """States from which the episode surely ends, for the moves (n, n) of one policy."""
-    leak = leaking(moves)
-    if isinstance(moves, np.ndarray):
-        return ~_closure(moves > 0, ~_closure(moves > 0, leak))
-    return surely_ending(sparse.csr_array(moves), leak)
-
-
-def _closure(towards: BoolArray, seeds: BoolArray) -> BoolArray:
-    """The seeds, and every i with towards[i, j] for some j already in."""
-    inside = np.array(seeds, dtype=np.bool_)
-    fresh = inside
-    while fresh.any():
-        fresh = towards[:, fresh].any(axis=1) & ~inside
-        inside |= fresh
-    return inside

@@ -29,7 +29,7 @@ from polidiff.worlds.log_columns import (
 )
 from polidiff.worlds.log_rows import LoggedRows, check_room, feature_matrix, hashed_rows, read_rows
 from polidiff.worlds.log_source import HASH, LogSource, TableSource
-from polidiff.worlds.messy_tables import Repaired, empty_codes, renumbered, repair, with_types
+from polidiff.worlds.messy_tables import Repaired, empty_codes, repair, with_types
 from polidiff.worlds.protocol import check_discount, with_return
 from polidiff.worlds.shards.shard_files import collect
 from polidiff.worlds.shards.shard_summary import ShardSummary
@@ -179,7 +179,7 @@ class Log:
         if usable and not facts.gaps:
             return None
         rows = self.source.frame(self.read)
-        repaired = renumbered(rows, columns) if usable else repair(rows, columns, sort=sort, drop=drop)
+        repaired = repair(rows, columns, sort=sort and not usable, drop=drop and not usable)
         if repaired is not None:
             self.source = self.source.with_table(repaired.table)
             self.read = self.source.read(columns, blocks=HALVES, ranges=ranges)
@@ -325,27 +325,19 @@ class Log:
         """(S, d) features of each discrete state; an error where they are not constant."""
         names, labels = self.columns.features, self._labels
         parts = [pl.col(name).first().alias(f"x{j}") for j, name in enumerate(names)]
-        parts += [_varies(pl.col(name)).alias(f"varies{j}") for j, name in enumerate(names)]
+        parts += [pl.col(name).n_unique().alias(f"values{j}") for j, name in enumerate(names)]
         met = collect(self.frame.group_by(labels.number().alias("state")).agg(parts))
         for j, name in enumerate(names):
-            varied = met.filter(f"varies{j}")["state"]
-            if len(varied):
-                state = int(varied.min())  # type: ignore[arg-type]
-                values = collect(self.frame.filter(labels.number() == state).select(pl.col(name).n_unique()))
+            varied = met.filter(pl.col(f"values{j}") > 1).sort("state")
+            if varied.height:
                 raise InvalidLogError(
-                    f"feature {name!r} must be constant within a state; in state {self.states[state]!r} it "
-                    f"has {values.item()} values. Hint: state=[...] makes the features the state"
+                    f"feature {name!r} must be constant within a state; in state {self.states[varied['state'][0]]!r} "
+                    f"it has {varied[f'values{j}'][0]} values. Hint: state=[...] makes the features the state"
                 )
         every = pl.DataFrame({"state": np.arange(self.n_states)}).join(
             met, on="state", how="left", maintain_order="left"
         )
         return feature_matrix(every, len(names))
-
-
-def _varies(feature: pl.Expr) -> pl.Expr:
-    """Whether a feature has more than one value in a group, nothing being one."""
-    nothing = feature.null_count()
-    return ((feature.min() != feature.max()) | ((nothing > 0) & (nothing < pl.len()))).fill_null(False)
 
 
 def _all_outcomes(

@@ -373,12 +373,6 @@ def repair(lazy: pl.LazyFrame, columns: Columns, *, sort: bool, drop: bool) -> R
     return Repaired(table, int(before - left), not in_order)
 
 
-def renumbered(lazy: pl.LazyFrame, columns: Columns) -> Repaired | None:
-    """A table that can be read as it is, with its steps numbered one by one; None if they are."""
-    steps = _consecutive(lazy, columns)
-    return Repaired(lazy.with_row_index(ROW).with_columns(steps)) if steps else None
-
-
 def _in_order(lazy: pl.LazyFrame, columns: Columns) -> bool:
     """Whether the rows of every episode stand together, with steps that do not fall."""
     episode = pl.col(str(columns.episode))

@@ -41,8 +41,7 @@ from polidiff.worlds.checks import (
     ending_rows,
     leaking,
     reachable_from,
-    reached_states,
-    surely_ends,
+    surely_ending,
 )
 from polidiff.worlds.tabular import TabularMDP
 
@@ -95,7 +94,8 @@ class ChoiceModel:
         """Whether the plan surely ends from every start."""
         if not self.loops:
             return True
-        return bool(surely_ends(self.transitions[rows])[self.initial > 0].all())
+        moves = self.transitions[rows]
+        return bool(surely_ending(moves, leaking(moves))[self.initial > 0].all())
 
     @cached_property
     def unit(self) -> float:
@@ -232,7 +232,7 @@ def value_of(model: ChoiceModel, rows: IntArray) -> FloatArray:
         return np.array([-np.inf, *[np.inf] * (len(model.weights) - 1)])
     moves, at = model.transitions[rows], np.arange(model.size)
     if model.loops:  # what it does not reach may never end
-        at = np.flatnonzero(reached_states(moves, model.initial > 0))
+        at = np.flatnonzero(reachable_from(moves, model.initial > 0))
     visits = solver(_among(moves, at), 1.0)(model.initial[at], True)
     return np.asarray(model.constant + model.weights[:, rows[at]] @ visits)
 
@@ -349,7 +349,7 @@ def _neighbour(point: Point, rows: IntArray, moved: IntArray) -> FloatArray:
 def _alive_values(model: ChoiceModel, rows: IntArray, alive: BoolArray) -> FloatArray | None:
     """Values of a plan over the states that can end, 0 elsewhere; None if it stays for ever in some of them."""
     moves = model.transitions[rows]
-    if model.loops and not surely_ends(moves)[alive].all():
+    if model.loops and not surely_ending(moves, leaking(moves))[alive].all():
         return None
     at, values = np.flatnonzero(alive), np.zeros(model.size)
     values[at] = solver(_among(moves, at), 1.0)(model.rewards[rows[at]], False)

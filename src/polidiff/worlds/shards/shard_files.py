@@ -212,7 +212,10 @@ def in_one_line() -> Iterator[None]:
     try:
         yield
     except FAULTS as error:
-        raise InvalidLogError(f"the log cannot be read: {first_line(error)}. Hint: {way_out(error)}") from error
+        kinds = any(word in str(error).lower() for word in ("could not parse", "dtype", "schema"))
+        hint = "every column must hold one type; clean the column or convert it to text"
+        hint = hint if kinds else "the file may be cut or damaged; write it again"
+        raise InvalidLogError(f"the log cannot be read: {first_line(error)}. Hint: {hint}") from error
 
 
 def collect(lazy: pl.LazyFrame) -> pl.DataFrame:
@@ -332,14 +335,6 @@ def _unreadable(place: str, why: str) -> InvalidLogError:
         f"the log cannot be read: {place}: {why}. Hint: the file may be cut or damaged; write it again, or leave out "
         "what cannot be read with skip_bad=True (--skip-bad)"
     )
-
-
-def way_out(error: BaseException) -> str:
-    """What to do about a fault of the reader."""
-    text = str(error).lower()
-    if "could not parse" in text or "dtype" in text or "schema" in text:
-        return "every column must hold one type; clean the column or convert it to text"
-    return "the file may be cut or damaged; write it again"
 
 
 def first_line(error: BaseException) -> str:
