@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from polidiff import Log
 from polidiff.cli.column_roles import propose
 from polidiff.cli.init import _confirmed, draft
+from polidiff.cli.loading import load_world
 from polidiff.cli.study import read_study
 
 
@@ -586,3 +587,34 @@ def test_weeks_after_week_zero_come_after_the_decision_though_single_digits_coun
     measured = {name: rng.normal(size=300) for name in ("age", "sbp_week0", "sbp_week1", "sbp_week4", "x0", "x1", "x2")}
     frame = pl.DataFrame({"arm": rng.integers(0, 2, 300), **measured, "recovered": rng.integers(0, 2, 300)})
     assert propose(frame).state == ("age", "sbp_week0", "x0", "x1", "x2")
+
+
+@pytest.mark.parametrize(
+    ("words", "event", "prefer"),
+    [(("geheilt", "krank"), "geheilt", "more"), (("died", "home"), "died", "less"), (("up", "down"), "down", None)],
+)
+def test_an_outcome_in_two_words_is_whether_the_telling_or_rarer_one_holds(polidiff, tmp_path, words, event, prefer):
+    rng = np.random.default_rng(0)
+    says = np.array(words)[(rng.random(200) < 0.4).astype(int)]
+    pl.DataFrame({"age": rng.integers(20, 90, 200), "arm": rng.integers(0, 2, 200), "result": says}).write_csv(
+        tmp_path / "a.csv"
+    )
+    assert polidiff("init", tmp_path / "a.csv", "-o", tmp_path / "study.toml", "--yes").code == 0
+    study = read_study(tmp_path / "study.toml", {})
+    if prefer == "more":
+        assert study.world["reward"] == f"result = {event}"
+    else:
+        (outcome,) = study.values["outcomes"]
+        assert (outcome["column"], outcome.get("prefer")) == (f"result = {event}", prefer)
+    assert load_world(study).rows.gains.sum() == (says == event).sum()
+
+
+def test_a_postcode_is_known_before_and_an_item_is_an_action():
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame({
+        "postcode": [f"N{k}" for k in rng.integers(0, 20, 400)], "post_score": rng.normal(size=400),
+        "item": [f"i{k}" for k in rng.integers(0, 5, 400)], "clicks": rng.integers(0, 2, 400),
+    })  # fmt: skip
+    proposal = propose(frame)
+    assert (proposal.roles["action"], proposal.state) == ("item", ("postcode",))
+    assert "after the decision" in proposal.left_out["post_score"]

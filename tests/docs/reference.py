@@ -33,7 +33,7 @@ KEY_WORDS = {
     "action": "column of what was done",
     "episode": "column that says which rows belong together; without it every row is one decision",
     "step": "column of their order: 0, 1, 2, …; a missing number is a gap",
-    "reward": "column that is summed to the return",
+    "reward": 'column that is summed to the return; `"status = cured"` counts a value of a column',
     "terminated": "column that is true in the row in which an episode ended",
     "truncated": "column that is true where a record was cut off; `false`: none was",
     "probability": "column, or one number: chance of the logged action under whoever wrote the log",

@@ -14,8 +14,8 @@ from polidiff import Log, Outcome
 from polidiff.errors import InvalidLogError, InvalidOptionError
 from polidiff.evaluation.logged.counts import count_log
 from polidiff.evaluation.logged.policies import logging_policy, row_chances
-from polidiff.worlds.messy_tables import find_dialect
 from polidiff.worlds.shards import shard_files
+from polidiff.worlds.text_tables import find_dialect
 
 NAMES = {"state": ["größe", "puls"], "action": "arm", "episode": "fall", "step": "tag", "reward": "wohl"}
 
@@ -157,6 +157,31 @@ def test_outcomes_in_words_are_counted():
     np.testing.assert_array_equal(log.rows.gains, [[1.0, 0.0], [0.0, 1.0]])
     with pytest.raises(InvalidLogError, match="'r' must hold numbers, or yes and no; row 1 holds 'perhaps'"):
         Log(frame.with_columns(r=pl.Series(["yes", "perhaps"])), state=["x"], action="a", reward="r")
+
+
+def test_an_outcome_may_be_whether_a_column_holds_a_value():
+    frame = pl.DataFrame({"x": [1.0, 2.0, 3.0], "a": [0, 1, 0], "status": ["cured", " ill ", "dead"]})
+    died = Outcome("died", "status = dead", prefer="less")
+    log = Log(frame, state=["x"], action="a", reward="status = cured", outcomes=[died])
+    np.testing.assert_array_equal(log.rows.gains, [[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]])
+    with pytest.raises(InvalidLogError, match="'status' never holds 'well'; it holds cured, dead, ill"):
+        Log(frame, state=["x"], action="a", reward="status = well")
+    with pytest.raises(InvalidLogError, match="Hint: name the value that counts, such as 'status = cured'"):
+        Log(frame, state=["x"], action="a", reward="status")
+
+
+@pytest.mark.parametrize(("third", "kept"), [("unknown", False), ("N/A", False), ("none", True), ("later", True)])
+def test_words_for_nothing_between_yes_and_no_are_nothing(tmp_path, third, kept):
+    frame = pl.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], "a": [0, 1, 0, 1], "well": ["Yes", "no", third, "no"]})
+    frame.write_csv(tmp_path / "a.csv")
+    names = {"state": ["x"], "action": "a", "reward": "well", "missing": "drop"}
+    if kept:
+        with pytest.raises(InvalidLogError, match=f"row 2 holds '{third}'"):
+            Log(tmp_path / "a.csv", **names)
+    else:
+        log = Log(tmp_path / "a.csv", **names)
+        assert log.check.dropped == 1
+        np.testing.assert_array_equal(log.rows.gains[:, 0], [1.0, 0.0, 0.0])
 
 
 def test_a_reward_paid_at_the_end_is_nothing_before():

@@ -41,6 +41,8 @@ from polidiff.evaluation.scores.decisions import ROWS_OF_LEVEL
 from polidiff.records.numbers import percent
 from polidiff.worlds.column_names import plain_name
 from polidiff.worlds.log_columns import HARMFUL
+from polidiff.worlds.messy_tables import HOLDS
+from polidiff.worlds.text_tables import yes_or_no
 
 MOST_WORDS = 50  # different values up to which a column of text is a category in any case
 FEWEST_ROWS = 10  # of an action before its values are taken for more than chance
@@ -72,6 +74,26 @@ class Proposal:
         name = self.column(self.roles["reward"]).plain
         return not any(re.search(words, name) for words in (*WORDS["reward"], HARMFUL))
 
+    @property
+    def event(self) -> str | None:
+        """The value that counts, of an outcome in two words: one that names a gain or a harm, else the rarer."""
+        column = self.column(self.roles["reward"])
+        if column.kind != "text" or yes_or_no(pl.Series(column.values)):
+            return None
+        rare_first = [value.strip() for value in reversed(column.values)]
+        telling = (value for value in rare_first if re.search(f"{GOOD}|{HARMFUL}", plain_name(value)))
+        return next(telling, rare_first[0])
+
+    @property
+    def outcome(self) -> str:
+        """What the outcome is called."""
+        return " ".join(filter(None, (self.roles["reward"], self.event)))
+
+    @property
+    def outcome_column(self) -> str:
+        """What a study says of where the outcome is found."""
+        return HOLDS.join(filter(None, (self.roles["reward"], self.event)))
+
     def column(self, name: str) -> Column:
         """The column of a name."""
         return next(column for column in self.columns if column.name == name)
@@ -87,7 +109,7 @@ class Proposal:
         """Whether more or less of the outcome is better; None where the name does not tell."""
         if self.direction is not None:
             return self.direction if self.direction != "neither" else None
-        name = self.column(self.roles["reward"]).plain if self.roles.get("reward") else ""
+        name = plain_name(self.event or self.roles["reward"]) if self.roles.get("reward") else ""
         return "less" if re.search(HARMFUL, name) else "more" if re.search(GOOD, name) else None
 
 

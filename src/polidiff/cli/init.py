@@ -101,7 +101,7 @@ def init_command(data: Path, output: Path, state: tuple[str, ...], yes: bool, fo
     write_whole(output, draft(data, output, proposal))
     click.echo(summary(proposal), err=True)
     if proposal.prefer is None and "reward" in proposal.roles:
-        click.echo(f"Is more or less {proposal.roles['reward']} better? Write prefer = … into {output}.", err=True)
+        click.echo(f"Is more or less {proposal.outcome} better? Write prefer = … into {output}.", err=True)
     if proposal.unnamed_outcome and given["reward"] is None and not sys.stdin.isatty():
         click.echo(f"No name tells the outcome; {proposal.roles['reward']} is a guess. Or: --reward COLUMN", err=True)
     click.echo(f"wrote {output}; next: polidiff explain {output} --report diff.html", err=True)
@@ -111,7 +111,8 @@ def _read_table(data: Path) -> pl.DataFrame:
     """The first rows of a table, CSV or Parquet."""
     from polidiff.errors import InvalidLogError
     from polidiff.worlds.log_source import lazy_frame
-    from polidiff.worlds.messy_tables import ENDINGS, empty_codes, ending, refuse_unclear_numbers, without_codes
+    from polidiff.worlds.messy_tables import empty_codes, without_codes
+    from polidiff.worlds.text_tables import ENDINGS, ending, refuse_unclear_numbers
 
     if not data.exists() and not any(sign in str(data) for sign in "*?["):
         raise InvalidLogError(f"there is no file {str(data)!r}. Hint: a CSV or Parquet file, a folder or a glob")
@@ -160,7 +161,7 @@ def _valued(proposal: Proposal) -> Proposal:
         return proposal
     column = proposal.column(proposal.roles["reward"])
     ways = click.Choice(["more", "less", "neither"])
-    better = click.prompt(f"Is more or less {column.name} better?", type=ways, default=proposal.prefer, err=True)
+    better = click.prompt(f"Is more or less {proposal.outcome} better?", type=ways, default=proposal.prefer, err=True)
     if proposal.met is None:
         return replace(proposal, direction=better)
     whole = " of a whole episode" if "episode" in proposal.roles else ""
@@ -228,9 +229,9 @@ def _role(role: str, proposal: Proposal) -> list[str]:
         return [f'# {role} = ""  # {COMMENTS[role]}']
     if role != "reward":
         return [_entry(role, name, COMMENTS[role])]
-    named = [_entry("return_name", name, "what texts call it")] if name != "return" else []
+    named = [_entry("return_name", proposal.outcome, "what texts call it")] if name != "return" else []
     sure = [_entry("return_range", [0, 1], "it happens or not")] if proposal.yes_or_no else []
-    return [_entry(role, name, COMMENTS[role]), *named, *sure]
+    return [_entry(role, proposal.outcome_column, COMMENTS[role]), *named, *sure]
 
 
 def _cut(proposal: Proposal) -> list[str]:
@@ -286,8 +287,7 @@ def _policies(proposal: Proposal) -> list[str]:
 
 def _outcomes(proposal: Proposal) -> list[str]:
     """The outcome that is told; where the name does not tell which way is better, the study asks."""
-    name = proposal.roles.get("reward")
-    if name is None or proposal.prefer == "more":
+    if "reward" not in proposal.roles or proposal.prefer == "more":
         return ["", *EXAMPLE]
     direction = (
         _entry("prefer", "less", "less of it is better")
@@ -299,4 +299,11 @@ def _outcomes(proposal: Proposal) -> list[str]:
     if "episode" in proposal.roles and proposal.limits is None:
         ranges = [f"# {line}  # per episode, as met in the table; from the smallest to the largest possible"
                   for line in ranges]  # fmt: skip
-    return ["", "[[outcomes]]", _entry("name", name), _entry("column", name), direction, *ranges]
+    return [
+        "",
+        "[[outcomes]]",
+        _entry("name", proposal.outcome),
+        _entry("column", proposal.outcome_column),
+        direction,
+        *ranges,
+    ]

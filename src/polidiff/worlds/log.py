@@ -29,7 +29,7 @@ from polidiff.worlds.log_columns import (
 )
 from polidiff.worlds.log_rows import LoggedRows, check_room, feature_matrix, hashed_rows, read_rows
 from polidiff.worlds.log_source import HASH, LogSource, TableSource
-from polidiff.worlds.messy_tables import Repaired, empty_codes, repair, with_types
+from polidiff.worlds.messy_tables import Repaired, empty_codes, repair, with_events, with_types
 from polidiff.worlds.protocol import check_discount, with_return
 from polidiff.worlds.shards.shard_files import collect
 from polidiff.worlds.shards.shard_summary import ShardSummary
@@ -57,7 +57,8 @@ class Log:
     episode, step : str, optional
         Which decisions belong together, and their order. Neither: every row is an episode of one decision.
     reward : str, optional
-        Makes up the return.
+        Makes up the return: a column of numbers, or of yes and no, or ``"status = cured"``, which is 1 where the
+        column holds the value; so may columns of `outcomes`.
     terminated : str
         Where the process ended. An episode whose last row does not say so was cut: a cut is censoring, not an end.
     truncated : str or False
@@ -131,6 +132,10 @@ class Log:
         self.discount = check_discount(discount)
         self.return_outcome, self.outcomes = _all_outcomes(outcomes, reward, return_name, include_return, return_range)
         self.source = LogSource(source, skip_bad=skip_bad, work_folder=work_folder)
+        told = (reward, *(outcome.of for outcome in outcomes))
+        named = dict.fromkeys(of for of in told if isinstance(of, str))
+        with_columns = with_events(self.source.frame(), self.source.schema, named)
+        self.source = self.source if with_columns is None else self.source.with_table(with_columns)
         roles = {"action": action, "episode": episode, "step": step, "reward": reward, "group": group}
         self.columns: Columns = name_columns(
             self.source.schema, state, features, self.outcomes, roles, terminated, truncated, probability

@@ -33,7 +33,6 @@ from polidiff.progress import report
 from polidiff.records.arrays import AnyArray
 from polidiff.worlds.log_columns import Columns, Labels
 from polidiff.worlds.log_rows import LoggedRows, hashes, mixed, read_rows
-from polidiff.worlds.messy_tables import ENDINGS, ending, scan_text_tables
 from polidiff.worlds.shards.shard_files import (
     FAULTS,
     Damage,
@@ -51,6 +50,7 @@ from polidiff.worlds.shards.shard_files import (
     whole_parts,
 )
 from polidiff.worlds.shards.shard_summary import Pace, Reading, ShardSummary, SummaryCounter, summaries
+from polidiff.worlds.text_tables import ENDINGS, ending, scan_text_tables
 
 if TYPE_CHECKING:
     import narwhals as nw

@@ -1,230 +1,23 @@
-"""Tables as people have them, made into logs: text files however written, flags and times in words, rows in any order.
-
-How a text file is written is found out from its beginning, polars reads the rest. The separator is the one that cuts
-the first lines into most columns, all lines alike; a blank if no other cuts them. A first line of numbers is no header.
-What is not UTF-8 is taken for Windows-1252, which has a letter for nearly every byte. A column of numbers in which some
-rows say "NA" is numeric with missing values.
-
-Numbers are written 1,182.5 or 1.182,5. A column such as 12.5, 0,125 or 1.182.500 can be read in one way only, and tells
-the sign of decimals for those that can be read in two, such as 1,182. Else such a column has thousands if enough
-of its values have a sign and others, without one, are below a thousand but larger than all of them would be.
+"""Tables as people have them, made into logs: flags and times in words, codes of empty values, rows in any order.
 
 What is not clear is asked about in one line, never guessed. Nothing is done to a log that can be read as it is.
 """
 
 from __future__ import annotations
 
-import codecs
-import csv
-import gzip
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
-from typing import IO, NamedTuple
 
 import polars as pl
 
 from polidiff.errors import InvalidLogError
 from polidiff.worlds.log_columns import RANKED, ROW, Columns
 from polidiff.worlds.shards.shard_files import collect
+from polidiff.worlds.text_tables import LEVELS, NO, YES, plain_words, refuse_unclear_numbers
 
-ENDINGS = (".csv", ".tsv", ".txt")
-PACKED = ".gz"
-INFER_ROWS = 10_000
-SAMPLE = 1 << 16  # bytes whose lines tell how a file is written
-LOOKED_THROUGH = 1 << 26  # bytes that are looked through for letters that are not UTF-8
-LINES = 50
-NOTHING = (  # in a column of numbers
-    "", "na", "n/a", "nan", "null", "none", "#n/a", "?", ".", "-", "--", "nd", "n.d.", "unk", "unknown", "missing",
-    "not measured", "not done", "unbekannt", "k.a.", "k. a.", "keine angabe", "inconnu", "desconocido", "sconosciuto",
-    "desconhecido", "onbekend",
-)  # fmt: skip
 CODES = (-9, -99, -999, -9999)  # of an empty value, where nothing else is below 0
 FEWEST_CODED = 5  # rows with such a code
-PARTED = r"^[+-]?\d{1,3}([ \u00a0\u202f'’]\d{3})*([.,]\d+)?$"  # thousands by blanks or raised commas
-PARTS = r"[ \u00a0\u202f'’]"
-NUMBER = r"^\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*$"
-FORM = r"^[+-]?((\d+|[1-9]\d{0,2}(%s\d{3})+)(%s\d*)?|%s\d+)([eE][+-]?\d+)?$"
-OTHER = {".": ",", ",": "."}  # the sign of thousands beside that of decimals
-FORMS = {".": FORM % (",", r"\.", r"\."), ",": FORM % (r"\.", ",", ",")}  # of numbers, by the sign of decimals
-EITHER = f"{FORMS['.']}|{FORMS[',']}"
-FEWEST_MARKED = 10  # different numbers with a sign before size tells that it parts thousands
-
-
-class Dialect(NamedTuple):
-    """How a text table is written."""
-
-    separator: str
-    encoding: str
-    header: bool = True  # else columns are called column_1, column_2, …
-
-
-def ending(file: str) -> str:
-    """The ending of a file's name, without that of its packing."""
-    path = Path(file.lower())
-    return Path(path.stem).suffix if path.suffix == PACKED else path.suffix
-
-
-def scan_text_tables(files: Sequence[str]) -> pl.LazyFrame:
-    """The rows of text tables, one after the other."""
-    dialects = [find_dialect(file) for file in files]
-    plain = dialects[0].encoding == "utf-8" and len(set(dialects)) == 1
-    if plain:
-        return _scan(list(files), dialects[0])
-    frames = [_scan([file], dialect) for file, dialect in zip(files, dialects, strict=True)]
-    return frames[0] if len(frames) == 1 else pl.concat(frames, how="vertical_relaxed")
-
-
-def _scan(files: list[str], dialect: Dialect) -> pl.LazyFrame:
-    source: list[str] | bytes = files
-    if dialect.encoding != "utf-8":
-        with _opened(files[0]) as stream:
-            source = stream.read().decode(dialect.encoding, errors="replace").encode()
-    scan = partial(
-        pl.scan_csv,
-        source,
-        separator=dialect.separator,
-        has_header=dialect.header,
-        with_column_names=lambda names: _names(names, dialect.header),
-    )
-    head = scan(infer_schema=False).head(INFER_ROWS).collect()
-    signs = decimal_signs(head, dialect.separator)
-    as_text = {name: pl.String for name, sign in signs.items() if sign != "."}
-    return with_numbers(scan(infer_schema_length=INFER_ROWS, schema_overrides=as_text), head, signs)
-
-
-def _names(names: list[str], header: bool) -> list[str]:
-    """Names of columns. Polars leaves quotes doubled in a header, though not in the rows below it."""
-    return [name.strip().replace('""', '"') if header else f"column_{k}" for k, name in enumerate(names, 1)]
-
-
-def decimal_signs(head: pl.DataFrame, separator: str) -> dict[str, str | None]:
-    """The sign of decimals of columns of text that hold numbers with points or commas; None where it cannot be told."""
-    marked = {name: said for name in head.columns if (said := _said(head[name])).str.contains("[.,]").any()}
-    numbers = {name: said for name, said in marked.items() if said.str.contains(EITHER).all()}
-    ways = {n: [sign for sign, form in FORMS.items() if said.str.contains(form).all()] for n, said in numbers.items()}
-    sure = {signs[0] for signs in ways.values() if len(signs) == 1}
-    told = sure.pop() if len(sure) == 1 else None
-    return {
-        name: signs[0] if len(signs) == 1 else told or _sign_by_size(numbers[name], separator) if signs else None
-        for name, signs in ways.items()
-    }
-
-
-def _sign_by_size(said: pl.Series, separator: str) -> str | None:
-    """The sign of decimals of numbers that may have thousands, such as 1,182 beside 991; None where both may be."""
-    marked, plain = said.filter(said.str.contains("[.,]")), said.filter(~said.str.contains("[.,]"))
-    mark = "," if marked.str.contains(",").all() else "." if not marked.str.contains(",").any() else ""
-    if mark == "." and separator in ", ":  # where commas or blanks part columns, numbers have points
-        return mark
-    short = len(plain) > 0 and plain.str.contains(r"^[+-]?\d{1,3}$").all()
-    if not mark or not short or marked.n_unique() < FEWEST_MARKED:
-        return None
-    largest = marked.str.replace(mark, ".", literal=True).cast(pl.Float64).abs().max()
-    return OTHER[mark] if plain.cast(pl.Float64).abs().max() > largest else None  # type: ignore[operator]
-
-
-def _said(column: pl.Series) -> pl.Series:
-    """The values of a column of text without words for nothing."""
-    said = column.drop_nulls().str.strip_chars()
-    said = said.filter(~said.str.to_lowercase().is_in(NOTHING))
-    return said.str.replace_all(PARTS, "") if said.str.contains(PARTED).all() else said
-
-
-def with_numbers(lazy: pl.LazyFrame, head: pl.DataFrame, signs: Mapping[str, str | None]) -> pl.LazyFrame:
-    """Columns of text that hold numbers, and words for nothing in between, as numbers."""
-    casts = []
-    for name, kind in lazy.collect_schema().items():
-        said, sign = _said(head[name]), signs.get(name, ".")
-        if kind != pl.String or sign is None or not len(said) or not said.str.contains(FORMS[sign]).all():
-            continue
-        parted = head[name].str.contains(r"\d" + PARTS).any()
-        if len(said) < head.height or sign == "," or said.str.contains(",").any() or parted:
-            whole = not said.str.contains(f"[{sign}eE]").any()
-            casts.append(_number(name, sign, pl.Int64 if whole else pl.Float64))
-    return lazy.with_columns(casts) if casts else lazy
-
-
-def _number(name: str, sign: str, kind: type[pl.Int64 | pl.Float64]) -> pl.Expr:
-    """A column of text as numbers; what is not written like the others stays, so that it is refused."""
-    text = pl.col(name).str.strip_chars()
-    joined = pl.when(text.str.contains(PARTED)).then(text.str.replace_all(PARTS, "")).otherwise(text)
-    plain = joined.str.replace_all(OTHER[sign], "", literal=True).str.replace(sign, ".", literal=True)
-    written = pl.when(joined.str.contains(FORMS[sign])).then(plain).otherwise(text + " ")
-    return pl.when(~text.str.to_lowercase().is_in(NOTHING)).then(written).cast(kind).alias(name)
-
-
-def refuse_unclear_numbers(lazy: pl.LazyFrame, names: Iterable[str]) -> None:
-    """Raise for the first of some columns of a text table whose numbers may be read in two ways."""
-    texts = [name for name, kind in lazy.collect_schema().items() if name in set(names) and kind == pl.String]
-    head = lazy.select(texts).head(INFER_ROWS).collect()
-    for name in texts:
-        said = _said(head[name])
-        if said.str.contains("[.,]").any() and said.str.contains(EITHER).all():
-            row = int(head[name].str.contains("[.,]").fill_null(False).arg_max() or 0)
-            raise InvalidLogError(
-                f"the numbers in column {name!r} may have decimal points or decimal commas: row {row} holds "
-                f"{head[name][row]!r}, and neither other rows nor other columns tell. Hint: write thousands without "
-                "a sign and decimals with a point (1182 or 1.182), or leave the column out"
-            )
-
-
-def find_dialect(file: str) -> Dialect:
-    """How a file is written, from its first lines and the bytes that are no ASCII."""
-    with _opened(file) as stream:
-        beginning = stream.read(SAMPLE)
-        encoding = _encoding(beginning, stream)
-    text = beginning.decode(encoding, errors="replace")
-    lines = [line for line in text.splitlines()[:LINES] if line.strip()]
-    if len(text.splitlines()) > 1 and len(beginning) == SAMPLE and len(lines) < LINES:
-        lines = lines[:-1]  # it may be cut
-    separator = max(",;\t|", key=lambda sign: _columns(lines, sign))
-    if _columns(lines, separator) <= 1:
-        separator = " " if len(lines) > 1 and _columns(lines, " ") == len(lines[0].split(" ")) > 1 else ","
-    return Dialect(separator, encoding, header=not _all_numbers(lines, separator))
-
-
-def _all_numbers(lines: Sequence[str], separator: str) -> bool:
-    """Whether the first of several lines, of several columns, holds numbers alone."""
-    fields = next(csv.reader(lines[:1], delimiter=separator), [])
-    return len(lines) > 1 and len(fields) > 1 and all(re.fullmatch(NUMBER, field) for field in fields)
-
-
-def _opened(file: str) -> IO[bytes]:
-    if file.lower().endswith(PACKED):
-        return gzip.open(file, "rb")  # type: ignore[return-value]
-    return Path(file).open("rb")
-
-
-def _encoding(beginning: bytes, stream: IO[bytes]) -> str:
-    if beginning.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
-    decoder, part, seen = codecs.getincrementaldecoder("utf-8")(), beginning, 0
-    try:
-        while part and seen < LOOKED_THROUGH:
-            decoder.decode(part)
-            seen, part = seen + len(part), stream.read(1 << 20)
-    except UnicodeDecodeError:
-        return "cp1252"
-    return "utf-8"
-
-
-def _columns(lines: Sequence[str], separator: str) -> float:
-    """Columns that a separator makes of the first line, if most others have as many."""
-    try:
-        widths = [len(row) for row in csv.reader(lines, delimiter=separator)]
-    except csv.Error:
-        return 0.0
-    return widths[0] * sum(width == widths[0] for width in widths) / len(widths) if widths else 0.0
-
-
-# --- columns and rows
-
-YES = ("1", "1.0", "true", "t", "yes", "y", "ja", "j", "oui", "si", "sí", "sim")
-NO = ("0", "0.0", "false", "f", "no", "n", "nein", "non", "nee", "não", "nao")
-LEVELS = r"^([01])_.*$"  # 0_no and 1_yes, as statistics packages write levels
+HOLDS = " = "  # between a column and one of its values, in the name of an outcome
 MANY = 30  # values from which on a column is no flag
 SLASHED = r"^\s*\d{1,2}/\d{1,2}/\d{4}"  # day/month or month/day
 TIMES = ("%H:%M", "%H:%M:%S")
@@ -238,6 +31,21 @@ class Repaired:
     table: pl.LazyFrame
     dropped: int = 0  # rows without an action or outcome, and those after them in their episodes
     sorted: bool = False  # whether rows were put in order
+
+
+def with_events(lazy: pl.LazyFrame, schema: pl.Schema, names: Iterable[str]) -> pl.LazyFrame | None:
+    """The table with a column for each name such as "status = died": whether the column holds the value; or None."""
+    events = []
+    for name in names:
+        column, _, value = name.partition(HOLDS)
+        if name in schema or column not in schema:
+            continue
+        said = pl.col(column).cast(pl.String).str.strip_chars()
+        known = collect(lazy.select(said.unique().drop_nulls().sort().head(MANY)))[column].to_list()
+        if value not in known and len(known) < MANY:
+            raise InvalidLogError(f"column {column!r} never holds {value!r}; it holds {', '.join(known)}")
+        events.append((said == value).alias(name))
+    return lazy.with_columns(events) if events else None
 
 
 def with_types(
@@ -310,15 +118,16 @@ def _whole(lazy: pl.LazyFrame, name: str) -> pl.Expr | None:
 
 def _flag(lazy: pl.LazyFrame, schema: pl.Schema, name: str, *, blanks: bool = True) -> pl.Expr | None:
     """True and false from words or numbers. Where only ends are marked, blanks say that it is none."""
-    said = pl.col(name).cast(pl.String).str.strip_chars().str.to_lowercase().str.replace(LEVELS, "$1")
+    said = plain_words(pl.col(name).cast(pl.String)).str.replace(LEVELS, "$1")
     said = pl.when(~said.is_in(["", "nan"])).then(said)
     values = collect(lazy.select(said.alias("value")).unique().head(MANY))["value"].to_list()
     other = [value for value in values if value is not None and value not in (*YES, *NO)]
     if other:
         if schema[name] == pl.String:
             row = collect(lazy.select(said.alias("v")).with_row_index("row").filter(pl.col("v") == other[0]).head(1))
+            hint = f". Hint: name the value that counts, such as '{name}{HOLDS}{other[0]}'" if not blanks else ""
             raise InvalidLogError(
-                f"column {name!r} must hold numbers, or yes and no; row {row['row'][0]} holds {other[0]!r}"
+                f"column {name!r} must hold numbers, or yes and no; row {row['row'][0]} holds {other[0]!r}{hint}"
             )
         return None
     flag = said.is_in(YES)
