@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -30,9 +30,9 @@ from polidiff.cli.table_columns import (
     NUMBERED,
     SURVIVAL,
     TESTED,
-    TIME_UNIT,
     WORDS,
     Column,
+    counts_on,
     look_at,
     names_rows,
 )
@@ -50,7 +50,6 @@ HARDLY_FILLED = 0.5  # share of rows without a value from which on a column is n
 BY_CHANCE = 1e-3  # probability, for all columns together, below which a column depends on the action
 COPIED = 0.995  # correlation of ranks from which on a column says the outcome again
 FOLLOWS = "follows from the action"
-ROLES = ("episode", "step", "action", "reward", "terminated", "probability", "group")
 
 
 @dataclass(frozen=True)
@@ -216,7 +215,7 @@ def _candidate(
             named = [c for c in named if not any(_determines(frame, other.name, c.name) for other in named)]
         if role == "reward":
             named += [column for column in free if re.search(HARMFUL, column.plain) and words == WORDS[role][0]]
-            named.sort(key=lambda c: (re.search(EVENT, c.plain) is None, c.distinct != 2, -_number(c)))
+            named.sort(key=lambda c: (re.search(EVENT, c.plain) is None, c.distinct != 2, -c.number))
         if named:
             return named[0].name
     if role == "episode":
@@ -231,16 +230,21 @@ def _outcome_by_values(free: Sequence[Column], frame: pl.DataFrame, roles: Mappi
     return odd[0] if odd else could[-1].name if could else None
 
 
-def _number(column: Column) -> int:
-    """The number at the end of a name: of re75 and re78, the later is the outcome."""
-    match = re.match(NUMBERED, column.plain)
-    return int(match[2]) if match and match[2].isdigit() else -1
+def _crosstab(frame: pl.DataFrame, name: str, action: str) -> pl.DataFrame:
+    """Rows of each value x of a column with each action a; how many actions there are with x, and values with a."""
+    pairs = frame.select(x=name, a=action).drop_nulls().group_by("x", "a").agg(rows=pl.len())
+    return pairs.with_columns(actions=pl.len().over("x"), values=pl.len().over("a"))
+
+
+def _share(of: str) -> pl.Expr:
+    """The share of a value or an action among all rows of a crosstab."""
+    return pl.col("rows").sum().over(of) / pl.col("rows").sum()
 
 
 def _determines(frame: pl.DataFrame, name: str, other: str) -> bool:
     """Whether a column tells another one, and is told by it no more than in part."""
-    pairs = frame.select(name, other).drop_nulls().unique() if name != other else frame.clear()
-    return len(pairs) == pairs[name].n_unique() > pairs[other].n_unique() if len(pairs) else False
+    pairs = _crosstab(frame, name, other)
+    return bool((pairs["actions"] == 1).all()) and pairs["x"].n_unique() > pairs["a"].n_unique()
 
 
 def _fits(role: str, column: Column, frame: pl.DataFrame) -> bool:
@@ -356,7 +360,7 @@ def _later(column: Column, outcome: str, columns: Sequence[Column]) -> bool:
     both = all(re.search(TESTED, name) for name in (column.plain, plain_name(outcome)))
     if both and not re.search(BEFORE, column.plain):
         return True
-    if _after_zero(column, {other.plain for other in columns}):
+    if counts_on(column.plain, {other.plain for other in columns}):
         return True
     if re.search(SURVIVAL, column.plain) and any(re.search(EVENT, other.plain) for other in columns):
         return True
@@ -373,21 +377,10 @@ def _taken_up(frame: pl.DataFrame, name: str, action: str, outcome: str) -> bool
     """Whether a column behind action and outcome has two values, one with a single action: an offer that was taken."""
     if name not in frame.columns[max(frame.columns.index(c) for c in (action, outcome or action)) :]:
         return False
-    rows = frame.select(x=name, a=action).drop_nulls()
-    if rows["x"].n_unique() != 2:
-        return False
-    shares = rows["a"].value_counts(normalize=True)
-    alone = rows.group_by("x").agg(pl.col("a").n_unique().alias("actions"), pl.col("a").first(), pl.len().alias("rows"))
-    alone = alone.filter((pl.col("actions") == 1) & (pl.col("rows") >= FEWEST_ROWS)).join(shares, on="a")
-    return bool((alone["proportion"] ** alone["rows"] < BY_CHANCE).any())
-
-
-def _after_zero(column: Column, names: Collection[str]) -> bool:
-    """Whether a name counts on from one that ends in 0: cd420 after cd40, week4 after week0, not x2 after x0 and x1."""
-    digits = re.search(r"\d*$", column.plain)
-    assert digits is not None
-    stems = [column.plain[:k] for k in range(max(1, digits.start()), len(column.plain)) if column.plain[k] != "0"]
-    return any(s + "0" in names and (s + "1" not in names or re.search(TIME_UNIT, s)) for s in stems)
+    pairs = _crosstab(frame, name, action)
+    alone = (pl.col("actions") == 1) & (pl.col("rows") >= FEWEST_ROWS)
+    by_chance = pairs.select(chance=_share("a") ** pl.col("rows"), alone=alone).filter("alone")["chance"]
+    return pairs["x"].n_unique() == 2 and bool((by_chance < BY_CHANCE).any())
 
 
 def _tells_empty(frame: pl.DataFrame, column: Column, columns: Sequence[Column]) -> str | None:
@@ -401,28 +394,19 @@ def _tells_empty(frame: pl.DataFrame, column: Column, columns: Sequence[Column])
     return None
 
 
-def _ranks(series: pl.Series) -> pl.Series:
-    return (
-        series.cast(pl.String).rank("dense") if series.dtype == pl.String else series.cast(pl.Float64).rank("average")
-    )
-
-
 def _says_again(frame: pl.DataFrame, column: Column, outcome: str) -> bool:
     """Whether a column and the outcome rise together, or one is a threshold of the other."""
-    pairs = frame.select(x=_ranks(frame[column.name]), y=_ranks(frame[outcome])).drop_nulls()
-    if len(pairs) < FEWEST_ROWS or pairs["x"].n_unique() < 2 or pairs["y"].n_unique() < 2:
+    from scipy.stats import mannwhitneyu
+
+    ranks = frame.select(x=pl.col(column.name).rank(), y=pl.col(outcome).rank()).drop_nulls()
+    few, many = sorted((ranks["x"], ranks["y"]), key=lambda values: values.n_unique())
+    if len(ranks) < FEWEST_ROWS or few.n_unique() < 2:
         return False
-    few, many = sorted(("x", "y"), key=lambda name: pairs[name].n_unique())
-    if pairs[few].n_unique() > 2:
-        return abs(float(np.corrcoef(pairs["x"], pairs["y"])[0, 1])) > COPIED
-    if pairs[many].n_unique() == 2:
-        return bool((pairs["x"] == pairs["x"].max()).eq(pairs["y"] == pairs["y"].max()).mean() in (0.0, 1.0))
-    above = pairs[few] == pairs[few].max()
-    count = int(above.sum())
-    auc = (float(pairs[many].rank("average").filter(above).sum()) - count * (count + 1) / 2) / (
-        count * (len(pairs) - count)
-    )
-    return max(auc, 1 - auc) > COPIED
+    if few.n_unique() > 2:
+        return abs(float(np.corrcoef(few, many)[0, 1])) > COPIED
+    above, below = many.filter(few == few.max()), many.filter(few < few.max())
+    auc = mannwhitneyu(above, below, method="asymptotic").statistic / (len(above) * len(below))
+    return bool(max(auc, 1 - auc) >= (1.0 if many.n_unique() == 2 else COPIED))
 
 
 def _by_chance(frame: pl.DataFrame, column: Column, action: str) -> float:
@@ -440,26 +424,15 @@ def _by_chance(frame: pl.DataFrame, column: Column, action: str) -> float:
 
 def _told_by_action(frame: pl.DataFrame, name: str, action: str) -> bool:
     """Whether all rows of an action have one value and actions differ in it, beyond chance."""
-    pairs = frame.select(x=name, a=action).drop_nulls()
-    kept = pairs.group_by("a").agg(pl.col("x").first(), pl.col("x").n_unique().alias("values"), rows=pl.len())
-    if name == action or kept["x"].n_unique() < 2 or (kept["values"] > 1).any():
+    pairs = _crosstab(frame, name, action)
+    if name == action or pairs["x"].n_unique() < 2 or (pairs["values"] > 1).any():
         return False
-    shares = kept.join(pairs["x"].value_counts(normalize=True), on="x")
-    return float(((shares["rows"] - 1) * shares["proportion"].log()).sum()) < math.log(BY_CHANCE)
+    return pairs.select(((pl.col("rows") - 1) * _share("x").log()).sum()).item() < math.log(BY_CHANCE)
 
 
 def _copies(frame: pl.DataFrame, name: str, action: str) -> bool:
-    """Whether the column says the action again: one value for each, or one action alone with a value of its own."""
-    pairs = frame.select(name, action).drop_nulls().unique()
-    if 1 < len(pairs) == pairs[name].n_unique() == pairs[action].n_unique() or _determines(frame, action, name):
-        return True
-    rows = frame.select(name, action).drop_nulls().group_by(action).agg(pl.col(name).first(), pl.len().alias("rows"))
-    single = pairs.group_by(action).agg(pl.len().alias("values")).filter(pl.col("values") == 1)
-    alone = rows.join(single, on=action).filter(pl.col("rows") >= FEWEST_ROWS)[name].to_list()
-    own = any(pairs.filter(pl.col(name) == value)[action].n_unique() == 1 for value in alone)
-    return own and pairs[name].n_unique() > 2
-
-
-def with_roles(frame: pl.DataFrame, answers: Mapping[str, str]) -> Proposal:
-    """The proposal after a person has said which column plays which part."""
-    return propose(frame, {**dict.fromkeys(ROLES, ""), **answers})
+    """Whether the column follows from the action, or one action alone has a value of its own."""
+    pairs = _crosstab(frame, name, action)
+    own = (pairs["values"] == 1) & (pairs["actions"] == 1) & (pairs["rows"] >= FEWEST_ROWS)
+    values = pairs["x"].n_unique()
+    return (values > 1 and bool((pairs["values"] == 1).all())) or (values > 2 and bool(own.any()))

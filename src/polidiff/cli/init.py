@@ -134,7 +134,7 @@ def _read_table(data: Path) -> pl.DataFrame:
 
 def _confirmed(frame: pl.DataFrame, proposal: Proposal) -> Proposal:
     """The proposal after a look at the table, a question for each role, and what the table cannot say itself."""
-    from polidiff.cli.column_roles import with_roles
+    from polidiff.cli.column_roles import propose
 
     click.echo(str(frame.head(5)), err=True)
     click.echo(summary(proposal), err=True)
@@ -142,8 +142,8 @@ def _confirmed(frame: pl.DataFrame, proposal: Proposal) -> Proposal:
         role: click.prompt(f"Column of the {role} (- for none)", default=proposal.roles.get(role, "-"), err=True)
         for role in ASKED
     }
-    roles = {role: name for role, name in proposal.roles.items() if role not in ASKED}
-    confirmed = with_roles(frame, {**roles, **{role: str(said) for role, said in asked.items() if said != "-"}})
+    said = {role: str(name) if name != "-" else "" for role, name in asked.items()}
+    confirmed = propose(frame, {**dict.fromkeys(COMMENTS, ""), **proposal.roles, **said})
     returned = [name for name, why in confirmed.left_out.items() if _wanted(name, why)]
     state = (*confirmed.state, *returned)
     left_out = {name: why for name, why in confirmed.left_out.items() if name not in returned}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import polars as pl
@@ -83,6 +84,23 @@ class Column:
     def plain(self) -> str:
         """The name as patterns see it."""
         return plain_name(self.name)
+
+    @property
+    def number(self) -> int:
+        """The number at the end of the name: of re75 and re78, the later is the outcome; −1 if there is none."""
+        match = re.match(NUMBERED, self.plain)
+        return int(match[2]) if match and match[2].isdigit() else -1
+
+
+def counts_on(name: str, names: Collection[str]) -> bool:
+    """Whether a name counts on from one that ends in 0.
+
+    >>> counts_on("cd420", {"cd40"}), counts_on("week4", {"week0", "week1"}), counts_on("x2", {"x0", "x1"})
+    (True, True, False)
+    """
+    stem = name.rstrip("0123456789")
+    stems = [name[:k] for k in range(max(1, len(stem)), len(name)) if name[k] != "0"]
+    return any(s + "0" in names and (s + "1" not in names or re.search(TIME_UNIT, s)) for s in stems)
 
 
 def look_at(frame: pl.DataFrame) -> tuple[Column, ...]:
