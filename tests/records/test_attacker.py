@@ -55,6 +55,7 @@ def told_shares(told: Explanation) -> Iterator[tuple[str, float, float]]:
         yield from (("beyond the log", v.unsupported or 0.0, people) for v in sentence.verdicts)
     yield from (("beyond the log", v.unsupported or 0.0, n) for v in told.verdicts)
     yield from (("those worse off", tail.share_worse, n) for tail in told.tails)
+    yield "a change", told.changes, told.world.facts["episodes"]
 
 
 def found_counts(told: Explanation | Frontier) -> list[tuple[str, float]]:
@@ -146,6 +147,16 @@ def test_nobody_finds_a_few_in_what_a_log_is_told_with(features, steps, seeds):
         for record in told:
             assert not found_counts(record)
             assert not found_means(record, means)
+
+
+@pytest.mark.parametrize("proposed", ["always:a", "always:b"])
+def test_nobody_counts_the_few_who_got_the_other_of_two_actions(proposed):
+    rng = np.random.default_rng(0)
+    act, y = np.where(np.arange(400) < 4, "b", "a"), rng.random(400)
+    log = Log(pl.DataFrame({"age": rng.random(400), "act": act, "y": y}), state=["age"], action="act", reward="y")
+    told = suppressed(explain(log, "log", proposed))
+    assert not found_counts(told)
+    assert not found_means(told, {"the few": (4, y[:4].mean()), "their part": (4, 1.01 * y[:4].mean() - y.mean())})
 
 
 @settings(max_examples=150, deadline=None)

@@ -47,7 +47,7 @@ def disclosed(whole: Explanation, left: Explanation, least: int, *, unknown: boo
     ]
     rows = left.world.facts.get("episodes", units)
     changed = left.changes * (rows if isinstance(rows, (int, float)) else units)
-    if not left.regions and (unknown or few(hidden[0], least)):
+    if not left.regions and (unknown or few(hidden[0], least) or few(changed, least)):
         left = _without_effect(left, least)
     recall = [share(region.recall, changed, least) for region in left.regions]
     left = replace(left, regions=tuple(replace(r, recall=x) for r, x in zip(left.regions, recall, strict=True)))
