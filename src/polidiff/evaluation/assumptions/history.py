@@ -34,7 +34,7 @@ from functools import cached_property
 import numpy as np
 from scipy import stats
 
-from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.worlds.log_rows import LoggedRows
 from polidiff.worlds.shards.transition_counts import END
 
@@ -52,53 +52,63 @@ FEWEST = 5  # rows of a stratum that is looked at
 BINS = 3  # of a response with many values, within its stratum
 
 
-@dataclass(frozen=True)
-class PooledTest:
-    """A sum of Pearson statistics and how likely one as large is by chance."""
-
-    statistic: float = 0.0
-    mean: float = 0.0  # expected by chance
-    strata: int = 0  # tables that can show anything
-    p_value: float = 1.0
-
-
-def pooled_chi2(stratum: IntArray, factor: IntArray, *responses: IntArray) -> list[PooledTest]:
-    """Whether each of some responses (n,) depends on a factor (n,) within strata (n,); any whole numbers.
+def pooled_chi2(stratum: IntArray, factor: IntArray, *responses: IntArray) -> list[float]:
+    """P-values of "a response (n,) depends on a factor (n,) within strata (n,)"; any whole numbers.
 
     >>> half, one = np.repeat([0, 1], 50), np.zeros(100, dtype=int)
-    >>> [test.p_value < 1e-9 for test in pooled_chi2(one, half, half, np.arange(100) % 2)]
+    >>> [p_value < 1e-9 for p_value in pooled_chi2(one, half, half, np.arange(100) % 2)]
     [True, False]
     """
-    from polidiff.evaluation.assumptions.kernels import pearson_tables, sort_by
-
     if len(stratum) == 0:
-        return [PooledTest()] * len(responses)
-    (of, strata), (level, levels) = _codes(stratum), _codes(factor)
-    by_level, within, begin = np.empty_like(of), np.empty_like(of), np.empty(strata + 1, dtype=np.int64)
-    sort_by(level, np.empty(levels + 1, dtype=np.int64), by_level)
-    sort_by(of[by_level], begin, within)
-    order, tables, tests = by_level[within], np.empty((strata, 6)), []
+        return [1.0] * len(responses)
+    of, _, size = _distinct(stratum - stratum.min())
+    rows, p_values = Levels.of(of, factor), []
     for response in responses:
-        code, codes = _codes(response)
-        pearson_tables(order, begin, level, code, RARE, np.zeros((5, codes + 1), dtype=np.int64), tables)
-        telling = (tables[:, 0] >= FEWEST) & (tables[:, 1] > 1) & (tables[:, 2] > 1)
+        columns = Levels.of(of, response)
+        _, cells, count = _distinct(rows.number * len(columns.count) + columns.number)
+        row, column = np.divmod(cells, len(columns.count))
+        share = np.bincount(rows.stratum[row], count**2 / (rows.count[row] * columns.count[column]), len(size))
+        (r, inverse), (c, inverse_columns) = rows.margins(len(size)), columns.margins(len(size))
+        telling = (size >= FEWEST) & (r > 1) & (c > 1)
         if not telling.any():
-            tests.append(PooledTest())
+            p_values.append(1.0)
             continue
-        n, rows, columns, share, *inverse = tables[telling].T
-        statistic, (mean, variance) = float((n * (share - 1)).sum()), _moments(n, rows, columns, *inverse)
-        p_value = float(stats.gamma.sf(statistic, mean**2 / variance, scale=variance / mean))
-        tests.append(PooledTest(statistic, mean, len(n), p_value))
-    return tests
+        tables = (part[telling].astype(np.float64) for part in (size, r, c, inverse, inverse_columns))
+        statistic, (mean, variance) = float((size * (share - 1))[telling].sum()), _moments(*tables)
+        p_values.append(float(stats.gamma.sf(statistic, mean**2 / variance, scale=variance / mean)))
+    return p_values
 
 
-def _codes(values: AnyArray) -> tuple[IntArray, int]:
-    """(n,) whole numbers from 0 on, and how many at most; without a sort where they are small already."""
-    low, high = int(values.min()), int(values.max())
-    if high - low > 8 * len(values):
-        names, codes = np.unique(values, return_inverse=True)
-        return codes, len(names)
-    return np.asarray(values - low, dtype=np.int64), high - low + 1
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """The levels of a variable within strata, those with few rows as one."""
+
+    number: IntArray  # (n,) of each row's level
+    stratum: IntArray  # (k,) that each level lies in
+    count: IntArray  # (k,) its rows
+
+    @classmethod
+    def of(cls, stratum: IntArray, values: IntArray) -> Levels:
+        """Levels of whole numbers (n,) in strata (n,)."""
+        code = values.astype(np.int64) - values.min() + 1
+        wide = int(code.max()) + 1
+        number, _, count = _distinct(stratum * wide + code)
+        number, names, count = _distinct(stratum * wide + np.where(count[number] < RARE, 0, code))
+        return cls(number, names // wide, count)
+
+    def margins(self, strata: int) -> tuple[IntArray, FloatArray]:
+        """(strata,) how many levels each has, and the sum of 1 / rows over them."""
+        return np.bincount(self.stratum, minlength=strata), np.bincount(self.stratum, 1 / self.count, strata)
+
+
+def _distinct(keys: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """(n,) number of each key among the distinct ones, these (k,), and their rows (k,); sorted only if far apart."""
+    if int(keys.max()) > 8 * len(keys):
+        names, number, count = np.unique(keys, return_inverse=True, return_counts=True)
+        return number, names, count
+    rows = np.bincount(keys)
+    names = np.flatnonzero(rows)
+    return (np.cumsum(rows > 0) - 1)[keys], names, rows[names]
 
 
 def _moments(n: FloatArray, r: FloatArray, c: FloatArray, row: FloatArray, column: FloatArray) -> tuple[float, float]:
@@ -211,23 +221,21 @@ class Transitions:
             known = known & self._first_times
         if not known.any():
             return 1.0
-        tests = pooled_chi2(self.stratum[known], factor[known], *(part[known] for part in self.responses))
-        return min(1.0, len(tests) * min(test.p_value for test in tests))
+        p_values = pooled_chi2(self.stratum[known], factor[known], *(part[known] for part in self.responses))
+        return min(1.0, len(p_values) * min(p_values))
 
     @property
     def pays_alike_at_the_end(self) -> bool:
         """Whether the last decisions of the longest episodes pay as earlier ones do."""
         known, step = self.rows.follow >= -1, self.rows.step
         gains = [part[known] for part in self.responses[1:]]
-        tests = pooled_chi2(self.pair[known], (step == step.max())[known].astype(np.int64), *gains)
-        return len(tests) * min((test.p_value for test in tests), default=1.0) >= ALIKE
+        p_values = pooled_chi2(self.pair[known], (step == step.max())[known].astype(np.int64), *gains)
+        return len(p_values) * min(p_values, default=1.0) >= ALIKE
 
     @cached_property
     def _first_times(self) -> BoolArray:
-        from polidiff.evaluation.assumptions.kernels import first_times
-
-        first, last = np.empty(len(self.pair), dtype=np.bool_), np.full(int(self.pair.max()) + 1, -1, dtype=np.int64)
-        first_times(self.rows.episode, self.pair, last, first)
+        first = np.zeros(len(self.pair), dtype=np.bool_)
+        first[np.unique(self.rows.episode * (int(self.pair.max()) + 1) + self.pair, return_index=True)[1]] = True
         return first
 
 
@@ -293,8 +301,8 @@ def action_p_value(rows: LoggedRows, shown: IntArray) -> float:
     pair = state * (int(rows.actions.max()) + 1) + rows.actions
     gains = [binned(pair, column) for column in rows.gains.T if (column != column[0]).any()]
     factors = [part[before[known]] for part in (rows.actions, shown.astype(np.int64), *gains)]
-    tests = [pooled_chi2(state[known], factor, rows.actions[known])[0] for factor in factors]
-    return min(1.0, len(tests) * min(test.p_value for test in tests))
+    p_values = [pooled_chi2(state[known], factor, rows.actions[known])[0] for factor in factors]
+    return min(1.0, len(p_values) * min(p_values))
 
 
 def _with_past(state: IntArray, way: IntArray, n_states: int) -> tuple[IntArray, IntArray]:

@@ -1,98 +1,11 @@
-"""Compiled loops of the tests: Pearson's statistic over many thin tables, and the worst step under hidden reasons."""
+"""Compiled loops of the worst step under hidden reasons."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from polidiff.compiled import kernel, loops
-from polidiff.records.arrays import BoolArray, FloatArray, IntArray
-
-
-@loops
-def sort_by(code: IntArray, begin: IntArray, order: IntArray) -> None:
-    """Rows in the order of their codes (n,), ties as they come; `begin` (codes + 1,) is filled: where each begins."""
-    for i in range(len(begin)):
-        begin[i] = 0
-    for c in code:
-        begin[c] += 1
-    total = 0
-    for i in range(len(begin)):
-        count = begin[i]
-        begin[i] = total
-        total += count
-    for i in range(len(code)):
-        order[begin[code[i]]] = i
-        begin[code[i]] += 1
-    for i in range(len(begin) - 1, 0, -1):
-        begin[i] = begin[i - 1]
-    begin[0] = 0
-
-
-@loops
-def first_times(episode: IntArray, code: IntArray, last: IntArray, first: BoolArray) -> None:
-    """Which rows (n,) have a code for the first time in their episode; `last` (codes,) holds -1 before."""
-    for i in range(len(code)):
-        first[i] = last[code[i]] != episode[i]
-        last[code[i]] = episode[i]
-
-
-@loops
-def pearson_tables(
-    order: IntArray,  # (n,) rows, those of a stratum together, in it those of a level of the factor
-    begin: IntArray,  # (strata + 1,) where each stratum begins
-    factor: IntArray,  # (n,)
-    response: IntArray,  # (n,) from 0 on
-    rare: int,  # levels of a stratum with fewer rows are one
-    room: IntArray,  # (5, codes of the response) zeros
-    found: FloatArray,  # (strata, 6) filled: rows, levels, levels, sum of n_ij^2 / (n_i n_j), sums of 1 / n_i, 1 / n_j
-) -> None:
-    """What Pearson's statistic and its moments need of each stratum's table."""
-    count, level, size, cell, others = room[0], room[1], room[2], room[3], room[4]
-    for s in range(len(begin) - 1):
-        low, high = begin[s], begin[s + 1]
-        for t in range(low, high):
-            count[response[order[t]]] += 1
-        columns = 1  # the first is that of rare levels
-        for t in range(low, high):
-            code = response[order[t]]
-            if count[code] >= rare and level[code] == 0:
-                level[code] = columns
-                columns += 1
-            size[level[code]] += 1
-        rows, few, inverse, share, t = 0, 0, 0.0, 0.0, low
-        while t < high:
-            end = t
-            while end < high and factor[order[end]] == factor[order[t]]:
-                end += 1
-            n = end - t
-            if n < rare:
-                few += n
-                for u in range(t, end):
-                    others[level[response[order[u]]]] += 1
-            else:
-                rows += 1
-                inverse += 1.0 / n
-                for u in range(t, end):
-                    cell[level[response[order[u]]]] += 1
-                for u in range(t, end):
-                    c = level[response[order[u]]]
-                    share += cell[c] * cell[c] / (n * size[c])
-                    cell[c] = 0
-            t = end
-        met, inverse_columns = 0, 0.0
-        for c in range(columns):
-            if few > 0 and others[c] > 0:
-                share += others[c] * others[c] / (few * size[c])
-            if size[c] > 0:
-                met += 1
-                inverse_columns += 1.0 / size[c]
-            size[c] = 0
-            others[c] = 0
-        for t in range(low, high):
-            count[response[order[t]]] = 0
-            level[response[order[t]]] = 0
-        found[s, 0], found[s, 1], found[s, 2], found[s, 3] = high - low, rows + (few > 0), met, share
-        found[s, 4], found[s, 5] = inverse + (1.0 / few if few > 0 else 0.0), inverse_columns
+from polidiff.records.arrays import FloatArray, IntArray
 
 
 @kernel
