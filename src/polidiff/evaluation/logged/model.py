@@ -19,14 +19,14 @@ the world never ends, and inverting them would be noise. What is unknown is wort
 The model-based bootstrap: the same model, solved on many reweighted logs (Hanna, Stone and Niekum 2017).
 
 Blocks of episodes get exponential weights with mean 1 (the Bayesian bootstrap), so that no pair that was seen vanishes
-from a resample and no loop appears that the log does not have. A resample costs two sparse products with the counts and
-one solve for all states and outcomes; the log itself is not touched again.
+from a resample and no loop appears that the log does not have. A resample costs a few sums over the counts and one
+solve for all states and outcomes; the log itself is not touched again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -38,7 +38,6 @@ from polidiff.evaluation.logged.counts import Counts, Edges
 from polidiff.parallel import run_tasks
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.worlds.checks import reachable_from
-from polidiff.worlds.shards.transition_counts import check_fits, free_memory
 
 EQUAL = 1e-9
 
@@ -181,67 +180,8 @@ def group_starts(groups: Sequence[AnyArray] | None, state_of: IntArray, episodes
 
 
 RESAMPLES = 1000
-BATCH = 25  # resamples in memory at a time
-TOGETHER = 2  # batches in a task: the model is sent with each
-
-
-@dataclass(frozen=True, eq=False)
-class ResampledModel:
-    """The estimated model of a policy as a function of the weights of the blocks."""
-
-    model: LoggedModel
-    rest: FloatArray  # (R,) of each pair
-    numbers: sparse.csr_array  # (edges, blocks) counts
-    sums: tuple[sparse.csr_array, ...]  # per outcome, (edges, blocks)
-    inside: IntArray  # edges that are used and do not end the episode
-    join: sparse.csr_array  # (links, inside) sums edges between the same two states
-    source: IntArray  # (links,)
-    goal: IntArray  # (links,)
-
-    def values(self, weights: FloatArray, ends: FloatArray) -> FloatArray:
-        """(b, S, K) values under block weights (blocks, b), what is unknown being worth `ends` (K,)."""
-        edges, model = self.model.edges, self.model
-        drawn = np.asarray(self.numbers @ weights)
-        per_pair = np.asarray(_sum_matrix(edges.row, len(edges.pair_state)) @ drawn)
-        per_state = np.asarray(_sum_matrix(edges.pair_state, edges.n_states) @ per_pair)
-        known = edges.state_visits / np.maximum(edges.state_visits + edges.dropped, 1)
-        share = (model.rho * known)[edges.pair_state, None] / np.maximum(per_state[edges.pair_state], 1e-300)
-        share += self.rest[:, None] / np.maximum(per_pair, 1e-300)
-        share[model.loops[edges.pair_state]] = 0.0
-        on_edge = share[edges.row]
-        to_state = _sum_matrix(edges.state, edges.n_states)
-        gains = np.stack([to_state @ (on_edge * (part @ weights)) for part in self.sums], axis=2)
-        gains += model.unknown[:, None, None] * ends
-        flow = np.asarray(self.join @ (on_edge * drawn)[self.inside])
-        shape = (edges.n_states, edges.n_states)
-        values = np.empty((weights.shape[1], edges.n_states, len(ends)))
-        for b in range(len(values)):
-            moves = sparse.csr_array((flow[:, b], (self.source, self.goal)), shape=shape)
-            values[b] = solver(moves, model.discount)(np.ascontiguousarray(gains[:, b]), False)
-        return values
-
-
-def resampled_model(counts: Counts, target: SplitPolicy, *, discount: float = 1.0) -> ResampledModel:
-    """What the resamples of one policy share."""
-    edges = counts.edges
-    model = build_model(edges, target, discount=discount)
-    shape = (len(edges.state), counts.n_blocks)
-    where = (edges.entry, counts.block[edges.used])
-    inside = np.flatnonzero((model.weight[edges.row] > 0) & ~edges.ends)
-    links, link = np.unique(edges.state[inside] * edges.n_states + edges.to[inside], return_inverse=True)
-    return ResampledModel(
-        model,
-        target.rest[edges.pair_state, edges.pair_action],
-        sparse.csr_array((edges.scale * counts.count[edges.used], where), shape=shape),
-        tuple(
-            sparse.csr_array((edges.scale * counts.sums[edges.used, k], where), shape=shape)
-            for k in range(counts.n_outcomes)
-        ),
-        inside,
-        _sum_matrix(link, len(links)),
-        links // edges.n_states,
-        links % edges.n_states,
-    )
+BATCH = 25  # resamples drawn at a time
+TOGETHER = 2  # batches in a task: the counts are sent with each
 
 
 def bootstrap_values(
@@ -255,30 +195,40 @@ def bootstrap_values(
     seed: int = 0,
 ) -> FloatArray:
     """Outcomes (B, q, K) when what is unknown is worth `ends` (K,); two policies with one seed are paired."""
-    edges, hint = len(counts.edges.state), "without evaluation= nothing is resampled; coarser states make fewer"
-    need = 8.0 * BATCH * edges * (4 + counts.n_outcomes)
-    check_fits(f"{BATCH} resamples of {edges} distinct transitions", need, free_memory(), hint)
-    model = resampled_model(counts, target, discount=discount)
     sizes = [min(BATCH, resamples - begin) for begin in range(0, resamples, BATCH)]
     batches = list(zip(sizes, np.random.SeedSequence(seed).spawn(len(sizes)), strict=True))
+    model, rest = build_model(counts.edges, target, discount=discount), target.rest
     parts = [batches[begin : begin + TOGETHER] for begin in range(0, len(batches), TOGETHER)]
-    tasks = [(model, starts.weights, ends, counts.n_blocks, part) for part in parts]
+    tasks = [(counts, model, rest, starts.weights, ends, part) for part in parts]
     return np.concatenate(run_tasks(_resampled, tasks, what="resampling the log"))
 
 
 def _resampled(
-    model: ResampledModel,
+    counts: Counts,
+    model: LoggedModel,
+    rest: FloatArray,
     starts: FloatArray,
     ends: FloatArray,
-    blocks: int,
     batches: list[tuple[int, np.random.SeedSequence]],
 ) -> FloatArray:
-    drawn = (np.random.default_rng(seed).exponential(size=(blocks, size)) for size, seed in batches)
-    return np.concatenate(
-        [np.einsum("qs,bsk->bqk", starts, model.values(weights, ends), optimize=True) for weights in drawn]
-    )
+    drawn = (np.random.default_rng(seed).exponential(size=(counts.n_blocks, size)) for size, seed in batches)
+    return np.array([starts @ _reweighted(counts, model, rest, ends, w) for weights in drawn for w in weights.T])
 
 
-def _sum_matrix(index: IntArray, size: int) -> sparse.csr_array:
-    """(size, n) matrix that sums entries with the same index."""
-    return sparse.csr_array((np.ones(len(index)), (index, np.arange(len(index)))), shape=(size, len(index)))
+def _reweighted(
+    counts: Counts, model: LoggedModel, rest: FloatArray, ends: FloatArray, weights: FloatArray
+) -> FloatArray:
+    """(S, K) values of a model's policy, whose `rest` (S, A) needs pairs, where blocks have weights (blocks,)."""
+    edges, of_pair = model.edges, model.edges.pair_state
+    own = edges.scale * weights[counts.block[edges.used]]
+    count = np.bincount(edges.entry, own * counts.count[edges.used])
+    per_pair = np.bincount(edges.row, count)
+    per_state = np.bincount(of_pair, per_pair, edges.n_states)
+    known = edges.state_visits / np.maximum(edges.state_visits + edges.dropped, 1)
+    share = (model.rho * known / np.maximum(per_state, 1e-300))[of_pair] + rest[of_pair, edges.pair_action] / per_pair
+    share[model.loops[of_pair]] = 0.0
+    on_entry = own * share[edges.row][edges.entry]
+    gains = [np.bincount(edges.state[edges.entry], on_entry * column, edges.n_states) for column in
+             counts.sums[edges.used].T]  # fmt: skip
+    moves = _moves(replace(edges, count=count), share)
+    return solver(moves, model.discount)(np.column_stack(gains) + model.unknown[:, None] * ends, False)
