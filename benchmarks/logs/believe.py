@@ -23,17 +23,12 @@ from benchmarks.logs import feature_worlds
 from benchmarks.logs.believe_worlds import HiddenWorld, worlds
 from benchmarks.logs.scores import by_hand, regressed
 from polidiff import Log
-from polidiff.evaluation.assumptions.confounding import (
-    Acting,
-    Comparison,
-    Draws,
-    LowerBounds,
-    Moves,
-    lower_differences,
-)
+from polidiff.evaluation.assumptions.confounding import Comparison, Draws, Moves, lower_differences
+from polidiff.evaluation.logged.bounds import PolicyBounds, bound_policy
 from polidiff.evaluation.logged.compare import compare_log
 from polidiff.evaluation.logged.counts import count_rows
 from polidiff.evaluation.logged.judge import assess
+from polidiff.evaluation.logged.model import Starts, split_policy
 from polidiff.evaluation.scores.decisions import decisions_of
 from polidiff.evaluation.scores.difference import ScoreIntervals
 from polidiff.evaluation.scores.propensity import logging_chances
@@ -184,10 +179,8 @@ def _peers(world: HiddenWorld, rows: LoggedRows) -> dict[str, tuple[ScoreInterva
     """PDIS, WIS and DR with shares of actions in each state, and values of a table that is solved."""
     began = time.process_time()
     draws = _draws(rows, world)
-    side = LowerBounds(draws, Acting(world.proposed, np.zeros(world.n_states, dtype=np.bool_)), 0.0)
-    values = np.bincount(
-        draws.pair, draws.chance * (draws.gain + np.append(side.plain, 0.0)[draws.to]), draws.visits.size
-    )
+    worth = np.append(_bounds(rows, world, world.proposed).centre[0], 0.0)
+    values = np.bincount(draws.pair, draws.chance * (draws.gain + worth[draws.to]), draws.visits.size)
     decisions = decisions_of(
         replace(rows, states=rows.states[:, None].astype(float), probability=None), draws.n_actions
     )
@@ -215,6 +208,14 @@ def _draws(rows: LoggedRows, world: HiddenWorld) -> Draws:
     return Moves(count_rows(rows, rows.states, states, actions).edges, rows, actions).draws(0)
 
 
+def _bounds(rows: LoggedRows, world: HiddenWorld, table: FloatArray, *, by_log: bool = False) -> PolicyBounds:
+    """A policy (S, A) in the log's own model, from its starts."""
+    starts = np.bincount(rows.states[rows.first], minlength=len(table))[None] / rows.n_episodes
+    target = split_policy(table, None, same=np.full(len(table), by_log))
+    edges = count_rows(rows, rows.states, *table.shape, blocks=1).edges
+    return bound_policy(edges, target, Starts(starts, np.array([float(rows.n_episodes)])), [world.range])
+
+
 def as_log(world: HiddenWorld, rows: LoggedRows, *, grouped: bool = False) -> Log:
     """The log of a world, as a user would hand it in."""
     columns = {"episode": rows.episode, "state": rows.states, "action": rows.actions, "paid": rows.gains[:, 0]}
@@ -236,12 +237,9 @@ def _inside(world: HiddenWorld, log: Log, truth: float) -> bool:
     """Whether the truth lies within the interval at the true strength, every decision confounded."""
     rows = assess(log).rows
     assert rows is not None
-    states = world.n_states
-    draws = _draws(rows, world)
-    starts = np.bincount(rows.states[rows.first], minlength=states)[None] / rows.n_episodes
-    new = Acting(world.proposed, np.zeros(states, dtype=np.bool_))
-    old = Acting(draws.shares, np.ones(states, dtype=np.bool_))
-    compared, z = Comparison(draws, new, old, starts, world.range), float(stats.norm.isf(0.025))
+    draws, z = _draws(rows, world), float(stats.norm.isf(0.025))
+    new, old = _bounds(rows, world, world.proposed), _bounds(rows, world, draws.shares, by_log=True)
+    compared = Comparison(draws, new, old, 0, [0])
     low, below = lower_differences(compared, world.strength)
     high, above = lower_differences(compared.negated(), world.strength)
     return bool(low[0] - z * below[0] <= truth <= -high[0] + z * above[0])

@@ -126,4 +126,4 @@ def test_without_unrecorded_reasons_their_bound_is_the_estimate_itself(walk, eve
     new, old = judge.pair
     for k in range(len(log.outcomes)):
         least = judge.starts.weights @ (new.low[k] - old.high[k])
-        assert lower_differences(judge.compared(k, [0], 1e-9), 1.0)[0] == pytest.approx(least, abs=1e-6)
+        assert lower_differences(judge.compared(k, [0]), 1.0)[0] == pytest.approx(least, abs=1e-6)

@@ -6,7 +6,6 @@ from scipy import optimize
 
 from benchmarks.logs.believe_worlds import machine
 from polidiff.evaluation.assumptions.confounding import (
-    Acting,
     Comparison,
     LowerBounds,
     Moves,
@@ -15,7 +14,9 @@ from polidiff.evaluation.assumptions.confounding import (
     lower_differences,
 )
 from polidiff.evaluation.assumptions.confounding_one_step import OneDecision, lower_scores, one_step_holds_up_to
+from polidiff.evaluation.logged.bounds import bound_policy
 from polidiff.evaluation.logged.counts import count_rows
+from polidiff.evaluation.logged.model import Starts, split_policy
 from polidiff.worlds.log_rows import LoggedRows
 
 
@@ -40,8 +41,25 @@ def draws_of(rows, n_states):
     return Moves(count_rows(rows, rows.states, n_states, 2, blocks=1).edges, rows, 2).draws(0)
 
 
-def always(action, n_states, n_actions=2):
-    return Acting(np.tile(np.eye(n_actions)[action], (n_states, 1)), np.zeros(n_states, dtype=bool))
+def bounded(rows, table, *, by_log=False, declared=None, start=None):
+    """A policy (S, A) in the model of a log."""
+    size = len(table)
+    starts = Starts(np.full((1, size), 1 / size) if start is None else start[None], np.array([np.inf]))
+    target = split_policy(table, None, same=np.full(size, by_log))
+    return bound_policy(count_rows(rows, rows.states, size, 2, blocks=1).edges, target, starts, [declared])
+
+
+def always(rows, action, n_states, **options):
+    return bounded(rows, np.tile(np.eye(2)[action], (n_states, 1)), **options)
+
+
+def least(rows, action, n_states, **options):
+    return LowerBounds(draws_of(rows, n_states), always(rows, action, n_states, **options), 0)
+
+
+def apart(rows, n_states, **options):
+    new, old = (always(rows, action, n_states, **options) for action in (1, 0))
+    return Comparison(draws_of(rows, n_states), new, old, 0, [0])
 
 
 def worst_by_program(y, share, gamma):
@@ -55,8 +73,7 @@ def worst_by_program(y, share, gamma):
 @pytest.mark.parametrize("gamma", [1.0, 1.3, 2.5])
 def test_one_decision_gives_the_linear_programs_bound(gamma):
     rows = one_decision()
-    draws = draws_of(rows, 2)
-    values = LowerBounds(draws, always(1, 2), 0.0).every(gamma)[0]
+    values = least(rows, 1, 2).every(gamma)[0]
     for state in (0, 1):
         here = rows.states == state
         taken = here & (rows.actions == 1)
@@ -66,8 +83,7 @@ def test_one_decision_gives_the_linear_programs_bound(gamma):
 
 def test_several_decisions_are_a_fixed_point_of_the_worst_step():
     rows = walked()
-    draws = draws_of(rows, 3)
-    values = LowerBounds(draws, always(0, 3), 0.0).every(1.5)[0]
+    values = least(rows, 0, 3).every(1.5)[0]
     after = np.where(rows.follow >= 0, np.append(values[rows.states], 0)[rows.follow], 0.0)
     for state in range(3):
         taken = (rows.states == state) & (rows.actions == 0)
@@ -76,17 +92,14 @@ def test_several_decisions_are_a_fixed_point_of_the_worst_step():
 
 
 def test_one_decision_per_episode_lies_between_none_and_every():
-    draws = draws_of(walked(), 3)
-    none = LowerBounds(draws, always(0, 3), 0.0).every(1.0)[0]
-    every = LowerBounds(draws, always(0, 3), 0.0).every(2.0)[0]
-    once = LowerBounds(draws, always(0, 3), 0.0).once(2.0)
+    none, every = (least(walked(), 0, 3).every(gamma)[0] for gamma in (1.0, 2.0))
+    once = least(walked(), 0, 3).once(2.0)
     assert (every < once).all()
     assert (once < none).all()
 
 
 def test_bounds_fall_as_reasons_grow_stronger_and_meet_the_estimate_at_one():
-    draws, starts = draws_of(walked(), 3), np.full((1, 3), 1 / 3)
-    compared = Comparison(draws, always(1, 3), always(0, 3), starts)
+    compared = apart(walked(), 3)
     low = [lower_differences(compared, gamma)[0][0] for gamma in (1.0, 1.2, 2.0, 4.0)]
     high = [-lower_differences(compared.negated(), gamma)[0][0] for gamma in (1.0, 1.2, 2.0, 4.0)]
     assert low[0] == pytest.approx(high[0])
@@ -98,16 +111,16 @@ def test_bounds_fall_however_strong_the_reasons_in_a_world_that_goes_on_for_long
     """Where an end is worth more than going on, and then less, steps towards the worst case overshoot both ways."""
     world = machine()
     rows = world.rows(300, np.random.default_rng(1))
-    log, proposed = Acting(world.logging, np.ones(6, dtype=bool)), Acting(world.proposed, np.zeros(6, dtype=bool))
-    compared = Comparison(draws_of(rows, 6), proposed, log, world.start[None])
+    log = bounded(rows, world.logging, by_log=True, start=world.start)
+    compared = Comparison(draws_of(rows, 6), bounded(rows, world.proposed, start=world.start), log, 0, [0])
     low = [lower_differences(compared, gamma)[0][0] for gamma in (1.0, 1.05, 1.35, 2.0, 4.0, 10.0, 30.0)]
     assert (np.diff(low) < 0).all()
 
 
 def test_whoever_wrote_the_log_needs_no_bound():
-    draws = draws_of(walked(), 3)
-    log = Acting(draws.shares, np.ones(3, dtype=bool))
-    compared = Comparison(draws, log, log, np.full((1, 3), 1 / 3))
+    rows = walked()
+    log = bounded(rows, draws_of(rows, 3).shares, by_log=True)
+    compared = Comparison(draws_of(rows, 3), log, log, 0, [0])
     assert lower_differences(compared, 5.0)[0][0] == pytest.approx(0.0, abs=1e-9)
 
 
@@ -115,25 +128,23 @@ def test_what_nobody_tried_and_loops_without_end_are_worth_the_end_of_the_range(
     follow = np.array([1, 2, -2, -1])
     rows = LoggedRows(np.array([0, 1, 0, 2]), np.zeros(4, dtype=int), np.array([0, 0, 0, 1]), follow, np.ones((4, 1)),
                       None)  # fmt: skip
-    draws = draws_of(rows, 4)
-    values = LowerBounds(draws, always(0, 4), -7.0).every(1.5)[0]
+    values = least(rows, 0, 4, declared=(-7.0, 7.0)).every(1.5)[0]
     assert values.tolist() == [-7.0, -7.0, 1.0, -7.0]
-    assert LowerBounds(draws, always(1, 4), -7.0).every(1.5)[0].tolist() == [-7.0] * 4
+    assert least(rows, 1, 4, declared=(-7.0, 7.0)).every(1.5)[0].tolist() == [-7.0] * 4
 
 
 def test_the_interval_meets_zero_where_it_is_said_to():
-    draws, starts = draws_of(walked(2000), 3), np.full((1, 3), 1 / 3)
-    compared = Comparison(draws, always(1, 3), always(0, 3), starts)
+    compared = apart(walked(2000), 3)
     bound, error = lower_differences(compared, 1.0)
     edge = bound - 1.96 * error
-    (gamma,), (once,) = holds_up_to(compared, edge, 1.96)
+    ((gamma, once),) = holds_up_to(compared, edge, 1.96)
     low, off = lower_differences(compared, gamma)
     assert 1 < gamma < 3
     assert low[0] - 1.96 * off[0] == pytest.approx(0.0, abs=0.02 * edge[0])
     alone = compared.starts @ compared.sides[0].once(once) + compared.starts @ compared.sides[1].once(once)
     assert once > gamma
     assert edge[0] + alone[0] - bound[0] == pytest.approx(0.0, abs=0.02 * edge[0])
-    assert [found[0] for found in holds_up_to(compared, np.array([-1.0]), 1.96)] == [1.0, 1.0]
+    assert holds_up_to(compared, np.array([-1.0]), 1.96) == [(1.0, 1.0)]
     assert crossing(lambda gamma: np.array([1.0]), np.array([1.0]))[0] == np.inf
 
 
@@ -172,8 +183,7 @@ def test_a_false_verdict_holds_up_to_less_than_the_true_strength():
 
 @pytest.mark.parametrize("gamma", [1.1, 3.0])
 def test_one_decision_of_an_episode_is_a_fixed_point_of_stopping_at_the_worst(gamma):
-    draws = draws_of(walked(), 3)
-    side = LowerBounds(draws, always(0, 3), 0.0)
+    side = least(walked(), 0, 3)
     values, draws = side.once(gamma), side.draws
     for state in range(3):
         own, share = draws.pair == 2 * state, draws.shares[state, 0]

@@ -13,7 +13,7 @@ episode, the worst (Namkoong et al. 2020). Where a policy leaves the decision to
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -22,9 +22,9 @@ import numpy as np
 from scipy import sparse
 
 from polidiff.evaluation.linear import Solve, solver
+from polidiff.evaluation.logged.bounds import PolicyBounds
 from polidiff.evaluation.logged.counts import Edges
-from polidiff.records.arrays import BoolArray, FloatArray, IntArray
-from polidiff.worlds.checks import reachable_from
+from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.worlds.log_rows import LoggedRows
 
 Kind = Literal["every", "one"]
@@ -57,35 +57,6 @@ class Draws:
     def shares(self) -> FloatArray:
         """(S, A) logged share of each action."""
         return np.asarray(self.visits / np.maximum(self.visits.sum(axis=1, keepdims=True), 1.0))
-
-    def negated(self) -> Draws:
-        """With the outcome turned round: an upper bound is the lower one of this."""
-        return replace(self, gain=-self.gain)
-
-
-@dataclass(frozen=True, eq=False)
-class Solved:
-    """The log's own model under a policy, where that is solved already."""
-
-    solve: Solve
-    loops: BoolArray  # (S,) states that lead to no end
-    visits: FloatArray  # (q, S) from each group of starts
-    low: FloatArray  # (S,) values when what nobody has tried is worth least
-    high: FloatArray  # (S,) when it is worth most
-
-
-@dataclass(frozen=True, eq=False)
-class Acting:
-    """A policy over the states of a log."""
-
-    table: FloatArray  # (S, A)
-    kept: BoolArray  # (S,) where the decision is left to whoever wrote the log
-    solved: Solved | None = None
-
-    @property
-    def is_log(self) -> bool:
-        """Whether it is whoever wrote the log, everywhere."""
-        return bool(self.kept.all())
 
 
 class Moves:
@@ -163,36 +134,25 @@ class LowerBounds:
     """
 
     def __init__(
-        self, draws: Draws, acting: Acting, end: float, plain: FloatArray | None = None, within: float = SETTLED
+        self, draws: Draws, policy: PolicyBounds, outcome: int, sign: float = 1.0, within: float = SETTLED
     ) -> None:
-        """`plain` (S,): values of the log's own model, where they are known."""
-        solved = acting.solved
-        self.draws, self.acting, self.end, self.within = draws, acting, end, within
-        self.table = np.where(acting.kept[:, None], draws.shares, acting.table)
-        met = draws.visits.sum(axis=1) > 0
-        self.unknown = np.where(met, (self.table * (draws.visits == 0)).sum(axis=1), 1.0)
-        if draws.discount == 1.0:
-            lost = solved.loops if solved is not None else self._without_end()
-            self.table, self.unknown = np.where(lost[:, None], 0.0, self.table), np.where(lost, 1.0, self.unknown)
+        """With `sign` −1, the least that the outcome turned round can be worth."""
+        model, target, (least, most) = policy.model, policy.target, policy.ranges[outcome] or (0.0, 0.0)
+        self.end, self.plain = (least, policy.low[outcome]) if sign > 0 else (-most, -policy.high[outcome])
+        visits, rows = draws.visits, np.maximum(model.edges.state_visits + model.edges.dropped, 1)
+        self.kept = (target.rho >= 1.0) | (visits.sum(axis=1) == 0)  # (S,) decisions left to whoever wrote the log
+        logged = target.rho[:, None] * visits / rows[:, None]  # what is read off the log falls on actions as logged
+        self.table = np.where(model.loops[:, None], 0.0, logged + target.rest)
+        self.unknown, self.solve, self.within = model.unknown, model.solve, within
         self.used = self.table.ravel()[draws.pair] > 0  # (m,) draws of actions that the policy takes
-        if not self.used.all():
-            parts = {name: getattr(draws, name)[self.used] for name in ("pair", "to", "gain", "chance")}
-            self.draws = draws = replace(draws, **parts)
+        parts = {name: getattr(draws, name)[self.used] for name in ("pair", "to", "gain", "chance")}
+        self.draws = draws = replace(draws, **{**parts, "gain": sign * parts["gain"]})
         opens = np.append(True, np.diff(draws.pair) > 0)[: len(draws.pair)]
         self.pairs, self._begin = draws.pair[opens], np.append(np.flatnonzero(opens), len(opens))
         self._state, self._order = self.pairs // draws.n_actions, np.arange(len(draws.pair))
         self._shares, self._worth = draws.shares.ravel()[self.pairs], np.empty(len(draws.pair))
         self.mass = self.table.ravel()[self.pairs]  # (pairs,) chance of each action that was tried
-        self.near = self.solve = solved.solve if solved is not None else self._solver(draws.chance)
-        mean = (lambda values: (self._means(values), draws.chance)), np.zeros(draws.n_states)
-        self.plain = plain if plain is not None else self._settled(*mean)
         self._last, self._strength, self._lost, self._size = self.plain, 1.0, np.zeros_like(self.plain), 0.0
-
-    def _without_end(self) -> BoolArray:
-        """(S,) states that lead neither to an end nor to something unknown: they are unknown themselves."""
-        exits, mass = self.unknown > 0, self.table.ravel()[self.draws.pair] * self.draws.chance
-        exits[self.draws.pair[(self.draws.to == self.draws.n_states) & (mass > 0)] // self.draws.n_actions] = True
-        return ~reachable_from(sparse.csr_array(self._moves(mass).T), exits)
 
     def worth(self, values: FloatArray) -> FloatArray:
         """(m,) of each draw."""
@@ -200,7 +160,7 @@ class LowerBounds:
 
     def every(self, gamma: float) -> tuple[FloatArray, FloatArray]:
         """(S,) values if every decision is confounded, and (m,) what one more draw adds to its pair's worth."""
-        if gamma == 1.0 or self.acting.is_log or not len(self.pairs):
+        if gamma == 1.0 or self.kept.all() or not len(self.pairs):
             return self.plain, self.influence
         strength = float(np.log(gamma))  # with which values fall about evenly
         begin = self.plain + (self._last - self.plain) * strength / self._strength
@@ -211,7 +171,7 @@ class LowerBounds:
 
     def once(self, gamma: float) -> FloatArray:
         """(S,) values if one decision of an episode is confounded, the worst."""
-        if gamma == 1.0 or self.acting.is_log:
+        if gamma == 1.0 or self.kept.all():
             return self.plain
         from polidiff.evaluation.assumptions.kernels import largest_loss
 
@@ -240,7 +200,7 @@ class LowerBounds:
 
     def _alpha(self, gamma: float) -> FloatArray:
         """(pairs,) share of the plain mean in the worst case."""
-        return np.where(self.acting.kept[self._state], 1.0, self._shares + (1 - self._shares) / gamma)
+        return np.where(self.kept[self._state], 1.0, self._shares + (1 - self._shares) / gamma)
 
     def _means(self, values: FloatArray) -> FloatArray:
         """(pairs,) worth of each pair if no reason touches it."""
@@ -260,8 +220,6 @@ class LowerBounds:
 
     def _settled(self, step: Step, values: FloatArray) -> FloatArray:
         """(S,) values that a step (worth of pairs, chances of draws) leaves as they are."""
-        if not len(self.pairs):
-            return self.unknown * self.end
         before = np.inf
         for _ in range(STEPS):
             worth, chance = step(values)
@@ -277,50 +235,46 @@ class LowerBounds:
         return values
 
     def _solver(self, chance: FloatArray) -> Solve:
-        return solver(self._moves(np.repeat(self.mass, np.diff(self._begin)) * chance), self.draws.discount)
-
-    def _moves(self, mass: FloatArray) -> sparse.csr_array:
         size, inside = self.draws.n_states, self.draws.to < self.draws.n_states
         ends = self.draws.pair[inside] // self.draws.n_actions, self.draws.to[inside]
-        moves = sparse.csr_array((mass[inside], ends), shape=(size, size))
-        moves.sum_duplicates()
-        moves.eliminate_zeros()
-        return moves
+        mass = (np.repeat(self.mass, np.diff(self._begin)) * chance)[inside]
+        return solver(sparse.csr_array((mass, ends), shape=(size, size)), self.draws.discount)
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """What a lower bound of proposed − current is made of; `ends` are those of the declared range."""
+    """What a lower bound of proposed − current in one outcome is made of."""
 
     draws: Draws
-    new: Acting
-    old: Acting
-    starts: FloatArray  # (q, S)
-    ends: tuple[float, float] = (0.0, 0.0)
+    new: PolicyBounds
+    old: PolicyBounds
+    outcome: int
+    groups: Sequence[int]  # (q,) of the starts
     within: float = SETTLED  # of bounds
-    sign: float = 1.0
+    sign: float = 1.0  # −1: the outcome turned round
 
     def negated(self) -> Comparison:
         """The same for the upper bound."""
-        return replace(self, draws=self.draws.negated(), ends=(-self.ends[1], -self.ends[0]), sign=-self.sign)
+        return replace(self, sign=-self.sign)
+
+    @property
+    def starts(self) -> FloatArray:
+        """(q, S) where episodes begin."""
+        return self.new.starts.weights[self.groups]
 
     @cached_property
     def sides(self) -> tuple[LowerBounds, LowerBounds]:
         """The least of the proposed policy, and the least of minus the current one."""
-        (least, most), parts = self.ends, ((self.new, self.sign), (self.old, -self.sign))
-        known = [None if a.solved is None else a.solved.low if sign > 0 else -a.solved.high for a, sign in parts]
-        new = LowerBounds(self.draws, self.new, least, known[0], self.within)
-        return new, LowerBounds(self.draws.negated(), self.old, -most, known[1], self.within)
+        both = ((self.new, self.sign), (self.old, -self.sign))
+        new, old = (LowerBounds(self.draws, policy, self.outcome, sign, self.within) for policy, sign in both)
+        return new, old
 
     @cached_property
     def coefficients(self) -> tuple[FloatArray, FloatArray]:
         """(q, m) per side: how often an episode makes the decision that a draw belongs to, in the log's own model."""
-        per_side = []
-        for side in self.sides:
-            solved = side.acting.solved
-            visits = solved.visits if solved else side.near(np.ascontiguousarray(self.starts.T), True).T
-            per_side.append((visits[:, :, None] * side.table).reshape(len(visits), -1)[:, self.draws.pair])
-        return per_side[0], per_side[1]
+        visits = (policy.visits[self.groups][:, :, None] for policy in (self.new, self.old))
+        both = [(often * side.table).reshape(len(often), -1) for often, side in zip(visits, self.sides, strict=True)]
+        return both[0][:, self.draws.pair], both[1][:, self.draws.pair]
 
     @cached_property
     def plain_errors(self) -> FloatArray:
@@ -353,14 +307,16 @@ def _errors(draws: Draws, influence: FloatArray) -> FloatArray:
     return np.array(errors)
 
 
-def holds_up_to(compared: Comparison, edge: FloatArray, quantile: float) -> tuple[FloatArray, FloatArray]:
-    """(q,) each: Γ at which intervals with lower ends `edge` (q,) meet 0, for every decision and for one of an episode.
+def holds_up_to(compared: Comparison, edge: FloatArray, quantile: float) -> list[tuple[float, float]]:
+    """Per group, Γ at which intervals with lower ends `edge` (q,) meet 0: for every decision, and for one per episode.
 
     Endless beyond the largest tried. The interval is the judge's own: only by how much its end moves as Γ grows,
-    sampling error included, is found here (`near_enough` says how exactly that must be known).
+    sampling error included, is found here, as exactly as it hardly shows where the interval meets 0.
     """
-    every = meets_zero(lambda gamma: lower_differences(compared, gamma, "every"), edge, quantile)
-    return every, meets_zero(lambda gamma: lower_differences(compared, gamma, "one"), edge, quantile, every)
+    near = replace(compared, within=ENOUGH * float(edge[edge > 0].min(initial=np.inf)))
+    every = meets_zero(lambda gamma: lower_differences(near, gamma, "every"), edge, quantile)
+    one = meets_zero(lambda gamma: lower_differences(near, gamma, "one"), edge, quantile, every)
+    return list(zip(every.tolist(), one.tolist(), strict=True))
 
 
 def meets_zero(moments: Moments, edge: FloatArray, quantile: float, least: FloatArray | None = None) -> FloatArray:
@@ -372,11 +328,6 @@ def meets_zero(moments: Moments, edge: FloatArray, quantile: float, least: Float
         return np.asarray(edge + (bound - base) - quantile * np.maximum(off - error, 0.0))
 
     return crossing(distance, edge, least)
-
-
-def near_enough(edge: FloatArray) -> float:
-    """The error of bounds that hardly shows where intervals with lower ends `edge` (q,) meet 0."""
-    return ENOUGH * float(edge[edge > 0].min(initial=np.inf))
 
 
 def crossing(distance: Callable[[float], FloatArray], edge: FloatArray, least: FloatArray | None = None) -> FloatArray:

@@ -14,15 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import stats
 
-from polidiff.evaluation.assumptions.confounding import (
-    Acting,
-    Comparison,
-    Moves,
-    Solved,
-    following,
-    holds_up_to,
-    near_enough,
-)
+from polidiff.evaluation.assumptions.confounding import Comparison, Moves, following
 from polidiff.evaluation.assumptions.log_checks import episode_totals, overlap_check
 from polidiff.evaluation.comparison import Effects, GroupVerdicts, RegionChanges
 from polidiff.evaluation.logged.bounds import NO_MASS, PolicyBounds, bound_policy, difference, value_bounds
@@ -230,26 +222,9 @@ class StateJudge(Judge):
         """How far the outcome of a logged episode lies from the mean at most."""
         return float(self._largest[k])
 
-    def holds(
-        self, k: int, sign: float, groups: list[int], edge: FloatArray, quantile: float
-    ) -> list[tuple[float, float]]:
+    def compared(self, k: int, groups: list[int], sign: float = 1.0) -> Comparison:
         """In the log's own states."""
-        compared = self.compared(k, groups, near_enough(edge))
-        every, one = holds_up_to(compared if sign > 0 else compared.negated(), edge, quantile)
-        return list(zip(every.tolist(), one.tolist(), strict=True))
-
-    def compared(self, k: int, groups: list[int], within: float) -> Comparison:
-        """Both policies as their models have them: what is read off the log's average falls on actions as logged."""
-        draws = self._moves.draws(k, self.log.discount)
-        never = draws.visits.sum(axis=1) == 0
-
-        def acting(one: PolicyBounds) -> Acting:
-            model, rho = one.model, one.target.rho
-            solved = Solved(model.solve, model.loops, one.visits[groups], one.low[k], one.high[k])
-            return Acting(rho[:, None] * draws.shares + one.target.rest, (rho >= 1.0) | never, solved)
-
-        (new, old), ends = (acting(one) for one in self.pair), self.log.outcomes[k].range or (0.0, 0.0)
-        return Comparison(draws, new, old, self.starts.weights[groups], ends, within)
+        return Comparison(self._moves.draws(k, self.log.discount), *self.pair, k, groups, sign=sign)
 
     @cached_property
     def _moves(self) -> Moves:

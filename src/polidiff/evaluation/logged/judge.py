@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy import stats
 
+from polidiff.evaluation.assumptions.confounding import Comparison, holds_up_to
 from polidiff.evaluation.assumptions.confounding_one_step import largest_scale
 from polidiff.evaluation.assumptions.feature_history import drift_feature_check, feature_history_check
 from polidiff.evaluation.assumptions.history import Deepened, deepen, transitions_of
@@ -255,11 +256,15 @@ class Judge:
         """How far the outcome of a logged episode lies from the mean at most."""
         raise NotImplementedError
 
+    def compared(self, k: int, groups: list[int], sign: float = 1.0) -> Comparison:
+        """An outcome's difference in some groups, as unrecorded reasons are weighed; `sign` −1: turned round."""
+        raise NotImplementedError
+
     def holds(
         self, k: int, sign: float, groups: list[int], edge: FloatArray, quantile: float
     ) -> list[tuple[float, float]]:
         """Γ up to which the sign of an outcome's difference holds in some groups, `edge` away from 0."""
-        raise NotImplementedError
+        return holds_up_to(self.compared(k, groups, sign), edge, quantile)
 
     def verdicts(self) -> tuple[Verdicts, tuple[Assumption, ...]]:
         """All groups with what their verdicts rest on, and all assumptions behind them."""

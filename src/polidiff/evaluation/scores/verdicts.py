@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from polidiff.evaluation.assumptions.confounding import Acting, Comparison, Moves, holds_up_to, near_enough
+from polidiff.evaluation.assumptions.confounding import Comparison, Moves
 from polidiff.evaluation.assumptions.confounding_one_step import OneDecision, one_step_holds_up_to
 from polidiff.evaluation.assumptions.log_checks import rare_action_check
 from polidiff.evaluation.comparison import GroupVerdicts
+from polidiff.evaluation.logged.bounds import PolicyBounds, bound_policy
 from polidiff.evaluation.logged.counts import count_rows
 from polidiff.evaluation.logged.judge import Half, Judge, Question, Verdicts, assess
+from polidiff.evaluation.logged.model import Starts, split_policy
 from polidiff.evaluation.scores.difference import (
     MOST_UNSUPPORTED,
     ScoreIntervals,
@@ -186,36 +188,35 @@ class ScoreJudge(Judge):
     ) -> list[tuple[float, float]]:
         """Sharp bounds where each row is an episode, else over a few cells."""
         single = self.scored.single
-        if single is not None:
-            rows = OneDecision(
-                self.decisions.gains[:, k], self.decisions.actions, single.fitted[:, :, k], self.scored.chances.table,
-                self.new, None if self.by_log else self.old,
-            )  # fmt: skip
-            masks = np.array([self.masks[g] for g in groups], dtype=np.float64)
-            every = one_step_holds_up_to(rows if sign > 0 else rows.negated(), masks, edge, quantile)
-            return [(float(gamma), float(gamma)) for gamma in every]
-        compared = replace(self._in_cells(k, groups), within=near_enough(edge))
-        every, one = holds_up_to(compared if sign > 0 else compared.negated(), edge, quantile)
-        return list(zip(every.tolist(), one.tolist(), strict=True))
+        if single is None:
+            return super().holds(k, sign, groups, edge, quantile)
+        rows = OneDecision(
+            self.decisions.gains[:, k], self.decisions.actions, single.fitted[:, :, k], self.scored.chances.table,
+            self.new, None if self.by_log else self.old,
+        )  # fmt: skip
+        masks = np.array([self.masks[g] for g in groups], dtype=np.float64)
+        every = one_step_holds_up_to(rows if sign > 0 else rows.negated(), masks, edge, quantile)
+        return [(float(gamma), float(gamma)) for gamma in every]
 
-    def _in_cells(self, k: int, groups: list[int]) -> Comparison:
+    def compared(self, k: int, groups: list[int], sign: float = 1.0) -> Comparison:
         """The log over a few cells: only how far an end moves with Γ is found there, not where it lies."""
-        cell, decisions = self._cells(k), self.decisions
+        cell, decisions, discount = self._cells(k), self.decisions, self.log.discount
         size, n_actions = int(cell.max()) + 1, decisions.n_actions
         rows = LoggedRows(cell, decisions.actions, decisions.episode, decisions.follow, decisions.gains, None)
-        draws = Moves(count_rows(rows, cell, size, n_actions, blocks=1).edges, rows, n_actions).draws(
-            k, self.log.discount
-        )
-        count = np.maximum(np.bincount(cell, minlength=size), 1)[:, None]
-        acting = []
-        for table in (self.new, self.old):
+        edges = count_rows(rows, cell, size, n_actions, blocks=1).edges
+        masks = (self.masks[g][rows.first].astype(np.float64) for g in groups)
+        begun = np.array([np.bincount(cell[rows.first], mask, size) for mask in masks])
+        starts = Starts(begun / np.maximum(begun.sum(axis=1, keepdims=True), 1.0), self.episodes[groups])
+        ranges, count = [outcome.range for outcome in self.log.outcomes], np.bincount(cell)[:, None]
+
+        def bounds(table: FloatArray) -> PolicyBounds:
             mean = np.column_stack([np.bincount(cell, column, size) for column in table.T]) / count
             changed = np.abs(table - self.scored.chances.table).max(axis=1) >= 1e-9
-            acting.append(Acting(mean, np.bincount(cell, changed, size) == 0))
-        first = decisions.first
-        begun = np.array([np.bincount(cell[first & self.masks[g]], minlength=size) for g in groups], dtype=np.float64)
-        starts = begun / np.maximum(begun.sum(axis=1, keepdims=True), 1.0)
-        return Comparison(draws, acting[0], acting[1], starts, self.log.outcomes[k].range or (0.0, 0.0))
+            target = split_policy(mean, None, same=np.bincount(cell, changed, size) == 0)
+            return bound_policy(edges, target, starts, ranges, discount=discount)
+
+        draws = Moves(edges, rows, n_actions).draws(k, discount)
+        return Comparison(draws, bounds(self.new), bounds(self.old), k, range(len(groups)), sign=sign)
 
     def _cells(self, k: int) -> IntArray:
         """(n,) cells of rows whose outcomes to come are alike, apart where the policies act otherwise."""
