@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from polidiff import Log, explain, improve
 from polidiff.errors import InvalidLogError, SkippedRowsWarning
-from polidiff.evaluation.logged.rows import cover_all_rows, some_episodes
+from polidiff.evaluation.logged.rows import cover_all_rows
 from polidiff.progress import listening
 from polidiff.records.codec import dumps
 from polidiff.records.numbers import number
@@ -192,6 +192,6 @@ def test_plans_are_judged_by_episodes_that_did_not_choose_them():
     log = Log(frame, **NAMES, max_rows=2_500)
     plans = improve(log, here, there)
     assert plans.plans[-1].gain.contains(1.75)
-    chosen = some_episodes(log.rows, log.rows.turn % 2 == 0)
+    chosen = log.rows.some(log.rows.turn % 2 == 0)
     assert (chosen.hashed % np.uint64(2) == 0).all()
     assert plans.warnings[0] == log.notes[0]

@@ -9,8 +9,9 @@ Which episodes are drawn from a long log, and to which fold people are dealt, ha
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 import polars as pl
@@ -22,18 +23,13 @@ from polidiff.worlds.shards.shard_files import collect
 from polidiff.worlds.shards.transition_counts import CUT, END, check_fits
 
 
-@dataclass(frozen=True, eq=False)
-class LoggedRows:
-    """Decisions in the order of the log."""
+class EpisodeRows:
+    """Decisions, the episodes one after the other; arrays among the fields of a subclass have one entry per row."""
 
-    states: AnyArray  # (n,) state numbers, or (n, d) features
     actions: IntArray  # (n,)
-    episode: IntArray  # (n,) 0, 0, …, 1, … in order of first row
+    episode: IntArray  # (n,) 0, 0, …, 1, …
     follow: IntArray  # (n,) row that comes next, END or CUT
     gains: FloatArray  # (n, M) what each decision adds to each outcome
-    probability: FloatArray | None  # (n,) of the logged action, where the log has it
-    hashed: AnyArray | None = None  # (n,) of the episode's or person's name, where these rows are of a longer log
-    unit: IntArray | None = None  # (n,) number of the person; None: every episode is another's
 
     @property
     def first(self) -> BoolArray:
@@ -46,6 +42,42 @@ class LoggedRows:
         return np.asarray(np.arange(len(self.episode)) - np.flatnonzero(self.first)[self.episode])
 
     @property
+    def n_episodes(self) -> int:
+        """How many episodes there are."""
+        return int(self.episode[-1]) + 1 if len(self.episode) else 0
+
+    def some(self, keep: BoolArray) -> Self:
+        """The rows (n,) of some episodes, these renumbered."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        parts = {name: value[keep] for name, value in values.items() if isinstance(value, np.ndarray)}
+        parts["episode"] = np.cumsum(np.diff(parts["episode"], prepend=-1) > 0) - 1
+        parts["follow"] = np.append(np.cumsum(keep) - 1, [CUT, END])[parts["follow"]]  # CUT and END count from the end
+        return replace(self, **parts)  # type: ignore[type-var]
+
+    def to_come(self, discount: float = 1.0) -> FloatArray:
+        r"""(n, M) what outcomes add from a row to the end of its record, :math:`\sum_{u \ge t} \gamma^{u-t} g_u`."""
+        from scipy.signal import lfilter
+
+        running = lfilter([1.0], [1.0, -discount], self.gains[::-1], axis=0)[::-1]  # over all that comes in the log
+        end = np.append(np.flatnonzero(self.first)[1:], len(running))[self.episode]
+        later = np.vstack([running, np.zeros((1, running.shape[1]))])[end]
+        return np.asarray(running - discount ** (end - np.arange(len(end)))[:, None] * later)
+
+
+@dataclass(frozen=True, eq=False)
+class LoggedRows(EpisodeRows):
+    """Decisions in the order of the log."""
+
+    states: AnyArray  # (n,) state numbers, or (n, d) features
+    actions: IntArray
+    episode: IntArray  # in order of first row
+    follow: IntArray
+    gains: FloatArray
+    probability: FloatArray | None  # (n,) of the logged action, where the log has it
+    hashed: AnyArray | None = None  # (n,) of the episode's or person's name, where these rows are of a longer log
+    unit: IntArray | None = None  # (n,) number of the person; None: every episode is another's
+
+    @property
     def turn(self) -> IntArray:
         """(n,) by which people or episodes are dealt to blocks: their number, or what any part of a log agrees on."""
         if self.hashed is None:
@@ -56,11 +88,6 @@ class LoggedRows:
     def person(self) -> IntArray:
         """(n,) number of whoever a row belongs to: the person, or the episode where every episode is another's."""
         return self.episode if self.unit is None else self.unit
-
-    @property
-    def n_episodes(self) -> int:
-        """How many episodes there are."""
-        return int(self.episode[-1]) + 1 if len(self.episode) else 0
 
     @cached_property
     def canonical(self) -> IntArray:

@@ -28,6 +28,7 @@ counted together whenever they were made.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -52,31 +53,48 @@ FEWEST = 5  # rows of a stratum that is looked at
 BINS = 3  # of a response with many values, within its stratum
 
 
-def pooled_chi2(stratum: IntArray, factor: IntArray, *responses: IntArray) -> list[float]:
-    """P-values of "a response (n,) depends on a factor (n,) within strata (n,)"; any whole numbers.
+@dataclass(frozen=True)
+class PooledTest:
+    """A sum of Pearson statistics and how likely one as large is by chance."""
+
+    statistic: float = 0.0
+    mean: float = 0.0  # expected by chance
+    strata: int = 0  # tables that can show anything
+    p_value: float = 1.0
+
+
+def pooled_chi2(stratum: IntArray, factor: IntArray, *responses: IntArray) -> list[PooledTest]:
+    """Whether each of some responses (n,) depends on a factor (n,) within strata (n,); any whole numbers.
 
     >>> half, one = np.repeat([0, 1], 50), np.zeros(100, dtype=int)
-    >>> [p_value < 1e-9 for p_value in pooled_chi2(one, half, half, np.arange(100) % 2)]
+    >>> [test.p_value < 1e-9 for test in pooled_chi2(one, half, half, np.arange(100) % 2)]
     [True, False]
     """
     if len(stratum) == 0:
-        return [1.0] * len(responses)
+        return [PooledTest()] * len(responses)
     of, _, size = _distinct(stratum - stratum.min())
-    rows, p_values = Levels.of(of, factor), []
-    for response in responses:
-        columns = Levels.of(of, response)
-        _, cells, count = _distinct(rows.number * len(columns.count) + columns.number)
-        row, column = np.divmod(cells, len(columns.count))
-        share = np.bincount(rows.stratum[row], count**2 / (rows.count[row] * columns.count[column]), len(size))
-        (r, inverse), (c, inverse_columns) = rows.margins(len(size)), columns.margins(len(size))
-        telling = (size >= FEWEST) & (r > 1) & (c > 1)
-        if not telling.any():
-            p_values.append(1.0)
-            continue
-        tables = (part[telling].astype(np.float64) for part in (size, r, c, inverse, inverse_columns))
-        statistic, (mean, variance) = float((size * (share - 1))[telling].sum()), _moments(*tables)
-        p_values.append(float(stats.gamma.sf(statistic, mean**2 / variance, scale=variance / mean)))
-    return p_values
+    rows = Levels.of(of, factor)
+    return [_pooled(size, rows, Levels.of(of, response)) for response in responses]
+
+
+def _pooled(size: IntArray, rows: Levels, columns: Levels) -> PooledTest:
+    """Over the tables of strata with so many rows (strata,)."""
+    _, cells, count = _distinct(rows.number * len(columns.count) + columns.number)
+    row, column = np.divmod(cells, len(columns.count))
+    share = np.bincount(rows.stratum[row], count**2 / (rows.count[row] * columns.count[column]), len(size))
+    (r, inverse), (c, inverse_columns) = rows.margins(len(size)), columns.margins(len(size))
+    telling = (size >= FEWEST) & (r > 1) & (c > 1)
+    if not telling.any():
+        return PooledTest()
+    tables = (part[telling].astype(np.float64) for part in (size, r, c, inverse, inverse_columns))
+    statistic, (mean, variance) = float((size * (share - 1))[telling].sum()), _moments(*tables)
+    p_value = float(stats.gamma.sf(statistic, mean**2 / variance, scale=variance / mean))
+    return PooledTest(statistic, mean, int(telling.sum()), p_value)
+
+
+def least_p_value(tests: Sequence[PooledTest]) -> float:
+    """The least of some tests', times their number; 1 without any."""
+    return min(1.0, len(tests) * min((test.p_value for test in tests), default=1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,18 +237,15 @@ class Transitions:
         known = self.rows.follow >= -1
         if once:
             known = known & self._first_times
-        if not known.any():
-            return 1.0
-        p_values = pooled_chi2(self.stratum[known], factor[known], *(part[known] for part in self.responses))
-        return min(1.0, len(p_values) * min(p_values))
+        responses = (part[known] for part in self.responses)
+        return least_p_value(pooled_chi2(self.stratum[known], factor[known], *responses))
 
     @property
     def pays_alike_at_the_end(self) -> bool:
         """Whether the last decisions of the longest episodes pay as earlier ones do."""
         known, step = self.rows.follow >= -1, self.rows.step
         gains = [part[known] for part in self.responses[1:]]
-        p_values = pooled_chi2(self.pair[known], (step == step.max())[known].astype(np.int64), *gains)
-        return len(p_values) * min(p_values, default=1.0) >= ALIKE
+        return least_p_value(pooled_chi2(self.pair[known], (step == step.max())[known], *gains)) >= ALIKE
 
     @cached_property
     def _first_times(self) -> BoolArray:
@@ -296,13 +311,10 @@ def action_p_value(rows: LoggedRows, shown: IntArray) -> float:
     """
     before, state = previous_row(rows), rows.states.astype(np.int64)
     known = before >= 0
-    if not known.any():
-        return 1.0
     pair = state * (int(rows.actions.max()) + 1) + rows.actions
     gains = [binned(pair, column) for column in rows.gains.T if (column != column[0]).any()]
     factors = [part[before[known]] for part in (rows.actions, shown.astype(np.int64), *gains)]
-    p_values = [pooled_chi2(state[known], factor, rows.actions[known])[0] for factor in factors]
-    return min(1.0, len(p_values) * min(p_values))
+    return least_p_value([pooled_chi2(state[known], factor, rows.actions[known])[0] for factor in factors])
 
 
 def _with_past(state: IntArray, way: IntArray, n_states: int) -> tuple[IntArray, IntArray]:

@@ -34,7 +34,6 @@ from polidiff.evaluation.logged.judge import (
 )
 from polidiff.evaluation.logged.model import SplitPolicy, Starts, group_starts, same_rows, split_policy
 from polidiff.evaluation.logged.policies import LOG, is_logs, wrote_the_log
-from polidiff.evaluation.logged.rows import some_episodes
 from polidiff.evaluation.scores.scored_log import ScoredLog
 from polidiff.evaluation.scores.verdicts import ScoreJudge
 from polidiff.evaluation.verdicts import direction_of, verdict
@@ -180,7 +179,7 @@ class StateJudge(Judge):
         late, alpha, level = 2 * rows.episode >= rows.n_episodes, 1 - self.question.level, self.question.level
         both = []
         for part in (~late, late):
-            some = some_episodes(rows, part)
+            some = rows.some(part)
             pair = self._bounds(count_states(self.log, some, self._size[0], blocks=1).edges)
             apart = [difference(*pair, k) for k in range(len(self.log.outcomes))]
             bounds = [[one.bounds(a) for one in apart] for a in (alpha / self.family, alpha)]

@@ -33,7 +33,6 @@ import numpy as np
 from polidiff.evaluation.logged.counts import BLOCKS, HALVES, Counts, count_log, count_rows
 from polidiff.evaluation.logged.model import build_model, split_policy
 from polidiff.evaluation.logged.policies import as_log_policy, is_logs, logged_shares, state_table
-from polidiff.evaluation.logged.rows import outcomes_to_come, some_episodes
 from polidiff.evaluation.scores.decisions import fit_encoder
 from polidiff.policies import Policy, one_hot, top_actions
 from polidiff.policies.protocol import PolicyLike
@@ -103,13 +102,13 @@ def count_cells_of(log: Log, policies: Sequence[PolicyLike], regions: Sequence[R
     x, region = encode(rows.states), np.asarray(first_match(list(regions), rows.states) + 1, dtype=np.int64)
     drawn = np.column_stack([x[drawing], region[drawing]])  # the tree may split by region, exactly
     tree = fit_partition(
-        some_episodes(rows, drawing), drawn, given, log.n_actions, region=region[drawing], discount=log.discount,
+        rows.some(drawing), drawn, given, log.n_actions, region=region[drawing], discount=log.discount,
         seed=seed,
     )  # fmt: skip
     code, width = _joined(_leaf_of(tree, x, region), region, len(regions) + 1), len(regions) + 1
     met, cell = np.unique(code, return_inverse=True)
     counted = ~drawing if drawing.any() and not drawing.all() else drawing
-    part = replace(some_episodes(rows, counted), episode=rows.episode[counted])  # same blocks as the whole log
+    part = replace(rows.some(counted), episode=rows.episode[counted])  # same blocks as the whole log
     counts = count_rows(part, cell[counted], len(met), log.n_actions, blocks=BLOCKS)
 
     def average(policy: PolicyLike) -> FloatArray:
@@ -162,7 +161,7 @@ def fit_partition(
     """A regression tree over encoded features x (n, d); its leaves are the cells, `region` (n,) is told apart first."""
     acted = [top_actions(policy.probabilities(rows.states)) for policy in policies]
     apart = [one_hot(region, int(region.max(initial=0)) + 1), *(one_hot(actions, n_actions) for actions in acted)]
-    logged = outcomes_to_come(rows, discount)
+    logged = rows.to_come(discount)
     tree = _grow(x, [*apart, logged], np.zeros(len(x), dtype=np.int64), seed)
     for _ in range(ROUNDS if acted else 0):
         cell = np.asarray(np.unique(tree.apply(x), return_inverse=True)[1])

@@ -40,7 +40,6 @@ from polidiff.evaluation.assumptions.log_checks import (
 )
 from polidiff.evaluation.logged.counted_log import CountedLog
 from polidiff.evaluation.logged.counts import Counts, FixedLength, count_rows
-from polidiff.evaluation.logged.rows import some_episodes
 from polidiff.evaluation.scores.decisions import numbers_of
 from polidiff.evaluation.verdicts import as_unknown, direction_of
 from polidiff.policies.protocol import PolicyLike
@@ -121,7 +120,7 @@ def _assess(log: Log) -> Assessment:
         return Assessment(tuple(Assumption(name, "", "not testable", long, "") for name in NAMES), None)
     rows = log.rows
     thin, units = _thin(rows), _units(rows)
-    tested = rows if thin.all() else some_episodes(rows, thin)
+    tested = rows if thin.all() else rows.some(thin)
     own = None if units is None else units[np.unique(rows.episode[thin])]
     names = log.states if log.discrete else ()
     moves = transitions_of(tested) if log.discrete else None

@@ -26,7 +26,7 @@ from polidiff.evaluation.logged.counts import BLOCKS, count_rows
 from polidiff.evaluation.logged.judge import NAMES
 from polidiff.evaluation.logged.model import RESAMPLES, Starts, bootstrap_values, build_model, split_policy
 from polidiff.evaluation.logged.policies import as_log_policy, is_logs, row_chances
-from polidiff.evaluation.logged.rows import outcomes_to_come, some_episodes, whole_episodes
+from polidiff.evaluation.logged.rows import whole_episodes
 from polidiff.evaluation.scores.decisions import decisions_of, held_rows
 from polidiff.evaluation.scores.episodes import following, policy_values, sample, told
 from polidiff.evaluation.scores.regression import design_of
@@ -203,11 +203,11 @@ def _weighted(
 ) -> Estimates:
     """Self-normalised importance sampling of whole episodes; people are the units of its errors."""
     keep = whole_episodes(log.rows)
-    whole, rows = keep[log.rows.first], some_episodes(log.rows, keep)
+    whole, rows = keep[log.rows.first], log.rows.some(keep)
     taken, index = rows.probability, np.arange(len(rows.actions))
     if taken is None:
         taken = np.maximum(row_chances(log, seed=seed)[keep][index, rows.actions], LEAST_CHANCE)
-    total = outcomes_to_come(rows, log.discount)[rows.first]
+    total = rows.to_come(log.discount)[rows.first]
     weights = []
     for policy in pair:
         ratio = np.ones(len(index))
@@ -296,7 +296,7 @@ def _regressed(
 
 def _of_starts(log: Log, policy: PolicyLike, half: BoolArray, masks: Sequence[BoolArray], fit: Fit) -> FloatArray:
     """(groups, M) value over the starts of each group among rows `half` (n,)."""
-    values = outcomes_to_come(log.rows, log.discount)[log.rows.first] if is_logs(policy) else fit(policy, half)
+    values = log.rows.to_come(log.discount)[log.rows.first] if is_logs(policy) else fit(policy, half)
     part = half[log.rows.first]
     return np.array([values[mask & part if (mask & part).any() else mask].mean(axis=0) for mask in masks])
 
@@ -306,7 +306,7 @@ def _labels_fitted(log: Log, counted: CountedLog) -> Fit:
     rows, size = log.rows, (counted.counts.n_states, log.n_actions)
 
     def fit(policy: PolicyLike, half: BoolArray) -> FloatArray:
-        part = some_episodes(rows, half)
+        part = rows.some(half)
         edges = count_rows(part, part.states, *size, blocks=1).edges
         model = build_model(edges, split_policy(counted.table(policy), None), discount=log.discount, lend=True)
         return np.column_stack([model.values(k, 0.0) for k in range(len(log.outcomes))])[rows.states[rows.first]]

@@ -19,7 +19,6 @@ from polidiff.evaluation.logged.counted_log import CountedLog, counted_log
 from polidiff.evaluation.logged.counts import BLOCKS, Counts, Edges
 from polidiff.evaluation.logged.model import build_model, split_policy
 from polidiff.evaluation.logged.policies import logging_policy
-from polidiff.evaluation.logged.rows import some_episodes
 from polidiff.evaluation.scores.decisions import Encoder, decisions_of, fit_encoder, held_rows
 from polidiff.evaluation.scores.episodes import Values, policy_values, sample, told
 from polidiff.evaluation.scores.regression import Design, design_of
@@ -203,7 +202,7 @@ def learn_candidates(log: Log, *, min_support: int = MIN_SUPPORT, seed: int = 0)
     if log.discrete:
         return [_best_supported(log, min_support)]
     behaviour, (outcome, sign) = logging_policy(log, seed=seed), aim(log)
-    rows = some_episodes(log.rows, log.rows.turn % 2 == 0)  # the half that `choose_and_judge` lets choose
+    rows = log.rows.some(log.rows.turn % 2 == 0)  # the half that `choose_and_judge` lets choose
     if (rows.follow == CUT).all():
         raise InvalidOptionError(
             "no candidate can be learned: every decision in the half of the log that chooses is cut before anything "

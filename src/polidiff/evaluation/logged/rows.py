@@ -1,4 +1,4 @@
-"""Rows of logged episodes: sums along them, parts of them, and how often rules are met by them.
+"""Rows of logged episodes: which are whole, and how often rules are met by them.
 
 What rules meet is summed over parts of a log, so that it need not be held.
 """
@@ -6,14 +6,14 @@ What rules meet is summed over parts of a log, so that it need not be held.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from polidiff.records.arrays import BoolArray, FloatArray, IntArray
+from polidiff.records.arrays import BoolArray, IntArray
 from polidiff.records.rule import Rule, first_match
 from polidiff.worlds.log_rows import LoggedRows
 from polidiff.worlds.shards.transition_counts import CUT
@@ -23,30 +23,6 @@ if TYPE_CHECKING:
 
 LATEST = 4096  # decisions before a first meeting that are told apart
 COUNTING = "counting all rows"
-
-
-def outcomes_to_come(rows: LoggedRows, discount: float = 1.0) -> FloatArray:
-    r"""(n, M) what each outcome adds from a row to the end of its record, :math:`\sum_{u \ge t} \gamma^{u-t} g_u`."""
-    total = np.array(rows.gains)
-    if discount == 1.0:
-        running = np.cumsum(rows.gains[::-1], axis=0)[::-1]
-        last = np.flatnonzero(np.append(np.diff(rows.episode) > 0, True))
-        after = np.vstack([running[1:], np.zeros((1, total.shape[1]))])[last]
-        return np.asarray(running - after[rows.episode])
-    for row in range(len(total) - 2, -1, -1):
-        if rows.episode[row] == rows.episode[row + 1]:
-            total[row] += discount * total[row + 1]
-    return total
-
-
-def some_episodes(rows: LoggedRows, keep: BoolArray) -> LoggedRows:
-    """The rows of some episodes (n,), renumbered."""
-    place = np.cumsum(keep) - 1
-    follow = rows.follow[keep]
-    _, episode = np.unique(rows.episode[keep], return_inverse=True)
-    columns = {name: getattr(rows, name) for name in ("states", "actions", "gains", "probability", "hashed", "unit")}
-    part: dict[str, Any] = {name: None if column is None else column[keep] for name, column in columns.items()}
-    return replace(rows, **part, episode=episode, follow=np.where(follow >= 0, place[np.maximum(follow, 0)], follow))
 
 
 def whole_episodes(rows: LoggedRows) -> BoolArray:

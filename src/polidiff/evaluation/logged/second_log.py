@@ -23,7 +23,7 @@ from polidiff.evaluation.logged.counted_log import CountedLog
 from polidiff.evaluation.logged.counts import HALVES, count_rows
 from polidiff.evaluation.logged.named import MOST_CUT, Estimates, as_verdicts, standard_error
 from polidiff.evaluation.logged.policies import logged_shares, logging_policy
-from polidiff.evaluation.logged.rows import outcomes_to_come, whole_episodes
+from polidiff.evaluation.logged.rows import whole_episodes
 from polidiff.policies import Policy, TablePolicy
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.numbers import number, percent
@@ -86,7 +86,7 @@ def judge_logs(
     log: Log, other: Log, masks: Sequence[BoolArray], others: Sequence[BoolArray], *, level: float
 ) -> GroupVerdicts:
     """Mean outcomes of both logs' episodes side by side, for groups given as masks over the episodes of each."""
-    totals = [outcomes_to_come(one.rows, one.discount)[one.rows.first] for one in (other, log)]
+    totals = [one.rows.to_come(one.discount)[one.rows.first] for one in (other, log)]
     totals[0] = totals[0][:, _outcome_order(log, other)]
     person = [one.rows.person[one.rows.first] for one in (other, log)]
     shape = (len(masks), len(log.outcomes))

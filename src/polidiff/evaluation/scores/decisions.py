@@ -23,7 +23,7 @@ from scipy import stats
 
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.numbers import percent
-from polidiff.worlds.log_rows import LoggedRows
+from polidiff.worlds.log_rows import EpisodeRows, LoggedRows
 from polidiff.worlds.shards.transition_counts import CUT, END
 
 LEVELS = 12  # of a text column that get a column of their own in any case
@@ -33,28 +33,18 @@ TOLD = 0.01  # share of the rows from which on it is said that they share a leve
 
 
 @dataclass(frozen=True, eq=False)
-class Decisions:
+class Decisions(EpisodeRows):
     """Logged decisions, one unit after the other."""
 
     x: FloatArray  # (n, d) features without gaps
-    actions: IntArray  # (n,)
-    gains: FloatArray  # (n, M) what each decision adds to each outcome
-    episode: IntArray  # (n,) 0, 0, …, 1, …
+    actions: IntArray
+    gains: FloatArray
+    episode: IntArray
     unit: IntArray  # (n,) 0, 0, …, 1, …; whole episodes
-    follow: IntArray  # (n,) row that comes next, or below 0
+    follow: IntArray
     n_actions: int
     probability: FloatArray | None  # (n,) recorded chance of the logged action
     order: IntArray  # (n,) row of the log that each decision is
-
-    @property
-    def first(self) -> BoolArray:
-        """(n,) whether an episode begins here."""
-        return np.diff(self.episode, prepend=-1) > 0
-
-    @property
-    def step(self) -> IntArray:
-        """(n,) decisions of the episode before each row."""
-        return np.asarray(np.arange(len(self.episode)) - np.flatnonzero(self.first)[self.episode])
 
     @property
     def one_step(self) -> bool:
@@ -74,23 +64,10 @@ class Decisions:
         """Sums (units, …) of values (n, …)."""
         return np.asarray(np.add.reduceat(values, np.flatnonzero(np.diff(self.unit, prepend=-1)), axis=0))
 
-    def some(self, rows: BoolArray) -> Decisions:
-        """The decisions of some whole units (n,)."""
-        place = np.append(np.cumsum(rows) - 1, [-2, -1])
-        return replace(
-            self, x=self.x[rows], actions=self.actions[rows], gains=self.gains[rows],
-            episode=_renumbered(self.episode[rows]), unit=_renumbered(self.unit[rows]),
-            follow=place[self.follow[rows]], order=self.order[rows],
-            probability=None if self.probability is None else self.probability[rows],
-        )  # fmt: skip
-
-    def to_come(self, discount: float = 1.0) -> FloatArray:
-        """(n, M) what each outcome adds from a row to the end of its record."""
-        total, step = self.gains.copy(), self.step
-        for at in range(int(step.max(initial=0)) - 1, -1, -1):
-            rows = np.flatnonzero((step == at) & (self.follow >= 0))
-            total[rows] += discount * total[rows + 1]
-        return total
+    def some(self, keep: BoolArray) -> Decisions:
+        """The decisions (n,) of some whole units."""
+        part = super().some(keep)
+        return replace(part, unit=_renumbered(part.unit))
 
 
 def deal(units: int, folds: int, seed: int) -> IntArray:
