@@ -116,7 +116,8 @@ class Levels:
 
     def margins(self, strata: int) -> tuple[IntArray, FloatArray]:
         """(strata,) how many levels each has, and the sum of 1 / rows over them."""
-        return np.bincount(self.stratum, minlength=strata), np.bincount(self.stratum, 1 / self.count, strata)
+        inverse = np.bincount(self.stratum, 1.0 / self.count.astype(np.float64), strata)
+        return np.bincount(self.stratum, minlength=strata), np.asarray(inverse, dtype=np.float64)
 
 
 def _distinct(keys: IntArray) -> tuple[IntArray, IntArray, IntArray]:

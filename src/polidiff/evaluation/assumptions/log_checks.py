@@ -14,7 +14,7 @@ from polidiff.evaluation.assumptions.history import DOUBTED, REJECTED, Deepened,
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.numbers import counted, number, percent
 from polidiff.records.outcome import Assumption, Status
-from polidiff.worlds.log_rows import LoggedRows
+from polidiff.worlds.log_rows import EpisodeRows, LoggedRows
 from polidiff.worlds.shards.transition_counts import CUT
 
 MANY_CUT = 0.05  # share of episodes
@@ -95,7 +95,7 @@ def _people_differ(rows: LoggedRows, group: AnyArray) -> float:
     return min(1.0, len(p_values) * min(p_values, default=1.0))
 
 
-def episode_totals(rows: LoggedRows) -> FloatArray:
+def episode_totals(rows: EpisodeRows) -> FloatArray:
     """(episodes, M) outcomes of each episode."""
     return np.column_stack([np.bincount(rows.episode, column, rows.n_episodes) for column in rows.gains.T])
 
@@ -338,9 +338,9 @@ def strength(gamma: float) -> str:
     return f"by more than {gamma:.1f} times" if gamma >= 1.95 else f"by more than {percent(gamma - 1)}"
 
 
-def fragile(every: float, one_step: bool) -> bool:
-    """Whether little would undo a verdict that holds up to a strength."""
-    return every < (FRAGILE if one_step else FRAGILE_EVERY)
+def fragile(every: float | None, one_step: bool) -> bool:
+    """Whether little would undo a verdict that holds up to a strength; not where no reason can be unrecorded."""
+    return every is not None and every < (FRAGILE if one_step else FRAGILE_EVERY)
 
 
 def only_if(gamma: float) -> str:

@@ -15,14 +15,14 @@ import numpy as np
 from scipy import stats
 
 from polidiff.evaluation.assumptions.confounding import Comparison, Moves, following
-from polidiff.evaluation.assumptions.log_checks import episode_totals, overlap_check
+from polidiff.evaluation.assumptions.log_checks import overlap_check
 from polidiff.evaluation.comparison import Effects, GroupVerdicts, RegionChanges
 from polidiff.evaluation.logged.bounds import NO_MASS, PolicyBounds, bound_policy, difference, value_bounds
 from polidiff.evaluation.logged.counted_log import CountedLog, counted_log
 from polidiff.evaluation.logged.counts import Edges
 from polidiff.evaluation.logged.judge import (
     Assessment,
-    Half,
+    IntervalPair,
     Judge,
     Question,
     Verdicts,
@@ -30,6 +30,7 @@ from polidiff.evaluation.logged.judge import (
     count_states,
     deeper_counts,
     directed,
+    each,
     numbered_rows,
 )
 from polidiff.evaluation.logged.model import SplitPolicy, Starts, group_starts, same_rows, split_policy
@@ -80,7 +81,7 @@ def compare_log(
 class StateJudge(Judge):
     """Two policies over the states of a log."""
 
-    one_step = False
+    rows: LoggedRows | None
 
     def __init__(self, log: Log, question: Question, counted: CountedLog | None) -> None:
         self.log, self.question, self.assessment = log, question, assess(log)
@@ -89,28 +90,16 @@ class StateJudge(Judge):
             counted = deeper_counts(log, self.assessment.deepened, counted)
         self.counted, self.edges = counted, counted.counts.edges
         rng = np.random.default_rng(question.seed)
-        self.targets = targets(counted, question.current, question.proposed, rng)
+        new, old, self.warnings = targets(counted, question.current, question.proposed, rng)
+        self.targets = new, old
         self.starts = group_starts(question.groups, counted.start_state, counted.start_episodes, self.edges.n_states)
-        self.episodes = self.starts.episodes
+        self.episodes, self.people = self.starts.episodes, start_people(log, question.groups)
         self.pair = self._bounds(self.edges)
-        self.family = question.family if question.family is not None else len(self.episodes) * len(log.outcomes)
+        self.unsupported = self.pair[0].unsupported
+        loops = np.flatnonzero(self.pair[0].model.loops & (self.edges.state_visits > 0))
+        self.loops = tuple(counted.names[s] for s in loops)
         self.rows = numbered_rows(log, self.assessment, counted)
         self.one_step = self.rows is None or len(self.rows.actions) <= self.rows.n_episodes
-
-    def judged(self) -> GroupVerdicts:
-        """All groups."""
-        verdicts, assumptions = self.verdicts()
-        loops = np.flatnonzero(self.pair[0].model.loops & (self.edges.state_visits > 0))
-        return GroupVerdicts(
-            verdicts=verdicts,
-            unsupported=self.pair[0].unsupported,
-            episodes=self.episodes,
-            family=self.family,
-            loops=tuple(self.counted.names[s] for s in loops),
-            warnings=self.targets[2],
-            assumptions=assumptions,
-            people=start_people(self.log, self.question.groups),
-        )
 
     @property
     def _size(self) -> tuple[int, int]:
@@ -120,7 +109,7 @@ class StateJudge(Judge):
 
     def _bounds(self, edges: Edges) -> tuple[PolicyBounds, PolicyBounds]:
         ranges, discount = [outcome.range for outcome in self.log.outcomes], self.log.discount
-        new, old = (bound_policy(edges, one, self.starts, ranges, discount=discount) for one in self.targets[:2])
+        new, old = (bound_policy(edges, one, self.starts, ranges, discount=discount) for one in self.targets)
         return new, old
 
     def plain(self) -> Verdicts:
@@ -144,7 +133,7 @@ class StateJudge(Judge):
             alone,
             current=current,
             proposed=proposed,
-            unsupported=float(self.pair[0].unsupported[group]),
+            unsupported=float(self.unsupported[group]),
             note=why_unknown(self.log, self.counted.names, self.pair, group, outcome) if unknown else None,
         )
 
@@ -169,9 +158,9 @@ class StateJudge(Judge):
                 answer, proposed=widened(answer.proposed, alone * new), current=widened(answer.current, alone * old)
             )
 
-        return tuple(tuple(wider(v, g, k) for k, v in enumerate(group)) for g, group in enumerate(verdicts))
+        return each(verdicts, wider)
 
-    def halves(self) -> list[Half]:
+    def halves(self) -> list[list[list[IntervalPair]]]:
         """Careful intervals from each half."""
         rows = self.rows
         if rows is None:
@@ -182,14 +171,14 @@ class StateJudge(Judge):
             some = rows.some(part)
             pair = self._bounds(count_states(self.log, some, self._size[0], blocks=1).edges)
             apart = [difference(*pair, k) for k in range(len(self.log.outcomes))]
-            bounds = [[one.bounds(a) for one in apart] for a in (alpha / self.family, alpha)]
+            bounds = [(one.bounds(alpha / self.family), one.bounds(alpha)) for one in apart]
             groups = range(len(self.episodes))
-            both.append(Half(*([[as_interval(one, g, level) for one in part] for g in groups] for part in bounds)))
+            both.append([[(as_interval(j, g, level), as_interval(a, g, level)) for j, a in bounds] for g in groups])
         return both
 
     def overlap(self) -> Assumption:
         """By the chance that an episode meets what nobody has tried."""
-        return overlap_check(self.pair[0].unsupported, self.episodes)
+        return overlap_check(self.unsupported, self.episodes)
 
     def units(self, group: int) -> int:
         """Distinct people (or stretches of the log) whose episodes begin in a group."""
@@ -200,26 +189,11 @@ class StateJudge(Judge):
         inside = self.starts.weights[group][rows.states[rows.first]] > 0
         return len(np.unique(units[inside]))
 
-    def heaviest(self, group: int) -> tuple[float, int, FloatArray | None]:
-        """By how often each action is taken more or less, beside how often the log took it."""
+    def moved(self, group: int) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """By the visits of both policies."""
         new, old = (judged.visits[group] @ judged.target.table for judged in self.pair)
-        taken = self.edges.made.sum(axis=0)
-        weight = np.abs(new - old) / np.maximum(taken, 1.0)
-        action = int(weight.argmax())
-        own = None if self.rows is None or not self.one_step else self.rows.gains[self.rows.actions == action]
-        means = None if own is None or not len(own) else np.asarray(own.mean(axis=0))
-        return float(weight[action]), int(taken[action]), means
-
-    @cached_property
-    def _largest(self) -> FloatArray:
-        if self.rows is None:
-            return np.full(len(self.log.outcomes), np.inf)
-        totals = episode_totals(self.rows)
-        return np.asarray(np.abs(totals - totals.mean(axis=0)).max(axis=0, initial=0.0))
-
-    def largest(self, k: int) -> float:
-        """How far the outcome of a logged episode lies from the mean at most."""
-        return float(self._largest[k])
+        count = 0 if self.rows is None else len(self.rows.actions)
+        return np.abs(new - old), self.edges.made.sum(axis=0), np.ones(count, dtype=np.bool_)
 
     def compared(self, k: int, groups: list[int], sign: float = 1.0) -> Comparison:
         """In the log's own states."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -26,6 +27,7 @@ from polidiff.evaluation.assumptions.log_checks import (
     UNSEEN,
     cut_check,
     drift_check,
+    episode_totals,
     farthest,
     fragile,
     hidden_reasons,
@@ -38,6 +40,7 @@ from polidiff.evaluation.assumptions.log_checks import (
     stretches,
     unrecorded_check,
 )
+from polidiff.evaluation.comparison import GroupVerdicts
 from polidiff.evaluation.logged.counted_log import CountedLog
 from polidiff.evaluation.logged.counts import Counts, FixedLength, count_rows
 from polidiff.evaluation.scores.decisions import numbers_of
@@ -47,11 +50,10 @@ from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Verdict
 from polidiff.records.numbers import counted, number
 from polidiff.records.outcome import Assumption, Interval, Outcome
-from polidiff.worlds.log_rows import LoggedRows
+from polidiff.worlds.log_rows import EpisodeRows, LoggedRows
 
 if TYPE_CHECKING:
     from polidiff.worlds.log import Log
-    from polidiff.worlds.log_rows import LoggedRows
 
 MOST_TESTED = 50_000  # rows; more show nothing that matters and take time
 MOST_HELD = 2_000_000  # rows of a log with discrete states that are read for the checks
@@ -60,6 +62,7 @@ _ASSESSED: WeakKeyDictionary[object, Assessment] = WeakKeyDictionary()  # one lo
 DRIFTED = "early and late episodes of the log do not say the same"
 WEAK = "the past matters in this log, and weak unrecorded reasons behind that would be enough to explain it"
 Verdicts = tuple[tuple[Verdict, ...], ...]  # per group, per outcome
+IntervalPair = tuple[Interval, Interval]  # of a difference: all of them together, and alone
 Strength = tuple[float | None, float | None]  # Γ for every decision, and for one of each episode
 
 
@@ -209,31 +212,32 @@ class Question:
     seed: int = 0
 
 
-@dataclass(frozen=True, eq=False)
-class Half:
-    """What one half of a log says of the difference, per group and outcome."""
-
-    joint: list[list[Interval]]
-    alone: list[list[Interval]]
-
-
 class Judge:
     """Two policies judged on one log."""
 
     log: Log
     assessment: Assessment
     question: Question
-    family: int
-    rows: LoggedRows | None  # with numbered states, or features; None where the log is not held
+    rows: EpisodeRows | None  # with numbered states, or features; None where the log is not held
     one_step: bool  # whether every episode is a single decision
     episodes: FloatArray  # (groups,) behind each; inf where a group is a known distribution
+    unsupported: FloatArray  # (groups,) share of the proposed policy that rests on nothing in the log
+    people: IntArray | None  # (groups,) distinct people behind each, where the log says who is who
+    warnings: tuple[str, ...]  # what a reader must know beside the verdicts
+    loops: tuple[str, ...] = ()  # states that cannot leave an estimated loop under the proposed policy
+
+    @property
+    def family(self) -> int:
+        """Comparisons over which the level holds."""
+        asked = self.question.family
+        return asked if asked is not None else len(self.episodes) * len(self.log.outcomes)
 
     def plain(self) -> Verdicts:
         """Before the log's assumptions speak."""
         raise NotImplementedError
 
-    def halves(self) -> list[Half]:
-        """What the early and the late half of the log say."""
+    def halves(self) -> list[list[list[IntervalPair]]]:
+        """[half][group][outcome] what the early and the late half of the log say of the difference."""
         raise NotImplementedError
 
     def overlap(self) -> Assumption:
@@ -244,15 +248,8 @@ class Judge:
         """Distinct units behind a group, where episodes are no units of their own."""
         raise NotImplementedError
 
-    def heaviest(self, group: int) -> tuple[float, int, FloatArray | None]:
-        """The most that one logged decision counts for among those that change, and how many take its action.
-
-        Where every episode is one decision, also the mean outcomes (M,) of those.
-        """
-        raise NotImplementedError
-
-    def largest(self, k: int) -> float:
-        """How far the outcome of a logged episode lies from the mean at most."""
+    def moved(self, group: int) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """(A,) by how much an episode takes each action more or less, (A,) how often the log takes it, (n,) where."""
         raise NotImplementedError
 
     def compared(self, k: int, groups: list[int], sign: float = 1.0) -> Comparison:
@@ -265,20 +262,51 @@ class Judge:
         """Γ up to which the sign of an outcome's difference holds in some groups, `edge` away from 0."""
         return holds_up_to(self.compared(k, groups, sign), edge, quantile)
 
+    def judged(self) -> GroupVerdicts:
+        """All groups."""
+        verdicts, assumptions = self.verdicts()
+        return GroupVerdicts(
+            verdicts=verdicts,
+            unsupported=self.unsupported,
+            episodes=self.episodes,
+            family=self.family,
+            loops=self.loops,
+            warnings=self.warnings,
+            assumptions=assumptions,
+            people=self.people,
+        )
+
+    def heaviest(self, group: int) -> tuple[float, int, FloatArray | None]:
+        """The most that one logged decision counts for among those that change, and how many take its action.
+
+        Where every episode is one decision, also the mean outcomes (M,) of those.
+        """
+        moved, taken, inside = self.moved(group)
+        weight = moved / np.maximum(taken, 1.0)
+        action = int(weight.argmax())
+        own = self.rows.gains[inside & (self.rows.actions == action)] if self.rows is not None and self.one_step else ()
+        return float(weight[action]), int(taken[action]), np.mean(own, axis=0) if len(own) else None
+
+    @cached_property
+    def largest(self) -> FloatArray:
+        """(M,) how far the outcomes of a logged episode lie from the mean at most."""
+        if self.rows is None:
+            return np.full(len(self.log.outcomes), np.inf)
+        totals = episode_totals(self.rows)
+        return np.asarray(np.abs(totals - totals.mean(axis=0)).max(axis=0, initial=0.0))
+
     def verdicts(self) -> tuple[Verdicts, tuple[Assumption, ...]]:
         """All groups with what their verdicts rest on, and all assumptions behind them."""
         verdicts = self._with_unseen(self._through_time(self.plain()))
         if self.assessment.reason is not None:
-            verdicts = _unknown(verdicts, self.assessment.reason, lambda g, k: True)
+            verdicts = each(verdicts, lambda v, g, k: as_unknown(v, str(self.assessment.reason)))
         if not self.question.lines:
             return verdicts, self.assessment.assumptions
         strengths = self._strengths(verdicts)
         if self.assessment.deepened is not None and not self.assessment.deepened.explained:
             # a deeper state silences the test of history, also where an unrecorded reason stands behind it; such a
             # reason shows in decisions that depend on the past beyond the deeper state
-            verdicts = _unknown(
-                verdicts, WEAK, lambda g, k: (every := strengths[g][k][0]) is not None and fragile(every, True)
-            )
+            verdicts = each(verdicts, lambda v, g, k: as_unknown(v, WEAK) if fragile(strengths[g][k][0], True) else v)
         rare = [[self._rare(v, g, k) for k, v in enumerate(group)] for g, group in enumerate(verdicts)]
         gravest = self._gravest(rare)
         statuses = {check.status for check in gravest}  # where it is less grave, a line does not say the opposite
@@ -289,10 +317,7 @@ class Judge:
             alarms = [check for check in gravest if check.alarming and g == whole]
             return [overlap, *([own] if own and own.status in statuses else alarms)]
 
-        verdicts = tuple(
-            tuple(self._line(v, g, strengths[g][k], checks(g, rare[g][k])) for k, v in enumerate(group))
-            for g, group in enumerate(verdicts)
-        )
+        verdicts = each(verdicts, lambda v, g, k: self._line(v, g, strengths[g][k], checks(g, rare[g][k])))
         unrecorded = unrecorded_check(self.assessment.randomised)
         return verdicts, (*self.assessment.assumptions, overlap, *gravest, unrecorded)
 
@@ -303,11 +328,11 @@ class Judge:
             return verdicts
 
         def spanned(verdict: Verdict, g: int, k: int) -> Verdict:
-            joint = verdict.difference.spanning(*(half.joint[g][k] for half in halves))
-            alone = verdict.pointwise.spanning(*(half.alone[g][k] for half in halves))
-            return directed(verdict, self.log.outcomes[k], joint, alone, DRIFTED)
+            joint, alone = zip(*(half[g][k] for half in halves), strict=True)
+            wider = verdict.difference.spanning(*joint), verdict.pointwise.spanning(*alone)
+            return directed(verdict, self.log.outcomes[k], *wider, DRIFTED)
 
-        return tuple(tuple(spanned(v, g, k) for k, v in enumerate(group)) for g, group in enumerate(verdicts))
+        return each(verdicts, spanned)
 
     def _with_unseen(self, verdicts: Verdicts) -> Verdicts:
         """Where no logged episode tells two policies apart, intervals span what too rare an event may bring.
@@ -331,7 +356,7 @@ class Judge:
             alone = replace(verdict.pointwise, low=-most, high=most)
             return directed(verdict, outcome, replace(joint, low=-most, high=most), alone, reason)
 
-        return tuple(tuple(spanned(v, g, k) for k, v in enumerate(group)) for g, group in enumerate(verdicts))
+        return each(verdicts, spanned)
 
     def _strengths(self, verdicts: Verdicts) -> list[list[Strength]]:
         """[group][outcome] Γ up to which a decided verdict holds, for every decision and for one of each episode."""
@@ -356,7 +381,7 @@ class Judge:
         if heaviest <= 0:
             return None
         declared, usual = self.log.outcomes[k].range, None if means is None else float(means[k])
-        return rare_event_check(_edge(verdict), heaviest, taken, declared, self.largest(k), usual)
+        return rare_event_check(_edge(verdict), heaviest, taken, declared, float(self.largest[k]), usual)
 
     def _gravest(self, rare: list[list[Assumption | None]]) -> list[Assumption]:
         """The one statement on rare events: that of the verdict which they turn most easily."""
@@ -382,7 +407,7 @@ class Judge:
         line = rests_on(episodes, unit, [*assessment.assumptions, *checks], gamma) if np.isfinite(episodes) else None
         if verdict.direction == "unknown":
             return replace(verdict, rests_on=line)
-        doubt = None if every is None or not fragile(every, self.one_step) else only_if(every)
+        doubt = only_if(every) if every is not None and fragile(every, self.one_step) else None
         return replace(verdict, holds_up_to=every, rests_on=line, note=doubt or verdict.note)
 
 
@@ -394,11 +419,9 @@ def directed(verdict: Verdict, outcome: Outcome, difference: Interval, pointwise
     return replace(verdict, direction=direction, valence=valence, difference=difference, pointwise=pointwise, note=note)
 
 
-def _unknown(verdicts: Verdicts, reason: str, where: Callable[[int, int], bool]) -> Verdicts:
-    return tuple(
-        tuple(as_unknown(v, reason) if where(g, k) else v for k, v in enumerate(group))
-        for g, group in enumerate(verdicts)
-    )
+def each(verdicts: Verdicts, change: Callable[[Verdict, int, int], Verdict]) -> Verdicts:
+    """Every verdict changed, given its group and outcome."""
+    return tuple(tuple(change(v, g, k) for k, v in enumerate(group)) for g, group in enumerate(verdicts))
 
 
 def _edge(verdict: Verdict) -> float:

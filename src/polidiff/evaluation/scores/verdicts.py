@@ -10,10 +10,9 @@ import numpy as np
 from polidiff.evaluation.assumptions.confounding import Comparison, Moves
 from polidiff.evaluation.assumptions.confounding_one_step import OneDecision, one_step_holds_up_to
 from polidiff.evaluation.assumptions.log_checks import rare_action_check
-from polidiff.evaluation.comparison import GroupVerdicts
 from polidiff.evaluation.logged.bounds import PolicyBounds, bound_policy
 from polidiff.evaluation.logged.counts import count_rows
-from polidiff.evaluation.logged.judge import Half, Judge, Question, Verdicts, assess
+from polidiff.evaluation.logged.judge import IntervalPair, Judge, Question, Verdicts, assess
 from polidiff.evaluation.logged.model import Starts, split_policy
 from polidiff.evaluation.scores.difference import (
     MOST_UNSUPPORTED,
@@ -46,7 +45,7 @@ class ScoreJudge(Judge):
     def __init__(self, log: Log, question: Question, scored: ScoredLog | None = None) -> None:
         self.log, self.question, self.assessment = log, question, assess(log)
         self.scored = scored if scored is not None else scored_log(log, question.current, seed=question.seed)
-        self.decisions, self.rows = self.scored.decisions, log.rows
+        self.decisions = self.rows = self.scored.decisions
         self.one_step = self.decisions.one_step
         whole = np.ones(log.rows.n_episodes, dtype=np.bool_) if question.judging is None else question.judging
         episode = log.rows.episode[self.decisions.order]
@@ -59,33 +58,11 @@ class ScoreJudge(Judge):
         self.scores = self.scored.apart(*tables)
         values = [self.scored.scores(table) for table in tables]
         self.values = [replace(self.scores, rows=self.scored.observed + one.rows, hidden=one.hidden) for one in values]
-        self.family = question.family if question.family is not None else len(self.masks) * len(log.outcomes)
+        self.unsupported = np.array([float(self.scores.unsupported[m].mean()) if m.any() else 0.0 for m in self.masks])
+        person = None if log.rows.unit is None else log.rows.unit[self.decisions.order]
+        self.people = None if person is None else np.array([len(np.unique(person[mask])) for mask in self.masks])
         level = question.level if question.family is None else 1 - (1 - question.level) / question.family
-        self.joint = self.scores.intervals(self.masks, level=level)
-
-    def judged(self) -> GroupVerdicts:
-        """All groups."""
-        verdicts, assumptions = self.verdicts()
-        return GroupVerdicts(
-            verdicts=verdicts,
-            unsupported=np.array([self._unsupported(mask) for mask in self.masks]),
-            episodes=self.episodes,
-            family=self.family,
-            warnings=self._warnings(),
-            assumptions=assumptions,
-            people=self._people(),
-        )
-
-    def _people(self) -> IntArray | None:
-        """(groups,) distinct people behind each group, where the log says who is who."""
-        unit = self.log.rows.unit
-        if unit is None:
-            return None
-        person = unit[self.decisions.order]
-        return np.array([len(np.unique(person[mask])) for mask in self.masks])
-
-    def _unsupported(self, mask: BoolArray) -> float:
-        return float(self.scores.unsupported[mask].mean()) if mask.any() else 0.0
+        self.joint, self.warnings = self.scores.intervals(self.masks, level=level), self._warnings()
 
     def _at(self, group: int, outcome: int) -> int:
         return group * len(self.log.outcomes) + outcome
@@ -104,7 +81,7 @@ class ScoreJudge(Judge):
             replace(change_within(self.joint.alone(at), outcome), level=level),
             current=within(values[1].alone(at), outcome.range),
             proposed=within(values[0].alone(at), outcome.range),
-            unsupported=self._unsupported(mask),
+            unsupported=float(self.unsupported[group]),
         )
         part = replace(self.scores, unsupported=self.scores.unsupported[mask])
         reasons = part.reasons(float(self.joint.largest_share[at])) if mask.any() else ()
@@ -142,22 +119,19 @@ class ScoreJudge(Judge):
         return (f"weighting whole episodes, which needs no states, gives another answer: {other}; what follows a "
                 "decision may depend on what came before",)  # fmt: skip
 
-    def halves(self) -> list[Half]:
+    def halves(self) -> list[list[list[IntervalPair]]]:
         """Intervals of the scores of each half."""
-        rows, level = self.log.rows, self.question.level
+        rows, outcomes = self.log.rows, self.log.outcomes
         late = (2 * rows.episode >= rows.n_episodes)[self.decisions.order]
-        parts = [[mask & half for mask in self.masks] for half in (~late, late)]
-        intervals = [self.scores.intervals(masks, level=level) for masks in parts]
-        outcomes, groups = self.log.outcomes, range(len(self.masks))
-        return [
-            Half(
-                *(
-                    [[change_within(tell(self._at(g, k)), o) for k, o in enumerate(outcomes)] for g in groups]
-                    for tell in (one.joint, one.alone)
-                )
-            )
-            for one in intervals
-        ]
+        parts = ([mask & half for mask in self.masks] for half in (~late, late))
+
+        def pair(one: ScoreIntervals, g: int, k: int) -> IntervalPair:
+            joint, alone = one.joint(self._at(g, k)), one.alone(self._at(g, k))
+            return change_within(joint, outcomes[k]), change_within(alone, outcomes[k])
+
+        intervals = [self.scores.intervals(masks, level=self.question.level) for masks in parts]
+        groups = range(len(self.masks))
+        return [[[pair(one, g, k) for k in range(len(outcomes))] for g in groups] for one in intervals]
 
     def overlap(self) -> Assumption:
         """By the share of decisions on actions next to never taken."""
@@ -167,21 +141,11 @@ class ScoreJudge(Judge):
         """Distinct units of the scores."""
         return len(np.unique(self.decisions.unit[self.masks[group]]))
 
-    def heaviest(self, group: int) -> tuple[float, int, FloatArray | None]:
-        """By how often each action is taken more or less, beside how often the log took it."""
+    def moved(self, group: int) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """By the chances of both policies in the rows."""
         mask = self.masks[group]
         moved = np.abs((self.new - self.old)[mask].sum(axis=0)) / max(float(self.episodes[group]), 1.0)
-        taken = np.bincount(self.decisions.actions[mask], minlength=self.decisions.n_actions)
-        weight = moved / np.maximum(taken, 1)
-        action = int(weight.argmax())
-        own = mask & (self.decisions.actions == action)
-        means = self.decisions.gains[own].mean(axis=0) if self.one_step and own.any() else None
-        return float(weight[action]), int(taken[action]), means
-
-    def largest(self, k: int) -> float:
-        """How far the outcome of a logged episode lies from the mean at most."""
-        totals = np.bincount(self.decisions.episode, self.decisions.gains[:, k])
-        return float(np.abs(totals - totals.mean()).max())
+        return moved, np.bincount(self.decisions.actions[mask], minlength=self.decisions.n_actions), mask
 
     def holds(
         self, k: int, sign: float, groups: list[int], edge: FloatArray, quantile: float
