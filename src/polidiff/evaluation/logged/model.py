@@ -221,7 +221,7 @@ def _reweighted(
     """(S, K) values of a model's policy, whose `rest` (S, A) needs pairs, where blocks have weights (blocks,)."""
     edges, of_pair = model.edges, model.edges.pair_state
     own = edges.scale * weights[counts.block[edges.used]]
-    count = np.bincount(edges.entry, own * counts.count[edges.used])
+    count = np.asarray(np.bincount(edges.entry, own * counts.count[edges.used]), dtype=np.float64)
     per_pair = np.bincount(edges.row, count)
     per_state = np.bincount(of_pair, per_pair, edges.n_states)
     known = edges.state_visits / np.maximum(edges.state_visits + edges.dropped, 1)

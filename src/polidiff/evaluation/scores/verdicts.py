@@ -145,7 +145,8 @@ class ScoreJudge(Judge):
         """By the chances of both policies in the rows."""
         mask = self.masks[group]
         moved = np.abs((self.new - self.old)[mask].sum(axis=0)) / max(float(self.episodes[group]), 1.0)
-        return moved, np.bincount(self.decisions.actions[mask], minlength=self.decisions.n_actions), mask
+        taken = np.bincount(self.decisions.actions[mask], minlength=self.decisions.n_actions)
+        return moved, taken.astype(np.float64), mask
 
     def holds(
         self, k: int, sign: float, groups: list[int], edge: FloatArray, quantile: float
