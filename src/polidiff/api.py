@@ -53,8 +53,8 @@ def evaluate(
     from polidiff.worlds.real_actions import alone
 
     place, policy = alone(with_outcomes(world, outcomes), policy)
-    chosen, found = chosen_on(place, policy), evaluate_in(place, policy, options)
-    return found if chosen is None else replace(found, assumptions=(chosen, *found.assumptions))
+    chosen, result = chosen_on(place, policy), evaluate_in(place, policy, options)
+    return result if chosen is None else replace(result, assumptions=(chosen, *result.assumptions))
 
 
 def explain(
@@ -145,7 +145,9 @@ def improve(
     from polidiff.worlds.real_actions import planned
 
     place, current, candidates = planned(with_outcomes(world, None), current, candidates)
-    guards = parse_guards(options.keep, _guarded(place))  # an unknown outcome is told before work that takes minutes
+    total = () if place.return_outcome is None else (place.return_outcome,)
+    guarded = list(dict.fromkeys(outcome.name for outcome in (*place.outcomes, *total)))
+    guards = parse_guards(options.keep, guarded)  # an unknown outcome is told before work that takes minutes
     if isinstance(options.freeze, (tuple, list)):  # not a rule or a mask
         known = known_values(place)
         parsed = [parse_rules(e, place.feature_names, known) if isinstance(e, str) else (e,) for e in options.freeze]
@@ -154,8 +156,8 @@ def improve(
     name = "" if place.return_outcome is None else place.return_outcome.name
     methods = replace(frontier.methods, min_group=min_group)
     plans = tuple(replace(plan, patch=_in_columns(plan.patch, place, current)) for plan in frontier.plans)
-    kept = (f"Plans were asked to keep {' and '.join(guard.text for guard in guards)}.",) * bool(guards)
-    warnings = (*kept, *frontier.warnings)
+    asked = (f"Plans were asked to keep {' and '.join(guard.text for guard in guards)}.",) * bool(guards)
+    warnings = (*asked, *frontier.warnings)
     return replace(frontier, plans=plans, methods=methods, objective=frontier.objective or name, warnings=warnings)
 
 
@@ -247,12 +249,6 @@ def load(path: str | os.PathLike[str]) -> Record:
     from polidiff.records.codec import load_json
 
     return load_json(path)
-
-
-def _guarded(world: World) -> list[str]:
-    """Names of what a guard may speak about."""
-    total = () if world.return_outcome is None else (world.return_outcome,)
-    return list(dict.fromkeys(outcome.name for outcome in (*world.outcomes, *total)))
 
 
 def with_outcomes(world: World, outcomes: Sequence[Outcome] | None) -> World:

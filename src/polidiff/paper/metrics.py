@@ -138,11 +138,8 @@ def lead_over_nothing(explanation: Explanation) -> float:
 
 
 def _lead(own: FormScore, other: FormScore) -> list[float]:
-    pairs = [
-        (own.action_accuracy, other.action_accuracy),
-        (own.direction_accuracy, other.direction_accuracy),
-        (own.choice_accuracy, other.choice_accuracy),
-    ]
+    measures = ("action_accuracy", "direction_accuracy", "choice_accuracy")
+    pairs = [(getattr(own, measure), getattr(other, measure)) for measure in measures]
     return [mine - theirs for mine, theirs in pairs if mine is not None and theirs is not None]
 
 

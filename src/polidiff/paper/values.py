@@ -79,10 +79,10 @@ def _chain(runs: Runs) -> Iterator[Value]:
     for short, table in (("length", CHAIN_LENGTH), ("visits", CHAIN_VISITS)):
         outcome = CHAIN_OUTCOMES[short]
         for policy, values in table.items():
-            found = evaluations[policy].per_start[outcome]
+            per_start = evaluations[policy].per_start[outcome]
             for start, value in zip(STARTS, values, strict=True):
                 key, what = f"chain.{short}.{policy}.{start}", f"chain: {outcome} from {start}, {policy}"
-                yield Value(key, "4.3, figure 3", what, float(value), found[start].estimate)
+                yield Value(key, "4.3, figure 3", what, float(value), per_start[start].estimate)
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import reduce
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -94,9 +95,8 @@ class ClassifierPolicy(ModelPolicy):
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="X does not have valid feature names")
             shares = np.asarray(self.model.predict_proba(rows)) if hasattr(self.model, "predict_proba") else None
-            if shares is None or shares.shape[1] != len(
-                self.classes
-            ):  # a network that knows one class gives two shares
+            one = shares is not None and shares.shape[1] != len(self.classes)  # a network with one class gives two
+            if shares is None or one:
                 place = np.searchsorted(np.asarray(self.model.classes_), np.asarray(self.model.predict(rows)))
                 return one_hot(self.classes[place], self.n_actions)
         table[:, self.classes] = shares
@@ -230,12 +230,8 @@ class TianshouPolicy(ModelPolicy):
 def _joint(distribution: ForeignModel) -> FloatArray:
     """Probabilities (n, A) of one categorical distribution, or of all combinations of several."""
     parts = distribution if isinstance(distribution, list) else [distribution]
-    joint: FloatArray | None = None
-    for part in parts:
-        own = as_array(part.probs).astype(np.float64)
-        joint = own if joint is None else (joint[:, :, None] * own[:, None, :]).reshape(len(own), -1)
-    assert joint is not None
-    return joint
+    shares = [as_array(part.probs).astype(np.float64) for part in parts]
+    return reduce(lambda joint, own: (joint[:, :, None] * own[:, None, :]).reshape(len(own), -1), shares)
 
 
 class TorchPolicy(ModelPolicy):

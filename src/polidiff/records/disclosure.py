@@ -52,13 +52,13 @@ def disclosed(whole: Explanation, left: Explanation, least: int, *, unknown: boo
     recall = [share(region.recall, changed, least) for region in left.regions]
     left = replace(left, regions=tuple(replace(r, recall=x) for r, x in zip(left.regions, recall, strict=True)))
     hidden += [a.people for region in whole.regions for a in region.support.actions if _stands_for(a, region) >= least]
-    told = counted(left, least)
-    if not unknown and told == _sizes(left) and not any(few(count, least) for count in hidden):
+    sizes = counted(left, least)
+    if not unknown and sizes == _sizes(left) and not any(few(count, least) for count in hidden):
         return left
-    return said_to_be_rounded(_blurred(left, least, told, max(changed, 1.0)), least)
+    return with_rounding_note(_blurred(left, least, sizes, max(changed, 1.0)), least)
 
 
-def said_to_be_rounded(record: AnyResult, least: int) -> AnyResult:
+def with_rounding_note(record: AnyResult, least: int) -> AnyResult:
     """The result with a line, once, on parts that are counted with a few who are not told apart from them."""
     few = f"fewer than {least} {record.world.counted_in}"
     line = f"Counts, shares and values beside {few} are rounded or hold these few, so that nobody can be found out."
@@ -75,7 +75,7 @@ def few(count: float, least: int) -> bool:
     return 0.5 <= count < least - 0.5
 
 
-def shares(told: Sequence[float], people: float, least: int) -> list[float]:
+def shares(values: Sequence[float], people: float, least: int) -> list[float]:
     """Shares of so many people; those that speak of a few, or leave a few, are of a multiple of `least` people.
 
     Of 40 people 93 % are all but 3. The largest is told so, too, where a few are left beside all of them.
@@ -83,18 +83,18 @@ def shares(told: Sequence[float], people: float, least: int) -> list[float]:
     >>> shares([0.93], 40, 10), shares([0.55, 0.4], 100, 10), shares([0.5], 40, 10)
     ([1.0], [0.6, 0.4], [0.5])
     """
-    at_risk = [few(min(part, 1 - part) * people, least) for part in told]
-    if told and few((1 - math.fsum(told)) * people, least):
-        at_risk[max(range(len(told)), key=told.__getitem__)] = True
+    at_risk = [few(min(value, 1 - value) * people, least) for value in values]
+    if values and few((1 - math.fsum(values)) * people, least):
+        at_risk[max(range(len(values)), key=values.__getitem__)] = True
     return [
-        min(round(part * people / least) * least / people, 1.0) if risk else part
-        for part, risk in zip(told, at_risk, strict=True)
+        min(round(value * people / least) * least / people, 1.0) if risk else value
+        for value, risk in zip(values, at_risk, strict=True)
     ]
 
 
-def share(told: float, people: float, least: int) -> float:
+def share(value: float, people: float, least: int) -> float:
     """One share of so many people, as in `shares`."""
-    return shares([told], people, least)[0]
+    return shares([value], people, least)[0]
 
 
 def _sizes(record: Explanation) -> list[list[int]]:
@@ -110,17 +110,17 @@ def counted(record: Explanation, least: int) -> list[list[int]]:
     """
     places: list[list[tuple[Rule | None, ...]]] = [[(region.rule,) for region in record.regions]]
     places += [[(s.start, *s.also) for s in record.sentences], [(group.start,) for group in record.worse_off]]
-    at = [(part, k) for part, found in enumerate(places) for k in range(len(found))]
+    at = [(kind, k) for kind, parts in enumerate(places) for k in range(len(parts))]
     nested = [(a, b) for a in at for b in at if a != b and _holds(places[b[0]][b[1]], places[a[0]][a[1]])]
-    told = _sizes(record)
+    sizes = _sizes(record)
     before: list[list[int]] = []
-    while told != before:
-        before = [list(sizes) for sizes in told]
-        told = [filled(sizes, record.world.units, least, whole=part < 2) for part, sizes in enumerate(told)]
+    while sizes != before:
+        before = [list(counts) for counts in sizes]
+        sizes = [filled(counts, record.world.units, least, whole=kind < 2) for kind, counts in enumerate(sizes)]
         for (i, j), (m, n) in nested:
-            if few(abs(told[i][j] - told[m][n]), least):
-                told[i][j] = told[m][n] = max(told[i][j], told[m][n])
-    return told
+            if few(abs(sizes[i][j] - sizes[m][n]), least):
+                sizes[i][j] = sizes[m][n] = max(sizes[i][j], sizes[m][n])
+    return sizes
 
 
 def _holds(large: Sequence[Rule | None], small: Sequence[Rule | None]) -> bool:
@@ -134,10 +134,10 @@ def filled(counts: Sequence[int], units: float, least: int, *, whole: bool = Tru
     >>> filled([500, 295], 800, 10), filled([500, 200], 800, 10)
     ([505, 295], [500, 200])
     """
-    told = [int(units) if few(units - count, least) else count for count in counts]
-    if whole and told and few(units - sum(told), least):
-        told[told.index(max(told))] += int(units) - sum(told)
-    return told
+    parts = [int(units) if few(units - count, least) else count for count in counts]
+    if whole and parts and few(units - sum(parts), least):
+        parts[parts.index(max(parts))] += int(units) - sum(parts)
+    return parts
 
 
 def counts_of_names(world: WorldSummary, least: int) -> dict[str, dict[str, int]]:
@@ -148,16 +148,16 @@ def counts_of_names(world: WorldSummary, least: int) -> dict[str, dict[str, int]
     }
 
 
-def told_apart(record: Frontier, least: int) -> tuple[Plan, ...]:
+def distinct_plans(record: Frontier, least: int) -> tuple[Plan, ...]:
     """Plans without those with a rule that changes all but a few of whom a rule of another plan changes."""
-    told: list[Plan] = []
+    distinct: list[Plan] = []
     best, units = record.best, record.world.units
     for plan in sorted(record.plans, key=lambda plan: plan is not best):
-        pairs = ((a, b) for a in plan.rules for other in told for b in other.rules if a.move == b.move)
+        pairs = ((a, b) for a in plan.rules for other in distinct for b in other.rules if a.move == b.move)
         near = ((a.rule, b.rule) for a, b in pairs if few(abs(a.changes - b.changes) * units, least))
         if not any(within(one, other) or within(other, one) for one, other in near):
-            told.append(plan)
-    return tuple(plan for plan in record.plans if plan in told)
+            distinct.append(plan)
+    return tuple(plan for plan in record.plans if plan in distinct)
 
 
 def coarse_bounds(record: Frontier, least: int) -> Frontier:
@@ -196,12 +196,12 @@ def _near(value: float, step: float) -> float:
     return float(f"{round(value / step) * step:.12g}") if step and math.isfinite(value) else value
 
 
-def _interval(told: Interval, step: float) -> Interval:
+def _interval(interval: Interval, step: float) -> Interval:
     """Rounded, the bounds outwards."""
     if not step:
-        return told
-    low, high = (_near(b + s * step / 2, step) for b, s in ((told.low, -1 + 1e-9), (told.high, 1 - 1e-9)))
-    return Interval(_near(told.estimate, step), low, high, told.level)
+        return interval
+    low, high = (_near(b + s * step / 2, step) for b, s in ((interval.low, -1 + 1e-9), (interval.high, 1 - 1e-9)))
+    return Interval(_near(interval.estimate, step), low, high, interval.level)
 
 
 class _Blur:
@@ -219,31 +219,31 @@ class _Blur:
         """A share of so many units."""
         return _near(share, min(1.0, rounding(2 * self.least / max(of, 1.0))))
 
-    def grown(self, share: float, support: Support, told: int) -> float:
+    def grown(self, share: float, support: Support, count: int) -> float:
         """A share, where so many are told to be behind it."""
-        return 1.0 if told >= self.units else min(1.0, share * told / max(support.episodes, 1))
+        return 1.0 if count >= self.units else min(1.0, share * count / max(support.episodes, 1))
 
-    def intervals(self, told: Mapping[str, Interval], episodes: float) -> dict[str, Interval]:
-        return {outcome: _interval(interval, self.step(outcome, episodes)) for outcome, interval in told.items()}
+    def intervals(self, of: Mapping[str, Interval], episodes: float) -> dict[str, Interval]:
+        return {outcome: _interval(interval, self.step(outcome, episodes)) for outcome, interval in of.items()}
 
-    def support(self, support: Support, told: int) -> Support:
-        if told == support.episodes:
+    def support(self, support: Support, count: int) -> Support:
+        if count == support.episodes:
             return support
-        rows = self.world.facts.get("rows", told)
+        rows = self.world.facts.get("rows", count)
         named = "state" in self.world.people or not isinstance(rows, (int, float))
-        states = support.states if named else round(float(rows) * told / self.units)
+        states = support.states if named else round(float(rows) * count / self.units)
         return replace(
-            support, states=states, episodes=told, share=self.grown(support.share, support, told), actions=()
+            support, states=states, episodes=count, share=self.grown(support.share, support, count), actions=()
         )
 
-    def verdict(self, verdict: Verdict, told: int) -> Verdict:
-        step = self.step(verdict.outcome, told)
+    def verdict(self, verdict: Verdict, count: int) -> Verdict:
+        step = self.step(verdict.outcome, count)
         spans = {name: getattr(verdict, name) for name in ("difference", "pointwise", "current", "proposed")}
         rounded: dict[str, Any] = {
             name: span if span is None else _interval(span, step) for name, span in spans.items()
         }
         odds = None if verdict.holds_up_to is None else round(verdict.holds_up_to, 2)
-        line = f"Rests on about {told} {self.world.counted_in}"
+        line = f"Rests on about {count} {self.world.counted_in}"
         rests = None if verdict.rests_on is None else _COUNT.sub(line, verdict.rests_on)
         return replace(verdict, **rounded, holds_up_to=odds, rests_on=rests)
 
@@ -254,45 +254,45 @@ def _spread(verdict: Verdict, units: float) -> float:
     return max((s.width for s in spans if math.isfinite(s.width)), default=0.0) / 4 * math.sqrt(units)
 
 
-def _blurred(record: Explanation, least: int, told: Sequence[Sequence[int]], changed: float) -> Explanation:
+def _blurred(record: Explanation, least: int, sizes: Sequence[Sequence[int]], changed: float) -> Explanation:
     """With parts that are counted and measured too coarsely to be taken off the totals."""
     units = record.world.units
     blur = _Blur(record, least, units)
-    regions = tuple(_region(part, count, blur, changed) for part, count in zip(record.regions, told[0], strict=True))
-    sentences = tuple(_sentence(part, count, blur) for part, count in zip(record.sentences, told[1], strict=True))
-    worse = tuple(_worse_off(part, count, blur) for part, count in zip(record.worse_off, told[2], strict=True))
+    regions = tuple(_region(part, count, blur, changed) for part, count in zip(record.regions, sizes[0], strict=True))
+    sentences = tuple(_sentence(part, count, blur) for part, count in zip(record.sentences, sizes[1], strict=True))
+    worse = tuple(_worse_off(part, count, blur) for part, count in zip(record.worse_off, sizes[2], strict=True))
     rows = record.world.facts.get("episodes", units)
     changes = blur.share(record.changes, rows if isinstance(rows, (int, float)) else units)
     return replace(record, regions=regions, sentences=sentences, worse_off=worse, changes=changes)
 
 
-def _region(region: Region, told: int, blur: _Blur, changed: float) -> Region:
+def _region(region: Region, count: int, blur: _Blur, changed: float) -> Region:
     effect = region.effect
     if effect is not None:  # beside a single region, what all others do is what the few do
         others = {} if blur.single else blur.intervals(effect.without, blur.units)
         effect = RegionEffect(blur.intervals(effect.alone, blur.units), others)
     values = {
-        outcome: {action: _near(value, blur.step(outcome, told)) for action, value in by.items()}
+        outcome: {action: _near(value, blur.step(outcome, count)) for action, value in by.items()}
         for outcome, by in region.action_values.items()
     }
     shift = region.shift
     if shift is not None:
         shift = replace(shift, current=round(shift.current, 2), proposed=round(shift.proposed, 2))
-    support, recall = blur.support(region.support, told), blur.share(region.recall, changed)
+    support, recall = blur.support(region.support, count), blur.share(region.recall, changed)
     return replace(region, support=support, recall=recall, shift=shift, action_values=values, effect=effect)
 
 
-def _sentence(sentence: Sentence, told: int, blur: _Blur) -> Sentence:
+def _sentence(sentence: Sentence, count: int, blur: _Blur) -> Sentence:
     return replace(
         sentence,
-        share=blur.grown(sentence.share, sentence.support, told),
-        verdicts=tuple(blur.verdict(verdict, told) for verdict in sentence.verdicts),
-        support=blur.support(sentence.support, told),
+        share=blur.grown(sentence.share, sentence.support, count),
+        verdicts=tuple(blur.verdict(verdict, count) for verdict in sentence.verdicts),
+        support=blur.support(sentence.support, count),
     )
 
 
-def _worse_off(group: WorseOff, told: int, blur: _Blur) -> WorseOff:
-    share = group.share if told == round(group.share * blur.units) else told / blur.units
+def _worse_off(group: WorseOff, count: int, blur: _Blur) -> WorseOff:
+    share = group.share if count == round(group.share * blur.units) else count / blur.units
     step = blur.step(group.outcome, group.share * blur.units)
     return replace(group, share=share, difference=_interval(group.difference, step))
 

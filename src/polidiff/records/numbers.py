@@ -118,8 +118,8 @@ def same_places(intervals: Sequence[Interval]) -> list[str]:
         if one.estimate and math.isfinite(one.estimate)
     ]
     coarsest = min(known, default=None)
-    told = [number(one.estimate, places=coarsest) for one in intervals]
-    return [text if text != "0" else interval_numbers(one)[0] for text, one in zip(told, intervals, strict=True)]
+    texts = [number(one.estimate, places=coarsest) for one in intervals]
+    return [text if text != "0" else interval_numbers(one)[0] for text, one in zip(texts, intervals, strict=True)]
 
 
 def _finest(value: float) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from polidiff.errors import InvalidOutcomeError
+from polidiff.records.action import repeated
 from polidiff.records.arrays import AnyArray, FloatArray
 from polidiff.records.codec import Document, schema
 
@@ -119,18 +120,17 @@ def called_gains(outcome: Outcome, states: AnyArray, actions: AnyArray, next_sta
 def check_outcomes(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
     """The outcomes as a tuple, each name used once."""
     result = tuple(outcomes)
-    seen: set[str] = set()
-    for outcome in result:
-        if not isinstance(outcome, Outcome):
-            raise InvalidOutcomeError(
-                f"outcomes must be Outcome objects; got {type(outcome).__name__}. Hint: Outcome('name', of=...)"
-            )
-        if outcome.name in seen:
-            raise InvalidOutcomeError(
-                f"outcome names must be unique; {outcome.name!r} is used twice. Hint: rename one, or set "
-                "return_name= if it clashes with the return."
-            )
-        seen.add(outcome.name)
+    other = next((outcome for outcome in result if not isinstance(outcome, Outcome)), None)
+    if other is not None:
+        raise InvalidOutcomeError(
+            f"outcomes must be Outcome objects; got {type(other).__name__}. Hint: Outcome('name', of=...)"
+        )
+    twice = repeated([outcome.name for outcome in result])
+    if twice is not None:
+        raise InvalidOutcomeError(
+            f"outcome names must be unique; {twice!r} is used twice. Hint: rename one, or set return_name= if it "
+            "clashes with the return."
+        )
     return result
 
 

@@ -28,11 +28,11 @@ from polidiff.records.disclosure import (
     coarse_bounds,
     counts_of_names,
     disclosed,
+    distinct_plans,
     few,
-    said_to_be_rounded,
     share,
     shares,
-    told_apart,
+    with_rounding_note,
 )
 from polidiff.records.explanation import (
     ActionSupport,
@@ -71,8 +71,8 @@ def suppressed(record: AnyResult, min_group: int | None = None) -> AnyResult:
     named = (
         (count, record.world.people[f][name]) for f, names in world.people.items() for name, count in names.items()
     )
-    if any(told != count for told, count in named):
-        record = said_to_be_rounded(record, least)
+    if any(rounded != count for rounded, count in named):
+        record = with_rounding_note(record, least)
     return replace(record, world=world)
 
 
@@ -203,7 +203,7 @@ def _region(region: Region, limit: Limit) -> Region | None:
         support=support,
         precision=share(region.precision, episodes, limit.least),
         states=limit.states(region.states),
-        swaps=tuple(replace(swap, share=told) for swap, told in zip(swaps, swap_shares, strict=True)),
+        swaps=tuple(replace(swap, share=part) for swap, part in zip(swaps, swap_shares, strict=True)),
         action_values={o: {a: v for a, v in by.items() if a in taken} for o, by in region.action_values.items()},
         key=region.key if rule == region.rule else change_key(rule, region.current, region.proposed),
         shift=shift,
@@ -239,9 +239,9 @@ def _support(support: Support, limit: Limit) -> Support:
         rare = entry.people < least or few(people - entry.people, least)
         if rare or 0 < sum(e.people for e in hidden) < least or len(hidden) == 1:
             hidden.append(entry)
-    kept = [entry for entry in support.actions if entry not in hidden]
-    both = [shares([getattr(entry, of) for entry in kept], people, least) for of in ("current", "proposed")]
-    actions = tuple(replace(entry, current=a, proposed=b) for entry, a, b in zip(kept, *both, strict=True))
+    often = [entry for entry in support.actions if entry not in hidden]
+    both = [shares([getattr(entry, of) for entry in often], people, least) for of in ("current", "proposed")]
+    actions = tuple(replace(entry, current=a, proposed=b) for entry, a, b in zip(often, *both, strict=True))
     unsupported = None if support.unsupported is None else share(support.unsupported, people, least)
     return replace(support, actions=actions, unsupported=unsupported)
 
@@ -264,7 +264,7 @@ def _sentence(sentence: Sentence, limit: Limit) -> Sentence | None:
         path=path,
         path_share=first,
         meetings=tuple(replace(m, share=share(m.share, people, least)) for m in meetings),
-        others=tuple(replace(p, share=told) for p, told in zip(others, paths, strict=True)),
+        others=tuple(replace(p, share=part) for p, part in zip(others, paths, strict=True)),
         path_fidelity=None if sentence.path_fidelity is None else share(sentence.path_fidelity, people, least),
         precision=None if sentence.precision is None else share(sentence.precision, people, least),
         verdicts=tuple(_verdict(verdict, people, limit) for verdict in sentence.verdicts),
@@ -276,8 +276,8 @@ def _sentence(sentence: Sentence, limit: Limit) -> Sentence | None:
 
 def _verdict(verdict: Verdict, people: float, limit: Limit) -> Verdict:
     """Of a group of so many people."""
-    told = None if verdict.unsupported is None else share(verdict.unsupported, people, limit.least)
-    return replace(shown(verdict, limit), unsupported=told)
+    unsupported = None if verdict.unsupported is None else share(verdict.unsupported, people, limit.least)
+    return replace(shown(verdict, limit), unsupported=unsupported)
 
 
 @shown.register
@@ -337,8 +337,10 @@ def _ledger(ledger: Ledger, limit: Limit) -> Ledger:
         for entry in ledger.entries
         if entry.change not in gone
     )
-    told = next((k for k, change in enumerate(ledger.order) if change in gone), len(ledger.order))  # or it would follow
-    return replace(ledger, entries=entries, order=ledger.order[:told], running=ledger.running[:told])
+    length = next(
+        (k for k, change in enumerate(ledger.order) if change in gone), len(ledger.order)
+    )  # or it would follow
+    return replace(ledger, entries=entries, order=ledger.order[:length], running=ledger.running[:length])
 
 
 @shown.register
@@ -382,7 +384,7 @@ def _frontier(record: Frontier, limit: Limit) -> Frontier:
     if record.plans and shown(record.plans[0], limit) is None:
         bare = replace(record.plans[0], patch=shown(record.plans[0].patch, limit), rules=())
         plans = (shown(bare, limit), *plans)  # there is always the plan to change nothing
-    plans = told_apart(replace(record, plans=plans), limit.least)
+    plans = distinct_plans(replace(record, plans=plans), limit.least)
     left = {name: shown(getattr(record, name), limit) for name in ("ledger", "assumptions", "warnings", "methods")}
     missing = _left_out([len(record.plans) - len(plans)], [("plan", "plans")], limit)
     rest = replace(record, **left | {"plans": plans, "warnings": (*left["warnings"], *missing)})
