@@ -48,11 +48,8 @@ def _stack_sparse(matrices: Sequence[SparseMatrix]) -> tuple[sparse.csr_array, i
             raise InvalidWorldError(
                 f"each transition matrix must be ({n_states}, {n_states}); action {action} has {matrix.shape}"
             )
-    parts = [sparse.coo_array(matrix) for matrix in matrices]
-    rows = np.concatenate([part.row.astype(np.int64) * n_actions + a for a, part in enumerate(parts)])
-    columns = np.concatenate([part.col for part in parts])
-    data = np.concatenate([part.data.astype(np.float64) for part in parts])
-    stacked = sparse.csr_array((data, (rows, columns)), shape=(n_states * n_actions, n_states))
+    by_action = sparse.csr_array(sparse.vstack(matrices, format="csr", dtype=np.float64))  # row a·S + s
+    stacked = by_action[np.arange(n_states * n_actions).reshape(n_actions, n_states).T.ravel()]
     stacked.sum_duplicates()
     stacked.eliminate_zeros()  # a stored zero is no move, and must not count as one on the graph
     return stacked, n_states, n_actions
@@ -65,18 +62,16 @@ def check_transitions(stacked: sparse.csr_array, needed: BoolArray) -> None:
     def place(row: int) -> str:
         return f"state {row // n_actions}, action {row % n_actions}"
 
-    def row_of(entry: int) -> int:
-        return int(np.searchsorted(stacked.indptr, entry, side="right") - 1)
-
+    row_of = np.repeat(np.arange(stacked.shape[0]), np.diff(stacked.indptr))
     bad = np.flatnonzero(~np.isfinite(stacked.data))
     if bad.size:
         raise InvalidWorldError(
-            f"transition probabilities must be finite; {place(row_of(bad[0]))} has {stacked.data[bad[0]]}"
+            f"transition probabilities must be finite; {place(row_of[bad[0]])} has {stacked.data[bad[0]]}"
         )
     bad = np.flatnonzero(stacked.data < 0)
     if bad.size:
         raise InvalidWorldError(
-            f"transition probabilities must be at least 0; {place(row_of(bad[0]))} has {stacked.data[bad[0]]:.4g} "
+            f"transition probabilities must be at least 0; {place(row_of[bad[0]])} has {stacked.data[bad[0]]:.4g} "
             f"({bad.size} entries are negative)"
         )
     sums = np.asarray(stacked.sum(axis=1)).ravel()

@@ -60,6 +60,11 @@ class Columns:
         return self.action, self.episode, self.step, self.terminated, self.truncated, self.probability
 
     @property
+    def labels(self) -> tuple[str, ...]:
+        """Columns whose values are names: of actions, and of discrete states."""
+        return (self.action, self.state[0]) if self.discrete else (self.action,)
+
+    @property
     def unit(self) -> str | None:
         """The column that tells whose rows belong together: a person's, or an episode's; None: every row is alone."""
         return self.group if self.group is not None else self.episode
@@ -180,8 +185,7 @@ def check_types(schema: pl.Schema, columns: Columns) -> None:
     for name in (columns.terminated, columns.truncated):
         if name is not None and not (schema[name] == pl.Boolean or schema[name].is_integer()):
             raise InvalidLogError(f"column {name!r} must hold true or false (or 0 and 1); it holds {schema[name]}")
-    labels = (columns.action, columns.state[0]) if columns.discrete else (columns.action,)
-    for name in labels:
+    for name in columns.labels:
         if schema[name].is_float() or schema[name].is_nested():
             raise InvalidLogError(
                 f"column {name!r} must hold whole numbers or text; it holds {schema[name]}. Hint: "

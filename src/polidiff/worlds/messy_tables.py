@@ -5,7 +5,7 @@ What is not clear is asked about in one line, never guessed. Nothing is done to 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import polars as pl
@@ -65,10 +65,17 @@ def with_types(
     if text:
         named = (*(() if columns.discrete else columns.state), *columns.outcome_columns, columns.step)
         refuse_unclear_numbers(table(), filter(None, (*named, columns.probability)))
-    casts = [cast for cast in _casts(table, schema, columns, text) if cast is not None] + without_codes(codes)
+    casts = [_whole(table(), name) for name in columns.labels if schema[name].is_float()]
+    ends = [end for end in (columns.terminated, columns.truncated) if end is not None]
+    casts += [_flag(table(), schema, end) for end in ends if text or schema[end].is_float() or schema[end] == pl.String]
+    if columns.step is not None and schema[columns.step] == pl.String:
+        casts.append(_time(table(), columns.step))
+    worded = [name for name in columns.outcome_columns if schema[name] == pl.String]
+    casts += [_flag(table(), schema, name, blanks=False) for name in worded] + without_codes(codes)
     if columns.group is not None and few and schema[columns.group] != RANKED:
         casts.append(pl.col(columns.group).rank("dense").cast(RANKED) - 1)
-    return table().with_columns(casts) if casts else None
+    needed = [cast for cast in casts if cast is not None]
+    return table().with_columns(needed) if needed else None
 
 
 def empty_codes(lazy: pl.LazyFrame, schema: pl.Schema, names: Iterable[str]) -> dict[str, int]:
@@ -91,22 +98,6 @@ def empty_codes(lazy: pl.LazyFrame, schema: pl.Schema, names: Iterable[str]) -> 
 def without_codes(codes: Mapping[str, int]) -> list[pl.Expr]:
     """Columns in which a code is an empty value."""
     return [pl.when(pl.col(name) != code).then(pl.col(name)).alias(name) for name, code in codes.items()]
-
-
-def _casts(
-    table: Callable[[], pl.LazyFrame], schema: pl.Schema, columns: Columns, text: bool
-) -> Iterator[pl.Expr | None]:
-    for name in (columns.action, *(columns.state if columns.discrete else ())):
-        if schema[name].is_float():
-            yield _whole(table(), name)
-    for end in (columns.terminated, columns.truncated):
-        if end is not None and (text or schema[end].is_float() or schema[end] == pl.String):
-            yield _flag(table(), schema, end)
-    if columns.step is not None and schema[columns.step] == pl.String:
-        yield _time(table(), columns.step)
-    for name in columns.outcome_columns:
-        if schema[name] == pl.String:
-            yield _flag(table(), schema, name, blanks=False)
 
 
 def _whole(lazy: pl.LazyFrame, name: str) -> pl.Expr | None:

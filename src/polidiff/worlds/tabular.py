@@ -85,7 +85,8 @@ class TabularMDP:
         self.allowed = read_only(checks.check_allowed(allowed, self.absorbing, self.n_actions))
         decides = self.allowed & ~self.absorbing[:, None]
         checks.check_transitions(stacked, decides)
-        self.transitions = _rows_where(stacked, decides.ravel())  # (S·A, S), row s·A + a; empty where nothing decides
+        self.transitions = sparse.csr_array(stacked.multiply(decides.reshape(-1, 1)))  # (S·A, S), row s·A + a
+        self.transitions.eliminate_zeros()  # no moves where nothing is decided
         self.rewards = read_only(
             np.where(decides, checks.check_shape("rewards", rewards, (self.n_states, self.n_actions)), 0.0)
         )
@@ -252,15 +253,6 @@ def move_matrices(moves: Sequence[Transition], n_actions: int, n_states: int) ->
         sparse.csr_array((chance[own], (state[own], target[own])), shape=shape)
         for own in (action == number for number in range(n_actions))
     ]
-
-
-def _rows_where(stacked: sparse.csr_array, keep: npt.NDArray[np.bool_]) -> sparse.csr_array:
-    if keep.all():
-        return stacked
-    counts = np.diff(stacked.indptr)
-    entries = np.repeat(keep, counts)
-    indptr = np.concatenate(([0], np.cumsum(np.where(keep, counts, 0))))
-    return sparse.csr_array((stacked.data[entries], stacked.indices[entries], indptr), shape=stacked.shape)
 
 
 def _state_names(states: Sequence[str] | None, count: int) -> tuple[str, ...] | None:
