@@ -36,15 +36,19 @@ def load_world(study: Study, *, trust: bool = False) -> World:
     outcomes = [_outcome(entry, study, trust) for entry in study.values.get("outcomes", [])]
     if study.world.get("include_return") is False and not outcomes:
         raise InvalidStudyError(f"{study.source} tells about nothing: no return, and no [[outcomes]]. Hint: name one")
-    makers = {"log": _log, "gymnasium": _gymnasium, "table": _table}
-    if study.world_kind == "function":
-        world = called(study.world["name"], study.world.get("options", {}), trust=trust)
-        if outcomes:
-            from polidiff.api import with_outcomes
-
-            return with_outcomes(world, (*world.outcomes, *outcomes))
-        return world
+    makers = {"log": _log, "gymnasium": _gymnasium, "table": _table, "function": _function}
     return makers[study.world_kind](study, outcomes, trust)
+
+
+def _function(study: Study, outcomes: list[Outcome], trust: bool) -> World:
+    from polidiff.api import with_outcomes
+
+    name = study.world["name"]
+    function = named(name, trust=trust)
+    if not callable(function):
+        raise InvalidStudyError(f"{name!r} must be a function; it is {type(function).__name__}")
+    world = _result(name, function, study.world.get("options", {}))
+    return with_outcomes(world, (*world.outcomes, *outcomes)) if outcomes else world
 
 
 def _log(study: Study, outcomes: list[Outcome], trust: bool) -> World:
@@ -219,14 +223,6 @@ def _made(name: str, obj: Named) -> PolicyLike:
 def _names_code(name: str) -> bool:
     module, colon, function = name.partition(":")
     return bool(colon) and function.isidentifier() and all(part.isidentifier() for part in module.split("."))
-
-
-def called(name: str, options: Mapping[str, Json], *, trust: bool) -> Named:
-    """What a named function returns."""
-    function = named(name, trust=trust)
-    if not callable(function):
-        raise InvalidStudyError(f"{name!r} must be a function; it is {type(function).__name__}")
-    return _result(name, function, options)
 
 
 def _result(name: str, function: Named, options: Mapping[str, Json]) -> Named:

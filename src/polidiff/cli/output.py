@@ -136,23 +136,19 @@ def save(record: Record | tuple[Record, ...], path: Path) -> Path:
     from polidiff.errors import InvalidOptionError
     from polidiff.records.codec import save_json
 
-    suffix = path.suffix.lower()
-    if suffix in (".html", ".htm"):
+    records = record if isinstance(record, tuple) else (record,)
+    if path.suffix.lower() in (".html", ".htm"):
         from polidiff.report.page import save_page
 
-        return save_page(record, path)
-    if isinstance(record, tuple):
-        if len(record) != 1:
-            raise InvalidOptionError(f"several results fit only into one page; {path.name!r} must end in .html")
-        record = record[0]
-    if not hasattr(record, "save"):
-        if suffix != ".json":
-            kind = type(record).__name__.lower()
-            raise InvalidOptionError(
-                f"only explanations and frontiers are drawn; this is a {kind}. Hint: save as .json"
-            )
-        return save_json(record, path)
-    return record.save(path)
+        return save_page(records, path)
+    if len(records) != 1:
+        raise InvalidOptionError(f"several results fit only into one page; {path.name!r} must end in .html")
+    if hasattr(records[0], "save"):
+        return records[0].save(path)
+    if path.suffix.lower() != ".json":
+        kind = type(records[0]).__name__.lower()
+        raise InvalidOptionError(f"only explanations and frontiers are drawn; this is a {kind}. Hint: save as .json")
+    return save_json(records[0], path)
 
 
 class Forgiving:

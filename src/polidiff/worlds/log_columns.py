@@ -256,10 +256,18 @@ def find_labels(
     met: Sequence[int | str], dtype: pl.DataType, column: str, given: int | Sequence[str] | None, what: str
 ) -> Labels:
     """The labels of a column from those met in it; an error names the first value that is not among those given."""
-    if (dtype.is_integer() or dtype == pl.Boolean) and met:
-        low, high = int(met[0]), int(met[-1])
-        if low >= 0 and (given is not None or high < OWN_NUMBERS):
-            return _own_numbers(column, given, high, what)
+    if isinstance(given, int) and given > MOST_LABELS:
+        raise InvalidLogError(f"there may be at most {MOST_LABELS} {what}s; {given} were given")
+    whole = bool(met) and (dtype.is_integer() or dtype == pl.Boolean) and int(met[0]) >= 0
+    high = int(met[-1]) if whole else 0
+    if whole and (given is not None or high < OWN_NUMBERS):
+        given = high + 1 if given is None else given
+        names = tuple(str(name) for name in (range(given) if isinstance(given, int) else given))
+        if high >= len(names):
+            raise InvalidLogError(
+                f"column {column!r} holds {what} {high}; only {len(names)} {what}s were given (0 to {len(names) - 1})"
+            )
+        return Labels(column, names, True)
     labels = sorted(str(label) for label in met)
     if given is None:
         return Labels(column, tuple(labels), False)
@@ -285,15 +293,3 @@ def named_actions(
     actions = as_actions(given, len(given))
     labels = find_labels(met, dtype, column, [action.name for action in actions], "action")
     return labels, actions
-
-
-def _own_numbers(column: str, given: int | Sequence[str] | None, high: int, what: str) -> Labels:
-    if isinstance(given, int) and given > MOST_LABELS:
-        raise InvalidLogError(f"there may be at most {MOST_LABELS} {what}s; {given} were given")
-    given = high + 1 if given is None else given
-    names = tuple(str(name) for name in (range(given) if isinstance(given, int) else given))
-    if high >= len(names):
-        raise InvalidLogError(
-            f"column {column!r} holds {what} {high}; only {len(names)} {what}s were given (0 to {len(names) - 1})"
-        )
-    return Labels(column, names, True)
