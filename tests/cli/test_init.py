@@ -618,3 +618,39 @@ def test_a_postcode_is_known_before_and_an_item_is_an_action():
     proposal = propose(frame)
     assert (proposal.roles["action"], proposal.state) == ("item", ("postcode",))
     assert "after the decision" in proposal.left_out["post_score"]
+
+
+def two_arms(**columns):
+    rng = np.random.default_rng(0)
+    return pl.DataFrame({"age": rng.integers(20, 90, 200), "arm": rng.choice(["old", "new"], 200), **columns})
+
+
+def test_advice_in_the_table_is_what_is_proposed(polidiff, tmp_path):
+    frame = two_arms(cured=np.arange(200) % 3 // 2).with_columns(recommended=pl.when(pl.col("age") < 50).then("arm"))
+    frame = frame.with_columns(recommended=pl.col("recommended").fill_null("old"), model_year=pl.lit("old"))
+    frame.write_csv(tmp_path / "a.csv")
+    assert polidiff("init", tmp_path / "a.csv", "-o", tmp_path / "study.toml", "--yes").code == 0
+    assert read_study(tmp_path / "study.toml", {}).section("policies")["proposed"] == "column:recommended"
+
+
+def test_how_things_ended_in_several_words_is_an_outcome_if_one_of_them_tells():
+    ends = np.array(["alive", "dead", "lost"])[np.r_[np.zeros(120, int), np.ones(50, int), np.full(30, 2)]]
+    proposal = propose(two_arms(status=ends))
+    assert (proposal.outcome_column, proposal.prefer, proposal.yes_or_no) == ("status = dead", "less", True)
+    assert (
+        "reward"
+        not in propose(two_arms(status=np.char.replace(np.char.replace(ends, "dead", "b"), "alive", "a"))).roles
+    )
+    assert "reward" not in propose(two_arms(ward=ends)).roles
+
+
+def test_what_is_missing_for_a_comparison_is_said(polidiff, tmp_path):
+    two_arms(cured=np.arange(200) % 2).with_columns(arm=pl.lit("old")).write_csv(tmp_path / "a.csv")
+    told = polidiff("init", tmp_path / "a.csv", "-o", tmp_path / "study.toml", "--yes")
+    assert told.code == 2
+    assert "'arm' has one value, so there is nothing to compare" in told.err
+    two_arms(cured=np.ones(200, int)).write_csv(tmp_path / "a.csv")
+    told = polidiff("init", tmp_path / "a.csv", "-o", tmp_path / "study.toml", "--yes")
+    assert "No column could be the outcome" in told.err
+    told = polidiff("explain", tmp_path / "study.toml")
+    assert (told.code, "a log needs an outcome. Hint:" in told.err) == (2, True)

@@ -184,6 +184,35 @@ def test_words_for_nothing_between_yes_and_no_are_nothing(tmp_path, third, kept)
         np.testing.assert_array_equal(log.rows.gains[:, 0], [1.0, 0.0, 0.0])
 
 
+NUMBERS = "\n".join(f"{k},{k % 2},{k % 3}" for k in range(30))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("A report of 2024\n\nx,a,r\n" + NUMBERS, "line 3, has 3 instead of 1. Hint: delete what stands above"),
+        ("x,a,r\n" + NUMBERS + "\n7,1,2,,\n", "line 32, has 5 instead of 3"),
+        ("x,a,r\n" + NUMBERS + "\nTotal,,30\n", "'x' holds numbers, except in row 30, which holds 'Total'"),
+    ],
+)
+def test_what_is_no_row_of_the_table_is_named(tmp_path, text, message):
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(InvalidLogError, match=message):
+        Log(tmp_path / "a.csv", state=["x"], action="a", reward="r")
+
+
+def test_units_of_numbers_zones_of_times_and_letters_of_yes_do_not_matter(tmp_path):
+    rows = [("$1.5", "10 %", "Yes"), ("$ 2.5", "20%", "yes "), ("3.5 €", "30 %", "NO")]
+    text = "\n".join(f"7,2024-01-0{k + 1}T0{k}:00:00{'Z' if k else '+01:00'},{','.join(row)},{k}"
+                     for k, row in enumerate(rows))  # fmt: skip
+    (tmp_path / "a.csv").write_text("e,t,money,share,a,r\n" + text)
+    log = Log(tmp_path / "a.csv", state=["money", "share"], action="a", reward="r", episode="e", step="t",
+              truncated=False)  # fmt: skip
+    np.testing.assert_array_equal(log.rows.states, [[1.5, 10], [2.5, 20], [3.5, 30]])
+    assert [action.name for action in log.actions] == ["no", "yes"]
+    np.testing.assert_array_equal(log.rows.actions, [1, 1, 0])
+
+
 def test_a_reward_paid_at_the_end_is_nothing_before():
     frame = stays().with_columns(last=pl.col("fall") != pl.col("fall").shift(-1).fill_null(-1))
     paid = frame.with_columns(wohl=pl.when("last").then("wohl"))

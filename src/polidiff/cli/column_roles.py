@@ -45,6 +45,7 @@ from polidiff.worlds.messy_tables import HOLDS
 from polidiff.worlds.text_tables import yes_or_no
 
 MOST_WORDS = 50  # different values up to which a column of text is a category in any case
+MOST_ENDS = 6  # different words up to which a column may say how things ended
 FEWEST_ROWS = 10  # of an action before its values are taken for more than chance
 HARDLY_FILLED = 0.5  # share of rows without a value from which on a column is no state
 BY_CHANCE = 1e-3  # probability, for all columns together, below which a column depends on the action
@@ -68,20 +69,13 @@ class Proposal:
     @property
     def unnamed_outcome(self) -> bool:
         """Whether no name told the outcome, so that it is a guess."""
-        if not self.roles.get("reward"):
-            return False
-        name = self.column(self.roles["reward"]).plain
-        return not any(re.search(words, name) for words in (*WORDS["reward"], HARMFUL))
+        return bool(self.roles.get("reward")) and not _names_outcome(self.column(self.roles["reward"]))
 
     @property
     def event(self) -> str | None:
-        """The value that counts, of an outcome in two words: one that names a gain or a harm, else the rarer."""
+        """The value that counts, of an outcome in words other than yes and no."""
         column = self.column(self.roles["reward"])
-        if column.kind != "text" or yes_or_no(pl.Series(column.values)):
-            return None
-        rare_first = [value.strip() for value in reversed(column.values)]
-        telling = (value for value in rare_first if re.search(f"{GOOD}|{HARMFUL}", plain_name(value)))
-        return next(telling, rare_first[0])
+        return None if column.kind != "text" or yes_or_no(pl.Series(column.values)) else _events(column)[0]
 
     @property
     def outcome(self) -> str:
@@ -100,8 +94,8 @@ class Proposal:
     @property
     def yes_or_no(self) -> bool:
         """Whether each row is an episode of which the outcome holds or does not."""
-        column = self.column(self.roles["reward"])
-        return "episode" not in self.roles and column.distinct == 2 and (self.met is None or self.met == (0.0, 1.0))
+        two = self.column(self.roles["reward"]).distinct == 2 or self.event is not None
+        return "episode" not in self.roles and two and (self.met is None or self.met == (0.0, 1.0))
 
     @property
     def prefer(self) -> str | None:
@@ -110,6 +104,18 @@ class Proposal:
             return self.direction if self.direction != "neither" else None
         name = plain_name(self.event or self.roles["reward"]) if self.roles.get("reward") else ""
         return "less" if re.search(HARMFUL, name) else "more" if re.search(GOOD, name) else None
+
+
+def _names_outcome(column: Column) -> bool:
+    """Whether the name of a column is that of an outcome."""
+    return any(re.search(words, column.plain) for words in (*WORDS["reward"], HARMFUL))
+
+
+def _events(column: Column) -> list[str]:
+    """Values of a column of words that name a gain or a harm, the rarer first; where none does, either of two."""
+    rare_first = [value.strip() for value in reversed(column.values)]
+    telling = [value for value in rare_first if re.search(f"{GOOD}|{HARMFUL}", plain_name(value))]
+    return telling or (rare_first if len(rare_first) == 2 else [])
 
 
 def propose(frame: pl.DataFrame, given: Mapping[str, str] | None = None, state: Sequence[str] = ()) -> Proposal:
@@ -167,7 +173,9 @@ def _which_action(columns: Sequence[Column], frame: pl.DataFrame) -> str:
     could = sorted(could, key=lambda c: c.distinct)[:8]  # what was done has few values
     listed = ", ".join(f"{c.name} ({', '.join(c.values[:3])}{', …' if c.distinct > 3 else ''})" for c in could)
     said = f"by its values it could be {listed}" if could else "no column has a few values that repeat"
-    return f"which column is the action? None has a name that tells; {said}. Hint: --action COLUMN"
+    alone = [c.name for c in columns if c.distinct < 2 and any(re.search(words, c.plain) for words in WORDS["action"])]
+    named = f"{alone[0]!r} has one value, so there is nothing to compare" if alone else "None has a name that tells"
+    return f"which column is the action? {named}; {said}. Hint: --action COLUMN"
 
 
 def _with_units(roles: dict[str, str], given: Mapping[str, str], frame: pl.DataFrame) -> dict[str, str]:
@@ -264,7 +272,8 @@ def _fits(role: str, column: Column, frame: pl.DataFrame) -> bool:
     return (
         column.distinct > 1
         and not names_rows(column, frame)
-        and (column.kind in ("number", "whole", "flag") or (column.kind == "text" and column.distinct == 2))
+        and (column.kind in ("number", "whole", "flag") or bool(column.kind == "text" and _events(column)))
+        and (column.kind != "text" or column.distinct == 2 or (column.distinct <= MOST_ENDS and _names_outcome(column)))
     )
 
 

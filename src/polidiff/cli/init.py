@@ -37,6 +37,9 @@ NEUTRAL = (
     r"^(0|0\.0|no|nein|non|false|none|control|cont|ctrl|placebo|p|obs|observation|usual|tau|standard|regular|0_.*"
     r"|keine?|nichts|kontrolle|aucune?|rien|temoin|ninguno|ninguna|nada|nessuno|nessuna|nenhum|nenhuma|geen|niets)$"
 )
+ADVICE = (
+    r"(^|_)(recommend\w*|advi[cs]e\w*|suggest\w*|proposed|predicted|model)(_|$)"  # names of another policy's actions
+)
 SHOWN = 4
 LOOKED_AT = 200_000  # rows that guesses rest on
 FEW_LABELS, ROWS_PER_LABEL = 5, 10  # up to which whole numbers name states; above, they are a measurement
@@ -100,7 +103,9 @@ def init_command(data: Path, output: Path, state: tuple[str, ...], yes: bool, fo
         proposal = _confirmed(frame, proposal)
     write_whole(output, draft(data, output, proposal))
     click.echo(summary(proposal), err=True)
-    if proposal.prefer is None and "reward" in proposal.roles:
+    if "reward" not in proposal.roles:
+        click.echo(f"No column could be the outcome; write [[outcomes]] into {output}. Or: --reward COLUMN", err=True)
+    elif proposal.prefer is None:
         click.echo(f"Is more or less {proposal.outcome} better? Write prefer = … into {output}.", err=True)
     if proposal.unnamed_outcome and given["reward"] is None and not sys.stdin.isatty():
         click.echo(f"No name tells the outcome; {proposal.roles['reward']} is a guess. Or: --reward COLUMN", err=True)
@@ -276,11 +281,14 @@ def _policies(proposal: Proposal) -> list[str]:
     if action.kind == "flag":  # as actions without a name are called
         names = ["1" if name == "True" else "0" for name in names]
     offered = [name for name in names if not re.search(NEUTRAL, name.lower())] or names
+    others = [column for column in proposal.columns if column is not action and re.search(ADVICE, column.plain)]
+    advice = [f"column:{column.name}" for column in others if column.values and {*column.values} <= {*action.values}]
     return [
         "",
         "[policies]",
         'current = "log"  # as logged; or a file: .npy, .csv, .json, .onnx, .zip (with --trust)',
-        _entry("proposed", f"always:{offered[0]}", f"what if everybody got it? Or a file, a column:NAME, rules; "
+        _entry("proposed", advice[0] if advice else f"always:{offered[0]}",
+               f"what if {'it were followed' if advice else 'everybody got it'}? Or a file, a column:NAME, rules; "
                f"actions: {', '.join(names[:8])}"),
     ]  # fmt: skip
 

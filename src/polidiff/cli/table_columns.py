@@ -21,6 +21,7 @@ POST = r"post(?!_?code|al|leitzahl)\w*"  # after the decision; not where somebod
 GAINS = (  # names of outcomes of which more is better
     r"reward|return|survived|survival|conversion|converted|convert|profit|revenue|sales|clicks?|clicked|success|recovered"
     r"|re\d\d|takeup|bought|purchased?|ordered|subscribed|renewed|retained|donated|donation|voted|cured"
+    r"|improved|improvement|satisfaction|satisfied"
 )
 GOOD = rf"^({GAINS}|r|earnings|income)(_|$)|(^|_)alive$"
 WORDS = {  # in descending order of strength

@@ -351,6 +351,8 @@ def _all_outcomes(
     """The return (None without a reward column) and all outcomes that are told."""
     if reward is None:
         if not outcomes:
-            raise InvalidLogError("a log needs reward= or outcomes=: nothing to tell about otherwise")
+            raise InvalidLogError(
+                'a log needs an outcome. Hint: reward="COLUMN", or outcomes= ([[outcomes]] in a study, with a column)'
+            )
         return None, check_outcomes(outcomes)
     return with_return(outcomes, name, include, of=reward, range_=range_)

@@ -276,7 +276,10 @@ def _remote_files(address: str) -> list[str]:
 def _checked(files: list[str]) -> list[str]:
     endings = {ending(file) for file in files}
     if not (endings <= set(PARQUET) or (len(endings) == 1 and endings <= set(ENDINGS))):
-        raise InvalidLogError(f"expected files of one kind, .csv, .tsv, .txt or .parquet; got {sorted(endings)}")
+        raise InvalidLogError(
+            f"expected files of one kind, .csv, .tsv, .txt or .parquet; got {sorted(endings)}. Hint: save the table as "
+            ".csv"
+        )
     broken = next((file for file in files if is_broken_link(Path(file))), None)
     if broken is not None:
         raise InvalidLogError(

@@ -20,6 +20,7 @@ FEWEST_CODED = 5  # rows with such a code
 HOLDS = " = "  # between a column and one of its values, in the name of an outcome
 MANY = 30  # values from which on a column is no flag
 SLASHED = r"^\s*\d{1,2}/\d{1,2}/\d{4}"  # day/month or month/day
+ZONED = r":\d\d.*(Z|[+-]\d\d:?\d\d)$"  # a time with its zone
 TIMES = ("%H:%M", "%H:%M:%S")
 MONTH_FIRST = ("%m/%d/%Y", "%m/%d/%Y %H:%M", "%m/%d/%Y %H:%M:%S")
 
@@ -71,7 +72,7 @@ def with_types(
     if columns.step is not None and schema[columns.step] == pl.String:
         casts.append(_time(table(), columns.step))
     worded = [name for name in columns.outcome_columns if schema[name] == pl.String]
-    casts += [_flag(table(), schema, name, blanks=False) for name in worded] + without_codes(codes)
+    casts += [*(_flag(table(), schema, name, blanks=False) for name in worded), *without_codes(codes)]
     if columns.group is not None and few and schema[columns.group] != RANKED:
         casts.append(pl.col(columns.group).rank("dense").cast(RANKED) - 1)
     needed = [cast for cast in casts if cast is not None]
@@ -132,6 +133,7 @@ def _time(lazy: pl.LazyFrame, name: str) -> pl.Expr:
     facts = collect(
         lazy.select(
             said.str.contains(SLASHED).any().alias("slashed"),
+            said.str.contains(ZONED).any().alias("zoned"),
             (said.str.extract(r"^(\d{1,2})/").cast(pl.Int64) > 12).any().fill_null(False).alias("day_first"),
             (said.str.extract(r"^\d{1,2}/(\d{1,2})").cast(pl.Int64) > 12).any().fill_null(False).alias("month_first"),
         )
@@ -144,7 +146,7 @@ def _time(lazy: pl.LazyFrame, name: str) -> pl.Expr:
     if facts["month_first"]:
         ways = [said.str.to_datetime(way, strict=False) for way in MONTH_FIRST]
     elif not collect(lazy.select(said.str.contains(r"^\d{1,2}:\d{2}").all())).item():
-        ways = [said.str.to_datetime(strict=False)]
+        ways = [said.str.to_datetime(strict=False, time_zone="UTC" if facts["zoned"] else None)]
     read = ways[0] if len(ways) == 1 else pl.coalesce(ways)
     first = collect(lazy.select(said.alias("v"), read.alias("t")).with_row_index("row")
                     .filter(pl.col("t").is_null() & pl.col("v").is_not_null()).head(1))  # fmt: skip

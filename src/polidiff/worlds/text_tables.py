@@ -37,11 +37,14 @@ NOTHING = (  # in a column of numbers
 )  # fmt: skip
 PARTED = r"^[+-]?\d{1,3}([ \u00a0\u202f'’]\d{3})*([.,]\d+)?$"  # thousands by blanks or raised commas
 PARTS = r"[ \u00a0\u202f'’]"
+UNITS = r"^[$€£]\s*|\s*[$€£%]$"
+UNUSUAL = r"[,$€£%]|\d" + PARTS  # in numbers that polars takes for text
 NUMBER = r"^\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*$"
 FORM = r"^[+-]?((\d+|[1-9]\d{0,2}(%s\d{3})+)(%s\d*)?|%s\d+)([eE][+-]?\d+)?$"
 OTHER = {".": ",", ",": "."}  # the sign of thousands beside that of decimals
 FORMS = {".": FORM % (",", r"\.", r"\."), ",": FORM % (r"\.", ",", ",")}  # of numbers, by the sign of decimals
 EITHER = f"{FORMS['.']}|{FORMS[',']}"
+FEWEST_NUMBERS = 20  # in a column before a single word among them is taken for a slip
 FEWEST_MARKED = 10  # different numbers with a sign before size tells that it parts thousands
 YES = ("1", "1.0", "true", "t", "yes", "y", "ja", "j", "oui", "si", "sí", "sim")
 NO = ("0", "0.0", "false", "f", "no", "n", "nein", "non", "nee", "não", "nao")
@@ -85,10 +88,28 @@ def _scan(files: list[str], dialect: Dialect) -> pl.LazyFrame:
         has_header=dialect.header,
         with_column_names=lambda names: _names(names, dialect.header),
     )
-    head = scan(infer_schema=False).head(INFER_ROWS).collect()
+    try:
+        head = scan(infer_schema=False).head(INFER_ROWS).collect()
+    except pl.exceptions.ComputeError:
+        _refuse_ragged_lines(files[0], dialect)
+        raise
     signs = decimal_signs(head, dialect.separator)
     as_text = {name: pl.String for name, sign in signs.items() if sign != "."}
     return with_values(scan(infer_schema_length=INFER_ROWS, schema_overrides=as_text), head, signs)
+
+
+def _refuse_ragged_lines(file: str, dialect: Dialect) -> None:
+    """Raise for the first line with more fields than the first line has."""
+    with _opened(file) as stream:
+        lines = csv.reader(codecs.getreader(dialect.encoding)(stream, "replace"), delimiter=dialect.separator)
+        first = next(lines)
+        wide = next((line for line in lines if len(line) > len(first)), None)
+        if wide is not None:
+            raise InvalidLogError(
+                f"every line must have the fields of the first; {file}, line {lines.line_num}, has {len(wide)} instead "
+                f"of {len(first)}. Hint: delete what stands above the names of columns, and quote values that hold "
+                f"{dialect.separator!r}"
+            )
 
 
 def _names(names: list[str], header: bool) -> list[str]:
@@ -125,23 +146,26 @@ def _sign_by_size(said: pl.Series, separator: str) -> str | None:
 def _said(column: pl.Series) -> pl.Series:
     """The values of a column of text without words for nothing."""
     said = column.drop_nulls().str.strip_chars()
-    said = said.filter(~said.str.to_lowercase().is_in(NOTHING))
+    said = said.filter(~said.str.to_lowercase().is_in(NOTHING)).str.replace_all(UNITS, "")
     return said.str.replace_all(PARTS, "") if said.str.contains(PARTED).all() else said
 
 
 def with_values(lazy: pl.LazyFrame, head: pl.DataFrame, signs: Mapping[str, str | None]) -> pl.LazyFrame:
-    """Columns of text that hold numbers as numbers; words for nothing in between, or between yes and no, as nothing."""
+    """Columns of text that hold numbers as numbers, without words for nothing; also yes and no, however written."""
     casts = []
     for name in (name for name, kind in lazy.collect_schema().items() if kind == pl.String):
         said, sign = _said(head[name]), signs.get(name, ".")
         blanks = len(said) < head.height
         if len(said) and sign is not None and said.str.contains(FORMS[sign]).all():
-            parted = head[name].str.contains(r"\d" + PARTS).any()
-            if blanks or sign == "," or said.str.contains(",").any() or parted:
+            if blanks or sign == "," or head[name].str.contains(UNUSUAL).any():
                 whole = not said.str.contains(f"[{sign}eE]").any()
                 casts.append(_number(name, sign, pl.Int64 if whole else pl.Float64))
-        elif blanks and len(said) and yes_or_no(said) and "none" not in set(plain_words(head[name])):  # a choice
-            casts.append(pl.when(~plain_words(pl.col(name)).is_in(NOTHING)).then(pl.col(name)).alias(name))
+        elif len(said) and yes_or_no(said) and "none" not in set(plain_words(head[name])):  # none may be a choice
+            alike = plain_words(pl.col(name))
+            text = pl.col(name).str.strip_chars() if said.n_unique() == plain_words(said).n_unique() else alike
+            casts.append(pl.when(~alike.is_in(NOTHING)).then(text).alias(name))
+        else:
+            casts.append(pl.col(name).str.strip_chars())
     return lazy.with_columns(casts) if casts else lazy
 
 
@@ -157,7 +181,7 @@ def plain_words(words: Words) -> Words:
 
 def _number(name: str, sign: str, kind: type[pl.Int64 | pl.Float64]) -> pl.Expr:
     """A column of text as numbers; what is not written like the others stays, so that it is refused."""
-    text = pl.col(name).str.strip_chars()
+    text = pl.col(name).str.strip_chars().str.replace_all(UNITS, "")
     joined = pl.when(text.str.contains(PARTED)).then(text.str.replace_all(PARTS, "")).otherwise(text)
     plain = joined.str.replace_all(OTHER[sign], "", literal=True).str.replace(sign, ".", literal=True)
     written = pl.when(joined.str.contains(FORMS[sign])).then(plain).otherwise(text + " ")
@@ -170,7 +194,14 @@ def refuse_unclear_numbers(lazy: pl.LazyFrame, names: Iterable[str]) -> None:
     head = lazy.select(texts).head(INFER_ROWS).collect()
     for name in texts:
         said = _said(head[name])
-        if said.str.contains("[.,]").any() and said.str.contains(EITHER).all():
+        other = said.filter(~said.str.contains(EITHER))
+        if len(other) == 1 and len(said) > FEWEST_NUMBERS:
+            row = int((head[name].str.strip_chars() == other[0]).fill_null(False).arg_max() or 0)
+            raise InvalidLogError(
+                f"column {name!r} holds numbers, except in row {row}, which holds {other[0]!r}. Hint: delete the row "
+                "if it is a sum of the others, or leave the field empty"
+            )
+        if said.str.contains("[.,]").any() and not len(other):
             row = int(head[name].str.contains("[.,]").fill_null(False).arg_max() or 0)
             raise InvalidLogError(
                 f"the numbers in column {name!r} may have decimal points or decimal commas: row {row} holds "
