@@ -211,24 +211,26 @@ def _resampled(
     ends: FloatArray,
     batches: list[tuple[int, np.random.SeedSequence]],
 ) -> FloatArray:
+    edges = model.edges
+    place, shape = (edges.entry, counts.block[edges.used]), (len(edges.state), counts.n_blocks)
+    columns = (counts.count, *counts.sums.T)
+    count, *sums = (sparse.csr_array((edges.scale * part[edges.used], place), shape=shape) for part in columns)
     drawn = (np.random.default_rng(seed).exponential(size=(counts.n_blocks, size)) for size, seed in batches)
-    return np.array([starts @ _reweighted(counts, model, rest, ends, w) for weights in drawn for w in weights.T])
+    return np.array([
+        starts @ _reweighted(model, rest, ends, count @ w, [one @ w for one in sums]) for part in drawn for w in part.T
+    ])  # fmt: skip
 
 
 def _reweighted(
-    counts: Counts, model: LoggedModel, rest: FloatArray, ends: FloatArray, weights: FloatArray
+    model: LoggedModel, rest: FloatArray, ends: FloatArray, count: FloatArray, sums: list[FloatArray]
 ) -> FloatArray:
-    """(S, K) values of a model's policy, whose `rest` (S, A) needs pairs, where blocks have weights (blocks,)."""
+    """(S, K) values of a model's policy, whose `rest` (S, A) needs pairs, for other counts (m,) and K sums (m,)."""
     edges, of_pair = model.edges, model.edges.pair_state
-    own = edges.scale * weights[counts.block[edges.used]]
-    count = np.asarray(np.bincount(edges.entry, own * counts.count[edges.used]), dtype=np.float64)
     per_pair = np.bincount(edges.row, count)
     per_state = np.bincount(of_pair, per_pair, edges.n_states)
     known = edges.state_visits / np.maximum(edges.state_visits + edges.dropped, 1)
     share = (model.rho * known / np.maximum(per_state, 1e-300))[of_pair] + rest[of_pair, edges.pair_action] / per_pair
     share[model.loops[of_pair]] = 0.0
-    on_entry = own * share[edges.row][edges.entry]
-    gains = [np.bincount(edges.state[edges.entry], on_entry * column, edges.n_states) for column in
-             counts.sums[edges.used].T]  # fmt: skip
+    gains = [np.bincount(edges.state, share[edges.row] * column, edges.n_states) for column in sums]
     moves = _moves(replace(edges, count=count), share)
     return solver(moves, model.discount)(np.column_stack(gains) + model.unknown[:, None] * ends, False)

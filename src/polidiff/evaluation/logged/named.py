@@ -178,8 +178,9 @@ def _resampled(
     split = targets(counted, pair[1], pair[0], np.random.default_rng(seed))[:2]
     models = [build_model(counts.edges, target, discount=log.discount) for target in split]
     values = np.array([[model.values(k, end) for k, end in enumerate(ends)] for model in models])  # (2, M, S)
-    drawn = [bootstrap_values(counts, target, starts, ends, discount=log.discount, seed=seed) for target in split]
-    spread = [drawn[0].var(axis=0, ddof=1), drawn[1].var(axis=0, ddof=1), (drawn[0] - drawn[1]).var(axis=0, ddof=1)]
+    asked = split if pair[0] is not pair[1] else split[:1]
+    drawn = [bootstrap_values(counts, target, starts, ends, discount=log.discount, seed=seed) for target in asked]
+    spread = [part.var(axis=0, ddof=1) for part in (drawn[0], drawn[-1], drawn[0] - drawn[-1])]
     begins = [np.array([starts.variance(v) for v in one]).T for one in (*values, values[0] - values[1])]
     unsupported = models[0].visits(weights) @ models[0].unknown
     failures = tuple(
