@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from polidiff.evaluation.assumptions.feature_history import _no_mean, drift_feature_check, feature_history_check
+from polidiff.evaluation.scores.decisions import numbers_of
 from polidiff.worlds.log_rows import LoggedRows
 
 
@@ -24,7 +25,7 @@ def one_step_rows(rng: np.random.Generator, count: int, late_effect: float) -> t
 def test_missing_measurements_do_not_stop_the_test_of_drift(effect: float, status: str) -> None:
     rng = np.random.default_rng(3)
     rows, x = one_step_rows(rng, 1500, effect)
-    x = np.where(rng.random(x.shape) < 0.2, np.nan, x)
+    x = numbers_of(np.where(rng.random(x.shape) < 0.2, np.nan, x))
     assert drift_feature_check(rows, x).status == status
 
 
@@ -55,6 +56,18 @@ def test_a_weak_memory_of_the_action_before_is_seen(effect: float, status: str) 
     follow = np.where(np.arange(400 * steps) % steps == steps - 1, -1, np.arange(400 * steps) + 1)
     flat = x.reshape(-1, 2)
     rows = LoggedRows(flat, actions.ravel(), np.repeat(np.arange(400), steps), follow, gains.reshape(-1, 1), None)
+    assert feature_history_check(rows, flat).status == status
+
+
+@pytest.mark.parametrize(("effect", "status"), [(0.0, "held"), (0.3, "failed")])
+def test_a_hidden_cause_that_stays_with_a_person_is_seen_in_all_their_actions(effect: float, status: str) -> None:
+    rng, steps = np.random.default_rng(7), 8
+    hidden, x = rng.normal(size=(300, 1)), rng.normal(size=(300, steps, 2))
+    actions = (rng.random((300, steps)) < 1 / (1 + np.exp(-hidden))).astype(int)
+    gains = x[:, :, 0] * actions + effect * hidden + rng.normal(size=(300, steps))
+    follow = np.where(np.arange(300 * steps) % steps == steps - 1, -1, np.arange(300 * steps) + 1)
+    flat = x.reshape(-1, 2)
+    rows = LoggedRows(flat, actions.ravel(), np.repeat(np.arange(300), steps), follow, gains.reshape(-1, 1), None)
     assert feature_history_check(rows, flat).status == status
 
 

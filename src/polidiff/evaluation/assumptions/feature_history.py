@@ -12,9 +12,10 @@ As a check on the check, the past of a neighbour further away takes the place of
 a difference, neighbours are too far apart, and nothing is claimed. The number of decisions so far counts as part of the
 state, as it does for verdicts.
 
-A weak memory of the action before shows in no prediction. It shows in the sums over each episode of what outcomes are
-beyond their prediction times what the action before is beyond that of four neighbours, whose mean is 0 under the same
-null however poor the prediction is.
+A weak memory of earlier actions shows in no prediction, and neither does a hidden cause that stays with a person and
+moves what they get. Both show in the sums over each episode of what outcomes are beyond their prediction times what the
+action before, or the share of each action so far, is beyond that of four neighbours; the mean of these is 0 under the
+same null however poor the prediction is.
 """
 
 from __future__ import annotations
@@ -43,10 +44,10 @@ TOO_FAR = 0.01
 
 
 def feature_history_check(rows: LoggedRows, x: FloatArray) -> Assumption:
-    """Whether the decision before matters where states are features `x` (n, d); NaN is missing."""
+    """Whether earlier decisions matter where states are features `x` (n, d) without gaps."""
     how = (
         "what comes next, given state, action and number of decisions so far, predicted with the decision before and "
-        "with that of a neighbour, on episodes not seen"
+        "with that of a neighbour, on episodes not seen; outcomes beyond that against the actions so far"
     )
     before = previous_row(rows)
     use = np.flatnonzero((before >= 0) & (rows.follow >= 0))
@@ -55,13 +56,13 @@ def feature_history_check(rows: LoggedRows, x: FloatArray) -> Assumption:
         reason = f"only {episodes} episodes go on" if episodes else "every episode is one decision"
         return Assumption("history", "", "not testable", reason, "")
     use = _thinned(rows, use)
-    state, action = _scaled(_without_gaps(x)), np.eye(int(rows.actions.max()) + 1)[rows.actions]
+    state, action = _scaled(x), np.eye(int(rows.actions.max()) + 1)[rows.actions]
     response = np.column_stack([state[rows.follow[use]] - state[use], rows.gains[use]])
-    timed = _scaled(np.column_stack([_without_gaps(x), rows.step]))
+    timed = _scaled(np.column_stack([x, rows.step]))
     past = np.column_stack([state[before[use]], action[before[use]]])
     p_value, placebo = own_against_strangers(rows, timed, use, response, past, np.random.default_rng(0))
-    p_values = min(1.0, 2 * min(p_value, action_before_p_value(rows, timed, np.random.default_rng(0)))), placebo
-    return _found("history", how, p_values, "what comes next depends on the decision before",
+    p_values = min(1.0, 2 * min(p_value, earlier_actions_p_value(rows, timed, np.random.default_rng(0)))), placebo
+    return _found("history", how, p_values, "what comes next depends on earlier decisions",
                   "Verdicts take the record as complete; here the past matters beyond it.")  # fmt: skip
 
 
@@ -72,9 +73,8 @@ def drift_feature_check(rows: LoggedRows, x: FloatArray) -> Assumption:
         return Assumption("drift", "", "not testable", f"only {counted(rows.n_episodes, 'episode')}", "")
     use = _thinned(rows, np.flatnonzero(rows.follow >= -1))
     late = (2 * rows.episode[use] >= rows.n_episodes).astype(np.float64)[:, None]
-    p_values = own_against_strangers(
-        rows, _scaled(_without_gaps(x)), use, rows.gains[use], late, np.random.default_rng(0)
-    )
+    state = _scaled(x if x.shape[1] else np.zeros((len(x), 1)))  # no feature takes two values: all states are one
+    p_values = own_against_strangers(rows, state, use, rows.gains[use], late, np.random.default_rng(0))
     return _found("drift", how, p_values, "early and late episodes follow different worlds",
                   "Verdicts speak of the log's whole time, not of its end.")  # fmt: skip
 
@@ -130,23 +130,26 @@ def own_against_strangers(
     return p_value, 1.0 if p_value >= REJECTED else _gain(lost(own[further]) - near, episode)
 
 
-def action_before_p_value(rows: LoggedRows, state: FloatArray, rng: np.random.Generator) -> float:
-    r"""P-value of "outcomes go with the action before", given the scaled state (n, d) and the action.
+def earlier_actions_p_value(rows: LoggedRows, state: FloatArray, rng: np.random.Generator) -> float:
+    r"""P-value of "outcomes go with the action before, or with all so far", given scaled states (n, d) and the action.
 
-    .. math:: U_i = \sum_t (g_t - \hat g(s_t, a_t)) \, (1_{a_{t-1}} - \bar 1_{a_{t-1}})
+    .. math:: U_i = \sum_t (g_t - \hat g(s_t, a_t)) \, (h_t - \bar h_t), \qquad
+              h_t = 1_{a_{t-1}} \text{ or } \frac1t \sum_{u < t} 1_{a_u},
 
     with the mean over neighbours from other episodes; Hotelling's test of :math:`\mathbb{E} U = 0` over episodes i.
     """
-    before = previous_row(rows)
+    before, every = previous_row(rows), np.eye(int(rows.actions.max()) + 1)[rows.actions]
     use = _thinned(rows, np.flatnonzero((before >= 0) & (rows.follow >= -1)), MOST_SUMMED)
-    every = np.eye(int(rows.actions.max()) + 1)
     _, episode = np.unique(rows.episode[use], return_inverse=True)
-    response, taken = _scaled(rows.gains[use]), every[rows.actions[before[use]]]
-    _, present = _present(state[use], every[rows.actions[use]], rng)
+    response, sums = _scaled(rows.gains[use]), np.cumsum(every, axis=0) - every
+    _, present = _present(state[use], every[use], rng)
     beyond = response - _predicted(present, response, episode % FOLDS)
-    apart = taken - taken[_neighbours(state[use], rows.actions[use], episode)].mean(axis=1)
+    near = _neighbours(state[use], rows.actions[use], episode)
+    so_far = (sums - sums[np.flatnonzero(rows.first)][rows.episode])[use] / rows.step[use, None]
     p_values = [
-        _no_mean(np.column_stack([np.bincount(episode, column * one) for one in apart.T])) for column in beyond.T
+        _no_mean(np.column_stack([np.bincount(episode, column * one) for one in (past - past[near].mean(axis=1)).T]))
+        for past in (every[before[use]], so_far)
+        for column in beyond.T
     ]
     return min(1.0, len(p_values) * min(p_values))
 
@@ -159,19 +162,6 @@ def _no_mean(sums: FloatArray) -> float:
     d = int(varied.sum())
     distance = n * float(((axes[:, varied].T @ mean) ** 2 / spread[varied]).sum())
     return float(stats.f.sf(distance * (n - d) / (d * (n - 1)), d, n - d)) if 0 < d < n else 1.0
-
-
-def _without_gaps(x: FloatArray) -> FloatArray:
-    """Features with the mean in place of what is missing, and a column beside that says where it was."""
-    if not x.shape[1]:  # no feature takes two values: all states are one
-        return np.zeros((len(x), 1))
-    absent = np.isnan(x)
-    gaps = absent.any(axis=0)
-    if not gaps.any():
-        return x
-    count = np.maximum((~absent).sum(axis=0), 1)
-    filled = np.where(absent, np.where(absent, 0.0, x).sum(axis=0) / count, x)
-    return np.column_stack([filled, absent[:, gaps].astype(np.float64)])
 
 
 def _scaled(x: FloatArray) -> FloatArray:
