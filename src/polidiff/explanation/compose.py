@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from importlib import metadata
 from typing import Any
 
 import numpy as np
 
 from polidiff._version import __version__
-from polidiff.divergence import Divergence, find_divergence
+from polidiff.divergence import find_divergence
 from polidiff.evaluation import compare
-from polidiff.evaluation.comparison import Achieved, Comparison, GroupVerdicts, check_estimator, chosen_on, undecided
-from polidiff.evaluation.verdicts import StartOutcomes, by_papers_rule, rare_events, where_papers_rule_differs
+from polidiff.evaluation.comparison import GroupVerdicts, check_estimator, chosen_on, undecided
+from polidiff.evaluation.verdicts import by_papers_rule, rare_events, where_papers_rule_differs
 from polidiff.explanation.forms import words_in
 from polidiff.explanation.pictures import decisions_of, episode_pairs, pictures_of, sample_of
-from polidiff.explanation.quality import Material, quality_and_forms, rule_quality
-from polidiff.explanation.regions import patch_of, printed_order, region_ids, region_records, with_effects
+from polidiff.explanation.quality import quality_and_forms, rule_quality
+from polidiff.explanation.regions import Difference, patch_of, printed_order, region_ids, region_records, with_effects
 from polidiff.explanation.sentences import (
     GroupedStarts,
     confirmed,
@@ -40,23 +40,18 @@ from polidiff.policies import PolicyLike, edit_rules
 from polidiff.records.arrays import IntArray
 from polidiff.records.explanation import (
     FOLLOWED,
-    EpisodePair,
     Explanation,
     Methods,
     Picture,
-    Quality,
     Region,
     Sentence,
     Support,
     Tail,
-    Verdict,
-    WorseOff,
 )
 from polidiff.records.numbers import percent
 from polidiff.records.outcome import Assumption
-from polidiff.records.patch import Patch
 from polidiff.records.rule import Rule
-from polidiff.regions.describe import Described, describe
+from polidiff.regions.describe import describe
 from polidiff.rules.learners import as_learner
 from polidiff.worlds.protocol import World
 
@@ -89,41 +84,6 @@ def versions() -> dict[str, str]:
 
 NEARLY_EVERYWHERE = 0.8
 UNTOLD = 0.005  # share of starts in no group from which on that is said
-
-
-@dataclass(frozen=True, eq=False)
-class Difference:
-    """Where two policies part, told as regions, and what is asked about it."""
-
-    comparison: Comparison
-    divergence: Divergence
-    described: Described
-    achieved: Achieved
-    ids: tuple[str, ...]  # of the regions
-    regions: tuple[Region, ...]  # in the order they are matched
-    patch: Patch
-    options: ExplainOptions
-    chosen: Assumption | None  # that the log itself chose what it is to judge
-
-
-@dataclass(frozen=True, eq=False)
-class Story:
-    """What is told of a difference: sentences with verdicts, and how true they are."""
-
-    sentences: tuple[Sentence, ...]
-    verdicts: tuple[Verdict, ...]  # over all starts
-    family: int
-    method: str
-    worse_off: tuple[WorseOff, ...]
-    quality: Quality
-    tails: tuple[Tail, ...] = ()
-    warnings: tuple[str, ...] = ()
-    assumptions: tuple[Assumption, ...] = ()  # what the verdicts rest on
-    forms: Mapping[str, str] = field(default_factory=dict)
-    pictures: tuple[Picture, ...] = ()
-    episodes: tuple[EpisodePair, ...] = ()
-    leads: bool = True  # whether the difference is the best way to tell it
-    context: Any = None  # what answers for single cases
 
 
 def compose(world: World, current: PolicyLike, proposed: PolicyLike, options: ExplainOptions) -> Explanation:
@@ -167,45 +127,29 @@ def compose(world: World, current: PolicyLike, proposed: PolicyLike, options: Ex
     found = Difference(comparison, divergence, described, achieved, ids, regions, patch, options, chosen)
     in_order = tuple(regions[k] for k in order)
     if isinstance(journeys, Meetings):
-        return _explanation(found, in_order, tell_log(found, journeys, in_order, order))
-    return _explanation(found, in_order, judged_by_log(found, tell_starts(found, journeys)))
+        return _words_counted(tell_log(found, in_order, journeys, order))
+    return _words_counted(judged_by_log(found, tell_starts(found, in_order, journeys)))
 
 
-def tell_starts(found: Difference, journeys: Journeys) -> Story:
-    """The story where single starts are known: groups of them with a path each."""
-    comparison, achieved, options = found.comparison, found.achieved, found.options
-    forming, judged, place = achieved.forming, achieved.judged, found.comparison.place
-    assert forming is not None
-    assert judged is not None
-    grouped = group_starts(comparison, journeys, achieved, options)
-    pairs = episode_pairs(comparison, options.seed)
-    sentences = sentences_by_start(
-        grouped, journeys, judged, found.ids, found.regions, worst_first=options.style != "paper"
-    )
-    material = Material(
-        comparison,
-        found.divergence,
-        found.described,
-        journeys,
-        grouped.groups,
-        grouped.paths,
-        grouped.verdicts,
-        forming,
-        judged,
-        pairs,
-        options.seed,
-        options.level,
-    )
-    quality, forms = quality_and_forms(material, grouped.overall, sentences, found.regions, found.patch)
+def tell_starts(found: Difference, regions: tuple[Region, ...], journeys: Journeys) -> Explanation:
+    """The explanation where single starts are known: groups of them with a path each."""
+    options, place = found.options, found.comparison.place
+    grouped = group_starts(found.comparison, journeys, found.achieved, options)
+    judged = grouped.judged
+    pairs = episode_pairs(found.comparison, options.seed)
+    sentences = sentences_by_start(grouped, found.ids, found.regions, worst_first=options.style != "paper")
+    quality, forms = quality_and_forms(found, grouped, sentences, pairs)
     changed = float(found.divergence.judged[found.divergence.diverging].sum())
-    return Story(
+    return _explanation(
+        found,
+        regions,
+        judged.method,
+        grouped.family,
         sentences=sentences,
         verdicts=grouped.overall,
-        family=grouped.family,
-        method=judged.method,
         worse_off=worse_off(
             judged,
-            forming,
+            grouped.forming,
             place.outcomes,
             place.feature_names,
             has_features=place.has_features,
@@ -214,17 +158,18 @@ def tell_starts(found: Difference, journeys: Journeys) -> Story:
         quality=quality,
         tails=tails(judged, place.outcomes),
         warnings=_warnings(found, sentences),
-        assumptions=() if judged.exact else _unmet_events(grouped, judged),
+        assumptions=() if judged.exact else _unmet_events(grouped),
         forms=forms,
         pictures=_pictures(found, pairs),
         episodes=decisions_of(pairs, place.actions),
-        leads=not (changed > NEARLY_EVERYWHERE and place.has_features),
-        context=(place, comparison.current, comparison.proposed),
+        lead="complete" if changed > NEARLY_EVERYWHERE and place.has_features else "difference",
+        context=(place, found.comparison.current, found.comparison.proposed),
     )
 
 
-def _unmet_events(grouped: GroupedStarts, judged: StartOutcomes) -> tuple[Assumption, ...]:
+def _unmet_events(grouped: GroupedStarts) -> tuple[Assumption, ...]:
     """What played episodes may not have met: of all of them, and of a group whose verdict is decided."""
+    judged = grouped.judged
     everyone = [(np.ones(len(judged.weight), dtype=np.bool_), "", grouped.overall)]
     groups = zip(grouped.members, grouped.groups, grouped.verdicts, strict=True)
     parts = [
@@ -239,26 +184,29 @@ def _unmet_events(grouped: GroupedStarts, judged: StartOutcomes) -> tuple[Assump
     return rare_events(samples)
 
 
-def judged_by_log(found: Difference, story: Story) -> Story:
-    """The story with the log's own verdicts, where a model that a log supports has told it."""
-    everyone = len(story.sentences)
-    groups = [start_rules(sentence) for sentence in story.sentences]
-    losing = [[] if entry.start is None else [entry.start] for entry in story.worse_off]
+def judged_by_log(found: Difference, told: Explanation) -> Explanation:
+    """The explanation with the log's own verdicts, where a model that a log supports has told it."""
+    everyone = len(told.sentences)
+    groups = [start_rules(sentence) for sentence in told.sentences]
+    losing = [[] if entry.start is None else [entry.start] for entry in told.worse_off]
     judged = _judged(found, [*groups, [], *losing])
     if judged is None:
-        return story
+        return told
     episodes = int(judged.episodes[everyone])
     return replace(
-        story,
-        sentences=tuple(rejudged(sentence, judged, k, episodes) for k, sentence in enumerate(story.sentences)),
-        worse_off=confirmed(story.worse_off, judged, everyone + 1),
+        told,
+        sentences=tuple(rejudged(sentence, judged, k, episodes) for k, sentence in enumerate(told.sentences)),
+        verdicts=judged.verdicts[everyone],
+        worse_off=confirmed(told.worse_off, judged, everyone + 1),
         tails=(),
-        **_of_log(judged, everyone, before=story.warnings),
+        methods=replace(told.methods, family=judged.family, evaluation=judged.method),
+        warnings=(*told.warnings, *judged.warnings),
+        assumptions=judged.assumptions,
     )
 
 
-def tell_log(found: Difference, meetings: Meetings, regions: tuple[Region, ...], order: IntArray) -> Story:
-    """The story where only logged episodes are known; `regions` are printed in this `order`."""
+def tell_log(found: Difference, regions: tuple[Region, ...], meetings: Meetings, order: IntArray) -> Explanation:
+    """The explanation where only logged episodes are known; `regions` are printed in this `order`."""
     if meetings.halves is not None:
         sentences, judged = _logged_sentences(found, meetings)
     else:
@@ -266,21 +214,25 @@ def tell_log(found: Difference, meetings: Meetings, regions: tuple[Region, ...],
         told = _judged(found, [[], *groups])
         assert told is not None
         judged, sentences = told, sentences_by_log(meetings, regions, order, told, _whole(found))
-    return Story(
+    return _explanation(
+        found,
+        regions,
+        judged.method,
+        judged.family,
         sentences=sentences,
+        verdicts=judged.verdicts[0],
         worse_off=losing_segments(sentences),
-        quality=rule_quality(found.divergence, found.described, found.regions, sentences),
-        **_of_log(judged, 0, after=(*meetings.notes, *found.described.notes)),
+        quality=rule_quality(found, sentences),
+        warnings=(*judged.warnings, *meetings.notes, *found.described.notes),
+        assumptions=judged.assumptions,
     )
 
 
 def _logged_sentences(found: Difference, meetings: Meetings) -> tuple[tuple[Sentence, ...], GroupVerdicts]:
     """Sentences by groups of starts, followed in the log's own moves; verdicts are the log's own."""
-    assert meetings.halves is not None
-    assert meetings.outcomes is not None
-    place, (_, episodes), (_, outcomes) = found.comparison.place, meetings.halves, meetings.outcomes
+    place = found.comparison.place
     grouped = group_logged_starts(meetings, place.outcomes, place.feature_names, found.options)
-    plain = sentences_by_start(grouped, episodes, outcomes, found.ids, found.regions, worst_first=False)
+    plain = sentences_by_start(grouped, found.ids, found.regions, worst_first=False)
     judged = _judged(found, [[], *(start_rules(sentence) for sentence in plain if sentence.start is not None)])
     assert judged is not None
     if plain[0].start is None:
@@ -312,50 +264,40 @@ def _judged(found: Difference, groups: list[list[Rule]]) -> GroupVerdicts | None
     return replace(judged, verdicts=verdicts, warnings=(*judged.warnings, *filter(None, [remark])))
 
 
-def _of_log(
-    judged: GroupVerdicts, everyone: int, *, before: tuple[str, ...] = (), after: tuple[str, ...] = ()
-) -> dict[str, Any]:
-    return {
-        "verdicts": judged.verdicts[everyone],
-        "family": judged.family,
-        "method": judged.method,
-        "warnings": (*before, *judged.warnings, *after),
-        "assumptions": judged.assumptions,
-    }
-
-
 def _whole(found: Difference) -> Support:
     facts = found.comparison.summary(found.divergence.features, {}).facts
     return Support(int(facts["rows"]), int(facts.get("people", facts["episodes"])), 1.0)
 
 
-def _explanation(found: Difference, regions: tuple[Region, ...], story: Story) -> Explanation:
-    """The record, with the words of its sentences counted as they are printed."""
+def _explanation(
+    found: Difference,
+    regions: tuple[Region, ...],
+    method: str,
+    family: int,
+    *,
+    tails: tuple[Tail, ...] = (),
+    **told: Any,
+) -> Explanation:
+    """The record: what is known of the difference, and what is `told` of it, by the names of the record's fields."""
     comparison, divergence, options = found.comparison, found.divergence, found.options
     names = tuple(action.name for action in comparison.world.actions)
-    told = Explanation(
+    return Explanation(
         regions=regions,
-        sentences=story.sentences,
         changes=found.achieved.changes,
         outcomes=comparison.world.outcomes,
-        verdicts=story.verdicts,
-        worse_off=story.worse_off,
-        tails=story.tails,
+        tails=tails,
         patch=found.patch,
-        quality=story.quality,
         tradeoff=found.described.tradeoff,
         world=comparison.summary(divergence.features, divergence.facts),
-        methods=methods_record(options, story.method, story.family, learns=comparison.world.has_features),
-        warnings=story.warnings,
-        assumptions=story.assumptions,
-        forms=story.forms,
-        lead="difference" if story.leads else "complete",
-        pictures=story.pictures,
-        episodes=story.episodes,
+        methods=methods_record(options, method, family, learns=comparison.world.has_features),
         graph=comparison.moves(),
         sample=sample_of(divergence, names, options.seed) if comparison.shows_episodes else (),
-        context=story.context,
+        **told,
     )
+
+
+def _words_counted(told: Explanation) -> Explanation:
+    """The record with the words of its sentences counted as they are printed."""
     words = sum(words_in(sentence_text(told, sentence)) for sentence in told.sentences)
     length = replace(told.quality.length, words=words)
     forms = tuple(replace(form, length=length) if form.form == "polidiff" else form for form in told.quality.forms)

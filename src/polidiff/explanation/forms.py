@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,9 +22,6 @@ from polidiff.records.explanation import FormScore, Length, Verdict
 from polidiff.records.numbers import number
 from polidiff.records.outcome import Outcome
 from polidiff.records.rule import Condition, Rule
-
-if TYPE_CHECKING:
-    pass
 
 MOST_PLACES = 6  # that a text names
 
@@ -253,11 +250,3 @@ def reach_of(features: AnyArray) -> FloatArray:
     if features.dtype == object:
         return np.zeros(features.shape[1])
     return np.asarray(np.ptp(np.nan_to_num(features.astype(float)), axis=0) / 50)
-
-
-def told_actions(where: IntArray, targets: Mapping[tuple[int, int], int], current: IntArray) -> IntArray:
-    """What a reader does who follows rules: the target of (region, current action), else the current action."""
-    actions = np.array(current)
-    for (region, action), target in targets.items():
-        actions[(where == region) & (current == action)] = target
-    return actions

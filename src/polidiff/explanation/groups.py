@@ -132,7 +132,7 @@ def form_groups(
     if apart:
         ways = [[(key, journeys.names[k] if paths[k] else None) for k, key in enumerate(ways[0])]]
     for keys in ways:
-        members = list(_by_key(keys).values())
+        members = list(by_key(keys).values())
         groups: tuple[StartGroup, ...] = ()
         if len(members) > 1 and has_features:
             groups = _described_groups(journeys, members, names, max_rules, learner or as_learner(), seed)
@@ -143,7 +143,8 @@ def form_groups(
     return (StartGroup((), np.arange(len(paths))),)
 
 
-def _by_key(keys: Sequence[Hashable]) -> dict[Hashable, list[int]]:
+def by_key(keys: Sequence[Hashable]) -> dict[Hashable, list[int]]:
+    """Positions of equal keys, in order of first meeting."""
     members: dict[Hashable, list[int]] = {}
     for k, key in enumerate(keys):
         members.setdefault(key, []).append(k)

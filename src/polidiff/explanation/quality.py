@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import TypeAlias
 
 import numpy as np
 
-from polidiff.divergence import Divergence
-from polidiff.evaluation.comparison import Comparison
 from polidiff.evaluation.verdicts import StartOutcomes, direction_of
 from polidiff.explanation.forms import (
     ChangedStep,
@@ -31,28 +30,24 @@ from polidiff.explanation.forms import (
     score,
     states_visited,
 )
-from polidiff.explanation.groups import StartGroup
-from polidiff.journeys import Journeys, Path, Trajectory, sample_trajectories
+from polidiff.explanation.groups import by_key
+from polidiff.explanation.regions import Difference
+from polidiff.explanation.sentences import GroupedStarts
+from polidiff.journeys import Path, Trajectory, sample_trajectories
 from polidiff.policies import PatchedPolicy
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.records.explanation import Explanation, Length, Quality, Region, Sentence, Verdict
 from polidiff.records.numbers import number
 from polidiff.records.outcome import Interval, Outcome
-from polidiff.records.patch import Patch
 from polidiff.records.rule import first_match
-from polidiff.regions.describe import Described
 from polidiff.regions.fidelity import fidelity, fidelity_intervals
 from polidiff.streams import Stream
+from polidiff.worlds.protocol import World
 
 
-def rule_quality(
-    divergence: Divergence,
-    described: Described,
-    regions: Sequence[Region],
-    sentences: Sequence[Sentence],
-    level: float | None = None,
-) -> Quality:
-    """How true the rules are, on visits that did not make them, at this level; what else is measured joins later."""
+def rule_quality(found: Difference, sentences: Sequence[Sentence], *, bounded: bool = False) -> Quality:
+    """How true the rules are, on visits that did not make them, `bounded` by intervals; the rest is measured later."""
+    divergence, described = found.divergence, found.described
     held_out = bool(described.held_out.any())
     rows = described.held_out if held_out else np.ones(len(divergence.label), dtype=np.bool_)
     where = described.region_of(divergence.features)
@@ -61,10 +56,10 @@ def rule_quality(
     rules = fidelity(said[rows], truth[rows], divergence.judged[rows])
     verdicts = [verdict for sentence in sentences for verdict in sentence.verdicts]
     intervals: dict[str, Interval] = {}
-    if level is not None and held_out and divergence.sampled:
+    if bounded and held_out and divergence.sampled:
         told, changed = said[rows] > 0, truth[rows] > 0
-        right = changed & (said == truth)[rows]
-        intervals = fidelity_intervals(told, changed, right, divergence.judged[rows], divergence.episode[rows], level)
+        right, weight = changed & (said == truth)[rows], divergence.judged[rows]
+        intervals = fidelity_intervals(told, changed, right, weight, divergence.episode[rows], found.options.level)
     return Quality(
         precision=rules.precision,
         recall=rules.recall,
@@ -73,7 +68,7 @@ def rule_quality(
         completeness={},
         path_fidelity=None,
         path_distance=None,
-        length=length_of(regions, sentences),
+        length=length_of(found.regions, sentences),
         abstained=sum(v.direction == "unknown" for v in verdicts) / len(verdicts) if verdicts else 0.0,
         held_out=held_out,
         intervals=intervals,
@@ -102,13 +97,11 @@ def completeness_of(
     return result
 
 
-def path_scores(
-    told: Sequence[Path | None], groups: Sequence[StartGroup], journeys: Journeys
-) -> tuple[float | None, float | None]:
+def path_scores(grouped: GroupedStarts) -> tuple[float | None, float | None]:
     """Share of starts whose told path is their modal path, and the mean edit distance; None where no path is told."""
-    right = distance = mass = 0.0
+    journeys, right, distance, mass = grouped.journeys, 0.0, 0.0, 0.0
     done = np.zeros(len(journeys.weight), dtype=np.bool_)
-    for path, group in zip(told, groups, strict=True):
+    for path, group in zip(grouped.paths, grouped.groups, strict=True):
         for k in group.members:
             if path is None or done[k]:
                 continue
@@ -142,72 +135,35 @@ def length_of(regions: Sequence[Region], sentences: Sequence[Sentence]) -> Lengt
     return Length(len(sentences), len(rules), sum(rule.literals for rule in rules), len(conditions), words=0)
 
 
-def own_reading(
-    divergence: Divergence,
-    described: Described,
-    targets: Mapping[tuple[int, int], int],
-    rows: IntArray,
-    groups: Sequence[StartGroup],
-    verdicts: Sequence[tuple[Verdict, ...]],
-    exam: Exam,
-) -> Reading:
+def own_reading(found: Difference, grouped: GroupedStarts, exam: Exam) -> Reading:
     """What a reader of this explanation predicts: rules for actions, the sentence of the start for directions."""
-    from polidiff.explanation.forms import told_actions
-
-    where = described.region_of(divergence.features[rows])
-    actions = told_actions(where, targets, exam.current)
+    where, actions = found.described.region_of(exam.features), np.array(exam.current)
+    position = {region.rule: k for k, region in enumerate(found.described.regions)}
+    for edit in found.patch.edits[::-1]:
+        if edit.proposed is not None:
+            actions[(where == position[edit.rule]) & (exam.current == edit.current)] = edit.proposed
     said: list[Mapping[str, str]] = [{} for _ in exam.directions]
-    for group, told in reversed(list(zip(groups, verdicts, strict=True))):
+    for group, verdicts in reversed(list(zip(grouped.groups, grouped.verdicts, strict=True))):
         for k in np.flatnonzero(group.covers(exam.start_features)):
-            said[k] = {v.outcome: v.direction for v in told}
+            said[k] = {v.outcome: v.direction for v in verdicts}
     return Reading(actions, tuple(said))
 
 
 MOST_ASKED = 20_000
-
-
-@dataclass(frozen=True, eq=False)
-class Material:
-    """Everything an explanation was made from."""
-
-    comparison: Comparison
-    divergence: Divergence
-    described: Described
-    journeys: Journeys
-    groups: tuple[StartGroup, ...]
-    paths: list[Path | None]
-    verdicts: list[tuple[Verdict, ...]]
-    forming: StartOutcomes
-    judged: StartOutcomes
-    pairs: tuple[tuple[Trajectory, Trajectory], ...]  # episodes of both policies that were played already
-    seed: int
-    level: float
+Pairs: TypeAlias = Sequence[tuple[Trajectory, Trajectory]]  # episodes of both policies from the same starts
 
 
 def quality_and_forms(
-    material: Material,
-    overall: tuple[Verdict, ...],
-    sentences: Sequence[Sentence],
-    regions: Sequence[Region],
-    patch: Patch,
+    found: Difference, grouped: GroupedStarts, sentences: Sequence[Sentence], pairs: Pairs
 ) -> tuple[Quality, Mapping[str, str]]:
-    """Figures for this explanation and for the other forms, and the texts of these."""
-    rows = _asked(material)
-    exam = make_exam(material, rows)
-    level = material.level if material.comparison.shows_episodes else None
-    quality = rule_quality(material.divergence, material.described, regions, sentences, level)
-    shares, patched = _completeness(material, patch)
-    reading = own_reading(
-        material.divergence,
-        material.described,
-        targets_of(patch, material.described),
-        rows,
-        material.groups,
-        material.verdicts,
-        exam,
-    )
-    forms = [Form("polidiff", "", quality.length, reading), *_other_forms(material, exam, overall, len(regions))]
-    fidelity, distance = path_scores(material.paths, material.groups, material.journeys)
+    """Figures for this explanation and for the other forms, and the texts of these; `pairs` were played already."""
+    rows = _asked(found)
+    exam = make_exam(found, grouped, rows)
+    quality = rule_quality(found, sentences, bounded=found.comparison.shows_episodes)
+    shares, patched = _completeness(found, grouped.judged)
+    reading = own_reading(found, grouped, exam)
+    forms = [Form("polidiff", "", quality.length, reading), *_other_forms(found, grouped, exam, pairs)]
+    fidelity, distance = path_scores(grouped)
     quality = replace(
         quality,
         completeness=shares,
@@ -219,9 +175,9 @@ def quality_and_forms(
     return quality, {form.name: form.text for form in forms if form.text}
 
 
-def make_exam(material: Material, rows: IntArray) -> Exam:
+def make_exam(found: Difference, grouped: GroupedStarts, rows: IntArray) -> Exam:
     """Held-out visits and starts, with the right answers."""
-    divergence, forming = material.divergence, material.forming
+    divergence, forming = found.divergence, grouped.forming
     weight = divergence.judged[rows]
     return Exam(
         divergence.features[rows],
@@ -230,24 +186,18 @@ def make_exam(material: Material, rows: IntArray) -> Exam:
         weight if weight.sum() > 0 else np.full(len(rows), 1 / len(rows)),
         forming.features,
         forming.weight,
-        true_directions(material),
-        material.comparison.place.outcomes,
+        true_directions(grouped, found.comparison.place.outcomes),
+        found.comparison.place.outcomes,
     )
 
 
-def true_directions(material: Material) -> tuple[Mapping[str, str], ...]:
+def true_directions(grouped: GroupedStarts, outcomes: Sequence[Outcome]) -> tuple[Mapping[str, str], ...]:
     """Direction of each outcome from each start: exact, or that of the starts with the same path."""
-    outcomes, forming = material.comparison.place.outcomes, material.forming
-    if forming.exact:
-        keys: list[object] = list(range(len(forming.weight)))
-    else:
-        keys = [material.journeys.modal(k) for k in range(len(forming.weight))]
-    members: dict[object, list[int]] = {}
-    for k, key in enumerate(keys):
-        members.setdefault(key, []).append(k)
-    answers: list[Mapping[str, str]] = [{} for _ in keys]
+    forming, count = grouped.forming, len(grouped.forming.weight)
+    members = by_key(range(count) if forming.exact else [grouped.journeys.modal(k) for k in range(count)])
+    answers: list[Mapping[str, str]] = [{} for _ in range(count)]
     for inside in members.values():
-        mask = np.zeros(len(keys), dtype=np.bool_)
+        mask = np.zeros(count, dtype=np.bool_)
         mask[inside] = True
         directions = {
             o.name: direction_of(forming.interval(forming.difference[:, m], mask, 0.95), o.margin)
@@ -260,21 +210,12 @@ def true_directions(material: Material) -> tuple[Mapping[str, str], ...]:
     return tuple(answers)
 
 
-def targets_of(patch: Patch, described: Described) -> dict[tuple[int, int], int]:
-    """(region, current action) → action, as the rules tell it."""
-    position = {region.rule: k for k, region in enumerate(described.regions)}
-    return {
-        (position[edit.rule], edit.current): edit.proposed
-        for edit in reversed(patch.edits)
-        if edit.current is not None and edit.proposed is not None
-    }
-
-
-def _asked(material: Material) -> IntArray:
-    held = material.described.held_out
-    rows = np.flatnonzero((held if held.any() else ~held) & (material.divergence.judged > 0))
+def _asked(found: Difference) -> IntArray:
+    held = found.described.held_out
+    rows = np.flatnonzero((held if held.any() else ~held) & (found.divergence.judged > 0))
     if len(rows) > MOST_ASKED:
-        rows = np.sort(np.random.default_rng((material.seed, Stream.EXAM)).choice(rows, MOST_ASKED, replace=False))
+        rng = np.random.default_rng((found.options.seed, Stream.EXAM))
+        rows = np.sort(rng.choice(rows, MOST_ASKED, replace=False))
     return rows
 
 
@@ -288,51 +229,46 @@ class Example:
     proposed: tuple[str, ...]
 
 
-def _other_forms(material: Material, exam: Exam, overall: tuple[Verdict, ...], rules: int) -> list[Form]:
-    world, example = material.comparison.place, _example(material)
+def _other_forms(found: Difference, grouped: GroupedStarts, exam: Exam, pairs: Pairs) -> list[Form]:
+    world, example = found.comparison.place, _example(found, pairs)
     names = tuple(action.name for action in world.actions)
-    start, told = _from_start(material, example, overall)
+    start, told = _from_start(grouped, example)
     return [
-        immediate_effects(exam, _changed_steps(material, example), example.start, reach_of(exam.features)),
+        immediate_effects(exam, _changed_steps(found, example), example.start, reach_of(exam.features)),
         states_visited(exam, example.current, example.proposed, example.start),
         outcomes_only(exam, told, start),
-        complete_policy(exam, world.feature_names, names, rules + 1, material.seed),
+        complete_policy(exam, world.feature_names, names, len(found.regions) + 1, found.options.seed),
         nothing(exam),
     ]
 
 
-def _example(material: Material) -> Example:
+def _example(found: Difference, pairs: Pairs) -> Example:
     """A pair of episodes; an empty one where none of a few meets a difference."""
-    comparison, described = material.comparison, material.described
-    policies = (comparison.current, comparison.proposed)
-    place = comparison.place
-    pairs = material.pairs or tuple(
-        zip(*(sample_trajectories(place, policy, seed=material.seed) for policy in policies), strict=True)
+    place, policies = found.comparison.place, (found.comparison.current, found.comparison.proposed)
+    played = pairs or list(
+        zip(*(sample_trajectories(place, policy, seed=found.options.seed) for policy in policies), strict=True)
     )
-    for old, new in pairs:
-        if np.array_equal(old.features[:1], new.features[:1]) and (described.region_of(new.features) >= 0).any():
-            ways = [tuple(_place_name(material, row) for row in way.features) for way in (old, new)]
+    for old, new in played:
+        if np.array_equal(old.features[:1], new.features[:1]) and (found.described.region_of(new.features) >= 0).any():
+            ways = [tuple(_place_name(place, row) for row in way.features) for way in (old, new)]
             return Example("a typical start" if place.has_features else ways[0][0], new.features, *ways)
     return Example("the first start", np.empty((0, len(place.feature_names))), (), ())
 
 
-def _place_name(material: Material, row: AnyArray) -> str:
-    world = material.comparison.place
+def _place_name(world: World, row: AnyArray) -> str:
     if not world.has_features:
         return str(row[0])
     return ", ".join(f"{name} {_shown(value)}" for name, value in zip(world.feature_names, row, strict=True))
 
 
-def _from_start(
-    material: Material, example: Example, overall: tuple[Verdict, ...]
-) -> tuple[str | None, tuple[Verdict, ...]]:
+def _from_start(grouped: GroupedStarts, example: Example) -> tuple[str | None, tuple[Verdict, ...]]:
     """The start of the example with the verdicts of its group, where starts have names; else all starts."""
-    names = material.journeys.names
+    names = grouped.journeys.names
     if example.start not in names:
-        return None, overall
+        return None, grouped.overall
     k = names.index(example.start)
-    of_group = [told for group, told in zip(material.groups, material.verdicts, strict=True) if k in group.members]
-    return example.start, (*of_group, overall)[0]
+    of_group = [told for group, told in zip(grouped.groups, grouped.verdicts, strict=True) if k in group.members]
+    return example.start, (*of_group, grouped.overall)[0]
 
 
 def _shown(value: object) -> str:
@@ -344,14 +280,14 @@ def _shown(value: object) -> str:
     return number(float(value), 3) if isinstance(value, (int, float, np.integer, np.floating)) else str(value)
 
 
-def _changed_steps(material: Material, example: Example) -> tuple[ChangedStep, ...]:
+def _changed_steps(found: Difference, example: Example) -> tuple[ChangedStep, ...]:
     """The changed decisions of the proposed policy's episode."""
-    world, described = material.comparison.place, material.described
+    world, described = found.comparison.place, found.described
     names, steps = [action.name for action in world.actions], []
     for k, region in enumerate(described.region_of(example.states)):
         if region >= 0:
             action, longer = described.regions[region].swap.proposed, detour(example.current, example.proposed, k)
-            effects = dict(_immediate(material, int(region)))
+            effects = dict(_immediate(found, int(region)))
             effects |= {
                 o.name: longer * float(np.asarray(o.of)) for o in world.outcomes if isinstance(o.of, (int, float))
             }
@@ -360,20 +296,20 @@ def _changed_steps(material: Material, example: Example) -> tuple[ChangedStep, .
     return tuple(steps)
 
 
-def _immediate(material: Material, region: int) -> Mapping[str, float]:
+def _immediate(found: Difference, region: int) -> Mapping[str, float]:
     """What the swap of a region adds to each outcome at once."""
-    divergence = material.divergence
-    inside = material.described.region_of(divergence.features) == region
+    divergence = found.divergence
+    inside = found.described.region_of(divergence.features) == region
     parts = (divergence.states, divergence.current, divergence.proposed, divergence.diverging)
-    return material.comparison.immediate_effects(*(part[inside] for part in parts))
+    return found.comparison.immediate_effects(*(part[inside] for part in parts))
 
 
-def _completeness(material: Material, patch: Patch) -> tuple[dict[str, float | None], dict[str, float]]:
+def _completeness(found: Difference, judged: StartOutcomes) -> tuple[dict[str, float | None], dict[str, float]]:
     """The share of each difference that the patch recovers, and what it adds instead where it recovers nothing."""
-    comparison, judged = material.comparison, material.judged
-    patched = PatchedPolicy(comparison.current, patch)
+    comparison = found.comparison
     before, after = (judged.weight @ values for values in (judged.current, judged.proposed))
-    reached = comparison.mean_outcomes(patched, judged, seed=material.seed)
+    patched = PatchedPolicy(comparison.current, found.patch)
+    reached = comparison.mean_outcomes(patched, judged, seed=found.options.seed)
     outcomes = comparison.place.outcomes
     if reached is None:
         return {outcome.name: None for outcome in outcomes}, {}

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from polidiff.divergence import MOSTLY, RISES, Divergence
-from polidiff.evaluation.comparison import Comparison, RegionChanges
+from polidiff.evaluation.comparison import Achieved, Comparison, RegionChanges
 from polidiff.explanation.groups import distinct_rows
+from polidiff.options import ExplainOptions
 from polidiff.records.action import Often, Shift, Swap
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Region, Support, SwapShare
-from polidiff.records.outcome import Interval
+from polidiff.records.outcome import Assumption, Interval
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.rule import Rule, change_key, overlap
 from polidiff.regions.describe import Described
@@ -21,6 +22,21 @@ from polidiff.regions.fidelity import fidelity_intervals
 
 MOST_LISTED = 50
 MOST_EFFECTS = 12  # regions whose own effect is measured
+
+
+@dataclass(frozen=True, eq=False)
+class Difference:
+    """Where two policies part, told as regions, and what is asked about it."""
+
+    comparison: Comparison
+    divergence: Divergence
+    described: Described
+    achieved: Achieved
+    ids: tuple[str, ...]  # of the regions
+    regions: tuple[Region, ...]  # in the order they are matched
+    patch: Patch
+    options: ExplainOptions
+    chosen: Assumption | None  # that the log itself chose what it is to judge
 
 
 def region_ids(described: Described, order: IntArray) -> tuple[str, ...]:

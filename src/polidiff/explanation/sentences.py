@@ -30,6 +30,9 @@ MOST_LISTED = 50
 class GroupedStarts:
     """Groups of starts with the path and the verdicts of each."""
 
+    journeys: Journeys  # that begin at the starts
+    forming: StartOutcomes  # outcomes of the starts that formed the groups
+    judged: StartOutcomes  # and of those that judge them
     groups: tuple[StartGroup, ...]
     members: list[BoolArray]  # which judged starts belong to each group
     paths: list[Path | None]
@@ -72,7 +75,7 @@ def group_starts(
         family,
         papers_rule=options.style == "paper",
     )
-    return GroupedStarts(groups, members, paths, verdicts[:-1], verdicts[-1], family)
+    return GroupedStarts(journeys, forming, judged, groups, members, paths, verdicts[:-1], verdicts[-1], family)
 
 
 def group_logged_starts(
@@ -84,7 +87,7 @@ def group_logged_starts(
     """
     assert meetings.halves is not None
     assert meetings.outcomes is not None
-    forming, (formed_on, judged) = meetings.halves[0], meetings.outcomes
+    (forming, episodes), (formed_on, judged) = meetings.halves, meetings.outcomes
     formed = form_groups(
         forming,
         estimated_signs(formed_on, outcomes),
@@ -100,7 +103,7 @@ def group_logged_starts(
     groups = tuple(
         replace(group, members=np.flatnonzero(inside)) for group, inside in zip(groups, members, strict=True)
     )
-    return GroupedStarts(groups, members, paths, [()] * len(groups), (), 0)
+    return GroupedStarts(episodes, formed_on, judged, groups, members, paths, [()] * len(groups), (), 0)
 
 
 def _signs(outcomes: StartOutcomes, declared: tuple[Outcome, ...]) -> IntArray:
@@ -131,24 +134,17 @@ def _typical(journeys: Journeys, group: StartGroup, forming: StartOutcomes) -> P
 
 
 def sentences_by_start(
-    grouped: GroupedStarts,
-    journeys: Journeys,
-    judged: StartOutcomes,
-    ids: tuple[str, ...],
-    regions: Sequence[Region],
-    *,
-    worst_first: bool,
+    grouped: GroupedStarts, ids: tuple[str, ...], regions: Sequence[Region], *, worst_first: bool
 ) -> tuple[Sentence, ...]:
     """A sentence per group, those for whom something gets worse first if asked for."""
-    told = tuple(_sentence(grouped, k, journeys, judged, ids) for k in range(len(grouped.groups)))
+    told = tuple(_sentence(grouped, k, ids) for k in range(len(grouped.groups)))
     told = tuple(sorted(told, key=rank)) if worst_first else told
-    return tuple(_with_fidelity(sentence, journeys, ids, regions) for sentence in told)
+    return tuple(_with_fidelity(sentence, grouped.journeys, ids, regions) for sentence in told)
 
 
-def _sentence(
-    grouped: GroupedStarts, k: int, journeys: Journeys, judged: StartOutcomes, ids: tuple[str, ...]
-) -> Sentence:
+def _sentence(grouped: GroupedStarts, k: int, ids: tuple[str, ...]) -> Sentence:
     group, path, inside = grouped.groups[k], grouped.paths[k], grouped.members[k]
+    journeys, judged = grouped.journeys, grouped.judged
     shares = journeys.shares(group.members)
     told = path if path is not None else ()
     others = tuple(PathShare(tuple(ids[r] for r in p), s) for p, s in list(shares.items())[:6] if p != told)
