@@ -10,11 +10,10 @@ import pytest
 from polidiff import Outcome, TabularMDP, improve
 from polidiff.errors import InfeasibleError
 from polidiff.evaluation.exact import policy_table
-from polidiff.explanation.plan_text import frontier_headline, plan_verdicts
+from polidiff.explanation.plan_text import frontier_headline, plan_answers, plan_verdicts
 from polidiff.explanation.words import bare_bounds
 from polidiff.records.numbers import number, signed
 from polidiff.records.outcome import Interval
-from polidiff.report.plan_answers import plan_answers
 from polidiff.report.plans import outcome_rows_table, plan_cards
 
 STATES, ACTIONS = 4, 2

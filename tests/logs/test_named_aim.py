@@ -8,8 +8,7 @@ import pytest
 
 from polidiff import Log, Outcome, improve
 from polidiff.errors import InfeasibleError, InvalidOutcomeError
-from polidiff.explanation.plan_text import plan_verdicts
-from polidiff.report.plan_answers import plan_answers
+from polidiff.explanation.plan_text import plan_answers, plan_verdicts
 from polidiff.report.plans import plan_cards
 
 

@@ -10,11 +10,11 @@ import pytest
 
 from polidiff import explain, improve
 from polidiff.domains import navigation
+from polidiff.explanation.change_numbers import number_changes
+from polidiff.explanation.plan_text import change_texts
 from polidiff.records.rule import Condition, Rule, change_key
 from polidiff.report.markdown import markdown
-from polidiff.report.names import number_changes
 from polidiff.report.page import page_html
-from polidiff.report.plans import change_texts
 
 
 @pytest.fixture(scope="module")

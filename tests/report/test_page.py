@@ -14,11 +14,11 @@ from html.parser import HTMLParser
 import pytest
 
 from polidiff.errors import InvalidInputError, InvalidOptionError
+from polidiff.explanation.plan_text import edits_sentence
 from polidiff.explanation.words import rule_text
 from polidiff.records.codec import from_dict, to_dict
 from polidiff.records.patch import Patch
 from polidiff.report.page import page_html
-from polidiff.report.plans import edits_sentence
 from tests.report import extremes, samples
 
 VOID = {"meta", "img", "br", "input", "link", "hr"}

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polidiff import TabularMDP, explain
-from polidiff.explanation.plan_text import plan_verdicts
+from polidiff.explanation.plan_text import change_texts, plan_verdicts
 from polidiff.explanation.region_places import outside, places_told
 from polidiff.explanation.text import sentence_text
 from polidiff.explanation.words import MOST_NAMED, few, in_order, names_text, rule_text, verdicts_text
@@ -27,7 +27,6 @@ from polidiff.records.suppression import suppressed
 from polidiff.report.charts.frontier import plan_box_rows
 from polidiff.report.figures import NOT_IN_IT
 from polidiff.report.page import page_html
-from polidiff.report.plans import change_texts
 from polidiff.report.tables import regions_table
 from polidiff.report.view import sentence_views, support_text
 from tests.report import samples

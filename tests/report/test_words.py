@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from polidiff import TabularMDP, explain, improve
 from polidiff.domains import chain
 from polidiff.evaluation.assumptions.log_checks import fragile, only_if, rests_on
+from polidiff.explanation.plan_text import plan_answers
 from polidiff.explanation.region_places import group_words
 from polidiff.explanation.said import answers, closing, say
 from polidiff.explanation.text import quality_text, rests_on_lines
@@ -33,7 +34,6 @@ from polidiff.records.rule import Condition, Rule
 from polidiff.records.suppression import suppressed
 from polidiff.report import view
 from polidiff.report.markdown import markdown
-from polidiff.report.plan_answers import plan_answers
 from tests.report import samples
 from tests.results import SEEDS, explanation
 

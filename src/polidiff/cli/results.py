@@ -249,10 +249,10 @@ def load_patch(path: Path) -> Patch:
 
 def lines(patch: Patch, form: str) -> list[str]:
     """One line per rule: a name that holds a line end must not become a line of Python or SQL."""
+    from polidiff.explanation.plan_text import edits_sentence
     from polidiff.explanation.rule_code import joined_edits, patch_python, patch_sql
     from polidiff.explanation.words import in_order
     from polidiff.report.names import shown
-    from polidiff.report.plans import edits_sentence
 
     if not len(patch):
         return ["no changes"]

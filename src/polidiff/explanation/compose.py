@@ -112,17 +112,10 @@ def compose(world: World, current: PolicyLike, proposed: PolicyLike, options: Ex
         divergence = replace(divergence, facts={**divergence.facts, FOLLOWED: journeys.by_chance})
     order = printed_order(described.rules, journeys.order)
     ids = region_ids(described, order)
-    regions = region_records(comparison, described, divergence, ids, level=options.level, seed=options.seed)
+    regions = region_records(comparison, described, divergence, ids, options)
     chosen = chosen_on(world, current, proposed)
     if chosen is None:
-        regions = with_effects(
-            comparison,
-            regions,
-            level=options.level,
-            length=divergence.mean_length,
-            max_steps=options.max_steps,
-            seed=options.seed,
-        )
+        regions = with_effects(comparison, regions, divergence.mean_length, options)
     patch = patch_of(comparison, described, divergence)
     found = Difference(comparison, divergence, described, achieved, ids, regions, patch, options, chosen)
     in_order = tuple(regions[k] for k in order)
@@ -147,14 +140,7 @@ def tell_starts(found: Difference, regions: tuple[Region, ...], journeys: Journe
         grouped.family,
         sentences=sentences,
         verdicts=grouped.overall,
-        worse_off=worse_off(
-            judged,
-            grouped.forming,
-            place.outcomes,
-            place.feature_names,
-            has_features=place.has_features,
-            level=options.level,
-        ),
+        worse_off=worse_off(judged, grouped.forming, place, options.level),
         quality=quality,
         tails=tails(judged, place.outcomes),
         warnings=_warnings(found, sentences),

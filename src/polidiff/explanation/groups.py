@@ -17,10 +17,11 @@ import numpy as np
 
 from polidiff.evaluation.verdicts import StartOutcomes, direction_of
 from polidiff.journeys import Journeys, Path, modal_path
+from polidiff.options import ExplainOptions
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.outcome import Outcome
 from polidiff.records.rule import Condition, Rule, covers_any
-from polidiff.rules.learners import Learner, as_learner, learn_rules, named, nested
+from polidiff.rules.learners import as_learner, learn_rules, named, nested
 
 FEWEST = 20  # episodes of a class
 MOST_CLASSES = 6  # leaves of the tree
@@ -110,13 +111,11 @@ def form_groups(
     journeys: Journeys,
     signs: IntArray,
     names: tuple[str, ...],
+    options: ExplainOptions,
     *,
     has_features: bool,
-    max_rules: int | None,
-    seed: int,
     estimated: bool = False,
     apart: bool = False,
-    learner: Learner | None = None,
 ) -> tuple[StartGroup, ...]:
     """Group starts by (path, directions of outcomes).
 
@@ -135,7 +134,7 @@ def form_groups(
         members = list(by_key(keys).values())
         groups: tuple[StartGroup, ...] = ()
         if len(members) > 1 and has_features:
-            groups = _described_groups(journeys, members, names, max_rules, learner or as_learner(), seed)
+            groups = _described_groups(journeys, members, names, options)
         elif len(members) > 1:
             groups = _named_groups(journeys, members, smallest=SMALLEST_SHARE if estimated else 0.0)
         if groups:
@@ -174,20 +173,15 @@ def _named_group(journeys: Journeys, members: list[int]) -> StartGroup:
 
 
 def _described_groups(
-    journeys: Journeys,
-    classes: list[list[int]],
-    names: tuple[str, ...],
-    max_rules: int | None,
-    learner: Learner,
-    seed: int,
+    journeys: Journeys, classes: list[list[int]], names: tuple[str, ...], options: ExplainOptions
 ) -> tuple[StartGroup, ...]:
     label = _largest_classes(journeys.weight, classes)
     count = int(label.max())
-    if count < 2 or (max_rules is not None and count > max_rules):
+    if count < 2 or (options.max_rules is not None and count > options.max_rules):
         return ()
     groups = []
     for k in range(count):
-        rules = _rules_for(journeys, label == k + 1, names, learner, seed)
+        rules = _rules_for(journeys, label == k + 1, names, options)
         if not rules:
             return ()
         groups.append(StartGroup(rules, np.flatnonzero(covers_any(rules, journeys.features))))
@@ -220,10 +214,10 @@ def _largest_classes(weight: FloatArray, classes: list[list[int]]) -> IntArray:
 
 
 def _rules_for(
-    journeys: Journeys, inside: BoolArray, names: tuple[str, ...], learner: Learner, seed: int
+    journeys: Journeys, inside: BoolArray, names: tuple[str, ...], options: ExplainOptions
 ) -> tuple[Rule, ...]:
-    label = inside.astype(np.int64)
-    listed, _ = learn_rules(learner.short(seed), journeys.features, label, journeys.weight, seed=seed)
+    label, learner = inside.astype(np.int64), as_learner(options.classifier).short(options.seed)
+    listed, _ = learn_rules(learner, journeys.features, label, journeys.weight, seed=options.seed)
     lists = nested(named(listed, names), journeys.features, label, journeys.weight)
     return tuple(rule for rule, _ in lists[min(MOST_RULES, len(listed))])
 

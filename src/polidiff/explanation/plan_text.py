@@ -1,19 +1,25 @@
-"""Plans as plain text, and what a plan does to each outcome against doing nothing."""
+"""What is said about plans: what each does to outcomes against doing nothing, and the five answers by the first one."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-from polidiff.explanation.advice import lasting
+from polidiff.explanation.advice import lasting, weigh_up
+from polidiff.explanation.change_numbers import Numbering
 from polidiff.explanation.rule_code import joined_edits
-from polidiff.explanation.said import Answer, Block, Said, blocks_of, closing
+from polidiff.explanation.said import Answer, Block, Said, blocks_of, closing, judged_effect, undone_by
+from polidiff.explanation.text import people_text
 from polidiff.explanation.words import (
     MOST_NAMED,
+    amount_text,
     edit_words,
+    few,
     in_order,
     interval_text,
     listing,
     names_states,
+    names_text,
     place_text,
     rule_text,
     verdicts_text,
@@ -22,6 +28,7 @@ from polidiff.explanation.words import (
 from polidiff.records.explanation import Verdict, VerdictDirection
 from polidiff.records.numbers import counted, interval_numbers, number, percent
 from polidiff.records.outcome import Interval, Outcome
+from polidiff.records.patch import Edit, Patch
 from polidiff.records.plan import Frontier, LedgerEntry, Plan
 from polidiff.records.rule import overlap
 from polidiff.records.suppression import suppressed
@@ -32,7 +39,16 @@ UNITS = {
     "states": "changed states",
     "rules": "rules (changes)",
 }
+COUNTED_IN = {
+    "expected": "changed decisions per episode",
+    "total": "changed decisions over all starts",
+    "rules": "rules",
+    "states": "changed states",
+}
 TITLE = "Which changes pay most"
+LOSES = "Worse off: "  # how a line about a group that loses begins
+UNNUMBERED = Numbering()
+MOST_TOLD = 3  # changes on the first screen
 
 
 def render_frontier(frontier: Frontier) -> str:
@@ -40,12 +56,17 @@ def render_frontier(frontier: Frontier) -> str:
     return say_plans(suppressed(frontier)).text()
 
 
-def say_plans(frontier: Frontier, answers: tuple[Answer, ...] = ()) -> Said:
-    """What is said about plans; the table of them is part of the opening, as a terminal has no other."""
+def say_plans(frontier: Frontier, numbering: Numbering | None = None) -> Said:
+    """What is said about plans; the table of them is part of the opening, as a terminal has no other.
+
+    With numbers of changes also the five answers, and the changes of the plan to look at first.
+    """
     opening = (frontier_headline(frontier), "", *_plan_rows(frontier))
-    return Said(
-        TITLE, opening, answers, blocks_of(_gains(frontier), _others(frontier), _ledger(frontier), *closing(frontier))
-    )
+    blocks = (_gains(frontier), _others(frontier), _ledger(frontier), *closing(frontier))
+    if numbering is None or not frontier.plans:
+        return Said(TITLE, opening, (), blocks_of(*blocks))
+    changes = Block("groups", "What the plan to look at first changes", change_texts(frontier.knee, numbering))
+    return Said(TITLE, opening, plan_answers(frontier), blocks_of(changes, *blocks))
 
 
 def frontier_headline(frontier: Frontier) -> str:
@@ -268,3 +289,132 @@ def _difference(frontier: Frontier, plan: Plan, name: str) -> Interval:
     if before.exact and after.exact:
         return Interval.exactly(middle)
     return Interval(middle, after.low - before.high, after.high - before.low, min(before.level, after.level))
+
+
+def change_texts(plan: Plan, numbering: Numbering = UNNUMBERED) -> tuple[str, ...]:
+    """The changes of a plan as sentences, behind their numbers: its rules where it has them, else its edits."""
+    if plan.rules:
+        texts = in_order([r.rule for r in plan.rules], [f"{place_text(r.rule)}: {r.deed}" for r in plan.rules])
+        texts = [f"{text[0].upper()}{text[1:]}" for text in texts]
+        texts[-1] += exceptions_text(plan)
+    else:
+        texts = edit_texts(plan)
+    numbers = numbering.of(plan)
+    return tuple(f"{number}: {text}" if number else text for number, text in zip(numbers, texts, strict=True))
+
+
+def edit_texts(plan: Plan) -> list[str]:
+    """The edits of a plan as sentences."""
+    edits = plan.patch.changing
+    return in_order([edit.rule for edit in edits], [edits_sentence((edit,), plan.patch) for edit in edits])
+
+
+def edits_sentence(edits: Sequence[Edit], patch: Patch) -> str:
+    """Edits that do the same in the same place: "E instead of N where 0.2 ≤ y < 0.3"."""
+    return f"{edit_words(edits, patch)} {_edits_place(edits)}" + ", whatever follows" * edits[0].holds_back
+
+
+def _edits_place(edits: Sequence[Edit]) -> str:
+    rule, states = edits[0].rule, sorted({state for edit in edits for state in edit.states or ()})
+    if rule.conditions or not states:
+        return place_text(rule)
+    return f"in state{'s' * (len(states) != 1)} {names_text([str(state) for state in states])}"
+
+
+def plan_answers(frontier: Frontier) -> tuple[Answer, ...]:
+    """The same questions about plans, answered by the plan to look at first."""
+    plan = frontier.knee
+    if plan is frontier.plans[0]:
+        return (
+            Answer("What now?", "No change is worth it on this evidence."),
+            Answer("What changes?", "Nothing: the current policy stays."),
+            Answer("Is it better?", _no_gain(frontier)),
+            Answer("For whom worse?", "For nobody, as nothing changes."),
+            _proof(frontier, plan),
+        )
+    verdicts = plan_verdicts(frontier, plan)
+    advice = weigh_up(frontier, verdicts, None, f"plan {frontier.plans.index(plan) + 1}")
+    worse = [verdict.outcome for verdict in verdicts if verdict.valence == "worse"]
+    unknown = [verdict.outcome for verdict in verdicts if verdict.direction == "unknown"]
+    losing = (
+        f"On average over all {frontier.world.starts} it is worse on {few(worse)}."
+        if worse
+        else "No outcome gets worse on average."
+    )
+    told: tuple[str, ...] = ()
+    groups = [line.removeprefix(LOSES) for line in plan.sentences if line.startswith(LOSES)]
+    if groups:
+        more = f" Further groups that lose: {len(groups) - 1}, named below." if groups[1:] else ""
+        losing += f" Yet some {frontier.world.starts} lose: {groups[0]}{more}"
+        told = (f"Some {frontier.world.starts} lose by it: keep the current policy for them.",)
+    if unknown:
+        losing += f" What it does to {few(unknown)} is not known."
+    return (
+        Answer("What now?", advice.sentence, (knee_text(frontier), *told, *advice.reasons)),
+        Answer("What changes?", _plan_changes(plan)),
+        Answer("Is it better?", judged_effect(frontier, verdicts)),
+        Answer("For whom worse?", losing),
+        _proof(frontier, plan),
+    )
+
+
+def _no_gain(frontier: Frontier) -> str:
+    """What the plan that promises most would gain, where none is shown to gain."""
+    judged = [plan.gain for plan in frontier.plans[1:] if plan.gain is not None and math.isfinite(plan.gain.estimate)]
+    if not judged:
+        return "No plan is better than the current policy."
+    most = max(judged, key=lambda gain: gain.estimate)
+    told = interval_text(gained(most, frontier), outcome=objective(frontier))
+    plans = counted(len(frontier.plans) - 1, "plan")
+    return f"Not known: of {plans}, the one that promises most changes {frontier.aim} by {told}."
+
+
+def _plan_changes(plan: Plan) -> str:
+    """The first few changes of a plan, each as what is done where."""
+    moves = [f"{entry.deed} {place_text(entry.rule)}" for entry in plan.rules]
+    texts = in_order([entry.rule for entry in plan.rules], moves) or edit_texts(plan)
+    more = len(texts) - MOST_TOLD
+    told = "; ".join(texts[:MOST_TOLD])
+    return f"{told[0].upper()}{told[1:]}" + (f"; {counted(more, 'further change')} below." if more > 0 else ".")
+
+
+def knee_text(frontier: Frontier) -> str:
+    """Why the page opens on the plan that it opens on."""
+    knee, best = frontier.knee, frontier.best
+    if best is frontier.plans[0]:
+        return "No plan is shown to gain over the current policy."
+    if frontier.plans[0].breaks and not frontier.gain_of(best).low > 0:
+        most = "is the surest" if frontier.judged else "returns most"
+        return f"The current policy breaks what is to be kept; of the plans that keep it, this one {most}."
+    if knee is best:
+        if not frontier.judged:
+            return "It gains most."
+        guarded = best.kept and not all(plan.kept for plan in frontier)
+        return f"It is the surest to gain{' that is shown to keep the guards' if guarded else ''}."
+    now = frontier.plans[0].expected_return
+    up_to, more = (
+        amount_text(Interval.exactly(abs(gain)), objective(frontier))
+        for gain in (knee.expected_return - now, best.expected_return - knee.expected_return)
+    )
+    cost, most = number(frontier.cost(knee)), number(frontier.cost(best))
+    unit = COUNTED_IN[frontier.unit].replace("decisions", "decision") if most == "1" else COUNTED_IN[frontier.unit]
+    verb, to = ("add", "to") if frontier.sign > 0 else ("take", "from")
+    return (
+        f"Further changes pay less: the first {cost} of {most} {unit} {verb}{'s' * (cost == '1')} {up_to} {to} "
+        f"{frontier.aim}, the rest {more}."
+    )
+
+
+def _proof(frontier: Frontier, plan: Plan) -> Answer:
+    if frontier.judged:
+        level, world = percent(frontier.methods.level), frontier.world
+        sure = f"In {level} of such studies the gain lies in its interval; it was measured on data that did not choose "
+        sure += f"the plan, from the records of {people_text(world)}." if world.recorded else "the plan."
+    elif plan.proven:
+        sure = "Exact, and proven the best for its number of changes."
+    else:
+        sure = f"Its return may be up to {percent(plan.gap)} of the range from the best for its number of changes."
+    alarms = [f"{a.name} ({a.status})" for a in frontier.assumptions if a.alarming]
+    if plan.holds_up_to is not None and plan is not frontier.plans[0]:
+        sure = f"{sure} {undone_by(plan.holds_up_to)}"
+    return Answer("How sure is that?", sure + (f" In doubt: {few(alarms)}." if alarms else ""))

@@ -68,47 +68,80 @@ def printed_order(rules: Sequence[Rule], met: IntArray) -> IntArray:
 
 
 def with_effects(
-    comparison: Comparison, regions: tuple[Region, ...], *, level: float, length: float, max_steps: int, seed: int
+    comparison: Comparison, regions: tuple[Region, ...], length: float, options: ExplainOptions
 ) -> tuple[Region, ...]:
-    """The regions with what each of them does by itself, as far as episodes visit them, the most visited first."""
+    """The regions with what each does by itself, the most visited first; visits are of episodes of a mean `length`."""
     visited = [k for k, region in enumerate(regions) if region.support.share > 0]
     asked = sorted(visited, key=lambda k: -regions[k].support.share)[:MOST_EFFECTS]
     changes = RegionChanges(tuple(region.rule for region in regions), tuple(asked))
-    effects = comparison.region_effects(changes, level=level, length=length, max_steps=max_steps, seed=seed)
+    effects = comparison.region_effects(
+        changes, level=options.level, length=length, max_steps=options.max_steps, seed=options.seed
+    )
     return tuple(replace(region, effect=effects.get(k)) for k, region in enumerate(regions))
 
 
 def region_records(
-    comparison: Comparison,
-    described: Described,
-    divergence: Divergence,
-    ids: tuple[str, ...],
-    *,
-    level: float,
-    seed: int,
+    comparison: Comparison, described: Described, divergence: Divergence, ids: tuple[str, ...], options: ExplainOptions
 ) -> tuple[Region, ...]:
     """Records of all regions, in the order they are matched."""
-    where = described.region_of(divergence.features)
+    where, label = described.region_of(divergence.features), described.labels.label
     supports = comparison.support(described.rules) or tuple(
         _support(divergence, where == k) for k in range(len(described.regions))
     )
-    return tuple(
-        replace(
-            _record(comparison, described, divergence, where, k, ids[k], supports[k], seed),
-            intervals=_intervals(comparison, described, divergence, where == k, k, level),
+    records = []
+    for k, region in enumerate(described.regions):
+        inside, such = where == k, label == region.label
+        weight, precision, recall = _fidelity(described, divergence, inside, such)
+        states = divergence.states[inside]
+        record = Region(
+            id=ids[k],
+            key=change_key(region.rule, region.swap.current, region.swap.proposed),
+            rule=region.rule,
+            current=region.swap.current,
+            proposed=region.swap.proposed,
+            support=supports[k],
+            precision=precision,
+            recall=recall,
+            shift=_whole_shift(comparison, divergence, region.swap, inside & such, supports[k]),
+            direction=region.swap.direction,
+            swaps=_pairs(divergence, inside, weight),
+            states=comparison.names(states[:MOST_LISTED]),
+            action_values=comparison.action_values(states, weight[inside], k, seed=options.seed),
+            merged=region.merged,
+            intervals=_intervals(comparison, described, divergence, inside, such, options.level),
         )
-        for k in range(len(described.regions))
-    )
+        records.append(record)
+    return tuple(records)
+
+
+def _fidelity(
+    described: Described, divergence: Divergence, inside: BoolArray, such: BoolArray
+) -> tuple[FloatArray, float, float]:
+    """Weights of visits, the share of those `inside` that are `such` changes, and of such changes that lie inside."""
+    judge = described.held_out if described.held_out.any() else np.ones(len(inside), dtype=np.bool_)
+    weight = divergence.judged if divergence.judged[inside & judge].sum() > 0 else divergence.weight
+    right, covered = inside & judge & such, float(weight[inside & judge].sum())
+    base = (
+        divergence.judged if divergence.judged[judge & such].sum() > 0 else divergence.weight
+    )  # one for all of a swap
+    changed = float(base[judge & such].sum())
+    precision = float(weight[right].sum()) / covered if covered > 0 else 1.0
+    return weight, precision, float(base[right].sum()) / changed if changed > 0 else 1.0
 
 
 def _intervals(
-    comparison: Comparison, described: Described, divergence: Divergence, inside: BoolArray, k: int, level: float
+    comparison: Comparison,
+    described: Described,
+    divergence: Divergence,
+    inside: BoolArray,
+    such: BoolArray,
+    level: float,
 ) -> dict[str, Interval]:
     """Of precision and recall, as far as played visits that made no rules tell them."""
-    rows, label = described.held_out, described.labels.label == described.regions[k].label
+    rows = described.held_out
     if not rows.any() or not comparison.shows_episodes or not divergence.sampled:
         return {}
-    parts = inside[rows], label[rows], (inside & label)[rows]
+    parts = inside[rows], such[rows], (inside & such)[rows]
     told = fidelity_intervals(*parts, divergence.judged[rows], divergence.episode[rows], level)
     return {name: told[name] for name in ("precision", "recall")}
 
@@ -119,43 +152,6 @@ def _support(divergence: Divergence, inside: BoolArray) -> Support:
     states = distinct_rows(divergence.features[inside]) if played else int(inside.sum())
     episodes = int(np.unique(divergence.episode[inside]).size) if played else states
     return Support(states, episodes, float(divergence.judged[inside].sum()))
-
-
-def _record(
-    comparison: Comparison,
-    described: Described,
-    divergence: Divergence,
-    where: IntArray,
-    k: int,
-    name: str,
-    support: Support,
-    seed: int,
-) -> Region:
-    region, label, inside = described.regions[k], described.labels.label, where == k
-    judge = described.held_out if described.held_out.any() else np.ones(len(where), dtype=np.bool_)
-    weight = divergence.judged if divergence.judged[inside & judge].sum() > 0 else divergence.weight
-    right = inside & judge & (label == region.label)
-    covered = float(weight[inside & judge].sum())
-    such = judge & (label == region.label)
-    base = divergence.judged if divergence.judged[such].sum() > 0 else divergence.weight  # one for all of a swap
-    changed = float(base[such].sum())
-    states = divergence.states[inside]
-    return Region(
-        id=name,
-        key=change_key(region.rule, region.swap.current, region.swap.proposed),
-        rule=region.rule,
-        current=region.swap.current,
-        proposed=region.swap.proposed,
-        support=support,
-        precision=float(weight[right].sum()) / covered if covered > 0 else 1.0,
-        recall=float(base[right].sum()) / changed if changed > 0 else 1.0,
-        shift=_whole_shift(comparison, divergence, region.swap, inside & (label == region.label), support),
-        direction=region.swap.direction,
-        swaps=_pairs(divergence, inside, weight),
-        states=comparison.names(states[:MOST_LISTED]),
-        action_values=comparison.action_values(states, weight[inside], k, seed=seed),
-        merged=region.merged,
-    )
 
 
 def _whole_shift(

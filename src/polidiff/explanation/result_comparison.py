@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from polidiff.errors import InvalidOptionError
 from polidiff.explanation.advice import advise
@@ -152,21 +153,23 @@ def _plan_items(frontier: Frontier) -> Iterable[_Item]:
 def _changes(
     old: Sequence[_Item], new: Sequence[_Item], features: Mapping[str, Feature]
 ) -> tuple[DifferenceChange, ...]:
-    """Pairs first, then what is new, then what is gone; within each in the order of the results."""
+    """What is new, then what is gone, then pairs; within each in the order of the results."""
     partner = _pairs(old, new, features)
-    taken = set(partner.values())
-    paired = [_paired(old[partner[k]], item) for k, item in enumerate(new) if k in partner]
-    added = [
-        DifferenceChange("new", item.words, item.key, None, item.number, None, item.size)
-        for k, item in enumerate(new)
-        if k not in partner
-    ]
-    gone = [
-        DifferenceChange("gone", item.words, item.key, item.number, None, item.size, None)
-        for k, item in enumerate(old)
-        if k not in taken
-    ]
-    return (*added, *gone, *paired)
+    added = [_change(None, item) for k, item in enumerate(new) if k not in partner]
+    gone = [_change(item, None) for k, item in enumerate(old) if k not in partner.values()]
+    return (*added, *gone, *(_change(old[partner[k]], item) for k, item in enumerate(new) if k in partner))
+
+
+def _change(was: _Item | None, now: _Item | None) -> DifferenceChange:
+    """One difference of either result, or of both."""
+    told = now or was
+    assert told is not None
+    status: ChangeStatus = "new" if was is None else "gone"
+    moved, numbers, sizes = None, (was and was.number, now and now.number), (was and was.size, now and now.size)
+    if was is not None and now is not None:
+        status = size_status(was.size, now.size)
+        moved = rule_text(was.rule) if rule_text(was.rule) != rule_text(now.rule) else None
+    return DifferenceChange(status, told.words, told.key, *numbers, *sizes, moved)
 
 
 def _pairs(old: Sequence[_Item], new: Sequence[_Item], features: Mapping[str, Feature]) -> dict[int, int]:
@@ -186,12 +189,6 @@ def _pairs(old: Sequence[_Item], new: Sequence[_Item], features: Mapping[str, Fe
         if share >= ALIKE and k not in partner and j not in partner.values():
             partner[k] = j
     return partner
-
-
-def _paired(was: _Item, item: _Item) -> DifferenceChange:
-    moved = rule_text(was.rule) if rule_text(was.rule) != rule_text(item.rule) else None
-    status = size_status(was.size, item.size)
-    return DifferenceChange(status, item.words, item.key, was.number, item.number, was.size, item.size, moved)
 
 
 def size_status(before: Interval | None, after: Interval | None) -> ChangeStatus:
@@ -247,15 +244,11 @@ def _verdict_changes(
 ) -> tuple[VerdictChange, ...]:
     changes = []
     for name in dict.fromkeys((*new, *old)):
-        was, now = old.get(name), new.get(name)
-        if was is None and now is not None:
-            changes.append(VerdictChange(name, "new", None, now[0], None, now[1]))
-        elif was is not None and now is None:
-            changes.append(VerdictChange(name, "gone", was[0], None, was[1], None))
-        elif was is not None and now is not None:
-            sized = size_status(was[1], now[1]) if now[0] not in ("same", "unknown") else "same"
-            status = "turned" if was[0] != now[0] else sized
-            changes.append(VerdictChange(name, status, was[0], now[0], was[1], now[1]))
+        (was, before), (now, after) = (side.get(name, (None, None)) for side in (old, new))
+        status: ChangeStatus | Literal["turned"] = "same" if now in ("same", "unknown") else size_status(before, after)
+        if was != now:
+            status = "new" if was is None else "gone" if now is None else "turned"
+        changes.append(VerdictChange(name, status, was, now, before, after))
     return tuple(changes)
 
 

@@ -21,7 +21,6 @@ from polidiff.records.arrays import BoolArray, IntArray
 from polidiff.records.explanation import Meeting, PathShare, Region, Sentence, Support, Verdict, WorseOff
 from polidiff.records.outcome import Outcome
 from polidiff.records.rule import Rule, covers_any
-from polidiff.rules.learners import as_learner
 
 MOST_LISTED = 50
 
@@ -53,28 +52,19 @@ def group_starts(
         journeys,
         _signs(forming, world.outcomes) if forming.exact else estimated_signs(forming, world.outcomes),
         world.feature_names,
+        options,
         has_features=world.has_features,
-        max_rules=options.max_rules,
-        seed=options.seed,
         estimated=not forming.exact,
         apart=options.style == "paper" and not world.has_features,
-        learner=as_learner(options.classifier),
     )
     groups, members = _met(formed, judged)
     paths = [_typical(journeys, group, forming) for group in groups]
     single = len(groups) == 1 and not groups[0].rules
     family = len(world.outcomes) * (1 if single else len(groups) + 1)
     unchanged = [path == () for path in paths]
-    everyone = np.ones(len(judged.weight), dtype=np.bool_)
-    verdicts = judge_groups(
-        judged,
-        [*members, everyone],
-        [*unchanged, all(unchanged)],
-        world.outcomes,
-        options.level,
-        family,
-        papers_rule=options.style == "paper",
-    )
+    asked = [*members, np.ones(len(judged.weight), dtype=np.bool_)], [*unchanged, all(unchanged)]
+    paper = options.style == "paper"
+    verdicts = judge_groups(judged, *asked, world.outcomes, options.level, family, papers_rule=paper)
     return GroupedStarts(journeys, forming, judged, groups, members, paths, verdicts[:-1], verdicts[-1], family)
 
 
@@ -88,16 +78,8 @@ def group_logged_starts(
     assert meetings.halves is not None
     assert meetings.outcomes is not None
     (forming, episodes), (formed_on, judged) = meetings.halves, meetings.outcomes
-    formed = form_groups(
-        forming,
-        estimated_signs(formed_on, outcomes),
-        names,
-        has_features=True,
-        max_rules=options.max_rules,
-        seed=options.seed,
-        estimated=True,
-        learner=as_learner(options.classifier),
-    )
+    signs = estimated_signs(formed_on, outcomes)
+    formed = form_groups(forming, signs, names, options, has_features=True, estimated=True)
     groups, members = _met(formed, judged)
     paths = [_typical(forming, group, formed_on) for group in groups]
     groups = tuple(

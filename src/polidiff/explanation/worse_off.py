@@ -6,10 +6,11 @@ import numpy as np
 
 from polidiff.evaluation.verdicts import StartOutcomes
 from polidiff.explanation.forms import leaf_rules
-from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
+from polidiff.records.arrays import FloatArray
 from polidiff.records.explanation import Tail, WorseOff
 from polidiff.records.outcome import Outcome
 from polidiff.records.rule import Condition, Rule
+from polidiff.worlds.protocol import World
 
 MOST_LISTED = 50
 TAIL = 0.1
@@ -43,22 +44,13 @@ def worst_mean(harm: FloatArray, weight: FloatArray, share: float) -> float:
     return float(harm[order] @ part / share)
 
 
-def worse_off(
-    judged: StartOutcomes,
-    forming: StartOutcomes,
-    outcomes: tuple[Outcome, ...],
-    names: tuple[str, ...],
-    *,
-    has_features: bool,
-    level: float,
-) -> tuple[WorseOff, ...]:
+def worse_off(judged: StartOutcomes, forming: StartOutcomes, world: World, level: float) -> tuple[WorseOff, ...]:
     """Groups of starts that lose, found on `forming` and confirmed on `judged`, the largest harm first."""
     found: list[tuple[float, WorseOff]] = []
-    candidates = [m for m, outcome in enumerate(outcomes) if outcome.prefer is not None]
-    for m in candidates:
-        outcome = outcomes[m]
+    candidates = [(m, outcome) for m, outcome in enumerate(world.outcomes) if outcome.prefer is not None]
+    for m, outcome in candidates:
         harm = _harm(forming.difference[:, m], outcome)
-        for rule in _losing_rules(forming, harm, names, has_features, outcome.margin):
+        for rule in _losing_rules(forming, harm, world, outcome.margin):
             members = np.ones(len(judged.weight), dtype=bool) if rule is None else rule.covers(judged.features)
             if not members.any():
                 continue
@@ -67,7 +59,8 @@ def worse_off(
             loses = interval.low > outcome.margin if outcome.prefer == "less" else interval.high < -outcome.margin
             if loses and abs(interval.estimate) > 1e-9:
                 share = float(judged.weight[members].sum())
-                listed = _names_of(judged.features, members) if not has_features else ()
+                names = () if world.has_features else judged.features[members, 0][:MOST_LISTED]
+                listed = tuple(map(str, names))
                 scale = float(np.abs(judged.current[:, m]).mean()) or 1.0
                 found.append((abs(interval.estimate) / scale, WorseOff(outcome.name, rule, share, interval, listed)))
     return tuple(entry for _, entry in sorted(found, key=lambda pair: -pair[0]))
@@ -77,44 +70,24 @@ def _harm(difference: FloatArray, outcome: Outcome) -> FloatArray:
     return difference if outcome.prefer == "less" else -difference
 
 
-def _names_of(features: AnyArray, members: AnyArray) -> tuple[str, ...]:
-    return tuple(str(name) for name in features[members, 0][:MOST_LISTED])
-
-
-def _losing_rules(
-    forming: StartOutcomes, harm: FloatArray, names: tuple[str, ...], has_features: bool, margin: float
-) -> list[Rule | None]:
+def _losing_rules(forming: StartOutcomes, harm: FloatArray, world: World, margin: float) -> list[Rule | None]:
     """Rules over starts that lose: by name, by leaves that hold all of them, or, of episodes, by a small tree."""
+    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
     features, weight, losing = forming.features, forming.weight, harm > margin + 1e-9
-    if (forming.exact or not has_features) and (losing.all() or not losing.any()):
+    if (forming.exact or not world.has_features) and (losing.all() or not losing.any()):
         return [None] * bool(losing.all())
-    if not has_features:
+    if not world.has_features:
         return [Rule((Condition("state", 0, values=tuple(features[losing, 0])),))]
     if features.dtype == object or len(np.unique(features, axis=0)) == 1 or np.ptp(harm) < 1e-9:
         return [None] if weight @ harm > margin + 1e-9 else []
     numbers = np.nan_to_num(features.astype(float))
-    if forming.exact:
-        return _leaves_of_losers(numbers, losing, names)
-    return _losing_leaves(numbers, harm, weight, names, margin)
-
-
-def _leaves_of_losers(features: FloatArray, losing: BoolArray, names: tuple[str, ...]) -> list[Rule | None]:
-    """Boxes that hold the starts known to lose, and no other as far as features tell them apart in so many leaves."""
-    from sklearn.tree import DecisionTreeClassifier
-
-    tree = DecisionTreeClassifier(max_leaf_nodes=MOST_LEAVES, random_state=0).fit(features, losing)
-    share = tree.tree_.value[:, 0, -1]
-    return [rule for leaf, rule in leaf_rules(tree.tree_, names) if share[leaf] > 0.5]
-
-
-def _losing_leaves(
-    features: FloatArray, harm: FloatArray, weight: FloatArray, names: tuple[str, ...], margin: float
-) -> list[Rule | None]:
-    from sklearn.tree import DecisionTreeRegressor
-
-    smallest = max(2, len(harm) // 20)
-    tree = DecisionTreeRegressor(max_leaf_nodes=4, min_samples_leaf=smallest, random_state=0)
-    tree.fit(features, harm, sample_weight=weight)
-    values = tree.tree_.value[:, 0, 0]
-    losing = [rule for leaf, rule in leaf_rules(tree.tree_, names) if values[leaf] > margin + 1e-9]
-    return [None] if len(losing) == tree.get_n_leaves() else list(losing)
+    if forming.exact:  # boxes that hold the starts known to lose, as far as so many leaves tell them from others
+        tree = DecisionTreeClassifier(max_leaf_nodes=MOST_LEAVES, random_state=0).fit(numbers, losing)
+        share = tree.tree_.value[:, 0, -1]
+        return [rule for leaf, rule in leaf_rules(tree.tree_, world.feature_names) if share[leaf] > 0.5]
+    tree = DecisionTreeRegressor(max_leaf_nodes=4, min_samples_leaf=max(2, len(harm) // 20), random_state=0)
+    tree.fit(numbers, harm, sample_weight=weight)
+    mean = tree.tree_.value[:, 0, 0]
+    told = [rule for leaf, rule in leaf_rules(tree.tree_, world.feature_names) if mean[leaf] > margin + 1e-9]
+    return [None] if len(told) == tree.get_n_leaves() else list(told)

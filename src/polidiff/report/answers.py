@@ -20,11 +20,11 @@ from polidiff.explanation.words import (
     withheld_text,
 )
 from polidiff.records.action import Shift
-from polidiff.records.explanation import ActionSupport, Answer, Explanation, Picture, Region
+from polidiff.records.explanation import ActionSupport, Answer, Explanation, Region
 from polidiff.records.numbers import number, percent
 from polidiff.records.outcome import Interval, Outcome
 from polidiff.records.parse import name_like, parse_rule
-from polidiff.records.rule import Condition, Rule, overlap
+from polidiff.records.rule import Rule, overlap, within
 from polidiff.records.suppression import suppressed
 from polidiff.rules.lists import Kinds, without_any
 
@@ -40,19 +40,17 @@ def answered(
     if question == "why-not":
         return Answer(question, about, why_not(explanation, about, where), (region_named(told, where),))
     if question == "when":
-        text = when(explanation, about)
-        action = known_name(about, [a.name for a in told.world.actions], "an action")
-        return Answer(question, about, text, tuple(r for r in told.regions if _change_of(told, action, r)))
-    text = what_if(explanation, about)
-    rule = parse_rule(about, [feature.name for feature in told.world.features], told.world.values)
-    return Answer(question, about, text, tuple(region for region, _ in _met(told, rule)))
+        action = _action_named(told, about)
+        changed = tuple(region for region in told.regions if _change_of(told, action, region))
+        return Answer(question, about, when(explanation, about), changed)
+    inside = tuple(region for region, _ in _met(told, _box(told, about)))
+    return Answer(question, about, what_if(explanation, about), inside)
 
 
 def why_not(explanation: Explanation, action: str, where: str) -> str:
     """What another action would be worth in a region, beside the two that the policies take."""
     explanation = suppressed(explanation)
-    action = known_name(action, [a.name for a in explanation.world.actions], "an action")
-    region = region_named(explanation, where)
+    action, region = _action_named(explanation, action), region_named(explanation, where)
     if action == region.proposed:
         return f"{action} is what the proposed policy does in {_place(region)}."
     outcomes = {outcome.name: outcome for outcome in explanation.outcomes}
@@ -61,8 +59,10 @@ def why_not(explanation: Explanation, action: str, where: str) -> str:
         for name, values in region.action_values.items()
         if action in values
     ]
-    taken = _taken(region, action)
-    tried = [] if taken is None else [f"• {_chances(taken)}; {_people(explanation, taken, region)}"]
+    taken, tried = _taken(region, action), []
+    if taken is not None:
+        often = f"now in {percent(taken.current)} of the decisions there, proposed in {percent(taken.proposed)}"
+        tried = [f"• {often}; {_people(explanation, taken, region)}"]
     if not region.action_values:
         return "\n".join([_unmeasured(explanation, action, region), *tried])
     if not lines:
@@ -88,19 +88,15 @@ def _unmeasured(explanation: Explanation, action: str, region: Region) -> str:
 
 def _worth(outcome: Outcome | None, values: Mapping[str, float], action: str, region: Region) -> str:
     told = {name: estimate_text(Interval.exactly(value), outcome) for name, value in values.items()}
-    beside = [f"{name} ({role}) {told[name]}" for name, role in _roles(region, action) if name in told]
+    roles = ((region.current, "current"), (region.proposed, "proposed"))
+    beside = [f"{name} ({role}) {told[name]}" for name, role in roles if name != action and name in told]
     return "; ".join([told[action], *beside])
-
-
-def _roles(region: Region, action: str) -> list[tuple[str, str]]:
-    roles = [(region.current, "current"), (region.proposed, "proposed")]
-    return [(name, role) for name, role in roles if name != action]
 
 
 def when(explanation: Explanation, action: str) -> str:
     """Where the proposed policy newly takes an action, and where it no longer does."""
     explanation = suppressed(explanation)
-    action = known_name(action, [a.name for a in explanation.world.actions], "an action")
+    action = _action_named(explanation, action)
     lines = [line for region in explanation.regions if (line := _change_of(explanation, action, region))]
     unshown = withheld_text(explanation)
     if not lines:
@@ -138,13 +134,9 @@ def _taken(region: Region, action: str) -> ActionSupport | None:
     return next((entry for entry in region.support.actions if entry.action == action), None)
 
 
-def _chances(taken: ActionSupport) -> str:
-    return f"now in {percent(taken.current)} of the decisions there, proposed in {percent(taken.proposed)}"
-
-
 def _people(explanation: Explanation, taken: ActionSupport, region: Region) -> str:
-    who = "people" if "people" in explanation.world.facts else "episodes"
-    return f"{number(taken.people)} of {number(region.support.episodes)} {who} in the log have it there"
+    everyone = f"{number(region.support.episodes)} {explanation.world.counted_in}"
+    return f"{number(taken.people)} of {everyone} in the log have it there"
 
 
 def _place(region: Region, before: str = " (", after: str = ")") -> str:
@@ -161,14 +153,12 @@ def _line(region: Region, apart: str) -> str:
 def what_if(explanation: Explanation, text: str) -> str:
     """What changes inside a box written by hand."""
     explanation = suppressed(explanation)
-    rule = parse_rule(text, [feature.name for feature in explanation.world.features], explanation.world.values)
+    rule = _box(explanation, text)
     met = _met(explanation, rule)
     lines = [f"Where {rule_text(rule)}:"]
-    counted = _sampled(explanation, rule) or next(
-        (share for p in explanation.pictures if (share := _visits(p, rule)) is not None), None
-    )
-    if counted is not None:
-        lines.append(f"• {percent(counted[0])} of visits fall there, {percent(counted[1])} of them with another action")
+    visits = _visits(explanation, rule)
+    if visits is not None:
+        lines.append(f"• {percent(visits[0])} of visits fall there, {percent(visits[1])} of them with another action")
     lines += [
         f"• {region.id}, {'all of it' if inside else 'part of it'}: {swap_text(region)}" for region, inside in met
     ]
@@ -189,50 +179,47 @@ def _met(explanation: Explanation, rule: Rule) -> list[tuple[Region, bool]]:
             earlier = [one.rule for one in explanation.regions[:k] if overlap(one.rule, region.rule)]
             pieces = without_any(region.rule, earlier[:MOST_TAKEN_OUT], kinds)
             if any(overlap(piece, rule) for piece in pieces):
-                found.append((region, all(_within(piece, rule) for piece in pieces)))
+                found.append((region, all(within(piece, rule) for piece in pieces)))
     return found
 
 
-def _within(inner: Rule, outer: Rule) -> bool:
-    """Whether every state of one rule satisfies the other."""
-    return all(any(_narrower(a, b) for a in inner.conditions) for b in outer.conditions)
+def _visits(explanation: Explanation, rule: Rule) -> tuple[float, float] | None:
+    """Share of visits in a box, and share of those with another action; None where the record cannot tell.
+
+    From the sample of states that it keeps; where none of them is there, from a picture over the box's features.
+    """
+    names, sample = [feature.name for feature in explanation.world.features], explanation.sample
+    states = zip(names, zip(*(state.values for state in sample), strict=True), strict=False)
+    changed = [state.current != state.proposed for state in sample]
+    shares = _shares(rule, dict(states), [state.share for state in sample], changed)
+    if shares is not None and shares[0]:
+        return shares
+    for drawn in explanation.pictures:
+        if set(rule.features) <= {drawn.x, drawn.y} and all(c.values is None for c in rule.conditions):
+            centres = {drawn.x: [cell.x for cell in drawn.cells], drawn.y: [cell.y for cell in drawn.cells]}
+            changed = [cell.region is not None for cell in drawn.cells]
+            return _shares(rule, centres, [cell.visits for cell in drawn.cells], changed) or (0.0, 0.0)
+    return None
 
 
-def _narrower(inner: Condition, outer: Condition) -> bool:
-    if inner.feature != outer.feature or (inner.missing and not outer.missing):
-        return False
-    if outer.values is not None:
-        return inner.values is not None and set(inner.values) <= set(outer.values)
-    return inner.values is None and outer.low <= inner.low and inner.high <= outer.high
-
-
-def _sampled(explanation: Explanation, rule: Rule) -> tuple[float, float] | None:
-    """The same from the sample of states that the record keeps; None if it keeps none there."""
-    names = [feature.name for feature in explanation.world.features]
-    columns = zip(*(state.values for state in explanation.sample), strict=True)
-    table = {name: np.array(column, dtype=object) for name, column in zip(names, columns, strict=False)}
-    if not table:
+def _shares(
+    rule: Rule, columns: Mapping[str, Sequence[float | str]], visits: Sequence[float], changed: Sequence[bool]
+) -> tuple[float, float] | None:
+    """Share of visits that a rule covers, and share of these that have changed; None where there are no visits."""
+    if not visits or not math.fsum(visits):
         return None
-    inside = rule.covers(table)
-    share = np.array([state.share for state in explanation.sample])
-    changed = np.array([state.current != state.proposed for state in explanation.sample])
-    here = float(share[inside].sum())
-    return (here / float(share.sum()), float(share[inside & changed].sum()) / here) if here else None
+    inside = rule.covers({name: np.array(column, dtype=object) for name, column in columns.items()})
+    here = math.fsum(np.array(visits)[inside])
+    return here / math.fsum(visits), math.fsum(np.array(visits)[inside & np.array(changed)]) / here if here else 0.0
 
 
-def _visits(picture: Picture, rule: Rule) -> tuple[float, float] | None:
-    """Share of visits in the box, and share of those with another action; None if the picture cannot tell."""
-    if any(c.feature not in (picture.x, picture.y) or c.values is not None for c in rule.conditions):
-        return None
-    inside = [cell for cell in picture.cells if all(_holds(c, picture, cell.x, cell.y) for c in rule.conditions)]
-    total, here = math.fsum(cell.visits for cell in picture.cells), math.fsum(cell.visits for cell in inside)
-    changed = math.fsum(cell.visits for cell in inside if cell.region is not None)
-    return (here / total, changed / here) if total and here else (0.0, 0.0)
+def _box(explanation: Explanation, text: str) -> Rule:
+    """A box written by hand, over the features of a result."""
+    return parse_rule(text, [feature.name for feature in explanation.world.features], explanation.world.values)
 
 
-def _holds(condition: Condition, picture: Picture, x: float, y: float) -> bool:
-    value = x if condition.feature == picture.x else y
-    return condition.low <= value < condition.high
+def _action_named(explanation: Explanation, name: str) -> str:
+    return known_name(name, [action.name for action in explanation.world.actions], "an action")
 
 
 def region_named(explanation: Explanation, name: str) -> Region:

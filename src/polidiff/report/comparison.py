@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from polidiff.explanation.said import Answer, Block, Said, blocks_of
 from polidiff.explanation.words import amount_text, bounds_text, few
 from polidiff.records.numbers import percent
@@ -9,6 +12,8 @@ from polidiff.records.outcome import Interval
 from polidiff.records.plan import DifferenceChange, ResultComparison, VerdictChange
 from polidiff.report.tables import Table
 
+AS_BEFORE = "as before"
+MOST_TOLD = 3
 STATUSES = ("new", "gone", "larger", "smaller", "same")
 TITLE = "What is different since the last result"
 
@@ -20,9 +25,8 @@ def render_comparison(comparison: ResultComparison) -> str:
 
 def say(comparison: ResultComparison) -> Said:
     """What is said about two results."""
-    changed = [change for change in comparison.differences if change.status != "same" or change.place_before]
     told = answers(comparison)
-    done = tuple(map(_line, differences_table(comparison, changed).rows))
+    done = tuple(_line(row) for row in differences_table(comparison).rows if row[0] != AS_BEFORE)
     resting = (f"{name}: {before}, now {after}" for name, before, after in assumption_rows(comparison))
     blocks = blocks_of(
         Block("now", "What now", (told[0].spoken,), listed=False),
@@ -55,83 +59,63 @@ def headline(comparison: ResultComparison) -> str:
 def answers(comparison: ResultComparison) -> tuple[Answer, ...]:
     """What now, what is done differently since then, what that does, who newly loses, whether they can be compared."""
     as_before = comparison.advice_before == comparison.advice_after
-    advice = ("As before.",) if as_before else (f"Before: {comparison.advice_before}",)
-    told = [f"{status_words(change)}: {change.words}" for change in comparison.differences if change.status != "same"]
+    advice = "As before." if as_before else f"Before: {comparison.advice_before}"
+    done = [f"{change.status}: {change.words}" for change in comparison.differences if change.status != "same"]
     verdicts = [verdict_line(change, comparison) for change in comparison.verdicts if change.status != "same"]
-    newly = ("new", "larger")
-    losing = [f"{change.status}: {change.words}" for change in comparison.losers if change.status in newly]
+    losing = [f"{c.status}: {c.words}" for c in comparison.losers if c.status in ("new", "larger")]
     eased = [f"{c.words} ({c.status})" for c in comparison.losers if c.status in ("smaller", "gone")]
+    less = (f"Losses that are less or gone: {_first(eased)}",) if eased else ()
     return (
-        Answer("What now?", comparison.advice_after, advice),
-        Answer("What is done differently?", f"{'; '.join(told[:3])}{_others(told)}." if told else "Nothing new."),
-        Answer(
-            "Is it better than then?", f"{'; '.join(verdicts[:3])}{_others(verdicts)}." if verdicts else "As before."
-        ),
-        Answer(
-            "Who newly loses?",
-            f"{'; '.join(losing[:3])}{_others(losing)}." if losing else "Nobody is shown to.",
-            (f"Losses that are less or gone: {'; '.join(eased[:3])}{_others(eased)}.",) if eased else (),
-        ),
+        Answer("What now?", comparison.advice_after, (advice,)),
+        Answer("What is done differently?", _first(done) or "Nothing new."),
+        Answer("Is it better than then?", _first(verdicts) or "As before."),
+        Answer("Who newly loses?", _first(losing) or "Nobody is shown to.", less),
         Answer("Can they be compared?", " ".join(comparison.cautions) or "Nothing speaks against it."),
     )
 
 
-def _others(lines: list[str]) -> str:
-    return f"; and {len(lines) - 3} more below" if len(lines) > 3 else ""
+def _first(lines: list[str]) -> str:
+    """The first of some lines as a sentence; nothing of none."""
+    more = f"; and {len(lines) - MOST_TOLD} more below" if len(lines) > MOST_TOLD else ""
+    return f"{'; '.join(lines[:MOST_TOLD])}{more}." if lines else ""
 
 
 def status_words(change: DifferenceChange) -> str:
     """The status, and whether its place has moved."""
     if change.status != "same":
         return change.status
-    return "moved" if change.place_before else "as before"
+    return "moved" if change.place_before else AS_BEFORE
 
 
-def differences_table(comparison: ResultComparison, changes: list[DifferenceChange] | None = None) -> Table:
+def differences_table(comparison: ResultComparison) -> Table:
     """One row per difference: what is new and gone first."""
     share = comparison.kind == "explanation"
-    rows = tuple(
-        (
-            status_words(change),
-            change.words,
-            _size(change.before, share),
-            _size(change.after, share),
-            change.place_before or "",
-        )
-        for change in (comparison.differences if changes is None else changes)
-    )
+
+    def size(of: Interval) -> str:
+        return f"{percent(of.estimate)} of decisions" if share else f"worth {bounds_text(of, difference=True)}"
+
+    rows = tuple(_row(change, size) for change in comparison.differences)
     return Table(("since then", "what is done", f"{comparison.measure} then", "now", "where it was"), rows)
-
-
-def _size(size: Interval | None, share: bool) -> str:
-    if size is None:
-        return "–"
-    return f"{percent(size.estimate)} of decisions" if share else f"worth {bounds_text(size, difference=True)}"
 
 
 def losers_table(comparison: ResultComparison) -> Table:
     """One row per group that loses, in either result."""
-    outcomes = {outcome.name: outcome for outcome in comparison.outcomes}
     rows = []
     for change in comparison.losers:
-        outcome = next((o for name, o in outcomes.items() if change.words.startswith(f"{name} for ")), None)
-        sizes = [amount_text(size, outcome) if size is not None else "–" for size in (change.before, change.after)]
-        rows.append((status_words(change), change.words, *sizes, change.place_before or ""))
+        lost = next((o for o in comparison.outcomes if change.words.startswith(f"{o.name} for ")), None)
+        rows.append(_row(change, partial(amount_text, outcome=lost)))
     return Table(("since then", "who loses what", "by how much then", "now", "who it was"), tuple(rows))
+
+
+def _row(change: DifferenceChange, size: Callable[[Interval], str]) -> tuple[str, ...]:
+    sizes = ("–" if of is None else size(of) for of in (change.before, change.after))
+    return (status_words(change), change.words, *sizes, change.place_before or "")
 
 
 def verdicts_table(comparison: ResultComparison) -> Table:
     """One row per outcome."""
-    outcomes = {outcome.name: outcome for outcome in comparison.outcomes}
     rows = tuple(
-        (
-            change.outcome,
-            _verdict_words(change),
-            *(
-                "–" if size is None else bounds_text(size, outcomes.get(change.outcome), difference=True)
-                for size in (change.before, change.after)
-            ),
-        )
+        (change.outcome, _verdict_words(change), *(figure or "–" for figure in _figures(change, comparison)))
         for change in comparison.verdicts
     )
     return Table(("outcome", "verdict", "difference then", "difference now"), rows)
@@ -139,9 +123,15 @@ def verdicts_table(comparison: ResultComparison) -> Table:
 
 def verdict_line(change: VerdictChange, comparison: ResultComparison) -> str:
     """One outcome: how the verdict has changed, and the two differences."""
+    figures = dict.fromkeys(filter(None, _figures(change, comparison)))
+    return f"{change.outcome} {_verdict_words(change)} ({' → '.join(figures)})"
+
+
+def _figures(change: VerdictChange, comparison: ResultComparison) -> list[str]:
+    """The differences of an outcome then and now; nothing where it was not looked at."""
     outcome = next((o for o in comparison.outcomes if o.name == change.outcome), None)
-    figures = [bounds_text(i, outcome, difference=True) for i in (change.before, change.after) if i is not None]
-    return f"{change.outcome} {_verdict_words(change)} ({' → '.join(dict.fromkeys(figures))})"
+    both = (change.before, change.after)
+    return ["" if size is None else bounds_text(size, outcome, difference=True) for size in both]
 
 
 def _verdict_words(change: VerdictChange) -> str:

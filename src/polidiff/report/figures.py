@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 
-from polidiff.explanation.plan_text import returned, valued_plan
+from polidiff.explanation.plan_text import COUNTED_IN, change_texts, returned, valued_plan
 from polidiff.explanation.said import most_telling
 from polidiff.explanation.words import bounds_text
 from polidiff.records.explanation import Explanation, Picture
@@ -38,7 +38,7 @@ class Figure:
     summary: str  # read out instead of the picture
     specs: tuple[tuple[str, Spec], ...]  # (name in the list of choices, chart); the first is drawn
     table: tables.Table | None  # None where a table of the page's own has the numbers
-    note: str = field(default="")
+    note: str = ""
 
 
 def explanation_figures(explanation: Explanation) -> dict[str, list[Figure]]:
@@ -49,6 +49,10 @@ def explanation_figures(explanation: Explanation) -> dict[str, list[Figure]]:
         "outcomes": list(_outcome_figures(explanation)),
         "quality": list(_quality_figures(explanation)),
     }
+
+
+def _figure(id: str, title: str, summary: str, chart: Chart, table: tables.Table | None, note: str = "") -> Figure:
+    return Figure(id, title, summary, (("", _spec(chart, summary)),), table, note)
 
 
 def _spec(chart: Chart, summary: str) -> Spec:
@@ -70,26 +74,20 @@ def page_config() -> Spec:
 def _region_figures(explanation: Explanation) -> Iterator[Figure]:
     pictures = explanation.pictures[:MOST_PICTURES]
     if pictures:
-        summary = (
-            f"{counted(len(explanation.regions), 'region')} in which the policies differ, over {_pair(pictures[0])}."
-        )
-        specs = []
-        for index, picture in enumerate(pictures):
-            cells = FIRST_CELLS if index == 0 else FURTHER_CELLS
-            chart = regions.regions_chart(explanation, PAGE, picture=index, most=cells)
-            specs.append((_pair(picture), _spec(chart, summary)))
+        told = counted(len(explanation.regions), "region")
+        summary = f"{told} in which the policies differ, over {_pair(pictures[0])}."
+        fine = [FIRST_CELLS, *[FURTHER_CELLS] * MOST_PICTURES]
+        charts = [regions.regions_chart(explanation, PAGE, picture=k, most=fine[k]) for k in range(len(pictures))]
+        specs = [(_pair(picture), _spec(chart, summary)) for picture, chart in zip(pictures, charts, strict=True)]
         note = "Grey: visited, same action. Colour: visited, other action. Stronger: more visits. Outlines: the rules"
         note += " that speak about these two features and no other." if _others(explanation, pictures) else "."
         yield Figure("regions", "Regions", summary, tuple(specs), None, note)
     if shows_strip(explanation):
         summary = "What both policies do, decision by decision, from a few shared starts."
-        rows = tuple((row["g"], f"{row['i'] + 1} to {row['j']}", row["a"]) for row in outcomes.strip_rows(explanation))[
-            :MOST_TABLE_ROWS
-        ]
+        steps = outcomes.strip_rows(explanation)[:MOST_TABLE_ROWS]
+        rows = tuple((row["g"], f"{row['i'] + 1} to {row['j']}", row["a"]) for row in steps)
         table = tables.Table(("episode", "decisions", "action"), rows)
-        yield Figure(
-            "strip", "A few episodes", summary, (("", _spec(outcomes.strip_chart(explanation, PAGE), summary)),), table
-        )
+        yield _figure("strip", "A few episodes", summary, outcomes.strip_chart(explanation, PAGE), table)
         return
     drawn = [index for index, picture in enumerate(pictures) if picture.trajectories or picture.proposed_trajectories]
     if drawn:
@@ -97,7 +95,7 @@ def _region_figures(explanation: Explanation) -> Iterator[Figure]:
         summary = f"Episodes of the current and the proposed policy from the same starts, over {_pair(picture)}."
         chart = regions.trajectories_chart(explanation, PAGE, picture=drawn[0])
         table = _trajectory_table(picture)
-        yield Figure("trajectories", "A few episodes", summary, (("", _spec(chart, summary)),), table)
+        yield _figure("trajectories", "A few episodes", summary, chart, table)
 
 
 def _others(explanation: Explanation, pictures: Sequence[Picture]) -> bool:
@@ -134,7 +132,7 @@ def _graph_figures(explanation: Explanation) -> Iterator[Figure]:
         table = tables.Table(("from", "to", "policy", "probability"), rows)
         chart = outcomes.graph_chart(explanation, PAGE)
         note = "Orange states are those where the policies differ."
-        yield Figure("graph", "States and moves", summary, (("", _spec(chart, summary)),), table, note)
+        yield _figure("graph", "States and moves", summary, chart, table, note)
 
 
 def _path_figures(explanation: Explanation) -> Iterator[Figure]:
@@ -151,7 +149,7 @@ def _path_figures(explanation: Explanation) -> Iterator[Figure]:
         )
         table = tables.Table(("group", "regions in order", "episodes on this path"), rows)
         chart = outcomes.paths_chart(explanation, PAGE)
-        yield Figure("paths", "In which order", summary, (("", _spec(chart, summary)),), table)
+        yield _figure("paths", "In which order", summary, chart, table)
 
 
 def _outcome_figures(explanation: Explanation) -> Iterator[Figure]:
@@ -164,7 +162,7 @@ def _outcome_figures(explanation: Explanation) -> Iterator[Figure]:
         summary = f"{verdict.outcome}: proposed minus current is {difference} {where}, {verdict.direction}."
         chart = outcomes.outcome_chart(explanation, PAGE, outcome=verdict.outcome)
         table = tables.group_table(explanation, verdict.outcome)
-        yield Figure(f"outcome-{index}", verdict.outcome, summary, (("", _spec(chart, summary)),), table)
+        yield _figure(f"outcome-{index}", verdict.outcome, summary, chart, table)
 
 
 def _quality_figures(explanation: Explanation) -> Iterator[Figure]:
@@ -176,7 +174,7 @@ def _quality_figures(explanation: Explanation) -> Iterator[Figure]:
         )
         table = tables.Table(("rules", "comparisons to read", "F1", ""), rows)
         chart = outcomes.tradeoff_chart(explanation, PAGE)
-        yield Figure("tradeoff", "More rules, a better description?", summary, (("", _spec(chart, summary)),), table)
+        yield _figure("tradeoff", "More rules, a better description?", summary, chart, table)
 
 
 def frontier_figures(frontier: Frontier, plans: plan_texts.PlansView) -> dict[str, list[Figure]]:
@@ -192,10 +190,9 @@ def frontier_figures(frontier: Frontier, plans: plan_texts.PlansView) -> dict[st
 
 def _plans_figure(frontier: Frontier, plans: plan_texts.PlansView) -> Figure:
     chart = frontier_charts.plans_chart(frontier, PAGE, plans=plans.plans, picked=plans.start)
-    summary = (
-        f"{frontier.aim} of {counted(len(frontier.plans), 'plan')} against {frontier_charts.UNITS[frontier.unit]}."
-    )
-    return Figure("plans", "What changes buy", summary, (("", _spec(chart, summary)),), None)
+    offered, unit = counted(len(frontier.plans), "plan"), COUNTED_IN[frontier.unit]
+    summary = f"{frontier.aim} of {offered} against {unit}."
+    return _figure("plans", "What changes buy", summary, chart, None)
 
 
 def _proofs_figure(frontier: Frontier, plans: plan_texts.PlansView) -> Figure:
@@ -204,19 +201,19 @@ def _proofs_figure(frontier: Frontier, plans: plan_texts.PlansView) -> Figure:
     summary = "How far each plan may be from the best of its size, and what simpler methods find."
     table = plan_texts.proofs_table(plans.plans[:MOST_TABLE_ROWS], frontier)
     note = "Filled dots are proven best for their number of changes; dashed: no policy, mixed or not, lies above."
-    return Figure("frontier", "Bounds and simpler methods", summary, (("", _spec(chart, summary)),), table, note)
+    return _figure("frontier", "Bounds and simpler methods", summary, chart, table, note)
 
 
 def _effect_figure(frontier: Frontier, plan: Plan) -> Figure:
     summary = "Differences of outcomes between the chosen plan and the current policy."
     chart = frontier_charts.plan_outcomes_chart(frontier, PAGE, plan=plan)
     table = plan_texts.outcome_rows_table(plan, frontier)
-    return Figure("plan-outcomes", "What this plan does", summary, (("", _spec(chart, summary)),), table, BARS)
+    return _figure("plan-outcomes", "What this plan does", summary, chart, table, BARS)
 
 
 def _plan_figures(frontier: Frontier, plans: plan_texts.PlansView) -> Iterator[Figure]:
     plan = plans.plans[plans.start]
-    texts, numbers = plan_texts.change_texts(plan, plans.numbering), plans.numbering.of(plan)
+    texts, numbers = change_texts(plan, plans.numbering), plans.numbering.of(plan)
     if plans.pair is not None and plans.spans is not None:
         rows = frontier_charts.plan_box_rows(plan, plans.pair, plans.spans, texts, numbers)
         chart = frontier_charts.plan_boxes_chart(PAGE, plans.pair, plans.spans, rows)
@@ -224,20 +221,13 @@ def _plan_figures(frontier: Frontier, plans: plan_texts.PlansView) -> Iterator[F
         changes = tables.Table(("change",), tuple((text,) for text in texts))
         rules = [rule for each in plans.plans for rule in frontier_charts.plan_boxes(each)]
         note = "" if all(regions.is_drawn(rule, plans.pair) for rule in rules) else ONLY_THESE
-        yield Figure("plan-boxes", "Where this plan acts", summary, (("", _spec(chart, summary)),), changes, note)
+        yield _figure("plan-boxes", "Where this plan acts", summary, chart, changes, note)
     if plan.adoption:
         summary = f"{frontier.aim} when the changes of the chosen plan are followed only some of the time."
         chart = frontier_charts.adoption_chart(frontier, PAGE, points=plan.adoption)
         rows_told = tuple((percent(p.share), returned(p.expected_return, frontier)) for p in plan.adoption)
         table = tables.Table(("followed", frontier.aim), rows_told)
-        yield Figure(
-            "plan-adoption",
-            "If only some follow it",
-            summary,
-            (("", _spec(chart, summary)),),
-            table,
-            model_note(frontier),
-        )
+        yield _figure("plan-adoption", "If only some follow it", summary, chart, table, model_note(frontier))
 
 
 def model_note(frontier: Frontier) -> str:
@@ -257,7 +247,7 @@ def _ledger_figures(frontier: Frontier, plans: plan_texts.PlansView) -> Iterator
     table, title = plan_texts.ledger_table(frontier, numbering), f"What each change is worth in {plan}"
     beside = [entry for entry in ledger.entries if ledger.order and entry.change not in ledger.order]
     told = f"{note} {NOT_IN_IT}".strip() if beside else note
-    yield Figure("ledger", title, summary, (("", _spec(chart, summary)),), table, told)
+    yield _figure("ledger", title, summary, chart, table, told)
     if ledger.order:
         summary = f"{frontier.aim} after each change of {plan}, in the best order to adopt."
         steps = frontier_charts.order_rows(frontier, numbering)
@@ -265,4 +255,4 @@ def _ledger_figures(frontier: Frontier, plans: plan_texts.PlansView) -> Iterator
         rows = tuple((str(row["i"]), row["n"], value) for row, value in zip(steps, values, strict=True))
         table = tables.Table(("step", "change", frontier.aim), rows[:MOST_TABLE_ROWS])
         chart, title = frontier_charts.order_chart(frontier, PAGE, numbering), f"In which order to adopt {plan}"
-        yield Figure("order", title, summary, (("", _spec(chart, summary)),), table, note)
+        yield _figure("order", title, summary, chart, table, note)

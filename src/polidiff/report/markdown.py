@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from polidiff.errors import InvalidInputError
+from polidiff.explanation.change_numbers import number_changes
+from polidiff.explanation.plan_text import say_plans
 from polidiff.explanation.said import Said, say
 from polidiff.files import write_whole
 from polidiff.records.explanation import Explanation
@@ -15,8 +17,7 @@ from polidiff.records.plan import Frontier, ResultComparison
 from polidiff.records.suppression import released
 from polidiff.report import comparison, plans, tables
 from polidiff.report.charts import DESCRIPTIONS, charts_of, picture
-from polidiff.report.names import number_changes, shown
-from polidiff.report.plan_answers import say_first_plan
+from polidiff.report.names import shown
 from polidiff.report.tables import assumptions_table, methods_text
 
 MOST_ROWS = 30
@@ -55,7 +56,7 @@ def markdown(record: Explanation | Frontier | ResultComparison, pictures: dict[s
         said, shown_tables = say(record), [tables.outcomes_table(record), tables.regions_table(record)]
     elif isinstance(record, Frontier):
         numbering = number_changes(None, record)
-        said = say_first_plan(record, numbering)
+        said = say_plans(record, numbering)
         shown_tables = [plans.plans_table(record.plans, record), plans.outcome_rows_table(record.knee, record),
                         plans.ledger_table(record, numbering)] if record.plans else []  # fmt: skip
     else:

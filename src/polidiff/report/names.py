@@ -1,20 +1,9 @@
-"""Names from data, made safe to show, and numbers of changes.
-
-What is invisible in a name becomes visible, what is endless gets an end. The same change has the same number wherever a
-page tells it: regions of an explanation have their numbers, a change of a plan that does the same in the same place has
-that number too, and others go on from there. Changes of named states need none: they are called by the state.
-"""
+"""Names from data, made safe to show: what is invisible becomes visible, what is endless gets an end."""
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
-
-from polidiff.records.explanation import Explanation
-from polidiff.records.plan import Frontier, LedgerEntry, Plan
-from polidiff.records.rule import Rule, change_key
 
 LONGEST_LABEL = 40
 _TAKEN = {
@@ -71,67 +60,3 @@ def label(text: str, longest: int = LONGEST_LABEL) -> str:
     safe = shown(text)
     cut = safe if len(safe) <= longest else safe[: longest - 1] + "…"
     return f"{cut}\u2060" if cut in _TAKEN else cut
-
-
-@dataclass(frozen=True)
-class Numbering:
-    """Numbers of changes by their key."""
-
-    numbers: Mapping[str, str] = field(default_factory=dict)
-
-    def of(self, plan: Plan) -> tuple[str, ...]:
-        """The numbers of a plan's changes, in the order in which they are told; "" where a state is named."""
-        return tuple(self.numbers.get(key, "") for key in _keys(plan))
-
-    def of_entry(self, entry: LedgerEntry) -> str:
-        """The number of a change of the ledger; "" where a state is named."""
-        return self.numbers.get(entry.key, "")
-
-    def short(self, entry: LedgerEntry) -> str:
-        """A change of the ledger for an axis: its number and what is done; where is told beside it."""
-        number = self.of_entry(entry)
-        return f"{number}: {entry.current} → {entry.proposed}" if number else entry.change
-
-    def named(self, entry: LedgerEntry) -> str:
-        """A change of the ledger with its number in front."""
-        number = self.of_entry(entry)
-        return f"{number}: {entry.change}" if number else entry.change
-
-
-def number_changes(explanation: Explanation | None, frontier: Frontier) -> Numbering:
-    """Numbers for a page with a frontier, and perhaps an explanation above it."""
-    told = () if explanation is None else explanation.regions
-    numbers = {r.key: r.id for r in told if r.key and r.rule.features not in ((), ("state",))}
-    last = len(numbers)
-    for key in _all_keys(frontier):
-        if key not in numbers:
-            last += 1
-            numbers[key] = f"S{last}"
-    return Numbering(numbers)
-
-
-def _all_keys(frontier: Frontier) -> Iterator[str]:
-    """Keys of changes that speak about features: of the best plan, of the ledger, of all plans."""
-    plans = (frontier.best, *frontier.plans) if frontier.plans else ()
-    for plan in plans[:1]:
-        yield from filter(None, _keys(plan))
-    entries = frontier.ledger.entries if frontier.ledger is not None else ()
-    yield from (entry.key for entry in entries if entry.key and not _names_a_state(entry))
-    for plan in plans[1:]:
-        yield from filter(None, _keys(plan))
-
-
-def _keys(plan: Plan) -> Iterator[str]:
-    if plan.rules:
-        yield from (_key(entry.rule, "", entry.move) for entry in plan.rules)
-        return
-    for edit in plan.patch.changing:
-        yield _key(edit.rule, *plan.patch.swap(edit))
-
-
-def _key(rule: Rule, current: str, proposed: str) -> str:
-    return "" if rule.features in ((), ("state",)) else change_key(rule, current, proposed)
-
-
-def _names_a_state(entry: LedgerEntry) -> bool:
-    return entry.change.startswith(f"{entry.state}: ")

@@ -27,6 +27,8 @@ from markupsafe import Markup
 
 from polidiff._version import __version__
 from polidiff.errors import InvalidOptionError, PolidiffError
+from polidiff.explanation.change_numbers import number_changes
+from polidiff.explanation.plan_text import COUNTED_IN, change_texts, knee_text, plan_answers
 from polidiff.explanation.said import Said, say
 from polidiff.explanation.text import rests_on_lines
 from polidiff.explanation.words import few
@@ -36,13 +38,10 @@ from polidiff.records.numbers import counted, number, percent
 from polidiff.records.plan import Frontier, ResultComparison
 from polidiff.records.suppression import released
 from polidiff.report import comparison, tables, view
-from polidiff.report.charts.frontier import UNITS
 from polidiff.report.figures import Figure, explanation_figures, frontier_figures, page_config
-from polidiff.report.names import number_changes, shown
-from polidiff.report.plan_answers import knee_text, plan_answers
+from polidiff.report.names import shown
 from polidiff.report.plans import (
     PlansView,
-    change_texts,
     explained,
     plan_cards,
     plans_table,
@@ -202,7 +201,7 @@ def _frontier_content(frontier: Frontier, offered: PlansView, figures: dict[str,
         "opening": knee_text(frontier),
         "table": plans_table(offered.plans, frontier),
         "example": f"{next(iter(plan.outcomes), 'changes')} >= current; changes <= {number(frontier.cost(plan))}",
-        "unit": UNITS[frontier.unit],
+        "unit": COUNTED_IN[frontier.unit],
         "outcome_names": list(plan.outcomes),
         "aim": next((k for k, name in enumerate(plan.outcomes) if name == frontier.objective), 0),
         "figures": figures,

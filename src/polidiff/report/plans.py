@@ -9,9 +9,13 @@ from typing import TypeAlias
 
 from polidiff.errors import PolidiffError
 from polidiff.explanation.advice import advise
+from polidiff.explanation.change_numbers import Numbering
 from polidiff.explanation.plan_text import (
+    COUNTED_IN,
+    LOSES,
+    UNNUMBERED,
     aim_text,
-    exceptions_text,
+    change_texts,
     gained,
     ledger_rest,
     objective,
@@ -23,23 +27,17 @@ from polidiff.explanation.text import acts_the_same, start_text, worse_off_text
 from polidiff.explanation.words import (
     bare_bounds,
     bounds_text,
-    edit_words,
-    in_order,
     losers,
     named_with_unit,
-    names_text,
-    place_text,
     verdicts_text,
     worth_text,
 )
 from polidiff.records.explanation import Explanation, Sentence, Verdict
 from polidiff.records.numbers import counted, number, percent, with_unit
 from polidiff.records.outcome import Outcome
-from polidiff.records.patch import Edit, Patch
 from polidiff.records.plan import Frontier, Plan
 from polidiff.records.suppression import suppressed
 from polidiff.report.charts.frontier import (
-    UNITS,
     largest_differences,
     plan_box_rows,
     plan_boxes,
@@ -49,12 +47,11 @@ from polidiff.report.charts.frontier import (
 from polidiff.report.charts.outcomes import READINGS, difference_row
 from polidiff.report.charts.regions import Span, telling_pair
 from polidiff.report.charts.theme import Row, drawable
-from polidiff.report.names import Numbering, label, shown
+from polidiff.report.names import label, shown
 from polidiff.report.tables import Table
 from polidiff.report.view import Card
 
 Figures: TypeAlias = list[str | float | None]  # of one outcome: texts, then numbers of its bar
-UNNUMBERED = Numbering()
 MOST_BYTES = 150_000
 MOST_COLUMNS = 6  # outcomes in the table of plans
 MOST_ENTRIES = 60  # of the ledger
@@ -77,36 +74,6 @@ class PlansView:
     start: int  # the plan shown first
     left_out: int
     numbering: Numbering
-
-
-def change_texts(plan: Plan, numbering: Numbering = UNNUMBERED) -> tuple[str, ...]:
-    """The changes of a plan as sentences, behind their numbers: its rules where it has them, else its edits."""
-    if plan.rules:
-        texts = in_order([r.rule for r in plan.rules], [f"{place_text(r.rule)}: {r.deed}" for r in plan.rules])
-        texts = [f"{text[0].upper()}{text[1:]}" for text in texts]
-        texts[-1] += exceptions_text(plan)
-    else:
-        texts = edit_texts(plan)
-    numbers = numbering.of(plan)
-    return tuple(f"{number}: {text}" if number else text for number, text in zip(numbers, texts, strict=True))
-
-
-def edit_texts(plan: Plan) -> list[str]:
-    """The edits of a plan as sentences."""
-    edits = plan.patch.changing
-    return in_order([edit.rule for edit in edits], [edits_sentence((edit,), plan.patch) for edit in edits])
-
-
-def edits_sentence(edits: Sequence[Edit], patch: Patch) -> str:
-    """Edits that do the same in the same place: "E instead of N where 0.2 ≤ y < 0.3"."""
-    return f"{edit_words(edits, patch)} {_edits_place(edits)}" + ", whatever follows" * edits[0].holds_back
-
-
-def _edits_place(edits: Sequence[Edit]) -> str:
-    rule, states = edits[0].rule, sorted({state for edit in edits for state in edit.states or ()})
-    if rule.conditions or not states:
-        return place_text(rule)
-    return f"in state{'s' * (len(states) != 1)} {names_text([str(state) for state in states])}"
 
 
 def plans_view(frontier: Frontier, numbering: Numbering = UNNUMBERED, room: int = MOST_BYTES) -> PlansView:
@@ -242,7 +209,7 @@ def _cost_card(plan: Plan, frontier: Frontier) -> Card:
         changed = f"{percent(plan.changes)} of decisions change" if frontier.world.one_step else changed
         return Card("rules", str(len(plan.rules)), changed)
     count = len(plan.rules) or len(plan.patch.changing)
-    return Card(UNITS[frontier.unit], number(plan.changes), f"{counted(count, 'change')} to read")
+    return Card(COUNTED_IN[frontier.unit], number(plan.changes), f"{counted(count, 'change')} to read")
 
 
 def outcome_rows_table(plan: Plan, frontier: Frontier) -> Table:
@@ -280,7 +247,7 @@ def plans_table(plans: Sequence[Plan], frontier: Frontier) -> Table:
         for plan in plans
     )
     heads = [named_with_unit(name, outcomes.get(name)) for name in names]
-    return Table((UNITS[frontier.unit], *heads, "changes to read"), rows)
+    return Table((COUNTED_IN[frontier.unit], *heads, "changes to read"), rows)
 
 
 def proofs_table(plans: Sequence[Plan], frontier: Frontier) -> Table:
@@ -294,10 +261,7 @@ def proofs_table(plans: Sequence[Plan], frontier: Frontier) -> Table:
         )
         for plan in plans
     )
-    return Table((UNITS[frontier.unit], frontier.aim, "no plan returns more than", "gap"), rows)
-
-
-LOSES = "Worse off: "  # how a line about a group that loses begins
+    return Table((COUNTED_IN[frontier.unit], frontier.aim, "no plan returns more than", "gap"), rows)
 
 
 def plan_sentences(plan: Plan) -> tuple[str, ...]:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from polidiff import improve
+from polidiff.explanation.plan_text import change_texts
 from polidiff.explanation.rule_code import patch_python, patch_sql
 from polidiff.records.patch import Patch
-from polidiff.report.plans import change_texts
 from polidiff.worlds.tabular import TabularMDP
 
 from .conftest import random_grid, some_policy

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import altair as alt
 
-from polidiff.explanation.plan_text import objective, plan_verdicts
+from polidiff.explanation.change_numbers import Numbering
+from polidiff.explanation.plan_text import COUNTED_IN, objective, plan_verdicts
 from polidiff.explanation.words import bounds_text
 from polidiff.records.outcome import Interval
 from polidiff.records.plan import AdoptionPoint, Frontier, Plan
@@ -16,16 +17,10 @@ from polidiff.records.rule import Rule
 from polidiff.report.charts.outcomes import difference_row, verdict_scale
 from polidiff.report.charts.regions import Span, is_drawn, side, span_over
 from polidiff.report.charts.theme import Chart, Palette, Rows, rows_of
-from polidiff.report.names import Numbering, label
+from polidiff.report.names import label
 
 MOST_CHANGES = 20
 MOST_OUTCOMES = 12  # in one picture
-UNITS = {
-    "expected": "changed decisions per episode",
-    "total": "changed decisions over all starts",
-    "rules": "rules",
-    "states": "changed states",
-}
 PICKED = "picked"  # the signals that the page sets: the chosen plan, and plans that break a guard
 REFUSED = "refused"
 _SPARSE = alt.Axis(tickCount=5)
@@ -36,9 +31,10 @@ def frontier_chart(
 ) -> Chart:
     """Plans as dots (hollow where not proven best), the bound above them, simpler methods beside them."""
     shown_plans = list(frontier.plans if plans is None else plans)
-    x = alt.X("c:Q", title=UNITS[frontier.unit], axis=alt.Axis(tickCount=6))
-    y = alt.Y("r:Q", title=label(frontier.aim), scale=alt.Scale(zero=False), axis=alt.Axis(**_share_format(frontier)))
-    hull = _hull_layer(frontier, palette, x, y)
+    x = alt.X("c:Q", title=COUNTED_IN[frontier.unit], axis=alt.Axis(tickCount=6))
+    y = _aim_axis(frontier)
+    bound = [{"c": point.changes, "r": point.expected_return} for point in frontier.hull]
+    hull = alt.Chart(rows_of(bound)).mark_line(color=palette.soft, strokeDash=[4, 4], strokeWidth=1.5)
     base = alt.Chart(rows_of(plan_rows(shown_plans, frontier))).encode(x=x, y=y)
     open_rows = [row for row in plan_rows(shown_plans, frontier) if row["b"] is not None and row["b"] > row["r"] + 1e-9]
     missing = alt.Chart(rows_of(open_rows)).mark_rule(color=palette.muted, strokeWidth=1.5).encode(x=x, y=y, y2="b:Q")
@@ -47,18 +43,15 @@ def frontier_chart(
     dots = base.mark_point(size=70, stroke=palette.current, strokeWidth=2, opacity=1, cursor="pointer").encode(
         fill=fill.legend(None), tooltip=_plan_tooltip(frontier)
     )
-    ring = base.transform_filter(f"datum.i == {PICKED}").mark_point(
-        size=260, filled=True, color=palette.proposed, opacity=1, stroke=palette.ink, strokeWidth=1.5
-    )
     chosen = alt.param(name=PICKED, value=picked % max(len(shown_plans), 1))
     proven = frontier.world.enumerated  # bounds in a table that was estimated prove nothing
     layers = [
-        *([hull] if frontier.hull and proven else []),
+        *([hull.encode(x=x, y=y, order="c:Q")] if bound and proven else []),
         *(_baseline_layers(frontier, palette, x, y) if proven else []),
         *([missing] if open_rows else []),
         steps,
         dots,
-        ring,
+        _ring(base, palette),
     ]
     return alt.layer(*layers).add_params(chosen).properties(height=320)
 
@@ -68,17 +61,27 @@ def plans_chart(frontier: Frontier, palette: Palette, *, plans: Sequence[Plan], 
     scale = alt.Scale(zero=False, nice=False, padding=16)
     most = math.ceil(max((frontier.cost(plan) for plan in plans), default=0.0))
     whole = _whole_axis(most) if frontier.unit in ("rules", "states") else alt.Axis(tickCount=6)
-    x = alt.X("x:Q", title=UNITS[frontier.unit], scale=scale, axis=whole)
+    x = alt.X("x:Q", title=COUNTED_IN[frontier.unit], scale=scale, axis=whole)
     y = alt.Y("y:Q", title=label(frontier.aim), scale=scale, axis=alt.Axis(tickCount=6, **_share_format(frontier)))
     rows = [{"i": row["i"], "x": row["c"], "y": row["r"]} for row in plan_rows(plans, frontier)]
     base = alt.Chart(rows_of(rows, name="plans")).encode(x=x, y=y)
     seen = alt.condition(f"indexof({REFUSED}, datum.i) < 0", alt.value(1.0), alt.value(0.18))
     dots = base.mark_point(size=80, filled=True, color=palette.current, cursor="pointer").encode(opacity=seen)
-    ring = base.transform_filter(f"datum.i == {PICKED}").mark_point(
+    chosen, refused = alt.param(name=PICKED, value=picked), alt.param(name=REFUSED, value=[])
+    return alt.layer(dots, _ring(base, palette)).add_params(chosen, refused).properties(height=300)
+
+
+def _ring(base: alt.Chart, palette: Palette) -> Chart:
+    """The mark around the chosen plan."""
+    return base.transform_filter(f"datum.i == {PICKED}").mark_point(
         size=260, filled=True, color=palette.proposed, opacity=1, stroke=palette.ink, strokeWidth=1.5
     )
-    chosen, refused = alt.param(name=PICKED, value=picked), alt.param(name=REFUSED, value=[])
-    return alt.layer(dots, ring).add_params(chosen, refused).properties(height=300)
+
+
+def _aim_axis(frontier: Frontier) -> alt.Y:
+    """What plans improve, upwards."""
+    scale, axis = alt.Scale(zero=False), alt.Axis(**_share_format(frontier))
+    return alt.Y("r:Q", title=label(frontier.aim), scale=scale, axis=axis)
 
 
 def _share_format(frontier: Frontier) -> dict[str, str]:
@@ -102,20 +105,11 @@ def plan_rows(plans: Sequence[Plan], frontier: Frontier) -> Rows:
 
 def _plan_tooltip(frontier: Frontier) -> list[alt.Tooltip]:
     return [
-        alt.Tooltip("c:Q", title=UNITS[frontier.unit], format=".4~r"),
+        alt.Tooltip("c:Q", title=COUNTED_IN[frontier.unit], format=".4~r"),
         alt.Tooltip("r:Q", title=label(frontier.aim), format=".6~r"),
         alt.Tooltip("b:Q", title="no plan returns more than", format=".6~r"),
         alt.Tooltip("p:N", title="best for its budget"),
     ]
-
-
-def _hull_layer(frontier: Frontier, palette: Palette, x: alt.X, y: alt.Y) -> Chart:
-    rows = [{"c": point.changes, "r": point.expected_return, "k": "bound (mixed policies)"} for point in frontier.hull]
-    return (
-        alt.Chart(rows_of(rows))
-        .mark_line(color=palette.soft, strokeDash=[4, 4], strokeWidth=1.5)
-        .encode(x=x, y=y, order="c:Q")
-    )
 
 
 def _baseline_layers(frontier: Frontier, palette: Palette, x: alt.X, y: alt.Y) -> list[Chart]:
@@ -127,20 +121,11 @@ def _baseline_layers(frontier: Frontier, palette: Palette, x: alt.X, y: alt.Y) -
     ]
     if not rows:
         return []
-    shape = alt.Shape(
-        "k:N",
-        title="simpler methods",
-        legend=alt.Legend(columns=1),
-        scale=alt.Scale(domain=names, range=_shapes(len(names))),
-        sort=names,
-    )
+    shapes = ["square", "triangle-up", "diamond", "cross", "triangle-down"]
+    scale = alt.Scale(domain=names, range=[shapes[index % len(shapes)] for index in range(len(names))])
+    shape = alt.Shape("k:N", title="simpler methods", legend=alt.Legend(columns=1), scale=scale, sort=names)
     marks = alt.Chart(rows_of(rows)).mark_point(size=80, color=palette.soft, strokeWidth=1.5, opacity=0.9)
     return [marks.encode(x=x, y=y, shape=shape)]
-
-
-def _shapes(count: int) -> list[str]:
-    shapes = ["square", "triangle-up", "diamond", "cross", "triangle-down"]
-    return [shapes[index % len(shapes)] for index in range(count)]
 
 
 def ledger_chart(frontier: Frontier, palette: Palette, numbering: Numbering | None = None) -> Chart:
@@ -151,25 +136,17 @@ def ledger_chart(frontier: Frontier, palette: Palette, numbering: Numbering | No
     x = alt.X("s:Q", title=f"worth in {'less ' * (frontier.sign < 0)}{label(frontier.aim)}")
     bars = base.mark_bar(color=palette.current, opacity=0.35, cornerRadius=2, height={"band": 0.6}).encode(x=x)
     spread = base.mark_rule(color=palette.current, strokeWidth=2).encode(x="l:Q", x2="h:Q")
-    kinds = ["fair share (bar)", "made alone", "added last to the plan"]
+    kinds = ["made alone", "added last to the plan"]
+    legend = {"title": None, "legend": alt.Legend(columns=1)}
+    shapes, colours = ["circle", "diamond"], [palette.proposed, palette.ink]
     marks = (
         base.transform_fold(["a", "r"], as_=["key", "value"])
-        .transform_calculate(k=f"datum.key == 'a' ? '{kinds[1]}' : '{kinds[2]}'")
+        .transform_calculate(k=f"datum.key == 'a' ? '{kinds[0]}' : '{kinds[1]}'")
         .mark_point(size=70, filled=True, opacity=1)
         .encode(
             x="value:Q",
-            shape=alt.Shape(
-                "k:N",
-                title=None,
-                legend=alt.Legend(columns=1),
-                scale=alt.Scale(domain=kinds[1:], range=["circle", "diamond"]),
-            ),
-            color=alt.Color(
-                "k:N",
-                title=None,
-                legend=alt.Legend(columns=1),
-                scale=alt.Scale(domain=kinds[1:], range=[palette.proposed, palette.ink]),
-            ),
+            shape=alt.Shape("k:N", scale=alt.Scale(domain=kinds, range=shapes), **legend),
+            color=alt.Color("k:N", scale=alt.Scale(domain=kinds, range=colours), **legend),
         )
     )
     return alt.layer(bars, spread, marks).properties(height=24 * max(1, len(rows)))
@@ -203,7 +180,7 @@ def order_chart(frontier: Frontier, palette: Palette, numbering: Numbering | Non
     """Expected return after each step of the best order to adopt."""
     rows = order_rows(frontier, numbering or Numbering())
     x = alt.X("i:Q", title="changes adopted", axis=_whole_axis(len(rows) - 1))
-    y = alt.Y("r:Q", title=label(frontier.aim), scale=alt.Scale(zero=False), axis=alt.Axis(**_share_format(frontier)))
+    y = _aim_axis(frontier)
     base = alt.Chart(rows_of(rows)).encode(x=x, y=y)
     line = base.mark_line(interpolate="step-after", color=palette.current, strokeWidth=2)
     dots = base.mark_point(filled=True, size=70, color=palette.current, opacity=1).encode(
@@ -231,19 +208,14 @@ def order_rows(frontier: Frontier, numbering: Numbering) -> Rows:
 def adoption_chart(frontier: Frontier, palette: Palette, *, points: Sequence[AdoptionPoint] | None = None) -> Chart:
     """Expected return when each change is followed only some of the time."""
     drawn = frontier.best.adoption if points is None else points
+    rows = [{"s": point.share, "r": frontier.sign * point.expected_return} for point in drawn]
     x = alt.X("s:Q", title="share of times the changes are followed", axis=alt.Axis(format="%", tickCount=5))
-    y = alt.Y("r:Q", title=label(frontier.aim), scale=alt.Scale(zero=False), axis=alt.Axis(**_share_format(frontier)))
-    base = alt.Chart(rows_of(adoption_rows(drawn, frontier.sign), name="adoption")).encode(x=x, y=y)
-    now = alt.Chart(rows_of([{"r": frontier.sign * frontier.current_return}])).mark_rule(
-        color=palette.soft, strokeDash=[3, 3]
-    )
+    y = _aim_axis(frontier)
+    base = alt.Chart(rows_of(rows, name="adoption")).encode(x=x, y=y)
+    now = alt.Chart(rows_of([{"r": frontier.sign * frontier.current_return}]))
+    rule = now.mark_rule(color=palette.soft, strokeDash=[3, 3]).encode(y="r:Q")
     line = base.mark_line(color=palette.proposed, strokeWidth=2.5, point={"filled": True, "color": palette.proposed})
-    return alt.layer(now.encode(y="r:Q"), line).properties(height=200)
-
-
-def adoption_rows(points: Sequence[AdoptionPoint], sign: float = 1.0) -> Rows:
-    """One row per share."""
-    return [{"s": point.share, "r": sign * point.expected_return} for point in points]
+    return alt.layer(rule, line).properties(height=200)
 
 
 def plan_spans(frontier: Frontier, pair: tuple[str, str]) -> tuple[Span, Span]:

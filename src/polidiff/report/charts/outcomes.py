@@ -45,50 +45,33 @@ def difference_row(verdict: Verdict) -> Row:
 
 def verdict_scale(palette: Palette) -> alt.Scale:
     """Colours of the five readings of a difference."""
-    return alt.Scale(
-        domain=READINGS,
-        range=[palette.better, palette.worse, palette.current, palette.soft, palette.muted],
-    )
+    colours = [palette.better, palette.worse, palette.current, palette.soft, palette.muted]
+    return alt.Scale(domain=READINGS, range=colours)
 
 
 def outcome_chart(explanation: Explanation, palette: Palette, *, outcome: str) -> Chart:
-    """Forest plot of one outcome: difference proposed − current, for all starts and for each group."""
+    """One outcome for all starts and for each group: differences as dots, their intervals as lines."""
     of = next((o for o in explanation.outcomes if o.name == outcome), None)
     unit = f" ({label(of.unit, 20)})" if of is not None and of.unit else ""
     rows = difference_rows(explanation, outcome)
     if of is not None and of.is_share:
         unit = " (percentage points)"
         rows = [{**row, **{k: row[k] and 100 * row[k] for k in "dlh"}} for row in rows]
-    return forest(rows, palette, title=f"proposed − current{unit}")
-
-
-def forest(rows: Rows, palette: Palette, *, title: str, name: str | None = None, step: int = 26) -> Chart:
-    """Estimates as dots, intervals as lines, zero as a rule."""
-    data = rows_of(rows, name)
     y = alt.Y("g:N", sort=alt.EncodingSortField("n", op="min"), title=None, axis=alt.Axis(ticks=False, domain=False))
     color = alt.Color("v:N", scale=verdict_scale(palette), legend=None)
-    axis = alt.Axis(tickCount=5)
-    base = alt.Chart(data).encode(y=y, color=color)
+    axis, title = alt.Axis(tickCount=5), f"proposed − current{unit}"
+    shapes = alt.Scale(domain=READINGS, range=["triangle-up", "triangle-down", "diamond", "circle", "cross"])
+    told = [("d:Q", "difference"), ("l:Q", "low"), ("h:Q", "high")]
+    tooltip = [alt.Tooltip(key, title=name, format=".4~r") for key, name in told]
+    base = alt.Chart(rows_of(rows)).encode(y=y, color=color)
     zero = alt.Chart(rows_of([{"z": 0}])).mark_rule(color=palette.soft, strokeDash=[2, 2]).encode(x="z:Q")
     lines = base.mark_rule(strokeWidth=3, strokeCap="round").encode(x=alt.X("l:Q", title=title, axis=axis), x2="h:Q")
     dots = base.mark_point(filled=True, size=90, opacity=1).encode(
-        x=alt.X("d:Q", title=title, axis=axis), shape=_shape(), tooltip=_tooltip()
+        x=alt.X("d:Q", title=title, axis=axis),
+        shape=alt.Shape("v:N", scale=shapes, legend=None),
+        tooltip=[*tooltip, alt.Tooltip("v:N", title="reading")],
     )
-    return alt.layer(zero, lines, dots).properties(height=max(1, len(rows)) * step)
-
-
-def _shape() -> alt.Shape:
-    shapes = ["triangle-up", "triangle-down", "diamond", "circle", "cross"]
-    return alt.Shape("v:N", scale=alt.Scale(domain=READINGS, range=shapes), legend=None)
-
-
-def _tooltip() -> list[alt.Tooltip]:
-    return [
-        alt.Tooltip("d:Q", title="difference", format=".4~r"),
-        alt.Tooltip("l:Q", title="low", format=".4~r"),
-        alt.Tooltip("h:Q", title="high", format=".4~r"),
-        alt.Tooltip("v:N", title="reading"),
-    ]
+    return alt.layer(zero, lines, dots).properties(height=max(1, len(rows)) * 26)
 
 
 def outcomes_chart(explanation: Explanation, palette: Palette) -> Chart:
@@ -111,7 +94,6 @@ def tradeoff_chart(explanation: Explanation, palette: Palette) -> Chart:
     return alt.layer(base.mark_line(color=palette.current, strokeWidth=2), dots).properties(height=200)
 
 
-MOST_GROUPS = 12
 OTHER_ACTIONS = "other actions"
 NODE_RADIUS = 16.0  # pixels between the head of an arrow and its state
 MOST_MOVES = 6  # per state; of more, arrows hide each other
@@ -151,9 +133,8 @@ def strip_chart(explanation: Explanation, palette: Palette) -> Chart:
     known = names if len(names) <= most else names[: most - 1]
     rows = [{**row, "a": row["a"] if row["a"] in known else OTHER_ACTIONS} for row in rows]
     domain = [*known, *([OTHER_ACTIONS] if len(known) < len(names) else [])]
-    x = alt.X(
-        "i:Q", title="decision", axis=alt.Axis(tickCount=6, tickMinStep=1, grid=False), scale=alt.Scale(nice=False)
-    )
+    axis = alt.Axis(tickCount=6, tickMinStep=1, grid=False)
+    x = alt.X("i:Q", title="decision", axis=axis, scale=alt.Scale(nice=False))
     y = alt.Y("g:N", sort=None, title=None, axis=alt.Axis(domain=False, ticks=False))
     color = alt.Color("a:N", scale=alt.Scale(domain=domain, range=list(palette.swaps[: len(domain)])), title=None)
     tiles = alt.Chart(rows_of(rows)).mark_rect(opacity=0.75).encode(x=x, x2="j:Q", y=y, color=color)
@@ -187,24 +168,19 @@ def graph_chart(explanation: Explanation, palette: Palette) -> Chart:
     height = min(420, 110 + 60 * math.ceil(_spread_of([y for _, y in places.values()])))
     moves = move_rows(explanation.graph, places, height)
     width = alt.StrokeWidth("w:Q", scale=alt.Scale(domain=[0, 1], range=[0.8, 2.6]), legend=None)
-    hidden = {"axis": None}
-    x = alt.X("x:Q", scale=alt.Scale(padding=24, zero=False, nice=False), **hidden)
-    y = alt.Y("y:Q", scale=alt.Scale(padding=24, zero=False, nice=False), **hidden)
+    room = alt.Scale(padding=24, zero=False, nice=False)
+    x, y = alt.X("x:Q", scale=room, axis=None), alt.Y("y:Q", scale=room, axis=None)
+    tip = {"x": alt.X("x2:Q", axis=None), "y": alt.Y("y2:Q", axis=None), "angle": alt.Angle("a:Q", scale=None)}
     lines = alt.Chart(rows_of(moves)).mark_rule().encode(x=x, y=y, x2="x2", y2="y2", color=color, strokeWidth=width)
-    heads = (
-        alt.Chart(rows_of(moves))
-        .mark_point(shape="triangle", filled=True, size=50, opacity=1)
-        .encode(x=alt.X("x2:Q", **hidden), y=alt.Y("y2:Q", **hidden), color=color, angle=alt.Angle("a:Q", scale=None))
-    )
+    heads = alt.Chart(rows_of(moves)).mark_point(shape="triangle", filled=True, size=50, opacity=1)
     nodes = alt.Chart(rows_of(node_rows(explanation, places))).encode(x=x, y=y)
     fill = alt.Scale(domain=["differs", "same"], range=[palette.proposed, palette.soft])
     dots = nodes.mark_point(filled=True, size=130, opacity=1).encode(
-        fill=alt.Fill("d:N", scale=fill, legend=None),
-        tooltip=[alt.Tooltip("n:N", title="state")],
+        fill=alt.Fill("d:N", scale=fill, legend=None), tooltip=[alt.Tooltip("n:N", title="state")]
     )
     halo = nodes.mark_text(dy=-15, stroke=palette.surface, strokeWidth=5, strokeJoin="round").encode(text="n:N")
     tags = nodes.mark_text(dy=-15).encode(text="n:N")
-    return alt.layer(lines, heads, halo, dots, tags).properties(height=height)
+    return alt.layer(lines, heads.encode(color=color, **tip), halo, dots, tags).properties(height=height)
 
 
 def layout(arrows: Sequence[Arrow]) -> dict[str, tuple[float, float]]:
@@ -233,22 +209,15 @@ def _depths(arrows: Sequence[Arrow]) -> dict[str, int]:
     depth: dict[str, int] = {}
     roots = [name for name in names if name not in entered] or names[:1]
     for root in roots + names:  # a loop that nothing enters has no root of its own
-        if root not in depth:
-            _spread(root, following, depth)
+        queue = deque([(root, 0)])
+        while queue:
+            state, column = queue.popleft()
+            if state not in depth:
+                depth[state] = column
+                queue.extend((target, column + 1) for target in following[state])
     for root in roots:  # a late entry stands beside the others of its column, not at the far left
         depth[root] = max(0, min((depth[target] for target in following[root]), default=1) - 1)
     return depth
-
-
-def _spread(root: str, following: dict[str, list[str]], depth: dict[str, int]) -> None:
-    depth[root] = 0
-    queue = deque([root])
-    while queue:
-        state = queue.popleft()
-        for target in following[state]:
-            if target not in depth:
-                depth[target] = depth[state] + 1
-                queue.append(target)
 
 
 def _spread_of(values: Sequence[float]) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import TypeAlias
 
@@ -19,31 +20,24 @@ from polidiff.report.names import label
 Span: TypeAlias = tuple[float, float]
 
 
-def span_of(feature: Feature) -> Span:
-    """The range of a feature that a picture shows.
-
-    >>> span_of(Feature("x", "number", 0.0, 2.0))
-    (0.0, 2.0)
-    """
-    low = feature.low if feature.low is not None and math.isfinite(feature.low) else 0.0
-    high = feature.high if feature.high is not None and math.isfinite(feature.high) else low + 1.0
-    return (low, high) if high > low else (low - 0.5, low + 0.5)
-
-
 def span_over(feature: Feature, rules: Iterable[Rule]) -> Span:
     """The range of a feature that shows all rules: what was seen, every bound, and room for sides that are open.
 
     >>> from polidiff.records.rule import Condition
+    >>> span_over(Feature("x", "number", 0.0, 2.0), []), span_over(Feature("x", "number", 1.0, 1.0), [])
+    ((0.0, 2.0), (0.5, 1.5))
     >>> span_over(Feature("x", "number", 0.0, 0.1), [Rule((Condition("x", 0, low=1.0),))])
     (0.0, 1.2)
     """
-    low, high = seen = span_of(feature)
-    bounds = [c for rule in rules for c in rule.conditions if c.feature == feature.name and c.values is None]
-    low = min([low, *(b for c in bounds for b in (c.low, c.high) if math.isfinite(b))])
-    high = max([high, *(b for c in bounds for b in (c.low, c.high) if math.isfinite(b))])
+    least = feature.low if feature.low is not None and math.isfinite(feature.low) else 0.0
+    most = feature.high if feature.high is not None and math.isfinite(feature.high) else least + 1.0
+    seen = (least, most) if most > least else (least - 0.5, least + 0.5)
+    conditions = [c for rule in rules for c in rule.conditions if c.feature == feature.name and c.values is None]
+    bounds = [*seen, *(bound for c in conditions for bound in (c.low, c.high) if math.isfinite(bound))]
+    low, high = min(bounds), max(bounds)
     room = 0.2 * (high - low)
-    below = room if low < seen[0] and any(c.low == -math.inf for c in bounds) else 0.0
-    above = room if high > seen[1] and any(c.high == math.inf for c in bounds) else 0.0
+    below = room if low < seen[0] and any(c.low == -math.inf for c in conditions) else 0.0
+    above = room if high > seen[1] and any(c.high == math.inf for c in conditions) else 0.0
     return low - below, high + above
 
 
@@ -88,15 +82,7 @@ def coarser(picture: Picture, most: int = MOST_CELLS) -> Picture:
     while len(cells) > most:
         factor *= 2
         cells = _merged(picture, factor)
-    return Picture(
-        picture.x,
-        picture.y,
-        picture.x_step * factor,
-        picture.y_step * factor,
-        tuple(cells),
-        picture.trajectories,
-        picture.proposed_trajectories,
-    )
+    return replace(picture, x_step=picture.x_step * factor, y_step=picture.y_step * factor, cells=tuple(cells))
 
 
 def _merged(picture: Picture, factor: int) -> list[Cell]:
@@ -146,11 +132,13 @@ def regions_chart(explanation: Explanation, palette: Palette, *, picture: int = 
     square = base.transform_calculate(x2=f"datum.x + {drawn.x_step!r}", y2=f"datum.y + {drawn.y_step!r}")
     grey = square.mark_rect(color=palette.muted).encode(opacity=strength).properties(data=rows_of(cells[0]))
     coloured = square.mark_rect().encode(opacity=strength, color=color).properties(data=rows_of(cells[1]))
-    outlines = rows_of(box_rows(explanation.regions, drawn, explanation, names))
-    boxes = base.properties(data=outlines).mark_rect(filled=False, strokeWidth=2.5, cornerRadius=2)
+    outlines = box_rows(explanation, drawn, names)
+    boxes = base.properties(data=rows_of(outlines)).mark_rect(filled=False, strokeWidth=2.5, cornerRadius=2)
     boxes = boxes.encode(color=color, tooltip=[alt.Tooltip("t:N", title="region")])
-    places = rows_of(tag_rows(box_rows(explanation.regions, drawn, explanation, names), *_limits(drawn, explanation)))
-    tags = alt.Chart(places).mark_text(align="left", baseline="top", dx=5, dy=5, fontWeight=600, color=palette.ink)
+    places = tag_rows(outlines, *_limits(drawn, explanation))
+    tags = alt.Chart(rows_of(places)).mark_text(
+        align="left", baseline="top", dx=5, dy=5, fontWeight=600, color=palette.ink
+    )
     return alt.layer(grey, coloured, boxes, tags.encode(x=x, y="y:Q", text="id:N")).properties(height=340)
 
 
@@ -179,10 +167,11 @@ def trajectories_chart(explanation: Explanation, palette: Palette, *, picture: i
         for number, path in enumerate(paths[:MOST_PAIRS], start=1)
         for step, point in enumerate(path)
     ]
-    scale = alt.Scale(domain=["current", "proposed"], range=[palette.current, palette.proposed])
-    color = alt.Color("p:N", scale=scale, title="policy")
-    dash = alt.StrokeDash(
-        "p:N", scale=alt.Scale(domain=["current", "proposed"], range=[[5, 3], [1, 0]]), title="policy"
+    policies = ["current", "proposed"]
+    scales = [alt.Scale(domain=policies, range=of) for of in ([palette.current, palette.proposed], [[5, 3], [1, 0]])]
+    color, dash = (
+        alt.Color("p:N", scale=scales[0], title="policy"),
+        alt.StrokeDash("p:N", scale=scales[1], title="policy"),
     )
     lines = (
         alt.Chart(rows_of(rows))
@@ -192,18 +181,18 @@ def trajectories_chart(explanation: Explanation, palette: Palette, *, picture: i
     begun = rows_of([row for row in rows if row["i"] == 0 and row["p"] == "current"])
     starts = alt.Chart(begun).mark_point(filled=True, size=70, color=palette.ink).encode(x=x, y=y)
     boxes = (
-        alt.Chart(rows_of(box_rows(explanation.regions, drawn, explanation, names)))
+        alt.Chart(rows_of(box_rows(explanation, drawn, names)))
         .mark_rect(color=palette.muted, fillOpacity=0.18, stroke=palette.muted, strokeWidth=1.5, cornerRadius=2)
         .encode(x=x, x2="x2", y=y, y2="y2")
     )
     return alt.layer(boxes, lines, starts).properties(height=340)
 
 
-def box_rows(regions: Sequence[Region], picture: Picture, explanation: Explanation, names: dict[str, str]) -> Rows:
+def box_rows(explanation: Explanation, picture: Picture, names: dict[str, str]) -> Rows:
     """One rectangle per region whose rule speaks about the picture's two features and no other."""
     across, along = _limits(picture, explanation)
     rows = []
-    for region in regions:
+    for region in explanation.regions:
         if not set(region.rule.features) <= {picture.x, picture.y}:
             continue
         x, y = side(region.rule, picture.x, across), side(region.rule, picture.y, along)
@@ -231,21 +220,17 @@ def _short(number: float) -> float:
     return float(f"{number:.6g}")
 
 
-def _limits(picture: Picture, explanation: Explanation) -> tuple[tuple[float, float], tuple[float, float]]:
+def _limits(picture: Picture, explanation: Explanation) -> tuple[Span, Span]:
     """Range of both axes: everything seen, never less than the cells."""
-    spans = []
-    for name, centres, step in (
-        (picture.x, [cell.x for cell in picture.cells], picture.x_step),
-        (picture.y, [cell.y for cell in picture.cells], picture.y_step),
-    ):
-        feature = next((f for f in explanation.world.features if f.name == name), None)
-        lows = [value - step / 2 for value in centres] + ([feature.low] if feature and feature.low is not None else [])
-        highs = [value + step / 2 for value in centres] + (
-            [feature.high] if feature and feature.high is not None else []
-        )
-        finite = [value for value in lows + highs if math.isfinite(value)]
-        spans.append((min(finite), max(finite)) if finite and max(finite) > min(finite) else (0.0, 1.0))
-    return spans[0], spans[1]
+    seen = {feature.name: (feature.low, feature.high) for feature in explanation.world.features}
+
+    def limits(name: str, centres: list[float], step: float) -> Span:
+        cells = (edge for centre in centres for edge in (centre - step / 2, centre + step / 2))
+        finite = [edge for edge in (*cells, *seen.get(name, ())) if edge is not None and math.isfinite(edge)]
+        return (min(finite), max(finite)) if finite and max(finite) > min(finite) else (0.0, 1.0)
+
+    across = limits(picture.x, [cell.x for cell in picture.cells], picture.x_step)
+    return across, limits(picture.y, [cell.y for cell in picture.cells], picture.y_step)
 
 
 def _axes(picture: Picture, explanation: Explanation) -> tuple[alt.X, alt.Y]:
