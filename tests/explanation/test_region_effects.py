@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import polidiff
 from polidiff import Log, Simulator, TabularMDP, evaluate, explain
 from polidiff.domains import chain
-from polidiff.explanation.carrying import carrier, carrying_lines
 from polidiff.explanation.groups import typical_path
+from polidiff.explanation.region_places import carrier, carrying_lines
 from polidiff.explanation.regions import printed_order
 from polidiff.explanation.text import acts_the_same, sentence_text
 from polidiff.records.codec import dumps, from_dict

@@ -27,7 +27,7 @@ from polidiff.explanation.words import (
     rule_text,
     verdicts_text,
 )
-from polidiff.records.explanation import WorseOff
+from polidiff.records.explanation import Tail, WorseOff
 from polidiff.records.numbers import counted
 from polidiff.records.outcome import Assumption, Interval, Outcome
 from polidiff.records.rule import Condition, Rule
@@ -252,3 +252,27 @@ def test_the_first_screen_of_plans_names_who_loses_and_says_what_to_do_for_them(
     assert lost in told["For whom worse?"].spoken
     assert "Some starts lose by it: keep the current policy for them." in told["What now?"].spoken
     assert "lose" not in {a.question: a for a in plan_answers(record)}["What now?"].spoken
+
+
+def test_of_many_groups_that_lose_it_is_said_on_which_outcome_most_starts_do():
+    base = samples.plain()
+    rules = [Rule((Condition("x", 0, low=k / 10, high=(k + 1) / 10),)) for k in range(5)]
+    losing = tuple(WorseOff("length", rule, 0.02, Interval.exactly(1.0)) for rule in rules)
+    tails = (replace(base.tails[0], outcome="return", share_worse=0.2), Tail("length", 0.5, 1.0, 0.62))
+    record = replace(base, verdicts=(), sentences=(), worse_off=losing, tails=tails)
+    lost = {answer.question: answer.text for answer in answers(record)}["For whom worse?"]
+    assert lost.endswith("; and 2 further groups. On length 62 % of starts lose, on no other outcome more.")
+    few = {answer.question: answer.text for answer in answers(replace(record, worse_off=losing[:3]))}
+    assert "no other outcome" not in few["For whom worse?"]
+
+
+def test_plans_are_named_by_the_outcome_that_they_improve():
+    record = samples.frontier()
+    assert str(record).startswith("4 plans from 9.9895 (current) to 21.9905 ")
+    named = str(replace(record, objective="stay in the middle band"))
+    assert named.startswith("4 plans for stay in the middle band: from ")
+    assert re.split(" {2,}", named.splitlines()[2].strip()) == [
+        "changes per episode", "stay in the middle band", "change",
+    ]  # fmt: skip
+    sought = str(replace(record, objective="stay in the middle band", budget=3.0))
+    assert sought.startswith("The best plan for stay in the middle band within 3 changes per episode: from ")

@@ -150,8 +150,8 @@ def doubts(record: Explanation | Frontier, verdicts: list[Verdict]) -> tuple[str
     failed = [f"{a.name}: {a.detail.rstrip('.')}." for a in record.assumptions if a.alarming]
     one_step = record.world.one_step
     weak = [
-        f"{v.outcome}: unrecorded reasons that change the odds of a decision {odds_text(v.holds_up_to)} "
-        "would be enough to explain it."
+        f"Unrecorded reasons that change the odds of a decision {odds_text(v.holds_up_to)} would be enough to explain "
+        f"the effect on {v.outcome}."
         for v in verdicts
         if v.holds_up_to is not None and fragile(v.holds_up_to, one_step)
     ]

@@ -14,6 +14,7 @@ from polidiff.errors import InvalidInputError
 from polidiff.evaluation import compare
 from polidiff.evaluation.comparison import Comparison
 from polidiff.evaluation.verdicts import verdict
+from polidiff.explanation.sentences import start_rules
 from polidiff.explanation.words import (
     place_text,
     rule_text,
@@ -69,7 +70,8 @@ def _known_actions(explanation: Explanation, raw: AnyArray | None, features: Fea
 def _resolve(explanation: Explanation, state: CaseLike) -> tuple[AnyArray | None, Features, str]:
     names = [feature.name for feature in explanation.world.features]
     if isinstance(state, Mapping):
-        missing = [name for name in _needed(explanation) if name not in state]
+        spoken_of = dict.fromkeys(name for region in explanation.regions for name in region.rule.features)
+        missing = [name for name in spoken_of if name != "state" and name not in state]
         unknown = [name for name in state if name not in names]
         if unknown or missing:
             said = f"{unknown[0]!r} is not a feature" if unknown else f"{missing[0]!r} is needed and was not given"
@@ -94,11 +96,6 @@ def _asked(explanation: Explanation) -> Comparison | None:
     return None if explanation.context is None else compare(*explanation.context)
 
 
-def _needed(explanation: Explanation) -> list[str]:
-    told = [region.rule for region in explanation.regions]
-    return list(dict.fromkeys(name for rule in told for name in rule.features if name != "state"))
-
-
 def _expected(
     explanation: Explanation, raw: AnyArray | None, features: Features, *, changed: bool
 ) -> tuple[str, tuple[Verdict, ...]]:
@@ -114,7 +111,8 @@ def _expected(
         return f"To expect from there on: {verdicts_text(exact, explanation.outcomes)}.", exact
     if not changed and explanation.world.one_step:
         return "", ()
-    told = next((sentence for sentence in explanation.sentences if _speaks_of(sentence, features)), None)
+    rules = [(sentence, start_rules(sentence)) for sentence in explanation.sentences]
+    told = next((s for s, starts in rules if not starts or any(rule.covers(features)[0] for rule in starts)), None)
     if changed and told is not None:
         return _mean_of(explanation, told)
     if changed or (not explanation.regions and not explanation.withheld):
@@ -130,13 +128,9 @@ def _mean_of(explanation: Explanation, told: Sentence, lead: str = "") -> tuple[
     unjudged = "What this case alone may expect was not judged; the mean"
     if told.start is None:
         return f"{unjudged} over all starts: {effect}.", ()
-    who = " or ".join(place_text(rule) for rule in (told.start, *told.also))
+    who = " or ".join(place_text(rule) for rule in start_rules(told))
     episodes = "decisions" if explanation.world.one_step else "episodes that start"
     return f"{lead}{unjudged} of {episodes} {who}: {effect}.", told.verdicts
-
-
-def _speaks_of(sentence: Sentence, features: Features) -> bool:
-    return sentence.start is None or any(rule.covers(features)[0] for rule in (sentence.start, *sentence.also))
 
 
 def _meets_a_change(sentence: Sentence) -> bool:

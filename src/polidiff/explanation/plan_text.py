@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from polidiff.explanation.advice import lasting, weigh_up
 from polidiff.explanation.change_numbers import Numbering
 from polidiff.explanation.rule_code import joined_edits
-from polidiff.explanation.said import Answer, Block, Said, blocks_of, closing, judged_effect, undone_by
+from polidiff.explanation.said import Answer, Block, Said, blocks_of, closing, in_doubt, judged_effect, undone_by
 from polidiff.explanation.text import people_text
 from polidiff.explanation.words import (
     MOST_NAMED,
@@ -76,9 +76,10 @@ def frontier_headline(frontier: Frontier) -> str:
         return _judged_head(frontier)
     now = frontier.plans[0]
     broken = ", which breaks what is to be kept" if now.breaks else ""
-    what, proof, more = counted(len(frontier), "plan"), "all proven", ""
+    named = _for_what(frontier)
+    what, proof, more = f"{counted(len(frontier), 'plan')}{named and f'{named}:'}", "all proven", ""
     if frontier.budget is not None:
-        what, proof = f"The best plan within {number(frontier.budget)} {UNITS[frontier.unit]}:", "proven"
+        what, proof = f"The best plan{named} within {number(frontier.budget)} {UNITS[frontier.unit]}:", "proven"
         more = " Plans with fewer changes were not sought."
     if not all(plan.proven for plan in frontier):
         proof = f"certified within {percent(frontier.gap)}"
@@ -126,11 +127,16 @@ def aim_text(frontier: Frontier) -> str:
     return f"{outcome.name} ({'less' if frontier.sign < 0 else 'more'} is better)"
 
 
+def _for_what(frontier: Frontier) -> str:
+    """The outcome that plans improve, where it has a name of its own."""
+    return "" if frontier.objective in ("", "return") else f" for {aim_text(frontier)}"
+
+
 def _judged_head(frontier: Frontier) -> str:
     """Plans whose gains are estimates: the one that is surest to gain, or none."""
     best, now = frontier.best, plan_return(frontier.plans[0], frontier)
-    aim = aim_text(frontier)
-    named, brings = ("", "returns") if aim == frontier.aim else (f" for {aim}", "brings")
+    named = _for_what(frontier)
+    brings = "brings" if named else "returns"
     if len(frontier.plans) == 1:
         return f"No plan{named} but the current policy, which {brings} {now}."
     if best.gain is None or best is frontier.plans[0]:
@@ -153,7 +159,7 @@ def _judged_head(frontier: Frontier) -> str:
 def _plan_rows(frontier: Frontier, limit: int = 20) -> list[str]:
     unit = UNITS[frontier.unit]
     proven = frontier.world.enumerated  # a bound in a table that was estimated proves nothing
-    aim = frontier.objective if frontier.world.recorded and frontier.objective else "return"
+    aim = frontier.objective or "return"
     wide = max(10, len(aim))
     head = "" if not proven else f"{'bound':>10}  "
     rows = [f"{unit:>20}  {aim:>{wide}}  {head}change"]
@@ -399,10 +405,8 @@ def knee_text(frontier: Frontier) -> str:
     cost, most = number(frontier.cost(knee)), number(frontier.cost(best))
     unit = COUNTED_IN[frontier.unit].replace("decisions", "decision") if most == "1" else COUNTED_IN[frontier.unit]
     verb, to = ("add", "to") if frontier.sign > 0 else ("take", "from")
-    return (
-        f"Further changes pay less: the first {cost} of {most} {unit} {verb}{'s' * (cost == '1')} {up_to} {to} "
-        f"{frontier.aim}, the rest {more}."
-    )
+    first = f"the first of {most} {unit} {verb}s" if cost == "1" else f"the first {cost} of {most} {unit} {verb}"
+    return f"Further changes pay less: {first} {up_to} {to} {frontier.aim}, the rest {more}."
 
 
 def _proof(frontier: Frontier, plan: Plan) -> Answer:
@@ -414,7 +418,6 @@ def _proof(frontier: Frontier, plan: Plan) -> Answer:
         sure = "Exact, and proven the best for its number of changes."
     else:
         sure = f"Its return may be up to {percent(plan.gap)} of the range from the best for its number of changes."
-    alarms = [f"{a.name} ({a.status})" for a in frontier.assumptions if a.alarming]
     if plan.holds_up_to is not None and plan is not frontier.plans[0]:
         sure = f"{sure} {undone_by(plan.holds_up_to)}"
-    return Answer("How sure is that?", sure + (f" In doubt: {few(alarms)}." if alarms else ""))
+    return Answer("How sure is that?", f"{sure}{in_doubt(frontier)}")

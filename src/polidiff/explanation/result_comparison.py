@@ -162,14 +162,14 @@ def _changes(
 
 def _change(was: _Item | None, now: _Item | None) -> DifferenceChange:
     """One difference of either result, or of both."""
-    told = now or was
+    told, moved = now or was, None
     assert told is not None
-    status: ChangeStatus = "new" if was is None else "gone"
-    moved, numbers, sizes = None, (was and was.number, now and now.number), (was and was.size, now and now.size)
+    status: ChangeStatus = "gone" if now is None else "new"
     if was is not None and now is not None:
         status = size_status(was.size, now.size)
         moved = rule_text(was.rule) if rule_text(was.rule) != rule_text(now.rule) else None
-    return DifferenceChange(status, told.words, told.key, *numbers, *sizes, moved)
+    (old, before), (new, after) = ((item.number, item.size) if item else (None, None) for item in (was, now))
+    return DifferenceChange(status, told.words, told.key, old, new, before, after, moved)
 
 
 def _pairs(old: Sequence[_Item], new: Sequence[_Item], features: Mapping[str, Feature]) -> dict[int, int]:

@@ -12,8 +12,7 @@ from itertools import zip_longest
 from typing import Literal, TypeAlias
 
 from polidiff.explanation.advice import advise, doubts, evidence, lasting
-from polidiff.explanation.carrying import carrying_lines
-from polidiff.explanation.region_places import group_words, outside
+from polidiff.explanation.region_places import carrying_lines, group_words, outside
 from polidiff.explanation.text import (
     acts_the_same,
     changes_text,
@@ -205,12 +204,6 @@ def most_telling(verdicts: Sequence[Verdict]) -> list[Verdict]:
     return [*decided, *groups["neutral"], *groups["unknown"], *groups["same"]]
 
 
-def _changed_amount(explanation: Explanation) -> str:
-    if only_chances(explanation):
-        return "How often actions are chosen changes"
-    return f"{changes_text(explanation)} change"
-
-
 def answers(explanation: Explanation) -> tuple[Answer, ...]:
     """What changes, is it better, for whom worse, how sure, what now."""
     advice = advise(explanation)
@@ -243,7 +236,8 @@ def _changes(explanation: Explanation) -> str:
     if not regions and not explanation.changes:
         few = f"fewer than {explanation.methods.min_group} {explanation.world.counted_in}"
         return f"Something for {few} only; they are not shown."
-    share = _changed_amount(explanation)
+    share = f"{changes_text(explanation)} change"
+    share = "How often actions are chosen changes" if only_chances(explanation) else share
     if not regions:
         return f"{share}, all in groups too small to be shown."
     largest = _largest(regions)
@@ -324,8 +318,8 @@ def _losers(explanation: Explanation) -> str:
         while len(groups) > 1 and len("".join(groups)) > MOST_LETTERS:
             groups.pop()
         more = len(losses) - len(groups)
-        first = "; ".join(groups)
-        return first[0].upper() + first[1:] + (f"; and {counted(more, 'further group')}" if more else "") + "."
+        first = "; ".join(groups) + (f"; and {counted(more, 'further group')}." if more else ".")
+        return f"{first[0].upper()}{first[1:]}{_widest_loss(explanation) if more else ''}"
     if all(outcome.prefer is None for outcome in explanation.outcomes):
         return "Nobody can say before it is said which outcomes should rise or fall (prefer = “more” or “less”)."
     changed = [sentence for sentence in explanation.sentences if not acts_the_same(explanation, sentence)]
@@ -335,6 +329,15 @@ def _losers(explanation: Explanation) -> str:
         return "No group is shown to lose."
     remain = "1 comparison remains" if unknown == 1 else f"{unknown} comparisons remain"
     return f"No group is shown to lose, but {remain} unknown."
+
+
+def _widest_loss(explanation: Explanation) -> str:
+    """Of many groups that lose: on which outcome most starts do."""
+    widest = max(explanation.tails, key=lambda tail: tail.share_worse, default=None)
+    if widest is None or not widest.share_worse:
+        return ""
+    share = f"{percent(widest.share_worse)} of {explanation.world.starts}"
+    return f" On {widest.outcome} {share} lose, on no other outcome more."
 
 
 def _footing(explanation: Explanation) -> str:
@@ -348,16 +351,16 @@ def _footing(explanation: Explanation) -> str:
     behind = explanation.methods.evaluation.replace("paired", "played")
     if world.recorded:
         behind = f"the records of {people_text(world)}"
-    base = f"In {level} of such studies {hold}; they rest on {behind}."
-    alarms = [f"{a.name} ({a.status})" for a in explanation.assumptions if a.alarming]
-    if alarms:
-        return f"{base} In doubt: {few(alarms)}."
-    lasting = [
-        verdict.holds_up_to
-        for verdict in explanation.verdicts
-        if verdict.holds_up_to is not None and verdict.direction != "unknown"
-    ]
-    return f"{base} {undone_by(min(lasting))}" if lasting else base
+    base, alarms = f"In {level} of such studies {hold}; they rest on {behind}.", in_doubt(explanation)
+    decided = [verdict.holds_up_to for verdict in explanation.verdicts if verdict.direction != "unknown"]
+    strengths = [strength for strength in decided if strength is not None]
+    return f"{base} {undone_by(min(strengths))}" if strengths and not alarms else f"{base}{alarms}"
+
+
+def in_doubt(record: Explanation | Frontier) -> str:
+    """Which assumptions speak against a result; nothing where none does."""
+    alarms = [f"{a.name} ({a.status})" for a in record.assumptions if a.alarming]
+    return f" In doubt: {few(alarms)}." if alarms else ""
 
 
 def undone_by(strength: float) -> str:

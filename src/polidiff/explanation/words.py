@@ -379,35 +379,21 @@ def _condition_text(c: Condition) -> str:
             return f"{c.feature} not measured"
         names = [v if isinstance(v, str) else number(float(v), 6) for v in c.values]
         text = names_text(names) if c.feature == "state" else f"{c.feature} is {few(names, 'or')}"
-    elif math.isfinite(c.low) and math.isfinite(c.high):
-        text = f"{_lower(c.low)} {c.feature} {_upper(c.high)}"
-    elif math.isfinite(c.high):
-        text = f"{c.feature} {_upper(c.high)}"
-    elif math.isfinite(c.low):
-        short, strict = _shortest(c.low)
-        text = f"{c.feature} {'>' if strict else '≥'} {short}"
     else:
-        text = f"{c.feature} measured"
+        (low, beyond), (high, inside) = map(_shortest, (c.low, c.high))
+        text = f"{c.feature} {'≤' if inside else '<'} {high}" if math.isfinite(c.high) else c.feature
+        if math.isfinite(c.low) and math.isfinite(c.high):
+            text = f"{low} {'<' if beyond else '≤'} {text}"
+        elif math.isfinite(c.low):
+            text = f"{c.feature} {'>' if beyond else '≥'} {low}"
+        elif not math.isfinite(c.high):
+            text = f"{c.feature} measured"
     return f"({text} or not measured)" if c.missing else text
-
-
-def _lower(low: float) -> str:
-    short, strict = _shortest(low)
-    return f"{short} {'<' if strict else '≤'}"
-
-
-def _upper(high: float) -> str:
-    short, strict = _shortest(high)
-    return f"{'≤' if strict else '<'} {short}"
 
 
 def _shortest(bound: float) -> tuple[str, bool]:
     """The bound as text, and whether it is the next number after a rounder one (so that < reads ≤)."""
     below = math.nextafter(bound, -math.inf)
-    if below == 0 or len(repr(below)) + 3 < len(repr(bound)):
-        return _bound(below), True
-    return _bound(bound), False
-
-
-def _bound(value: float) -> str:
-    return number(value, 3 if abs(value) < 100 else 6)
+    rounder = below == 0 or len(repr(below)) + 3 < len(repr(bound))
+    value = below if rounder else bound
+    return number(value, 3 if abs(value) < 100 else 6), rounder

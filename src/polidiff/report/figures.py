@@ -25,7 +25,7 @@ MOST_TABLE_ROWS = 100
 MOST_OUTCOMES = 6
 MODEL = "Computed in the small table that chose the plans; the gains above are measured on other data."
 ONLY_THESE = "Drawn are the changes that speak about these two features and no other; the list above has all."
-NOT_IN_IT = "Of changes that are not in the plan, it is told what adding them would do."
+NOT_IN_IT = "For changes that are not in the plan, the chart shows what adding them would do."
 BARS = "The longest bar of an outcome is the largest difference that any plan makes to it."
 
 

@@ -33,7 +33,7 @@ from polidiff.explanation.said import Said, say
 from polidiff.explanation.text import rests_on_lines
 from polidiff.explanation.words import few
 from polidiff.files import write_whole
-from polidiff.records.explanation import Explanation
+from polidiff.records.explanation import Explanation, Methods
 from polidiff.records.numbers import counted, number, percent
 from polidiff.records.plan import Frontier, ResultComparison
 from polidiff.records.suppression import released
@@ -82,17 +82,14 @@ def page_html(*records: Result, title: str | None = None) -> str:
     explanation, frontier = _by_kind(tuple(released(record) for record in records))
     script, library = _asset("page.js"), chart_script()
     content, charts, plans = _content(explanation, frontier)
-    page = _environment().get_template("page.html")
-    text = page.render(
-        title=title or page_title(explanation, frontier),
-        style=Markup(_asset("page.css")),
-        library=Markup(library),
-        script=Markup(script),
-        policy=_content_policy(library, script),
-        data=Markup(_embedded({"config": page_config(), "charts": charts, "plans": plans})),
-        **content,
-    )
-    return text.strip() + "\n"
+    data = _embedded({"config": page_config(), "charts": charts, "plans": plans})
+    content |= {"library": Markup(library), "script": Markup(script), "data": Markup(data)}
+    return _rendered("page.html", title or content.pop("title"), _content_policy(library, script), content)
+
+
+def _rendered(template: str, title: str, policy: str, content: Content) -> str:
+    page = _environment().get_template(template)
+    return page.render(title=title, policy=policy, style=Markup(_asset("page.css")), **content).strip() + "\n"
 
 
 def _comparison_html(compared: ResultComparison, title: str | None) -> str:
@@ -104,17 +101,9 @@ def _comparison_html(compared: ResultComparison, title: str | None) -> str:
         ("What it rests on", tables.Table(("assumption", "then", "now"), comparison.assumption_rows(compared))),
     )
     said = comparison.say(compared)
-    page = _environment().get_template("comparison.html")
-    text = page.render(
-        title=title or said.title,
-        style=Markup(_asset("page.css")),
-        policy=_content_policy(),
-        headline=said.opening[0],
-        version=__version__,
-        answers=said.answers,
-        tables=[(name, tables.filled(table)) for name, table in shown_tables],
-    )
-    return text.strip() + "\n"
+    filled = [(name, tables.filled(table)) for name, table in shown_tables]
+    content = {"headline": said.opening[0], "version": __version__, "answers": said.answers, "tables": filled}
+    return _rendered("comparison.html", title or said.title, _content_policy(), content)
 
 
 def _by_kind(records: tuple[Result, ...]) -> tuple[Explanation | None, Frontier | None]:
@@ -146,18 +135,21 @@ def _content(explanation: Explanation | None, frontier: Frontier | None) -> tupl
         charts.update(_charts(figures))
         plans = {**offered.payload, "start": offered.start}
         content.setdefault("answers", plan_answers(frontier))
-    result = explanation if explanation is not None else frontier
-    assert result is not None
-    content["warnings"] = _all_warnings(explanation, frontier)
-    content["resting"] = rests_on_lines(result)
-    content["assumptions"] = tables.assumptions_table(result.assumptions)
-    content["methods"] = methods_text(result)
-    content["facts"] = methods_table(result.methods, result.world)
-    content.setdefault("answers", ())
+    results = [record for record in (explanation, frontier) if record is not None]
+    result = results[0]
     summary = result.methods.study.get("summary")
-    content["summary"] = [str(line) for line in summary] if isinstance(summary, list) else []
-    content["compared"] = compared_policies(explanation, frontier)
-    content["footer"] = footer_text(explanation, frontier)
+    content |= {
+        "answers": content.get("answers", ()),
+        "title": page_title(results),
+        "compared": compared_policies(results),
+        "summary": [str(line) for line in summary] if isinstance(summary, list) else [],
+        "warnings": tuple(dict.fromkeys(line for record in results for line in record.warnings)),
+        "resting": rests_on_lines(result),
+        "assumptions": tables.assumptions_table(result.assumptions),
+        "methods": methods_text(result),
+        "facts": methods_table(result.methods, result.world),
+        "footer": footer_text(result.methods),
+    }
     content["sections"] = _sections(content)
     return content, charts, plans
 
@@ -208,11 +200,6 @@ def _frontier_content(frontier: Frontier, offered: PlansView, figures: dict[str,
     }
 
 
-def _all_warnings(explanation: Explanation | None, frontier: Frontier | None) -> tuple[str, ...]:
-    said = [*(explanation.warnings if explanation else ()), *(frontier.warnings if frontier else ())]
-    return tuple(dict.fromkeys(said))
-
-
 def _charts(figures: dict[str, list[Figure]]) -> Content:
     return {
         figure.id: [{key: part for key, part in spec.items() if key != "config"} for _, spec in figure.specs]
@@ -221,18 +208,17 @@ def _charts(figures: dict[str, list[Figure]]) -> Content:
     }
 
 
-def page_title(*records: Explanation | Frontier | None) -> str:
-    """The study's title, else what the page shows; with the policies that it compares, where a study names them."""
-    made = [record for record in records if record is not None]
-    named = [str(r.methods.study["title"]) for r in made if isinstance(r.methods.study.get("title"), str)]
-    default = "What the proposed policy changes" if isinstance(made[0], Explanation) else "Which changes pay most"
+def page_title(records: Sequence[Explanation | Frontier]) -> str:
+    """The study's title, else what the page shows."""
+    named = [str(r.methods.study["title"]) for r in records if isinstance(r.methods.study.get("title"), str)]
+    default = "What the proposed policy changes" if isinstance(records[0], Explanation) else "Which changes pay most"
     return named[0] if named else default
 
 
-def compared_policies(*records: Explanation | Frontier | None) -> str:
+def compared_policies(records: Sequence[Explanation | Frontier]) -> str:
     """Which policies a study compares; nothing where no study names them."""
     for record in records:
-        policies = record.methods.study.get("policies") if record is not None else None
+        policies = record.methods.study.get("policies")
         if isinstance(policies, dict) and "current" in policies:
             rules = policies.get("rules")  # counted: a rule may name a handful of people
             count = rules if isinstance(rules, int) else len(rules or ())
@@ -243,13 +229,10 @@ def compared_policies(*records: Explanation | Frontier | None) -> str:
     return ""
 
 
-def footer_text(*records: Explanation | Frontier | None) -> str:
+def footer_text(methods: Methods) -> str:
     """Version, seed and inputs with the beginnings of their hashes; no clock, so that bytes are the same."""
-    record = next(record for record in records if record is not None)
-    methods = record.methods
-    version_of = methods.versions.get("polidiff", "")
     inputs = [f"{name} {digest.removeprefix('sha256:')[:12]}" for name, digest in methods.inputs.items()]
-    made = f"Made with polidiff {version_of}".rstrip()
+    made = f"Made with polidiff {methods.versions.get('polidiff', '')}".rstrip()
     return f"{made}, seed {methods.seed}." + (f" Inputs: {few(inputs)}." if inputs else "")
 
 

@@ -57,7 +57,8 @@ MOST_COLUMNS = 6  # outcomes in the table of plans
 MOST_ENTRIES = 60  # of the ledger
 MOST_SENTENCES = 6
 TWO_GAINS = (
-    "Go by the gain above: it was measured on data that did not choose the plan, which these differences may not be."
+    "Where these differences and the gain above disagree, go by the gain: it was measured on data that did not choose "
+    "the plan."
 )
 CHOSEN_HERE = "The log that chose these rules flatters them in every group: explain the patch on another log."
 DOT_BYTES = 55  # of one plan in the chart of all plans

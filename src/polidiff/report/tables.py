@@ -23,6 +23,7 @@ from polidiff.records.plan import Frontier
 from polidiff.report.view import MOST_CARDS, MOST_EFFECTS, support_text
 
 LONG_CELL = 40  # letters
+MOST_ACTIONS = 30  # that are listed
 
 
 @dataclass(frozen=True)
@@ -216,7 +217,9 @@ def _differ_text(methods: Methods) -> str:
 def methods_table(methods: Methods, world: WorldSummary) -> Table:
     """Facts of the world, versions and hashes of inputs."""
     rows = [(name, value if isinstance(value, str) else number(value)) for name, value in world.facts.items()]
-    rows += [("actions", ", ".join(action.name for action in world.actions[:30]) + (" …" * (len(world.actions) > 30)))]
+    names = [action.name for action in world.actions[:MOST_ACTIONS]]
+    comma = "; " if any("," in name for name in names) else ", "
+    rows += [("actions", comma.join(names) + " …" * (len(world.actions) > MOST_ACTIONS))]
     rows += [(f"version of {name}", version) for name, version in methods.versions.items()]
     rows += [(f"input {name}", digest) for name, digest in methods.inputs.items()]
     return Table(("fact", "value"), tuple(rows))

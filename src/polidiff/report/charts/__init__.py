@@ -56,28 +56,32 @@ DESCRIPTIONS = {
 
 def charts_of(record: Explanation | Frontier) -> dict[str, Drawer]:
     """The charts that a result has enough to draw, by name, the most telling first."""
+    from polidiff.report.charts import frontier, outcomes, regions
+
+    offered: dict[str, tuple[Drawer, bool]]
     if isinstance(record, Explanation):
-        return _explanation_charts(record)
-    if isinstance(record, Frontier):
-        return _frontier_charts(record)
-    raise InvalidOptionError(f"charts are drawn of an explanation or a frontier; got {type(record).__name__}")
-
-
-def _explanation_charts(record: Explanation) -> dict[str, Drawer]:
-    from polidiff.report.charts import outcomes, regions
-
-    offered: dict[str, tuple[Drawer, bool]] = {
-        "regions": (regions.regions_chart, bool(record.pictures)),
-        "graph": (outcomes.graph_chart, outcomes.draws_graph(record)),
-        "outcomes": (outcomes.outcomes_chart, bool(record.verdicts)),
-        "paths": (outcomes.paths_chart, any(s.path for s in record.sentences) and not record.world.one_step),
-        "strip": (outcomes.strip_chart, shows_strip(record)),
-        "trajectories": (
-            regions.trajectories_chart,
-            any(p.trajectories for p in record.pictures) and not shows_strip(record),
-        ),
-        "tradeoff": (outcomes.tradeoff_chart, len(record.tradeoff) > 1),
-    }
+        strip, lines = shows_strip(record), any(picture.trajectories for picture in record.pictures)
+        met = any(sentence.path for sentence in record.sentences)
+        offered = {
+            "regions": (regions.regions_chart, bool(record.pictures)),
+            "graph": (outcomes.graph_chart, outcomes.draws_graph(record)),
+            "outcomes": (outcomes.outcomes_chart, bool(record.verdicts)),
+            "paths": (outcomes.paths_chart, met and not record.world.one_step),
+            "strip": (outcomes.strip_chart, strip),
+            "trajectories": (regions.trajectories_chart, lines and not strip),
+            "tradeoff": (outcomes.tradeoff_chart, len(record.tradeoff) > 1),
+        }
+    elif isinstance(record, Frontier):
+        plans, ledger = bool(record.plans), record.ledger
+        offered = {
+            "frontier": (frontier.frontier_chart, plans),
+            "plan": (frontier.plan_outcomes_chart, plans),
+            "ledger": (frontier.ledger_chart, ledger is not None and bool(ledger.entries)),
+            "order": (frontier.order_chart, ledger is not None and bool(ledger.order)),
+            "adoption": (frontier.adoption_chart, plans and bool(record.best.adoption)),
+        }
+    else:
+        raise InvalidOptionError(f"charts are drawn of an explanation or a frontier; got {type(record).__name__}")
     return {name: draw for name, (draw, possible) in offered.items() if possible}
 
 
@@ -85,19 +89,6 @@ def shows_strip(record: Explanation) -> bool:
     """Whether decisions over time tell more than lines over two features do."""
     parting = any(pair.current != pair.proposed for pair in record.episodes)
     return parting and len(record.world.features) > 2
-
-
-def _frontier_charts(record: Frontier) -> dict[str, Drawer]:
-    from polidiff.report.charts import frontier
-
-    offered: dict[str, tuple[Drawer, bool]] = {
-        "frontier": (frontier.frontier_chart, bool(record.plans)),
-        "plan": (frontier.plan_outcomes_chart, bool(record.plans)),
-        "ledger": (frontier.ledger_chart, record.ledger is not None and bool(record.ledger.entries)),
-        "order": (frontier.order_chart, record.ledger is not None and bool(record.ledger.order)),
-        "adoption": (frontier.adoption_chart, bool(record.plans) and bool(record.best.adoption)),
-    }
-    return {name: draw for name, (draw, possible) in offered.items() if possible}
 
 
 SCALE = 2.0  # dots per unit of a PNG
