@@ -7,7 +7,7 @@ import pytest
 
 from polidiff import Simulator, TabularMDP, explain
 from polidiff.evaluation.verdicts import StartOutcomes
-from polidiff.explanation.groups import estimated_signs
+from polidiff.explanation.groups import start_signs
 from polidiff.explanation.text import start_text
 from polidiff.records.outcome import Outcome
 
@@ -76,7 +76,7 @@ def test_directions_are_those_of_classes_of_similar_starts(columns):
     x = rng.uniform(-1, 1, (600, columns))
     gain = np.sign(x[:, 0]) + 0.5 * rng.normal(size=600)
     forming = StartOutcomes(x, np.full(600, 1 / 600), np.zeros((600, 1)), gain[:, None], False, "600 episodes")
-    signs = estimated_signs(forming, (Outcome("gain"),))[:, 0]
+    signs = start_signs(forming, (Outcome("gain"),))[:, 0]
     assert (signs == np.sign(x[:, 0])).mean() > 0.97
 
 
@@ -85,7 +85,7 @@ def test_a_class_that_is_not_decided_joins_the_common_direction():
     x = np.repeat([[0.0], [1.0]], [300, 30], axis=0)
     gain = np.where(x[:, 0] == 0, 1.0, 0.0) + rng.normal(size=330)
     forming = StartOutcomes(x, np.full(330, 1 / 330), np.zeros((330, 1)), gain[:, None], False, "330 episodes")
-    assert (estimated_signs(forming, (Outcome("gain"),)) == 1).all()
+    assert (start_signs(forming, (Outcome("gain"),)) == 1).all()
 
 
 class Ring:

@@ -216,8 +216,7 @@ def tell_log(found: Difference, regions: tuple[Region, ...], meetings: Meetings,
 
 def _logged_sentences(found: Difference, meetings: Meetings) -> tuple[tuple[Sentence, ...], GroupVerdicts]:
     """Sentences by groups of starts, followed in the log's own moves; verdicts are the log's own."""
-    place = found.comparison.place
-    grouped = group_logged_starts(meetings, place.outcomes, place.feature_names, found.options)
+    grouped = group_logged_starts(meetings, found.comparison.place, found.options)
     plain = sentences_by_start(grouped, found.ids, found.regions, worst_first=False)
     judged = _judged(found, [[], *(start_rules(sentence) for sentence in plain if sentence.start is not None)])
     assert judged is not None

@@ -22,6 +22,7 @@ from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.outcome import Outcome
 from polidiff.records.rule import Condition, Rule, covers_any
 from polidiff.rules.learners import as_learner, learn_rules, named, nested
+from polidiff.worlds.protocol import World
 
 FEWEST = 20  # episodes of a class
 MOST_CLASSES = 6  # leaves of the tree
@@ -46,8 +47,11 @@ def distinct_rows(features: AnyArray) -> int:
     return int(same_rows(features).max(initial=-1)) + 1
 
 
-def estimated_signs(forming: StartOutcomes, outcomes: tuple[Outcome, ...]) -> IntArray:
+def start_signs(forming: StartOutcomes, outcomes: tuple[Outcome, ...]) -> IntArray:
     """(n, M) directions of the differences from each start, −1, 0 or 1; the common one where a class leaves it open."""
+    if forming.exact:
+        margin = np.array([max(outcome.margin, 1e-9) for outcome in outcomes])
+        return (np.sign(forming.difference) * (np.abs(forming.difference) > margin)).astype(np.int64)
     label, judging = _classes(forming)
     count = int(label.max(initial=0)) + 1
     strict = 1 - (1 - LEVEL) / (count * max(1, len(outcomes)))
@@ -108,35 +112,27 @@ class StartGroup:
 
 
 def form_groups(
-    journeys: Journeys,
-    signs: IntArray,
-    names: tuple[str, ...],
-    options: ExplainOptions,
-    *,
-    has_features: bool,
-    estimated: bool = False,
-    apart: bool = False,
+    journeys: Journeys, forming: StartOutcomes, world: World, options: ExplainOptions
 ) -> tuple[StartGroup, ...]:
     """Group starts by (path, directions of outcomes).
 
-    `signs` (n, M) are the directions of the differences from each start. Where they are `estimated`, groups by
-    direction alone and by path alone are tried too if rules cannot tell the pairs apart. With `apart`, every start that
-    meets a difference is a group of its own (the paper's printing).
+    Where directions are estimated, groups by direction alone and by path alone are tried too if rules cannot tell the
+    pairs apart. In the paper's printing, every named start that meets a difference is a group of its own.
     """
     start = same_rows(journeys.features)
-    paths = _path_of_starts(journeys, start)
+    paths, signs = _path_of_starts(journeys, start), start_signs(forming, world.outcomes)
     ways: list[list[Hashable]] = [[(path, tuple(row)) for path, row in zip(paths, signs.tolist(), strict=True)]]
-    if estimated:
+    if not forming.exact:
         ways += [[tuple(row) for row in signs.tolist()], list(paths)]
-    if apart:
+    if options.style == "paper" and not world.has_features:
         ways = [[(key, journeys.names[k] if paths[k] else None) for k, key in enumerate(ways[0])]]
     for keys in ways:
         members = list(by_key(keys).values())
         groups: tuple[StartGroup, ...] = ()
-        if len(members) > 1 and has_features:
-            groups = _described_groups(journeys, members, names, options)
+        if len(members) > 1 and world.has_features:
+            groups = _described_groups(journeys, members, world.feature_names, options)
         elif len(members) > 1:
-            groups = _named_groups(journeys, members, smallest=SMALLEST_SHARE if estimated else 0.0)
+            groups = _named_groups(journeys, members, smallest=0.0 if forming.exact else SMALLEST_SHARE)
         if groups:
             return groups
     return (StartGroup((), np.arange(len(paths))),)

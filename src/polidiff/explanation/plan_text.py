@@ -86,7 +86,7 @@ def frontier_headline(frontier: Frontier) -> str:
     return (
         f"{what} from {returned(now.expected_return, frontier)} (current{broken}) to "
         f"{returned(best.expected_return, frontier)} "
-        f"({interval_text(frontier.gain_of(best), outcome=objective(frontier))}), {proof}.{more}"
+        f"({interval_text(gained(frontier.gain_of(best), frontier), outcome=objective(frontier))}), {proof}.{more}"
     )
 
 

@@ -17,7 +17,6 @@ from polidiff.explanation.text import (
     acts_the_same,
     changes_text,
     loss_text,
-    lost_text,
     only_chances,
     parts_unseen,
     people_text,
@@ -310,9 +309,7 @@ def _losers(explanation: Explanation) -> str:
     if losing:
         losses: dict[str, list[str]] = {}
         for entry in losing:
-            told = loss_text(explanation, entry)
-            if entry.start is None:  # the answer above has its figures
-                told = lost_text(next(o for o in explanation.outcomes if o.name == entry.outcome), entry)
+            told = loss_text(explanation, entry, figures=entry.start is not None)  # the answer above has those of all
             losses.setdefault(group_words(explanation, entry, share=True), []).append(told)
         groups = [f"{who}: {few(lost)}" for who, lost in list(losses.items())[:MOST_NAMED]]
         while len(groups) > 1 and len("".join(groups)) > MOST_LETTERS:

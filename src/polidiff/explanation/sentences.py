@@ -14,13 +14,13 @@ import numpy as np
 
 from polidiff.evaluation.comparison import Achieved, Comparison, GroupVerdicts
 from polidiff.evaluation.verdicts import StartOutcomes, judge_groups
-from polidiff.explanation.groups import StartGroup, distinct_rows, estimated_signs, form_groups, typical_path
+from polidiff.explanation.groups import StartGroup, distinct_rows, form_groups, typical_path
 from polidiff.journeys import Journeys, Meetings, Path
 from polidiff.options import ExplainOptions
 from polidiff.records.arrays import BoolArray, IntArray
 from polidiff.records.explanation import Meeting, PathShare, Region, Sentence, Support, Verdict, WorseOff
-from polidiff.records.outcome import Outcome
 from polidiff.records.rule import Rule, covers_any
+from polidiff.worlds.protocol import World
 
 MOST_LISTED = 50
 
@@ -44,54 +44,40 @@ def group_starts(
     comparison: Comparison, journeys: Journeys, achieved: Achieved, options: ExplainOptions
 ) -> GroupedStarts:
     """Starts that share a path and the directions of outcomes, judged on other episodes than those that formed them."""
-    forming, judged = achieved.forming, achieved.judged
-    assert forming is not None
-    assert judged is not None
-    world = comparison.place
-    formed = form_groups(
-        journeys,
-        _signs(forming, world.outcomes) if forming.exact else estimated_signs(forming, world.outcomes),
-        world.feature_names,
-        options,
-        has_features=world.has_features,
-        estimated=not forming.exact,
-        apart=options.style == "paper" and not world.has_features,
-    )
-    groups, members = _met(formed, judged)
-    paths = [_typical(journeys, group, forming) for group in groups]
-    single = len(groups) == 1 and not groups[0].rules
-    family = len(world.outcomes) * (1 if single else len(groups) + 1)
-    unchanged = [path == () for path in paths]
-    asked = [*members, np.ones(len(judged.weight), dtype=np.bool_)], [*unchanged, all(unchanged)]
-    paper = options.style == "paper"
-    verdicts = judge_groups(judged, *asked, world.outcomes, options.level, family, papers_rule=paper)
-    return GroupedStarts(journeys, forming, judged, groups, members, paths, verdicts[:-1], verdicts[-1], family)
+    assert achieved.forming is not None
+    assert achieved.judged is not None
+    outcomes, paper = comparison.place.outcomes, options.style == "paper"
+    grouped = _grouped(journeys, achieved.forming, achieved.judged, comparison.place, options)
+    single = len(grouped.groups) == 1 and not grouped.groups[0].rules
+    family = len(outcomes) * (1 if single else len(grouped.groups) + 1)
+    unchanged = [path == () for path in grouped.paths]
+    everyone = np.ones(len(achieved.judged.weight), dtype=np.bool_)
+    asked = [*grouped.members, everyone], [*unchanged, all(unchanged)]
+    *verdicts, overall = judge_groups(achieved.judged, *asked, outcomes, options.level, family, papers_rule=paper)
+    return replace(grouped, verdicts=verdicts, overall=overall, family=family)
 
 
-def group_logged_starts(
-    meetings: Meetings, outcomes: tuple[Outcome, ...], names: tuple[str, ...], options: ExplainOptions
-) -> GroupedStarts:
+def group_logged_starts(meetings: Meetings, world: World, options: ExplainOptions) -> GroupedStarts:
     """Starts of logged episodes that share a path and directions: half of the episodes form groups, others are told.
 
     Verdicts are left to the log's own judge.
     """
     assert meetings.halves is not None
     assert meetings.outcomes is not None
-    (forming, episodes), (formed_on, judged) = meetings.halves, meetings.outcomes
-    signs = estimated_signs(formed_on, outcomes)
-    formed = form_groups(forming, signs, names, options, has_features=True, estimated=True)
-    groups, members = _met(formed, judged)
-    paths = [_typical(forming, group, formed_on) for group in groups]
-    groups = tuple(
-        replace(group, members=np.flatnonzero(inside)) for group, inside in zip(groups, members, strict=True)
-    )
-    return GroupedStarts(episodes, formed_on, judged, groups, members, paths, [()] * len(groups), (), 0)
+    forming, episodes = meetings.halves
+    grouped = _grouped(forming, *meetings.outcomes, world, options)
+    pairs = zip(grouped.groups, grouped.members, strict=True)
+    told = tuple(replace(group, members=np.flatnonzero(inside)) for group, inside in pairs)
+    return replace(grouped, journeys=episodes, groups=told)
 
 
-def _signs(outcomes: StartOutcomes, declared: tuple[Outcome, ...]) -> IntArray:
-    margin = np.array([max(o.margin, 1e-9) for o in declared])
-    difference = outcomes.difference
-    return (np.sign(difference) * (np.abs(difference) > margin)).astype(np.int64)
+def _grouped(
+    journeys: Journeys, forming: StartOutcomes, judged: StartOutcomes, world: World, options: ExplainOptions
+) -> GroupedStarts:
+    """Groups before verdicts, as far as judged starts belong to them."""
+    groups, members = _met(form_groups(journeys, forming, world, options), judged)
+    paths = [_typical(journeys, group, forming) for group in groups]
+    return GroupedStarts(journeys, forming, judged, groups, members, paths, [()] * len(groups), (), 0)
 
 
 def _met(groups: tuple[StartGroup, ...], judged: StartOutcomes) -> tuple[tuple[StartGroup, ...], list[BoolArray]]:

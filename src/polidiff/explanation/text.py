@@ -30,7 +30,6 @@ from polidiff.records.explanation import (
 from polidiff.records.numbers import counted, number, percent, share_text
 from polidiff.records.outcome import Interval, Outcome
 from polidiff.records.plan import Frontier
-from polidiff.records.rule import Rule
 
 MOST_IN_A_ROW = 4  # regions of a path told one by one; a longer one is folded where it repeats itself
 ALL = 1 - 1e-9  # share that is everything
@@ -213,28 +212,16 @@ def start_text(sentence: Sentence, *, paper: bool = False) -> str:
         return "Starting from the initial region" if paper else "From any start"
     rules = [sentence.start, *sentence.also]
     if names_states(rules[0]):
-        shown = _names(sentence.starts, rules)
-        if paper:
-            return f"Starting from initial region {shown}"
-        return f"From {shown}"
+        names = list(sentence.starts) or [str(value) for rule in rules for value in rule.conditions[0].values or ()]
+        shown = names_text(names, more=len(sentence.starts) >= MOST_LISTED)
+        return f"Starting from initial region {shown}" if paper else f"From {shown}"
     words = " or ".join(rule_text(rule) for rule in rules)
     return f"Starting where {words}" if paper else f"From a start where {words} ({percent(sentence.share)} of starts)"
 
 
-def _names(starts: tuple[str, ...], rules: Sequence[Rule], last: str = "or") -> str:
-    """The starts of a group by name: as listed, else those that its rules name."""
-    names = list(starts) or [str(value) for rule in rules for value in rule.conditions[0].values or ()]
-    return names_text(names, last, more=len(starts) >= MOST_LISTED)
-
-
 def _do(region: Region, paper: bool) -> str:
-    if paper:
-        return f"doing {swap_text(region)}"
-    return (
-        f"do {swap_text(region)}"
-        if region.shift is None and region.direction is None
-        else f"choose {swap_text(region)}"
-    )
+    often = region.shift is not None or region.direction is not None
+    return f"{'doing' if paper else 'choose' if often else 'do'} {swap_text(region)}"
 
 
 def whose_decisions(explanation: Explanation) -> str:
@@ -269,15 +256,20 @@ def worse_off_text(explanation: Explanation, entry: WorseOff) -> str:
     return f"{group_words(explanation, entry, share=True)}: {loss_text(explanation, entry)}"
 
 
-def loss_text(explanation: Explanation, entry: WorseOff) -> str:
+def loss_text(explanation: Explanation, entry: WorseOff, *, figures: bool = True) -> str:
     """What a group loses, by how much."""
     outcome = next(o for o in explanation.outcomes if o.name == entry.outcome)
-    return f"{lost_text(outcome, entry)}, by {amount_text(entry.difference, outcome)}"
+    return moved_text(outcome, entry.difference, figures=figures)
 
 
-def lost_text(outcome: Outcome, entry: WorseOff) -> str:
-    """What a group loses, in words."""
-    return outcome.phrase("more" if entry.difference.estimate > 0 else "less")
+def moved_text(outcome: Outcome, difference: Interval, *, figures: bool = True) -> str:
+    """What becomes of an outcome, by how much.
+
+    >>> moved_text(Outcome("return", prefer="more"), Interval.exactly(-1.25))
+    'less return, by 1.25'
+    """
+    words = outcome.phrase("more" if difference.estimate > 0 else "less")
+    return f"{words}, by {amount_text(difference, outcome)}" if figures else words
 
 
 def quality_text(explanation: Explanation) -> str:
@@ -323,19 +315,11 @@ def recovered_text(explanation: Explanation) -> list[str]:
         added = explanation.quality.patched.get(outcome.name)
         if added is not None:
             loses = "lose" if outcome.valence("more" if added > 0 else "less") == "worse" else "bring"
-            alone, all_changes = (moved_text(outcome, value) for value in (added, whole[outcome.name]))
+            alone, all_changes = (
+                moved_text(outcome, Interval.exactly(value)) for value in (added, whole[outcome.name])
+            )
             parts.append(f"these rules alone {loses}: {alone}, where the proposed policy brings {all_changes}")
     return parts
-
-
-def moved_text(outcome: Outcome, difference: float) -> str:
-    """What becomes of an outcome, by how much.
-
-    >>> moved_text(Outcome("return", prefer="more"), -1.25)
-    'less return, by 1.25'
-    """
-    words = outcome.phrase("more" if difference > 0 else "less")
-    return f"{words}, by {amount_text(Interval.exactly(difference), outcome)}"
 
 
 def people_text(world: WorldSummary) -> str:

@@ -156,7 +156,9 @@ def quality_table(explanation: Explanation) -> Table:
 
     def recovered(name: str, share: float | None) -> str:
         added = quality.patched.get(name)
-        return percent(share) if added is None else f"nothing; the rules alone: {moved_text(outcomes[name], added)}"
+        if added is None:
+            return percent(share)
+        return f"nothing; the rules alone: {moved_text(outcomes[name], Interval.exactly(added))}"
 
     rows = [
         ("precision of the rules", share_text(quality.precision, quality.intervals.get("precision"))),

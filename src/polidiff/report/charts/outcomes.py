@@ -10,7 +10,7 @@ from itertools import groupby
 import altair as alt
 
 from polidiff.records.explanation import Arrow, Explanation, Verdict
-from polidiff.report.charts.regions import MOST_PAIRS, swap_names, swap_scale
+from polidiff.report.charts.regions import MOST_PAIRS, swap_colours
 from polidiff.report.charts.theme import WIDTH, Chart, Palette, Row, Rows, rows_of
 from polidiff.report.names import label
 
@@ -101,8 +101,7 @@ MOST_MOVES = 6  # per state; of more, arrows hide each other
 
 def paths_chart(explanation: Explanation, palette: Palette) -> Chart:
     """One row per group of starts: the regions its episodes meet, in order."""
-    scale = swap_scale(explanation.regions, palette)
-    names = swap_names(explanation.regions, scale)
+    scale, names = swap_colours(explanation.regions, palette)
     rows = path_rows(explanation, names)
     groups = [f"Group {n}" for n in range(1, min(len(explanation.sentences), MOST_GROUPS) + 1)]
     x = alt.X("i:O", title="order of meeting", axis=alt.Axis(labelAngle=0, domain=False, ticks=False))

@@ -104,26 +104,19 @@ def _merged(picture: Picture, factor: int) -> list[Cell]:
     ]
 
 
-def swap_scale(regions: Sequence[Region], palette: Palette) -> alt.Scale:
-    """One colour for each kind of swap; beyond six, one for all others."""
-    labels = list(dict.fromkeys(swap_text(region, short=True) for region in regions))
-    own = labels[: len(palette.swaps)] if len(labels) <= len(palette.swaps) else labels[: len(palette.swaps) - 1]
-    domain = [label(name) for name in own] + ([OTHER] if len(own) < len(labels) else [])
-    return alt.Scale(domain=domain, range=list(palette.swaps[: len(domain)]))
-
-
-def swap_names(regions: Sequence[Region], scale: alt.Scale) -> dict[str, str]:
-    """Region id -> entry of the legend."""
-    known = set(scale["domain"])
+def swap_colours(regions: Sequence[Region], palette: Palette) -> tuple[alt.Scale, dict[str, str]]:
+    """One colour for each kind of swap, beyond six one for all others; and region id -> entry of the legend."""
     names = {region.id: label(swap_text(region, short=True)) for region in regions}
-    return {key: name if name in known else OTHER for key, name in names.items()}
+    kinds, most = list(dict.fromkeys(names.values())), len(palette.swaps)
+    own = kinds if len(kinds) <= most else [*kinds[: most - 1], OTHER]
+    scale = alt.Scale(domain=own, range=list(palette.swaps[: len(own)]))
+    return scale, {key: name if name in own else OTHER for key, name in names.items()}
 
 
 def regions_chart(explanation: Explanation, palette: Palette, *, picture: int = 0, most: int = MOST_CELLS) -> Chart:
     """Visits (grey where the policies agree, coloured by swap where they do not) under the outlines of the regions."""
     drawn = coarser(explanation.pictures[picture], most)
-    scale = swap_scale(explanation.regions, palette)
-    names = swap_names(explanation.regions, scale)
+    scale, names = swap_colours(explanation.regions, palette)
     x, y = _axes(drawn, explanation)
     cells = _cell_rows(drawn, names)
     color = alt.Color("s:N", scale=scale, title=None)
