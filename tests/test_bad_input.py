@@ -7,7 +7,18 @@ import polars as pl
 import pytest
 from scipy import sparse
 
-from polidiff import Log, Outcome, Simulator, TabularMDP, evaluate, explain, improve
+from polidiff import (
+    Discretised,
+    Log,
+    Outcome,
+    Simulator,
+    TabularMDP,
+    changelog,
+    check,
+    evaluate,
+    explain,
+    improve,
+)
 from polidiff.domains import chain, navigation
 from polidiff.errors import (
     ImproperPolicyError,
@@ -168,6 +179,57 @@ BAD = {
         ImproperPolicyError,
         "the policy must end from every start; from 's0' it may stay for ever in {s0} (1 of 1 starts). Hint: give a "
         "discount below 1, a horizon, or another policy",
+    ),
+    "an outcome whose margin is a text": (
+        lambda: Outcome("length", 1.0, margin="1"),
+        InvalidOutcomeError,
+        "margin of outcome 'length' must be at least 0; got '1'",
+    ),
+    "an outcome whose range has one end": (
+        lambda: Outcome("length", 1.0, range=(0,)),
+        InvalidOutcomeError,
+        "range of outcome 'length' must be (low, high); got (0,)",
+    ),
+    "a number for outcomes": (
+        lambda: explain(chain.world(), chain.current(), chain.proposed(), outcomes=5),
+        InvalidOutcomeError,
+        "outcomes must be Outcome objects; got int. Hint: Outcome('name', of=...)",
+    ),
+    "a number for candidates": (
+        lambda: improve(chain.world(), chain.current(), 5),
+        InvalidOptionError,
+        "candidates must be a list of policies; got 5",
+    ),
+    "a number for an explanation": (
+        lambda: check(5),
+        InvalidOptionError,
+        "check judges an explanation; got int. Hint: explain gives one, and so does plan.explanation",
+    ),
+    "a number for several policies": (
+        lambda: changelog(chain.world(), 5),
+        InvalidOptionError,
+        "a changelog needs a list of at least two policies; got 5",
+    ),
+    "a text for levels": (
+        lambda: Discretised(lambda states: states, bins="a"),
+        InvalidPolicyError,
+        "bins must be at least two levels, (A,) or (A, d) finite numbers; got <U1 of shape ()",
+    ),
+    "a text for a budget": (
+        lambda: improve(chain.world(), chain.current()).at("2"),
+        InvalidOptionError,
+        "a budget must be a number of at least 0; got '2'",
+    ),
+    "a case of a state that is not there": (
+        lambda: explain(chain.world(), chain.current(), chain.proposed()).case(-1),
+        InvalidInputError,
+        "there is no state -1. Hint: states are 's0', …, or numbers from 0 to 11",
+    ),
+    "half an action": (
+        lambda: explain(chain.world(), np.full(12, 0.5), chain.proposed()),
+        InvalidPolicyError,
+        "a policy of shape (S,) must hold action indices; entry 0 is 0.5 (12 of 12 are off). Hint: pass probabilities "
+        "as an (S, A) array",
     ),
     "an unknown environment": (
         lambda: Simulator("FrozenLak-v1"),

@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 import re
 
+import polars as pl
 import pytest
 
-from polidiff import api
+from polidiff import Log, api, explain, improve
 from polidiff.cli import studies
 from polidiff.cli.options import FLAGS
 from polidiff.cli.study import SECTIONS, WORLDS
+from polidiff.domains import chain, frozen_lake
 from polidiff.errors import InvalidOptionError
 from polidiff.options import CheckOptions, EvaluateOptions, ExplainOptions, ImproveOptions, declarations
 
@@ -91,9 +93,31 @@ def test_policies_and_worlds_of_a_study_have_flags():
         (ExplainOptions, {"style": "terse"}, "style must be 'plain' or 'paper'; got 'terse'"),
         (ImproveOptions, {"seed": True}, "seed must be a whole number of at least 0; got True"),
         (ImproveOptions, {"budget": float("nan")}, "budget must be a number of changes, 0 or more; got nan"),
+        (ImproveOptions, {"keep": 5}, "keep must be a guard such as 'mortality<=current', or a list of guards; got 5"),
+        (ImproveOptions, {"freeze": (5,)}, "a list of these, or a mask of states; got (5,)"),
+        (ImproveOptions, {"min_support": "3"}, "min_support must be None or at least 0; got '3'"),
+        (ImproveOptions, {"change_cost": "a"}, "change_cost must be a number, or numbers by action or by state and"),
         (CheckOptions, {"max_changes": -1}, "max_changes must be a number of changes, 0 or more; got -1"),
+        (
+            CheckOptions,
+            {"keep": None},
+            "keep must be a guard such as 'mortality<=current', or a list of guards; got None",
+        ),
     ],
 )
 def test_a_record_of_options_refuses_what_it_does_not_take(record, values, message):
     with pytest.raises(InvalidOptionError, match=re.escape(message)):
         record(**values)
+
+
+@pytest.mark.parametrize("verb", ["explain", "explain a log", "improve by rules"])
+def test_a_seed_may_be_longer_than_libraries_take(verb):
+    long = 2**100
+    if verb == "explain":
+        assert explain(chain.world(), chain.current(), chain.proposed(), seed=long).regions
+    elif verb == "explain a log":
+        rows = [(float(k % 10), k % 3 % 2, float(k % 3)) for k in range(120)]
+        log = Log(pl.DataFrame(rows, schema=["x", "do", "pays"], orient="row"), state=["x"], action="do", reward="pays")
+        assert explain(log, "log", "always:1", seed=long).methods.seed == long
+    else:
+        assert len(improve(frozen_lake.world(4), frozen_lake.current(4), max_rules=1, seed=long)) >= 1

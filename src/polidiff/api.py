@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -137,9 +137,11 @@ def improve(
     >>> [round(plan.changes, 6) for plan in improve(chain.world(), chain.current(), unit="total")]
     [0.0, 2.0, 6.0, 8.0]
     """
-    keep = (keep,) if isinstance(keep, str) else tuple(keep)
+    keep = (keep,) if isinstance(keep, str) else keep
     freeze = (freeze,) if isinstance(freeze, str) else freeze
     options = ImproveOptions.among(locals())
+    if not (candidates is None or callable(candidates) or isinstance(candidates, Iterable)):
+        raise InvalidOptionError(f"candidates must be a list of policies; got {candidates!r:.80}")
     from polidiff.frontier.improve import improve as improved
     from polidiff.worlds.protocol import known_values
     from polidiff.worlds.real_actions import planned
@@ -186,7 +188,13 @@ def check(
     False
     """
     from polidiff.explanation.checking import check_explanation
+    from polidiff.records.explanation import Explanation
 
+    if not isinstance(explanation, Explanation):
+        raise InvalidOptionError(
+            f"check judges an explanation; got {type(explanation).__name__}. Hint: explain gives one, and so does "
+            "plan.explanation"
+        )
     return check_explanation(explanation, CheckOptions(max_changes, keep, allow_unknown))
 
 
@@ -199,8 +207,8 @@ def changelog(world: World, policies: Sequence[PolicyLike], **options: Setting) 
     >>> [round(step.changes, 2) for step in changelog(chain.world(), [chain.current(), chain.current()])]
     [0.0]
     """
-    if len(policies) < 2:
-        raise InvalidOptionError(f"a changelog needs at least two policies; got {len(policies)}")
+    if not hasattr(policies, "__len__") or len(policies) < 2:
+        raise InvalidOptionError(f"a changelog needs a list of at least two policies; got {policies!r:.80}")
     return tuple(explain(world, old, new, **options) for old, new in pairwise(policies))
 
 

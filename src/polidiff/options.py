@@ -81,6 +81,19 @@ def check_count(name: str, value: Setting) -> None:
         raise InvalidOptionError(f"{name} must be {words}; got {value!r}")
 
 
+def _texts_or(what: str, method: str, *whole: str) -> Limit:
+    """One text or record, known by what it has, several of them, or something `whole` in their place."""
+
+    def one(value: object) -> bool:
+        return isinstance(value, str) or hasattr(value, method)
+
+    def holds(value: Setting) -> bool:
+        several = isinstance(value, (list, tuple)) and all(map(one, value))
+        return several or one(value) or any(hasattr(value, name) for name in whole)
+
+    return what, holds
+
+
 def _fits(value: object) -> bool:
     return callable(getattr(value, "fit", None)) and not isinstance(value, type)
 
@@ -99,7 +112,17 @@ LEVEL: Limit = ("between 0 and 1, such as 0.95", lambda value: is_number(value) 
 SHARE: Limit = ("at least 0 and below 1", lambda value: is_number(value) and 0 <= value < 1)
 AT_LEAST_0: Limit = ("at least 0", lambda value: is_number(value) and value >= 0)
 SECONDS: Limit = ("None or seconds above 0", lambda value: value is None or (is_number(value) and value > 0))
+SUPPORT: Limit = ("None or at least 0", lambda value: value is None or AT_LEAST_0[1](value))
 CHANGES: Limit = ("a number of changes, 0 or more", lambda value: value is None or AT_LEAST_0[1](value))
+
+
+KEPT = 'Such as "mortality<=current+0.01"; repeat.'
+GUARDS = _texts_or("a guard such as 'mortality<=current', or a list of guards", "sense")
+PLACES = _texts_or("a condition such as 'map<55', a rule, a list of these, or a mask of states", "covers", "dtype")
+COSTS: Limit = (
+    "a number, or numbers by action or by state and action",
+    lambda value: value is None or is_number(value) or isinstance(value, (list, tuple)) or hasattr(value, "dtype"),
+)
 
 
 @dataclass(frozen=True)
@@ -221,13 +244,15 @@ class ImproveOptions(Options):
     moves: Moves = option("actions", TEXT, "What a rule may do.")
     fallback: str = option("keep", TEXT, "What happens where a move is impossible.")
     min_support: float | None = option(
-        None, NUMBER, "Fewest records behind a change, or (below 1) share of visits behind a rule."
+        None, NUMBER, "Fewest records behind a change, or (below 1) share of visits behind a rule.", limit=SUPPORT
     )
-    keep: Keep = option((), TEXT_OR_TEXTS, 'Such as "mortality<=current+0.01"; repeat.', metavar="GUARD")
+    keep: Keep = option((), TEXT_OR_TEXTS, KEPT, metavar="GUARD", limit=GUARDS)
     freeze: Freeze = option(
-        (), TEXT_OR_TEXTS, 'Never change where this holds, such as "map<55"; repeat.', metavar="RULE"
+        (), TEXT_OR_TEXTS, 'Never change where this holds, such as "map<55"; repeat.', metavar="RULE", limit=PLACES
     )
-    change_cost: ChangeCost | None = option(None, NUMBER, "What a change counts, by state and action.", only="python")
+    change_cost: ChangeCost | None = option(
+        None, NUMBER, "What a change counts, by state and action.", limit=COSTS, only="python"
+    )
     gap: float = option(1e-3, NUMBER, "How far from proven best is good enough.", limit=AT_LEAST_0)
     time_limit: float | None = option(None, NUMBER, "Seconds; gives up same seed, same bytes.", limit=SECONDS)
     level: float = option(0.95, NUMBER, "Of intervals.", limit=LEVEL, section="options")
@@ -257,5 +282,5 @@ class CheckOptions(Options):
     section = "check"
 
     max_changes: float | None = option(None, NUMBER, "Most changed decisions per episode.", limit=CHANGES)
-    keep: Keep = option((), TEXT_OR_TEXTS, 'Such as "mortality<=current+0.01"; repeat.', metavar="GUARD")
+    keep: Keep = option((), TEXT_OR_TEXTS, KEPT, metavar="GUARD", limit=GUARDS)
     allow_unknown: bool = option(False, FLAG, "Do not fail where an effect is unknown.")

@@ -177,12 +177,13 @@ class TableComparison(Comparison):
 
     def find_state(self, given: npt.ArrayLike) -> tuple[AnyArray, str]:
         """A state by its name or its number."""
-        if isinstance(given, str):
-            if given not in self.place.states:
-                raise InvalidInputError(f"there is no state {given!r}. Hint: states are {self.place.states[0]!r}, …")
-            given = self.place.states.index(given)
-        raw = np.array([given])
-        return raw, self.place.states[int(raw[0])]
+        names = self.place.states
+        number = names.index(given) if isinstance(given, str) and given in names else given
+        if not isinstance(number, (int, np.integer)) or not 0 <= number < len(names):
+            raise InvalidInputError(
+                f"there is no state {given!r}. Hint: states are {names[0]!r}, …, or numbers from 0 to {len(names) - 1}"
+            )
+        return np.array([number]), names[number]
 
     def observation(self, values: Sequence[object]) -> AnyArray | None:
         """The state with these features, if there is just one."""

@@ -180,7 +180,7 @@ def complete_policy(exam: Exam, names: tuple[str, ...], actions: tuple[str, ...]
     from sklearn.tree import DecisionTreeClassifier
 
     matrix, levels = _as_numbers(exam.features)
-    tree = DecisionTreeClassifier(max_leaf_nodes=max(2, leaves), random_state=seed)
+    tree = DecisionTreeClassifier(max_leaf_nodes=max(2, leaves), random_state=seed % 2**32)
     tree.fit(matrix, exam.proposed, sample_weight=exam.weight)
     chosen = tree.classes_[tree.tree_.value[:, 0].argmax(axis=1)]
     rules = [(_in_words(rule, levels), int(chosen[leaf])) for leaf, rule in leaf_rules(tree.tree_, names)]

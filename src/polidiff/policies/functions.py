@@ -253,12 +253,13 @@ def _levels(policy: ForeignModel, bins: npt.ArrayLike) -> FloatArray:
             np.linspace(low, high, int(bins)) for low, high in zip(space.low.ravel(), space.high.ravel(), strict=True)
         ]
         return np.array(list(product(*axes)), dtype=np.float64)
-    table = np.asarray(bins, dtype=np.float64)
-    if table.ndim not in (1, 2) or len(table) < 2 or not np.isfinite(table).all():
+    table = np.asarray(bins)
+    numbers = table.dtype.kind in "iuf" and table.ndim in (1, 2)
+    if not numbers or len(table) < 2 or not np.isfinite(table).all():
         raise InvalidPolicyError(
-            f"bins must be at least two levels, (A,) or (A, d) finite numbers; got shape {table.shape}"
+            f"bins must be at least two levels, (A,) or (A, d) finite numbers; got {table.dtype} of shape {table.shape}"
         )
-    return table.reshape(len(table), -1)
+    return table.reshape(len(table), -1).astype(np.float64)
 
 
 @dataclass(frozen=True)

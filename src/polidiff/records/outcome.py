@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -68,10 +69,12 @@ class Outcome:
             raise InvalidOutcomeError(
                 f"prefer of outcome {self.name!r} must be 'more', 'less' or None; got {self.prefer!r}"
             )
-        if not 0 <= self.margin <= LARGEST:
+        if not isinstance(self.margin, Real) or not 0 <= self.margin <= LARGEST:
             raise InvalidOutcomeError(f"margin of outcome {self.name!r} must be at least 0; got {self.margin!r}")
         if self.range is not None:
-            low, high = (min(max(bound, -np.inf), np.inf) for bound in self.range)
+            bounds = tuple(self.range) if isinstance(self.range, Iterable) else ()
+            pair = len(bounds) == 2 and all(isinstance(bound, Real) for bound in bounds)
+            low, high = (min(max(bound, -np.inf), np.inf) for bound in bounds) if pair else (0.0, 0.0)
             if not low < high or LARGEST < max(abs(low), abs(high)) < np.inf:
                 raise InvalidOutcomeError(f"range of outcome {self.name!r} must be (low, high); got {self.range!r}")
             object.__setattr__(self, "range", (float(low), float(high)))
@@ -119,7 +122,7 @@ def called_gains(outcome: Outcome, states: AnyArray, actions: AnyArray, next_sta
 
 def check_outcomes(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
     """The outcomes as a tuple, each name used once."""
-    result = tuple(outcomes)
+    result = tuple(outcomes) if isinstance(outcomes, Iterable) else (outcomes,)
     other = next((outcome for outcome in result if not isinstance(outcome, Outcome)), None)
     if other is not None:
         raise InvalidOutcomeError(

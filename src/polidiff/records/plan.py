@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from numbers import Real
 from typing import Any, Literal, overload
 
 from polidiff.errors import InvalidOptionError
@@ -176,12 +177,13 @@ class Frontier(Result, Sequence[Plan]):
 
     def at(self, budget: float) -> Plan:
         """The best plan with at most `budget` changes; an error where no such plan was sought."""
-        affordable = [plan for plan in self.eligible if self.cost(plan) <= budget + 1e-9]
-        if not affordable and self.plans[0].breaks:
+        known = isinstance(budget, Real)
+        affordable = [plan for plan in self.eligible if known and self.cost(plan) <= budget + 1e-9]
+        if not affordable and known and self.plans[0].breaks:
             least = self.cost(self.eligible[0])
             raise InvalidOptionError(f"every plan that keeps its limits costs {least:g} or more; got {budget!r}")
         if not affordable:
-            raise InvalidOptionError(f"a budget must be at least 0; got {budget!r}")
+            raise InvalidOptionError(f"a budget must be a number of at least 0; got {budget!r}")
         if self.budget is not None and not self._sought(budget):
             raise InvalidOptionError(
                 f"only the best plan within a budget of {self.budget:g} was sought, and it costs "

@@ -240,7 +240,7 @@ def _wanted(features: FloatArray, signals: FloatArray, order: FloatArray, seed: 
     scale = signals.std(axis=0)
     target = signals[:, scale > 0] / scale[scale > 0]
     if target.shape[1]:
-        tree = DecisionTreeRegressor(max_leaf_nodes=LEAVES, random_state=seed).fit(features, target).tree_
+        tree = DecisionTreeRegressor(max_leaf_nodes=LEAVES, random_state=seed % 2**32).fit(features, target).tree_
         inner = np.flatnonzero(tree.children_left >= 0)
         loss = tree.impurity * tree.weighted_n_node_samples
         gain = loss[inner] - loss[tree.children_left[inner]] - loss[tree.children_right[inner]]

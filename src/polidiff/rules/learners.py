@@ -82,7 +82,7 @@ def _own_rules(form: str, name: str) -> Learner:
                 literal_cost=literal_cost,
                 max_rules=max_rules,
                 proof_budget=0,
-                random_state=seed,
+                random_state=seed % 2**32,
             )
 
         return make
@@ -94,7 +94,7 @@ def _own_rules(form: str, name: str) -> Learner:
 def _tree(seed: int) -> Estimator:
     from sklearn.tree import DecisionTreeClassifier
 
-    return DecisionTreeClassifier(max_leaf_nodes=LEAVES, min_weight_fraction_leaf=1e-3, random_state=seed)
+    return DecisionTreeClassifier(max_leaf_nodes=LEAVES, min_weight_fraction_leaf=1e-3, random_state=seed % 2**32)
 
 
 def _from(library: str, name: str, seed_name: str = "", **options: object) -> Make:

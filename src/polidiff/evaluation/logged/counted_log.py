@@ -218,5 +218,5 @@ def _grow(x: FloatArray, signals: Sequence[FloatArray], cell: IntArray, seed: in
         max_leaf_nodes=MOST_CELLS,
         min_samples_leaf=max(min(FEWEST_ROWS, len(x) // 4), 1),
         min_impurity_decrease=luck / (table.shape[1] * len(x)),
-        random_state=seed,
+        random_state=seed % 2**32,
     ).fit(x, table)

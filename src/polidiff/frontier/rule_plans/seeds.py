@@ -92,7 +92,7 @@ def _fewer(problem: Problem, target: Target, move: int, box: Box) -> Box:
 def _tree(problem: Problem, target: Target, weight: FloatArray, leaves: int, seed: int) -> RuleList:
     from sklearn.tree import DecisionTreeClassifier
 
-    model = DecisionTreeClassifier(max_leaf_nodes=leaves, random_state=seed)
+    model = DecisionTreeClassifier(max_leaf_nodes=leaves, random_state=seed % 2**32)
     model.fit(target.codes, target.move, sample_weight=weight + 1e-12)
     tree, rules = model.tree_, []
 
@@ -130,7 +130,7 @@ def _regions(problem: Problem, target: Target, weight: FloatArray, max_rules: in
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a class without rules is one move fewer here
         model = RuleClassifier(
-            default_class=problem.keep, max_rules=2 * max_rules, max_bins=32, proof_budget=0, random_state=seed
+            default_class=problem.keep, max_rules=2 * max_rules, max_bins=32, proof_budget=0, random_state=seed % 2**32
         )
         model.fit(target.codes, target.move, sample_weight=weight)
         nested = model.rule_path(target.codes, target.move, weight, max_rules=max_rules)
