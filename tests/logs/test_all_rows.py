@@ -134,7 +134,7 @@ def test_two_workers_count_the_bytes_of_a_plain_loop(tmp_path, monkeypatch):
     monkeypatch.setattr(shard_files, "PART_ROWS", 1_500)
     written(walks(1_500, seed=5), tmp_path, [100, 2_000, 2_001, 4_000], 400)
     log = Log(tmp_path, **NAMES, max_rows=1_000)
-    assert len(shard_files.whole_parts(log.read.ranges, "e")) > 2
+    assert len(log.source.parts(log.columns)) > 2
     alone = dumps(explain(log, here, there))
     with joblib.parallel_config(backend="loky", n_jobs=2):
         log = Log(tmp_path, **NAMES, max_rows=1_000)

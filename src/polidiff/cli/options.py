@@ -118,25 +118,17 @@ def _kept(context: click.Context, option: click.Parameter, value: Setting) -> Se
     return value
 
 
+WORKING: dict[str, dict[str, Setting]] = {
+    "--workers": {"type": int, "help": "Processes to share long work."},
+    "--engine": {"type": click.Choice(["loky", "dask", "ray"]), "help": "Who runs them.  [default: loky]"},
+    "--address": {"metavar": "HOST:PORT", "help": "Of a Dask or Ray cluster."},
+    "--work-folder": {
+        "type": click.Path(path_type=Path, file_okay=False),
+        "help": "Keep what was read of a Parquet log; go on from there.",
+    },
+}
 working = together(
-    click.option("--workers", type=int, callback=_kept, expose_value=False, help="Processes to share long work."),
-    click.option(
-        "--engine",
-        type=click.Choice(["loky", "dask", "ray"]),
-        callback=_kept,
-        expose_value=False,
-        help="Who runs them.  [default: loky]",
-    ),
-    click.option(
-        "--address", metavar="HOST:PORT", callback=_kept, expose_value=False, help="Of a Dask or Ray cluster."
-    ),
-    click.option(
-        "--work-folder",
-        type=click.Path(path_type=Path, file_okay=False),
-        callback=_kept,
-        expose_value=False,
-        help="Keep what was read of a Parquet log; go on from there.",
-    ),
+    *(click.option(flag, callback=_kept, expose_value=False, **about) for flag, about in WORKING.items())
 )
 
 

@@ -147,9 +147,9 @@ class Log:
         if self.levels is not None:
             actions = [{action: float(level)} for level in self.levels[:, 0]]
         schema = self.source.schema
-        self.frame = self.source.frame(self.read).select(self.columns.used)
+        self.frame = self.source.frame().select(self.columns.used)
         self.action_labels, self.actions = named_actions(self.read.actions, schema[action], action, actions)
-        check = checked(self.read, self.source.frame(self.read), self.columns, self.action_labels)
+        check = checked(self.read, self.source, self.columns, self.action_labels)
         self.check: DataCheck = replace(check, dropped=repaired.dropped, sorted=repaired.sorted) if repaired else check
         if self.check.problems:
             raise InvalidLogError(self.check.problems[0])
@@ -183,8 +183,7 @@ class Log:
         usable = not facts.wrong and (facts.ordered or columns.episode is None)
         if usable and not facts.gaps:
             return None
-        rows = self.source.frame(self.read)
-        repaired = repair(rows, columns, sort=sort and not usable, drop=drop and not usable)
+        repaired = repair(self.source.frame(), columns, sort=sort and not usable, drop=drop and not usable)
         if repaired is not None:
             self.source = self.source.with_table(repaired.table)
             self.read = self.source.read(columns, blocks=HALVES, ranges=ranges)
@@ -229,7 +228,7 @@ class Log:
 
     def drawn(self, *more: str) -> pl.DataFrame:
         """The rows that are held of a log that is too long, with further columns."""
-        return self.source.draw_episodes(self.read, self.columns, self._most_rows, more)
+        return self.source.draw_episodes(self.check.rows, self.columns, self._most_rows, more)
 
     def remembered(self, key: str, make: Callable[[], T]) -> T:
         """What was made of the log before, or is made now."""
@@ -239,7 +238,7 @@ class Log:
 
     def count_parts(self, count: Callable[..., T], asked: object, *, what: str) -> Iterator[T]:
         """``count(batches of rows of whole episodes, asked)`` of every part of the log, in order."""
-        return self.source.count_parts(self.read, self.columns, self.action_labels, count, asked, what)
+        return self.source.count_parts(self.check.rows, self.columns, self.action_labels, count, asked, what)
 
     @property
     def sampled(self) -> bool:

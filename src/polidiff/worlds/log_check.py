@@ -25,6 +25,7 @@ from polidiff.worlds.shards.shard_summary import ShardSummary
 
 if TYPE_CHECKING:
     from polidiff.worlds.log import Log
+    from polidiff.worlds.log_source import LogSource
 TAIL = 10  # episodes at each end of a range that is told: the smallest and the largest value belong to somebody
 
 
@@ -73,9 +74,9 @@ class DataCheck:
         return "\n".join([*lines, *self.problems])
 
 
-def checked(read: ShardSummary, lazy: pl.LazyFrame, columns: Columns, actions: Labels) -> DataCheck:
+def checked(read: ShardSummary, source: LogSource, columns: Columns, actions: Labels) -> DataCheck:
     """The facts that reading has found. What is wrong, if anything is, is looked up in the rows once more."""
-    facts = read.facts
+    facts, lazy = read.facts, source.frame()
     if facts.rows == 0:
         return DataCheck(
             0, 0, 0, 0, 0, {}, (), actions.names, ("the log must have one row per decision; it has no rows",)
@@ -88,10 +89,10 @@ def checked(read: ShardSummary, lazy: pl.LazyFrame, columns: Columns, actions: L
         cut=facts.runs - facts.ended,
         gaps=facts.gaps,
         missing={name: count for name, count in zip(columns.used, facts.missing, strict=True) if count},
-        constant=tuple(name for name, (varies, _) in zip(columns.features, facts.values, strict=True) if not varies),
+        constant=tuple(name for name, met in zip(columns.features, facts.values, strict=True) if len(met) < 2),
         never_taken=tuple(name for a, name in enumerate(actions.names) if a not in taken),
         problems=_problems(read, lazy, columns),
-        skipped=read.skipped,
+        skipped=source.skipped,
         people=None if columns.group is None else collect(lazy.select(pl.col(columns.group).n_unique())).item(),
     )
 

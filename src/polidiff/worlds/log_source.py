@@ -74,9 +74,10 @@ class LogSource:
         self.skip_bad, self.folder = skip_bad, work_folder if work_folder is not None else current_work_folder()
         self.is_text = files is None and isinstance(source, (str, os.PathLike))  # types are what a reader guessed
         self.table: pl.LazyFrame | None = None
+        self.skipped: tuple[str, ...] = ()  # what could not be read, once rows were read
         self._files: list[str] = files or []
         self._split: list[RowRange | Damage] = []
-        self._usable: tuple[list[RowRange], tuple[str, ...]] | None = None  # and what is left out, once rows were read
+        self._parts: list[Part] | None = None
         if files is None:
             self._set_table(lazy_frame(source))
             return
@@ -98,46 +99,48 @@ class LogSource:
 
     def read(self, columns: Columns, *, blocks: int, ranges: tuple[tuple[int, float, float], ...] = ()) -> ShardSummary:
         """All rows, counted and checked; warns of what was left out."""
-        schema = pl.Schema({name: self.schema[name] for name in columns.used})
-        reading, notes = Reading(columns, blocks, ranges, schema), tuple[str, ...]()
-        parts = [Part(table=self.table)]
-        if self.table is None:
-            if self._usable is None:
-                self._usable = usable_ranges(self._split, columns.used, columns.episode, skip_bad=self.skip_bad)
-            usable, notes = self._usable
-            parts = whole_parts(usable, columns.episode)
+        reading = Reading(columns, blocks, ranges, self._schema_of(columns.used))
+        parts = self.parts(columns)
         counter, pace = SummaryCounter(reading), Pace(sum(part.rows for part in parts), "reading the log")
         with in_one_line():
             for summary in summaries(parts, reading, self.folder if self.table is None else None):
                 counter.add(summary)
                 pace.tell(summary.facts.rows)
-        for note in notes:
+        for note in self.skipped if self.table is None else ():
             warnings.warn(f"left out of the log: {note}", SkippedRowsWarning, 4)
-        return replace(counter.result(), skipped=notes, ranges=tuple(some for part in parts for some in part.ranges))
+        return counter.result()
 
-    def frame(self, read: ShardSummary | None = None) -> pl.LazyFrame:
-        """The rows that were read, to select from; all rows if none was read yet."""
+    def frame(self) -> pl.LazyFrame:
+        """The rows that can be read, to select from; all rows if none was read yet."""
         if self.table is not None:
             return self.table
-        if read is not None and read.skipped:
-            return pl.concat([scan_file(file).slice(first, rows) for file, first, rows in read.ranges])
+        if self.skipped:
+            ranges = (some for part in self._parts or () for some in part.ranges)
+            return pl.concat([scan_file(file).slice(first, rows) for file, first, rows in ranges])
         return _scan_files(self._files)
 
-    def _parts(self, read: ShardSummary, columns: Columns) -> list[Part]:
-        return [Part(table=self.table)] if self.table is not None else whole_parts(read.ranges, columns.episode)
+    def parts(self, columns: Columns) -> list[Part]:
+        """Whole episodes that can be read apart from each other."""
+        if self.table is not None:
+            return [Part(table=self.table)]
+        if self._parts is None:
+            used, episode = columns.used, columns.episode
+            usable, self.skipped = usable_ranges(self._split, used, episode, skip_bad=self.skip_bad)
+            self._parts = whole_parts(usable, episode)
+        return self._parts
 
-    def draw_episodes(self, read: ShardSummary, columns: Columns, most: int, more: Sequence[str] = ()) -> pl.DataFrame:
-        """The rows of about `most` of all rows as whole episodes, in the order of the log, with the hash of each.
+    def _schema_of(self, names: Sequence[str]) -> pl.Schema:
+        return pl.Schema({name: self.schema[name] for name in names})
+
+    def draw_episodes(self, rows: int, columns: Columns, most: int, more: Sequence[str] = ()) -> pl.DataFrame:
+        """About `most` of all rows as whole episodes, in the order of the log, with the hash of each.
 
         `more` are columns to read beside those of the log.
         """
-        rows = read.facts.rows
-        names = dict.fromkeys((*columns.used, *more))
-        draw = partial(
-            draw_from, schema=pl.Schema({n: self.schema[n] for n in names}), columns=columns, share=most / rows
-        )
+        schema = self._schema_of(tuple(dict.fromkeys((*columns.used, *more))))
+        draw = partial(draw_from, schema=schema, columns=columns, share=most / rows)
         drawn, held, done = list[pl.DataFrame](), 0, 0
-        parts = self._parts(read, columns)
+        parts = self.parts(columns)
         for sample, part in zip(stream_tasks(draw, [(part,) for part in parts]), parts, strict=True):
             held, done = held + sample.height, done + part.rows
             if held > SLACK * most + STREAM_ROWS:
@@ -154,14 +157,13 @@ class LogSource:
         return pl.concat(drawn)
 
     def count_parts(
-        self, read: ShardSummary, columns: Columns, actions: Labels, count: Callable[..., T], asked: object, what: str
+        self, rows: int, columns: Columns, actions: Labels, count: Callable[..., T], asked: object, what: str
     ) -> Iterator[T]:
         """``count(batches of LoggedRows, asked)`` of every part of the log, in order."""
-        pace, parts = Pace(read.facts.rows, what), self._parts(read, columns)
-        schema = pl.Schema({name: self.schema[name] for name in columns.used})
-        tasks = [(part, schema, columns, actions, count, asked) for part in parts]
+        pace, parts = Pace(rows, what), self.parts(columns)
+        tasks = [(part, self._schema_of(columns.used), columns, actions, count, asked) for part in parts]
         for part, counted in zip(parts, stream_tasks(count_part, tasks), strict=True):
-            pace.tell(part.rows or read.facts.rows)
+            pace.tell(part.rows or rows)
             yield counted
 
 
@@ -260,7 +262,7 @@ def is_broken_link(path: Path) -> bool:
 
 def _remote_files(address: str) -> list[str]:
     """Parquet files at an address that fsspec knows."""
-    system, path = filesystem()[1].url_to_fs(address)
+    system, path = filesystem().url_to_fs(address)
     try:
         paths = system.glob(path) if glob.has_magic(path) else [path]
         if len(paths) == 1 and system.isdir(paths[0]):

@@ -191,6 +191,7 @@ class _Model:
         groups = np.array([matrix.get_row_group_start(s) for s in range(self.count)] + [matrix.nr_rows])
         self.state = np.repeat(np.arange(self.count), np.diff(groups))  # (choices,) where each can be taken
         self.names, self.action = ["stay"], np.zeros(len(self.state), dtype=np.int64)
+        self.moves = self._matrix()
 
     def _actions(self, absorbing: BoolArray) -> tuple[list[str], IntArray]:
         """Names of actions, and the one of each choice: its label, else its module, then numbered."""
@@ -221,7 +222,7 @@ class _Model:
             )
         goal = self._holds(path.right_subformula if until else path.subformula)
         sign = -1.0 if "min" in str(formula.optimality_type).lower() else 1.0
-        arrive = self._matrix() @ goal.astype(np.float64)
+        arrive = self.moves @ goal.astype(np.float64)
         named = [structure.name for structure in self.program.reward_models]
         paid = {name: self._rewards(self.model.reward_models[name]) for name in named}
         if probability:
@@ -262,7 +263,7 @@ class _Model:
 
     def _reaching(self, goal: BoolArray) -> BoolArray:
         """States from which some policy reaches the goal."""
-        moves = self._matrix().tocoo()
+        moves = self.moves.tocoo()
         back = sparse.csr_array((moves.data, (moves.col, self.state[moves.row])), shape=(self.count, self.count))
         return reachable_from(back, goal)
 
@@ -278,7 +279,7 @@ class _Model:
         return table
 
     def _by_action(self, absorbing: BoolArray) -> list[sparse.csr_array]:
-        moves, shape = self._matrix().tocoo(), (self.count, self.count)
+        moves, shape = self.moves.tocoo(), (self.count, self.count)
         by = []
         for action in range(len(self.names)):
             own = (self.action[moves.row] == action) & ~absorbing[self.state[moves.row]]

@@ -230,7 +230,7 @@ def _advice(log: Log, column: str) -> Policy:
     if log.discrete:
         return TablePolicy(logged_shares(_advice_counts(log, column)))
     number = _number(log, column)
-    frame = log.drawn(column).lazy() if log.sampled else log.source.frame(log.read)
+    frame = log.drawn(column).lazy() if log.sampled else log.source.frame()
     advised = _checked(log, column, collect(frame.select(number.alias("advice")))["advice"])
     return NearestAdvice(log.rows.states, advised, log.n_actions)
 
@@ -239,7 +239,7 @@ def _advice_counts(log: Log, column: str) -> FloatArray:
     """(S, A) how often a column names each action in each discrete state; rows are not held."""
     number = _number(log, column)
     assert log.state_labels is not None
-    pairs = log.source.frame(log.read).select(log.state_labels.number().alias("s"), number.alias("a"))
+    pairs = log.source.frame().select(log.state_labels.number().alias("s"), number.alias("a"))
     met = collect(pairs.group_by("s", "a").len())
     counts = np.zeros((log.n_states, log.n_actions))
     counts[met["s"].to_numpy(), _checked(log, column, met["a"])] = met["len"].to_numpy()
@@ -267,7 +267,7 @@ def _number(log: Log, column: str) -> pl.Expr:
 def _checked(log: Log, column: str, numbers: pl.Series) -> IntArray:
     """The advised actions, if every row names one."""
     if numbers.null_count():
-        frame = log.source.frame(log.read)
+        frame = log.source.frame()
         row = pl.col(ROW) if ROW in log.source.schema else pl.int_range(pl.len())
         lacking = frame.with_columns(row.alias("row")).filter(_number(log, column).is_null())
         first = collect(lacking.select("row", column).head(1))

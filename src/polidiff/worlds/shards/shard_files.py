@@ -77,17 +77,15 @@ class Damage(NamedTuple):
 
 def split_files(files: Sequence[str]) -> list[RowRange | Damage]:
     """Parquet files as ranges of rows."""
-    return [part for file in files for part in _ranges(file)]
-
-
-def _ranges(file: str) -> Iterator[RowRange | Damage]:
-    try:
-        rows = count_rows(file)
-    except FAULTS as error:
-        yield Damage(file, first_line(error))
-        return
-    for first in range(0, rows, RANGE_ROWS):
-        yield RowRange(file, first, min(RANGE_ROWS, rows - first))
+    parts = list[RowRange | Damage]()
+    for file in files:
+        try:
+            rows = count_rows(file)
+        except FAULTS as error:
+            parts.append(Damage(file, first_line(error)))
+        else:
+            parts += [RowRange(file, k, min(RANGE_ROWS, rows - k)) for k in range(0, rows, RANGE_ROWS)]
+    return parts
 
 
 def count_rows(file: str) -> int:
@@ -162,17 +160,13 @@ def whole_batches(part: Part, columns: pl.Schema, episode: str | None, rows: int
         if begin:
             yield frame.head(begin)
         waiting = frame.slice(begin) if waiting is None else pl.concat([waiting, frame])
-        _check_length(waiting, episode)
+        free = free_memory()
+        if free is not None and 2 * waiting.estimated_size() > free:
+            raise InvalidLogError(
+                f"episode {waiting[episode][0]!r} has more than {waiting.height} rows and cannot be held. Hint: cut it"
+            )
     if waiting is not None:
         yield waiting
-
-
-def _check_length(waiting: pl.DataFrame, episode: str) -> None:
-    free = free_memory()
-    if free is not None and 2 * waiting.estimated_size() > free:
-        raise InvalidLogError(
-            f"episode {waiting[episode][0]!r} has more than {waiting.height} rows and cannot be held. Hint: cut it"
-        )
 
 
 def _frames(part: Part, columns: pl.Schema, rows: int) -> Iterator[pl.DataFrame]:
@@ -236,7 +230,7 @@ def open_file(path: str) -> BinaryIO:
     """A local file, or one at any address that fsspec knows, to read from."""
     if not is_remote(path):
         return Path(path).open("rb")
-    return filesystem()[0].open(path, "rb").open()
+    return filesystem().open(path, "rb").open()
 
 
 def is_remote(path: str) -> bool:
@@ -248,13 +242,13 @@ def is_remote(path: str) -> bool:
     return "://" in path
 
 
-def filesystem() -> tuple[ModuleType, ModuleType]:
-    """fsspec, which reads from everywhere."""
+def filesystem() -> ModuleType:
+    """The part of fsspec, which reads from everywhere, that opens addresses."""
     try:
-        import fsspec
+        from fsspec import core
     except ImportError as error:
         raise MissingExtraError("fsspec", "dask") from error
-    return fsspec, fsspec.core
+    return core
 
 
 # --- what cannot be read

@@ -21,7 +21,7 @@ import os
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -37,14 +37,14 @@ from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.codec import Json
 from polidiff.worlds.log_columns import RANKED, Columns
 from polidiff.worlds.log_rows import boundaries, gain_expressions, hashes, row_problems
-from polidiff.worlds.shards.shard_files import Part, RowRange, filesystem, is_remote, open_file, whole_batches
+from polidiff.worlds.shards.shard_files import Part, filesystem, is_remote, open_file, whole_batches
 from polidiff.worlds.shards.transition_counts import CUT, END, Entries, Sizes, TransitionCounts
 
 BATCH_ROWS = 1 << 18  # whose columns are small enough to take the place of those before in memory
 WIDEST = 1 << 20  # whole numbers below this are looked up in a table
 LabelValue: TypeAlias = int | str
 ONE_ACTION = np.zeros(1, dtype=np.int64)  # of starts
-FORM = 9  # of the files
+FORM = 10  # of the files
 HASH = hashlib.sha256().digest_size  # bytes before the arrays
 SAMPLE = 1 << 16
 AT_ONCE = 2  # parts: while one is put together, the next is read
@@ -65,7 +65,7 @@ class Facts:
     """What the check of a log needs to know of its rows."""
 
     missing: tuple[int, ...]  # rows without a value, per column that is read
-    values: tuple[tuple[bool, str | None], ...]  # per feature: whether it varies, and its first value
+    values: tuple[tuple[str, ...], ...]  # of each feature, up to two that differ
     rows: int = 0
     runs: int = 0  # episodes
     ended: int = 0
@@ -82,7 +82,7 @@ class Facts:
             return self if other.rows == 0 else other
         return Facts(
             missing=tuple(a + b for a, b in zip(self.missing, other.missing, strict=True)),
-            values=tuple(_either(a, b) for a, b in zip(self.values, other.values, strict=True)),
+            values=tuple(tuple(dict.fromkeys(a + b))[:2] for a, b in zip(self.values, other.values, strict=True)),
             **{name: getattr(self, name) + getattr(other, name) for name in ("rows", "runs", "ended", "gaps", "wrong")},
             outside=self.outside or other.outside,
             ordered=self.ordered and other.ordered and _rises(self.last, other.first),
@@ -100,8 +100,6 @@ class ShardSummary:
     actions: tuple[LabelValue, ...]
     entries: Entries  # of discrete states
     starts: Entries  # episodes by block and state, as if each did action 0 and ended
-    ranges: tuple[RowRange, ...] = ()  # of files, that were used
-    skipped: tuple[str, ...] = ()  # what could not be read
 
 
 class SummaryCounter:
@@ -112,7 +110,7 @@ class SummaryCounter:
         self.states, self.actions = LabelCodes(), LabelCodes()
         self.counted = TransitionCounts(reading.blocks, len(columns.gains))
         self.begun = TransitionCounts(reading.blocks, 0)
-        self.facts = Facts(tuple(0 for _ in columns.used), tuple((False, None) for _ in columns.features))
+        self.facts = Facts(tuple(0 for _ in columns.used), tuple(() for _ in columns.features))
 
     @np.errstate(over="ignore", invalid="ignore")  # sums of endless rewards are endless, not a fault
     def add_rows(self, frame: pl.DataFrame) -> None:
@@ -143,7 +141,7 @@ class SummaryCounter:
         return Facts(
             missing=tuple(frame[name].null_count() for name in columns.used),
             values=tuple(
-                known if known[0] else _first_value(frame[name])
+                known if len(known) > 1 else _two_values(frame[name])
                 for name, known in zip(columns.features, self.facts.values, strict=True)
             ),
             rows=frame.height,
@@ -191,15 +189,10 @@ def _leaves(gains: FloatArray, first: BoolArray, ended: BoolArray, ranges: Seque
     return any(bool(((total < low) | (total > high)).any()) for total, low, high in totals)
 
 
-def _first_value(column: pl.Series) -> tuple[bool, str | None]:
-    there = column.drop_nulls()
-    return (bool((there != there[0]).any()), str(there[0])) if len(there) else (False, None)
-
-
-def _either(one: tuple[bool, str | None], other: tuple[bool, str | None]) -> tuple[bool, str | None]:
-    """Whether a feature varies in one part, in the other, or between them; and its first value."""
-    varies = one[0] or other[0] or (None not in (one[1], other[1]) and one[1] != other[1])
-    return varies, one[1] if one[1] is not None else other[1]
+def _two_values(column: pl.Series) -> tuple[str, ...]:
+    there = column.drop_nulls().head(1)
+    others = column.filter(column != there[0]).head(1) if len(there) else there
+    return tuple(map(str, (*there, *others)))
 
 
 def _name(episode: object) -> LabelValue | None:
@@ -249,7 +242,7 @@ def summary_of(part: Part, reading: Reading) -> ShardSummary:
     counter = SummaryCounter(reading)
     for frame in whole_batches(part, reading.schema, reading.columns.episode, BATCH_ROWS):
         counter.add_rows(frame)
-    return replace(counter.result(), ranges=part.ranges)
+    return counter.result()
 
 
 class Pace:
@@ -342,7 +335,7 @@ def fingerprint(file: str) -> str:
 def _changed(file: str) -> str:
     if not is_remote(file):
         return str(os.stat(file).st_mtime_ns)
-    system, path = filesystem()[1].url_to_fs(file)
+    system, path = filesystem().url_to_fs(file)
     info = system.info(path)
     return str([info.get(key) for key in ("ETag", "etag", "mtime", "LastModified", "created")])
 
@@ -356,7 +349,7 @@ def _digest(text: str) -> str:
 
 
 def _packed(summary: ShardSummary) -> bytes:
-    plain = {name: getattr(summary, name) for name in ("states", "actions", "ranges")}
+    plain = {name: getattr(summary, name) for name in ("states", "actions")}
     plain |= {"facts": asdict(summary.facts), "entries": summary.entries.sizes, "starts": summary.starts.sizes}
     arrays = {"keys": summary.entries.keys, "sums": summary.entries.sums}
     arrays |= {"start_keys": summary.starts.keys, "start_sums": summary.starts.sums}
@@ -371,8 +364,7 @@ def _unpacked(content: bytes) -> ShardSummary:
         plain = _tuples(json.loads(arrays["plain"].tobytes()))
         entries = Entries(arrays["keys"], Sizes(*plain["entries"]), arrays["sums"])
         starts = Entries(arrays["start_keys"], Sizes(*plain["starts"]), arrays["start_sums"])
-    ranges = tuple(RowRange(*part) for part in plain["ranges"])
-    return ShardSummary(Facts(**plain["facts"]), plain["states"], plain["actions"], entries, starts, ranges)
+    return ShardSummary(Facts(**plain["facts"]), plain["states"], plain["actions"], entries, starts)
 
 
 def _tuples(value: Json) -> Json:
