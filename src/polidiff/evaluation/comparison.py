@@ -6,7 +6,7 @@ with an absent answer, and the stages leave that part out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,12 +18,13 @@ from polidiff.policies import Policy
 from polidiff.policies.protocol import FeaturesOf, PolicyLike, PolicyPair
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Arrow, RegionEffect, Support, Verdict, WorldSummary
-from polidiff.records.outcome import Assumption
+from polidiff.records.outcome import Assumption, Interval
 from polidiff.records.patch import Patch
 from polidiff.records.rule import Rule, covers_any
 from polidiff.worlds.protocol import World
 
 Values = Mapping[str, float]  # outcome or action -> number
+Intervals = Mapping[str, Interval]  # outcome -> interval
 Effects = Mapping[int, RegionEffect]  # of regions by their place among the rules
 
 
@@ -65,6 +66,17 @@ class RegionChanges:
     def covers(self, features: AnyArray, k: int) -> BoolArray:
         """Which rows lie in region k."""
         return self.rules[k].covers(features) & ~covers_any(self.rules[:k], features)
+
+    def effects(
+        self, features: AnyArray, current: FloatArray, proposed: FloatArray, judge: Callable[[FloatArray], Intervals]
+    ) -> Effects:
+        """What each change asked for does alone, and all but it: policies (n, A) over feature rows, each judged."""
+        effects = {}
+        for k in self.asked:
+            inside = self.covers(features, k)[:, None]
+            alone, without = np.where(inside, proposed, current), np.where(inside, current, proposed)
+            effects[k] = RegionEffect(judge(alone), judge(without))
+        return effects
 
     def strict(self, level: float, outcomes: int) -> float:
         """The level of one interval if all of them are to hold together (Bonferroni): alone and without, each."""

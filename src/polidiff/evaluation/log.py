@@ -22,12 +22,11 @@ from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.evaluation.logged.bounds import bound_policy, value_bounds
 from polidiff.evaluation.logged.compare import as_interval, by_units, compare_log, logged_effects
 from polidiff.evaluation.logged.counted_log import CountedLog, counted_log
-from polidiff.evaluation.logged.judge import Question, assess, deeper_counts, numbered_rows
+from polidiff.evaluation.logged.judge import Question, assess, deeper_counts
 from polidiff.evaluation.logged.model import SplitPolicy, Starts, group_starts, same_rows, split_policy
 from polidiff.evaluation.logged.named import evaluate_by, judge_by
 from polidiff.evaluation.logged.plan import estimated_world
 from polidiff.evaluation.logged.policies import (
-    CHANCE,
     LOG,
     as_log_policy,
     changed_rows,
@@ -39,6 +38,7 @@ from polidiff.evaluation.logged.policies import (
 from polidiff.evaluation.logged.rows import RuleCoverage, cover_all_rows
 from polidiff.evaluation.logged.second_log import counted_together, judge_logs, policy_behind
 from polidiff.evaluation.scores.difference import MOST_UNSUPPORTED
+from polidiff.evaluation.scores.propensity import CHANCE
 from polidiff.evaluation.scores.scored_log import ScoredLog, score_effects, scored_log, value_intervals
 from polidiff.evaluation.scores.verdicts import ScoreJudge
 from polidiff.evaluation.table import TableComparison
@@ -48,7 +48,7 @@ from polidiff.policies.protocol import PolicyLike, PolicyPair
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import ActionSupport, Arrow, Support, WorldSummary
 from polidiff.records.numbers import counted, number
-from polidiff.records.outcome import Evaluation, Interval
+from polidiff.records.outcome import Evaluation
 from polidiff.records.rule import Rule, covers_any, first_match
 from polidiff.streams import Stream
 from polidiff.worlds.log_check import action_people, label_coverage, log_summary
@@ -81,13 +81,7 @@ def _small_starts(log: Log, least: int) -> set[str]:
     return {name for _, name in behind[: len(small) + (0 < sum(small) < least)]}
 
 
-def evaluate_log(
-    log: Log,
-    policy: PolicyLike,
-    *,
-    level: float = 0.95,
-    seed: int = 0,
-) -> Evaluation:
+def evaluate_log(log: Log, policy: PolicyLike, *, level: float = 0.95, seed: int = 0) -> Evaluation:
     """Expected outcomes of a policy over the logged starts and from each of them, under the careful rule.
 
     Parameters
@@ -95,57 +89,57 @@ def evaluate_log(
     policy : policy, or "log"
         "log" is the policy that wrote the log.
     """
-    if not log.discrete:
-        return _evaluate_rows(log, policy, level=level, seed=seed)
-    counted = counted_log(log)
-    assessment = assess(log)
-    if assessment.deepened is not None:
-        counted = deeper_counts(log, assessment.deepened, counted)
+    judged = (_by_states if log.discrete else _by_rows)(log, policy, level=level, seed=seed)
+    details = {"rows": float(log.check.rows), "episodes": float(log.check.episodes), **judged.details}
+    cut, assumptions = log.check.cut / max(log.check.episodes, 1), (*assess(log).assumptions, *judged.assumptions)
+    return replace(judged, truncated=cut, details=details, assumptions=assumptions)
+
+
+def _by_states(log: Log, policy: PolicyLike, *, level: float, seed: int) -> Evaluation:
+    """Everyone, and each start on its own, in the careful model."""
+    counted, deepened = counted_log(log), assess(log).deepened
+    if deepened is not None:
+        counted = deeper_counts(log, deepened, counted)
     target = single_target(counted, policy, np.random.default_rng(seed))
-    edges, ranges = counted.counts.edges, [outcome.range for outcome in log.outcomes]
-    starts = group_starts(None, counted.start_state, counted.start_episodes, edges.n_states)
+    edges, ranges, begun = counted.counts.edges, [outcome.range for outcome in log.outcomes], counted.start_state
+    everyone = group_starts(None, begun, counted.start_episodes, edges.n_states)
+    each = np.zeros((len(begun), edges.n_states))
+    each[np.arange(len(begun)), begun] = 1.0
+    behind = np.append(everyone.episodes, np.full(len(begun), np.inf))
+    starts = Starts(np.vstack([everyone.weights, each]), behind)
     judged = bound_policy(edges, target, starts, ranges, discount=log.discount)
     bounds = [value_bounds(judged, k, 1 - level) for k in range(len(ranges))]
-    outcomes = {o.name: as_interval(bounds[k], 0, level) for k, o in enumerate(log.outcomes)}
-    outcomes = by_units(log, assessment, numbered_rows(log, assessment, counted), judged, outcomes)
-    overlap = overlap_check(judged.unsupported, np.array([float(log.check.episodes)]))
+    whole = by_units(log, counted, judged, [as_interval(one, 0, level) for one in bounds])
     details = {
-        "rows": float(log.check.rows),
-        "episodes": float(log.check.episodes),
         **({"episodes drawn": float(log.rows.n_episodes)} if log.sampled else {}),
         "unsupported": float(judged.unsupported[0]),
         "states in loops": float((judged.model.loops & (edges.state_visits > 0)).sum()),
     }
     return Evaluation(
-        outcomes=outcomes,
-        per_start=_per_start(log, counted, target, level),
+        outcomes={outcome.name: interval for outcome, interval in zip(log.outcomes, whole, strict=True)},
+        per_start={
+            outcome.name: {counted.names[s]: as_interval(one, 1 + g, level) for g, s in enumerate(begun)}
+            for outcome, one in zip(log.outcomes, bounds, strict=True)
+        },
         method=f"careful model of {number(log.check.episodes)} logged episodes",
-        truncated=log.check.cut / max(log.check.episodes, 1),
+        truncated=0.0,
         details=details,
-        assumptions=(*assessment.assumptions, overlap),
+        assumptions=(overlap_check(judged.unsupported[:1], np.array([float(log.check.episodes)])),),
     )
 
 
-def _evaluate_rows(log: Log, policy: PolicyLike, *, level: float, seed: int) -> Evaluation:
+def _by_rows(log: Log, policy: PolicyLike, *, level: float, seed: int) -> Evaluation:
     """Expected outcomes from scores of the rows."""
     scored = scored_log(log, policy, seed=seed)
     outcomes, scores = value_intervals(scored, policy, level=level)
     unsupported = float(scores.unsupported.mean())
     details = {
-        "rows": float(log.check.rows),
-        "episodes": float(log.check.episodes),
         **({"episodes scored": float(scored.episodes)} if scored.episodes < log.check.episodes else {}),
         "unsupported": unsupported,
         "changed decisions per episode": scores.changes,
     }
-    return Evaluation(
-        outcomes=outcomes,
-        per_start={},
-        method=_by_scores(scored),
-        truncated=log.check.cut / max(log.check.episodes, 1),
-        details=details,
-        assumptions=(*assess(log).assumptions, rare_action_check(unsupported, MOST_UNSUPPORTED)),
-    )
+    overlap = rare_action_check(unsupported, MOST_UNSUPPORTED)
+    return Evaluation(outcomes, {}, _by_scores(scored), truncated=0.0, details=details, assumptions=(overlap,))
 
 
 def single_target(counted: CountedLog, policy: PolicyLike, rng: np.random.Generator) -> SplitPolicy:
@@ -154,22 +148,6 @@ def single_target(counted: CountedLog, policy: PolicyLike, rng: np.random.Genera
     if not isinstance(policy, str) and wrote_the_log(edges.made, table[:: edges.copies], rng):
         return split_policy(table, table)
     return split_policy(table, None, same=same_rows(table, counted.table(LOG)) & (edges.state_visits > 0))
-
-
-def _per_start(log: Log, counted: CountedLog, target: SplitPolicy, level: float) -> dict[str, dict[str, Interval]]:
-    """Outcome -> start -> interval; each start on its own."""
-    edges = counted.counts.edges
-    single = np.zeros((len(counted.start_state), edges.n_states))
-    single[np.arange(len(single)), counted.start_state] = 1.0
-    starts = Starts(single, np.full(len(single), np.inf))
-    judged = bound_policy(edges, target, starts, [outcome.range for outcome in log.outcomes], discount=log.discount)
-    intervals: dict[str, dict[str, Interval]] = {}
-    for k, outcome in enumerate(log.outcomes):
-        bounds = value_bounds(judged, k, 1 - level)
-        intervals[outcome.name] = {
-            counted.names[state]: as_interval(bounds, index, level) for index, state in enumerate(counted.start_state)
-        }
-    return intervals
 
 
 def compare(

@@ -10,7 +10,15 @@ import numpy.typing as npt
 from scipy import sparse
 
 from polidiff.errors import InvalidInputError
-from polidiff.evaluation.comparison import Achieved, Comparison, Effects, RegionChanges, Values, check_estimator
+from polidiff.evaluation.comparison import (
+    Achieved,
+    Comparison,
+    Effects,
+    Intervals,
+    RegionChanges,
+    Values,
+    check_estimator,
+)
 from polidiff.evaluation.exact import (
     ExactEvaluator,
     exact_evaluator,
@@ -23,7 +31,7 @@ from polidiff.options import EvaluateOptions
 from polidiff.policies import Policy, PolicyLike, TablePolicy, changed_decisions, table_policy
 from polidiff.policies.protocol import FeaturesOf
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from polidiff.records.explanation import Arrow, RegionEffect, WorldSummary
+from polidiff.records.explanation import Arrow, WorldSummary
 from polidiff.records.outcome import Evaluation, Interval
 from polidiff.worlds.protocol import world_summary
 from polidiff.worlds.tabular import TabularMDP
@@ -142,22 +150,17 @@ class TableComparison(Comparison):
         self, changes: RegionChanges, *, level: float, length: float, max_steps: int, seed: int
     ) -> Effects:
         """Exact means over the starts."""
-        features = self.place.features_of(np.arange(self.place.n_states))
         before = self._means(self.current.table)
-        effects = {}
-        for k in changes.asked:
-            inside = changes.covers(features, k)[:, None]
-            tables = ((self.proposed.table, self.current.table), (self.current.table, self.proposed.table))
-            alone, without = (self._differences(np.where(inside, *pair), before) for pair in tables)
-            effects[k] = RegionEffect(alone, without)
-        return effects
 
-    def _differences(self, table: FloatArray, before: FloatArray | None) -> Mapping[str, Interval]:
-        after = self._means(table)
-        if before is None or after is None:
-            return {}
-        gains = (after - before).tolist()
-        return {o.name: Interval.exactly(gain) for o, gain in zip(self.place.outcomes, gains, strict=True)}
+        def differences(table: FloatArray) -> Intervals:
+            after = self._means(table)
+            if before is None or after is None:
+                return {}
+            gains = (after - before).tolist()
+            return {o.name: Interval.exactly(gain) for o, gain in zip(self.place.outcomes, gains, strict=True)}
+
+        features = self.place.features_of(np.arange(self.place.n_states))
+        return changes.effects(features, self.current.table, self.proposed.table, differences)
 
     def moves(self) -> tuple[Arrow, ...]:
         """Moves of both policies in a small table."""

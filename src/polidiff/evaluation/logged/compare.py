@@ -6,7 +6,7 @@ it, are policies like any other, so their intervals know what nobody has tried.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -21,7 +21,6 @@ from polidiff.evaluation.logged.bounds import NO_MASS, PolicyBounds, bound_polic
 from polidiff.evaluation.logged.counted_log import CountedLog, counted_log
 from polidiff.evaluation.logged.counts import Edges
 from polidiff.evaluation.logged.judge import (
-    Assessment,
     IntervalPair,
     Judge,
     Question,
@@ -37,11 +36,11 @@ from polidiff.evaluation.logged.model import SplitPolicy, Starts, group_starts, 
 from polidiff.evaluation.logged.policies import LOG, is_logs, wrote_the_log
 from polidiff.evaluation.scores.scored_log import ScoredLog
 from polidiff.evaluation.scores.verdicts import ScoreJudge
-from polidiff.evaluation.verdicts import direction_of, verdict
+from polidiff.evaluation.verdicts import direction_of, student_quantile, verdict
 from polidiff.policies import TablePolicy
 from polidiff.policies.protocol import PolicyLike, PolicyPair
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from polidiff.records.explanation import RegionEffect, Verdict
+from polidiff.records.explanation import Verdict
 from polidiff.records.numbers import percent
 from polidiff.records.outcome import Assumption, Interval, Outcome
 from polidiff.worlds.log_check import start_people
@@ -278,22 +277,16 @@ def _place(log: Log, names: tuple[str, ...], judged: PolicyBounds, group: int) -
     return f"nobody has tried {log.actions[int(untried.argmax())].name!r} in {where}{more}"
 
 
-def by_units(
-    log: Log,
-    assessment: Assessment,
-    rows: LoggedRows | None,
-    judged: PolicyBounds,
-    outcomes: Mapping[str, Interval],
-) -> dict[str, Interval]:
-    """Intervals of one policy's outcomes, as wide as units make them."""
+def by_units(log: Log, counted: CountedLog, judged: PolicyBounds, intervals: list[Interval]) -> list[Interval]:
+    """Intervals of one policy's outcomes from its first group of starts, as wide as units make them."""
+    assessment = assess(log)
+    rows = numbered_rows(log, assessment, counted)
     if assessment.units is None or rows is None:
-        return dict(outcomes)
-    values = unit_values(log, rows, assessment.units, (judged,))
-    errors = jackknife(values)[0, 0]
-    return {
-        name: widened(interval, float(stats.t.ppf((1 + interval.level) / 2, len(values) - 1) * errors[k]))
-        for k, (name, interval) in enumerate(outcomes.items())
-    }
+        return intervals
+    first = replace(judged, starts=Starts(judged.starts.weights[:1], judged.starts.episodes[:1]))
+    values = unit_values(log, rows, assessment.units, (first,))
+    errors, freedom = jackknife(values)[0, 0], len(values) - 1
+    return [widened(one, student_quantile(one.level, freedom) * errors[k]) for k, one in enumerate(intervals)]
 
 
 def widened(interval: Interval, half: float) -> Interval:
@@ -332,16 +325,12 @@ def logged_effects(
     log: Log, policies: PolicyPair, changes: RegionChanges, *, counted: CountedLog, level: float, seed: int
 ) -> Effects:
     """Effects of single changes, each judged as a policy."""
-    asked = changes.asked[:MOST_JUDGED]
-    old, new = (counted.table(policy) for policy in policies)
-    family, features = 2 * len(asked) * len(log.outcomes), log.features_of(np.arange(log.n_states))
+    few = replace(changes, asked=changes.asked[:MOST_JUDGED])
+    family = 2 * len(few.asked) * len(log.outcomes)
 
     def apart(table: FloatArray) -> dict[str, Interval]:
         question = Question(policies[0], TablePolicy(table), None, level, family, lines=False, seed=seed)
         return {one.outcome: one.difference for one in StateJudge(log, question, counted).judged().verdicts[0]}
 
-    effects = {}
-    for k in asked:
-        inside = changes.covers(features, k)[:, None]
-        effects[k] = RegionEffect(apart(np.where(inside, new, old)), apart(np.where(inside, old, new)))
-    return effects
+    old, new = (counted.table(policy) for policy in policies)
+    return few.effects(log.features_of(np.arange(log.n_states)), old, new, apart)

@@ -73,10 +73,6 @@ class Counts:
         """How many outcomes are summed."""
         return int(self.sums.shape[1])
 
-    @property
-    def _shape(self) -> tuple[int, int, int, int]:
-        return self.n_blocks, self.n_states, self.n_actions, self.n_states + 2
-
 
 @dataclass(frozen=True, eq=False)
 class Edges:
@@ -109,7 +105,7 @@ class Edges:
     @classmethod
     def merge(cls, counts: Counts) -> Edges:
         """Sum over blocks."""
-        size, shape = counts.n_states * counts.n_actions, counts._shape[1:]
+        size, shape = counts.n_states * counts.n_actions, (counts.n_states, counts.n_actions, counts.n_states + 2)
         pair = counts.state * counts.n_actions + counts.action
         lost, goes_on = counts.to == counts.n_states + 1, counts.to < counts.n_states
         rows, cut, moved = (np.bincount(pair, counts.count * m, size).astype(float) for m in (1.0, lost, goes_on))

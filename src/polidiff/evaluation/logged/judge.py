@@ -87,11 +87,6 @@ class Assessment:
         return self.rows is not None and self.rows.probability is not None and self.status("propensities") == "held"
 
     @property
-    def drifts(self) -> bool:
-        """Whether early and late episodes follow different worlds."""
-        return self.status("drift") == "failed"
-
-    @property
     def clock(self) -> FixedLength | None:
         """How decisions count together where the number of decisions so far is part of the state."""
         deepened = self.deepened
@@ -323,7 +318,7 @@ class Judge:
 
     def _through_time(self, verdicts: Verdicts) -> Verdicts:
         """Where the world changed within the log, intervals span what either half of it says alone."""
-        halves = self.halves() if self.assessment.drifts else []
+        halves = self.halves() if self.assessment.status("drift") == "failed" else []
         if not halves:
             return verdicts
 

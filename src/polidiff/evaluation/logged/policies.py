@@ -24,7 +24,7 @@ import polars as pl
 from polidiff.errors import InvalidPolicyError
 from polidiff.evaluation.logged.counts import HALVES, count_log
 from polidiff.evaluation.scores.decisions import Decisions, Encoder, deal, decisions_of, fit_encoder
-from polidiff.evaluation.scores.propensity import ChanceModel, Propensity, fit_chances, logging_chances
+from polidiff.evaluation.scores.propensity import ChanceModel, Propensity, fit_chances, logging_chances, says_more
 from polidiff.policies import Policy, TablePolicy, as_policy, changed_decisions, one_hot
 from polidiff.policies.protocol import PolicyLike
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
@@ -38,9 +38,7 @@ if TYPE_CHECKING:
 LOG = "log"  # the policy that wrote the log, whatever it was
 COLUMN = "column:"  # before the name of a column
 SIMULATED = 199
-CHANCE = 2.5  # standard errors that a gain in likelihood must exceed to be more than chance
 UNCHANGED = 1e-9  # difference of chances up to which a decision stays as it is
-LEAST = 1e-3  # chance of a logged action, at least
 MOST_SINGLE = 500_000  # rows of one decision each that are scored: their regressions fit into memory
 
 
@@ -131,9 +129,8 @@ def _estimated(log: Log, seed: int) -> Policy:
     rows, decisions = log.rows, scored_decisions(log, seed=seed)
     shares = np.bincount(rows.actions, minlength=log.n_actions) / len(rows.actions)
     stated = estimated_chances(log, decisions, seed=seed).table[np.arange(len(decisions.actions)), decisions.actions]
-    gain = np.bincount(decisions.unit, np.log(np.maximum(stated, LEAST)) - np.log(shares[decisions.actions]))
     encode, order = fit_encoder(rows.states), rows.canonical  # what is fitted does not depend on their order
-    if gain.mean() <= CHANCE * gain.std() / np.sqrt(len(gain)):
+    if not says_more(stated, shares[decisions.actions], decisions):
         return EstimatedPolicy(None, shares, encode)
     held = rows.folds(4, seed)[order] == 0
     model = fit_chances(encode(rows.states[order]), rows.actions[order], log.n_actions, held)

@@ -23,6 +23,7 @@ STEP = 0.3
 PENALTIES = (1.0, 30.0)
 TEMPERATURES = (0.6, 0.75, 0.9, 1.0, 1.1)
 FLOOR = 1e-3
+CHANCE = 2.5  # standard errors that a gain in likelihood must exceed to be more than chance
 MANY_ACTIONS = 10  # with more, a round is so many trees that the first which brings nothing is the last
 WORTH_A_ROUND = 1e-4  # nats per decision
 MOST_FITTED = 100_000  # rows that one estimate sees
@@ -231,6 +232,10 @@ def looks_written_by(given: FloatArray, estimated: Propensity, decisions: Decisi
     logged = given[np.arange(len(given)), decisions.actions]
     if (logged <= 0).any():
         return False
-    gain = decisions.per_unit((np.log(np.maximum(estimated.logged, FLOOR)) - np.log(logged))[:, None])[:, 0]
-    error = float(gain.std() / np.sqrt(len(gain)))
-    return bool(gain.mean() <= 2.5 * error + 1e-12)
+    return not says_more(estimated.logged, logged, decisions)
+
+
+def says_more(one: FloatArray, other: FloatArray, decisions: Decisions) -> bool:
+    """Whether one estimate of the chances (n,) of logged actions is better than another beyond chance, over units."""
+    gain = decisions.per_unit((np.log(np.maximum(one, FLOOR)) - np.log(other))[:, None])[:, 0]
+    return bool(gain.mean() > CHANCE * gain.std() / np.sqrt(len(gain)) + 1e-12)

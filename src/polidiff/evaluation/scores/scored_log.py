@@ -38,7 +38,6 @@ from polidiff.evaluation.scores.propensity import Propensity, logging_chances, l
 from polidiff.policies import PatchedPolicy, one_hot
 from polidiff.policies.protocol import PolicyLike, PolicyPair
 from polidiff.records.arrays import FloatArray
-from polidiff.records.explanation import RegionEffect
 from polidiff.records.outcome import Interval
 
 if TYPE_CHECKING:
@@ -234,9 +233,4 @@ def score_effects(scored: ScoredLog, policies: PolicyPair, changes: RegionChange
             o.name: replace(change_within(ends.alone(k), o), level=level) for k, o in enumerate(scored.log.outcomes)
         }
 
-    effects = {}
-    for k in changes.asked:
-        inside = changes.covers(states, k)[:, None]
-        alone, without = np.where(inside, after, before), np.where(inside, before, after)
-        effects[k] = RegionEffect(difference(alone), difference(without))
-    return effects
+    return changes.effects(states, before, after, difference)
