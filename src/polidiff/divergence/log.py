@@ -10,8 +10,8 @@ import numpy as np
 from polidiff.divergence import MOSTLY, Divergence, decide, labelled, table
 from polidiff.evaluation.log import EstimatedComparison
 from polidiff.evaluation.logged.policies import as_log_policy, is_logs
-from polidiff.evaluation.scores.propensity import CHANCE
 from polidiff.evaluation.logged.second_log import Reordered
+from polidiff.evaluation.scores.propensity import CHANCE
 from polidiff.options import DivergenceOptions
 from polidiff.policies import PolicyLike
 

@@ -100,66 +100,64 @@ def bound_policy(
     return PolicyBounds(target, model, starts, visits, tuple(ranges), tuple(low), tuple(high), tuple(centre))
 
 
-def value_bounds(judged: PolicyBounds, outcome: int, alpha: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+Bounds = tuple[FloatArray, FloatArray, FloatArray]  # (q,) best guess, lower and upper bound
+
+
+def value_bounds(judged: PolicyBounds, outcome: int, alpha: float) -> Bounds:
     """(q,) best guess, lower and upper bound of the policy's outcome."""
-    starts, declared = judged.starts, judged.ranges[outcome]
-    values = judged.low[outcome], judged.high[outcome]
-
-    def off(x: FloatArray) -> FloatArray:
-        part = noise(judged.model, judged.model, spread_at(judged.model, outcome, x, x, judged.usual(outcome)))
-        variance = part.variance(judged.visits**2 * part.covariance) + starts.variance(x)
-        return np.sqrt(np.maximum(variance, 0.0))
-
-    low, high = interval_bounds(
-        starts.weights @ values[0], starts.weights @ values[1], _at_both_ends(off, *((x,) for x in values)),
-        judged.freedom(outcome), alpha=alpha, limits=declared, bent=True,
-    )  # fmt: skip
-    low, high = _unbounded(low, high, declared, judged.unsupported)
-    return _inside(starts.weights @ judged.centre[outcome], low, high), low, high
+    return difference(judged, None, outcome).bounds(alpha)
 
 
 @dataclass(frozen=True, eq=False)
 class Difference:
-    """new − old for one outcome, on the same draws."""
+    """new − old for one outcome, on the same draws; without an old policy, the value of the new one."""
 
     new: PolicyBounds
-    old: PolicyBounds
+    old: PolicyBounds | None
     outcome: int
     ends: tuple[FloatArray, FloatArray]  # (q,) when the unknown is worth least, and most
     deviations: tuple[FloatArray, FloatArray]  # (q,) standard deviation of either
     freedom: FloatArray  # (q,)
 
-    def bounds(self, alpha: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def bounds(self, alpha: float) -> Bounds:
         """(q,) best guess, lower and upper bound."""
-        new, old, outcome = self.new, self.old, self.outcome
-        declared = new.ranges[outcome]
-        limits = None if declared is None else (declared[0] - declared[1], declared[1] - declared[0])
-        low, high = interval_bounds(*self.ends, self.deviations, self.freedom, alpha=alpha, limits=limits)
-        low, high = _unbounded(low, high, declared, np.maximum(new.unsupported, old.unsupported))
-        guess = new.starts.weights @ (new.centre[outcome] - old.centre[outcome])
-        alike = act_alike(new, old)
-        low, high, guess = (np.where(alike, 0.0, part) for part in (low, high, guess))
-        return _inside(guess, low, high), low, high
+        new, old, declared = self.new, self.old, self.new.ranges[self.outcome]
+        guess, unsupported, limits = new.starts.weights @ new.centre[self.outcome], new.unsupported, declared
+        if old is not None:
+            guess = new.starts.weights @ (new.centre[self.outcome] - old.centre[self.outcome])
+            unsupported = np.maximum(unsupported, old.unsupported)
+            limits = None if declared is None else (declared[0] - declared[1], declared[1] - declared[0])
+        low, high = interval_bounds(*self.ends, self.deviations, self.freedom, alpha=alpha, limits=limits,
+                                    bent=old is None)  # fmt: skip
+        if declared is None:  # nothing bounds what nobody has tried
+            low, high = (np.where(unsupported > NO_MASS, end, part) for end, part in ((-np.inf, low), (np.inf, high)))
+        if old is not None:
+            alike = act_alike(new, old)
+            low, high, guess = (np.where(alike, 0.0, part) for part in (low, high, guess))
+        bounded = np.isfinite(low) & np.isfinite(high)
+        return np.where(bounded, np.clip(guess, low, high), np.nan), low, high
 
 
-def difference(new: PolicyBounds, old: PolicyBounds, outcome: int) -> Difference:
-    """How far two policies are apart in an outcome, and how far that may be off."""
-    starts = new.starts
-    pairs = (new.low[outcome], old.high[outcome]), (new.high[outcome], old.low[outcome])
+def difference(new: PolicyBounds, old: PolicyBounds | None, outcome: int) -> Difference:
+    """How far two policies are apart in an outcome, and how far that may be off; without a second, one's value."""
+    starts, model, lows, highs = new.starts, new.model, (new.low[outcome],), (new.high[outcome],)
+    if old is not None:
+        lows, highs = (new.low[outcome], old.high[outcome]), (new.high[outcome], old.low[outcome])
+        both = usual_spread(new, old, outcome)
 
-    both = usual_spread(new, old, outcome)
-
-    def off(x: FloatArray, y: FloatArray) -> FloatArray:
-        own = noise(new.model, new.model, spread_at(new.model, outcome, x, x, new.usual(outcome)))
-        other = noise(old.model, old.model, spread_at(old.model, outcome, y, y, old.usual(outcome)))
-        shared = noise(new.model, old.model, spread_at(new.model, outcome, x, y, both))
-        parts = new.visits**2 * own.covariance + old.visits**2 * other.covariance
-        parts -= 2 * new.visits * old.visits * shared.covariance
-        variance = own.variance(parts) + starts.variance(x - y)
+    def off(x: FloatArray, y: FloatArray | None = None) -> FloatArray:
+        own = noise(model, model, spread_at(model, outcome, x, x, new.usual(outcome)))
+        parts = new.visits**2 * own.covariance
+        if old is not None and y is not None:
+            other = noise(old.model, old.model, spread_at(old.model, outcome, y, y, old.usual(outcome)))
+            shared = noise(model, old.model, spread_at(model, outcome, x, y, both))
+            parts = parts + old.visits**2 * other.covariance
+            parts -= 2 * new.visits * old.visits * shared.covariance
+        variance = own.variance(parts) + starts.variance(x if y is None else x - y)
         return np.sqrt(np.maximum(variance, 0.0))
 
-    ends = starts.weights @ (pairs[0][0] - pairs[0][1]), starts.weights @ (pairs[1][0] - pairs[1][1])
-    return Difference(new, old, outcome, ends, _at_both_ends(off, *pairs), new.freedom(outcome))
+    low, high = (starts.weights @ (end[0] if old is None else end[0] - end[1]) for end in (lows, highs))
+    return Difference(new, old, outcome, (low, high), _at_both_ends(off, lows, highs), new.freedom(outcome))
 
 
 def _at_both_ends(find: Callable[..., T], low: tuple[FloatArray, ...], high: tuple[FloatArray, ...]) -> tuple[T, T]:
@@ -173,20 +171,6 @@ def act_alike(new: PolicyBounds, old: PolicyBounds) -> BoolArray:
     """(q,) whether the two policies act the same in every state that a group can meet: then nothing differs."""
     apart = ~same_rows(new.target.table, old.target.table)
     return np.asarray((new.visits[:, apart] <= 0).all(axis=1) & (old.visits[:, apart] <= 0).all(axis=1))
-
-
-def _unbounded(
-    low: FloatArray, high: FloatArray, declared: Range, unsupported: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    if declared is not None:
-        return low, high
-    open_ = unsupported > NO_MASS
-    return np.where(open_, -np.inf, low), np.where(open_, np.inf, high)
-
-
-def _inside(guess: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
-    """The guess, moved into the interval; absent where there is no interval."""
-    return np.where(np.isfinite(low) & np.isfinite(high), np.clip(guess, low, high), np.nan)
 
 
 def critical_value(gap: FloatArray, deviation: FloatArray, alpha: float) -> FloatArray:
