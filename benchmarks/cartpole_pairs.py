@@ -84,7 +84,7 @@ def _compared(world: Any, policies: list[Any], episodes: int) -> Any:
     """The interval of the difference in return."""
     from polidiff.evaluation.simulator import paired_outcomes
 
-    judged = paired_outcomes(world, *policies, episodes=episodes, seed=(0,))
+    judged, _ = paired_outcomes(world, *policies, episodes=episodes, seed=(0,))
     return judged.interval(judged.difference[:, 0], np.ones(episodes, dtype=np.bool_), 0.95)
 
 

@@ -128,7 +128,7 @@ def _judged(case: Case, comparison: Any, rules: Any, episodes: int, seed: int) -
     """One explanation's groups with their verdicts against the truth."""
     world, old, new = comparison.world, comparison.current, comparison.proposed
     forming, judged = (
-        paired_outcomes(world, old, new, episodes=episodes, seed=(seed, stream))
+        paired_outcomes(world, old, new, episodes=episodes, seed=(seed, stream))[0]
         for stream in (Stream.FORMING, Stream.JUDGING)
     )
     journeys = follow(world, comparison, rules, seed=seed, episodes=episodes)

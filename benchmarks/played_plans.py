@@ -95,7 +95,7 @@ def _row(name: str, make: Any, current: Any, seed: int) -> dict[str, Any]:
     for plan in frontier.plans:
         if plan.gain is None:
             continue
-        played = paired_outcomes(world, old, plan.policy, episodes=episodes, seed=(seed + 1_000,))
+        played, _ = paired_outcomes(world, old, plan.policy, episodes=episodes, seed=(seed + 1_000,))
         gains = played.difference[:, 0]
         error = 2 * float(gains.std(ddof=1)) / np.sqrt(episodes)
         inside.append(bool(plan.gain.low - error <= gains.mean() <= plan.gain.high + error))

@@ -84,7 +84,7 @@ def test_paired_intervals_cover_as_often_as_they_claim_and_the_family_holds(lake
     repetitions, groups = 1000, 5
     pointwise, family = 0, 0
     for seed in range(repetitions):
-        judged = paired_outcomes(world, *policies, episodes=500, seed=(seed, 33))
+        judged, _ = paired_outcomes(world, *policies, episodes=500, seed=(seed, 33))
         members = [np.arange(500) % groups == g for g in range(groups)]
         shown = judge_groups(judged, members, [False] * groups, world.outcomes, 0.95, groups)
         pointwise += sum(v[0].pointwise.contains(truth) for v in shown)

@@ -139,7 +139,6 @@ class Optimum:
     actions: IntArray  # (S,) 0 at absorbing states and where no policy can end
     values: FloatArray  # (S,) NaN where no policy can end
     expected_return: float
-    iterations: int
 
 
 def best_policy(world: TabularMDP, gains: FloatArray | None = None, start: IntArray | None = None) -> Optimum:
@@ -152,14 +151,14 @@ def best_policy(world: TabularMDP, gains: FloatArray | None = None, start: IntAr
     check_starts_can_end(world, can_end)
     actions = ending_policy(world, usable, can_end) if start is None else np.array(start)
     unit = float(np.abs(rewards).max(initial=0.0)) or 1.0
-    for iteration in range(1, 10_000):
+    for _ in range(10_000):
         values = ExactEvaluator(world, one_hot(actions, world.n_actions)).values(rewards)
         advantage = action_values(world, rewards, values, usable) - np.where(can_end, values, 0.0)[:, None]
         best = advantage.argmax(axis=1)
         better = can_end & ~world.absorbing & (advantage.max(axis=1) > STRICT * (unit + np.abs(np.nan_to_num(values))))
         if not better.any():
             total = float(world.initial @ np.where(world.initial > 0, values, 0.0))
-            return Optimum(actions, values, total, iteration)
+            return Optimum(actions, values, total)
         actions = np.where(better, best, actions)
         check_bounded(world, actions, can_end)
     raise RuntimeError("policy iteration did not settle in 10,000 rounds")

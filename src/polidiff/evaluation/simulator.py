@@ -78,7 +78,9 @@ class SimulatorComparison(Comparison):
         count = self._affordable(length, max_steps)
         few = min(count, max(FORMING, count // 4))
         (forming, visited), (judged, _) = (
-            _paired(self.world, self.current, self.proposed, episodes=episodes, seed=(seed, stream), record=record)
+            paired_outcomes(
+                self.world, self.current, self.proposed, episodes=episodes, seed=(seed, stream), record=record
+            )
             for episodes, stream, record in ((few, Stream.FORMING, True), (count, Stream.JUDGING, False))
         )
         assert visited is not None
@@ -178,16 +180,9 @@ class SimulatorComparison(Comparison):
 
 
 def paired_outcomes(
-    world: Simulator, current: Policy, proposed: Policy, *, episodes: int, seed: tuple[int, ...]
-) -> StartOutcomes:
-    """Paired episodes: the same starts and the same luck under both policies."""
-    return _paired(world, current, proposed, episodes=episodes, seed=seed, record=False)[0]
-
-
-def _paired(
-    world: Simulator, current: Policy, proposed: Policy, *, episodes: int, seed: tuple[int, ...], record: bool
+    world: Simulator, current: Policy, proposed: Policy, *, episodes: int, seed: tuple[int, ...], record: bool = False
 ) -> tuple[StartOutcomes, Visits | None]:
-    """Paired episodes, with what the proposed policy visits if asked for."""
+    """Episodes with the same starts and the same luck under both policies; what the proposed visits, if asked for."""
     played = [
         roll_out(world, policy, episodes=episodes, seed=seed, what=f"paired episodes, {name}", record=recorded)
         for policy, name, recorded in ((current, "current", False), (proposed, "proposed", record))

@@ -25,7 +25,7 @@ from scipy import linalg, stats
 from scipy.spatial import cKDTree
 
 from polidiff.evaluation.assumptions.history import REJECTED, previous_row
-from polidiff.evaluation.assumptions.log_checks import shown
+from polidiff.evaluation.assumptions.log_checks import DRIFT, not_testable, shown
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.numbers import counted
 from polidiff.records.outcome import Assumption, Status
@@ -54,7 +54,7 @@ def feature_history_check(rows: LoggedRows, x: FloatArray) -> Assumption:
     episodes = len(np.unique(rows.episode[use]))
     if episodes < FEWEST_EPISODES:
         reason = f"only {episodes} episodes go on" if episodes else "every episode is one decision"
-        return Assumption("history", "", "not testable", reason, "")
+        return not_testable("history", reason)
     use = _thinned(rows, use)
     state, action = _scaled(x), np.eye(int(rows.actions.max()) + 1)[rows.actions]
     response = np.column_stack([state[rows.follow[use]] - state[use], rows.gains[use]])
@@ -70,12 +70,12 @@ def drift_feature_check(rows: LoggedRows, x: FloatArray) -> Assumption:
     """Whether early and late episodes follow the same world where states are features `x` (n, d)."""
     how = "outcomes predicted with early or late in the log, and with that of a neighbour, on episodes not seen"
     if rows.n_episodes < FEWEST_EPISODES:
-        return Assumption("drift", "", "not testable", f"only {counted(rows.n_episodes, 'episode')}", "")
+        return not_testable("drift", f"only {counted(rows.n_episodes, 'episode')}")
     use = _thinned(rows, np.flatnonzero(rows.follow >= -1))
     late = (2 * rows.episode[use] >= rows.n_episodes).astype(np.float64)[:, None]
     state = _scaled(x if x.shape[1] else np.zeros((len(x), 1)))  # no feature takes two values: all states are one
     p_values = own_against_strangers(rows, state, use, rows.gains[use], late, np.random.default_rng(0))
-    return _found("drift", how, p_values, "early and late episodes follow different worlds",
+    return _found("drift", how, p_values, DRIFT,
                   "Verdicts speak of the log's whole time, not of its end.")  # fmt: skip
 
 

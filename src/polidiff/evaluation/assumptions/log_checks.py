@@ -25,6 +25,7 @@ FEWEST_NAMED = 10  # cut episodes behind a state that is named
 THIRDS = 3  # of each feature, in which recorded probabilities are compared with what was done
 FRAGILE = 1.5  # a verdict that holds up to less is called fragile: one measurement more often moves odds as far
 UNSEEN = 3.0  # an event whose chance is below this over the number of tries may not have been met (rule of three)
+DRIFT = "early and late episodes follow different worlds"
 DRAWN = "Actions were drawn with recorded probabilities, so no unrecorded reason stands behind them."
 FRAGILE_EVERY = 1.2  # the same where every decision of an episode may have such reasons
 
@@ -42,6 +43,17 @@ def shown(p_value: float, what: str) -> str:
     """
     chance = "p < 0.001" if p_value < REJECTED else f"p = {p_value:.2g}"
     return f"{what} ({chance})" if p_value < DOUBTED else f"no sign that {what} ({chance})"
+
+
+def tested(name: str, how: str, p_value: float, what: str, consequence: str) -> Assumption:
+    """What a test found; the consequence is told unless it held."""
+    status = status_of(p_value)
+    return Assumption(name, how, status, shown(p_value, what), "" if status == "held" else consequence, p_value)
+
+
+def not_testable(name: str, reason: str) -> Assumption:
+    """An assumption that this log cannot test, and why."""
+    return Assumption(name, "", "not testable", reason, "")
 
 
 def history_check(deepened: Deepened) -> Assumption:
@@ -73,15 +85,12 @@ def drift_check(transitions: Transitions, group: AnyArray | None = None) -> Assu
     rows = transitions.rows
     how = "early against late episodes in the order of the log, given state and action (pooled chi-square)"
     if rows.n_episodes < FEWEST_EPISODES:
-        return Assumption("drift", "", "not testable", f"only {counted(rows.n_episodes, 'episode')}", "")
+        return not_testable("drift", f"only {counted(rows.n_episodes, 'episode')}")
     late = (2 * rows.episode >= rows.n_episodes).astype(np.int64)
     if group is not None:
         how = "outcomes of people who come early and late in the log (Welch's test)"
     p_value = transitions.p_value(late, once=True) if group is None else _people_differ(rows, group)
-    status = status_of(p_value)
-    said = "" if status == "held" else "Verdicts speak of the log's whole time, not of its end."
-    detail = shown(p_value, "early and late episodes follow different worlds")
-    return Assumption("drift", how, status, detail, said, p_value)
+    return tested("drift", how, p_value, DRIFT, "Verdicts speak of the log's whole time, not of its end.")
 
 
 def _people_differ(rows: LoggedRows, group: AnyArray) -> float:
@@ -142,16 +151,14 @@ def independence_check(
     """
     gains = episode_totals(rows)
     if rows.n_episodes < FEWEST_EPISODES:
-        return Assumption("independence", "", "not testable", f"only {counted(rows.n_episodes, 'episode')}", "")
+        return not_testable("independence", f"only {counted(rows.n_episodes, 'episode')}")
     if group is None:
         alike = min(1.0, gains.shape[1] * min(neighbours_alike(column) for column in gains.T))
         together = 1.0 if transitions is None else transitions.p_value(stretches(rows), once=True)
         p_value = alike if transitions is None else min(1.0, 2 * min(alike, together))
-        status = status_of(p_value)
-        said = "" if status == "held" else "Intervals count stretches of the log as people. Hint: group="
-        detail = shown(p_value, "episodes that stand together are alike")
         how = "neighbouring episodes (rank correlation) and stretches of the log (pooled chi-square)"
-        return Assumption("independence", how, status, detail, said, p_value)
+        consequence = "Intervals count stretches of the log as people. Hint: group="
+        return tested("independence", how, p_value, "episodes that stand together are alike", consequence)
     unit, sizes = np.unique(group, return_inverse=True, return_counts=True)[1:]
     worst = max(correlation_within(unit, column) for column in gains.T)
     each = number(float(sizes.mean()), 3)
@@ -195,14 +202,13 @@ def correlation_within(unit: IntArray, values: FloatArray) -> float:
 def propensity_check(rows: LoggedRows) -> Assumption:
     """Whether the recorded probabilities are those with which actions were taken."""
     if rows.probability is None:
-        return Assumption("propensities", "", "not testable", "the log records no probabilities", "")
+        return not_testable("propensities", "the log records no probabilities")
     strata = [np.zeros(len(rows.actions), dtype=np.int64), *_strata(rows.states)]
     p_values = np.concatenate([_as_recorded(stratum, rows.actions, rows.probability) for stratum in strata])
     p_value = float(min(1.0, len(p_values) * p_values.min())) if len(p_values) else 1.0
     how = "times an action was taken against its recorded probability, within states (exact binomial, Bonferroni)"
-    status = status_of(p_value)
-    said = "" if status == "held" else "What is weighted by recorded probabilities is off; they are estimated instead."
-    return Assumption("propensities", how, status, shown(p_value, "recorded probabilities are wrong"), said, p_value)
+    consequence = "What is weighted by recorded probabilities is off; they are estimated instead."
+    return tested("propensities", how, p_value, "recorded probabilities are wrong", consequence)
 
 
 def _strata(states: AnyArray) -> list[IntArray]:

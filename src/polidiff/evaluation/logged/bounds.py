@@ -140,7 +140,9 @@ class Difference:
 
 def difference(new: PolicyBounds, old: PolicyBounds | None, outcome: int) -> Difference:
     """How far two policies are apart in an outcome, and how far that may be off; without a second, one's value."""
-    starts, model, lows, highs = new.starts, new.model, (new.low[outcome],), (new.high[outcome],)
+    starts, model = new.starts, new.model
+    lows: tuple[FloatArray, ...] = (new.low[outcome],)
+    highs: tuple[FloatArray, ...] = (new.high[outcome],)
     if old is not None:
         lows, highs = (new.low[outcome], old.high[outcome]), (new.high[outcome], old.low[outcome])
         both = usual_spread(new, old, outcome)
