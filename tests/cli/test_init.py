@@ -654,3 +654,27 @@ def test_what_is_missing_for_a_comparison_is_said(polidiff, tmp_path):
     assert "No column could be the outcome" in told.err
     told = polidiff("explain", tmp_path / "study.toml")
     assert (told.code, "a log needs an outcome. Hint:" in told.err) == (2, True)
+
+
+def test_a_dose_in_real_numbers_is_an_action_at_levels(polidiff, tmp_path):
+    rng = np.random.default_rng(0)
+    dose = rng.gamma(2, 10, 300)
+    frame = pl.DataFrame({"age": rng.integers(20, 90, 300), "dose": dose, "cured": rng.integers(0, 2, 300)})
+    frame.write_csv(tmp_path / "a.csv")
+    assert polidiff("init", tmp_path / "a.csv", "-o", tmp_path / "study.toml", "--yes").code == 0
+    study = read_study(tmp_path / "study.toml", {})
+    assert (study.world["action"], study.world["state"]) == ("dose", ["age"])
+    level = float(study.section("policies")["proposed"].removeprefix("always:dose "))
+    assert level == pytest.approx(np.quantile(dose, 0.9), rel=0.02)
+    assert f"dose {level:g}" in [action.name for action in load_world(study).actions]
+
+
+def test_columns_of_any_type_are_read_from_parquet(polidiff, tmp_path):
+    frame = two_arms(cured=[float("nan") if k % 40 == 0 else float(k % 3 == 0) for k in range(200)]).with_columns(
+        pl.col("arm").cast(pl.Categorical), tags=pl.lit([1]).implode(), raw=pl.lit(b"x")
+    )
+    frame.write_parquet(tmp_path / "a.parquet")
+    assert polidiff("init", tmp_path / "a.parquet", "-o", tmp_path / "study.toml", "--yes").code == 0
+    study = read_study(tmp_path / "study.toml", {})
+    assert (study.world["action"], study.world["state"], study.world["missing"]) == ("arm", ["age"], "drop")
+    assert load_world(study).check.dropped == 5

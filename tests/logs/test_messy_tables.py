@@ -464,3 +464,13 @@ def test_thousands_may_be_parted_by_blanks_or_raised_commas(tmp_path, part, sign
     (tmp_path / "log.csv").write_text("\n".join(["income;action;good", *lines]), encoding="utf-8")
     log = Log(tmp_path / "log.csv", state=["income"], action="action", reward="good")
     assert sorted(log.rows.states[:, 0].tolist()) == values
+
+
+def test_an_endless_feature_and_rows_that_lack_something_are_refused_with_a_way_out():
+    frame = pl.DataFrame({"x": [1.0, float("inf")], "a": [0, 1], "r": [1.0, 0.0], "who": ["a", "b"]})
+    names = {"state": ["x"], "action": "a", "reward": "r"}
+    with pytest.raises(InvalidLogError, match="'x' must hold finite numbers or nothing; it is infinite in row 1"):
+        _ = Log(frame, **names).rows
+    for column, hint in (("r", 'missing="drop" leaves such rows out'), ("who", "fill it in, or delete these rows")):
+        with pytest.raises(InvalidLogError, match=f"'{column}' must .* it is missing.* in row 0. Hint: {hint}"):
+            Log(frame.with_columns(pl.when(pl.col("a") > 0).then(column).alias(column)), **names, group="who")

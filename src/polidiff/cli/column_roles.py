@@ -10,18 +10,27 @@ look drawn by lot.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
 import polars as pl
 
+from polidiff.cli.column_pairs import (
+    BY_CHANCE,
+    by_chance,
+    copies,
+    determines,
+    says_again,
+    taken_up,
+    tells_empty,
+    told_by_action,
+)
 from polidiff.cli.main import near_miss
 from polidiff.cli.table_columns import (
     AFTERWARDS,
     BEFORE,
+    DOSE,
     EVENT,
     GOOD,
     IDENTIFIER,
@@ -38,18 +47,16 @@ from polidiff.cli.table_columns import (
 )
 from polidiff.errors import InvalidInputError
 from polidiff.evaluation.scores.decisions import ROWS_OF_LEVEL
+from polidiff.records.action import as_actions
 from polidiff.records.numbers import percent
 from polidiff.worlds.column_names import plain_name
-from polidiff.worlds.log_columns import HARMFUL
+from polidiff.worlds.log_columns import HARMFUL, nearest_levels
 from polidiff.worlds.messy_tables import HOLDS
 from polidiff.worlds.text_tables import yes_or_no
 
 MOST_WORDS = 50  # different values up to which a column of text is a category in any case
 MOST_ENDS = 6  # different words up to which a column may say how things ended
-FEWEST_ROWS = 10  # of an action before its values are taken for more than chance
 HARDLY_FILLED = 0.5  # share of rows without a value from which on a column is no state
-BY_CHANCE = 1e-3  # probability, for all columns together, below which a column depends on the action
-COPIED = 0.995  # correlation of ranks from which on a column says the outcome again
 FOLLOWS = "follows from the action"
 
 
@@ -62,6 +69,7 @@ class Proposal:
     state: tuple[str, ...]
     left_out: Mapping[str, str] = field(default_factory=dict)  # column -> why
     rows: int = 0
+    levels: tuple[str, ...] = ()  # of an action in real numbers, as they are called, the largest first
     direction: str | None = None  # as a person said: "more", "less", "neither"
     limits: tuple[float, float] | None = None  # as a person said: smallest and largest outcome that is possible
     met: tuple[float, float] | None = None  # smallest and largest outcome of an episode, where it is a number
@@ -126,13 +134,15 @@ def propose(frame: pl.DataFrame, given: Mapping[str, str] | None = None, state: 
     for name in (*(name for name in given.values() if name), *state):
         if name not in names:
             raise InvalidInputError(f"there is no column {name!r}{near_miss(name, names)}")
-    roles = {role: name for role, name in given.items() if name}
+    roles, levels = {role: name for role, name in given.items() if name}, tuple[str, ...]()
     for role in ("action", "probability", "terminated", "step", "episode", "group", "reward"):
         if role not in given:
             offered = columns if role != "reward" else _could_be_outcome(columns, frame, roles, given)
             column = _candidate(role, offered, frame, roles, state)
             if column is not None:
                 roles[role] = column
+        if role == "action" and "action" in roles:
+            frame, levels = _with_levels(frame, roles["action"])
     if "action" not in roles:
         raise InvalidInputError(_which_action(columns, frame))
     roles = _with_units(roles, given, frame)
@@ -140,11 +150,20 @@ def propose(frame: pl.DataFrame, given: Mapping[str, str] | None = None, state: 
     chosen = tuple(state) or tuple(c.name for c in columns if c.name not in {*roles.values(), *left_out})
     if not chosen:
         free = (name for name in names if name not in roles.values())
-        chosen = tuple(name for name in free if not _told_by_action(frame, name, roles["action"]))[:1]
+        chosen = tuple(name for name in free if not told_by_action(frame, name, roles["action"]))[:1]
     if not chosen:
         raise InvalidInputError("no column is left for the state. Hint: --state COLUMN")
     unused = {name: why for name, why in left_out.items() if name not in chosen and name not in roles.values()}
-    return Proposal(columns, roles, chosen, unused, frame.height, met=_outcomes_met(frame, roles))
+    return Proposal(columns, roles, chosen, unused, frame.height, levels, met=_outcomes_met(frame, roles))
+
+
+def _with_levels(frame: pl.DataFrame, action: str) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """The table with an action in real numbers at the nearest of its levels, and what a log calls these."""
+    if not frame[action].dtype.is_float() or (frame[action] % 1 == 0).all():
+        return frame, ()
+    nearest, levels = nearest_levels(frame.lazy(), action, None)
+    named = as_actions([{action: level} for level in levels[::-1, 0].tolist()], len(levels))
+    return frame.with_columns(nearest), tuple(level.name for level in named)
 
 
 def _could_be_outcome(
@@ -153,7 +172,7 @@ def _could_be_outcome(
     """Columns without those that the action alone tells, unless it also tells what comes next in an episode."""
     if "action" not in roles or "episode" in _with_units(roles, given, frame):
         return columns
-    return [column for column in columns if not _told_by_action(frame, column.name, roles["action"])]
+    return [column for column in columns if not told_by_action(frame, column.name, roles["action"])]
 
 
 def _outcomes_met(frame: pl.DataFrame, roles: Mapping[str, str]) -> tuple[float, float] | None:
@@ -220,7 +239,7 @@ def _candidate(
     for words in WORDS[role]:
         named = [column for column in free if re.search(words, column.plain)]
         if role == "action":  # the finest of several that say the same: arms rather than treated
-            named = [c for c in named if not any(_determines(frame, other.name, c.name) for other in named)]
+            named = [c for c in named if not any(determines(frame, other.name, c.name) for other in named)]
         if role == "reward":
             named += [column for column in free if re.search(HARMFUL, column.plain) and words == WORDS[role][0]]
             named.sort(key=lambda c: (re.search(EVENT, c.plain) is None, c.distinct != 2, -c.number))
@@ -238,29 +257,13 @@ def _outcome_by_values(free: Sequence[Column], frame: pl.DataFrame, roles: Mappi
     return odd[0] if odd else could[-1].name if could else None
 
 
-def _crosstab(frame: pl.DataFrame, name: str, action: str) -> pl.DataFrame:
-    """Rows of each value x of a column with each action a; how many actions there are with x, and values with a."""
-    pairs = frame.select(x=name, a=action).drop_nulls().group_by("x", "a").agg(rows=pl.len())
-    return pairs.with_columns(actions=pl.len().over("x"), values=pl.len().over("a"))
-
-
-def _share(of: str) -> pl.Expr:
-    """The share of a value or an action among all rows of a crosstab."""
-    return pl.col("rows").sum().over(of) / pl.col("rows").sum()
-
-
-def _determines(frame: pl.DataFrame, name: str, other: str) -> bool:
-    """Whether a column tells another one, and is told by it no more than in part."""
-    pairs = _crosstab(frame, name, other)
-    return bool((pairs["actions"] == 1).all()) and pairs["x"].n_unique() > pairs["a"].n_unique()
-
-
 def _fits(role: str, column: Column, frame: pl.DataFrame) -> bool:
     """Whether the values could play the part."""
     repeats = column.distinct < MOSTLY * frame.height
     if role == "action":
-        whole = column.kind != "number" or all(value.endswith(".0") for value in column.values)
-        return 2 <= column.distinct <= MOST_ACTIONS and column.kind != "time" and repeats and whole
+        if column.kind == "number" and not (column.values and all(value.endswith(".0") for value in column.values)):
+            return column.distinct > 1 and bool(re.search(DOSE, column.plain))
+        return 2 <= column.distinct <= MOST_ACTIONS and column.kind != "time" and repeats
     if role in ("episode", "group"):
         return column.distinct > 1 and repeats and column.kind != "number"
     if role == "step":
@@ -310,7 +313,7 @@ def _known_at_the_end(names: Sequence[str], frame: pl.DataFrame, roles: Mapping[
 
 def _differing(columns: Sequence[Column], frame: pl.DataFrame, action: str) -> list[str]:
     """Columns that differ between actions, where two in three do not."""
-    chances = {column.name: _by_chance(frame, column, action) for column in columns}
+    chances = {column.name: by_chance(frame, column, action) for column in columns}
     odd = [name for name, chance in chances.items() if chance < BY_CHANCE / len(columns)]
     return odd if len(columns) >= 4 and len(odd) <= len(columns) / 3 else []
 
@@ -329,22 +332,22 @@ def _why_no_state(
         return "has one value"
     if column.missing > HARDLY_FILLED:
         return f"is empty in {percent(column.missing)} of the rows"
-    if _told_by_action(frame, column.name, roles["action"]):
+    if told_by_action(frame, column.name, roles["action"]):
         return FOLLOWS
     outcome = roles.get("reward", "")
     if re.search(AFTERWARDS, column.plain) or _later(column, outcome, columns) or _is_event(column, frame, roles):
         return "looks as if it came after the decision"
-    if _taken_up(frame, column.name, roles["action"], outcome):
+    if taken_up(frame, column.name, roles["action"], outcome):
         return "stands behind the outcome and has a value that comes with one action only, as after the decision"
     if column.kind == "time":
         return "is a time"
     if column.kind == "text" and column.distinct > MOST_WORDS and _mostly_rare(frame[column.name]):
         return f"has {column.distinct} different words, most of them in fewer than {ROWS_OF_LEVEL} rows"
-    if outcome and _says_again(frame, column, outcome):
+    if outcome and says_again(frame, column, outcome):
         return "follows from the outcome"
-    if column.distinct == 2 and (other := _tells_empty(frame, column, columns)):
+    if column.distinct == 2 and (other := tells_empty(frame, column, columns)):
         return f"says where {other} is empty"
-    return FOLLOWS if _copies(frame, column.name, roles["action"]) else None
+    return FOLLOWS if copies(frame, column.name, roles["action"]) else None
 
 
 def _is_event(column: Column, frame: pl.DataFrame, roles: Mapping[str, str]) -> bool:
@@ -380,68 +383,3 @@ def _later(column: Column, outcome: str, columns: Sequence[Column]) -> bool:
     if own[1] and any(not sibling[2].isdigit() for sibling in siblings):
         return True
     return its is not None and its[2].isdigit() and len(its[2]) == 2 == len(own[2]) and int(own[2]) >= int(its[2])
-
-
-def _taken_up(frame: pl.DataFrame, name: str, action: str, outcome: str) -> bool:
-    """Whether a column behind action and outcome has two values, one with a single action: an offer that was taken."""
-    if name not in frame.columns[max(frame.columns.index(c) for c in (action, outcome or action)) :]:
-        return False
-    pairs = _crosstab(frame, name, action)
-    alone = (pl.col("actions") == 1) & (pl.col("rows") >= FEWEST_ROWS)
-    by_chance = pairs.select(chance=_share("a") ** pl.col("rows"), alone=alone).filter("alone")["chance"]
-    return pairs["x"].n_unique() == 2 and bool((by_chance < BY_CHANCE).any())
-
-
-def _tells_empty(frame: pl.DataFrame, column: Column, columns: Sequence[Column]) -> str | None:
-    """A column that has values exactly where a column of two values has one of them."""
-    high = frame[column.name] == frame[column.name].max()
-    for other in columns:
-        if 0 < other.missing < 1 and other is not column:
-            same = (high == frame[other.name].is_null()).mean()
-            if same in (0.0, 1.0):
-                return other.name
-    return None
-
-
-def _says_again(frame: pl.DataFrame, column: Column, outcome: str) -> bool:
-    """Whether a column and the outcome rise together, or one is a threshold of the other."""
-    from scipy.stats import mannwhitneyu
-
-    ranks = frame.select(x=pl.col(column.name).rank(), y=pl.col(outcome).rank()).drop_nulls()
-    few, many = sorted((ranks["x"], ranks["y"]), key=lambda values: values.n_unique())
-    if len(ranks) < FEWEST_ROWS or few.n_unique() < 2:
-        return False
-    if few.n_unique() > 2:
-        return abs(float(np.corrcoef(few, many)[0, 1])) > COPIED
-    above, below = many.filter(few == few.max()), many.filter(few < few.max())
-    auc = mannwhitneyu(above, below, method="asymptotic").statistic / (len(above) * len(below))
-    return bool(max(auc, 1 - auc) >= (1.0 if many.n_unique() == 2 else COPIED))
-
-
-def _by_chance(frame: pl.DataFrame, column: Column, action: str) -> float:
-    """The probability that a column differs between actions as much as it does if it does not depend on them."""
-    from scipy.stats import chi2_contingency, kruskal
-
-    pairs = frame.select(x=column.name, a=action).drop_nulls()
-    if column.kind in ("text", "flag") or column.distinct <= 2:
-        counts = pairs.group_by("x", "a").len().pivot("a", index="x", values="len").fill_null(0).drop("x").to_numpy()
-        return float(chi2_contingency(counts, correction=False)[1]) if min(counts.shape, default=0) > 1 else 1.0
-    groups = [part["x"].cast(pl.Float64).to_numpy() for part in pairs.partition_by("a") if len(part) >= FEWEST_ROWS]
-    varied = len(groups) > 1 and any(group.min() != group.max() for group in groups)
-    return float(kruskal(*groups, nan_policy="omit")[1]) if varied else 1.0
-
-
-def _told_by_action(frame: pl.DataFrame, name: str, action: str) -> bool:
-    """Whether all rows of an action have one value and actions differ in it, beyond chance."""
-    pairs = _crosstab(frame, name, action)
-    if name == action or pairs["x"].n_unique() < 2 or (pairs["values"] > 1).any():
-        return False
-    return pairs.select(((pl.col("rows") - 1) * _share("x").log()).sum()).item() < math.log(BY_CHANCE)
-
-
-def _copies(frame: pl.DataFrame, name: str, action: str) -> bool:
-    """Whether the column follows from the action, or one action alone has a value of its own."""
-    pairs = _crosstab(frame, name, action)
-    own = (pairs["values"] == 1) & (pairs["actions"] == 1) & (pairs["rows"] >= FEWEST_ROWS)
-    values = pairs["x"].n_unique()
-    return (values > 1 and bool((pairs["values"] == 1).all())) or (values > 2 and bool(own.any()))

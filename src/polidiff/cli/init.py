@@ -34,7 +34,7 @@ COMMENTS = {
 }
 STATE = "what the decision could depend on; rules speak about these"
 NEUTRAL = (
-    r"^(0|0\.0|no|nein|non|false|none|control|cont|ctrl|placebo|p|obs|observation|usual|tau|standard|regular|0_.*"
+    r"^(0|0\.0|old|alt|no|nein|non|false|none|control|cont|ctrl|placebo|p|obs|observation|usual|tau|standard|regular|0_.*"
     r"|keine?|nichts|kontrolle|aucune?|rien|temoin|ninguno|ninguna|nada|nessuno|nessuna|nenhum|nenhuma|geen|niets)$"
 )
 ADVICE = (
@@ -114,6 +114,7 @@ def init_command(data: Path, output: Path, state: tuple[str, ...], yes: bool, fo
 
 def _read_table(data: Path) -> pl.DataFrame:
     """The first rows of a table, CSV or Parquet."""
+    from polidiff.cli.table_columns import plain_columns
     from polidiff.errors import InvalidLogError
     from polidiff.worlds.log_source import lazy_frame
     from polidiff.worlds.messy_tables import empty_codes, without_codes
@@ -124,7 +125,7 @@ def _read_table(data: Path) -> pl.DataFrame:
     lazy = lazy_frame(str(data))
     if ending(str(data)) in ENDINGS:
         refuse_unclear_numbers(lazy, lazy.collect_schema())
-    frame = lazy.head(LOOKED_AT).collect()
+    frame = plain_columns(lazy.head(LOOKED_AT).collect())
     codes = empty_codes(frame.lazy(), frame.schema, frame.columns) if ending(str(data)) in ENDINGS else {}
     if codes:
         frame = frame.with_columns(without_codes(codes))
@@ -277,7 +278,8 @@ def _dropped(proposal: Proposal) -> list[str]:
 
 def _policies(proposal: Proposal) -> list[str]:
     action = proposal.column(proposal.roles["action"])
-    names = [value.removesuffix(".0") if action.kind == "number" else value for value in action.values]
+    whole = [value.removesuffix(".0") if action.kind == "number" else value for value in action.values]
+    names = list(proposal.levels) or whole
     if action.kind == "flag":  # as actions without a name are called
         names = ["1" if name == "True" else "0" for name in names]
     offered = [name for name in names if not re.search(NEUTRAL, name.lower())] or names

@@ -63,6 +63,7 @@ IDENTIFIER = (
     r"^(|id|rownames?|index|row|unnamed.*|uuid|key|name|case|record|mrn|ssn)$|(_|^)(id|uuid|key|no|nr)$|^(id|no|nr)_|(num|_code)$"
     r"|^sch\w{0,4}id"
 )
+DOSE = r"(^|_)(dose|dosage)(_|$)"  # an action, even in real numbers
 TIME_UNIT = r"(^|_)(week|wk|month|mo|day|visit|year|hour|time)s?_?$"  # before a number
 DATE = r"^\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})"
 NUMBERED = r"^(.*?)[._]?(pre|base|baseline|\d+)[a-z]?$"  # bdi.pre, bdi.2m, re78
@@ -102,6 +103,15 @@ def counts_on(name: str, names: Collection[str]) -> bool:
     stem = name.rstrip("0123456789")
     stems = [name[:k] for k in range(max(1, len(stem)), len(name)) if name[k] != "0"]
     return any(s + "0" in names and (s + "1" not in names or re.search(TIME_UNIT, s)) for s in stems)
+
+
+def plain_columns(frame: pl.DataFrame) -> pl.DataFrame:
+    """The columns of single values: categories as words, what is no number as nothing."""
+    single = [
+        name for name, kind in frame.schema.items() if not kind.is_nested() and kind not in (pl.Binary, pl.Object)
+    ]
+    worded = pl.col(pl.Categorical, pl.Enum).cast(pl.String)
+    return frame.select(single).with_columns(worded, pl.col(pl.Float32, pl.Float64).fill_nan(None))
 
 
 def look_at(frame: pl.DataFrame) -> tuple[Column, ...]:

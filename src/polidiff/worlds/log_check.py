@@ -166,10 +166,13 @@ def _first_place(lazy: pl.LazyFrame, columns: Columns, said: str, rule: pl.Expr,
     row = collect(lazy.with_columns(rule.alias("!"), number.alias("row")).filter("!").select("row", *shown).head(1))
     values = row.row(0, named=True)
     place = ", ".join(f"{name} {values[name]}" for name in shown)
+    droppable = any(said.startswith(f"column {name!r} must") for name in (columns.action, *columns.outcome_columns))
+    hint = 'missing="drop" leaves such rows out' if droppable else "fill it in, or delete these rows"
     return (
         f"{said} in row {values['row']}"
         + (f" ({place})" if place else "")
         + (f" and {count - 1} more" if count > 1 else "")
+        + (f". Hint: {hint}" if "is missing" in said else "")
     )
 
 

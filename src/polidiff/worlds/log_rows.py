@@ -16,6 +16,7 @@ from typing import Self
 import numpy as np
 import polars as pl
 
+from polidiff.errors import InvalidLogError
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.streams import Stream
 from polidiff.worlds.log_columns import Columns, Labels
@@ -173,6 +174,12 @@ def read_rows(lazy: pl.LazyFrame, columns: Columns, actions: Labels, states: Lab
             *gain_expressions(columns),
         )
     )
+    for j, name in enumerate(columns.state if states is None else ()):
+        if frame[f"x{j}"].dtype.is_float() and (endless := frame[f"x{j}"].is_infinite().fill_null(False)).any():
+            raise InvalidLogError(
+                f"feature {name!r} must hold finite numbers or nothing; it is infinite in row {endless.arg_max()} "
+                f"({endless.sum()} are). Hint: leave the field empty"
+            )
     row = frame["row"].to_numpy()
     ended, goes_on = frame["ended"].to_numpy(), frame["goes_on"].to_numpy()
     follow = np.where(ended, END, np.where(goes_on, row + 1, CUT))
