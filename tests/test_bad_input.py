@@ -23,6 +23,7 @@ from polidiff.domains import chain, navigation
 from polidiff.errors import (
     ImproperPolicyError,
     InvalidInputError,
+    InvalidLogError,
     InvalidOptionError,
     InvalidOutcomeError,
     InvalidPolicyError,
@@ -230,6 +231,31 @@ BAD = {
         InvalidPolicyError,
         "a policy of shape (S,) must hold action indices; entry 0 is 0.5 (12 of 12 are off). Hint: pass probabilities "
         "as an (S, A) array",
+    ),
+    "a text for transitions": (
+        lambda: table(transitions="a"),
+        InvalidWorldError,
+        "transitions must hold numbers, in rows of the same length; got 'a'",
+    ),
+    "a text for a discount": (
+        lambda: table(discount="0.9"),
+        InvalidWorldError,
+        "discount must be above 0 and at most 1; got '0.9'",
+    ),
+    "a number for the names of actions": (
+        lambda: table(actions=2),
+        InvalidWorldError,
+        "actions must be a list of names; got 2",
+    ),
+    "a list for the action of a log": (
+        lambda: Log(pl.DataFrame({"x": [1], "do": ["a"]}), state="x", action=["do"], reward="x"),
+        InvalidLogError,
+        "action must name a column of the log by a text; got ['do']",
+    ),
+    "numbers for the state of a log": (
+        lambda: Log(pl.DataFrame({"x": [1], "do": ["a"]}), state=[0], action="do", reward="x"),
+        InvalidLogError,
+        "state must name a column of the log by a text; got [0]",
     ),
     "an unknown environment": (
         lambda: Simulator("FrozenLak-v1"),

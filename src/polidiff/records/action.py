@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -52,6 +52,8 @@ def as_actions(spec: ActionNames | None, count: int) -> tuple[Action, ...]:
     """
     if spec is None:
         return tuple(Action(f"action {index}") for index in range(count))
+    if not isinstance(spec, Iterable):
+        raise InvalidWorldError(f"actions must be a list of names; got {spec!r:.80}")
     if isinstance(spec, Mapping):
         plain = next((name for name, levels in spec.items() if not isinstance(levels, Mapping)), None)
         if plain is not None:

@@ -32,7 +32,7 @@ def stacked_transitions(transitions: Transitions) -> tuple[sparse.csr_array, int
     """Rows s·A + a of next-state probabilities, from an (S, A, S) array or A sparse (S, S) matrices."""
     if isinstance(transitions, Sequence) and len(transitions) and sparse.issparse(transitions[0]):
         return _stack_sparse(transitions)
-    array = np.asarray(transitions, dtype=np.float64)
+    array = _numbers("transitions", transitions)
     if array.ndim != 3 or array.shape[0] != array.shape[2]:
         raise InvalidWorldError(
             f"transitions must be an array (S, A, S) or one sparse (S, S) matrix per action; got shape {array.shape}"
@@ -128,9 +128,16 @@ def check_allowed(allowed: npt.ArrayLike | None, absorbing: BoolArray, n_actions
     return flags
 
 
+def _numbers(name: str, value: object) -> FloatArray:
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidWorldError(f"{name} must hold numbers, in rows of the same length; got {value!r:.80}") from None
+
+
 def check_shape(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
     """Finite numbers of a given shape."""
-    array = np.asarray(value, dtype=np.float64)
+    array = _numbers(name, value)
     if array.shape != shape:
         raise InvalidWorldError(f"{name} must have shape {shape}; got {array.shape}")
     bad = np.argwhere(~(np.abs(array) <= LARGEST))

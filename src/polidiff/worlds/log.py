@@ -132,8 +132,8 @@ class Log:
         self.discount = check_discount(discount)
         self.return_outcome, self.outcomes = _all_outcomes(outcomes, reward, return_name, include_return, return_range)
         self.source = LogSource(source, skip_bad=skip_bad, work_folder=work_folder)
-        told = (reward, *(outcome.of for outcome in outcomes))
-        named = dict.fromkeys(of for of in told if isinstance(of, str))
+        columns = (reward, *(outcome.of for outcome in self.outcomes))
+        named = dict.fromkeys(of for of in columns if isinstance(of, str))
         with_columns = with_events(self.source.frame(), self.source.schema, named)
         self.source = self.source if with_columns is None else self.source.with_table(with_columns)
         roles = {"action": action, "episode": episode, "step": step, "reward": reward, "group": group}

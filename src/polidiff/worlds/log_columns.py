@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,15 @@ class Columns:
         return len(self.state) + len(self.gains) + 4
 
 
+def _check_texts(roles: Mapping[str, object]) -> None:
+    """An error unless every part that is given names a column, or several where it may."""
+    for role, given in roles.items():
+        names = given if role in ("state", "features") and isinstance(given, (list, tuple)) else (given,)
+        needed = role in ("state", "action")
+        if not all(isinstance(name, str) or (name is None and not needed) for name in names):
+            raise InvalidLogError(f"{role} must name a column of the log by a text; got {given!r:.80}")
+
+
 def name_columns(
     schema: pl.Schema,
     state: str | Sequence[str],
@@ -101,6 +111,9 @@ def name_columns(
 
     `roles` name the columns of the action, the episode, the step, the reward and the group, or none.
     """
+    flexible = {"probability": None if isinstance(probability, Real) else probability}
+    flexible["truncated"] = None if isinstance(truncated, bool) else truncated
+    _check_texts({"state": state, "features": features, "terminated": terminated, **flexible, **roles})
     discrete, episode, step, reward = isinstance(state, str), roles["episode"], roles["step"], roles["reward"]
     states = (state,) if isinstance(state, str) else tuple(state)
     if not states:

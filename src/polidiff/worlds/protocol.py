@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from importlib import import_module
+from numbers import Real
 from typing import TYPE_CHECKING, Concatenate, Literal, ParamSpec, Protocol, TypeVar, get_args, runtime_checkable
 
 import numpy as np
@@ -89,13 +90,13 @@ def with_return(
 ) -> tuple[Outcome, tuple[Outcome, ...]]:
     """The return as an outcome, and all outcomes that are told (the return first, unless left out)."""
     total = Outcome(return_name, of, prefer="more", range=range_)
-    every = (total, *outcomes) if include_return else tuple(outcomes)
-    return total, check_outcomes(every)
+    others = check_outcomes(outcomes)
+    return total, check_outcomes((total, *others)) if include_return else others
 
 
 def check_discount(discount: float) -> float:
     """The discount, above 0 and at most 1."""
-    if not (0 < discount <= 1):
+    if not isinstance(discount, Real) or not 0 < discount <= 1:
         raise InvalidWorldError(f"discount must be above 0 and at most 1; got {discount!r}")
     return float(discount)
 
