@@ -149,12 +149,17 @@ def test_nobody_finds_a_few_in_what_a_log_is_told_with(features, steps, seeds):
             assert not found_means(record, means)
 
 
-@pytest.mark.parametrize("proposed", ["always:a", "always:b"])
-def test_nobody_counts_the_few_who_got_the_other_of_two_actions(proposed):
+@pytest.mark.parametrize(
+    ("current", "proposed"),
+    [("log", "always:a"), ("log", "always:b"), ("always:a", "column:new"), ("always:b", "column:new")],
+)
+def test_nobody_counts_the_few_who_got_the_other_of_two_actions(current, proposed):
     rng = np.random.default_rng(0)
-    act, y = np.where(np.arange(400) < 4, "b", "a"), rng.random(400)
-    log = Log(pl.DataFrame({"age": rng.random(400), "act": act, "y": y}), state=["age"], action="act", reward="y")
-    told = suppressed(explain(log, "log", proposed))
+    few_rows, y = np.arange(400) < 4, rng.random(400)
+    act = rng.choice(["a", "b"], 400) if proposed == "column:new" else np.where(few_rows, "b", "a")
+    columns = {"age": rng.random(400), "act": act, "y": y, "new": np.where(few_rows, "a", "b")}
+    log = Log(pl.DataFrame(columns), state=["age"], action="act", reward="y")
+    told = suppressed(explain(log, current, proposed))
     assert not found_counts(told)
     assert not found_means(told, {"the few": (4, y[:4].mean()), "their part": (4, 1.01 * y[:4].mean() - y.mean())})
 

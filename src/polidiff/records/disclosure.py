@@ -16,7 +16,6 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from polidiff.records.explanation import (
-    ActionSupport,
     Explanation,
     Region,
     RegionEffect,
@@ -45,17 +44,19 @@ def disclosed(whole: Explanation, left: Explanation, least: int, *, unknown: boo
         sum(part.support.episodes for part in before) - sum(part.support.episodes for part in after)
         for before, after in ((whole.regions, left.regions), (whole.sentences, left.sentences))
     ]
-    rows = left.world.facts.get("episodes", units)
-    changed = left.changes * (rows if isinstance(rows, (int, float)) else units)
+    known = left.world.facts.get("episodes", units)
+    episodes = known if isinstance(known, (int, float)) else units
+    changed = left.changes * episodes
     if not left.regions and (unknown or few(hidden[0], least) or few(changed, least)):
         left = _without_effect(left, least)
-    recall = [share(region.recall, changed, least) for region in left.regions]
-    left = replace(left, regions=tuple(replace(r, recall=x) for r, x in zip(left.regions, recall, strict=True)))
-    hidden += [a.people for region in whole.regions for a in region.support.actions if _stands_for(a, region) >= least]
+    regions = tuple(replace(region, recall=share(region.recall, changed, least)) for region in left.regions)
+    left = replace(left, regions=regions, changes=share(left.changes, episodes, least))
+    acting = [(a, region.support.episodes) for region in whole.regions for a in region.support.actions]
+    hidden += [a.people for a, people in acting if max(a.current, a.proposed) * people >= least]  # given to many
     sizes = counted(left, least)
     if not unknown and sizes == _sizes(left) and not any(few(count, least) for count in hidden):
         return left
-    return with_rounding_note(_blurred(left, least, sizes, max(changed, 1.0)), least)
+    return with_rounding_note(_blurred(left, least, sizes, max(changed, 1.0), episodes), least)
 
 
 def with_rounding_note(record: AnyResult, least: int) -> AnyResult:
@@ -63,11 +64,6 @@ def with_rounding_note(record: AnyResult, least: int) -> AnyResult:
     few = f"fewer than {least} {record.world.counted_in}"
     line = f"Counts, shares and values beside {few} are rounded or hold these few, so that nobody can be found out."
     return record if line in record.warnings else replace(record, warnings=(*record.warnings, line))
-
-
-def _stands_for(action: ActionSupport, region: Region) -> float:
-    """How many a policy gives an action to in a region."""
-    return max(action.current, action.proposed) * region.support.episodes
 
 
 def few(count: float, least: int) -> bool:
@@ -254,15 +250,16 @@ def _spread(verdict: Verdict, units: float) -> float:
     return max((s.width for s in spans if math.isfinite(s.width)), default=0.0) / 4 * math.sqrt(units)
 
 
-def _blurred(record: Explanation, least: int, sizes: Sequence[Sequence[int]], changed: float) -> Explanation:
+def _blurred(
+    record: Explanation, least: int, sizes: Sequence[Sequence[int]], changed: float, episodes: float
+) -> Explanation:
     """With parts that are counted and measured too coarsely to be taken off the totals."""
     units = record.world.units
     blur = _Blur(record, least, units)
     regions = tuple(_region(part, count, blur, changed) for part, count in zip(record.regions, sizes[0], strict=True))
     sentences = tuple(_sentence(part, count, blur) for part, count in zip(record.sentences, sizes[1], strict=True))
     worse = tuple(_worse_off(part, count, blur) for part, count in zip(record.worse_off, sizes[2], strict=True))
-    rows = record.world.facts.get("episodes", units)
-    changes = blur.share(record.changes, rows if isinstance(rows, (int, float)) else units)
+    changes = blur.share(record.changes, episodes)
     return replace(record, regions=regions, sentences=sentences, worse_off=worse, changes=changes)
 
 
