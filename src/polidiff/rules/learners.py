@@ -13,6 +13,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from typing import Any, TypeAlias
 
@@ -63,32 +64,27 @@ def as_learner(classifier: Estimator = None) -> Learner:
         make = NAMED[classifier]
         return Learner(classifier, make, make)
 
-    def copied(seed: int) -> Estimator:
-        from sklearn.base import clone
-
-        return clone(classifier, safe=False)
-
-    return Learner(type(classifier).__name__, copied, copied)
+    return Learner(type(classifier).__name__, partial(_copied, classifier), partial(_copied, classifier))
 
 
 def _own_rules(form: str, name: str) -> Learner:
-    def at(clause_cost: float, literal_cost: float, max_rules: int | None = None) -> Make:
-        def make(seed: int) -> Estimator:
-            from polidiff.rules.classifier import RuleClassifier
+    finer = tuple(
+        partial(_rule_classifier, form=form, clause_cost=clause, literal_cost=literal) for clause, literal in COSTS
+    )
+    return Learner(name, finer[0], partial(finer[0], max_rules=2), finer, chooses=form == "dnf")
 
-            return RuleClassifier(
-                form=form,
-                clause_cost=clause_cost,
-                literal_cost=literal_cost,
-                max_rules=max_rules,
-                proof_budget=0,
-                random_state=seed % 2**32,
-            )
 
-        return make
+def _copied(model: Estimator, seed: int = 0) -> Estimator:
+    """A copy that is not fitted; it has a seed of its own, if any."""
+    from sklearn.base import clone
 
-    finer = tuple(at(*cost) for cost in COSTS)
-    return Learner(name, finer[0], at(*COSTS[0], max_rules=2), finer, chooses=form == "dnf")
+    return clone(model, safe=False)
+
+
+def _rule_classifier(seed: int, **options: Any) -> Estimator:
+    from polidiff.rules.classifier import RuleClassifier
+
+    return RuleClassifier(proof_budget=0, random_state=seed % 2**32, **options)
 
 
 def _tree(seed: int) -> Estimator:
@@ -97,26 +93,23 @@ def _tree(seed: int) -> Estimator:
     return DecisionTreeClassifier(max_leaf_nodes=LEAVES, min_weight_fraction_leaf=1e-3, random_state=seed % 2**32)
 
 
-def _from(library: str, name: str, seed_name: str = "", **options: object) -> Make:
-    def make(seed: int) -> Estimator:
-        try:
-            found = getattr(import_module(library), name)
-        except ImportError as missing:
-            raise InvalidOptionError(
-                f"classifier {library!r} needs the package {missing.name or library}, which is not installed. Hint: "
-                f"pip install {library}, or classifier='rules'"
-            ) from None
-        return found(**options, **({seed_name: seed % 2**31} if seed_name else {}))
-
-    return make
+def _imported(library: str, name: str, seed: int, *, seed_name: str = "", **options: object) -> Estimator:
+    try:
+        made = getattr(import_module(library), name)
+    except ImportError as missing:
+        raise InvalidOptionError(
+            f"classifier {library!r} needs the package {missing.name or library}, which is not installed. Hint: "
+            f"pip install {library}, or classifier='rules'"
+        ) from None
+    return made(**options, **({seed_name: seed % 2**31} if seed_name else {}))
 
 
 NAMED: dict[str, Make] = {
     "tree": _tree,
-    "wittgenstein": _from("wittgenstein", "RIPPER", "random_state"),
-    "imodels": _from("imodels", "GreedyRuleListClassifier", max_depth=8),
-    "pystreed": _from("pystreed", "STreeDClassifier", max_depth=DEPTH),
-    "pycontree": _from("pycontree", "ConTree", max_depth=DEPTH),
+    "wittgenstein": partial(_imported, "wittgenstein", "RIPPER", seed_name="random_state"),
+    "imodels": partial(_imported, "imodels", "GreedyRuleListClassifier", max_depth=8),
+    "pystreed": partial(_imported, "pystreed", "STreeDClassifier", max_depth=DEPTH),
+    "pycontree": partial(_imported, "pycontree", "ConTree", max_depth=DEPTH),
 }
 
 
@@ -157,8 +150,6 @@ def _of_two_classes(model: Estimator) -> bool:
 
 def _peeled(model: Estimator, X: FloatArray, label: IntArray, weight: FloatArray, seed: int) -> Listed:
     """A rule list of several classes from a learner of two: the smallest class first, then without its rows."""
-    from sklearn.base import clone
-
     listed: list[tuple[Rule, int]] = []
     left = np.ones(len(label), dtype=np.bool_)
     mass = {int(k): float(weight[label == k].sum()) for k in np.unique(label) if k}
@@ -167,7 +158,7 @@ def _peeled(model: Estimator, X: FloatArray, label: IntArray, weight: FloatArray
         if inside.all():
             listed.append((Rule(), k))
             break
-        one = _fitted(clone(model, safe=False), X[left], inside, weight[left], seed)
+        one = _fitted(_copied(model), X[left], inside, weight[left], seed)
         listed += [(rule, k) for rule, _ in _above_zero(one, X)]
         left &= label != k
     return tuple(listed)
@@ -225,7 +216,7 @@ def _cuts(X: FloatArray) -> list[tuple[int, float]]:
 def _read(model: Estimator, X: FloatArray, cuts: list[tuple[int, float]] | None) -> Iterator[tuple[Rule, int]]:
     tree = getattr(model, "tree_", None)
     if hasattr(tree, "children_left"):
-        yield from _leaves(_array_tree(model, X))
+        yield from _leaves(next(_nested_trees(model, X, [len(tree.children_left)])))
     elif hasattr(tree, "get_split_feature"):
         yield from _leaves(_node_tree(tree, X))
     elif cuts is not None:
@@ -282,10 +273,6 @@ def _between(column: FloatArray, low: BoolArray) -> float:
     if not len(below) or not len(above):
         return -math.inf if not len(below) else math.inf
     return readable_bound(float(below.max()), float(above.min()))
-
-
-def _array_tree(model: Estimator, X: FloatArray) -> Node:
-    return next(_nested_trees(model, X, [len(model.tree_.children_left)]))
 
 
 def _nested_trees(model: Estimator, X: FloatArray, sizes: Sequence[int]) -> Iterator[Node]:

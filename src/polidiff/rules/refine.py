@@ -35,7 +35,7 @@ def refine(rows: Rows, rules: Sequence[Rule], grid: Grid, *, sweeps: int = 3) ->
     """Move every bound to the best gap between samples near it, one rule at a time."""
     refined = list(rules)
     for k, rule in enumerate(refined):
-        near = rows.table.inside(_widened(rule, grid))
+        near = rows.table.inside(Rule(tuple(_widened(condition, grid) for condition in rule.conditions)))
         near = near[rows.gain[near] != 0]
         columns = [rows.table.columns[condition.column][near] for condition in rule.conditions]
         gain = rows.gain[near].copy()
@@ -100,11 +100,8 @@ def _shorter(rule: Rule) -> list[Rule]:
     return found
 
 
-def _widened(rule: Rule, grid: Grid, cells: int = 2) -> Rule:
-    return Rule(tuple(_widen(condition, grid, cells) for condition in rule.conditions))
-
-
-def _widen(condition: Condition, grid: Grid, cells: int) -> Condition:
+def _widened(condition: Condition, grid: Grid, cells: int = 2) -> Condition:
+    """The condition with its bounds so many cells further out."""
     cuts = grid.axes[condition.column].cuts
     if cuts is None or condition.values is not None:
         return condition
@@ -154,7 +151,14 @@ def best_bounds(condition: Condition, column: AnyArray, gain: FloatArray) -> Con
     first, last = _best_run(total, math.isfinite(condition.low), math.isfinite(condition.high))
     if total[first : last + 1].sum() <= 0:
         return condition
-    return replace(condition, low=_low(condition, levels, first), high=_high(condition, levels, last))
+    low, high, end = condition.low, condition.high, len(levels) - 1
+    if math.isfinite(low) and (first > 0 or low > levels[0]):
+        low = readable_bound(float(levels[first - 1]) if first > 0 else -math.inf, float(levels[first]))
+    if math.isfinite(high) and last < end:
+        high = readable_bound(float(levels[last]), float(levels[last + 1]))
+    elif high <= levels[end]:
+        high = float(np.nextafter(levels[end], math.inf))
+    return replace(condition, low=low, high=high)
 
 
 def _best_run(total: FloatArray, low: bool, high: bool) -> tuple[int, int]:
@@ -167,20 +171,3 @@ def _best_run(total: FloatArray, low: bool, high: bool) -> tuple[int, int]:
     lowest = np.minimum.accumulate(prefix[:-1])
     last = int((prefix[1:] - lowest).argmax())
     return int(np.flatnonzero(prefix[: last + 1] == lowest[last])[-1]), last
-
-
-def _low(condition: Condition, levels: FloatArray, first: int) -> float:
-    if not math.isfinite(condition.low):
-        return -math.inf
-    if first == 0:
-        return condition.low if condition.low <= levels[0] else readable_bound(-math.inf, float(levels[0]))
-    return readable_bound(float(levels[first - 1]), float(levels[first]))
-
-
-def _high(condition: Condition, levels: FloatArray, last: int) -> float:
-    if not math.isfinite(condition.high):
-        return math.inf
-    if last == len(levels) - 1:
-        above = float(np.nextafter(levels[-1], math.inf))
-        return condition.high if condition.high > levels[-1] else above
-    return readable_bound(float(levels[last]), float(levels[last + 1]))

@@ -86,7 +86,7 @@ def compared(
     old, new = (RealPolicy(policy, real) for policy in (current, proposed))
     seen = _differences(world, old, new, seed)
     bins = SignedBins.of(seen, world.component_names)
-    moves = tuple(_Moved(old, new, low, high) for low, high in bins.bounds())
+    moves = tuple(partial(_moved, old, new, low, high) for low, high in bins.bounds())
     place = world.with_choices((old, *moves), (AS_NOW, *bins.names))
     choose = CallablePolicy(lambda states: bins.of_rows(new(states) - old(states)), 1 + len(moves))
     least = ", ".join(f"{size:.2g} of {name}" for size, name in zip(bins.least, world.component_names, strict=True))
@@ -180,12 +180,10 @@ class SignedBins:
 
 def _cuts(column: FloatArray, least: float, halves: bool) -> FloatArray:
     more, less = column[column > least], column[column < -least]
-    inner = [np.median(less)] if halves and len(less) else []
-    outer = [np.median(more)] if halves and len(more) else []
-    if not halves or (inner and outer):
-        return np.array([*inner, -least, least, *outer])
+    if not halves:
+        return np.array([-least, least])
     far = 2 * np.abs(column).max() + 1.0  # a cut that nothing meets keeps 0 in the middle
-    return np.array([*(inner or [-far]), -least, least, *(outer or [far])])
+    return np.array([np.median(less) if len(less) else -far, -least, least, np.median(more) if len(more) else far])
 
 
 def _codes(rows: FloatArray, cuts: Sequence[FloatArray]) -> IntArray:
@@ -205,31 +203,17 @@ def _name(cell: IntArray, codes: IntArray, rows: FloatArray, middle: IntArray, c
     return ", ".join(parts)
 
 
-@dataclass(frozen=True, eq=False)
-class _Moved:
-    old: Choice
-    new: Choice
-    low: FloatArray
-    high: FloatArray
-
-    def __call__(self, states: AnyArray) -> FloatArray:
-        before = self.old(states)
-        return before + np.clip(self.new(states) - before, self.low, self.high)
+def _moved(old: Choice, new: Choice, low: FloatArray, high: FloatArray, states: AnyArray) -> FloatArray:
+    before = old(states)
+    return before + np.clip(new(states) - before, low, high)
 
 
 def _differences(world: Simulator, old: RealPolicy, new: RealPolicy, seed: int) -> FloatArray:
     """Differences (N, d) where either policy gets."""
     both = world.with_choices((old, new), ("current", "proposed"))
-    rows = []
+    rows, seeds = [], (seed, Stream.EXPLORED_STATES)
     for k in range(2):
-        played = roll_out(
-            both,
-            ConstantPolicy(k, 2),
-            episodes=SEEN,
-            seed=(seed, Stream.EXPLORED_STATES),
-            record=True,
-            what="differences",
-        )
+        played = roll_out(both, ConstantPolicy(k, 2), episodes=SEEN, seed=seeds, record=True, what="differences")
         assert played.visits is not None
         rows.append(new(played.visits.states) - old(played.visits.states))
     return np.concatenate(rows)
