@@ -39,13 +39,17 @@ class Condition:
 
     def covers(self, column: AnyArray) -> BoolArray:
         """Which entries of one feature's column satisfy the condition."""
+        if self.values is None and not self.missing and column.dtype.kind in "fiu":
+            return self._holds(column)  # in fewer passes, for many rows: a missing number satisfies no comparison
         absent = missing_entries(column)
-        if self.values is not None:
-            inside = _among(column, self.values)
-        else:
-            numbers = _numbers(column, absent)
-            inside = (numbers >= self.low) & (numbers < self.high)
+        inside = self._holds(_numbers(column, absent)) if self.values is None else _among(column, self.values)
         return np.asarray(np.where(absent, self.missing, inside), dtype=np.bool_)
+
+    def _holds(self, numbers: AnyArray) -> BoolArray:
+        if self.low == -math.inf:
+            return np.asarray(numbers < self.high if self.high < math.inf else numbers == numbers)
+        above = numbers >= self.low
+        return np.asarray(above if self.high == math.inf else above & (numbers < self.high))
 
     @property
     def literals(self) -> int:

@@ -216,7 +216,7 @@ def _cuts(X: FloatArray) -> list[tuple[int, float]]:
 def _read(model: Estimator, X: FloatArray, cuts: list[tuple[int, float]] | None) -> Iterator[tuple[Rule, int]]:
     tree = getattr(model, "tree_", None)
     if hasattr(tree, "children_left"):
-        yield from _leaves(next(_nested_trees(model, X, [len(tree.children_left)])))
+        yield from _leaves(next(_nested_trees(model, X, [len(model.tree_.children_left)])))
     elif hasattr(tree, "get_split_feature"):
         yield from _leaves(_node_tree(tree, X))
     elif cuts is not None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from polidiff.records.arrays import AnyArray, BoolArray, IntArray
-from polidiff.records.rule import Condition, Rule, missing_entries
+from polidiff.records.rule import Rule, missing_entries
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class Table:
         """Rows (of those asked for) that satisfy a rule, condition by condition on what is left."""
         for condition in rule.conditions:
             column = self.columns[condition.column]
-            kept = np.flatnonzero(_satisfied(condition, column if rows is None else column[rows]))
+            kept = np.flatnonzero(condition.covers(column if rows is None else column[rows]))
             rows = kept if rows is None else rows[kept]
         return np.arange(self.rows) if rows is None else rows
 
@@ -67,16 +67,6 @@ def as_table(X: AnyArray, names: Iterable[object] | None = None, categorical: tu
         columns.append(_numbers(column) if numeric else _labels(column))
         kinds.append(not numeric)
     return Table(labels, tuple(columns), tuple(kinds))
-
-
-def _satisfied(condition: Condition, column: AnyArray) -> BoolArray:
-    """As `condition.covers`, in fewer passes over a column of numbers: a missing number satisfies no comparison."""
-    if condition.values is not None or condition.missing or column.dtype == object:
-        return condition.covers(column)
-    if condition.low == -np.inf:
-        return np.asarray(column < condition.high if condition.high < np.inf else column == column)
-    above = column >= condition.low
-    return np.asarray(above if condition.high == np.inf else above & (column < condition.high))
 
 
 def _is_numeric(column: AnyArray) -> bool:

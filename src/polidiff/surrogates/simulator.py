@@ -63,6 +63,8 @@ FEWEST_CELLS = 24
 MORE = 10  # times as many episodes as usual, where they are short
 EXPLORING = 0.1  # of the decisions, in the episodes that place the cuts
 RATES = (0.02, 0.1, 0.3)  # share of cells in which an episode draws another choice
+BOLD = (0.3, 1.0)  # the same, where episodes that do as now stay in few cells, so that few choices were seen
+FEW_LEARNED = 0.25  # of the choices in all cells
 TO_EXPLORE, TO_LEARN, TO_CHOOSE, TO_JUDGE = 0.1, 0.15, 0.2, 0.25  # of the effort; learning in each round
 KEEP = "keep"
 
@@ -124,14 +126,15 @@ class PlayedGrid(Surrogate):
         for plan in track("plans played to choose", list(plans)):
             if plan.patch not in self.pool and not (self.pool and clock.over()):
                 self.pool[plan.patch] = self._played(plan)
-        learned = (self.counts.moves.sum(axis=2)[:, :-1] >= self.ground.least).any()
+        learned = (self.counts.moves.sum(axis=2)[:, :-1] >= self.ground.least).mean()
         if self.round + 1 == ROUNDS or clock.over() or not learned:
             return None
         best = max(self.pool.values(), key=lambda played: played.mean)
         number = self.round + 1
         near = choices_of(self.ground, best.plan.rules)
         seed = (self.options.seed, Stream.CELL_GAMES, number)
-        more = count_near(self.ground, near, length=best.length, seed=seed)
+        rates = RATES if learned > FEW_LEARNED else BOLD
+        more = count_near(self.ground, near, length=best.length, seed=seed, rates=rates)
         counts = self.counts + more
         return replace(self, table=cell_table(self.ground, counts), counts=counts, round=number)
 
@@ -234,7 +237,7 @@ def reduce_to_grid(world: Simulator, current: Policy, options: ImproveOptions) -
     explored = _explored(world, current, effort, options.seed)
     effort = replace(effort, length=max(effort.length, float(explored.lengths.mean())))
     cells = _sampled_grid(world, current, explored, effort, least, options.seed)
-    ground = Ground(world, current, cells, frozen, least, effort)
+    ground = Ground(as_cut(world, explored), current, cells, frozen, least, effort)
     as_now = np.full(ground.cells.size, world.n_actions)
     counts = count_near(ground, as_now, length=0.0, seed=(options.seed, Stream.CELL_GAMES, 0))
     return PlayedGrid(
@@ -264,6 +267,13 @@ def _explored(world: Simulator, current: Policy, effort: PlayEffort, seed: int) 
         record=True,
         what="sampled states",
     )
+
+
+def as_cut(world: Simulator, played: Rollouts) -> Simulator:
+    """The world with the horizon at which it cuts its episodes itself, where that is sooner."""
+    cut, shorter = played.lengths[played.truncated], copy.copy(world)
+    shorter.horizon = min(world.horizon, int(cut.max(initial=0)) or world.horizon)
+    return shorter
 
 
 def _sampled_grid(
@@ -298,24 +308,26 @@ class _Exploring:
         return (1 - EXPLORING) * self.base.probabilities(states) + EXPLORING / self.n_actions
 
 
-def count_near(ground: Ground, plan: IntArray, *, length: float, seed: tuple[int, ...]) -> CellCounts:
+def count_near(
+    ground: Ground, plan: IntArray, *, length: float, seed: tuple[int, ...], rates: Sequence[float] = RATES
+) -> CellCounts:
     """Play near a plan (K,) of choices (an action, or one past the last for "as now"), and count.
 
-    `length` is that of the plan's own episodes.
+    `length` is that of the plan's own episodes, which draw another choice in a share of cells that is one of `rates`.
     """
     world = ground.world
     effort = replace(ground.effort, length=max(length, ground.effort.length))
     episodes, horizon = effort.exploring(TO_LEARN, MORE, world.horizon)
     as_now = np.full(len(plan), world.n_actions)
-    draw = partial(_drawn, plan, world.n_actions)
+    draw = partial(_drawn, plan, world.n_actions, rates)
     ends = world.horizon <= SHORT
     game = Assigned(world, ground.current, ground.of, draw, as_now, world.n_actions + 1, ends, horizon)
     return count_assigned(game, episodes=episodes, seed=seed, what="roll-outs over cells")
 
 
-def _drawn(plan: IntArray, as_now: int, count: int, rng: np.random.Generator) -> IntArray:
+def _drawn(plan: IntArray, as_now: int, rates: Sequence[float], count: int, rng: np.random.Generator) -> IntArray:
     """(count, K) choice of each episode in each cell."""
-    rate = rng.choice(np.array(RATES), size=(count, 1))
+    rate = rng.choice(np.array(rates), size=(count, 1))
     other = rng.integers(0, as_now + 1, size=(count, len(plan)))
     return np.where(rng.random((count, len(plan))) < rate, other, plan[None, :])
 

@@ -183,7 +183,18 @@ def _cuts(column: FloatArray, least: float, halves: bool) -> FloatArray:
     if not halves:
         return np.array([-least, least])
     far = 2 * np.abs(column).max() + 1.0  # a cut that nothing meets keeps 0 in the middle
-    return np.array([np.median(less) if len(less) else -far, -least, least, np.median(more) if len(more) else far])
+    return np.array([_halving(less) if len(less) else -far, -least, least, _halving(more) if len(more) else far])
+
+
+def _halving(sizes: FloatArray) -> float:
+    """The median, or the next larger size where none lies below it: two sizes are two choices, however often met.
+
+    >>> _halving(np.array([-0.4, -0.4, -0.1]))
+    -0.1
+    """
+    middle = float(np.median(sizes))
+    larger = sizes[sizes > middle]
+    return middle if sizes.min() < middle or not len(larger) else float(larger.min())
 
 
 def _codes(rows: FloatArray, cuts: Sequence[FloatArray]) -> IntArray:

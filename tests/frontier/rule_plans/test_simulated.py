@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gymnasium
 import numpy as np
 import pytest
 
-from polidiff import Simulator, evaluate, improve
+from polidiff import Outcome, Simulator, as_policy, evaluate, improve
 from polidiff.errors import InvalidOptionError, InvalidWorldError
 from polidiff.frontier.rule_plans import Move
 from polidiff.rules.cell_grid import grid_of_rows, met_grid
+from polidiff.surrogates.simulator import as_cut
+from polidiff.worlds.rollouts import roll_out
 
 
 class Slope:
@@ -119,3 +122,42 @@ def test_features_that_are_constant_or_no_numbers_are_named():
         grid_of_rows(np.ones((50, 2)), np.zeros((50, 1)), ("a", "b"))
     with pytest.raises(InvalidWorldError, match="'b' is nan in sampled state 3"):
         grid_of_rows(np.where(np.arange(8).reshape(-1, 2) == 7, np.nan, 1.0), np.zeros((4, 1)), ("a", "b"))
+
+
+class Thermostat(gymnasium.Env):
+    """Heat and damp that stay where they are unless heated, cooled or aired; it cuts its episodes itself."""
+
+    observation_space = gymnasium.spaces.Box(-10, 10, (2,))
+    action_space = gymnasium.spaces.MultiDiscrete([3, 2])
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place, self.time = self.np_random.uniform(-5, 5, 2), 0
+        return self.place.astype(np.float32), {}
+
+    def step(self, action):
+        heat, fan = int(action[0]) - 1, int(action[1])
+        push = [heat - 0.5 * fan, 0.2 * self.np_random.normal() - 0.6 * fan]
+        self.place, self.time = np.clip(self.place + push, -10, 10), self.time + 1
+        paid = -float(np.abs(self.place).sum()) - 0.1 * abs(heat) - 0.2 * fan
+        return self.place.astype(np.float32), paid, False, self.time >= 30, {"energy": abs(heat) + fan}
+
+
+def idle(states):
+    return np.full(len(states), 2)  # neither heat nor fan
+
+
+@pytest.mark.parametrize(("horizon", "cut"), [(None, 30), (12, 12)])
+def test_an_environment_that_cuts_its_episodes_is_planned_for_as_long_as_they_last(horizon, cut):
+    world = Simulator(Thermostat, horizon=horizon)
+    played = roll_out(world, as_policy(idle, n_actions=6), episodes=3, seed=(0,))
+    assert as_cut(world, played).horizon == cut
+
+
+@pytest.mark.slow
+def test_choices_are_tried_where_the_current_policy_hardly_moves():
+    world = Simulator(Thermostat, outcomes=[Outcome("energy", "info:energy")])
+    best = improve(world, idle, max_rules=2).best
+    assert len(best.rules) == 2
+    assert best.gain.low > 30
+    assert abs(best.model_gap) < 0.1 * abs(best.expected_return)

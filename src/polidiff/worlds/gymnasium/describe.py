@@ -77,15 +77,15 @@ def known_names(env: Env, names: dict[str, tuple[str, ...]], count: int) -> tupl
 
 
 def describe(origin: EnvLike) -> dict[str, Setting]:
-    """Number and names of actions, names of features, time limit, and the kind of observation.
+    """Number and names of actions, names of features, time limit, and whether observations are numbers of states.
 
     Returns
     -------
     dict
         ``real`` and ``components`` (bounds and names of numbers that the environment takes, else None), ``n_actions``,
         ``actions`` (names, mappings of levels, or None), ``feature_names``, ``horizon`` (None without a
-        time limit), ``kind`` ("index", "box" or "mixed"), ``categorical`` (whether observations are state indices) and
-        ``source``, which keeps copies of the environment between batches.
+        time limit), ``categorical`` (whether observations are state indices) and ``source``, which keeps copies of the
+        environment between batches.
     """
     source = as_source(origin)
     env, actions, observations = source.example, source.actions, source.observations
@@ -100,8 +100,7 @@ def describe(origin: EnvLike) -> dict[str, Setting]:
         "actions": actions.names or (known_names(env, ACTIONS, actions.count) if real is None else ("its own",)),
         "feature_names": known_names(env, FEATURES, len(observations.names)) or observations.names,
         "horizon": source.time_limit or getattr(spec, "max_episode_steps", None),
-        "kind": observations.kind,
-        "categorical": observations.kind == "index",
+        "categorical": observations.index,
         "source": source,
     }
 

@@ -29,7 +29,7 @@ Info: TypeAlias = Mapping[str, Any]  # what a step says beside its reward
 class ObservationCodec:
     """How a batch of observations becomes an array of states."""
 
-    kind: str  # "index", "box" or "mixed"
+    index: bool  # whether an observation is the number of a state
     names: tuple[str, ...]  # of the columns; ("state",) for an index
     row: Callable[[Observation], AnyArray] | None  # one observation to one row; None if numpy stacks it as it is
     dtype: npt.DTypeLike
@@ -40,7 +40,7 @@ class ObservationCodec:
         if self.row is not None:
             observations = [self.row(observation) for observation in observations]
         array = np.array(observations, dtype=self.dtype)
-        return array if self.kind == "index" else array.reshape(len(array), self.width)
+        return array if self.index else array.reshape(len(array), self.width)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,13 +94,13 @@ def observation_codec(space: Space) -> ObservationCodec:
     """The codec of an observation space."""
     kind = space_kind(space)
     if kind == "Discrete":
-        return ObservationCodec("index", ("state",), None, np.int64, 1)
+        return ObservationCodec(True, ("state",), None, np.int64, 1)
     if kind == "Box":
         dtype = np.float64 if np.issubdtype(space.dtype, np.floating) else space.dtype
         width = math.prod(space.shape)
-        return ObservationCodec("box", tuple(f"x{j}" for j in range(width)), None, dtype, width)
+        return ObservationCodec(False, tuple(f"x{j}" for j in range(width)), None, dtype, width)
     names = tuple(column_names(space, ""))
-    return ObservationCodec("mixed", names, lambda value: flat(space, value), np.float64, len(names))
+    return ObservationCodec(False, names, lambda value: flat(space, value), np.float64, len(names))
 
 
 def column_names(space: Space, prefix: str) -> list[str]:
