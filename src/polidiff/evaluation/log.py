@@ -20,20 +20,18 @@ from polidiff.evaluation.assumptions.log_checks import UNSEEN, overlap_check, ra
 from polidiff.evaluation.comparison import Achieved, Comparison, Effects, GroupVerdicts, RegionChanges
 from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.evaluation.logged.bounds import bound_policy, value_bounds
-from polidiff.evaluation.logged.compare import as_interval, by_units, compare_log, logged_effects
-from polidiff.evaluation.logged.counted_log import CountedLog, counted_log
-from polidiff.evaluation.logged.judge import Question, assess, deeper_counts
-from polidiff.evaluation.logged.model import SplitPolicy, Starts, group_starts, same_rows, split_policy
+from polidiff.evaluation.logged.compare import as_interval, by_units, compare_log, logged_effects, targets
+from polidiff.evaluation.logged.counted_log import counted_log
+from polidiff.evaluation.logged.judge import Question, assess, mended_counts
+from polidiff.evaluation.logged.model import Starts, group_starts
 from polidiff.evaluation.logged.named import evaluate_by, judge_by
 from polidiff.evaluation.logged.plan import estimated_world
 from polidiff.evaluation.logged.policies import (
-    LOG,
     as_log_policy,
     changed_rows,
     is_log,
     is_logs,
     logging_policy,
-    wrote_the_log,
 )
 from polidiff.evaluation.logged.rows import RuleCoverage, cover_all_rows
 from polidiff.evaluation.logged.second_log import counted_together, judge_logs, policy_behind
@@ -97,10 +95,8 @@ def evaluate_log(log: Log, policy: PolicyLike, *, level: float = 0.95, seed: int
 
 def _by_states(log: Log, policy: PolicyLike, *, level: float, seed: int) -> Evaluation:
     """Everyone, and each start on its own, in the careful model."""
-    counted, deepened = counted_log(log), assess(log).deepened
-    if deepened is not None:
-        counted = deeper_counts(log, deepened, counted)
-    target = single_target(counted, policy, np.random.default_rng(seed))
+    counted = mended_counts(log, counted_log(log))
+    target, *_ = targets(counted, policy, policy, np.random.default_rng(seed))
     edges, ranges, begun = counted.counts.edges, [outcome.range for outcome in log.outcomes], counted.start_state
     everyone = group_starts(None, begun, counted.start_episodes, edges.n_states)
     each = np.zeros((len(begun), edges.n_states))
@@ -109,7 +105,7 @@ def _by_states(log: Log, policy: PolicyLike, *, level: float, seed: int) -> Eval
     starts = Starts(np.vstack([everyone.weights, each]), behind)
     judged = bound_policy(edges, target, starts, ranges, discount=log.discount)
     bounds = [value_bounds(judged, k, 1 - level) for k in range(len(ranges))]
-    whole = by_units(log, counted, judged, [as_interval(one, 0, level) for one in bounds])
+    whole = by_units(log, judged, [as_interval(one, 0, level) for one in bounds])
     details = {
         **({"episodes drawn": float(log.rows.n_episodes)} if log.sampled else {}),
         "unsupported": float(judged.unsupported[0]),
@@ -140,14 +136,6 @@ def _by_rows(log: Log, policy: PolicyLike, *, level: float, seed: int) -> Evalua
     }
     overlap = rare_action_check(unsupported, MOST_UNSUPPORTED)
     return Evaluation(outcomes, {}, _by_scores(scored), truncated=0.0, details=details, assumptions=(overlap,))
-
-
-def single_target(counted: CountedLog, policy: PolicyLike, rng: np.random.Generator) -> SplitPolicy:
-    """A policy split against the one that wrote the log."""
-    table, edges = counted.table(policy), counted.counts.edges
-    if not isinstance(policy, str) and wrote_the_log(edges.made, table[:: edges.copies], rng):
-        return split_policy(table, table)
-    return split_policy(table, None, same=same_rows(table, counted.table(LOG)) & (edges.state_visits > 0))
 
 
 def compare(

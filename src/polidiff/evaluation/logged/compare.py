@@ -27,10 +27,10 @@ from polidiff.evaluation.logged.judge import (
     Verdicts,
     assess,
     count_states,
-    deeper_counts,
+    counted_rows,
     directed,
     each,
-    numbered_rows,
+    mended_counts,
 )
 from polidiff.evaluation.logged.model import SplitPolicy, Starts, group_starts, same_rows, split_policy
 from polidiff.evaluation.logged.policies import LOG, is_logs, wrote_the_log
@@ -84,9 +84,7 @@ class StateJudge(Judge):
 
     def __init__(self, log: Log, question: Question, counted: CountedLog | None) -> None:
         self.log, self.question, self.assessment = log, question, assess(log)
-        counted = counted if counted is not None else counted_log(log)
-        if self.assessment.deepened is not None:
-            counted = deeper_counts(log, self.assessment.deepened, counted)
+        counted = mended_counts(log, counted if counted is not None else counted_log(log))
         self.counted, self.edges = counted, counted.counts.edges
         rng = np.random.default_rng(question.seed)
         new, old, self.warnings = targets(counted, question.current, question.proposed, rng)
@@ -97,7 +95,7 @@ class StateJudge(Judge):
         self.unsupported = self.pair[0].unsupported
         loops = np.flatnonzero(self.pair[0].model.loops & (self.edges.state_visits > 0))
         self.loops = tuple(counted.names[s] for s in loops)
-        self.rows = numbered_rows(log, self.assessment, counted)
+        self.rows = counted_rows(log)
         self.one_step = self.rows is None or len(self.rows.actions) <= self.rows.n_episodes
 
     @property
@@ -277,14 +275,13 @@ def _place(log: Log, names: tuple[str, ...], judged: PolicyBounds, group: int) -
     return f"nobody has tried {log.actions[int(untried.argmax())].name!r} in {where}{more}"
 
 
-def by_units(log: Log, counted: CountedLog, judged: PolicyBounds, intervals: list[Interval]) -> list[Interval]:
+def by_units(log: Log, judged: PolicyBounds, intervals: list[Interval]) -> list[Interval]:
     """Intervals of one policy's outcomes from its first group of starts, as wide as units make them."""
-    assessment = assess(log)
-    rows = numbered_rows(log, assessment, counted)
-    if assessment.units is None or rows is None:
+    units, rows = assess(log).units, counted_rows(log)
+    if units is None or rows is None:
         return intervals
     first = replace(judged, starts=Starts(judged.starts.weights[:1], judged.starts.episodes[:1]))
-    values = unit_values(log, rows, assessment.units, (first,))
+    values = unit_values(log, rows, units, (first,))
     errors, freedom = jackknife(values)[0, 0], len(values) - 1
     return [widened(one, student_quantile(one.level, freedom) * errors[k]) for k, one in enumerate(intervals)]
 

@@ -166,8 +166,11 @@ def count_states(log: Log, rows: LoggedRows, n_states: int, *, blocks: int) -> C
     return clock.counts(rows, n_states, log.n_actions, blocks)
 
 
-def deeper_counts(log: Log, deepened: Deepened, counted: CountedLog) -> CountedLog:
-    """A log counted over deeper states, as much of it as was counted; policies act as in the state below."""
+def mended_counts(log: Log, counted: CountedLog) -> CountedLog:
+    """A log counted over deeper states where the past matters, as much of it as was; policies act as in those below."""
+    deepened = assess(log).deepened
+    if deepened is None:
+        return counted
     rows, original = deepened.rows, deepened.original
     counts = count_states(log, rows, len(original), blocks=counted.counts.n_blocks)
     counts = counts.part(counted.counts.starts.sum(axis=1) > 0)
@@ -184,13 +187,12 @@ def deeper_counts(log: Log, deepened: Deepened, counted: CountedLog) -> CountedL
     )
 
 
-def numbered_rows(log: Log, assessment: Assessment, counted: CountedLog) -> LoggedRows | None:
-    """The rows that are held with the states (or cells) that they were counted in; None where they are not all held."""
+def counted_rows(log: Log) -> LoggedRows | None:
+    """The rows of a log with discrete states, as `mended_counts` numbers these; None where they are not all held."""
+    assessment = assess(log)
     if assessment.deepened is not None:
         return assessment.deepened.rows
-    if assessment.rows is None or log.sampled:
-        return None
-    return assessment.rows if log.discrete else replace(assessment.rows, states=counted.row_state())
+    return None if log.sampled else assessment.rows
 
 
 @dataclass(frozen=True, eq=False)
