@@ -9,7 +9,7 @@ import highspy
 import numpy as np
 from scipy import sparse
 
-from polidiff.frontier.milp import best_by_program, mixed_program, rounded
+from benchmarks.frontier.program import best_by_program, mixed_program, rounded
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.visits import max_visits
 from polidiff.optimize import Limits, Program, Solution, solve

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from benchmarks.frontier.program import best_by_program
 from polidiff import improve
 from polidiff.domains import navigation
 from polidiff.errors import UnboundedReturnError
-from polidiff.frontier.milp import best_by_program
 from polidiff.frontier.problem import build_problem
 from polidiff.frontier.solve import Effort, solve_frontier
 from polidiff.optimize import Clock, Program, solve

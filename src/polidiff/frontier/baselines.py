@@ -11,18 +11,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from polidiff.frontier.completion import keeps_guards
 from polidiff.frontier.hull import Hull
-from polidiff.frontier.local_search import returns_to_self
+from polidiff.frontier.local_search import neighbours
+from polidiff.frontier.policy_walk import PolicyWalk
 from polidiff.frontier.problem import FrontierProblem
-from polidiff.frontier.visits import (
-    STRICT,
-    PolicyWalk,
-    greedy_switches,
-    pair_values,
-    points_of,
-    solved_values,
-)
+from polidiff.frontier.visits import STRICT, greedy_switches, pair_values, points_of, solved_values
 from polidiff.optimize import Clock
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.plan import Baseline
@@ -76,36 +69,21 @@ def _advantage(walk: PolicyWalk) -> FloatArray:
 
 
 def _gain(walk: PolicyWalk) -> FloatArray:
-    """(pairs,) what the return gains by each switch alone, in closed form (`local_search.py`)."""
-    problem = walk.problem
-    left = 1.0 - returns_to_self(problem, walk.inverse[None])[0]
-    left += (1.0 - left)[walk.choice][problem.state]
-    reached = (problem.initial @ walk.inverse)[problem.state]
-    valid = (left > 1e-9) & (reached > 1e-12) & (walk.choice[problem.state] != np.arange(problem.n_pairs))
-    factor = np.where(valid, reached / np.where(valid, left, 1.0), 0.0)
-    values = problem.guards[:, walk.choice] @ walk.inverse.T
-    ahead = problem.guards + (problem.transitions @ values.T).T - values[:, problem.state]
-    valid &= keeps_guards(problem, (values @ problem.initial)[:, None] + factor * ahead)
-    return np.where(valid, factor * _advantage(walk), -np.inf)
+    """(pairs,) what the return gains by each switch alone."""
+    around = neighbours(walk.problem, walk.choice[None], walk.inverse[None])
+    return np.where(around.valid[0], around.returns[0] - around.own_returns[0], -np.inf)
 
 
 def _top_k(problem: FrontierProblem, start: IntArray, best: IntArray, clock: Clock) -> list[FloatArray]:
-    walk = PolicyWalk(problem, start)
+    walk, choice = PolicyWalk(problem, start), start.copy()
     changed = np.flatnonzero(start != best)
-    points, behind = [walk.point()], False  # behind: with what was switched the policy did not end
+    points = [walk.point()]
     for s in changed[np.argsort(-_gain(walk)[best[changed]], kind="stable")][:MOST_STEPS]:
-        choice = walk.choice.copy()
-        choice[s] = best[s]
         if clock.left() <= 0:
             break
-        if not problem.ends(choice):
-            walk.choice, behind = choice, True
-            continue
-        if behind:
-            walk, behind = PolicyWalk(problem, choice), False
-        else:
-            walk.switch(int(best[s]))
-        points.append(walk.point())
+        choice[s] = best[s]
+        if walk.goto(choice):
+            points.append(walk.point())
     return points
 
 

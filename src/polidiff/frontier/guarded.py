@@ -1,44 +1,38 @@
-r"""Plans that keep other outcomes within limits: one more price for each guard.
+r"""Plans that keep other outcomes within limits: nodes are bounded by a linear program over mixed policies.
 
-A plan with :math:`J_G \le g` returns, for any prices :math:`\lambda, \mu \ge 0`, at most
+.. math:: \max_x \sum x R \quad \text{s.t.} \quad \sum_a x(s,a) - \sum_{s',a} x(s',a) P(s \mid s',a) = p_0(s), \;
+          \sum x C \le \kappa, \; \sum x G \le g
 
-.. math:: \max_\pi\,[\,J_R - \lambda J_C - \mu^\top J_G\,] + \lambda c + \mu^\top g ,
-
-so the branch and bound works as before on tilted rewards, and only completions that keep the guards become plans. Good
-prices are the dual values of the linear program over mixed policies at a few numbers of changes.
+With the price of a change at :math:`\kappa` its value bounds every plan with fewer changes as well, by a line. A
+solution mixes actions in few states, one per limit that binds. One of those is split, each of its actions alone, until
+the line is nowhere above the staircase; a node with several steps below its line is first halved between them.
+Undiscounted visits may also circle where no start leads: a state of such a circle is split in the same way, and a set
+of pairs over which no policy ends from every state holds no plan.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy import sparse
 
 from polidiff.errors import InfeasibleError
-from polidiff.frontier.branch import branch_and_bound
-from polidiff.frontier.completion import GUARD_TOLERANCE, Nodes, Widened, complete, family_of, keeps_guards, widen
+from polidiff.frontier.branch import Node, Proof, Search, branch_and_bound
 from polidiff.frontier.hull import Hull, parametric_hull
 from polidiff.frontier.local_search import local_search, neighbours
-from polidiff.frontier.problem import FrontierProblem
-from polidiff.frontier.solve import Effort, Solved, certified
+from polidiff.frontier.policy_walk import Vertex
+from polidiff.frontier.problem import GUARD_TOLERANCE, FrontierProblem
+from polidiff.frontier.solve import Effort, Solved, certified, span_of, with_fewest_states
 from polidiff.frontier.staircase import Archive, new_archive
 from polidiff.frontier.visits import points_of
-from polidiff.optimize import Clock, Program, solve
-from polidiff.records.arrays import FloatArray, IntArray
+from polidiff.optimize import Clock, GrowingProgram, Limits, Program, Solution, solve
+from polidiff.records.arrays import BoolArray, FloatArray, IntArray
+from polidiff.worlds.checks import reachable_from
 
-EVERY_POLICY = 3e8  # policies times states cubed up to which all are evaluated
-EVERY_LOOP = 3_000  # policies up to which that is done where some never end
-WINDOWS = 12  # numbers of changes at which the linear program is asked for prices
-
-
-@dataclass(frozen=True)
-class Prices:
-    """The linear program over mixed policies at one number of changes."""
-
-    changes: float
-    price: float
-    tilt: FloatArray  # (guards,)
+PROGRAMS = 4_000_000  # pairs of all linear programs that may be solved by default, about half a minute's worth
+MIXED = 1e-9  # visits from which a solution takes a pair
+LOOSE = 1e-9  # relative, by which the value of a program may be too low
 
 
 def solve_guarded(
@@ -54,88 +48,151 @@ def solve_guarded(
     `given` is the problem in the units of the user, for what an error says.
     """
     hull = parametric_hull(problem)
-    prices = _price_grid(problem, texts, budget, given or problem)
-    if can_enumerate(problem):
-        archive = enumerated(problem, hull)
-        solved = certified(hull, archive, None, budget, int(np.diff(problem.first).prod()), ends=False)
-        if not len(solved.changes):
-            raise InfeasibleError(_joint_message(texts))
-        return replace(solved, method="every policy")
-    wide = widen(problem, hull)
-    roots = _roots(wide, prices, budget)
-    archive = _first_plans(wide, hull, roots, budget)
-    archive = local_search(wide.problem, archive, clock, most=effort.expansions // 4)
-    search = branch_and_bound(
-        wide.problem, archive, roots, clock, most=effort.most(problem.n_states), budget=budget, ends=False
+    archive = local_search(problem, _first_plans(problem, hull), clock, most=effort.expansions // 4)
+    search = RelaxationSearch(problem, archive, budget)
+    root = Node(
+        choice=problem.ending_choice(problem.base),
+        active=np.ones(problem.n_pairs, dtype=np.bool_),
+        price=0.0,
+        total=float(hull.returns[-1]),
+        low=-2.0,
+        high=np.inf if budget is None else budget,
     )
-    if not len(search.archive) and search.open is None:
-        raise InfeasibleError(_joint_message(texts))
-    found = search.archive.renumbered(wide.narrow(search.archive.choices))
-    solved = certified(hull, found, search.open, budget, search.nodes, ends=False)
+    most = max(200, PROGRAMS // problem.n_pairs) if effort.nodes is None else effort.nodes
+    span = span_of(hull)
+    proof = branch_and_bound(search, [root], clock, most=most, slack=effort.gap * span, span=span)
+    solved = certified(hull, with_fewest_states(problem, proof, budget), budget, ends=False)
     if not len(solved.changes):
-        raise InfeasibleError(f"{_joint_message(texts)} (none was found before the limit; the search was not finished)")
-    return solved
+        raise InfeasibleError(_refusal(problem, texts, budget, given or problem, proof))
+    return replace(solved, method="hull, local search, relaxation over mixed policies")
 
 
-def can_enumerate(problem: FrontierProblem) -> bool:
-    """Whether every policy can be evaluated in about a second; each must be looked at alone where some never end."""
-    policies = float(np.diff(problem.first).astype(np.float64).prod())
-    return policies * problem.n_states**3 <= EVERY_POLICY and (problem.always_ends or policies <= EVERY_LOOP)
-
-
-def enumerated(problem: FrontierProblem, hull: Hull) -> Archive:
-    """The non-dominated among all policies that end and keep the guards; of equals the one that changes fewest states.
-
-    Where a guard is nearly the return itself, prices bound nothing, and on a small table this is the shorter way.
-    """
-    counts = np.diff(problem.first)
-    every, period = np.tile(problem.first[:-1], (int(counts.prod()), 1)), 1
-    for state in np.flatnonzero(counts > 1)[::-1]:  # `np.unravel_index` stops at 32 or 64 states
-        every[:, state] += np.arange(len(every)) // period % counts[state]
-        period *= int(counts[state])
-    every = every[np.argsort((every != problem.base).sum(axis=1), kind="stable")]
-    if not problem.always_ends:
-        every = np.array([choice for choice in every if problem.ends(choice)])
-    archive = new_archive(hull.changes, hull.returns, hull.choices)
-    archive = Archive(archive.changes[:0], archive.returns[:0], every[:0], archive.tolerance)
-    size = max(1, 2_000_000 // problem.n_states**2)
-    for start in range(0, len(every), size):
-        batch = every[start : start + size]
-        points = points_of(problem, batch)
-        kept = keeps_guards(problem, points[2:])
-        archive = archive.with_points(points[0, kept], points[1, kept], batch[kept])
+def _first_plans(problem: FrontierProblem, hull: Hull) -> Archive:
+    """Plans among the hull and its neighbours that keep the guards."""
+    scale = new_archive(hull.changes, hull.returns, hull.choices)
+    archive = Archive(np.zeros(0), np.zeros(0), hull.choices[:0], scale.tolerance)
+    for choice in hull.choices:
+        around = neighbours(problem, choice[None])
+        own, pairs = around.own_valid, np.flatnonzero(around.valid[0])
+        archive = archive.with_points(around.own_changes[own], around.own_returns[own], choice[None][own])
+        choices = np.repeat(choice[None], len(pairs), axis=0)
+        choices[np.arange(len(pairs)), problem.state[pairs]] = pairs
+        archive = archive.with_points(around.changes[0, pairs], around.returns[0, pairs], choices)
     return archive
 
 
-def _price_grid(
-    problem: FrontierProblem, texts: tuple[str, ...], budget: float | None, given: FrontierProblem
-) -> list[Prices]:
-    """Dual prices at a few numbers of changes; without a budget the last ones have no limit on changes."""
-    free = _relaxed(problem, None)
-    if free is None:
-        raise InfeasibleError(_binding(given, texts))
-    if budget is not None:
-        held = _relaxed(problem, budget)
-        if held is None:
-            raise InfeasibleError(f"{_joint_message(texts)} within {budget:g} expected changes")
-        return [held]
-    grid = np.linspace(0.0, free.changes, WINDOWS + 1)[1:]
-    held_all = [found for changes in grid if (found := _relaxed(problem, float(changes))) is not None]
-    return [*held_all, Prices(np.inf, 0.0, free.tilt)]
+class Relaxation:
+    """The linear program over mixed policies that keep the guards, within some changes and over some pairs."""
+
+    def __init__(self, problem: FrontierProblem) -> None:
+        count = problem.n_pairs
+        self.problem, self.active = problem, np.ones(count, dtype=np.bool_)
+        self.program = GrowingProgram(maximise=True, limits=Limits(tolerance=1e-9))
+        self.program.add_columns(np.append(problem.reward, 0.0), low=0.0, high=np.inf)  # the last: changes at most
+        none = sparse.csr_array((problem.n_states, 1))
+        self.program.add_rows(sparse.hstack([problem.flow, none]), row_low=problem.initial, row_high=problem.initial)
+        self.program.add_rows(np.append(problem.cost, -1.0)[None], row_high=0.0)
+        guards = np.column_stack([problem.guards, np.zeros(len(problem.limits))])
+        limits = problem.limits + GUARD_TOLERANCE * (1.0 + np.abs(problem.limits))
+        self.program.add_rows(guards, row_high=limits)
+
+    def solve(self, active: BoolArray, changes: float) -> Solution:
+        """The best mixed policy; its last value is the number of changes allowed."""
+        moved = np.flatnonzero(active != self.active)
+        self.active = active
+        most = np.append(np.where(active[moved], np.inf, 0.0), changes)
+        self.program.set_bounds(np.append(moved, self.problem.n_pairs), low=0.0, high=most)
+        return self.program.solve()
 
 
-def _relaxed(problem: FrontierProblem, changes: float | None) -> Prices | None:
-    """Prices at the best mixed policy within a number of changes; None if no mixed policy keeps the guards."""
-    most = np.inf if changes is None else changes
-    rows = sparse.vstack([problem.flow, sparse.csr_array(problem.cost[None]), sparse.csr_array(problem.guards)])
-    low = np.concatenate([problem.initial, np.full(1 + len(problem.limits), -np.inf)])
-    high = np.concatenate([problem.initial, [most], problem.limits])
-    answer = solve(Program.of(problem.reward, rows, row_low=low, row_high=high, maximise=True))
-    if answer.status != "optimal" or answer.duals is None or answer.values is None:
-        return None
-    duals = np.maximum(answer.duals[problem.n_states :], 0.0)
-    used = float(answer.values @ problem.cost) if changes is None else changes
-    return Prices(used, float(duals[0]), duals[1:])
+class RelaxationSearch(Search):
+    """Bounds and splits nodes by the relaxation."""
+
+    def __init__(self, problem: FrontierProblem, archive: Archive, budget: float | None) -> None:
+        super().__init__(problem, archive, budget, ends=False)
+        self.relaxation = Relaxation(problem)
+
+    def children(self, node: Node) -> list[Node]:
+        """Halves of a node with several steps below its line, else one node for every pair of a state."""
+        problem = self.problem
+        choice = problem.ending_choice(node.choice, node.active)
+        within = node.high - (2.0 * self.archive.tolerance.changes if self.budget is None else 0.0)
+        if within < 0 or not problem.ends(choice):
+            return []
+        answer = self.relaxation.solve(node.active, within)
+        if answer.status == "infeasible":
+            return []
+        if answer.values is None or answer.duals is None or answer.objective is None:
+            return self._split_anywhere(node, choice, np.ones(problem.n_states))
+        visits, met = answer.values[:-1], self._met(answer.values[:-1])
+        choice = np.where(met, _most_taken(problem, visits), choice)
+        plan = self._plan(choice)
+        price = max(0.0, float(answer.duals[problem.n_states])) if np.isfinite(within) else 0.0
+        loose = LOOSE * (1.0 + abs(answer.objective))
+        total = answer.objective + loose - (price * within if price > 0.0 else 0.0)
+        low, high, excess = self.above(price, total, node.low, node.high)
+        if excess <= 0:
+            return []
+        inside = replace(node, choice=choice, price=price, total=total, low=low, high=high, excess=excess)
+        middle = self._middle(low, high)
+        if middle is not None:
+            return [replace(inside, high=middle), replace(inside, low=middle)]
+        visited = np.add.reduceat(visits, problem.first[:-1])
+        mixed = visited - np.maximum.reduceat(visits, problem.first[:-1])
+        if mixed.max() > MIXED:
+            return self.split(inside, int(mixed.argmax()), choice)
+        circling = (visited > MIXED) & ~met
+        if plan is not None and not circling.any() and answer.objective - plan.returns <= 4.0 * loose:
+            below = min(high, plan.changes) - 2.0 * self.archive.tolerance.changes
+            return [replace(inside, high=below)] if below > low else []
+        return self._split_anywhere(inside, choice, visited + circling * visited.sum())
+
+    def _met(self, visits: FloatArray) -> BoolArray:
+        """(S,) the states that starts lead to along the pairs a solution takes."""
+        problem = self.problem
+        used = np.flatnonzero(visits > MIXED)
+        pick = sparse.csr_array((np.ones(len(used)), (problem.state[used], used)), (problem.n_states, problem.n_pairs))
+        return reachable_from(sparse.csr_array(pick @ problem.links), problem.initial > 0)
+
+    def _plan(self, choice: IntArray) -> Vertex | None:
+        """The plan that a policy is, which joins the archive; None if it breaks a guard or never ends."""
+        if not self.problem.ends(choice):
+            return None
+        changes, returns, *guarded = (float(total) for total in points_of(self.problem, choice[None])[:, 0])
+        if not self.problem.keeps_guards(np.array(guarded)):
+            return None
+        plan = Vertex(changes, returns, choice)
+        self.add(plan)
+        return plan
+
+    def _middle(self, low: float, high: float) -> float | None:
+        """Changes between two steps halfway among those from `low` to `high`; None where there is one step."""
+        steps, apart = self.steps, self.archive.tolerance.changes
+        inside = np.flatnonzero((steps.right > low + apart) & (steps.left < high - apart))
+        return float(steps.left[inside[len(inside) // 2]]) if len(inside) > 1 else None
+
+    def _split_anywhere(self, node: Node, choice: IntArray, weight: FloatArray) -> list[Node]:
+        """Split in the state of most weight that still has a choice; nothing is left where none has."""
+        several = np.add.reduceat(node.active.astype(np.int64), self.problem.first[:-1]) > 1
+        return self.split(node, int(np.where(several, weight, -1.0).argmax()), choice) if several.any() else []
+
+
+def _most_taken(problem: FrontierProblem, visits: FloatArray) -> IntArray:
+    """(S,) of every state the pair that is visited most."""
+    return problem.first[:-1] + [int(part.argmax()) for part in np.split(visits, problem.first[1:-1])]
+
+
+def _refusal(
+    problem: FrontierProblem, texts: tuple[str, ...], budget: float | None, given: FrontierProblem, proof: Proof
+) -> str:
+    """Why there is no plan: a guard that nobody keeps, the budget, or all of them together."""
+    relaxation, every = Relaxation(problem), np.ones(problem.n_pairs, dtype=np.bool_)
+    if relaxation.solve(every, np.inf).status == "infeasible":
+        return _binding(given, texts)
+    if budget is not None and relaxation.solve(every, budget).status == "infeasible":
+        return f"{_joint_message(texts)} within {budget:g} expected changes"
+    unfinished = " (none was found before the limit; the search was not finished)" if proof.open else ""
+    return _joint_message(texts) + unfinished
 
 
 def _binding(problem: FrontierProblem, texts: tuple[str, ...]) -> str:
@@ -169,41 +226,3 @@ def _joint_message(texts: tuple[str, ...]) -> str:
     if len(texts) == 1:
         return f"no plan keeps {texts[0]!r}. Hint: loosen it, or allow more actions"
     return f"no plan keeps {' and '.join(map(repr, texts))} together. Hint: loosen one, or allow more actions"
-
-
-def _roots(wide: Widened, prices: list[Prices], budget: float | None) -> Nodes:
-    """One node per window of changes, completed at its prices."""
-    problem, count = wide.problem, len(prices)
-    price = np.array([p.price for p in prices])
-    tilt = np.array([p.tilt for p in prices])
-    start = np.repeat(wide.number[wide.narrower.ending_choice(wide.narrower.base)][None], count, axis=0)
-    fixed = np.zeros((count, problem.n_states), dtype=np.bool_)
-    active = np.ones((count, problem.n_pairs), dtype=np.bool_)
-    family = family_of(problem, start, price, tilt)
-    done = complete(problem, family, np.arange(count), start.copy(), price, tilt, fixed, active)
-    high = np.array([p.changes for p in prices])
-    low = np.concatenate([[-2.0], high[:-1]])
-    if budget is not None:
-        high = np.array([budget])
-    visits = np.repeat(problem.initial[None], count, axis=0)
-    return Nodes(done.choice, price, tilt, done.total, fixed, active, low, high, visits)
-
-
-def _first_plans(wide: Widened, hull: Hull, roots: Nodes, budget: float | None) -> Archive:
-    """Plans among the hull, the roots and their neighbours that keep the guards."""
-    problem = wide.problem
-    seeds = np.unique(np.concatenate([wide.number[hull.choices], roots.choice]), axis=0)
-    scale = new_archive(hull.changes, hull.returns, wide.number[hull.choices])
-    archive = Archive(np.zeros(0), np.zeros(0), seeds[:0], scale.tolerance)
-    size = max(1, 2_000_000 // problem.n_states**2)
-    for start in range(0, len(seeds), size):
-        batch = seeds[start : start + size]
-        around = neighbours(problem, batch)
-        archive = archive.with_points(
-            around.own_changes[around.own_valid], around.own_returns[around.own_valid], batch[around.own_valid]
-        )
-        plan, pair = np.nonzero(around.valid)
-        choices: IntArray = batch[plan]
-        choices[np.arange(len(plan)), problem.state[pair]] = pair
-        archive = archive.with_points(around.changes[plan, pair], around.returns[plan, pair], choices)
-    return archive

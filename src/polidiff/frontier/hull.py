@@ -16,8 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from polidiff.frontier.policy_walk import PolicyWalk
 from polidiff.frontier.problem import FrontierProblem
-from polidiff.frontier.visits import PolicyWalk, check_settled
+from polidiff.frontier.visits import check_settled
 from polidiff.optimize import Clock
 from polidiff.records.arrays import FloatArray, IntArray
 
@@ -49,24 +50,22 @@ class OutOfTimeError(Exception):
 
 def parametric_hull(problem: FrontierProblem, clock: Clock | None = None) -> Hull:
     """All vertices of the upper hull; `OutOfTimeError` if the clock runs out before the last one."""
-    walk = PolicyWalk(problem, problem.ending_choice(problem.base))
+    walk, every = PolicyWalk(problem, problem.ending_choice(problem.base)), np.ones(problem.n_pairs, dtype=np.bool_)
     _cheapest(walk)
-    found = [(walk.point(), walk.choice.copy())]
-    while (pair := _next_pair(walk)) is not None:
-        walk.switch(pair)
+    vertices = [walk.vertex()]
+    while walk.step(every, 1):
         check_settled(walk.switches < _most_switches(problem))
         if clock is not None and clock.left() <= 0:
             raise OutOfTimeError
-        point = walk.point()
-        scale = 1e-12 * (1.0 + np.abs(point))
-        if (point > found[-1][0] + scale).all():
-            found.append((point, walk.choice.copy()))
-        elif point[1] >= found[-1][0][1] - scale[1]:
-            found[-1] = (point, walk.choice.copy())
-    points = np.array([point for point, _ in found])
+        last, vertex = vertices[-1], walk.vertex()
+        more, better = (1e-12 * (1.0 + abs(number)) for number in (vertex.changes, vertex.returns))
+        if vertex.changes > last.changes + more and vertex.returns > last.returns + better:
+            vertices.append(vertex)
+        elif vertex.returns >= last.returns - better:
+            vertices[-1] = vertex
+    points = np.array([(vertex.changes, vertex.returns) for vertex in vertices])
     corners = upper_hull(points)
-    choices = np.array([found[i][1] for i in corners])
-    return Hull(points[corners, 0], points[corners, 1], choices, walk.switches)
+    return Hull(*points[corners].T, np.array([vertices[i].choice for i in corners]), walk.switches)
 
 
 def _cheapest(walk: PolicyWalk) -> None:
@@ -88,15 +87,6 @@ def _cheapest(walk: PolicyWalk) -> None:
 def _most_switches(problem: FrontierProblem) -> int:
     """Far more switches than a walk along the hull makes: about one per vertex and pair that joins or leaves."""
     return 10_000 + 200 * problem.n_pairs
-
-
-def _next_pair(walk: PolicyWalk) -> int | None:
-    """The pair that pays at the highest price per change; None at the optimum."""
-    changes, gain = walk.advantages().T
-    pays = gain > 1e-10 * (1.0 + np.abs(walk.values[walk.problem.state, 1]))
-    if not pays.any():
-        return None
-    return _first_of_most(np.where(pays, gain / np.maximum(changes, walk.tiny[0]), 0.0))
 
 
 def _first_of_most(values: FloatArray) -> int:

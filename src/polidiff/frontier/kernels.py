@@ -12,23 +12,17 @@ a change p at s turns them into
           E'(q, \cdot) = E(q, \cdot) + \frac{E(q, s) E(p, \cdot)}{1 - E(p, s)}
 
 and gains :math:`x_s A_p / (1 - E(p, s))`; the last two changes of three are a system of two equations.
-
-*Walks*: switches of single decisions with expected visits and both values kept up to date, as `visits.PolicyWalk`.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from polidiff.compiled import inner, kernel
+from polidiff.compiled import kernel
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
-SLOW = 0.5  # what a pair of sweeps may leave of the move before it, or sweeps go back as well
-
 U32Array = np.ndarray[tuple[int, ...], np.dtype[np.uint32]]
-FIRM = 1e-7  # a switch that leaves less than this of an episode's end to its state may never end: it is not made
-STRICT = 1e-10  # advantage, relative to the values, above which a switch counts as a gain
-ALIKE = 1.0 + 1e-9  # by how much more the later of two pairs must pay, so that rounding does not choose
+SLOW = 0.5  # what a pair of sweeps may leave of the move before it, or sweeps go back as well
 
 
 @kernel
@@ -243,161 +237,3 @@ def best_three(
         if gain + more > most:
             most, found = gain + more, (p, one, two)
     return most, found[0], found[1], found[2]
-
-
-@inner
-def switch_pair(
-    inverse: FloatArray,
-    values: FloatArray,
-    weights: FloatArray,
-    starts: IntArray,
-    index: IntArray,
-    chance: FloatArray,
-    choice: IntArray,
-    row: FloatArray,
-    s: int,
-    pair: int,
-) -> bool:
-    """Take a pair in state s from now on; False, and nothing changed, where the policy may then never end.
-
-    `inverse` (S, S) are the expected visits, `values` (S, 2) those of `weights` (pairs, 2); `row` (S,) is room to work.
-    """
-    count, old = len(choice), choice[s]
-    changes, gain, left = weights[pair, 0] - weights[old, 0], weights[pair, 1] - weights[old, 1], 1.0
-    row[:] = 0.0
-    for sign, p in ((1.0, pair), (-1.0, old)):
-        for k in range(starts[p], starts[p + 1]):
-            u, share = index[k], sign * chance[k]
-            changes += share * values[u, 0]
-            gain += share * values[u, 1]
-            left -= share * inverse[u, s]
-            for t in range(count):
-                row[t] += share * inverse[u, t]
-    if left < FIRM:
-        return False
-    choice[s] = pair
-    for t in range(count):
-        factor = inverse[t, s] / left
-        if factor != 0.0:
-            values[t, 0] += factor * changes
-            values[t, 1] += factor * gain
-            for u in range(count):
-                inverse[t, u] += factor * row[u]
-    return True
-
-
-@inner
-def best_switch(
-    values: FloatArray,
-    weights: FloatArray,
-    starts: IntArray,
-    index: IntArray,
-    chance: FloatArray,
-    state: IntArray,
-    choice: IntArray,
-    active: BoolArray,
-    side: int,
-    price: float,
-) -> int:
-    """The active pair that gains most at a price (side 0), or gains first as the price falls (1) or rises (−1)."""
-    best, top = -1, -np.inf
-    for p in range(len(state)):
-        s = state[p]
-        if not active[p] or choice[s] == p:
-            continue
-        changes, gain = weights[p, 0] - values[s, 0], weights[p, 1] - values[s, 1]
-        for k in range(starts[p], starts[p + 1]):
-            changes += chance[k] * values[index[k], 0]
-            gain += chance[k] * values[index[k], 1]
-        if side == 0:
-            rate = gain - price * changes
-            pays = rate > STRICT * (1.0 + abs(values[s, 1]) + price * abs(values[s, 0]))
-        elif side > 0:
-            pays = gain > STRICT * (1.0 + abs(values[s, 1]))
-            rate = gain / max(changes, 1e-12)
-        else:
-            pays = changes < -STRICT * (1.0 + abs(values[s, 0]))
-            rate = -gain / changes
-        if pays and (best < 0 or rate > top + (ALIKE - 1.0) * abs(top)):
-            best, top = p, rate
-    return best
-
-
-@kernel
-def advance(
-    inverse: FloatArray,
-    values: FloatArray,
-    weights: FloatArray,
-    starts: IntArray,
-    index: IntArray,
-    chance: FloatArray,
-    state: IntArray,
-    choice: IntArray,
-    active: BoolArray,
-    side: int,
-    price: float,
-    most: int,
-) -> tuple[int, int]:
-    """Up to so many switches as `best_switch` says; how many were made, and the pair that could not be taken, or −1."""
-    row = np.empty(len(choice))
-    for made in range(most):
-        pair = best_switch(values, weights, starts, index, chance, state, choice, active, side, price)
-        if pair < 0:
-            return made, -1
-        if not switch_pair(inverse, values, weights, starts, index, chance, choice, row, state[pair], pair):
-            return made, pair
-    return most, -1
-
-
-@kernel
-def follow(
-    inverse: FloatArray,
-    values: FloatArray,
-    weights: FloatArray,
-    starts: IntArray,
-    index: IntArray,
-    chance: FloatArray,
-    choice: IntArray,
-    target: IntArray,
-    most: int,
-) -> int:
-    """Take the decisions of another policy; how many were switched, −1 if more than `most` differ or one cannot be."""
-    away = 0
-    for s in range(len(choice)):
-        away += choice[s] != target[s]
-    if away > most:
-        return -1
-    row = np.empty(len(choice))
-    for s in range(len(choice)):
-        if choice[s] != target[s] and not switch_pair(
-            inverse, values, weights, starts, index, chance, choice, row, s, target[s]
-        ):
-            return -1
-    return away
-
-
-@kernel
-def above_steps(
-    left: FloatArray,
-    right: FloatArray,
-    beat: FloatArray,
-    price: float,
-    total: float,
-    low: float,
-    high: float,
-    apart: float,
-) -> tuple[float, float, float]:
-    """The changes between which a line is above steps of a staircase, and by how much, not above 0 where it is nowhere.
-
-    Steps that are no wider than `apart` between `low` and `high` do not count.
-    """
-    window = (low, high, 0.0)
-    for i in range(np.searchsorted(right, low + apart, side="right"), len(right)):
-        if left[i] >= high - apart:
-            break
-        corner = min(right[i], high)
-        excess = total + price * corner - beat[i]
-        if excess > 0.0:
-            start = window[0] if window[2] > 0.0 else max(low, left[i])
-            window = (start, corner, max(window[2], excess))
-    return window

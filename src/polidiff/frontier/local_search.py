@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polidiff.frontier.completion import EXIT, EXITS, keeps_guards
+from polidiff.frontier.exits import EXIT, EXITS
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.staircase import Archive
-from polidiff.frontier.visits import Inverses, fundamental
+from polidiff.frontier.visits import fundamental
 from polidiff.optimize import Clock
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
@@ -39,9 +39,9 @@ class Neighbours:
     valid: BoolArray  # (b, pairs) the decision differs, is reached, the plan still ends and keeps the guards
 
 
-def neighbours(problem: FrontierProblem, choices: IntArray, inverses: Inverses | None = None) -> Neighbours:
-    """Changes and return of policies (b, S) and of every one-decision neighbour."""
-    inverse = (inverses or Inverses(problem)).of(choices)
+def neighbours(problem: FrontierProblem, choices: IntArray, inverse: FloatArray | None = None) -> Neighbours:
+    """Changes and return of policies (b, S) and of every one-decision neighbour; `inverse` (b, S, S) if at hand."""
+    inverse = fundamental(problem, choices) if inverse is None else inverse
     visits = problem.initial @ inverse
     exits = (problem.action == EXIT).astype(np.float64)
     weights = np.concatenate([np.stack([problem.cost, problem.reward, exits]), problem.guards])
@@ -56,8 +56,8 @@ def neighbours(problem: FrontierProblem, choices: IntArray, inverses: Inverses |
     factor = np.where(valid, reached / np.where(valid, left, 1.0), 0.0)
     own = np.einsum("kbs,s->kb", values, problem.initial)
     points = own[:, :, None] + factor * advantage
-    kept = keeps_guards(problem, points[3:]) & (points[2] < EXITS)
-    own_valid = keeps_guards(problem, own[3:]) & (own[2] < EXITS)
+    kept = problem.keeps_guards(points[3:]) & (points[2] < EXITS)
+    own_valid = problem.keeps_guards(own[3:]) & (own[2] < EXITS)
     return Neighbours(own[0], own[1], own_valid, points[0], points[1], valid & kept)
 
 
@@ -83,7 +83,7 @@ def local_search(
     most: int = 4000,
 ) -> Archive:
     """Expand plans with `low` ≤ changes ≤ `high` until none is new, at most `most` of them."""
-    seen, inverses = set[bytes](), Inverses(problem)
+    seen = set[bytes]()
     size = max(1, min(64, BATCH_NUMBERS // max(1, problem.n_states**2 + 4 * problem.n_pairs)))
     while len(seen) < most and not clock.over():
         inside = np.flatnonzero((archive.changes >= low) & (archive.changes <= high))[::-1]
@@ -92,14 +92,14 @@ def local_search(
             break
         batch = archive.choices[fresh].astype(np.int64)
         seen.update(choice.tobytes() for choice in archive.choices[fresh])
-        archive = archive.with_points(*_promising(problem, archive, batch, low, high, inverses))
+        archive = archive.with_points(*_promising(problem, archive, batch, low, high))
     return archive
 
 
 def _promising(
-    problem: FrontierProblem, archive: Archive, batch: IntArray, low: float, high: float, inverses: Inverses
+    problem: FrontierProblem, archive: Archive, batch: IntArray, low: float, high: float
 ) -> tuple[FloatArray, FloatArray, IntArray]:
-    around = neighbours(problem, batch, inverses)
+    around = neighbours(problem, batch)
     window = around.valid & (around.changes >= low) & (around.changes <= high)
     plan, pair = np.nonzero(window)
     changes, returns = around.changes[plan, pair], around.returns[plan, pair]
@@ -115,7 +115,7 @@ def fewest_states(problem: FrontierProblem, archive: Archive) -> Archive:
 
     A change that does nothing, or that is free and gains nothing, is taken back this way.
     """
-    if len(archive) * problem.n_states**3 > WORK:
+    if not 0 < len(archive) * problem.n_states**3 <= WORK:
         return archive
     choices = archive.choices.copy()
     rows = np.arange(len(archive))

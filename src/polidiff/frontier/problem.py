@@ -22,6 +22,7 @@ from polidiff.worlds.checks import all_end, ending_choice, ending_rows, reachabl
 
 MOST_NUMBERS = 20_000_000  # held at once while states without a choice are left out
 WORTH_IT = 150  # states from which leaving some out saves time
+GUARD_TOLERANCE = 1e-9  # by which a guarded outcome may pass its limit, relative
 MASS = 1e-15  # probability below which a transition or a start is taken as absent
 
 
@@ -97,9 +98,17 @@ class FrontierProblem:
         graph = sparse.csr_array((links.data, links.indices + aside, links.indptr), shape=(count, count))
         return reachable_from(sparse.csr_array(graph.T), self.leaks[choices.ravel()]).reshape(choices.shape)
 
-    def ending_choice(self, wished: IntArray) -> IntArray:
-        """A policy that ends from every state and keeps to `wished` (−1: no wish) in the states where that ends."""
-        return ending_choice(self.links, self.state, self.leaks, wished)
+    def ending_choice(self, wished: IntArray, active: BoolArray | None = None) -> IntArray:
+        """A policy that ends from every state and keeps to `wished` (−1: no wish) in the states where that ends.
+
+        Over the active pairs it ends wherever one can.
+        """
+        return ending_choice(self.links, self.state, self.leaks, wished, active)
+
+    def keeps_guards(self, guarded: FloatArray) -> BoolArray:
+        """Whether outcomes (guards, …) are within their limits."""
+        limits = self.limits + GUARD_TOLERANCE * (1.0 + np.abs(self.limits))
+        return np.asarray((guarded <= limits.reshape(-1, *(1,) * (guarded.ndim - 1))).all(axis=0))
 
     @cached_property
     def links(self) -> sparse.csr_matrix:

@@ -21,8 +21,7 @@ from scipy import sparse
 
 from polidiff.errors import InvalidOptionError
 from polidiff.evaluation.exact import ExactEvaluator, policy_table
-from polidiff.frontier.completion import GUARD_TOLERANCE
-from polidiff.frontier.problem import FrontierProblem, build_problem
+from polidiff.frontier.problem import GUARD_TOLERANCE, FrontierProblem, build_problem
 from polidiff.frontier.sparse_solver import PAIRS_OF_SWEEPS
 from polidiff.options import Unit
 from polidiff.policies import PolicyLike, one_hot, top_actions

@@ -1,21 +1,20 @@
 r"""The frontier of a problem with its certificate: hull, local search, branch and bound.
 
-With a staircase :math:`v_i` at :math:`c_i` changes and open nodes with bounds :math:`U_\lambda`, a plan that was
-missed between :math:`c_i` and :math:`c_{i+1}` returns at most :math:`\max U_\lambda(c_{i+1})`. The *gap* is the largest
+With a staircase :math:`v_i` at :math:`c_i` changes and open nodes with bounds :math:`U`, a plan that was missed
+between :math:`c_i` and :math:`c_{i+1}` returns at most :math:`\max U(c_{i+1})`. The *gap* is the largest
 such value less :math:`v_i`, as a share of the range from the first plan to the optimum; it is 0 when no node is open.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from polidiff.frontier.branch import Proof, branch_and_bound
-from polidiff.frontier.completion import Nodes, Widened, join, widen
-from polidiff.frontier.edges import edge_search
+from polidiff.frontier.branch import Node, Proof, branch_and_bound, open_bounds
+from polidiff.frontier.edges import EdgeSearch
 from polidiff.frontier.hull import Hull, parametric_hull
 from polidiff.frontier.local_search import fewest_states, local_search
 from polidiff.frontier.problem import FrontierProblem
@@ -26,8 +25,7 @@ from polidiff.records.arrays import FloatArray, IntArray
 
 HULL = 0.5  # of the time that the hull may take
 PARTS = 8  # groups of hull edges, whatever the number of workers, so that the answer is the same
-FEW = 60  # states up to which branch and bound is worth trying first, whatever the table
-BEFORE_EDGES = 128  # nodes of branch and bound on one budget before edges of hulls are searched
+ONE_PART = 60  # states below which there is one group
 PROVEN = 1e-9  # gap, as a share of the range, below which a plan counts as proven
 
 
@@ -41,7 +39,7 @@ class Effort:
 
     def most(self, n_states: int) -> int:
         """Nodes allowed on a problem of this size; a node costs about the square of the number of states."""
-        return self.nodes if self.nodes is not None else max(500, 300_000_000 // max(n_states, 1) ** 2)
+        return self.nodes if self.nodes is not None else max(500, 2_000_000_000 // max(n_states, 1) ** 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +81,14 @@ def solve_frontier(problem: FrontierProblem, effort: Effort, clock: Clock, budge
     archive = new_archive(hull.changes, hull.returns, hull.choices)
     most = min(effort.expansions, 40_000_000_000 // problem.n_states**3)
     archive = local_search(problem, archive, clock.share(0.5), most=most)
-    archive, left, nodes = _prove(problem, hull, archive, effort, clock, None)
-    return certified(hull, archive if clock.left() <= 0 else fewest_states(problem, archive), left, None, nodes)
+    proof = _prove(problem, hull, archive, effort, clock, None)
+    return certified(hull, proof if clock.left() <= 0 else with_fewest_states(problem, proof), None)
+
+
+def with_fewest_states(problem: FrontierProblem, proof: Proof, budget: float | None = None) -> Proof:
+    """A proof whose plans, within a budget the last, change as few states as plans that equal them."""
+    archive = proof.archive if budget is None else proof.archive.within(budget)
+    return replace(proof, archive=fewest_states(problem, archive))
 
 
 def solve_budgets(problem: FrontierProblem, budgets: Sequence[float], effort: Effort, clock: Clock) -> list[Solved]:
@@ -95,140 +99,81 @@ def solve_budgets(problem: FrontierProblem, budgets: Sequence[float], effort: Ef
     for budget in budgets:
         edge = int((hull.changes <= budget + archive.tolerance.changes).sum()) - 1
         if edge == len(hull.changes) - 1:
-            answers.append(certified(hull, archive, None, budget, 0))
+            answers.append(certified(hull, Proof(archive, [], 0), budget))
             continue
         low = float(hull.changes[max(0, edge - 1)])
         archive = local_search(problem, archive, clock, low=low, high=budget, most=expansions)
-        archive, left, nodes = _prove(problem, hull, archive, effort, clock, budget)
-        shown = fewest_states(problem, archive.within(budget))
-        answers.append(certified(hull, shown, left, budget, nodes))
+        proof = _prove(problem, hull, archive, effort, clock, budget)
+        archive = proof.archive
+        answers.append(certified(hull, with_fewest_states(problem, proof, budget), budget))
     return answers
-
-
-def bounded(solved: Solved, bound: float) -> Solved:
-    """An answer for a budget with another bound on its last plan."""
-    if not bound < solved.bounds[-1]:
-        return solved
-    bounds = solved.bounds.copy()
-    bounds[-1] = max(float(solved.returns[-1]), bound)
-    gap = float(bounds[-1] - solved.returns[-1]) / solved.span
-    gap = 0.0 if gap < PROVEN else gap
-    return replace(
-        solved, bounds=bounds, gap=gap, stopped=gap > 0, method=f"{solved.method}, relaxation over mixed policies"
-    )
 
 
 def _prove(
     problem: FrontierProblem, hull: Hull, archive: Archive, effort: Effort, clock: Clock, budget: float | None
-) -> tuple[Archive, Nodes | None, int]:
-    """Branch and bound by prices where they bound well; along the edges of hulls elsewhere, and for what is left.
-
-    By prices the problem has exits where some policies never end.
-    """
-    if len(hull.changes) < 2:
-        return archive, None, 0
-    most, nodes = effort.most(problem.n_states), 0
-    if prices_bound_well(problem):
-        wide = widen(problem, hull)
-        search = _Part(branch_and_bound, wide.problem, effort.gap, span_of(hull), budget)
-        wider = archive.renumbered(wide.number[archive.choices])
-        first = most if budget is None else min(most, BEFORE_EDGES)
-        proof = _search(search, wider, _roots(wide, hull, budget), clock, first)
-        archive, nodes = proof.archive.renumbered(wide.narrow(proof.archive.choices)), proof.nodes
-        if proof.open is None or budget is None or nodes >= most or clock.over():
-            return archive, proof.open, nodes
-    same = Widened(problem, problem, np.arange(problem.n_pairs))
-    search = _Part(edge_search, problem, effort.gap, span_of(hull), budget)
-    proof = _search(search, archive, _roots(same, hull, budget), clock, most - nodes)
-    return proof.archive, proof.open, nodes + proof.nodes
-
-
-def prices_bound_well(problem: FrontierProblem) -> bool:
-    """Whether branch and bound by prices comes first: they bound badly where policies can circle among many states."""
-    return problem.always_ends or problem.n_states <= FEW
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """A search from some roots: first to the gap asked for, then from what that left open to the end."""
-
-    search: Callable[..., Proof]  # `branch_and_bound` or `edge_search`
-    problem: FrontierProblem
-    gap: float
-    span: float
-    budget: float | None
-
-    def __call__(self, archive: Archive, roots: Nodes, clock: Clock, most: int) -> Proof:
-        slack = self.gap * self.span
-        rough = self.search(
-            self.problem, archive, roots, clock, most=most, budget=self.budget, slack=slack, span=self.span
-        )
-        if rough.open is None or slack == 0.0 or rough.nodes >= most or clock.over():
-            return rough
-        rest = most - rough.nodes
-        fine = self.search(self.problem, rough.archive, rough.open, clock, most=rest, budget=self.budget)
-        return Proof(fine.archive, fine.open, rough.nodes + fine.nodes)
-
-
-def _search(part: _Part, archive: Archive, roots: Nodes, clock: Clock, most: int) -> Proof:
-    """The edges of the hull in a few groups, which may run side by side, and what they find together.
+) -> Proof:
+    """Branch and bound along the edges of the hull, in a few groups, which may run side by side.
 
     Without a time limit the groups are the same for any number of workers, and so is the answer. Under one there is a
     group per worker, each with every so many-th edge, so that all start at once and end in time.
     """
     from joblib import effective_n_jobs
 
-    groups = PARTS if part.problem.n_states >= 60 else 1
+    roots, most = _roots(problem, hull, budget), effort.most(problem.n_states)
+    groups = PARTS if problem.n_states >= ONE_PART else 1
     groups = min(len(roots), groups if clock.seconds is None else int(effective_n_jobs()))
-    if groups == 1:
-        return part(archive, roots, clock, most)
-    every = np.arange(len(roots))
-    rows = np.array_split(every, groups) if clock.seconds is None else [every[i::groups] for i in range(groups)]
-    found = run_tasks(part, [(archive, roots.take(row), clock, most // groups) for row in rows], what="proof")
-    for proof in found:
+    if groups <= 1:
+        return _prove_some(problem, archive, budget, roots, clock, most, effort.gap, span_of(hull))
+    size = -(-len(roots) // groups)
+    parts = [roots[i * size : (i + 1) * size] if clock.seconds is None else roots[i::groups] for i in range(groups)]
+    tasks = [(problem, archive, budget, part, clock, most // groups, effort.gap, span_of(hull)) for part in parts]
+    proofs = run_tasks(_prove_some, tasks, what="proof")
+    for proof in proofs:
         archive = archive.with_points(proof.archive.changes, proof.archive.returns, proof.archive.choices)
-    left = [proof.open for proof in found if proof.open is not None]
+    left = [node for proof in proofs for node in proof.open]
     clock.stopped |= bool(left) and clock.seconds is not None
-    return Proof(archive, join(left) if left else None, sum(proof.nodes for proof in found))
+    return Proof(archive, left, sum(proof.nodes for proof in proofs))
 
 
-def _roots(wide: Widened, hull: Hull, budget: float | None) -> Nodes:
+def _prove_some(
+    problem: FrontierProblem,
+    archive: Archive,
+    budget: float | None,
+    roots: Sequence[Node],
+    clock: Clock,
+    most: int,
+    gap: float,
+    span: float,
+) -> Proof:
+    """First to the gap asked for, then to the end."""
+    search = EdgeSearch(problem, archive, budget)
+    return branch_and_bound(search, roots, clock, most=most, slack=gap * span, span=span)
+
+
+def _roots(problem: FrontierProblem, hull: Hull, budget: float | None) -> list[Node]:
     """One node per edge of the hull; with a budget, the one whose edge it lies on, for all plans below it."""
-    edges = np.arange(len(hull.prices))
-    low, high = hull.changes[:-1], hull.changes[1:]
+    low, high, every = hull.changes[:-1], hull.changes[1:], np.ones(problem.n_pairs, dtype=np.bool_)
+    totals, edges = hull.returns[:-1] - hull.prices * low, range(len(low))
     if budget is not None:
-        edges = edges[(low <= budget)][-1:]
+        edges = range(int((low <= budget).sum()))[-1:]
         low, high = np.full_like(low, -2.0), np.full_like(high, budget + 1.0)
-    return Nodes(
-        choice=wide.number[hull.choices[edges]],
-        price=hull.prices[edges],
-        tilt=np.zeros((len(edges), 0)),
-        total=hull.returns[edges] - hull.prices[edges] * hull.changes[edges],
-        fixed=np.zeros((len(edges), wide.problem.n_states), dtype=np.bool_),
-        active=np.ones((len(edges), wide.problem.n_pairs), dtype=np.bool_),
-        low=low[edges],
-        high=high[edges],
-        visits=np.repeat(wide.problem.initial[None], len(edges), axis=0),
-    )
+    return [Node(hull.choices[i], every, hull.prices[i], totals[i], low[i], high[i]) for i in edges]
 
 
-def certified(
-    hull: Hull, archive: Archive, left: Nodes | None, budget: float | None, nodes: int, *, ends: bool = True
-) -> Solved:
-    """The plans of an archive with what the open nodes leave possible; with a budget the first and the best within."""
-    steps = Steps.of(archive, budget, ends=ends)
-    archive = archive if budget is None else archive.within(budget)
+def certified(hull: Hull, proof: Proof, budget: float | None, *, ends: bool = True) -> Solved:
+    """The plans of a proof with what its open nodes leave possible; with a budget the first and the best within."""
+    steps, tolerance = Steps.of(proof.archive, budget, ends=ends), proof.archive.tolerance
+    archive = proof.archive if budget is None else proof.archive.within(budget)
     bounds, gap = archive.returns.copy(), 0.0
-    if left is not None and len(archive):
+    if proof.open and len(archive):
         reach = archive.changes.copy()
         if budget is not None:
             reach[-1] = budget
-        bounds = np.maximum(bounds, open_bounds(left, reach))
+        bounds = np.maximum(bounds, open_bounds(proof.open, reach))
         bounds = np.minimum(bounds, np.maximum(hull.bound(reach), archive.returns))
-        windows = steps.windows(left.low, left.high)
-        excess = windows.excess(left.total, left.price)
-        shown = windows.index >= len(steps.right) - len(archive)
-        gap = float(np.where(shown, excess, 0.0).max(initial=0.0)) / span_of(hull)
+        shown = steps.last(len(archive))
+        above = (shown.above(node.price, node.total, node.low, node.high, tolerance.changes) for node in proof.open)
+        gap = max(excess for _, _, excess in above) / span_of(hull)
     return Solved(
         changes=archive.changes,
         returns=archive.returns,
@@ -236,14 +181,7 @@ def certified(
         bounds=bounds,
         gap=gap,
         hull=hull,
-        nodes=nodes,
-        stopped=left is not None,
+        nodes=proof.nodes,
+        stopped=bool(proof.open),
         span=span_of(hull),
     )
-
-
-def open_bounds(left: Nodes, changes: FloatArray) -> FloatArray:
-    """The most that a plan in an open node returns with at most `changes` changes; −∞ where none can be."""
-    reach = np.minimum(changes[None, :], left.high[:, None])
-    bounds = left.total[:, None] + left.price[:, None] * reach
-    return np.asarray(np.where(left.low[:, None] < changes[None, :], bounds, -np.inf).max(axis=0))

@@ -1,8 +1,7 @@
-r"""The staircase of non-dominated plans, and which of its steps an open node may still beat, at which price.
+r"""The staircase of non-dominated plans, and which of its steps a set of policies may still beat.
 
 A step from (c₁, v₁) to (c₂, v₂) is beaten by a plan with fewer than c₂ changes and more return than v₁: its corner is
-(c₂, v₁). A node with bound :math:`U_\lambda` may beat it only if :math:`U_\lambda(c_2) > v_1`. One price bounds
-tightly near the changes of its own completion; steps to the right want a lower price, steps to the left a higher one.
+(c₂, v₁). Policies that return at most :math:`U(c)` with c changes may beat it only if :math:`U(c_2) > v_1`.
 """
 
 from __future__ import annotations
@@ -11,11 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from polidiff.frontier.completion import Completions, Family, Nodes, complete
-from polidiff.frontier.problem import FrontierProblem
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
-
-BEYOND = 1.25  # how far past that price: on 30 x 4 this takes 40 % of the nodes that half way to it does
 
 
 @dataclass(frozen=True)
@@ -157,107 +152,17 @@ class Steps:
             np.concatenate([[-np.inf], beat, archive.returns[-1:] + tolerance.returns]),
         )
 
-    def windows(self, low: FloatArray, high: FloatArray) -> Windows:
-        """The steps that lie between `low` and `high` changes, for each of some nodes."""
-        first = np.searchsorted(self.right, low, side="right")
-        last = np.searchsorted(self.left, high, side="left")
-        index = first[:, None] + np.arange(int((last - first).max(initial=0)))
-        inside = index < last[:, None]
-        index = np.minimum(index, len(self.right) - 1)
-        return Windows(index, np.minimum(self.right[index], high[:, None]), np.where(inside, self.beat[index], np.inf))
+    def above(self, price: float, total: float, low: float, high: float, apart: float) -> tuple[float, float, float]:
+        """The changes between which a line is above steps, and by how much; by 0 where it is nowhere.
 
-    def excess(self, nodes: Nodes) -> FloatArray:
-        """(b,) the most by which a node may still beat a step."""
-        return np.asarray(
-            self.windows(nodes.low, nodes.high).excess(nodes.total, nodes.price).max(axis=1, initial=-np.inf)
-        )
+        The line returns `total` without changes and `price` per change. Parts of steps no wider than `apart` between
+        `low` and `high` do not count.
+        """
+        from polidiff.frontier.walk_kernels import above_steps
 
+        return above_steps(self.left, self.right, self.beat, price, total, low, high, apart)
 
-@dataclass(frozen=True, eq=False)
-class Windows:
-    """The steps that each of some nodes may beat, from few to many changes; short rows are filled up."""
-
-    index: IntArray  # (b, w) numbers of steps
-    corner: FloatArray  # (b, w) changes at which the node is bounded
-    beat: FloatArray  # (b, w) return that a plan must exceed; infinite where a row is filled up
-
-    def take(self, rows: IntArray) -> Windows:
-        """Those of some nodes."""
-        return Windows(self.index[rows], self.corner[rows], self.beat[rows])
-
-    def excess(self, total: FloatArray, price: FloatArray) -> FloatArray:
-        """(b, w) by how much a node may beat each step; a price of 0 needs no limit on changes."""
-        with np.errstate(invalid="ignore"):
-            reach = np.where(price[:, None] > 0, price[:, None] * self.corner, 0.0)
-            excess = total[:, None] + reach - self.beat
-        return np.asarray(np.where(np.isposinf(self.beat), -np.inf, excess))
-
-
-def reprice(
-    problem: FrontierProblem, steps: Steps, family: Family, parent: IntArray, nodes: Nodes, done: Completions
-) -> tuple[Nodes, Completions]:
-    """The nodes that may still beat a step, each with its window, once other prices have ruled steps out.
-
-    Also gives the plans met at other prices. A node keeps its own price: taking over the price with the least slack
-    multiplied the nodes of some tables by a hundred.
-    """
-    windows = steps.windows(nodes.low, nodes.high)
-    excess = windows.excess(nodes.total, nodes.price)
-    alive = np.flatnonzero((excess > 0).any(axis=1))
-    nodes, parent, done, windows, excess = (
-        nodes.take(alive),
-        parent[alive],
-        done.take(alive),
-        windows.take(alive),
-        excess[alive],
-    )
-    sides = (1, -1, 0) if len(problem.limits) else (1, -1)
-    price, tilt, rows = zip(*(_another(problem, windows, nodes, excess, done, side) for side in sides), strict=True)
-    row, prices, tilts = np.concatenate(rows), np.concatenate(price), np.concatenate(tilt)
-    some = nodes.take(row)
-    tried = complete(problem, family, parent[row], some.choice, prices, tilts, some.fixed, some.active)
-    beaten = windows.take(row).excess(tried.total, prices) > 0
-    open_ = excess > 0
-    np.logical_and.at(open_, row, beaten)
-    return _narrowed(steps, nodes, windows, open_), tried.take(tried.real)
-
-
-def _narrowed(steps: Steps, nodes: Nodes, windows: Windows, hit: BoolArray) -> Nodes:
-    """The nodes with open steps, with windows no wider than these."""
-    keep = np.flatnonzero(hit.any(axis=1))
-    nodes, hit, index = nodes.take(keep), hit[keep], windows.index[keep]
-    if not len(nodes):
-        return nodes
-    own = np.arange(len(keep))
-    first, last = index[own, hit.argmax(axis=1)], index[own, hit.shape[1] - 1 - hit[:, ::-1].argmax(axis=1)]
-    low, high = np.maximum(nodes.low, steps.left[first]), np.minimum(nodes.high, steps.right[last])
-    return replace(nodes, low=low, high=high)
-
-
-def _another(
-    problem: FrontierProblem, windows: Windows, nodes: Nodes, excess: FloatArray, done: Completions, side: int
-) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Another price for the steps on one side, or other prices of the guards (side 0); and the nodes to try it on."""
-    if side == 0:
-        over = done.guarded > problem.limits
-        tilt = np.where(over, 1.5 * nodes.tilt + 0.1 * nodes.tilt.max(axis=1, keepdims=True), 0.5 * nodes.tilt)
-        rows = np.flatnonzero((nodes.tilt > 0).any(axis=1))
-        return nodes.price[rows], tilt[rows], rows
-    ahead = windows.corner - done.changes[:, None]
-    there = (excess > 0) & ((ahead > 0) if side > 0 else (ahead <= 0))
-    anchor = nodes.total + nodes.price * done.changes
-    with np.errstate(divide="ignore", invalid="ignore"):
-        slope = (windows.beat - anchor[:, None]) / ahead
-    slope = np.where(there & np.isfinite(slope), slope, np.nan)
-    price = _side_price(slope, nodes.price, side)
-    rows = np.flatnonzero(there.any(axis=1) & (np.abs(price - nodes.price) > 1e-9 * nodes.price))
-    return price[rows], nodes.tilt[rows], rows
-
-
-def _side_price(slope: FloatArray, price: FloatArray, side: int) -> FloatArray:
-    """The price at which the completion's own point just fails to beat the steps on one side, and a little more."""
-    if side > 0:
-        just = np.fmin.reduce(slope, axis=1, initial=np.inf)
-        return np.asarray(np.where(np.isfinite(just), np.clip(just, 0.0, price) / BEYOND, price))
-    just = np.fmax.reduce(slope, axis=1, initial=-np.inf)
-    return np.asarray(np.where(np.isfinite(just), np.clip(just, price, 10 * price) * BEYOND, price))
+    def last(self, count: int) -> Steps:
+        """The last steps."""
+        rows = slice(max(0, len(self.right) - count), None)
+        return Steps(self.left[rows], self.right[rows], self.beat[rows])

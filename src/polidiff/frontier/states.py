@@ -7,7 +7,7 @@ With the advantages :math:`A` of the policy :math:`\pi_0` of a node, any policy 
 
 where r more states may change and :math:`\bar x` bounds the visits. The same identity for the reward "one per visit of
 s" bounds :math:`\bar x` itself: r changes move visits by no more than their r largest effects. The best completion
-without a limit on states (`completion.py`) is the other bound; the smaller one counts. Neighbours are priced exactly,
+without a limit on states is the other bound; the smaller one counts. Neighbours are priced exactly,
 so the last change of a set never has to be tried.
 
 Where only the return counts and every policy ends, the identity says more: a set that gains has a change with a
@@ -22,14 +22,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from polidiff.errors import InfeasibleError
-from polidiff.frontier.completion import EXIT, Widened, complete, family_of, made_to_end, widen
+from polidiff.frontier.exits import EXIT, Widened, made_to_end, widen
 from polidiff.frontier.guarded import best_reached
 from polidiff.frontier.hull import Hull, parametric_hull
 from polidiff.frontier.local_search import Neighbours, neighbours
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.solve import Effort, Solved, span_of
 from polidiff.frontier.staircase import Archive, Steps, new_archive
-from polidiff.frontier.visits import fundamental, max_visits, points_of
+from polidiff.frontier.visits import fundamental, max_visits, optimal_values, pair_values, points_of, solved_values
 from polidiff.optimize import Clock
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
@@ -77,9 +77,8 @@ class StateSearch:
             self.nodes += 1
             stack += self._children(stack.pop())
 
-    def _ended(self, node: _Set) -> tuple[IntArray, bool]:
-        choice, feasible = made_to_end(self.problem, node.choice[None], node.changed[None])
-        return choice[0], bool(feasible[0])
+    def _ended(self, node: _Set) -> IntArray | None:
+        return made_to_end(self.problem, node.choice, node.changed)
 
     def _beam(self, root: _Set) -> None:
         """The best sets of each size by each price, grown one change at a time."""
@@ -89,8 +88,8 @@ class StateSearch:
                 return
             grown: dict[bytes, tuple[FloatArray, _Set]] = {}
             for node in layer:
-                choice, feasible = self._ended(node)
-                if feasible:
+                choice = self._ended(node)
+                if choice is not None:
                     self._grow(node, choice, grown)
             if not grown:
                 return
@@ -131,8 +130,8 @@ class StateSearch:
 
     def _children(self, node: _Set) -> list[_Set]:
         """Sets with one more change that may still beat a step, the least promising first."""
-        choice, feasible = self._ended(node)
-        if not feasible:
+        choice = self._ended(node)
+        if choice is None:
             return []
         around = neighbours(self.problem, choice[None])
         self._keep(node, choice, around)
@@ -181,29 +180,26 @@ class StateSearch:
 
     def _bounds(self, node: _Set, choice: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """(prices,) what a node's policy is worth, and its sets at most; (prices, pairs) what each pair may add."""
-        problem = self.problem
-        prices = np.array(self.prices)
-        count = len(prices)
-        rows, no_tilt = np.repeat(choice[None], count, axis=0), np.zeros((count, len(problem.limits)))
-        family = family_of(problem, rows, prices, no_tilt)
-        active = np.broadcast_to(self._active(node), (count, problem.n_pairs))
-        fixed = np.broadcast_to(node.changed, (count, problem.n_states))
-        done = complete(problem, family, np.arange(count), rows.copy(), prices, no_tilt, fixed, active)
-        weights, now = np.full((count, problem.n_pairs), np.inf), family.values @ problem.initial
+        problem, count = self.problem, len(self.prices)
+        priced = problem.reward - np.array(self.prices)[:, None] * problem.cost
+        rows = np.repeat(choice[None], count, axis=0)
+        active, free = (np.repeat(flags[None], count, axis=0) for flags in (self._active(node), ~node.changed))
+        most = optimal_values(problem, priced, rows, active, free) @ problem.initial
+        values = solved_values(problem, rows, priced)
+        weights, now = np.full((count, problem.n_pairs), np.inf), values @ problem.initial
         if self.reach is None:
-            return now, done.total, weights
-        visits = self._visits(node, choice, family.near.inverse[family.near.row[0]])
-        value = problem.reward - prices[:, None] * problem.cost + family.values @ problem.dense.T
-        gain = np.maximum(value - family.values[:, problem.state], 0.0)
+            return now, most, weights
+        visits = self._visits(node, choice, fundamental(problem, choice[None])[0])
+        gain = np.maximum(pair_values(problem, priced, values) - values[:, problem.state], 0.0)
         weights = np.where(node.offered & ~node.changed[problem.state], visits[problem.state] * gain, 0.0)
         states = np.maximum.reduceat(weights, problem.first[:-1], axis=1)
         added = -np.sort(-states, axis=1)[:, : node.left].sum(axis=1)
-        return now, np.minimum(done.total, now + added), weights
+        return now, np.minimum(most, now + added), weights
 
     def _most(self, node: _Set) -> float:
         """The most that a set of a node returns; −∞ if none of them ends."""
-        choice, feasible = self._ended(node)
-        return float(self._bounds(node, choice)[1][0]) if feasible else -np.inf
+        choice = self._ended(node)
+        return -np.inf if choice is None else float(self._bounds(node, choice)[1][0])
 
     def _active(self, node: _Set) -> BoolArray:
         """Pairs that completions may use: those on offer, the base and exits, and what the set has changed."""

@@ -26,7 +26,6 @@ from polidiff.frontier.guarded import solve_guarded
 from polidiff.frontier.hull import Hull, OutOfTimeError
 from polidiff.frontier.large import solve_large
 from polidiff.frontier.ledger import Adoption, Curve, Naming, make_ledger, worth_of
-from polidiff.frontier.milp import MOST_PAIRS, best_within
 from polidiff.frontier.problem import FrontierProblem, contracted
 from polidiff.frontier.setting import (
     Evaluated,
@@ -37,7 +36,7 @@ from polidiff.frontier.setting import (
     prepare,
     told_outcomes,
 )
-from polidiff.frontier.solve import Effort, Solved, bounded, solve_frontier
+from polidiff.frontier.solve import Effort, Solved, solve_frontier
 from polidiff.frontier.states import solve_states
 from polidiff.frontier.visits import fundamental
 from polidiff.optimize import Clock
@@ -141,27 +140,13 @@ def _solve(
     if max_states is not None:
         return solve_states(problem, max_states, effort, clock, budget, texts, setting.problem)
     if texts:
-        solved = solve_guarded(problem, texts, effort, clock, budget, setting.problem)
-        return solved if budget is None or not solved.stopped else _second_opinion(problem, solved, clock, budget)
+        return solve_guarded(problem, texts, effort, clock, budget, setting.problem)
     if problem.n_states > LARGE:
         return solve_large(problem, effort, clock, budget)
     try:
         return solve_frontier(problem, effort, clock, budget)
     except OutOfTimeError:  # prices by bisection stop anywhere
         return solve_large(problem, effort, clock, budget)
-
-
-def _second_opinion(problem: FrontierProblem, solved: Solved, clock: Clock, budget: float) -> Solved:
-    """The relaxation for a guarded budget that branch and bound left open: its plan if better, its bound."""
-    if clock.over() or problem.n_pairs > MOST_PAIRS:
-        return solved
-    start = solved.choices[-1].astype(np.int64)
-    other = best_within(problem, budget, start, float(solved.returns[-1]), clock)
-    if other.choice is not None and other.returns > solved.returns[-1]:
-        returns, choices, changes = solved.returns.copy(), solved.choices.copy(), solved.changes.copy()
-        returns[-1], choices[-1], changes[-1] = other.returns, other.choice, other.changes
-        solved = replace(solved, returns=returns, choices=choices, changes=changes)
-    return bounded(solved, other.bound)
 
 
 def improve_table(surrogate: Surrogate, options: ImproveOptions, explain: Explain | None = None) -> Frontier:
