@@ -35,29 +35,11 @@ class Widened:
 
 
 def widen(problem: FrontierProblem, hull: Hull) -> Widened:
-    """The problem with exits if some policy never ends, else as it is."""
+    """The problem with one more pair per state, the last one, if some policy never ends; else as it is."""
+    count = problem.n_states
     if problem.always_ends:
         return Widened(problem, problem, np.arange(problem.n_pairs))
-    scale = float(np.abs(hull.returns).max()) + float(np.abs(problem.reward).max()) * problem.n_states
-    wider, number = with_exits(problem, 10.0 * (1.0 + scale))
-    return Widened(wider, problem, number)
-
-
-def made_to_end(problem: FrontierProblem, choice: IntArray, fixed: BoolArray) -> IntArray | None:
-    """A policy made to end by exits in states that would stay for ever; None where fixed decisions alone do."""
-    ends = problem.ending(choice[None])[0]
-    if ends.all():
-        return choice
-    choice = np.where(ends | fixed, choice, problem.first[1:] - 1)
-    return choice if problem.ends(choice) else None
-
-
-def with_exits(problem: FrontierProblem, penalty: float) -> tuple[FrontierProblem, IntArray]:
-    """The problem with one more pair per state, the last one, that ends the episode and loses `penalty`.
-
-    Also gives the new number of every pair.
-    """
-    count = problem.n_states
+    penalty = 10.0 * (1.0 + float(np.abs(hull.returns).max()) + float(np.abs(problem.reward).max()) * count)
     order = np.argsort(np.concatenate([problem.state, np.arange(count)]), kind="stable")
     number = np.argsort(order)[: problem.n_pairs]
     stacked = sparse.vstack([problem.transitions, sparse.csr_matrix((count, count))]).tocsr()
@@ -72,4 +54,13 @@ def with_exits(problem: FrontierProblem, penalty: float) -> tuple[FrontierProble
         guards=np.concatenate([problem.guards, np.zeros((len(problem.guards), count))], axis=1)[:, order],
         base=np.where(problem.base >= 0, number[np.maximum(problem.base, 0)], -1),
     )
-    return wider, number
+    return Widened(wider, problem, number)
+
+
+def made_to_end(problem: FrontierProblem, choice: IntArray, fixed: BoolArray) -> IntArray | None:
+    """A policy made to end by exits in states that would stay for ever; None where fixed decisions alone do."""
+    ends = problem.ending(choice[None])[0]
+    if ends.all():
+        return choice
+    choice = np.where(ends | fixed, choice, problem.first[1:] - 1)
+    return choice if problem.ends(choice) else None

@@ -179,7 +179,8 @@ class RelaxationSearch(Search):
 
 def _most_taken(problem: FrontierProblem, visits: FloatArray) -> IntArray:
     """(S,) of every state the pair that is visited most."""
-    return problem.first[:-1] + [int(part.argmax()) for part in np.split(visits, problem.first[1:-1])]
+    best = [int(part.argmax()) for part in np.split(visits, problem.first[1:-1])]
+    return problem.first[:-1] + np.array(best, dtype=np.int64)
 
 
 def _refusal(

@@ -65,7 +65,8 @@ def parametric_hull(problem: FrontierProblem, clock: Clock | None = None) -> Hul
             vertices[-1] = vertex
     points = np.array([(vertex.changes, vertex.returns) for vertex in vertices])
     corners = upper_hull(points)
-    return Hull(*points[corners].T, np.array([vertices[i].choice for i in corners]), walk.switches)
+    choices = np.array([vertices[i].choice for i in corners])
+    return Hull(points[corners, 0], points[corners, 1], choices, walk.switches)
 
 
 def _cheapest(walk: PolicyWalk) -> None:

@@ -71,11 +71,6 @@ class FrontierProblem:
         return np.asarray(self.transitions.toarray(), dtype=np.float64)
 
     @cached_property
-    def arrivals(self) -> sparse.csr_matrix:
-        """csr (states, pairs) the transitions, by where they lead."""
-        return self.transitions.T.tocsr()
-
-    @cached_property
     def flow(self) -> sparse.csr_array:
         """(states, pairs) visits that leave each state less those that arrive."""
         count = self.n_pairs

@@ -37,9 +37,9 @@ class Effort:
     expansions: int = 4_000  # plans whose neighbours local search looks at
     gap: float = 0.0  # share of the range to certify first, before the search for every plan
 
-    def most(self, n_states: int) -> int:
+    def most(self, n_states: int, work: int = 2_000_000_000) -> int:
         """Nodes allowed on a problem of this size; a node costs about the square of the number of states."""
-        return self.nodes if self.nodes is not None else max(500, 2_000_000_000 // max(n_states, 1) ** 2)
+        return self.nodes if self.nodes is not None else max(500, work // max(n_states, 1) ** 2)
 
 
 @dataclass(frozen=True, eq=False)

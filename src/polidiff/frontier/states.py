@@ -35,6 +35,7 @@ from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 
 BEAM = 24  # sets kept per size and price by the first, heuristic pass
 CLOSED = 3  # changes left at which a set is closed
+WORK = 300_000_000  # states squared of all nodes by default
 PRICES = 3  # prices of the hull at which sets are bounded, beside 0
 
 
@@ -276,7 +277,7 @@ def solve_states(
     """
     hull = parametric_hull(problem)
     wide = widen(problem, hull)
-    limit = effort.most(problem.n_states)
+    limit = effort.most(problem.n_states, WORK)
     far = float(hull.changes[-1]) * 1e3 + 1e6
     search = StateSearch(wide, hull, most, far if budget is None else budget, clock, limit)
     search.run()
@@ -287,21 +288,18 @@ def solve_states(
         whole.run()
         search = whole
     found = search.archive.renumbered(wide.narrow(search.archive.choices))
-    rows = np.arange(len(found))
-    if budget is not None:
-        last = int((found.changes <= budget + found.tolerance.changes).sum()) - 1
-        rows = np.unique([0, max(last, 0)])[: len(found)]
-    if not len(rows):
+    found = found if budget is None else found.within(budget)
+    if not len(found):
         said = f"no plan that changes at most {most} states keeps {' and '.join(map(repr, texts))}"
         best = best_reached(given or problem, texts)
         raise InfeasibleError(f"{said}; with any number of changes the best is {best}. Hint: loosen it, or change more")
-    returns = found.returns[rows]
-    bounds = np.maximum(returns, np.minimum(hull.bound(found.changes[rows]), search.open_bound))
+    returns = found.returns
+    bounds = np.maximum(returns, np.minimum(hull.bound(found.changes), search.open_bound))
     bounds[-1] = max(returns[-1], min(bounds[-1], top))
     return Solved(
-        changes=found.changes[rows],
+        changes=found.changes,
         returns=returns,
-        choices=found.choices[rows],
+        choices=found.choices,
         bounds=bounds,
         gap=float((bounds - returns).max(initial=0.0)) / span_of(hull),
         hull=hull,
