@@ -140,22 +140,18 @@ def declared_ranges(outcomes: Sequence[Outcome]) -> tuple[tuple[int, float, floa
 def check_ranges(lazy: pl.LazyFrame, columns: Columns, outcomes: Sequence[Outcome]) -> None:
     """An error if a logged episode lies outside the range that an outcome is said to have: then it bounds nothing."""
     declared = declared_ranges(outcomes)
-    gains = {f"gain{k}": expression for k, expression in enumerate(gain_expressions(columns))}
-    sums = lazy.select(pl.int_range(pl.len()).alias("row"), *(gains[f"gain{k}"] for k, *_ in declared))
-    if columns.episode is not None:
-        named = lazy.select(pl.col(columns.episode).alias("episode"), *(gains[f"gain{k}"] for k, *_ in declared),
-                            boundaries(columns)["ended"].alias("ended"))  # fmt: skip
-        sums = named.group_by("episode").agg(pl.col("ended").any(), *(pl.col(f"gain{k}").sum() for k, *_ in declared))
-        sums = sums.filter("ended").drop("ended")
+    whose = "row" if columns.episode is None else "episode"
+    name = pl.int_range(pl.len()) if columns.episode is None else pl.col(columns.episode)
+    ended = boundaries(columns)["ended"].alias("ended")
+    rows = lazy.select(name.alias(whose), ended, *gain_expressions(columns))
+    sums = rows.group_by(whose).agg(pl.col("ended").any(), pl.col("^gain.*$").sum()).filter("ended").sort(whose)
     for k, low, high in declared:
         outcome = outcomes[k]
-        outside = sums.filter((pl.col(f"gain{k}") < low) | (pl.col(f"gain{k}") > high))
-        first = collect(outside.sort(pl.first()).head(1))
+        first = collect(sums.filter((pl.col(f"gain{k}") < low) | (pl.col(f"gain{k}") > high)).head(1))
         if first.height:
-            what = "row" if columns.episode is None else "episode"
             raise InvalidOutcomeError(
-                f"range {outcome.range} of outcome {outcome.name!r} must hold for every episode; {what} "
-                f"{first.row(0)[0]} has {first[f'gain{k}'][0]:.6g}. Hint: declare what is possible, not what is usual"
+                f"range {outcome.range} of outcome {outcome.name!r} must hold for every episode; {whose} "
+                f"{first[whose][0]} has {first[f'gain{k}'][0]:.6g}. Hint: declare what is possible, not what is usual"
             )
 
 
