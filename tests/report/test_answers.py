@@ -12,8 +12,10 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polidiff import load
+from polidiff import explain, load
 from polidiff.cli.main import main, polidiff
+from polidiff.domains import chain
+from polidiff.errors import InvalidInputError
 from polidiff.explanation.said import say
 from polidiff.records.codec import from_dict
 from polidiff.records.explanation import Explanation, PathShare
@@ -107,6 +109,17 @@ def test_a_case_that_does_not_change_is_given_no_effect(told):
     means = any(sentence.start is None for sentence in told.sentences)
     assert bool(other.expected) == (EXPECTED in other.text) == (not means)
     assert ("the mean over all starts" in other.text) == means
+
+
+def test_a_start_of_a_table_from_which_nothing_changes_is_told_so_from_its_file(tmp_path):
+    read = load(explain(chain.world(), chain.current(), chain.proposed()).save(tmp_path / "chain.json"))
+    assert str(read.case("s7")) == "For s7: action 0, as now. From s6 … s10, the two policies act the same."
+    assert read.case("s7").expected == ()
+
+
+def test_a_name_is_no_case_of_a_result_that_speaks_of_features(told):
+    with pytest.raises(InvalidInputError, match=r"by name, such as \{'age': 0.05\}; got 'ward 3'"):
+        told.case("ward 3")
 
 
 def test_a_case_is_given_an_effect_where_all_such_starts_meet_a_change(told):

@@ -15,6 +15,7 @@ from polidiff.evaluation import compare
 from polidiff.evaluation.comparison import Comparison
 from polidiff.evaluation.verdicts import verdict
 from polidiff.explanation.sentences import start_rules
+from polidiff.explanation.text import acts_the_same, sentence_text
 from polidiff.explanation.words import (
     place_text,
     rule_text,
@@ -84,9 +85,12 @@ def _resolve(explanation: Explanation, state: CaseLike) -> tuple[AnyArray | None
         return raw, columns, ", ".join(f"{k} = {_shown(v)}" for k, v in given.items())
     asked = _asked(explanation)
     if asked is None:
-        if isinstance(state, str):
+        if isinstance(state, str) and set(names) <= {"state"}:
             return None, {"state": np.array([state], dtype=object)}, state
-        raise InvalidInputError("a result read from a file answers for features by name, such as {'x': 0.05}")
+        such = dict.fromkeys(names[:2] or ["x"], 0.05)
+        raise InvalidInputError(
+            f"a result read from a file answers for features by name, such as {such}; got {state!r}"
+        )
     raw, shown = asked.find_state(state)
     return raw, asked.place.features_of(raw), shown
 
@@ -117,6 +121,13 @@ def _expected(
         return _mean_of(explanation, told)
     if changed or (not explanation.regions and not explanation.withheld):
         return "", ()
+    if (
+        told is not None
+        and told.start is not None
+        and explanation.world.enumerated
+        and acts_the_same(explanation, told)
+    ):
+        return sentence_text(explanation, told), ()
     if told is not None and _meets_a_change(told):
         return _mean_of(explanation, told, "All such starts meet a change. ")
     return "Whether a change is met later, and what to expect then, cannot be told from this result.", ()
