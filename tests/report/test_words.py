@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from polidiff import TabularMDP, explain, improve
+from polidiff import TabularMDP, check, explain, improve
 from polidiff.domains import chain
 from polidiff.evaluation.assumptions.log_checks import fragile, only_if, rests_on
 from polidiff.explanation.plan_text import plan_answers
@@ -276,3 +276,19 @@ def test_plans_are_named_by_the_outcome_that_they_improve():
     ]  # fmt: skip
     sought = str(replace(record, objective="stay in the middle band", budget=3.0))
     assert sought.startswith("The best plan for stay in the middle band within 3 changes per episode: from ")
+
+
+def test_a_check_says_shares_in_points_and_amounts_with_their_units():
+    outcomes = (Outcome("survival", prefer="more", range=(0, 1)), Outcome("stay", prefer="less", unit="hours"))
+    survival = samples.verdict("survival", 0.8, 0.75, half=0.01, valence="worse")
+    stay, spent = samples.verdict("stay", 5.0, 5.5, half=1.0), Interval(math.nan, -math.inf, math.inf, 0.95)
+    record = replace(samples.plain(), outcomes=outcomes, verdicts=(survival, stay), worse_off=(), sentences=())
+    assert check(record).reasons == (
+        "the effect on stay is unknown (+0.5 hours, between −0.5 and +1.5)",
+        "survival gets worse (−5 percentage points, between −6 and −4)",
+    )
+    assert "difference to current −5 percentage points, between −6 and −4" in check(
+        record, keep="survival>=current", allow_unknown=True
+    ).reasons[0]  # fmt: skip
+    blank = replace(record, verdicts=(replace(stay, difference=spent, note="too few to tell"),))
+    assert check(blank).reasons == ("the effect on stay is unknown (too few to tell)",)
