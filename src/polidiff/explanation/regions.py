@@ -10,6 +10,7 @@ import numpy as np
 from polidiff.divergence import MOSTLY, RISES, Divergence
 from polidiff.evaluation.comparison import Achieved, Comparison, RegionChanges
 from polidiff.explanation.groups import distinct_rows
+from polidiff.explanation.words import MOST_LISTED
 from polidiff.options import ExplainOptions
 from polidiff.records.action import Often, Shift, Swap
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
@@ -20,7 +21,6 @@ from polidiff.records.rule import Rule, change_key, overlap
 from polidiff.regions.describe import Described
 from polidiff.regions.fidelity import fidelity_intervals
 
-MOST_LISTED = 50
 MOST_EFFECTS = 12  # regions whose own effect is measured
 
 

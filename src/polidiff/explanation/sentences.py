@@ -15,14 +15,13 @@ import numpy as np
 from polidiff.evaluation.comparison import Achieved, Comparison, GroupVerdicts
 from polidiff.evaluation.verdicts import StartOutcomes, judge_groups
 from polidiff.explanation.groups import StartGroup, distinct_rows, form_groups, typical_path
+from polidiff.explanation.words import MOST_LISTED
 from polidiff.journeys import Journeys, Meetings, Path
 from polidiff.options import ExplainOptions
 from polidiff.records.arrays import BoolArray, IntArray
 from polidiff.records.explanation import Meeting, PathShare, Region, Sentence, Support, Verdict, WorseOff
 from polidiff.records.rule import Rule, covers_any
 from polidiff.worlds.protocol import World
-
-MOST_LISTED = 50
 
 
 @dataclass(frozen=True, eq=False)

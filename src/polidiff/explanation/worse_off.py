@@ -6,13 +6,13 @@ import numpy as np
 
 from polidiff.evaluation.verdicts import StartOutcomes
 from polidiff.explanation.forms import leaf_rules
+from polidiff.explanation.words import MOST_LISTED
 from polidiff.records.arrays import FloatArray
 from polidiff.records.explanation import Tail, WorseOff
 from polidiff.records.outcome import Outcome
 from polidiff.records.rule import Condition, Rule
 from polidiff.worlds.protocol import World
 
-MOST_LISTED = 50
 TAIL = 0.1
 MOST_LEAVES = 32  # of a tree that tells starts known to lose from others
 
