@@ -33,7 +33,7 @@ from polidiff.evaluation.logged.policies import (
     is_logs,
     logging_policy,
 )
-from polidiff.evaluation.logged.rows import RuleCoverage, cover_all_rows
+from polidiff.evaluation.logged.rule_coverage import RuleCoverage, cover_all_rows
 from polidiff.evaluation.logged.second_log import counted_together, judge_logs, policy_behind
 from polidiff.evaluation.scores.difference import MOST_UNSUPPORTED
 from polidiff.evaluation.scores.propensity import CHANCE

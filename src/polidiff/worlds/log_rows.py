@@ -47,6 +47,12 @@ class EpisodeRows:
         """How many episodes there are."""
         return int(self.episode[-1]) + 1 if len(self.episode) else 0
 
+    @property
+    def whole(self) -> BoolArray:
+        """(n,) rows of episodes whose record runs to the end without a cut or a gap."""
+        broken = np.bincount(self.episode, self.follow == CUT, self.n_episodes) > 0
+        return np.asarray(~broken[self.episode])
+
     def some(self, keep: BoolArray) -> Self:
         """The rows (n,) of some episodes, these renumbered."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]

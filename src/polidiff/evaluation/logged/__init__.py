@@ -1,6 +1,6 @@
 """Outcomes of policies from nothing but a log of past decisions.
 
-- `counts`, `rows`: a log as counts of transitions, and its rows in memory;
+- `counts`: a log as counts of transitions; `rule_coverage`: how often rules are met in its rows;
 - `policies`: policies beside a log, among them the one that wrote it ("log");
 - `counted_log`: states (or cells of features), counts, starts and policies as tables, for what needs a model;
 - `model`, `bounds`: the estimated world under a policy, and careful intervals that know what nobody has tried;

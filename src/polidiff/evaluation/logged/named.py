@@ -26,7 +26,6 @@ from polidiff.evaluation.logged.counts import BLOCKS, count_rows
 from polidiff.evaluation.logged.judge import NAMES
 from polidiff.evaluation.logged.model import RESAMPLES, Starts, bootstrap_values, build_model, split_policy
 from polidiff.evaluation.logged.policies import as_log_policy, is_logs, row_chances
-from polidiff.evaluation.logged.rows import whole_episodes
 from polidiff.evaluation.scores.decisions import decisions_of, held_rows
 from polidiff.evaluation.scores.episodes import following, policy_values, sample, told
 from polidiff.evaluation.scores.regression import design_of
@@ -203,7 +202,7 @@ def _weighted(
     log: Log, pair: PolicyPair, masks: Sequence[BoolArray], counted: CountedLog | None, seed: int
 ) -> Estimates:
     """Self-normalised importance sampling of whole episodes; people are the units of its errors."""
-    keep = whole_episodes(log.rows)
+    keep = log.rows.whole
     whole, rows = keep[log.rows.first], log.rows.some(keep)
     taken, index = rows.probability, np.arange(len(rows.actions))
     if taken is None:

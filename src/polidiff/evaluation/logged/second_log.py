@@ -23,7 +23,6 @@ from polidiff.evaluation.logged.counted_log import CountedLog
 from polidiff.evaluation.logged.counts import HALVES, count_rows
 from polidiff.evaluation.logged.named import MOST_CUT, Estimates, as_verdicts, standard_error
 from polidiff.evaluation.logged.policies import logged_shares, logging_policy
-from polidiff.evaluation.logged.rows import whole_episodes
 from polidiff.policies import Policy, TablePolicy
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.numbers import number, percent
@@ -129,7 +128,7 @@ def starts_alike(log: Log, other: Log) -> Assumption:
 def _why_not(log: Log, other: Log, alike: Assumption, pair: tuple[BoolArray, BoolArray]) -> str | None:
     if alike.alarming:
         return f"the two logs begin with different cases ({alike.detail}), so what differs may be the cases"
-    cut = max(1 - float(whole_episodes(one.rows)[one.rows.first].mean()) for one in (log, other))
+    cut = max(1 - float(one.rows.whole[one.rows.first].mean()) for one in (log, other))
     if cut > MOST_CUT:
         return f"{percent(cut)} of a log's episodes were cut, and what would have followed is not known"
     return None if min(int(mask.sum()) for mask in pair) >= 2 else "one of the logs has no such episodes"

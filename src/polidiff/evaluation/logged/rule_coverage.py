@@ -1,4 +1,4 @@
-"""Rows of logged episodes: which are whole, and how often rules are met by them.
+"""How often rules are met in the rows of logged episodes.
 
 What rules meet is summed over parts of a log, so that it need not be held.
 """
@@ -13,22 +13,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from polidiff.records.arrays import BoolArray, IntArray
+from polidiff.records.arrays import IntArray
 from polidiff.records.rule import Rule, first_match
 from polidiff.worlds.log_rows import LoggedRows
-from polidiff.worlds.shards.transition_counts import CUT
 
 if TYPE_CHECKING:
     from polidiff.worlds.log import Log
 
 LATEST = 4096  # decisions before a first meeting that are told apart
 COUNTING = "counting all rows"
-
-
-def whole_episodes(rows: LoggedRows) -> BoolArray:
-    """(n,) rows of episodes whose record runs to the end without a cut or a gap."""
-    broken = np.bincount(rows.episode, rows.follow == CUT, rows.n_episodes) > 0
-    return np.asarray(~broken[rows.episode])
 
 
 @dataclass(frozen=True, eq=False)
