@@ -193,7 +193,12 @@ def policy_named(name: str, study: Study, world: World, *, trust: bool = False) 
         _check_log(name, world)
         return as_log_policy(cast("Log", world), second_log(name, study, world) if name.startswith("log:") else name)
     n_states = world.n_states if isinstance(world, TabularMDP) else None
-    shape: dict[str, Named] = {"actions": world.actions, "n_states": n_states, "greedy": greedy}
+    shape: dict[str, Named] = {
+        "actions": world.actions,
+        "features": world.feature_names,
+        "n_states": n_states,
+        "greedy": greedy,
+    }
     if name.startswith(ALWAYS):
         return as_policy(name, **shape)
     # what gives real numbers is read where these become choices

@@ -25,9 +25,10 @@ from polidiff.divergence import Decided, Divergence, decide, labelled
 from polidiff.divergence.next_state_test import NextStateTest
 from polidiff.options import DivergenceOptions
 from polidiff.parallel import Task, run_tasks
-from polidiff.policies import Policy, PolicyLike, as_policy, drawn_from
+from polidiff.policies import Policy, PolicyLike, drawn_from
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.streams import Stream
+from polidiff.worlds.protocol import policy_in
 from polidiff.worlds.rollouts import TRIED_STEPS, is_stepped, start_stepper, times_tried
 from polidiff.worlds.simulator import Simulator
 from polidiff.worlds.steppers import Stepper, joined
@@ -189,7 +190,10 @@ def find_divergence(
     world: Simulator, current: PolicyLike, proposed: PolicyLike, options: DivergenceOptions, *, seed: int = 0
 ) -> Divergence:
     """Compare two policies on the states that either reaches, alone or taking turns."""
-    policies = (as_policy(current, actions=world.actions), as_policy(proposed, actions=world.actions))
+    policies = (
+        policy_in(world, current),
+        policy_in(world, proposed),
+    )
     count = options.starts or (1000 if world.is_model else 100)
     cuts = range(0, count, world.split_chunk)
     sizes = [min(world.split_chunk, count - cut) for cut in cuts]

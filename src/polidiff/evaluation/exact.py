@@ -26,6 +26,7 @@ from scipy import sparse
 from polidiff.errors import ImproperPolicyError, InvalidPolicyError, UnboundedReturnError
 from polidiff.evaluation.linear import Solve, solver
 from polidiff.policies import as_policy, one_hot
+from polidiff.policies.models import reads_features
 from polidiff.policies.protocol import PolicyLike
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.worlds.checks import closed_loop, reachable_from, surely_ending
@@ -102,8 +103,9 @@ def exact_evaluator(world: TabularMDP, policy: PolicyLike) -> ExactEvaluator:
 
 def policy_table(world: TabularMDP, policy: PolicyLike) -> FloatArray:
     """Probabilities (S, A) of a policy; an error names the first state where it takes an action not allowed."""
-    chosen = as_policy(policy, actions=world.actions, n_states=world.n_states)
-    table = np.array(chosen.probabilities(np.arange(world.n_states)))
+    chosen = as_policy(policy, actions=world.actions, features=world.feature_names, n_states=world.n_states)
+    numbers = np.arange(world.n_states)
+    table = np.array(chosen.probabilities(world.features_of(numbers) if reads_features(chosen) else numbers))
     if table.shape != (world.n_states, world.n_actions):
         raise InvalidPolicyError(
             f"a policy for this table must give shape {(world.n_states, world.n_actions)}; it gave {table.shape}"

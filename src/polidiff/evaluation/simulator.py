@@ -12,13 +12,13 @@ from polidiff.errors import InvalidInputError
 from polidiff.evaluation.comparison import Achieved, Comparison, Effects, RegionChanges, Values, check_estimator
 from polidiff.evaluation.verdicts import StartOutcomes, mean_interval, rare_events
 from polidiff.options import EvaluateOptions
-from polidiff.policies import MixedPolicy, Policy, PolicyLike, as_policy, changed_decisions
+from polidiff.policies import MixedPolicy, Policy, PolicyLike, changed_decisions
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import RegionEffect, WorldSummary
 from polidiff.records.numbers import counted
 from polidiff.records.outcome import Evaluation
 from polidiff.streams import Stream
-from polidiff.worlds.protocol import world_summary
+from polidiff.worlds.protocol import policy_in, world_summary
 from polidiff.worlds.rollouts import Visits, gain_of, play_from, roll_out
 from polidiff.worlds.simulator import Simulator
 from polidiff.worlds.steppers import ModelStepper
@@ -38,7 +38,7 @@ def evaluate(world: Simulator, policy: PolicyLike, options: EvaluateOptions) -> 
     count = options.episodes if options.episodes is not None else default_episodes(world)
     played = roll_out(
         world,
-        as_policy(policy, actions=world.actions),
+        policy_in(world, policy),
         episodes=count,
         seed=(options.seed,),
         horizon=options.horizon,
@@ -57,7 +57,7 @@ def default_episodes(world: Simulator) -> int:
 
 def compare(world: Simulator, current: PolicyLike, proposed: PolicyLike, *, seed: int = 0) -> SimulatorComparison:
     """Two policies in a simulator; nothing is played yet."""
-    old, new = (as_policy(policy, actions=world.actions) for policy in (current, proposed))
+    old, new = (policy_in(world, policy) for policy in (current, proposed))
     return SimulatorComparison(world, old, new)
 
 

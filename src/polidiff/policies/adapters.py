@@ -34,6 +34,7 @@ def as_policy(
     n_actions: int | None = None,
     n_states: int | None = None,
     actions: Sequence[Action | str] | None = None,
+    features: Sequence[str] = (),
     output: str | None = None,
     greedy: bool = False,
     trust: bool = False,
@@ -51,6 +52,8 @@ def as_policy(
         What the world has; checked where the object tells, needed where it does not.
     actions : sequence of names, optional
         The world's actions, for policies that answer with names; there are then as many as these.
+    features : sequence of names, optional
+        The world's features, for models that were fitted on a data frame and know their columns by name.
     output : {"logits", "probabilities", "values", "action"}, optional
         How to read the numbers of a torch module or ONNX model, where they do not tell themselves.
     greedy : bool
@@ -69,7 +72,7 @@ def as_policy(
     names = names_of(actions)
     if names is not None:
         n_actions = len(names)
-    policy = _recognised(obj, Asked(n_actions, n_states, names, output, trust))
+    policy = _recognised(obj, Asked(n_actions, n_states, names, tuple(features), output, trust))
     return GreedyPolicy(policy) if greedy else policy
 
 
@@ -79,12 +82,13 @@ class Asked(NamedTuple):
     n_actions: int | None
     n_states: int | None
     names: tuple[str, ...] | None
+    features: tuple[str, ...]
     output: str | None
     trust: bool
 
 
 def _recognised(obj: ForeignModel, asked: Asked) -> Policy:
-    n_actions, n_states, names, output, _ = asked
+    n_actions, n_states, names, features, output, _ = asked
     if isinstance(obj, CallablePolicy):
         return CallablePolicy(obj.function, n_actions, names) if n_actions is not None else obj
     if callable(getattr(obj, "probabilities", None)):
@@ -107,7 +111,7 @@ def _recognised(obj: ForeignModel, asked: Asked) -> Policy:
         if recognises(obj):
             return _checked(getattr(models, adapter)(obj, n_actions, output), n_actions)
     if _is_classifier(obj):
-        return _checked(models.ClassifierPolicy(obj, n_actions, names), n_actions)
+        return _checked(models.ClassifierPolicy(obj, n_actions, names, features), n_actions)
     if _can("run", "get_inputs", "get_outputs")(obj):
         raise InvalidPolicyError(
             "give the path of the .onnx file instead of its session, so that workers can load it too"

@@ -5,8 +5,7 @@ They are asked in batches, without gradients, in evaluation mode, on their devic
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from importlib import import_module
@@ -27,7 +26,7 @@ from polidiff.policies.model_io import (
     rows_of,
     takes_batches,
 )
-from polidiff.policies.protocol import ForeignModel, action_numbers, is_text, one_hot, told_count
+from polidiff.policies.protocol import ForeignModel, Policy, action_numbers, is_text, one_hot, told_count
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -80,27 +79,59 @@ class ClassifierPolicy(ModelPolicy):
     """A fitted classifier whose classes are actions: their numbers, or their names where the world tells them."""
 
     def __init__(
-        self, classifier: ForeignModel, n_actions: int | None = None, names: tuple[str, ...] | None = None
+        self,
+        classifier: ForeignModel,
+        n_actions: int | None = None,
+        names: tuple[str, ...] | None = None,
+        features: Sequence[str] = (),
     ) -> None:
         what = f"classifier {type(classifier).__name__}"
         self.classes = _action_indices(classifier, names, what)
+        self.columns = list(getattr(classifier, "feature_names_in_", ()))  # of the data frame that it was fitted on
+        by_name = self.columns and set(self.columns) <= set(features)
+        self.places = [list(features).index(name) for name in self.columns] if by_name else None
         largest = int(self.classes.max())
         super().__init__(classifier, what, n_actions if n_actions is not None else largest + 1)
         if largest >= self.n_actions:
             raise InvalidPolicyError(f"{what} knows action {largest}; the world has {self.n_actions} actions (from 0)")
 
     def _batch(self, rows: AnyArray) -> FloatArray:
+        rows = rows if self.places is None else rows[:, self.places]
         check_width(rows, getattr(self.model, "n_features_in_", None), self.what)
         table = np.zeros((len(rows), self.n_actions))
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="X does not have valid feature names")
-            shares = np.asarray(self.model.predict_proba(rows)) if hasattr(self.model, "predict_proba") else None
-            one = shares is not None and shares.shape[1] != len(self.classes)  # a network with one class gives two
-            if shares is None or one:
-                place = np.searchsorted(np.asarray(self.model.classes_), np.asarray(self.model.predict(rows)))
-                return one_hot(self.classes[place], self.n_actions)
+        shares = self._asked("predict_proba", rows) if hasattr(self.model, "predict_proba") else None
+        one = shares is not None and shares.shape[1] != len(self.classes)  # a network with one class gives two
+        if shares is None or one:
+            place = np.searchsorted(np.asarray(self.model.classes_), self._asked("predict", rows))
+            return one_hot(self.classes[place], self.n_actions)
         table[:, self.classes] = shares
         return normalised(table, self.what)
+
+    def _asked(self, method: str, rows: AnyArray) -> AnyArray:
+        try:
+            return np.asarray(getattr(self.model, method)(_framed(rows, self.columns) if self.columns else rows))
+        except Exception as error:
+            first = str(error).partition("\n")[0]
+            raise InvalidPolicyError(
+                f"{self.what} cannot read the states as the world has them ({rows.shape[1]} columns): "
+                f"{type(error).__name__}: {first}. Hint: fit it on a data frame of these columns, with the encoding "
+                "inside a Pipeline, or pass a function that prepares states and asks it"
+            ) from error
+
+
+def reads_features(policy: Policy) -> bool:
+    """Whether a policy is a classifier of several features, and not of the numbers of states."""
+    return isinstance(policy, ClassifierPolicy) and getattr(policy.model, "n_features_in_", 1) > 1
+
+
+def _framed(rows: AnyArray, columns: list[str]) -> ForeignModel:
+    """Rows as the data frame that a model was fitted on."""
+    values = {name: column.tolist() for name, column in zip(columns, rows.T, strict=True)}
+    try:
+        frame = import_module("pandas").DataFrame
+    except ImportError:
+        frame = import_module("polars").DataFrame
+    return frame(values)
 
 
 def _action_indices(classifier: ForeignModel, names: tuple[str, ...] | None, what: str) -> IntArray:

@@ -18,7 +18,7 @@ import numpy as np
 
 from polidiff.evaluation.verdicts import rare_events
 from polidiff.options import ImproveOptions
-from polidiff.policies import PatchedPolicy, Policy, as_policy, one_hot, top_actions
+from polidiff.policies import PatchedPolicy, Policy, one_hot, top_actions
 from polidiff.policies.protocol import Candidates, PolicyLike
 from polidiff.progress import track
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
@@ -51,7 +51,7 @@ from polidiff.surrogates.simulator_cells import (
 )
 from polidiff.surrogates.simulator_regions import reduce_to_regions
 from polidiff.surrogates.table import Surrogate
-from polidiff.worlds.protocol import aim, world_summary
+from polidiff.worlds.protocol import aim, policy_in, world_summary
 from polidiff.worlds.rollouts import Rollouts, roll_out
 from polidiff.worlds.simulator import Simulator
 from polidiff.worlds.tabular import TabularMDP
@@ -367,12 +367,12 @@ def reduce(world: Simulator, current: PolicyLike, candidates: Candidates, option
     """Rules over features if they are asked for without candidates; else plans over the candidates' regions."""
     refuse_pessimism(options)
     refuse_uncounted(options, "a simulator")
-    place, base = with_return(world), as_policy(current, actions=world.actions)
+    place, base = with_return(world), policy_in(world, current)
     if options.max_rules is not None and candidates is None:
         refuse_with_rules(options)
         return reduce_to_grid(place.with_numbers(), base, options)
     listed = listed_candidates(candidates, "or max_rules=2 for rules over features")
-    return reduce_to_regions(place, base, [as_policy(one, actions=world.actions) for one in listed], options)
+    return reduce_to_regions(place, base, [policy_in(world, one) for one in listed], options)
 
 
 def with_return(world: Simulator) -> Simulator:

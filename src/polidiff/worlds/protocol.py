@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Concatenate, Literal, ParamSpec, Protocol, Typ
 import numpy as np
 
 from polidiff.errors import InvalidWorldError
+from polidiff.policies import Policy, PolicyLike, as_policy
 from polidiff.records.action import Action
 from polidiff.records.arrays import AnyArray
 from polidiff.records.explanation import MOST_VALUES, Feature, WorldSummary
@@ -92,6 +93,11 @@ def with_return(
     total = Outcome(return_name, of, prefer="more", range=range_)
     others = check_outcomes(outcomes)
     return total, check_outcomes((total, *others)) if include_return else others
+
+
+def policy_in(world: World, policy: PolicyLike) -> Policy:
+    """A policy that speaks the world's actions and reads its features."""
+    return as_policy(policy, actions=world.actions, features=world.feature_names)
 
 
 def check_discount(discount: float) -> float:

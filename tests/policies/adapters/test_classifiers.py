@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from polidiff import as_policy
+from polidiff import as_policy, explain
+from polidiff.domains import inventory
 from polidiff.errors import InvalidPolicyError
 from polidiff.policies import top_actions
 
@@ -53,6 +55,32 @@ def test_a_classifier_without_probabilities_takes_its_prediction():
 def test_a_classifier_fitted_on_a_data_frame_takes_rows():
     model = LogisticRegression().fit(pd.DataFrame(STATES, columns=list("abcd")), ACTIONS)
     assert as_policy(model).probabilities(STATES).shape == (1000, 3)
+
+
+def test_columns_are_found_by_name_in_any_order_and_text_stays_text():
+    table = pd.DataFrame({"sex": RNG.choice(["f", "m"], 200), "age": RNG.integers(20, 80, 200)})
+    encode = make_column_transformer((OneHotEncoder(), ["sex"]), remainder="passthrough")
+    model = make_pipeline(encode, DecisionTreeClassifier(max_depth=3, random_state=0))
+    model.fit(table, np.where((table.age < 50) & (table.sex == "f"), "new", "old"))
+    features = ["age", "visits", "sex"]  # another order, and one column more
+    rows = table.assign(visits=0)[features].to_numpy(dtype=object)
+    policy = as_policy(model, actions=["old", "new"], features=features)
+    assert np.array_equal(top_actions(policy.probabilities(rows)) == 1, model.predict(table) == "new")
+
+
+def test_a_table_with_features_asks_a_classifier_of_features():
+    world = inventory.world()
+    current = as_policy(inventory.current()).probabilities(np.arange(world.n_states)).argmax(axis=1)
+    model = DecisionTreeClassifier(random_state=0).fit(world.features, current)
+    table = np.zeros((world.n_states, world.n_actions))
+    table[:, model.classes_] = model.predict_proba(world.features)
+    assert explain(world, current, model).changes == explain(world, current, table).changes
+
+
+def test_what_a_classifier_cannot_read_is_one_line_with_a_way_out():
+    model = LogisticRegression().fit(STATES[:, :2], ACTIONS)
+    with pytest.raises(InvalidPolicyError, match=r"cannot read the states .*could not convert.* Hint: fit it on"):
+        as_policy(model).probabilities(np.array([[1, "f"], [2, "m"]], dtype=object))
 
 
 def test_state_indices_are_one_column():

@@ -25,10 +25,11 @@ from polidiff.errors import InvalidPolicyError
 from polidiff.evaluation.logged.counts import HALVES, count_log
 from polidiff.evaluation.scores.decisions import Decisions, Encoder, deal, decisions_of, fit_encoder
 from polidiff.evaluation.scores.propensity import ChanceModel, Propensity, fit_chances, logging_chances, says_more
-from polidiff.policies import Policy, TablePolicy, as_policy, changed_decisions, one_hot
+from polidiff.policies import Policy, TablePolicy, changed_decisions, one_hot
 from polidiff.policies.protocol import PolicyLike
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.worlds.log_columns import ROW, nearest_levels
+from polidiff.worlds.protocol import policy_in
 from polidiff.worlds.shards.shard_files import collect
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def as_log_policy(log: Log, policy: PolicyLike, *, seed: int = 0) -> Policy:
             f"the policy takes action {log.n_actions}, the log knows {log.n_actions} actions (0 to "
             f"{log.n_actions - 1}). Hint: Log(..., actions={width}) declares actions that nobody has tried"
         )
-    return as_policy(policy, actions=log.actions)
+    return policy_in(log, policy)
 
 
 def state_table(log: Log, policy: PolicyLike) -> FloatArray:
