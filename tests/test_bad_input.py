@@ -11,6 +11,7 @@ from polidiff import (
     Discretised,
     Log,
     Outcome,
+    Patch,
     Simulator,
     TabularMDP,
     changelog,
@@ -27,6 +28,7 @@ from polidiff.errors import (
     InvalidOptionError,
     InvalidOutcomeError,
     InvalidPolicyError,
+    InvalidResultError,
     InvalidWorldError,
     ParseError,
     PolidiffError,
@@ -205,6 +207,11 @@ BAD = {
         lambda: check(5),
         InvalidOptionError,
         "check judges an explanation; got int. Hint: explain gives one, and so does plan.explanation",
+    ),
+    "a result for a patch": (
+        lambda: Patch.from_dict(explain(chain.world(), chain.current(), chain.proposed()).to_dict()),
+        InvalidResultError,
+        "expected the JSON form of a patch; got that of 'Explanation'",
     ),
     "a number for several policies": (
         lambda: changelog(chain.world(), 5),

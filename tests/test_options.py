@@ -97,6 +97,8 @@ def test_policies_and_worlds_of_a_study_have_flags():
         (ImproveOptions, {"freeze": (5,)}, "a list of these, or a mask of states; got (5,)"),
         (ImproveOptions, {"min_support": "3"}, "min_support must be None or at least 0; got '3'"),
         (ImproveOptions, {"change_cost": "a"}, "change_cost must be a number, or numbers by action or by state and"),
+        (ImproveOptions, {"moves": 5}, "moves must be 'actions', 'levels' or a list of moves; got 5"),
+        (CheckOptions, {"allow_unknown": "no"}, "allow_unknown must be True or False; got 'no'"),
         (CheckOptions, {"max_changes": -1}, "max_changes must be a number of changes, 0 or more; got -1"),
         (
             CheckOptions,

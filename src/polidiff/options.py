@@ -119,6 +119,9 @@ CHANGES: Limit = ("a number of changes, 0 or more", lambda value: value is None 
 KEPT = 'Such as "mortality<=current+0.01"; repeat.'
 GUARDS = _texts_or("a guard such as 'mortality<=current', or a list of guards", "sense")
 PLACES = _texts_or("a condition such as 'map<55', a rule, a list of these, or a mask of states", "covers", "dtype")
+MOVES: Limit = ("'actions', 'levels' or a list of moves", lambda value: isinstance(value, (str, list, tuple)))
+WORDS: Limit = ("a text", lambda value: isinstance(value, str))
+YES_OR_NO: Limit = ("True or False", FLAG.accepts)
 COSTS: Limit = (
     "a number, or numbers by action or by state and action",
     lambda value: value is None or is_number(value) or isinstance(value, (list, tuple)) or hasattr(value, "dtype"),
@@ -241,8 +244,8 @@ class ImproveOptions(Options):
     max_rules: int | None = option(None, COUNT, "Most rules to read.", limit=_count(0))
     max_conditions: int = option(3, COUNT, "Most conditions in a rule.", limit=_count(1))
     max_literals: int | None = option(None, COUNT, "Most comparisons in all rules.", limit=_count(0))
-    moves: Moves = option("actions", TEXT, "What a rule may do.")
-    fallback: str = option("keep", TEXT, "What happens where a move is impossible.")
+    moves: Moves = option("actions", TEXT, "What a rule may do.", limit=MOVES)
+    fallback: str = option("keep", TEXT, "What happens where a move is impossible.", limit=WORDS)
     min_support: float | None = option(
         None, NUMBER, "Fewest records behind a change, or (below 1) share of visits behind a rule.", limit=SUPPORT
     )
@@ -283,4 +286,4 @@ class CheckOptions(Options):
 
     max_changes: float | None = option(None, NUMBER, "Most changed decisions per episode.", limit=CHANGES)
     keep: Keep = option((), TEXT_OR_TEXTS, KEPT, metavar="GUARD", limit=GUARDS)
-    allow_unknown: bool = option(False, FLAG, "Do not fail where an effect is unknown.")
+    allow_unknown: bool = option(False, FLAG, "Do not fail where an effect is unknown.", limit=YES_OR_NO)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, overload
 
+from polidiff.errors import InvalidResultError
 from polidiff.records.action import Shift
 from polidiff.records.arrays import AnyArray, IntArray
 from polidiff.records.codec import Document, Json, from_dict, renderer, save_json, schema
@@ -126,7 +127,10 @@ class Patch(Document):
     @classmethod
     def from_dict(cls, data: Mapping[str, Json]) -> Patch:
         """The patch whose JSON form is `data`."""
-        return from_dict(data)
+        patch = from_dict(data)
+        if not isinstance(patch, cls):
+            raise InvalidResultError(f"expected the JSON form of a patch; got that of {type(patch).__name__!r}")
+        return patch
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the patch as JSON."""
