@@ -247,11 +247,9 @@ def _candidate(
             return named[0].name
     if role == "episode":
         return next((column.name for column in free if _is_episode(column.name, frame, roles, counted=True)), None)
-    return _outcome_by_values(free, frame, roles) if role == "reward" else None
-
-
-def _outcome_by_values(free: Sequence[Column], frame: pl.DataFrame, roles: Mapping[str, str]) -> str | None:
-    """What differs between actions that look drawn by lot; else what was measured last, where people put it."""
+    if role != "reward":
+        return None
+    # what differs between actions that look drawn by lot; else what was measured last, where people put it
     could = [c for c in free if not re.search(f"{BEFORE}|{IDENTIFIER}", c.plain)]
     odd = _differing(could, frame, roles["action"]) if "action" in roles else []
     return odd[0] if odd else could[-1].name if could else None

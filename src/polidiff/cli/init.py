@@ -150,15 +150,11 @@ def _confirmed(frame: pl.DataFrame, proposal: Proposal) -> Proposal:
     }
     said = {role: str(name) if name != "-" else "" for role, name in asked.items()}
     confirmed = propose(frame, {**dict.fromkeys(COMMENTS, ""), **proposal.roles, **said})
-    returned = [name for name, why in confirmed.left_out.items() if _wanted(name, why)]
+    late = {name: why for name, why in confirmed.left_out.items() if "after the decision" in why}
+    returned = [name for name, why in late.items() if click.confirm(f"{name} {why}. Was it known before?", err=True)]
     state = (*confirmed.state, *returned)
     left_out = {name: why for name, why in confirmed.left_out.items() if name not in returned}
     return _valued(replace(confirmed, state=state, left_out=left_out))
-
-
-def _wanted(name: str, why: str) -> bool:
-    """Whether a column that may have come after the decision was known before it all the same."""
-    return "after the decision" in why and click.confirm(f"{name} {why}. Was it known before?", err=True)
 
 
 def _valued(proposal: Proposal) -> Proposal:

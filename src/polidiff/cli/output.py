@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -160,26 +160,22 @@ class Forgiving:
 
     def write(self, text: str) -> int:
         """Write, or drop what nobody can take."""
-        if self.fault is None:
-            try:
-                return self._stream.write(text)
-            except OSError as error:
-                self._give_up(error)
+        self._attempt(self._stream.write, text)
         return len(text)
 
     def flush(self) -> None:
         """Flush, or drop what nobody can take."""
-        if self.fault is None:
-            try:
-                self._stream.flush()
-            except OSError as error:
-                self._give_up(error)
+        self._attempt(self._stream.flush)
 
-    def _give_up(self, error: OSError) -> None:
-        """Say no more, and let the interpreter flush into nothing when it ends."""
-        self.fault = error
-        with suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+    def _attempt(self, do: Callable[..., object], *what: str) -> None:
+        """After a fault say no more, and let the interpreter flush into nothing when it ends."""
+        try:
+            if self.fault is None:
+                do(*what)
+        except OSError as error:
+            self.fault = error
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

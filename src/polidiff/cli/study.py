@@ -95,21 +95,9 @@ SECTIONS: dict[str, dict[str, Kind]] = {
     "improve": study_section(ImproveOptions),
     "check": study_section(CheckOptions),
 }
-OUTCOME: dict[str, Kind] = {
-    "name": TEXT,
-    "column": TEXT,
-    "info": TEXT,
-    "array": TEXT,
-    "function": TEXT,
-    "constant": NUMBER,
-    "prefer": TEXT,
-    "margin": NUMBER,
-    "more": TEXT,
-    "less": TEXT,
-    "unit": TEXT,
-    "range": PAIR,
-}
-SOURCES = ("column", "info", "array", "function", "constant")
+SOURCES = {"column": TEXT, "info": TEXT, "array": TEXT, "function": TEXT, "constant": NUMBER}  # of an outcome
+WORDS = {"more": TEXT, "less": TEXT, "unit": TEXT}
+OUTCOME: dict[str, Kind] = {"name": TEXT, **SOURCES, "prefer": TEXT, "margin": NUMBER, **WORDS, "range": PAIR}
 INSTEAD = (("proposed", "rules"),)  # one flag of these replaces all of them in the file
 TOP = ("title", "world", "policies", "outcomes", *SECTIONS)
 

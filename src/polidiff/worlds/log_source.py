@@ -34,7 +34,6 @@ from polidiff.records.arrays import AnyArray
 from polidiff.worlds.log_columns import Columns, Labels
 from polidiff.worlds.log_rows import LoggedRows, hashes, mixed, read_rows
 from polidiff.worlds.shards.shard_files import (
-    FAULTS,
     Damage,
     Part,
     RowRange,
@@ -85,11 +84,13 @@ class LogSource:
         whole = [part.file for part in self._split if isinstance(part, RowRange)]
         if not skip_bad or not whole:
             check_readable(self._split)
-        self.schema = _schema(scan_file((whole or files)[0]))  # a file without rows has no range
+        with in_one_line():
+            self.schema = scan_file((whole or files)[0]).collect_schema()  # a file without rows has no range
 
     def _set_table(self, table: pl.LazyFrame) -> None:
         self.table = table
-        self.schema = _schema(table)
+        with in_one_line():
+            self.schema = table.collect_schema()
 
     def with_table(self, table: pl.LazyFrame) -> LogSource:
         """The same with its rows made into another table."""
@@ -197,15 +198,6 @@ def draw_from(part: Part, schema: pl.Schema, columns: Columns, share: float) -> 
 def _unit_hashes(frame: pl.DataFrame, name: str | None, first: int) -> AnyArray:
     """(n,) a hash of each row's episode or person; of its number in the log, from `first` on, if every row is one."""
     return mixed(np.arange(first, first + frame.height)) if name is None else hashes(frame[name])
-
-
-def _schema(lazy: pl.LazyFrame) -> pl.Schema:
-    try:
-        return lazy.collect_schema()
-    except FAULTS as error:
-        raise InvalidLogError(
-            f"the log cannot be read: {first_line(error)}. Hint: the file may be empty, cut or damaged; write it again"
-        ) from error
 
 
 def lazy_frame(source: TableSource) -> pl.LazyFrame:

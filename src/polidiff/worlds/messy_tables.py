@@ -12,6 +12,7 @@ import polars as pl
 
 from polidiff.errors import InvalidLogError
 from polidiff.worlds.log_columns import RANKED, ROW, Columns
+from polidiff.worlds.log_rows import boundaries
 from polidiff.worlds.shards.shard_files import collect
 from polidiff.worlds.text_tables import LEVELS, NO, YES, plain_words, refuse_unclear_numbers
 
@@ -177,14 +178,11 @@ def repair(lazy: pl.LazyFrame, columns: Columns, *, sort: bool, drop: bool) -> R
 
 def _in_order(lazy: pl.LazyFrame, columns: Columns) -> bool:
     """Whether the rows of every episode stand together, with steps that do not fall."""
-    episode = pl.col(str(columns.episode))
-    same = (episode == episode.shift(1)).fill_null(False)
-    falls = pl.lit(False)
+    first, falls = boundaries(columns)["first"], pl.lit(False)
     if columns.step is not None:
-        falls = (same & (pl.col(columns.step) < pl.col(columns.step).shift(1))).fill_null(False).any()
-    facts = collect(lazy.select((~same).sum().alias("runs"), episode.n_unique().alias("names"), falls.alias("falls")))
-    runs, names, fall = facts.row(0)
-    return bool(runs == names and not fall)
+        falls = ~first & (pl.col(columns.step) < pl.col(columns.step).shift(1)).fill_null(False)
+    names = pl.col(str(columns.episode)).n_unique()
+    return bool(collect(lazy.select((first.sum() == names) & ~falls.any())).item())
 
 
 def _paid_at_the_end(lazy: pl.LazyFrame, columns: Columns) -> list[pl.Expr]:

@@ -112,7 +112,8 @@ def planned(world: World, current: PolicyLike, candidates: Candidates) -> tuple[
         place = world.with_choices((old, *others), names)
         return place, ConstantPolicy(0, count), [ConstantPolicy(1 + k, count) for k in range(len(others))]
     levels = world.levels if world.levels is not None else _even_levels(real)
-    names = tuple(level_name(world.component_names, level) for level in levels)
+    parts = [zip(world.component_names, level.tolist(), strict=True) for level in levels]
+    names = tuple(", ".join(f"{name} {value:g}" for name, value in part) for part in parts)
     constants = tuple(partial(constant, level) for level in levels)
     return (
         world.with_choices((*constants, old), (*names, "unchanged")),
@@ -134,11 +135,6 @@ def nearest(policy: PolicyLike, levels: FloatArray) -> PolicyLike:
     if numbers.ndim != 1 or numbers.dtype.kind not in "iuf" or levels.shape[1] != 1:
         return policy
     return np.abs(numbers[:, None] - levels.T).argmin(axis=1)
-
-
-def level_name(components: Sequence[str], level: FloatArray) -> str:
-    """Such as "torque −0.5, lift 1"."""
-    return ", ".join(f"{name} {value:g}" for name, value in zip(components, level.tolist(), strict=True))
 
 
 @dataclass(frozen=True, eq=False)

@@ -222,13 +222,9 @@ def find_dialect(file: str) -> Dialect:
     separator = max(",;\t|", key=lambda sign: _columns(lines, sign))
     if _columns(lines, separator) <= 1:
         separator = " " if len(lines) > 1 and _columns(lines, " ") == len(lines[0].split(" ")) > 1 else ","
-    return Dialect(separator, encoding, header=not _all_numbers(lines, separator))
-
-
-def _all_numbers(lines: Sequence[str], separator: str) -> bool:
-    """Whether the first of several lines, of several columns, holds numbers alone."""
     fields = next(csv.reader(lines[:1], delimiter=separator), [])
-    return len(lines) > 1 and len(fields) > 1 and all(re.fullmatch(NUMBER, field) for field in fields)
+    rows_only = len(lines) > 1 and len(fields) > 1 and all(re.fullmatch(NUMBER, field) for field in fields)
+    return Dialect(separator, encoding, header=not rows_only)
 
 
 def _opened(file: str) -> IO[bytes]:

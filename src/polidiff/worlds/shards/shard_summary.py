@@ -44,8 +44,8 @@ BATCH_ROWS = 1 << 18  # whose columns are small enough to take the place of thos
 WIDEST = 1 << 20  # whole numbers below this are looked up in a table
 LabelValue: TypeAlias = int | str
 ONE_ACTION = np.zeros(1, dtype=np.int64)  # of starts
-FORM = 10  # of the files
-HASH = hashlib.sha256().digest_size  # bytes before the arrays
+FORM = 11  # of the files
+HASH = 64  # bytes of a hash before the arrays
 SAMPLE = 1 << 16
 AT_ONCE = 2  # parts: while one is put together, the next is read
 
@@ -292,7 +292,7 @@ class SummaryCache:
     def path(self, part: Part) -> Path:
         """Where the summary of a part is kept; warns if a file of it has changed since."""
         prints = [[self._print(file), first, rows] for file, first, rows in part.ranges]
-        return self.folder / f"{_digest(json.dumps([FORM, __version__, self._question, prints]))}.npz"
+        return self.folder / f"{_hash(json.dumps([FORM, __version__, self._question, prints]).encode())[:40]}.npz"
 
     def load(self, part: Part) -> ShardSummary | None:
         """The summary of a part; None if its file is damaged, which its hash tells."""
@@ -300,18 +300,18 @@ class SummaryCache:
             content = self.path(part).read_bytes()
         except OSError:
             return None
-        return _unpacked(content[HASH:]) if _hash(content[HASH:]) == content[:HASH] else None
+        return _unpacked(content[HASH:]) if _hash(content[HASH:]).encode() == content[:HASH] else None
 
     def save(self, part: Part, summary: ShardSummary) -> None:
         """Keep the summary of a part."""
         content = _packed(summary)
-        write_whole(self.path(part), _hash(content) + content)
+        write_whole(self.path(part), _hash(content).encode() + content)
 
     def _print(self, file: str) -> str:
         """What a file looks like; says so if it looked otherwise when this work folder was begun."""
         if file not in self._prints:
             now = self._prints[file] = fingerprint(file)
-            note = self.folder.parent / f"{_digest(file)}.input"
+            note = self.folder.parent / f"{_hash(file.encode())[:40]}.input"
             before = note.read_text(encoding="ascii", errors="replace") if note.exists() else None
             if before not in (None, now):
                 text = f"{file} has changed since this work folder was begun; it is read again"
@@ -329,7 +329,7 @@ def fingerprint(file: str) -> str:
         first = stream.read(SAMPLE)
         stream.seek(max(size - SAMPLE, 0))
         last = stream.read(SAMPLE)
-    return hashlib.sha256(b"|".join([repr((size, _changed(file))).encode(), first, last])).hexdigest()
+    return _hash(b"|".join([repr((size, _changed(file))).encode(), first, last]))
 
 
 def _changed(file: str) -> str:
@@ -340,12 +340,8 @@ def _changed(file: str) -> str:
     return str([info.get(key) for key in ("ETag", "etag", "mtime", "LastModified", "created")])
 
 
-def _hash(content: bytes) -> bytes:
-    return hashlib.sha256(content).digest()
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:40]
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def _packed(summary: ShardSummary) -> bytes:
