@@ -186,9 +186,10 @@ def test_ask_answers_from_the_file(polidiff, tmp_path):
     samples.plain().save(tmp_path / "diff.json")
     ask = lambda *words: polidiff("ask", tmp_path / "diff.json", *words).out  # noqa: E731
     assert ask("why-not", "S", "--in", "S_1") == (
-        "In S_1 (0 ≤ x < 0.1 and 0.2 ≤ y < 0.3), S instead of E:\n"
+        "In S_1 (0 ≤ x < 0.1 and 0.2 ≤ y < 0.3), one decision for S instead of E, then the proposed policy:\n"
         "• return: 1; N (current) 5; E (proposed) 12\n"
         "• length: 14 steps; N (current) 11 steps; E (proposed) 12 steps\n"
+        "• these are estimates that were not judged: they have no interval\n"
     )
     assert ask("when", "E").splitlines()[:2] == [
         "E:",

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from polidiff.explanation.said import MOST_CONDITIONS, answers
 from polidiff.explanation.words import amount_text, before_and_after, interval_text, listing
 from polidiff.records.action import Shift
-from polidiff.records.explanation import Explanation, Sentence, Support, Verdict
+from polidiff.records.explanation import ActionSupport, Explanation, Sentence, Support, Verdict
 from polidiff.records.numbers import with_unit
 from polidiff.records.outcome import Interval, Outcome
 from polidiff.records.plan import PlanRule
@@ -171,6 +171,19 @@ def test_a_long_rule_is_told_on_the_first_screen_by_its_features(seed, count):
     assert all(f"f{k}" in told for k in range(count))
     assert ("0.25" in told) == (sum(len(region.rule.conditions) for region in regions) <= MOST_CONDITIONS)
     assert "S1" in told
+
+
+def test_a_policy_that_draws_its_action_is_worth_the_mean_over_its_chances():
+    record = samples.plain()
+    region = record.regions[0]
+    values = dict(zip((a.name for a in record.world.actions), (1.0, 3.0, 5.0, 7.0), strict=False))
+    chances = dict(zip(values, (0.5, 0.25, 0.25), strict=False))
+    drawn = tuple(ActionSupport(name, 0, share, float(name == region.proposed)) for name, share in chances.items())
+    region = replace(region, action_values={"return": values}, support=replace(region.support, actions=drawn))
+    action = next(name for name in values if name not in (region.current, region.proposed))
+    told = why_not(replace(record, regions=(region,)), action, region.id)
+    assert f"; the current policy's mix of actions {0.5 * 1 + 0.25 * 3 + 0.25 * 5:g}; " in told
+    assert f"{region.proposed} (proposed) {values[region.proposed]:g}" in told
 
 
 def test_what_another_action_is_worth_is_told_with_the_unit_of_the_outcome():

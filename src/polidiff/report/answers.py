@@ -67,7 +67,10 @@ def why_not(explanation: Explanation, action: str, where: str) -> str:
         return "\n".join([_unmeasured(explanation, action, region), *tried])
     if not lines:
         return f"{action} cannot be taken in {_place(region)}."
-    return "\n".join([f"In {_place(region)}, {action} instead of {region.proposed}:", *lines, *tried])
+    once = f"In {_place(region)}, one decision for {action} instead of {region.proposed}, then the proposed policy:"
+    exact = all(verdict.difference.exact for verdict in explanation.verdicts)
+    means = [] if exact else ["• these are estimates that were not judged: they have no interval"]
+    return "\n".join([once, *lines, *tried, *means])
 
 
 def _unmeasured(explanation: Explanation, action: str, region: Region) -> str:
@@ -87,10 +90,18 @@ def _unmeasured(explanation: Explanation, action: str, region: Region) -> str:
 
 
 def _worth(outcome: Outcome | None, values: Mapping[str, float], action: str, region: Region) -> str:
-    told = {name: estimate_text(Interval.exactly(value), outcome) for name, value in values.items()}
-    roles = ((region.current, "current"), (region.proposed, "proposed"))
-    beside = [f"{name} ({role}) {told[name]}" for name, role in roles if name != action and name in told]
-    return "; ".join([told[action], *beside])
+    """An action's worth beside what the two policies bring: the mean over its chances, for one that draws."""
+    texts = []
+    for role in ("current", "proposed"):
+        top = getattr(region, role)
+        chances = {entry.action: getattr(entry, role) for entry in region.support.actions} or {top: 1.0}
+        mixed = max(chances.values()) < 1 - SAME_SHARE
+        if not mixed and top != action and top in values:
+            texts.append(f"{top} ({role}) {estimate_text(Interval.exactly(values[top]), outcome)}")
+        elif mixed and all(name in values for name, chance in chances.items() if chance):
+            mean = sum(chance * values[name] for name, chance in chances.items() if chance)
+            texts.append(f"the {role} policy's mix of actions {estimate_text(Interval.exactly(mean), outcome)}")
+    return "; ".join([estimate_text(Interval.exactly(values[action]), outcome), *texts])
 
 
 def when(explanation: Explanation, action: str) -> str:
