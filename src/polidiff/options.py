@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import numbers
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
@@ -57,6 +58,7 @@ TEXT = Kind("a text in quotes", lambda v: isinstance(v, str) and bool(v.strip())
 TEXTS = Kind("a list of texts", _texts)
 TEXT_OR_TEXTS = Kind("a text or a list of texts", lambda v: TEXT.accepts(v) or _texts(v))
 NUMBER = Kind("a number", _number)
+FINITE = Kind("a number below 1.8e308", lambda v: _number(v) and abs(v) <= sys.float_info.max)
 COUNT = Kind("a whole number", _whole(2**31 - 1))
 SEED = Kind("a whole number", _whole(2**128))
 FLAG = Kind("true or false", lambda v: isinstance(v, bool))

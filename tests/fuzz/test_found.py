@@ -229,6 +229,10 @@ STUDIES = {
         f'{TABLE}[[outcomes]]\nname = "length"\nconstant = 1.0\nrange = [0, 1{"0" * 400}]',
         "range of outcome 'length'",
     ),
+    "a constant beyond all numbers": (
+        f'{TABLE}[[outcomes]]\nname = "length"\nconstant = -1{"0" * 400}',
+        "constant must be a number below 1.8e308",
+    ),
     "a value nested without end": (f"title = {'[' * 400}{']' * 400}", "title must be a text"),
     "a key nested without end": (f"{'.'.join('a' * 3_000)} = 1", "unknown key 'a'"),
     "brackets without end": (f"title = {'[' * 100_000}", "is not TOML"),

@@ -17,6 +17,7 @@ from polidiff.errors import InvalidStudyError
 from polidiff.files import read_limited
 from polidiff.options import (
     COUNT,
+    FINITE,
     FLAG,
     NUMBER,
     TEXT,
@@ -95,7 +96,7 @@ SECTIONS: dict[str, dict[str, Kind]] = {
     "improve": study_section(ImproveOptions),
     "check": study_section(CheckOptions),
 }
-SOURCES = {"column": TEXT, "info": TEXT, "array": TEXT, "function": TEXT, "constant": NUMBER}  # of an outcome
+SOURCES = {"column": TEXT, "info": TEXT, "array": TEXT, "function": TEXT, "constant": FINITE}  # of an outcome
 WORDS = {"more": TEXT, "less": TEXT, "unit": TEXT}
 OUTCOME: dict[str, Kind] = {"name": TEXT, **SOURCES, "prefer": TEXT, "margin": NUMBER, **WORDS, "range": PAIR}
 INSTEAD = (("proposed", "rules"),)  # one flag of these replaces all of them in the file
