@@ -17,7 +17,7 @@ from polidiff.records.plan import PlanRule
 from polidiff.records.rule import Condition, Rule, covers_any
 from polidiff.regions.describe import Described, ToldRegion
 from polidiff.surrogates.list_chooser import rule_cells
-from polidiff.surrogates.log_scores import KEEP, _Worth
+from polidiff.surrogates.log_scores import KEEP, ScorePlans
 from polidiff.surrogates.region_cells import make_cells
 from polidiff.surrogates.simulator import rules_patch
 
@@ -96,7 +96,7 @@ def check_lists(seed):
     cells = rule_cells(rows, world.feature_names)
     boxes = [some_box(rng, cells) for _ in moves]
     problem = SimpleNamespace(world=world, cells=cells, frozen=frozen)
-    logged = _Worth._patch(SimpleNamespace(problem=problem), tuple(zip(moves, boxes, strict=True)))
+    logged = ScorePlans._patch(problem, tuple(zip(moves, boxes, strict=True)))
     for patch, rules in ((played, [entry.rule for entry in listed]), (logged, [cells.rule(box) for box in boxes])):
         for states in (rows, fresh):
             expected, left = top_actions(current.probabilities(states)), ~covers_any(frozen, states)

@@ -41,29 +41,34 @@ def improve(
     reduction = reduce(world, current, candidates, options)
     while True:
         left = None if options.time_limit is None else max(clock.left(), AT_ONCE)
-        solved = reduction.solve(Search(replace(options, time_limit=left), explain))
+        solved = reduction.solve(Search(replace(options, time_limit=left)))
         lifted = [reduction.lift(plan) for plan in solved.plans]
         nearer = reduction.nearer(lifted)
         if nearer is None:
             break
         reduction = nearer
-    plans = reduction.judge(lifted, explain)
+    plans = reduction.judge(lifted)
     frontier = _concluded(reduction, len(solved) - len(plans), reduction.conclude(solved, plans))
-    if not frontier.world.recorded:
+    if frontier.world.recorded:
+        frontier = replace(frontier, plans=tuple(_chosen(plan, frontier, world) for plan in frontier.plans))
+    if explain is None:
         return frontier
-    return replace(frontier, plans=tuple(_chosen(plan, frontier, world, current, explain) for plan in frontier.plans))
+
+    def explained(plan: Plan) -> Plan:
+        policy = plan.policy if plan.patch.changing else current
+        return replace(plan, _explain=partial(explain, reduction.world, current, policy))
+
+    return replace(frontier, plans=tuple(map(explained, frontier.plans)))
 
 
-def _chosen(plan: Plan, frontier: Frontier, world: World, current: PolicyLike, explain: Explain | None) -> Plan:
-    """A plan from a log, which can be explained and says which rows chose it: they would flatter it."""
-    policy = current
-    if plan.patch.changing:
-        gain = None if plan.gain is None else gained(plan.gain, frontier)
-        judged = "" if gain is None else f"{frontier.objective} {interval_text(gain, outcome=objective(frontier))}"
-        patch = replace(plan.patch, chosen_on=getattr(world, "fingerprint", ""), judged=judged)
-        policy = replace(plan.policy, patch=patch)
-        plan = replace(plan, patch=patch, policy=policy)
-    return plan if explain is None else replace(plan, _explain=partial(explain, world, current, policy))
+def _chosen(plan: Plan, frontier: Frontier, world: World) -> Plan:
+    """A plan from a log, which says which rows chose it: they would flatter it."""
+    if not plan.patch.changing:
+        return plan
+    gain = None if plan.gain is None else gained(plan.gain, frontier)
+    judged = "" if gain is None else f"{frontier.objective} {interval_text(gain, outcome=objective(frontier))}"
+    patch = replace(plan.patch, chosen_on=getattr(world, "fingerprint", ""), judged=judged)
+    return replace(plan, patch=patch, policy=replace(plan.policy, patch=patch))
 
 
 def _concluded(reduction: Reduction, dropped: int, frontier: Frontier) -> Frontier:
@@ -90,17 +95,16 @@ class Search:
     """Ways to find plans, within what the user asked for."""
 
     options: ImproveOptions
-    explain: Explain | None
 
     def changed_places(self, surrogate: Surrogate) -> Frontier:
         """Sets of changed places."""
-        return improve_table(surrogate, replace(self.options, max_states=self._most_places()), self.explain)
+        return improve_table(surrogate, replace(self.options, max_states=self._most_places()))
 
     def rules(self, surrogate: Surrogate) -> Frontier:
         """Lists of rules."""
         moves = self._moves(surrogate)
         options = self.options if len(moves) else replace(self.options, max_rules=0)
-        return improve_with_rules(surrogate, replace(options, moves=moves if len(moves) else "actions"), self.explain)
+        return improve_with_rules(surrogate, replace(options, moves=moves if len(moves) else "actions"))
 
     def edits(self, problem: RegionEdits) -> Frontier:
         """Sets of edits."""

@@ -47,7 +47,6 @@ from polidiff.records.explanation import Methods, WorldSummary
 from polidiff.records.outcome import Interval
 from polidiff.records.patch import Patch, StateEdits
 from polidiff.records.plan import Frontier, HullPoint, Ledger, Plan
-from polidiff.surrogates.record import Explain
 from polidiff.surrogates.table import Surrogate
 from polidiff.worlds.protocol import features_seen
 from polidiff.worlds.tabular import TabularMDP
@@ -149,7 +148,7 @@ def _solve(
         return solve_large(problem, effort, clock, budget)
 
 
-def improve_table(surrogate: Surrogate, options: ImproveOptions, explain: Explain | None = None) -> Frontier:
+def improve_table(surrogate: Surrogate, options: ImproveOptions) -> Frontier:
     """The plans that return most for every number of changed decisions, proven.
 
     Without candidates a plan may take any allowed action.
@@ -166,7 +165,7 @@ def improve_table(surrogate: Surrogate, options: ImproveOptions, explain: Explai
     again = evaluate_plans(setting, np.array([setting.actions_of(choice) for choice in solved.choices]))
     check_agreement(solved.changes, solved.returns, again)
     listed, again = _with_current(setting, solved, again)
-    frontier = _frontier(setting, listed, again, surrogate, options, explain, clock)
+    frontier = _frontier(setting, listed, again, surrogate, options, clock)
     if listed is not solved:
         now = replace(frontier.plans[0], breaks=broken_limits(setting.world, setting.current, setting.limits))
         frontier = replace(frontier, plans=(now, *frontier.plans[1:]))
@@ -194,7 +193,6 @@ def _frontier(
     again: Evaluated,
     surrogate: Surrogate,
     options: ImproveOptions,
-    explain: Explain | None,
     clock: Clock,
 ) -> Frontier:
     """The plans with what is told about them."""
@@ -202,7 +200,7 @@ def _frontier(
     curves = _curves(setting, again, clock)
     corners = zip(solved.hull.changes, solved.hull.returns, strict=True)
     return Frontier(
-        plans=tuple(_plan(setting, solved, again, i, curves, explain) for i in range(len(solved.changes))),
+        plans=tuple(_plan(setting, solved, again, i, curves) for i in range(len(solved.changes))),
         hull=tuple(HullPoint(float(c) * setting.scale, float(v)) for c, v in corners),
         baselines=all_baselines(setting.problem, solved.hull, setting.scale, clock) if small else (),
         ledger=_ledger(setting, again, surrogate, options, clock) if small else None,
@@ -224,7 +222,6 @@ def _plan(
     again: Evaluated,
     i: int,
     curves: Mapping[int, Curve],
-    explain: Explain | None,
 ) -> Plan:
     world, actions = setting.world, again.actions[i]
     policy = TablePolicy(read_only(one_hot(actions, world.n_actions)))
@@ -243,7 +240,6 @@ def _plan(
         adoption=adoption,
         warnings=warnings,
         policy=policy,
-        _explain=None if explain is None else lambda: explain(world, setting.current, policy),
     )
 
 

@@ -81,7 +81,7 @@ class ListChooser:
     def __init__(self, problem: ScorePlans, offered: list[bool]) -> None:
         self.problem, self.offered = problem, np.flatnonzero(offered)
         self.price: FloatArray | None = None  # that kept limits before
-        options, decisions = problem.options, problem.scores.decisions
+        options, decisions = problem.options, problem.scored.decisions
         share, least = split_support(options.min_support, MIN_SUPPORT)
         self.limits = ListOptions(
             max_rules=int(options.max_rules or 0),
@@ -100,12 +100,12 @@ class ListChooser:
 
     def choose(self, rows: BoolArray, *, proven: bool = False) -> Choice:
         """The best lists found on some rows, with bounds that tell more if they are to be `proven`."""
-        scores, follow, limit = self.problem.scores, None, self.problem.options.time_limit
+        follow, limit = None, self.problem.options.time_limit
         clock = Clock(None if limit is None else limit / CHOICES)
         self.limits = replace(self.limits, clock=clock)
-        rounds = 1 if scores.decisions.one_step else ROUNDS
+        rounds = 1 if self.problem.scored.decisions.one_step else ROUNDS
         for number in range(rounds):
-            gains = scores.gains(rows, follow)
+            gains = self.problem.scores.gains(rows, follow)
             lists = self._within_limits(rows, gains, proven=proven and number == rounds - 1)
             follow = self.problem.table(lists[-1].rules) if lists else None
             if clock.over():
@@ -128,7 +128,7 @@ class ListChooser:
             lowered = value - sum((p * limit.cost for p, limit in zip(price, limits, strict=True)), start=0.0)
             tried = [one.rules for one in self._searched(rows, lowered)]
             for k, rules in enumerate(tried):
-                new = ProvenList(rules, self.total(rules, rows, value), ceiling)
+                new = ProvenList(rules, self.problem.total(rules, rows, value), ceiling)
                 if not any(self._over(rules, rows, limit) for limit in limits):
                     best[k:] = [max(old, new, key=lambda one: one.worth) for old in best[k:]]
             over = np.array([self._over(tried[-1] if tried else (), rows, limit) for limit in limits])
@@ -141,11 +141,11 @@ class ListChooser:
 
     def nearest(self, rows: BoolArray, gains: FloatArray) -> str:
         """The best value found of what each guard limits, whatever becomes of the rest, in words."""
-        episodes, said = int((self.problem.scores.decisions.first & rows).sum()), []
+        episodes, said = int((self.problem.scored.decisions.first & rows).sum()), []
         for room in self.problem.guards:
             cost = room.guard.sign * gains[:, :, room.place]
             lists = self._searched(rows, np.where(self.problem.scores.untried, np.minimum(-cost, 0.0), -cost))
-            best = self.total(lists[-1].rules if lists else (), rows, gains[:, :, room.place]) / episodes
+            best = self.problem.total(lists[-1].rules if lists else (), rows, gains[:, :, room.place]) / episodes
             said.append(room.nearest([room.now + best]))
         return " and ".join(said)
 
@@ -187,24 +187,18 @@ class ListChooser:
         value = np.where(self.problem.scores.untried, np.minimum(sign * gains[:, :, k], 0.0), sign * gains[:, :, k])
         return np.where(self.problem.fixed[:, None], 0.0, value)
 
-    def total(self, rules: RuleList, rows: BoolArray, table: FloatArray) -> float:
-        """What the moves of a list sum to, of a table (n, A), over some rows."""
-        move = self.problem.moves(rules)
-        whole = np.column_stack([table, np.zeros(len(table))])
-        return float(whole[np.arange(len(move)), move][rows].sum())
-
     def _over(self, rules: RuleList, rows: BoolArray, limit: Limit) -> bool:
         """Whether a list exceeds a limit, over all episodes of the rows."""
-        episodes = int((self.problem.scores.decisions.first & rows).sum())
-        return self.total(rules, rows, limit.cost) > episodes * (limit.most + 1e-9)
+        episodes = int((self.problem.scored.decisions.first & rows).sum())
+        return self.problem.total(rules, rows, limit.cost) > episodes * (limit.most + 1e-9)
 
     def _limits(self, gains: FloatArray) -> list[Limit]:
         problem = self.problem
-        scores, budget = problem.scores, problem.options.budget
-        several = [] if scores.decisions.one_step else [FOLLOWED]
+        scores, decisions, budget = problem.scores, problem.scored.decisions, problem.options.budget
+        several = [] if decisions.one_step else [FOLLOWED]
         changes = [most for most in (budget, *several) if most is not None]
         counted = scores.current is None and budget is not None  # as changes of a plan are: by what the log did
-        taken = one_hot(scores.decisions.actions, problem.world.n_actions) if counted else scores.base
+        taken = one_hot(decisions.actions, problem.world.n_actions) if counted else scores.base
         limits = [Limit(1.0 - taken, min(changes))] if changes else []
         return [*limits, *(Limit(room.guard.sign * gains[:, :, room.place], room.most) for room in problem.guards)]
 

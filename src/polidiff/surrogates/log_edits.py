@@ -15,31 +15,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import numpy as np
 
 from polidiff.divergence import DivergenceOptions
 from polidiff.divergence.log import compare_rows
 from polidiff.evaluation.logged.counted_log import CountedLog, counted_log
-from polidiff.evaluation.logged.judge import assess
 from polidiff.evaluation.logged.model import build_model, split_policy
-from polidiff.evaluation.logged.plan import MIN_GROUP, MIN_SUPPORT, Halves, choose_and_judge, learn_candidates
+from polidiff.evaluation.logged.plan import MIN_GROUP, MIN_SUPPORT, choose_and_judge, learn_candidates
 from polidiff.evaluation.logged.policies import as_log_policy
 from polidiff.options import ImproveOptions
 from polidiff.policies import PatchedPolicy, Policy, one_hot, top_actions
 from polidiff.policies.protocol import Candidates, PolicyLike
 from polidiff.records.arrays import FloatArray, IntArray
-from polidiff.records.numbers import counted, percent
-from polidiff.records.outcome import Assumption
+from polidiff.records.numbers import percent
 from polidiff.records.plan import Frontier, Plan
 from polidiff.records.rule import Rule
-from polidiff.surrogates.log_states import JudgingHalf
+from polidiff.surrogates.log_halves import LogHalves
 from polidiff.surrogates.record import (
-    Explain,
     GuardRoom,
     Note,
-    Reduction,
     RuleNote,
     Solver,
     guard_rooms,
@@ -116,19 +111,14 @@ def _region_value(
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class RegionEdits(Reduction):
+class RegionEdits(LogHalves):
     """A model over cells, the current policy in it, the edits that plans may make, and the half that judges."""
 
-    world: Log
-    current: PolicyLike  # as the user gave it
     policy: Policy  # what it does, estimated if it wrote the log
     base: FloatArray  # (S, A) its averages in the cells of the model
-    halves: Halves
     cells: RegionCells
     offered: tuple[RegionEdit, ...]
     refused: tuple[RegionEdit, ...]  # that candidates make and the log has not tried often enough
-    least: int
-    options: ImproveOptions
     _known: dict[tuple[int, ...], RegionValue] = field(default_factory=dict)
 
     def solve(self, solver: Solver) -> Frontier:
@@ -156,29 +146,15 @@ class RegionEdits(Reduction):
         patch = self.cells.patch(chosen, [action.name for action in log.actions], log.feature_names)
         return replace(plan, patch=patch, policy=PatchedPolicy(self.policy, patch))
 
-    @cached_property
-    def judging(self) -> JudgingHalf:
-        """The other half."""
-        return JudgingHalf(self.world, self.current, self.options, self.halves.judging)
-
     @property
     def guards(self) -> list[GuardRoom]:
         """What plans must keep, in the model."""
         return guard_rooms(self.options.keep, self.world.outcomes, self.value(()).outcomes.tolist())
 
-    def judge(self, plans: Sequence[Plan], explain: Explain | None) -> tuple[Plan, ...]:
-        """Plans as the other half sees them."""
-        return self.judging.judge(plans)
-
-    def conclude(self, solved: Frontier, plans: tuple[Plan, ...]) -> Frontier:
-        """The log in place of its regions."""
-        episodes = counted(self.world.check.episodes, "logged episode")
-        method = f"plans over regions from one half of {episodes}, judged by the other half"
-        return self.judging.conclude(solved, plans, method)
-
-    def assumptions(self) -> tuple[Assumption, ...]:
-        """What was found out about the log."""
-        return assess(self.world).assumptions
+    @property
+    def plans_from(self) -> str:
+        """What plans are, in words."""
+        return "plans over regions"
 
     def places(self) -> dict[str, Rule]:
         """Each region's conditions."""

@@ -13,7 +13,7 @@ under which others foretell best what a decision brings.
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,7 +29,7 @@ from polidiff.policies.protocol import PolicyLike
 from polidiff.records.arrays import BoolArray, FloatArray
 from polidiff.records.plan import Frontier
 from polidiff.surrogates.record import frozen_states
-from polidiff.surrogates.table import with_edits
+from polidiff.surrogates.table import rebuilt, with_edits
 from polidiff.worlds.log import Log
 from polidiff.worlds.protocol import aim
 from polidiff.worlds.tabular import TabularMDP
@@ -154,38 +154,14 @@ def shrunk(world: TabularMDP, visits: FloatArray, strength: float) -> TabularMDP
         mean = (share * np.where(seen > 0, table, 0.0)).sum(axis=1, keepdims=True)
         return np.where(seen > 0, own * table + (1 - own) * mean, table)
 
-    return TabularMDP(
-        _shrunk_moves(world, share, own),
-        drawn(world.rewards),
-        world.initial,
-        absorbing=world.absorbing,
-        actions=world.actions,
-        states=world.states,
-        features=world.features,
-        feature_names=world.feature_names if world.has_features else None,
-        allowed=np.where(total > 0, seen > 0, world.allowed),
-        discount=world.discount,
-        outcomes=[
-            replace(outcome, of=drawn(world.outcome_table(outcome)))
-            for outcome in world.outcomes
-            if outcome.name != world.return_outcome.name
-        ],
-        return_name=world.return_outcome.name,
-        include_return=any(outcome.name == world.return_outcome.name for outcome in world.outcomes),
-    )
-
-
-def _shrunk_moves(world: TabularMDP, share: FloatArray, own: FloatArray) -> list[sparse.csr_array]:
-    n_states, n_actions = share.shape
-    flat = np.arange(n_states * n_actions).reshape(n_states, n_actions)
-    pick = sparse.csr_array(
-        (share.ravel(), (np.repeat(np.arange(n_states), n_actions), flat.ravel())), shape=(n_states, share.size)
-    )
-    mean = sparse.csr_array(pick @ world.transitions)
-    return [
+    mean = world.policy_moves(share)
+    moves = [
         sparse.csr_array(
-            sparse.diags_array(own[:, action]) @ world.transitions[action::n_actions]
+            sparse.diags_array(own[:, action]) @ world.transitions[action :: world.n_actions]
             + sparse.diags_array(1 - own[:, action]) @ mean
         )
-        for action in range(n_actions)
+        for action in range(world.n_actions)
     ]
+    tables = [drawn(world.outcome_table(outcome)) for outcome in world.outcomes]
+    allowed = np.where(total > 0, seen > 0, world.allowed)
+    return rebuilt(world, moves, drawn(world.rewards), tables, actions=world.actions, allowed=allowed)

@@ -80,7 +80,7 @@ class Reduction:
         """The reduction learned again near the lifted plans; None if this one is good enough."""
         return None
 
-    def judge(self, plans: Sequence[Plan], explain: Explain | None) -> tuple[Plan, ...]:
+    def judge(self, plans: Sequence[Plan]) -> tuple[Plan, ...]:
         """Lifted plans with what they bring in the world."""
         return tuple(plans)
 

@@ -16,21 +16,18 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from polidiff.evaluation.verdicts import rare_events
 from polidiff.options import ImproveOptions
-from polidiff.policies import PatchedPolicy, Policy, one_hot, top_actions
+from polidiff.policies import Policy, one_hot, top_actions
 from polidiff.policies.protocol import Candidates, PolicyLike
 from polidiff.progress import track
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.records.numbers import counted
-from polidiff.records.outcome import Assumption
 from polidiff.records.patch import AS_NOW, Edit, Patch
 from polidiff.records.plan import Frontier, Plan, PlanRule
 from polidiff.records.rule import Rule, covers_any
 from polidiff.rules.cell_grid import MOST_CELLS, Grid, grid_of_rows
 from polidiff.streams import Stream
 from polidiff.surrogates.record import (
-    Explain,
     Note,
     frozen_rules,
     listed_candidates,
@@ -41,9 +38,11 @@ from polidiff.surrogates.record import (
     told_of_world,
 )
 from polidiff.surrogates.simulator_cells import (
+    OTHERS,
     Assigned,
     CellCounts,
     PairedEpisodes,
+    PlayedCells,
     PlayEffort,
     count_assigned,
     effort_for,
@@ -70,7 +69,7 @@ KEEP = "keep"
 
 
 @dataclass(frozen=True, eq=False)
-class Ground:
+class CellGames:
     """Where plans over cells are played."""
 
     world: Simulator
@@ -98,49 +97,38 @@ class Played:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PlayedGrid(Surrogate):
+class PlayedGrid(PlayedCells):
     """A table over cells, learned near the best plan so far."""
 
-    world: Simulator
-    ground: Ground
-    counts: CellCounts
-    options: ImproveOptions
+    games: CellGames
     pool: dict[Patch, Played] = field(default_factory=dict)  # every plan that was found, played
     round: int = 0
 
     def lift(self, plan: Plan) -> Plan:
         """The rules as edits of the current policy, with the return of the whole episode."""
-        before = float(self.counts.offset[aim(self.world)[0]]) / self.counts.episodes
-        patch = rules_patch(self.ground, plan.rules)
-        return replace(
-            plan,
-            patch=patch,
-            policy=PatchedPolicy(self.ground.current, patch),
-            expected_return=plan.expected_return + before,
-            bound=plan.bound + before,
-        )
+        return self.with_patch(plan, rules_patch(self.games, plan.rules))
 
     def nearer(self, plans: Sequence[Plan]) -> PlayedGrid | None:
         """Plans are played; in all rounds but the last the table is learned again near the best so far."""
-        clock = self.ground.effort.clock
+        clock = self.effort.clock
         for plan in track("plans played to choose", list(plans)):
             if plan.patch not in self.pool and not (self.pool and clock.over()):
                 self.pool[plan.patch] = self._played(plan)
-        learned = (self.counts.moves.sum(axis=2)[:, :-1] >= self.ground.least).mean()
+        learned = (self.counts.moves.sum(axis=2)[:, :-1] >= self.games.least).mean()
         if self.round + 1 == ROUNDS or clock.over() or not learned:
             return None
         best = max(self.pool.values(), key=lambda played: played.mean)
         number = self.round + 1
-        near = choices_of(self.ground, best.plan.rules)
+        near = choices_of(self.games, best.plan.rules)
         seed = (self.options.seed, Stream.CELL_GAMES, number)
         rates = RATES if learned > FEW_LEARNED else BOLD
-        more = count_near(self.ground, near, length=best.length, seed=seed, rates=rates)
+        more = count_near(self.games, near, length=best.length, seed=seed, rates=rates)
         counts = self.counts + more
-        return replace(self, table=cell_table(self.ground, counts), counts=counts, round=number)
+        return replace(self, table=cell_table(self.games, counts), counts=counts, round=number)
 
     def _played(self, plan: Plan) -> Played:
         games = ROUNDS * int(self.options.max_rules or 0) + 1
-        episodes = self._episodes(TO_CHOOSE / games, Stream.CHOOSING_PLANS)
+        episodes = self.episodes(TO_CHOOSE / games, Stream.CHOOSING_PLANS)
         played = episodes.play(plan.policy)
         mean = float(played.totals[:, aim(self.world)[0]].mean())
         changes = episodes.changes(plan.policy, played)
@@ -150,19 +138,14 @@ class PlayedGrid(Surrogate):
     def judging(self) -> PairedEpisodes:
         """Episodes that neither made the table nor chose a plan."""
         most = int(self.options.max_rules or 0)
-        episodes = self._episodes(TO_JUDGE / (most + 1), Stream.JUDGING_PLANS, most=2.0)
-        return replace(episodes, family=max(1, most))
+        return self.episodes(TO_JUDGE / (most + 1), Stream.JUDGING_PLANS, most=2.0, family=max(1, most))
 
-    def _episodes(self, share: float, stream: Stream, most: float = 1.0) -> PairedEpisodes:
-        seed, level = (self.options.seed, stream), self.options.level
-        return PairedEpisodes(self.world, self.ground.current, self.ground.effort, share, seed, level, most)
-
-    def judge(self, plans: Sequence[Plan], explain: Explain | None) -> tuple[Plan, ...]:
+    def judge(self, plans: Sequence[Plan]) -> tuple[Plan, ...]:
         """For each number of rules the plan that returned most, if that is more than with fewer."""
         judging, chosen = self.judging, self._best_of_each()
-        if self.ground.effort.clock.over():
+        if self.effort.clock.over():
             chosen = list(dict.fromkeys([chosen[0], chosen[-1]]))
-        return tuple(judging.judge(p.plan, explain) for p in track("plans played in the world", chosen))
+        return tuple(judging.judge(p.plan) for p in track("plans played in the world", chosen))
 
     def _best_of_each(self) -> list[Played]:
         budget = self.options.budget
@@ -190,14 +173,14 @@ class PlayedGrid(Surrogate):
 
     def notes(self, plans: Sequence[Plan]) -> tuple[Note, ...]:
         """What the table is, and which actions no cell has seen often enough."""
-        met = np.asarray(self.table.allowed)[: self.ground.cells.size, : self.world.n_actions].sum(axis=0)
+        met = np.asarray(self.table.allowed)[: self.games.cells.size, : self.world.n_actions].sum(axis=0)
         lost = [action.name for action, count in zip(self.world.actions, met, strict=True) if not count]
         which = "No action" if len(lost) == len(met) else f"Not {', '.join(lost[:7])}: no such action"
-        rare = f"{which} was played at least {self.ground.least} times in any cell; rules cannot prescribe it."
+        rare = f"{which} was played at least {self.games.least} times in any cell; rules cannot prescribe it."
         return (
             *self._undecided(plans),
             *self._fewer_rules(plans),
-            f"Plans were searched in a table over {self.ground.cells.size} cells that was learned by playing: better "
+            f"Plans were searched in a table over {self.games.cells.size} cells that was learned by playing: better "
             "ones may exist. Returns and gains are of episodes that neither made the table nor chose a plan.",
             *((rare,) if lost else ()),
         )
@@ -211,10 +194,6 @@ class PlayedGrid(Surrogate):
         tried = len([played for played in self.pool.values() if len(played.plan.rules) > most])
         found = f"the {tried} played to choose returned no more" if tried else "the table over cells offered none"
         return (f"No plan of {more} was seen to gain over {counted(most, 'rule')}: {found}.",)
-
-    def assumptions(self) -> tuple[Assumption, ...]:
-        """What the episodes that judge may not have met."""
-        return rare_events(self.judging.gains)
 
     def _undecided(self, plans: Sequence[Plan]) -> tuple[str, ...]:
         """That nothing is shown to gain, and what was played to find out."""
@@ -237,19 +216,21 @@ def reduce_to_grid(world: Simulator, current: Policy, options: ImproveOptions) -
     explored = _explored(world, current, effort, options.seed)
     effort = replace(effort, length=max(effort.length, float(explored.lengths.mean())))
     cells = _sampled_grid(world, current, explored, effort, least, options.seed)
-    ground = Ground(as_cut(world, explored), current, cells, frozen, least, effort)
-    as_now = np.full(ground.cells.size, world.n_actions)
-    counts = count_near(ground, as_now, length=0.0, seed=(options.seed, Stream.CELL_GAMES, 0))
+    games = CellGames(as_cut(world, explored), current, cells, frozen, least, effort)
+    as_now = np.full(games.cells.size, world.n_actions)
+    counts = count_near(games, as_now, length=0.0, seed=(options.seed, Stream.CELL_GAMES, 0))
     return PlayedGrid(
         world=world,
-        table=cell_table(ground, counts),
-        base=np.append(as_now, [as_now[0]] * 2),
+        table=cell_table(games, counts),
+        base=np.append(as_now, [as_now[0]] * OTHERS),
         by_rules=True,
-        grid=ground.cells.padded(2),
+        grid=games.cells.padded(OTHERS),
         where="a simulator",
         min_support=share,
         node_limit=0,
-        ground=ground,
+        current=current,
+        effort=effort,
+        games=games,
         counts=counts,
         options=options,
     )
@@ -309,19 +290,19 @@ class _Exploring:
 
 
 def count_near(
-    ground: Ground, plan: IntArray, *, length: float, seed: tuple[int, ...], rates: Sequence[float] = RATES
+    games: CellGames, plan: IntArray, *, length: float, seed: tuple[int, ...], rates: Sequence[float] = RATES
 ) -> CellCounts:
     """Play near a plan (K,) of choices (an action, or one past the last for "as now"), and count.
 
     `length` is that of the plan's own episodes, which draw another choice in a share of cells that is one of `rates`.
     """
-    world = ground.world
-    effort = replace(ground.effort, length=max(length, ground.effort.length))
+    world = games.world
+    effort = replace(games.effort, length=max(length, games.effort.length))
     episodes, horizon = effort.exploring(TO_LEARN, MORE, world.horizon)
     as_now = np.full(len(plan), world.n_actions)
     draw = partial(_drawn, plan, world.n_actions, rates)
     ends = world.horizon <= SHORT
-    game = Assigned(world, ground.current, ground.of, draw, as_now, world.n_actions + 1, ends, horizon)
+    game = Assigned(world, games.current, games.of, draw, as_now, world.n_actions + 1, ends, horizon)
     return count_assigned(game, episodes=episodes, seed=seed, what="roll-outs over cells")
 
 
@@ -332,11 +313,10 @@ def _drawn(plan: IntArray, as_now: int, rates: Sequence[float], count: int, rng:
     return np.where(rng.random((count, len(plan))) < rate, other, plan[None, :])
 
 
-def cell_table(ground: Ground, counts: CellCounts) -> TabularMDP:
+def cell_table(games: CellGames, counts: CellCounts) -> TabularMDP:
     """The estimated table; choices seen too rarely are not offered."""
-    world, cells = ground.world, ground.cells.size
-    allowed = np.zeros((cells + 2, world.n_actions + 1), dtype=np.bool_)
-    allowed[:cells] = counts.moves.sum(axis=2) >= ground.least
+    world, cells = games.world, games.cells.size
+    allowed = counts.moves.sum(axis=2) >= games.least
     allowed[:, -1] = True
     actions = [*(action.name for action in world.actions), AS_NOW]
     names = [f"cell {k}" for k in range(cells)]
@@ -344,21 +324,21 @@ def cell_table(ground: Ground, counts: CellCounts) -> TabularMDP:
     return played_table(world, counts, allowed, actions, names, discount=discount)
 
 
-def choices_of(ground: Ground, rules: Sequence[PlanRule]) -> IntArray:
+def choices_of(games: CellGames, rules: Sequence[PlanRule]) -> IntArray:
     """Choices (K,) of a plan in the cells: the first rule that covers the cell."""
-    names = [action.name for action in ground.world.actions]
-    points = ground.cells.points
-    choice = np.full(ground.cells.size, ground.world.n_actions)
+    names = [action.name for action in games.world.actions]
+    points = games.cells.points
+    choice = np.full(games.cells.size, games.world.n_actions)
     for entry in reversed(rules):
-        choice[entry.rule.covers(points)] = names.index(entry.move) if entry.move != KEEP else ground.world.n_actions
+        choice[entry.rule.covers(points)] = names.index(entry.move) if entry.move != KEEP else games.world.n_actions
     return choice
 
 
-def rules_patch(ground: Ground, rules: Sequence[PlanRule]) -> Patch:
+def rules_patch(games: CellGames, rules: Sequence[PlanRule]) -> Patch:
     """Edits that follow the rules, first match wins: a rule also holds back later ones where it changes nothing."""
-    world = ground.world
+    world = games.world
     names = [action.name for action in world.actions]
-    edits = [Edit(rule, None, None) for rule in ground.frozen]
+    edits = [Edit(rule, None, None) for rule in games.frozen]
     edits += [Edit(entry.rule, None, None if entry.move == KEEP else names.index(entry.move)) for entry in rules]
     return Patch(tuple(edits) if rules else (), tuple(names), world.feature_names, world.features_of)
 

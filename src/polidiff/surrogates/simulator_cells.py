@@ -6,7 +6,7 @@ mended). The total of rewards and outcomes until the next cell belongs to the pa
 
 .. math:: \hat T(k' \mid k, c) = \frac{n(k, c, k')}{n(k, c)}, \qquad \hat R(k, c) = \frac{\sum r_{k,c:k'}}{n(k, c)},
 
-what happens before the first cell is a constant offset, and staying in a cell is a self-loop.
+what happens before the first cell belongs to a start of its own, and staying in a cell is a self-loop.
 
 Work is counted in decisions, shared out before anything is played: an environment whose episodes last ten thousand
 steps gets few of them. A time limit buys fewer decisions, by the pace of the first episodes.
@@ -23,15 +23,18 @@ from time import perf_counter
 import numpy as np
 
 from polidiff.evaluation.simulator import default_episodes
-from polidiff.evaluation.verdicts import mean_interval
+from polidiff.evaluation.verdicts import mean_interval, rare_events
 from polidiff.optimize import Clock
+from polidiff.options import ImproveOptions
 from polidiff.parallel import run_tasks
-from polidiff.policies import Policy, changed_decisions, choose
+from polidiff.policies import PatchedPolicy, Policy, changed_decisions, choose
 from polidiff.records.action import Action
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.records.outcome import Assumption
+from polidiff.records.patch import Patch
 from polidiff.records.plan import Plan
 from polidiff.streams import Stream
-from polidiff.surrogates.record import Explain
+from polidiff.surrogates.table import Surrogate
 from polidiff.worlds.protocol import aim
 from polidiff.worlds.rollouts import (
     GainCounter,
@@ -45,6 +48,7 @@ from polidiff.worlds.rollouts import (
 from polidiff.worlds.simulator import Simulator
 from polidiff.worlds.tabular import TabularMDP
 
+OTHERS = 3  # states of a table behind its cells: no cell, the end, the start
 STEPS, MODEL_STEPS = 800_000, 4_000_000  # decisions, one by one or side by side in a model
 TRIED = 10  # episodes that tell how long others last
 BEGINNING = 10  # decisions that take as long as beginning an episode
@@ -175,30 +179,33 @@ def played_table(
     *,
     discount: float = 1.0,
 ) -> TabularMDP:
-    """The estimated table: cells, a place for episodes that meet none, and the end.
+    """The estimated table: cells, a place for episodes that meet none, the end, and what comes before the first cell.
 
-    `allowed` (K + 2, C) says which choices each of them offers; `states` names the cells.
+    `allowed` (K, C) says which choices each cell offers; `states` names the cells. Between two cells an episode goes
+    on with the chance `discount`.
     """
     cells, choices = counts.gains.shape[:2]
+    end, start = cells + 1, cells + 2
     visits = counts.moves.sum(axis=2)
     seen = np.maximum(visits, 1.0)[:, :, None]
-    moves = np.zeros((cells + 2, choices, cells + 2))
-    moves[:cells, :, :cells] = counts.moves[:, :, :cells] / seen
-    moves[:cells, :, cells + 1] = counts.moves[:, :, cells] / seen[:, :, 0]
-    moves[:cells, :, cells + 1][visits == 0] = 1.0
-    moves[cells, :, cells + 1] = 1.0
-    gains = np.zeros((cells + 2, choices, counts.gains.shape[2]))
+    ended = np.where(visits > 0, counts.moves[:, :, cells] / seen[:, :, 0], 1.0)
+    moves = np.zeros((cells + OTHERS, choices, cells + OTHERS))
+    moves[:cells, :, :cells] = discount * counts.moves[:, :, :cells] / seen
+    moves[start, :, : cells + 1] = counts.first / counts.first.sum()
+    moves[:cells, :, end] = ended + (1 - discount) * (1 - ended)
+    moves[cells, :, end] = 1.0
+    gains = np.zeros((cells + OTHERS, choices, counts.gains.shape[2]))
     gains[:cells] = counts.gains / seen
+    gains[start] = counts.offset / counts.episodes
     main, _ = aim(world)
     return TabularMDP(
         moves,
         gains[:, :, main],
-        np.append(counts.first, 0.0) / counts.first.sum(),
-        absorbing=[cells + 1],
+        np.arange(cells + OTHERS) == start,
+        absorbing=[end],
         actions=actions,
-        states=[*states, "no region", "end"],
-        allowed=allowed,
-        discount=discount,
+        states=[*states, "no region", "end", "start"],
+        allowed=np.vstack([allowed, np.broadcast_to(np.arange(choices) == choices - 1, (OTHERS, choices))]),
         outcomes=[replace(o, of=gains[:, :, m], range=None) for m, o in enumerate(world.outcomes) if m != main],
         return_name=world.outcomes[main].name,
     )
@@ -288,9 +295,9 @@ class PairedEpisodes:
         tables = (one.probabilities(played.visits.states) for one in (self.current, policy))
         return float(changed_decisions(*tables).sum() / len(played.totals))
 
-    def judge(self, plan: Plan, explain: Explain | None) -> Plan:
+    def judge(self, plan: Plan) -> Plan:
         """The plan, which says what its table expects, with what its policy's episodes bring."""
-        world, current, policy = self.world, self.current, plan.policy
+        world, policy = self.world, plan.policy
         changing = bool(plan.patch.edits)
         played = self.play(policy) if changing else None
         totals = self.before if played is None else played.totals
@@ -312,5 +319,31 @@ class PairedEpisodes:
             proven=False,
             gain=replace(gain, level=self.level) if changing else None,
             model_gap=plan.expected_return - value,
-            _explain=None if explain is None else (lambda: explain(world, current, policy)),
         )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PlayedCells(Surrogate):
+    """A table over cells that episodes were played in, and episodes that judge."""
+
+    world: Simulator
+    current: Policy
+    counts: CellCounts
+    options: ImproveOptions
+    effort: PlayEffort
+    gains: dict[str, FloatArray] = field(default_factory=dict)  # of judged plans, by episode
+
+    def with_patch(self, plan: Plan, patch: Patch) -> Plan:
+        """A plan over cells as edits of the current policy."""
+        return replace(plan, patch=patch, policy=PatchedPolicy(self.current, patch), proven=False)
+
+    def episodes(self, share: float, stream: Stream, *, most: float = 1.0, family: int = 1) -> PairedEpisodes:
+        """Episodes for a share of the effort."""
+        seed, level = (self.options.seed, stream), self.options.level
+        return PairedEpisodes(
+            self.world, self.current, self.effort, share, seed, level, most=most, family=family, gains=self.gains
+        )
+
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """What the episodes that judge may not have met."""
+        return rare_events(self.gains)

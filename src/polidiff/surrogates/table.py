@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,14 +19,13 @@ from polidiff.options import ImproveOptions
 from polidiff.policies import TablePolicy, one_hot, top_actions
 from polidiff.policies.protocol import TIE, Candidates, PolicyLike
 from polidiff.records.action import Action, Shift
-from polidiff.records.arrays import BoolArray, FloatArray
+from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.numbers import number
 from polidiff.records.patch import AS_NOW, Edit, Patch
 from polidiff.records.plan import Frontier, Plan
 from polidiff.records.rule import Rule
 from polidiff.rules.cell_grid import Grid
 from polidiff.surrogates.record import (
-    Explain,
     Note,
     Reduction,
     Solver,
@@ -66,19 +64,12 @@ class MixedTable(Surrogate):
     """A table in which the current policy acts by chance; going on as now is an action more."""
 
     world: TabularMDP
-    current: PolicyLike  # as the user gave it
     now: FloatArray  # (S, A) its chances
 
     def lift(self, plan: Plan) -> Plan:
         """The current policy with the plan's edits."""
         policy = TablePolicy(with_edits(self.now, plan))
         return replace(plan, policy=policy, patch=mixed_patch(plan.patch, self.now, self.world.actions))
-
-    def judge(self, plans: Sequence[Plan], explain: Explain | None) -> tuple[Plan, ...]:
-        """The plans, each compared with the current policy as it is."""
-        if explain is None:
-            return tuple(plans)
-        return tuple(replace(p, _explain=partial(explain, self.world, self.current, p.policy)) for p in plans)
 
     def conclude(self, solved: Frontier, plans: tuple[Plan, ...]) -> Frontier:
         """The frontier, told about the table without the action more."""
@@ -105,42 +96,40 @@ def reduce(world: TabularMDP, current: PolicyLike, candidates: Candidates, optio
     by_rules = options.max_rules is not None and world.has_features
     if by_rules:
         refuse_with_rules(options)
-    now = policy_table(world, current)
+    now, offered = policy_table(world, current), None
+    if candidates is not None:
+        base = top_actions(now)
+        offered = taken_actions([top_actions(policy_table(world, one), base) for one in candidates], world)
     if not by_rules and (now.max(axis=1) < 1 - TIE)[~world.absorbing].any():
-        return _mixed(world, now, current, candidates, options)
+        return _mixed(world, now, offered, options)
     return Surrogate(
         world=world,
         table=world,
         base=current,
         by_rules=by_rules,
-        offered=None if candidates is None else _taken(world, current, candidates),
+        offered=offered,
         frozen=options.freeze,
         min_support=options.min_support,
     )
 
 
-def _taken(world: TabularMDP, current: PolicyLike, candidates: Sequence[PolicyLike]) -> BoolArray:
-    """(S, A) actions that some candidate takes."""
-    base = top_actions(policy_table(world, current))
+def taken_actions(tops: Sequence[IntArray], world: TabularMDP) -> BoolArray:
+    """(S, A) actions that some candidate takes, by the most probable action of each in the first states."""
     taken = np.zeros((world.n_states, world.n_actions), dtype=np.bool_)
-    for candidate in candidates:
-        top = top_actions(policy_table(world, candidate), base)
-        taken[np.arange(world.n_states), top] = True
+    for top in tops:
+        taken[np.arange(len(top)), top] = True
     return taken
 
 
-def _mixed(
-    world: TabularMDP, now: FloatArray, current: PolicyLike, candidates: Candidates, options: ImproveOptions
-) -> MixedTable:
+def _mixed(world: TabularMDP, now: FloatArray, offered: BoolArray | None, options: ImproveOptions) -> MixedTable:
     as_now = np.ones((world.n_states, 1), dtype=np.bool_)
     return MixedTable(
         world=world,
         table=with_current(world, now, world, np.ones_like(world.allowed)),
         base=np.full(world.n_states, world.n_actions),
-        offered=None if candidates is None else np.hstack([_taken(world, current, candidates), as_now]),
+        offered=None if offered is None else np.hstack([offered, as_now]),
         cost=chance_costs(options.change_cost, now),
         frozen=options.freeze,
-        current=current,
         now=now,
     )
 
@@ -161,31 +150,46 @@ def with_current(world: TabularMDP, table: FloatArray, whole: TabularMDP, offere
     it takes for certain are not offered twice.
     """
     n_states, n_actions = table.shape
-    flat = np.arange(n_states * n_actions).reshape(table.shape)
-    place = np.repeat(np.arange(n_states), n_actions), flat.ravel()
-    mean = sparse.csr_array((table.ravel(), place), shape=(n_states, table.size)) @ whole.transitions
 
     def widened(values: FloatArray, known: FloatArray) -> FloatArray:
         return np.hstack([values, (table * known).sum(axis=1, keepdims=True)])
 
     names = [action.name for action in world.actions]
-    always = np.ones((n_states, 1), dtype=np.bool_)
+    always, pairs = np.ones((n_states, 1), dtype=np.bool_), zip(world.outcomes, whole.outcomes, strict=True)
+    return rebuilt(
+        world,
+        [*(world.transitions[action::n_actions] for action in range(n_actions)), whole.policy_moves(table)],
+        widened(world.rewards, whole.rewards),
+        [widened(world.outcome_table(one), whole.outcome_table(other)) for one, other in pairs],
+        actions=[*names, next(name for name in (AS_NOW, f"{AS_NOW} (unchanged)") if name not in names)],
+        allowed=np.hstack([world.allowed & offered & (table < 1 - 1e-9), always]),
+    )
+
+
+def rebuilt(
+    world: TabularMDP,
+    transitions: Sequence[sparse.csr_array],
+    rewards: FloatArray,
+    tables: Sequence[FloatArray],
+    *,
+    actions: Sequence[Action | str],
+    allowed: BoolArray,
+) -> TabularMDP:
+    """The table with other decisions: where each leads, what it pays, and what it adds to every outcome (S, A)."""
     total = world.return_outcome.name
     return TabularMDP(
-        [*(world.transitions[action::n_actions] for action in range(n_actions)), sparse.csr_array(mean)],
-        widened(world.rewards, whole.rewards),
+        transitions,
+        rewards,
         world.initial,
         absorbing=world.absorbing,
-        actions=[*names, next(name for name in (AS_NOW, f"{AS_NOW} (unchanged)") if name not in names)],
+        actions=actions,
         states=world.states,
         features=world.features,
         feature_names=world.feature_names if world.has_features else None,
-        allowed=np.hstack([world.allowed & offered & (table < 1 - 1e-9), always]),
+        allowed=allowed,
         discount=world.discount,
         outcomes=[
-            replace(one, of=widened(world.outcome_table(one), whole.outcome_table(other)))
-            for one, other in zip(world.outcomes, whole.outcomes, strict=True)
-            if one.name != total
+            replace(one, of=table) for one, table in zip(world.outcomes, tables, strict=True) if one.name != total
         ],
         return_name=total,
         include_return=any(outcome.name == total for outcome in world.outcomes),

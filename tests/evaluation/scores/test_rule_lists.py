@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from itertools import combinations, pairwise, product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from polidiff.evaluation.scores.decisions import decisions_of
+from polidiff.evaluation.scores.difference import one_step_scores
 from polidiff.evaluation.scores.plans import PlanScores, plan_intervals
-from polidiff.evaluation.scores.propensity import logging_chances
 from polidiff.evaluation.scores.rule_lists import (
     ListOptions,
     bounds_of,
@@ -20,6 +21,7 @@ from polidiff.evaluation.scores.rule_lists import (
     proven_lists,
     refined,
 )
+from polidiff.evaluation.scores.scored_log import ScoredLog
 from polidiff.worlds.log_rows import LoggedRows
 
 FREE = ListOptions(max_rules=1, min_support=0.0)
@@ -117,8 +119,14 @@ def offers(n, seed, effect):
     return LoggedRows(x, actions, np.arange(n), np.full(n, -1), outcome[:, None], np.full(n, 0.5))
 
 
+def plan_scores(decisions, seed=0):
+    single = one_step_scores(decisions, seed=seed)
+    log = SimpleNamespace(discount=1.0, rows=SimpleNamespace(states=decisions.x))
+    return PlanScores(ScoredLog(log, decisions, single.propensity, single, seed), None)
+
+
 def chooser(scores, max_rules=2):
-    decisions = scores.decisions
+    decisions = scores.scored.decisions
     codes, sizes = cells(decisions.x, 9)
 
     def choose(rows):
@@ -136,10 +144,10 @@ def chooser(scores, max_rules=2):
 
 def test_a_planted_rule_is_found_and_its_promise_holds():
     decisions = decisions_of(offers(1500, 3, 1.0), 2)
-    scores = PlanScores(decisions, logging_chances(decisions), None)
+    scores = plan_scores(decisions)
     everyone = np.ones(1500, dtype=bool)
     shown = chooser(scores)(everyone)
-    interval = plan_intervals(scores.judged(chooser(scores)), level=0.95).joint(1)
+    interval = plan_intervals([one.scores for one in scores.judged(chooser(scores))], level=0.95).joint(1)
     inside = (decisions.x[:, 0] > 0.6) & (decisions.x[:, 1] < 0.5)
     best = 0.2 * 0.5 + 0.8 * 0.25  # all where it helps instead of half, none where it harms
     assert (shown[1][inside, 1] > 0.9).mean() > 0.85
@@ -150,7 +158,7 @@ def test_nothing_is_promised_where_nothing_can_be_gained():
     low = []
     for seed in range(10):
         decisions = decisions_of(offers(300, seed, 0.0), 2)
-        scores = PlanScores(decisions, logging_chances(decisions), None, seed=seed)
-        joint = plan_intervals(scores.judged(chooser(scores)), level=0.95)
+        scores = plan_scores(decisions, seed)
+        joint = plan_intervals([one.scores for one in scores.judged(chooser(scores))], level=0.95)
         low.append(max(joint.joint(k).low for k in range(2)))
     assert sum(end > 0 for end in low) <= 2

@@ -285,6 +285,13 @@ class ScoreIntervals:
     level: float
     second: ScoreIntervals | None = None  # of a second reading of the same rows, which intervals span too
 
+    def part(self, some: slice) -> ScoreIntervals:
+        """Some of the quantities, which still hold together with the others."""
+        arrays = (
+            getattr(self, name)[some] for name in ("estimate", "error", "half", "half_alone", "largest_share", "units")
+        )
+        return ScoreIntervals(*arrays, self.level, None if self.second is None else self.second.part(some))
+
     def joint(self, k: int) -> Interval:
         """The interval of one quantity; all of them hold together."""
         own, second = self._interval(k, float(self.half[k])), self.second

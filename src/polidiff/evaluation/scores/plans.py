@@ -10,153 +10,36 @@ may be another one, so that the interval also spans what all units say about it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
 
-from polidiff.evaluation.scores.decisions import Decisions, held_rows
+from polidiff.evaluation.logged.judge import Question
+from polidiff.evaluation.scores.decisions import held_rows
 from polidiff.evaluation.scores.difference import (
     CLIP,
     DifferenceScores,
-    OneStepScores,
     ScoreIntervals,
     against_log,
     assessed,
-    difference_scores,
     how_often,
     one_step_scores,
     score_intervals,
 )
 from polidiff.evaluation.scores.episodes import EpisodeScores, following, policy_values, sample, scores_of_fold, told
-from polidiff.evaluation.scores.propensity import Propensity
 from polidiff.evaluation.scores.regression import design_of
+from polidiff.evaluation.scores.scored_log import ScoredLog
+from polidiff.evaluation.scores.verdicts import ScoreJudge
 from polidiff.progress import track
 from polidiff.records.arrays import BoolArray, FloatArray
+from polidiff.records.explanation import Verdict
 from polidiff.worlds.shards.transition_counts import CUT
 
 FOLDS = 5
 LEAST_CHANCE = 0.05  # smaller chances count as it where plans are chosen: a plan that rests on few heavy rows is luck
 Choose: TypeAlias = Callable[[BoolArray], Sequence[FloatArray]]
 """From the rows that may choose (n,) to plans (n, A)."""
-
-
-@dataclass(frozen=True, eq=False)
-class PlanScores:
-    """Decisions, who took them, and the policy that plans are compared with."""
-
-    decisions: Decisions
-    chances: Propensity
-    current: FloatArray | None  # (n, A); None: the policy that wrote the log
-    discount: float = 1.0
-    seed: int = 0
-
-    @property
-    def base(self) -> FloatArray:
-        """(n, A) what the current policy does."""
-        return self.chances.table if self.current is None else self.current
-
-    @cached_property
-    def single(self) -> OneStepScores:
-        """Scores of every action, where each row is an episode."""
-        return one_step_scores(self.decisions, chances=self.chances, seed=self.seed)
-
-    @property
-    def untried(self) -> BoolArray:
-        """(n, A) actions that the log next to never takes there."""
-        return self.chances.untried(self.decisions.actions, CLIP)
-
-    @cached_property
-    def against_log(self) -> FloatArray:
-        """(n, M) scores of the current policy less the one that wrote the log."""
-        if self.current is None:
-            return np.zeros_like(self.decisions.gains)
-        if self.decisions.one_step:
-            return self.single.difference(self.current, None)
-        return difference_scores(
-            self.decisions, self.current, None, self.chances, discount=self.discount, seed=self.seed
-        ).rows
-
-    def judged(self, choose: Choose) -> list[JudgedPlan]:
-        """Scores of the plans, each by folds that did not choose it."""
-        fold = self.decisions.folds(min(FOLDS, self.decisions.n_units), self.seed)
-        single = self.single if self.decisions.one_step else None
-        pieces: list[list[_Piece]] = []
-        for number in track("rules chosen without the episodes that judge them", np.unique(fold).tolist()):
-            own = fold == number
-            plans = choose(~own)
-            pieces.append(self._scored(plans, own, single))
-        return [self._joined([piece[k] for piece in pieces]) for k in range(len(pieces[0]))]
-
-    def by_everyone(self, plan: FloatArray) -> JudgedPlan:
-        """Scores of one plan (n, A) by all units, also by those that chose it."""
-        single = self.single if self.decisions.one_step else None
-        scores = difference_scores(
-            self.decisions, plan, self.current, self.chances, discount=self.discount, seed=self.seed, scores=single
-        )
-        return JudgedPlan(scores, plan)
-
-    def gains(self, rows: BoolArray, follow: FloatArray | None = None) -> FloatArray:
-        """(n, A, M) what each action adds to the current policy, from `rows` (n,) alone; 0 elsewhere.
-
-        What comes after is valued by the policy `follow` (n, A); None: the current one.
-        """
-        decisions, several = self.decisions, not self.decisions.one_step
-        outcomes = self._with_future(rows, self.base if follow is None else follow) if several else decisions.gains
-        x = np.column_stack([decisions.x, decisions.step]) if several else decisions.x
-        some = replace(decisions.some(rows), gains=outcomes[rows], x=x[rows])
-        logged = np.maximum(self.chances.logged[rows], LEAST_CHANCE)
-        chances = replace(self.chances, table=self.chances.table[rows], logged=logged)
-        scores = one_step_scores(some, chances=chances, seed=self.seed + 1).scores
-        gains = np.zeros((len(rows), decisions.n_actions, outcomes.shape[1]))
-        gains[rows] = scores - np.einsum("na,nam->nm", self.base[rows], scores)[:, None, :]
-        return gains
-
-    def _with_future(self, rows: BoolArray, policy: FloatArray) -> FloatArray:
-        """(n, M) what a decision adds at once, and the value of what follows under a policy (n, A)."""
-        decisions = self.decisions
-        decisions = replace(decisions, x=np.column_stack([decisions.x, decisions.step, policy[:, 1:]]))
-        some = sample(decisions, rows, self.seed)
-        fitted = decisions.some(some)
-        design, held = design_of(fitted.x, fitted.actions, fitted.n_actions), held_rows(fitted, self.seed)
-        after = np.where(decisions.follow >= 0, decisions.follow, 0)
-        columns = []
-        for k, gain in enumerate(decisions.gains.T):
-            values = told(
-                design, decisions.x, policy_values(design, fitted, following(policy[some]), k, held, self.discount)
-            )
-            state = (policy * values).sum(axis=1)
-            lost = values[np.arange(len(gain)), decisions.actions]  # a cut: the model's word for all of it
-            ahead = gain + self.discount * (decisions.follow >= 0) * state[after]
-            columns.append(np.where(decisions.follow == CUT, lost, ahead))
-        return np.column_stack(columns)
-
-    def _scored(self, plans: Sequence[FloatArray], own: BoolArray, single: OneStepScores | None) -> list[_Piece]:
-        """Scores of plans less the current policy, of `own` rows, and how often plans meet their states."""
-        if single is not None:
-            ones = np.ones(int(own.sum()))
-            return [_Piece(own, plan, single.difference(plan, self.current)[own], ones) for plan in plans]
-
-        def score(policy: FloatArray) -> EpisodeScores:
-            against = against_log(self.decisions, policy, self.chances)
-            return scores_of_fold(self.decisions, against, own, discount=self.discount, seed=self.seed)
-
-        less = 0.0 if self.current is None else score(self.current).rows
-        known: dict[bytes, _Piece] = {}
-        for plan in plans:
-            if plan.tobytes() not in known:
-                part = score(plan)
-                known[plan.tobytes()] = _Piece(own, plan, part.rows - less, part.weight)
-        return [known[plan.tobytes()] for plan in plans]
-
-    def _joined(self, pieces: list[_Piece]) -> JudgedPlan:
-        rows, plan, weight = np.zeros_like(self.decisions.gains), np.array(self.base), np.ones(len(self.base))
-        for piece in pieces:
-            own = piece.own
-            rows[own], plan[own], weight[own] = piece.rows, piece.plan[own], piece.weight
-        often = how_often(weight)
-        return JudgedPlan(assessed(self.decisions, rows, plan, self.base, self.chances, weight, often), plan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,18 +51,129 @@ class JudgedPlan:
 
 
 @dataclass(frozen=True, eq=False)
-class _Piece:
-    """A plan scored by one fold."""
+class PlanScores:
+    """A log as scores, and the policy that plans are compared with."""
 
-    own: BoolArray  # (n,)
-    plan: FloatArray  # (n, A)
-    rows: FloatArray  # (own, M)
-    weight: FloatArray  # (own,)
+    scored: ScoredLog
+    current: FloatArray | None  # (n, A); None: the policy that wrote the log
+    _known: dict[tuple[bytes, bytes], EpisodeScores] = field(default_factory=dict, repr=False)
+
+    @property
+    def base(self) -> FloatArray:
+        """(n, A) what the current policy does."""
+        return self.scored.chances.table if self.current is None else self.current
+
+    @property
+    def untried(self) -> BoolArray:
+        """(n, A) actions that the log next to never takes there."""
+        return self.scored.chances.untried(self.scored.decisions.actions, CLIP)
+
+    def judged(self, choose: Choose) -> list[JudgedPlan]:
+        """Scores of the plans, each by folds that did not choose it."""
+        decisions = self.scored.decisions
+        fold = decisions.folds(min(FOLDS, decisions.n_units), self.scored.seed)
+        turns = track("rules chosen without the episodes that judge them", np.unique(fold).tolist())
+        chosen = [(fold == number, choose(fold != number)) for number in turns]
+        return [self._judged([(own, plans[k]) for own, plans in chosen]) for k in range(len(chosen[0][1]))]
+
+    def _judged(self, turns: list[tuple[BoolArray, FloatArray]]) -> JudgedPlan:
+        """What each turn's rows (n,) say of the plan (n, A) that the others chose."""
+        plan = np.array(self.base)
+        for own, chosen in turns:
+            plan[own] = chosen[own]
+        if self.scored.decisions.one_step:
+            return JudgedPlan(self.scored.apart(plan, self.current), plan)
+        rows, weight = np.zeros_like(self.scored.decisions.gains), np.ones(len(plan))
+        for own, chosen in turns:
+            part = self._of_fold(chosen, own)
+            rows[own], weight[own] = part.rows, part.weight
+            if self.current is not None:
+                rows[own] -= self._of_fold(self.current, own).rows
+        often = how_often(weight)
+        return JudgedPlan(
+            assessed(self.scored.decisions, rows, plan, self.base, self.scored.chances, weight, often), plan
+        )
+
+    def _of_fold(self, policy: FloatArray, own: BoolArray) -> EpisodeScores:
+        """Scores of a policy (n, A) less the log's own, of `own` rows (n,)."""
+        scored, key = self.scored, (policy.tobytes(), own.tobytes())
+        if key not in self._known:
+            against = against_log(scored.decisions, policy, scored.chances)
+            self._known[key] = scores_of_fold(
+                scored.decisions, against, own, discount=scored.log.discount, seed=scored.seed
+            )
+        return self._known[key]
+
+    def gains(self, rows: BoolArray, follow: FloatArray | None = None) -> FloatArray:
+        """(n, A, M) what each action adds to the current policy, from `rows` (n,) alone; 0 elsewhere.
+
+        What comes after is valued by the policy `follow` (n, A); None: the current one.
+        """
+        decisions, chances = self.scored.decisions, self.scored.chances
+        several = not decisions.one_step
+        outcomes = self._with_future(rows, self.base if follow is None else follow) if several else decisions.gains
+        x = np.column_stack([decisions.x, decisions.step]) if several else decisions.x
+        some = replace(decisions.some(rows), gains=outcomes[rows], x=x[rows])
+        logged = np.maximum(chances.logged[rows], LEAST_CHANCE)
+        chances = replace(chances, table=chances.table[rows], logged=logged)
+        scores = one_step_scores(some, chances=chances, seed=self.scored.seed + 1).scores
+        gains = np.zeros((len(rows), decisions.n_actions, outcomes.shape[1]))
+        gains[rows] = scores - np.einsum("na,nam->nm", self.base[rows], scores)[:, None, :]
+        return gains
+
+    def _with_future(self, rows: BoolArray, policy: FloatArray) -> FloatArray:
+        """(n, M) what a decision adds at once, and the value of what follows under a policy (n, A)."""
+        decisions, seed, discount = self.scored.decisions, self.scored.seed, self.scored.log.discount
+        decisions = replace(decisions, x=np.column_stack([decisions.x, decisions.step, policy[:, 1:]]))
+        some = sample(decisions, rows, seed)
+        fitted = decisions.some(some)
+        design, held = design_of(fitted.x, fitted.actions, fitted.n_actions), held_rows(fitted, seed)
+        after = np.where(decisions.follow >= 0, decisions.follow, 0)
+        columns = []
+        for k, gain in enumerate(decisions.gains.T):
+            values = told(
+                design, decisions.x, policy_values(design, fitted, following(policy[some]), k, held, discount)
+            )
+            state = (policy * values).sum(axis=1)
+            lost = values[np.arange(len(gain)), decisions.actions]  # a cut: the model's word for all of it
+            ahead = gain + discount * (decisions.follow >= 0) * state[after]
+            columns.append(np.where(decisions.follow == CUT, lost, ahead))
+        return np.column_stack(columns)
 
 
-def plan_intervals(judged: Sequence[JudgedPlan], *, level: float) -> ScoreIntervals:
+class PlanJudge(ScoreJudge):
+    """One of several plans that are judged together, by what was chosen in its place and by what is shown."""
+
+    def __init__(self, scores: PlanScores, judged: JudgedPlan, together: ScoreIntervals, question: Question) -> None:
+        super().__init__(scores.scored.log, question, scores.scored)
+        self.new, self.scores, self.joint = judged.proposed, judged.scores, together
+        now = replace(judged.scores, rows=self.values[1].rows, hidden=self.values[1].hidden)
+        self.values = [replace(now, rows=now.rows + judged.scores.rows), now]
+
+
+def plan_verdicts(
+    scores: PlanScores, judged: Sequence[JudgedPlan], shown: Sequence[FloatArray], question: Question
+) -> list[tuple[Verdict, ...]]:
+    """What each plan changes, per outcome; intervals of all of them hold together.
+
+    They span what everyone says of the plans that are shown (n, A).
+    """
+    itself = [scores.scored.apart(plan, scores.current) for plan in shown]
+    joint = replace(
+        plan_intervals([one.scores for one in judged], level=question.level),
+        second=plan_intervals(itself, level=question.level),
+    )
+    size = len(scores.scored.log.outcomes)
+    question = replace(question, family=len(judged) * size)
+    judges = [
+        PlanJudge(scores, plan, joint.part(slice(size * place, size * (place + 1))), question)
+        for place, plan in enumerate(judged)
+    ]
+    return [judge.verdicts()[0][0] for judge in judges]
+
+
+def plan_intervals(scores: Sequence[DifferenceScores], *, level: float) -> ScoreIntervals:
     """Means over episodes of every plan and outcome, plan after plan; all hold together."""
-    scores = [plan.scores for plan in judged]
     decisions, outcomes = scores[0].decisions, scores[0].rows.shape[1]
     size, inflation = decisions.per_unit(decisions.first.astype(np.float64)), [one.inflation for one in scores]
 

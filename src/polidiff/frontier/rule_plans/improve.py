@@ -27,7 +27,7 @@ from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.plan import Frontier, Plan
 from polidiff.records.rule import Rule
 from polidiff.rules.cell_grid import grid_of_states
-from polidiff.surrogates.record import Explain, check_support, frozen_rules, frozen_states
+from polidiff.surrogates.record import check_support, frozen_rules, frozen_states
 from polidiff.surrogates.table import Surrogate
 from polidiff.worlds.tabular import TabularMDP
 
@@ -39,7 +39,7 @@ STOPPED = "stopped by the time limit"
 
 
 @one_blas_thread()
-def improve_with_rules(surrogate: Surrogate, options: ImproveOptions, explain: Explain | None = None) -> Frontier:
+def improve_with_rules(surrogate: Surrogate, options: ImproveOptions) -> Frontier:
     r"""Maximise the exact return over lists of at most K rules (box of conditions, move), first match wins.
 
     .. math:: \max_{(b_1, m_1), \dots, (b_K, m_K)} J(\pi), \qquad
@@ -58,7 +58,7 @@ def improve_with_rules(surrogate: Surrogate, options: ImproveOptions, explain: E
     proofs = certify(problem, marks, best, gap=options.gap, nodes=surrogate.node_limit, clock=clock)
     if not any(np.isfinite(proof.best.expected_return) for proof in proofs):
         raise InfeasibleError(_not_kept(world, limits, most))
-    frame, warnings = _frame(surrogate, problem, marks, options, explain)
+    frame, warnings = _frame(surrogate, problem, marks, options)
     stopped = (STOPPED,) if clock.stopped else ()
     plans = _plans(frame, marks, proofs, stopped)
     if plans[0].rules:  # the current policy breaks a limit
@@ -139,7 +139,7 @@ def _plans(frame: Frame, marks: Landmarks, proofs: Sequence[Bound], warnings: tu
 
 
 def _frame(
-    surrogate: Surrogate, problem: Problem, marks: Landmarks, options: ImproveOptions, explain: Explain | None
+    surrogate: Surrogate, problem: Problem, marks: Landmarks, options: ImproveOptions
 ) -> tuple[Frame, tuple[str, ...]]:
     world, optimum, warnings = surrogate.table, marks.ceiling, tuple[str, ...]()
     try:
@@ -147,7 +147,7 @@ def _frame(
     except UnboundedReturnError as error:
         warnings = (f"share is of the best use of these moves, because over all actions {error}",)
     frame = Frame(
-        world, surrogate.base, problem, marks.current.expected_return, optimum, marks.span, explain,
+        world, surrogate.base, problem, marks.current.expected_return, optimum, marks.span,
         *(() if surrogate.grid is not None else _frozen(surrogate, options.freeze)),
     )  # fmt: skip
     return frame, warnings

@@ -16,7 +16,6 @@ from polidiff.records.outcome import Interval
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.plan import Plan, PlanRule
 from polidiff.records.rule import Condition, Rule
-from polidiff.surrogates.record import Explain
 from polidiff.worlds.tabular import TabularMDP
 
 PROVEN = 1e-9
@@ -33,14 +32,13 @@ class Frame:
     current_return: float
     optimum: float  # of all actions
     span: float  # from the current return to the best use of the moves
-    explain: Explain | None = None
     held: tuple[Rule, ...] = ()  # conditions that the user froze
     told: BoolArray | None = None  # (S,) states about which rules must tell the truth; None: not about its features
 
 
 def make_plan(frame: Frame, scored: Scored, bound: float, warnings: tuple[str, ...] = ()) -> Plan:
     """The plan of a rule list, evaluated exactly in the world."""
-    world, explain = frame.world, frame.explain
+    world = frame.world
     acts = acting(frame.problem, scored.rules)
     table = plan_table(frame.problem, scored.rules)
     evaluator = ExactEvaluator(world, table)
@@ -68,7 +66,6 @@ def make_plan(frame: Frame, scored: Scored, bound: float, warnings: tuple[str, .
         applicable=_overall(frame, scored.rules, visits),
         warnings=warnings,
         policy=policy,
-        _explain=None if explain is None else lambda: explain(world, frame.current, policy),
     )
 
 

@@ -1,0 +1,137 @@
+"""A log of which one half chooses plans and the other half judges them: no plan is judged by the rows that made it win.
+
+`model_gap` is what the choosing half promised beyond what the judging half sees.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from polidiff.evaluation.comparison import GroupVerdicts
+from polidiff.evaluation.logged.compare import compare_log
+from polidiff.evaluation.logged.judge import assess
+from polidiff.evaluation.logged.plan import Halves
+from polidiff.evaluation.scores.scored_log import ScoredLog, scored_log
+from polidiff.options import ImproveOptions
+from polidiff.policies.protocol import PolicyLike
+from polidiff.progress import track
+from polidiff.records.explanation import Verdict
+from polidiff.records.numbers import counted, interval_numbers
+from polidiff.records.outcome import Assumption, Interval
+from polidiff.records.plan import Frontier, Plan, PlanRule
+from polidiff.surrogates.record import Reduction, guard_rooms, told_of_world, without_broken
+from polidiff.worlds.log import Log
+from polidiff.worlds.log_check import log_summary
+from polidiff.worlds.protocol import aim
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LogHalves(Reduction):
+    """A log whose even episodes choose and whose odd episodes judge."""
+
+    world: Log
+    current: PolicyLike  # as the user gave it
+    halves: Halves
+    least: int  # times that a decision must have been seen to be offered
+    options: ImproveOptions
+
+    @property
+    def plans_from(self) -> str:
+        """What plans are, in words."""
+        return "plans"
+
+    def judge(self, plans: Sequence[Plan]) -> tuple[Plan, ...]:
+        """Each plan with its policy's outcomes; gains hold together over all plans shown and all outcomes."""
+        family = max(1, len(plans) - 1) * len(self.world.outcomes)
+        judged: list[Plan] = []
+        for plan in track("plans judged by the other half of the log", list(plans)):
+            now = judged[0].expected_return if judged else plan.expected_return
+            judged.append(self._judged(plan, family, now))
+        return tuple(judged)
+
+    def _judged(self, plan: Plan, family: int, now: float) -> Plan:
+        """A plan as the half sees it; `now` is what the current policy returns there."""
+        verdicts = self._compared(plan.policy if plan.patch.edits else self.current, family).verdicts[0]
+        judged = with_verdicts(plan, verdicts, self.world, self.options)
+        if not math.isfinite(judged.expected_return):
+            return replace(judged, expected_return=plan.expected_return, bound=plan.bound)
+        rules = _judged_rules(plan, judged.expected_return, now)
+        return replace(judged, model_gap=plan.expected_return - judged.expected_return, rules=rules)
+
+    def conclude(self, solved: Frontier, plans: tuple[Plan, ...]) -> Frontier:
+        """The frontier that was solved with the judged plans that keep the guards, told about the log."""
+        log, first = self.world, plans[0]
+        episodes = counted(log.check.episodes, "logged episode")
+        method = f"{self.plans_from} from one half of {episodes}, judged by the other half"
+        told = told_of_world(solved, plans, log_summary(log), method)
+        family = max(1, len(plans) - 1) * len(log.outcomes)
+        told = replace(
+            told,
+            outcomes=log.outcomes,
+            objective=log.outcomes[aim(log)[0]].name,
+            methods=replace(told.methods, family=family),
+        )
+        now = [first.outcomes[o.name].estimate for o in log.outcomes]
+        return without_broken(told, guard_rooms(self.options.keep, log.outcomes, now))
+
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """What was found out about the log."""
+        return assess(self.world).assumptions
+
+    def _compared(self, policy: PolicyLike, family: int) -> GroupVerdicts:
+        log, current, level = self.world, self.current, self.options.level
+        if log.discrete:
+            return compare_log(log, current, policy, level=level, family=family, counted=self.halves.judging)
+        odd = log.rows.turn[log.rows.first] % 2 == 1
+        return compare_log(log, current, policy, level=level, family=family, scored=self.scored, judging=odd)
+
+    @cached_property
+    def scored(self) -> ScoredLog:
+        """All rows, of which those of the half judge; the others help to estimate what they are compared with."""
+        return scored_log(self.world, self.current)
+
+
+def with_verdicts(plan: Plan, verdicts: Sequence[Verdict], log: Log, options: ImproveOptions) -> Plan:
+    """A plan with what verdicts say of it; its bound stays as far above its return as it was."""
+    k, sign = aim(log)
+    outcomes = {v.outcome: v.proposed for v in verdicts if v.proposed is not None}
+    value, gain = sign * outcomes[log.outcomes[k].name].estimate, _signed(sign, verdicts[k].difference)
+    judged = replace(
+        plan, expected_return=value, outcomes=outcomes, bound=plan.bound + value - plan.expected_return, proven=False
+    )
+    if not plan.patch.edits:
+        return judged
+    now = [v.current.estimate for v in verdicts if v.current is not None]
+    rooms = guard_rooms(options.keep, log.outcomes, now)
+    unkept = tuple(text for room in rooms for text in room.doubt(verdicts[room.place].difference))
+    unshown = () if gain.low > 0 else (_not_shown(verdicts[k].note, gain, verdicts[k].outcome),)
+    return replace(
+        judged,
+        gain=gain,
+        warnings=(*plan.warnings, *unshown, *unkept),
+        kept=not unkept,
+        holds_up_to=verdicts[k].holds_up_to,
+        rests_on=verdicts[k].rests_on,
+    )
+
+
+def _judged_rules(plan: Plan, value: float, now: float) -> tuple[PlanRule, ...]:
+    """Rules with what is left without them: the current policy's return, else as far below as in the model."""
+    if len(plan.rules) == 1:
+        return (replace(plan.rules[0], without=now),)
+    return tuple(replace(rule, without=value - (plan.expected_return - rule.without)) for rule in plan.rules)
+
+
+def _signed(sign: float, interval: Interval) -> Interval:
+    if sign > 0:
+        return interval
+    return Interval(-interval.estimate, -interval.high, -interval.low, interval.level)
+
+
+def _not_shown(note: str | None, gain: Interval, outcome: str) -> str:
+    _, low, high = interval_numbers(gain)
+    said = f"this plan is not shown to improve {outcome!r}: the gain lies between {low} and {high}"
+    return said + (f"; {note}" if note else "")
