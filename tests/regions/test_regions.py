@@ -159,4 +159,4 @@ def test_single_place_cells_give_the_true_table_back():
         assert row[k] == pytest.approx(0.5, abs=0.05)
         assert row[5] == pytest.approx(0.5, abs=0.05)
     assert table.rewards[0, 0] == pytest.approx(1.0)
-    assert table.transitions[[6 * 2]].toarray()[0][0] == 1.0  # the start leads to the first place
+    assert table.transitions[[6 * 2 + 1]].toarray()[0][0] == 1.0  # the start leads to the first place

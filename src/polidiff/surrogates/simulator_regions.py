@@ -105,6 +105,7 @@ def reduce_to_regions(
         world=world,
         table=table,
         base=base,
+        offered=table.allowed,
         current=current,
         cells=cells,
         counts=counts,

@@ -184,7 +184,7 @@ def test_a_plan_keeps_guard_and_budget_or_says_that_it_is_not_shown():
     assert free.changes > 0.2
     assert small.changes <= 0.05
     assert guarded.outcomes["cost"].estimate < 4.8 < free.outcomes["cost"].estimate
-    frame = offers_frame(3000, 7).with_columns(complaint=pl.Series(np.random.default_rng(1).integers(0, 2, 3000)))
+    frame = offers_frame(3000, 7).with_columns(complaint=pl.Series(np.random.default_rng(4).integers(0, 2, 3000)))
     noise = Outcome("complaint", "complaint", prefer="less", range=(0, 1))
     log = Log(frame, state=STATE, action="offer", reward="converted", return_range=(0, 1), outcomes=[noise])
     plan = improve(log, "log", max_rules=1, keep="complaint<=current+0.02").plans[1]
