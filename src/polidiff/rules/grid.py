@@ -125,6 +125,13 @@ def make_grid(table: Table, weight: FloatArray, max_bins: int) -> Grid:
     return Grid(axes, np.arange(cells.max()) < cells[:, None], np.array(layout, dtype=np.int64))
 
 
+def numbered_grid(sizes: IntArray) -> Grid:
+    """A grid whose features are cells already, so many of each."""
+    axes = tuple(Axis(str(j), j, np.arange(0.5, size - 1), (), False) for j, size in enumerate(sizes.tolist()))
+    layout = [(axis.values, False, True, -1) for axis in axes]
+    return Grid(axes, np.arange(sizes.max()) < sizes[:, None], np.array(layout, dtype=np.int64))
+
+
 def _quantiles(name: str, j: int, column: AnyArray, weight: FloatArray, max_bins: int) -> Axis:
     absent = missing_entries(column)
     numbers = column[~absent].astype(np.float64, copy=False)

@@ -7,7 +7,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from polidiff.frontier.rule_plans.lists import BoxFinder, BoxOptions, best_boxes
+from polidiff.frontier.rule_plans.lists import BoxFinder, best_boxes
 from polidiff.rules.cell_grid import grid_of_states
 from polidiff.worlds.tabular import TabularMDP
 
@@ -40,7 +40,7 @@ def test_one_condition_finds_the_best_box_and_more_never_exceed_the_best(seed):
     finder = BoxFinder.of(cells, np.arange(60))
     weights = rng.normal(-0.1, 1.0, size=(2, 60))
     for conditions in (1, 2):
-        found = best_boxes(finder, weights, BoxOptions(conditions=conditions), 5)
+        found = best_boxes(finder, weights, conditions=conditions, top=5)
         best = max(
             weights[m][cells.covers(box)[:60]].sum() for m in (0, 1) for box in all_boxes(cells.sizes, conditions)
         )
@@ -54,7 +54,7 @@ def test_a_small_box_that_no_single_condition_reveals_is_found():
     inside = (grid[:, 0] == 3) & (grid[:, 1] == 5)
     _, cells = cells_of(grid)
     finder = BoxFinder.of(cells, np.arange(64))
-    found = best_boxes(finder, np.where(inside, 1.0, -0.5)[None], BoxOptions(conditions=2), 1)
+    found = best_boxes(finder, np.where(inside, 1.0, -0.5)[None], conditions=2, top=1)
     assert found[0][1] == ((0, 3, 3), (1, 5, 5))
 
 

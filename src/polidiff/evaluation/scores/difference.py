@@ -287,10 +287,9 @@ class ScoreIntervals:
 
     def part(self, some: slice) -> ScoreIntervals:
         """Some of the quantities, which still hold together with the others."""
-        arrays = (
-            getattr(self, name)[some] for name in ("estimate", "error", "half", "half_alone", "largest_share", "units")
-        )
-        return ScoreIntervals(*arrays, self.level, None if self.second is None else self.second.part(some))
+        names = ("estimate", "error", "half", "half_alone", "largest_share", "units")
+        second = None if self.second is None else self.second.part(some)
+        return replace(self, **{name: getattr(self, name)[some] for name in names}, second=second)
 
     def joint(self, k: int) -> Interval:
         """The interval of one quantity; all of them hold together."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polidiff.frontier.rule_plans.lists import BoxOptions, ListedRule, Problem, RuleList, Scored, best_boxes
+from polidiff.frontier.rule_plans.lists import ListedRule, Problem, RuleList, Scored, best_boxes
 from polidiff.frontier.rule_plans.model import DENSE_UP_TO, Point, best_choices, point_at, screen
 from polidiff.optimize import Clock
 from polidiff.progress import report
@@ -22,6 +22,8 @@ from polidiff.records.arrays import FloatArray, IntArray
 
 REACH = 8
 WIDER = 4  # times as many lists where returns tell nothing yet
+OVERLAP = 0.8  # lists that share more of their changed visits count as the same
+LITERAL_SHARE = 2e-4  # of the range, that a literal must earn while boxes are compared
 FEW = 8  # columns of cells up to which boxes are cheap to find
 
 
@@ -34,9 +36,6 @@ class SearchOptions:
     proposals: int = 24  # boxes proposed at each linearisation
     branch: int = 6  # of these, how many are valued exactly
     sweeps: int = 4
-    beam: int = 24  # boxes grown at a time
-    overlap: float = 0.8  # lists that share more of their changed visits count as the same
-    literal_share: float = 2e-4  # of the range, that a literal must earn while boxes are compared
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,11 +146,15 @@ class _Searcher:
         possible = (problem.row >= 0) & ~taken
         gain = at.ahead[np.maximum(problem.row, 0)] - at.ahead[problem.plan(rest)]
         weights = np.where(possible, at.visits * gain, 0.0)
-        cost = self.options.literal_share * self.marks.span
-        beam = self.options.beam
         left = None if problem.max_literals is None else problem.max_literals - problem.literals(rest)
-        options = BoxOptions(problem.max_conditions, beam, beam // 2, max(3, beam // 4), cost, left)
-        return best_boxes(problem.finder, weights, options, self.options.proposals)
+        return best_boxes(
+            problem.finder,
+            weights,
+            conditions=problem.max_conditions,
+            top=self.options.proposals,
+            literal_cost=LITERAL_SHARE * self.marks.span,
+            literals=left,
+        )
 
     def screened(self, point: Point, lists: list[RuleList]) -> list[RuleList]:
         """Lists that are short enough, best estimate first."""
@@ -178,7 +181,7 @@ class _Searcher:
 
     def ranked(self, scored: Iterable[Scored]) -> list[Scored]:
         """Most return first, less what literals cost."""
-        cost = self.options.literal_share * self.marks.span
+        cost = LITERAL_SHARE * self.marks.span
         unique = {s.rules: s for s in scored if np.isfinite(s.expected_return)}
         flat = self.problem.model.dense and self.flat(max((s.expected_return for s in unique.values()), default=0.0))
         helped = {rules: self.helped(self.problem.plan(rules)) if flat else 0.0 for rules in unique}
@@ -196,7 +199,7 @@ class _Searcher:
             plan = self.problem.plan(one.rules)
             alike = (
                 weight[(plan == other) & (plan != keep)].sum()
-                > self.options.overlap * weight[(plan != keep) | (other != keep)].sum()
+                > OVERLAP * weight[(plan != keep) | (other != keep)].sum()
                 for other in plans
             )
             if not any(alike) and not any((plan == other).all() for other in plans):
