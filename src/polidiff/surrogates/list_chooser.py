@@ -92,7 +92,8 @@ class ListChooser:
             max_literals=options.max_literals,
         )
         self.stopped = False  # whether time ran out while something was left to look for
-        person_action = decisions.unit * decisions.n_actions + decisions.actions
+        person = np.unique(problem.world.rows.person[decisions.order], return_inverse=True)[1]
+        person_action = person * decisions.n_actions + decisions.actions
         once = np.zeros(len(person_action), dtype=np.bool_)
         once[np.unique(person_action, return_index=True)[1]] = True  # whoever comes back stands behind a rule once
         free = once & ~problem.fixed

@@ -110,8 +110,9 @@ class ScorePlans(Reduction):
 
     def notes(self, plans: Sequence[Plan]) -> tuple[Note, ...]:
         """What rules rest on."""
-        people = f"{number(self.scored.decisions.n_units)} people"
-        if self.world.rows.unit is None:
+        rows = self.world.rows
+        people = f"{number(len(np.unique(rows.person[self.scored.decisions.order])))} people"
+        if rows.unit is None:
             people = counted(self.scored.episodes, "episode")
         chosen = (
             f"Rules were chosen and judged by doubly robust scores of {people}, in five turns: each "
@@ -285,10 +286,9 @@ def reduce_to_scores(log: Log, current: PolicyLike, options: ImproveOptions) -> 
     split_support(options.min_support, MIN_SUPPORT)
     frozen, states = frozen_rules(options.freeze, log.feature_names), log.rows.states
     cells, scored = rule_cells(states, log.feature_names), scored_log(log, current, seed=options.seed)
-    if scored.decisions.n_units < 4 * MIN_GROUP:
-        raise InvalidOptionError(
-            f"rule plans from a log need at least {4 * MIN_GROUP} episodes; there are {scored.decisions.n_units}"
-        )
+    people = len(np.unique(log.rows.person[scored.decisions.order]))
+    if people < 4 * MIN_GROUP:
+        raise InvalidOptionError(f"rule plans from a log need at least {4 * MIN_GROUP} episodes; there are {people}")
     return ScorePlans(
         world=log,
         current=current,

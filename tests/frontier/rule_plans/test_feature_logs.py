@@ -323,3 +323,16 @@ def some_rule(rng):
         values = tuple(w for w in "abc" if rng.random() < 0.5)
         conditions.append(Condition("z", 2, values=values, missing=bool(rng.random() < 0.5 or not values)))
     return Rule(tuple(conditions))
+
+
+def test_a_plan_from_a_log_that_drifts_promises_no_more_than_either_half_says():
+    rng, count = np.random.default_rng(3), 1200
+    x, coupon = rng.uniform(size=count), rng.integers(0, 2, count)
+    helps = np.where(np.arange(count) < count // 2, 0.6, -0.2)  # early coupons help, late ones harm
+    spent = x + coupon * helps + rng.normal(0, 0.3, count)
+    frame = pl.DataFrame({"x": x, "offer": np.where(coupon == 1, "coupon", "none"), "spent": spent})
+    log = Log(frame, state=["x"], action="offer", reward="spent", probability=0.5)
+    plan = improve(log, "log", max_rules=1).plans[1]
+    assert plan.gain.low < -0.1 < 0.3 < plan.gain.high  # half of the decisions change: −0.1 late, +0.3 early
+    assert "early and late episodes of the log do not say the same" in plan.warnings[0]
+    assert improve(log, "log", max_rules=1).best.patch.edits == ()
