@@ -147,6 +147,7 @@ class PlanJudge(ScoreJudge):
     def __init__(self, scores: PlanScores, judged: JudgedPlan, together: ScoreIntervals, question: Question) -> None:
         super().__init__(scores.scored.log, question, scores.scored)
         self.new, self.scores, self.joint = judged.proposed, judged.scores, together
+        self.unsupported = np.array([float(judged.scores.unsupported.mean())])
         now = replace(judged.scores, rows=self.values[1].rows, hidden=self.values[1].hidden)
         self.values = [replace(now, rows=now.rows + judged.scores.rows), now]
 
