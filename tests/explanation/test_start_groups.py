@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -136,3 +137,24 @@ def test_the_note_on_splits_names_what_limits_them():
     told = explain(Simulator(Late()), never, always, max_steps=90_000)
     (note,) = [warning for warning in told.warnings if "splits" in warning]
     assert "of the splits were followed (max_steps)" in note
+
+
+class TwoDoors(gymnasium.Env):
+    """One decision behind one of two doors: action 1 pays behind the second door and costs behind the first."""
+
+    observation_space = gymnasium.spaces.Discrete(2)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.door = int(self.np_random.integers(2))
+        return self.door, {}
+
+    def step(self, action):
+        return self.door, float(action) * (2 * self.door - 1), True, False, {}
+
+
+def test_numbered_starts_that_lose_are_named_once():
+    explanation = explain(Simulator(TwoDoors), np.array([0, 0]), np.array([1, 1]))
+    (loser,) = explanation.worse_off
+    assert loser.starts == loser.start.conditions[0].values == ("s0",)

@@ -59,8 +59,8 @@ def worse_off(judged: StartOutcomes, forming: StartOutcomes, world: World, level
             loses = interval.low > outcome.margin if outcome.prefer == "less" else interval.high < -outcome.margin
             if loses and abs(interval.estimate) > 1e-9:
                 share = float(judged.weight[members].sum())
-                names = () if world.has_features else judged.features[members, 0][:MOST_LISTED]
-                listed = tuple(map(str, names))
+                names = () if world.has_features else dict.fromkeys(map(str, judged.features[members, 0]))
+                listed = tuple(names)[:MOST_LISTED]
                 scale = float(np.abs(judged.current[:, m]).mean()) or 1.0
                 found.append((abs(interval.estimate) / scale, WorseOff(outcome.name, rule, share, interval, listed)))
     return tuple(entry for _, entry in sorted(found, key=lambda pair: -pair[0]))
@@ -78,7 +78,7 @@ def _losing_rules(forming: StartOutcomes, harm: FloatArray, world: World, margin
     if (forming.exact or not world.has_features) and (losing.all() or not losing.any()):
         return [None] * bool(losing.all())
     if not world.has_features:
-        return [Rule((Condition("state", 0, values=tuple(features[losing, 0])),))]
+        return [Rule((Condition("state", 0, values=tuple(dict.fromkeys(features[losing, 0]))),))]
     if features.dtype == object or len(np.unique(features, axis=0)) == 1 or np.ptp(harm) < 1e-9:
         return [None] if weight @ harm > margin + 1e-9 else []
     numbers = np.nan_to_num(features.astype(float))
