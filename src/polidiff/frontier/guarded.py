@@ -24,7 +24,7 @@ from polidiff.frontier.local_search import local_search, neighbours
 from polidiff.frontier.policy_walk import Vertex
 from polidiff.frontier.problem import GUARD_TOLERANCE, FrontierProblem
 from polidiff.frontier.solve import Effort, Solved, certified, span_of, with_fewest_states
-from polidiff.frontier.staircase import Archive, new_archive
+from polidiff.frontier.staircase import Archive, empty_archive
 from polidiff.frontier.visits import points_of
 from polidiff.optimize import Clock, GrowingProgram, Limits, Program, Solution, solve
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
@@ -69,8 +69,7 @@ def solve_guarded(
 
 def _first_plans(problem: FrontierProblem, hull: Hull) -> Archive:
     """Plans among the hull and its neighbours that keep the guards."""
-    scale = new_archive(hull.changes, hull.returns, hull.choices)
-    archive = Archive(np.zeros(0), np.zeros(0), hull.choices[:0], scale.tolerance)
+    archive = empty_archive(hull.changes, hull.returns, hull.choices)
     for choice in hull.choices:
         around = neighbours(problem, choice[None])
         own, pairs = around.own_valid, np.flatnonzero(around.valid[0])

@@ -118,9 +118,7 @@ def fewest_states(problem: FrontierProblem, archive: Archive) -> Archive:
     if not 0 < len(archive) * problem.n_states**3 <= WORK:
         return archive
     choices = archive.choices.copy()
-    rows = np.arange(len(archive))
-    if not problem.always_ends:
-        rows = np.array([row for row in rows if problem.ends(choices[row])], dtype=np.int64)
+    rows = np.flatnonzero(problem.ending(choices).all(axis=1))
     size = max(1, BATCH_NUMBERS // max(1, problem.n_states**2 + 4 * problem.n_pairs))
     for batch in np.split(rows, range(size, len(rows), size)):
         tied = _tied(problem, archive, batch, choices[batch].astype(np.int64))

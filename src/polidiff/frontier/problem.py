@@ -16,7 +16,6 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
-from polidiff.errors import ImproperPolicyError, InvalidPolicyError
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.worlds.checks import all_end, ending_choice, ending_rows, reachable_from
 
@@ -135,7 +134,7 @@ def build_problem(
     initial : ndarray (S,)
     allowed : bool ndarray (S, A)
     base : int ndarray (S,)
-        The current action of each state; always allowed.
+        The current action of each state; always allowed, and from every start it ends.
     leaks : bool ndarray (S, A), optional
         Where the episode may end; by default where a row sums to less than 1 - 1e-12.
     names : int ndarray (S,), optional
@@ -154,7 +153,6 @@ def build_problem(
     state, action = rows // n_actions, rows % n_actions
     names = np.arange(n_states) if names is None else names
     links, ends = (table[rows] > MASS).tocsr(), leaks.ravel()[rows]
-    _check_base(links, state, ends, base, action, initial, names)
     usable = ending_rows(links, state, ends, np.ones(len(state), dtype=np.bool_), n_states)
     reached = _reached(links, state, usable, initial > MASS)
     keep = usable & reached[state]
@@ -175,33 +173,6 @@ def build_problem(
         guards=np.zeros((0, keep.sum())) if guards is None else guards.reshape(len(guards), -1)[:, rows[keep]],
         limits=np.zeros(0) if limits is None else limits,
     )
-
-
-def _check_base(
-    links: sparse.csr_matrix,
-    state: IntArray,
-    leaks: BoolArray,
-    base: IntArray,
-    action: IntArray,
-    initial: FloatArray,
-    names: IntArray,
-) -> None:
-    """Errors of a current policy that takes a pair not among all allowed ones, or that need not end."""
-    mine = action == base[state]
-    missing = np.setdiff1d(np.arange(len(base)), state[mine])
-    if missing.size:
-        raise InvalidPolicyError(
-            f"the current policy must use allowed actions; in state {names[missing[0]]} action {base[missing[0]]} is "
-            f"not allowed ({missing.size} states). Hint: widen allowed=, or change the current policy there"
-        )
-    reached = reachable_from(sparse.csr_array(links[mine]), initial > MASS)
-    ends = reachable_from(sparse.csr_array(links[mine].T), leaks[mine])
-    stuck = np.flatnonzero(reached & ~ends)
-    if stuck.size:
-        raise ImproperPolicyError(
-            f"the current policy must end from every start; from state {names[stuck[0]]} it never does "
-            f"({stuck.size} states). Hint: use discount < 1, or a horizon"
-        )
 
 
 def _reached(links: sparse.csr_matrix, state: IntArray, usable: BoolArray, starts: BoolArray) -> BoolArray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -122,32 +122,18 @@ def _prove(
     roots, most = _roots(problem, hull, budget), effort.most(problem.n_states)
     groups = PARTS if problem.n_states >= ONE_PART else 1
     groups = min(len(roots), groups if clock.seconds is None else int(effective_n_jobs()))
+    span = span_of(hull)
+    prove = partial(branch_and_bound, most=most // max(groups, 1), slack=effort.gap * span, span=span)
     if groups <= 1:
-        return _prove_some(problem, archive, budget, roots, clock, most, effort.gap, span_of(hull))
+        return prove(EdgeSearch(problem, archive, budget), roots, clock)
     size = -(-len(roots) // groups)
     parts = [roots[i * size : (i + 1) * size] if clock.seconds is None else roots[i::groups] for i in range(groups)]
-    tasks = [(problem, archive, budget, part, clock, most // groups, effort.gap, span_of(hull)) for part in parts]
-    proofs = run_tasks(_prove_some, tasks, what="proof")
+    proofs = run_tasks(prove, [(EdgeSearch(problem, archive, budget), part, clock) for part in parts], what="proof")
     for proof in proofs:
         archive = archive.with_points(proof.archive.changes, proof.archive.returns, proof.archive.choices)
     left = [node for proof in proofs for node in proof.open]
     clock.stopped |= bool(left) and clock.seconds is not None
     return Proof(archive, left, sum(proof.nodes for proof in proofs))
-
-
-def _prove_some(
-    problem: FrontierProblem,
-    archive: Archive,
-    budget: float | None,
-    roots: Sequence[Node],
-    clock: Clock,
-    most: int,
-    gap: float,
-    span: float,
-) -> Proof:
-    """First to the gap asked for, then to the end."""
-    search = EdgeSearch(problem, archive, budget)
-    return branch_and_bound(search, roots, clock, most=most, slack=gap * span, span=span)
 
 
 def _roots(problem: FrontierProblem, hull: Hull, budget: float | None) -> list[Node]:

@@ -85,14 +85,15 @@ class Archive:
         return Archive(self.changes[rows], self.returns[rows], self.choices[rows], self.tolerance)
 
 
+def empty_archive(changes: FloatArray, returns: FloatArray, choices: IntArray) -> Archive:
+    """An archive without plans, with tolerances to the scale of some points."""
+    sizes = (float(np.abs(numbers).max(initial=1.0)) for numbers in (changes, returns))
+    return Archive(changes[:0], returns[:0], choices[:0], Tolerance(*(1e-9 * size for size in sizes)))
+
+
 def new_archive(changes: FloatArray, returns: FloatArray, choices: IntArray) -> Archive:
     """An archive of some points, with tolerances to the scale of the numbers."""
-    tolerance = Tolerance(
-        1e-9 * max(1.0, float(np.abs(changes).max(initial=0.0))),
-        1e-9 * max(1.0, float(np.abs(returns).max(initial=0.0))),
-    )
-    empty = Archive(changes[:0], returns[:0], choices[:0], tolerance)
-    return empty.with_points(changes, returns, choices)
+    return empty_archive(changes, returns, choices).with_points(changes, returns, choices)
 
 
 def _rank(choices: IntArray, first: IntArray) -> IntArray:

@@ -28,7 +28,7 @@ from polidiff.frontier.hull import Hull, parametric_hull
 from polidiff.frontier.local_search import Neighbours, neighbours
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.solve import Effort, Solved, span_of
-from polidiff.frontier.staircase import Archive, Steps, new_archive
+from polidiff.frontier.staircase import Steps, empty_archive
 from polidiff.frontier.visits import fundamental, max_visits, optimal_values, pair_values, points_of, solved_values
 from polidiff.optimize import Clock
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
@@ -59,8 +59,7 @@ class StateSearch:
         self.loops = wide.problem is not wide.narrower
         self.reach = None if self.loops else max_visits(self.problem)
         self.prices = _some_prices(hull, budget)
-        start = new_archive(hull.changes, hull.returns, wide.number[hull.choices])
-        self.archive = Archive(start.changes[:0], start.returns[:0], start.choices[:0], start.tolerance)
+        self.archive = empty_archive(hull.changes, hull.returns, wide.number[hull.choices])
         self.nodes = 0
         self.open_bound = -np.inf
         self.closing = not self.loops and self.prices == [0.0] and not len(self.problem.limits)

@@ -87,7 +87,8 @@ def scaled(problem: FrontierProblem) -> Scaled:
         inverse = fundamental(problem, base[None])[0]
         values = weights[:, base] @ inverse.T
         weights = _gains(problem, weights, values, base)
-    units = np.array([_power_of_two(float(np.abs(row).max(initial=0.0))) for row in weights])
+    sizes = np.abs(weights).max(axis=1, initial=0.0)
+    units = 2.0 ** np.floor(np.log2(np.where(sizes > 0, sizes, 1.0)))
     weights, offsets = weights / units[:, None], values @ problem.initial
     limits = (problem.limits - offsets[1:]) / units[1:]
     own = replace(problem, reward=weights[0], guards=weights[1:], limits=limits)
@@ -102,11 +103,6 @@ def _gains(problem: FrontierProblem, weights: FloatArray, values: FloatArray, ba
     gains[np.abs(gains) <= NOISE * size] = 0.0
     gains[:, base] = 0.0
     return np.asarray(gains)
-
-
-def _power_of_two(size: float) -> float:
-    """The power of two next below a size; 1 for nothing."""
-    return float(2.0 ** np.floor(np.log2(size))) if size > 0 else 1.0
 
 
 def solve_setting(
@@ -170,7 +166,7 @@ def improve_table(surrogate: Surrogate, options: ImproveOptions) -> Frontier:
         now = replace(frontier.plans[0], breaks=broken_limits(setting.world, setting.current, setting.limits))
         frontier = replace(frontier, plans=(now, *frontier.plans[1:]))
     seconds = time.monotonic() - began
-    return replace(frontier, warnings=_warnings(setting, solved, clock), stats=_stats(setting, solved, seconds, clock))
+    return replace(frontier, warnings=_warnings(solved, clock), stats=_stats(setting, solved, seconds, clock))
 
 
 def _with_current(setting: Setting, solved: Solved, again: Evaluated) -> tuple[Solved, Evaluated]:
@@ -309,13 +305,12 @@ def exactly(options: ImproveOptions) -> Methods:
     return Methods("plain", options.level, 0.0, 0.0, options.seed, 0, "exact", {"polidiff": __version__})
 
 
-def _warnings(setting: Setting, solved: Solved, clock: Clock) -> tuple[str, ...]:
-    warnings = []
+def _warnings(solved: Solved, clock: Clock) -> tuple[str, ...]:
     if clock.stopped:
-        warnings.append(f"the time limit of {clock.seconds:g} s was met; the gap reached is {solved.gap:.3g}")
-    elif solved.stopped:
-        warnings.append(f"not every plan could be proven within the default effort; the gap is {solved.gap:.3g}")
-    return tuple(warnings)
+        return (f"the time limit of {clock.seconds:g} s was met; the gap reached is {solved.gap:.3g}",)
+    if solved.stopped:
+        return (f"not every plan could be proven within the default effort; the gap is {solved.gap:.3g}",)
+    return ()
 
 
 def _stats(setting: Setting, solved: Solved, seconds: float, clock: Clock) -> dict[str, float | int | str]:
