@@ -380,7 +380,7 @@ def _side_by_side(log: Log, second: Log, groups: Sequence[Sequence[Rule]], level
 
 
 def _method(log: Log) -> str:
-    return f"a careful reading of {counted(log.check.episodes, 'logged episode')}"
+    return f"judged by a model of the moves in {counted(log.check.episodes, 'logged episode')}"
 
 
 def _by_scores(scored: ScoredLog) -> str:

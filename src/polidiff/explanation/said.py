@@ -234,7 +234,7 @@ def _changes(explanation: Explanation) -> str:
         return "Nothing: the two policies act the same wherever it matters."
     if not regions and not explanation.changes:
         few = f"fewer than {explanation.methods.min_group} {explanation.world.counted_in}"
-        return f"Something for {few} only; they are not shown."
+        return f"Only decisions of {few} change, which are not shown."
     share = f"{changes_text(explanation)} change"
     share = "How often actions are chosen changes" if only_chances(explanation) else share
     if not regions:

@@ -9,6 +9,7 @@ from polidiff.explanation.region_places import earlier, group_words, outside, pl
 from polidiff.explanation.words import (
     MOST_LISTED,
     amount_text,
+    few,
     listing,
     names_states,
     names_text,
@@ -307,9 +308,12 @@ def f1_text(quality: Quality) -> str:
 
 def recovered_text(explanation: Explanation) -> list[str]:
     """How much of each difference the rules alone bring; where they go another way or too far, what they do instead."""
-    shares = {name: share for name, share in explanation.quality.completeness.items() if share is not None}
-    told = [f"{percent(share)} of {name}" for name, share in shares.items() if share >= 0]
-    parts = [f"patching the current policy with these rules recovers {listing(told)}"] if told else []
+    names: dict[str, list[str]] = {}
+    for name, share in explanation.quality.completeness.items():
+        if share is not None and share >= 0:
+            names.setdefault(percent(share), []).append(name)
+    shares = [f"{share} of {few(recovered)}" for share, recovered in names.items()]
+    parts = [f"patching the current policy with these rules recovers {listing(shares)}"] if shares else []
     whole = {verdict.outcome: verdict.difference.estimate for verdict in explanation.verdicts}
     for outcome in explanation.outcomes:
         added = explanation.quality.patched.get(outcome.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from polidiff.records.action import Direction, Often, Shift
@@ -364,13 +364,26 @@ def verdicts_text(verdicts: Sequence[Verdict], outcomes: Sequence[Outcome], *, f
     room = len(verdicts) if len(verdicts) <= MOST_NAMED else MOST_NAMED - 1
     agreeing = max(room // 2, room - len(sides[1]))  # of many, some of either side
     shown = sides[0][:agreeing], sides[1][: room - min(agreeing, len(sides[0]))]
-    told = [[verdict_text(v, by_name[v.outcome], figures=figures) for v in side] for side in shown]
+    told = [_side_texts(side, by_name, figures=figures) for side in shown]
     same = [v.outcome for v in verdicts if v.direction == "same"]
-    left = len(verdicts) - sum(map(len, told))
+    left = len(verdicts) - sum(map(len, shown))
     if left:
         alike = f"no material difference in {few(same)}"
         told[bool(told[1])].append(alike if left == len(same) else counted(left, "more outcome"))
     return " but ".join(" and ".join(side) for side in told if side)
+
+
+def _side_texts(side: Sequence[Verdict], outcomes: Mapping[str, Outcome], *, figures: bool) -> list[str]:
+    """Each verdict in words; a reason why several outcomes are unknown is said once, with the last of them."""
+    unknown = [v.note for v in side if v.direction == "unknown"]
+    texts = []
+    for k, verdict in enumerate(side):
+        note = verdict.note
+        if verdict.direction == "unknown" and note and unknown.count(note) > 1:
+            last = all(v.note != note or v.direction != "unknown" for v in side[k + 1 :])
+            verdict = replace(verdict, note=f"for all of these, {note}" if last else "")
+        texts.append(verdict_text(verdict, outcomes[verdict.outcome], figures=figures))
+    return texts
 
 
 def _condition_text(c: Condition) -> str:

@@ -201,7 +201,8 @@ def reduce_to_edits(log: Log, current: PolicyLike, candidates: Candidates, optio
     else:
         others = [as_log_policy(log, one) for one in listed_candidates(candidates, "or leave it out: one is learned")]
     parted = [compare_rows(log, base, candidate, DivergenceOptions(), seed=options.seed) for candidate in others]
-    cells = parted_cells(parted, log, np.asarray(log.rows.states), options.freeze, options.seed)
+    states, learned = np.asarray(log.rows.states), candidates is None
+    cells = parted_cells(parted, log, states, options.freeze, options.seed, learned=learned)
     rules = [cell.rule for cell in sorted(cells.cells, key=lambda cell: -cell.depth)]
     counted = counted_log(log, (current, *others), rules, seed=options.seed, blocks=4 * MIN_GROUP)
     halves = choose_and_judge(log, counted=counted)

@@ -109,7 +109,7 @@ class RegionCells:
 
 
 def parted_cells(
-    parted: Sequence[Divergence], world: World, states: AnyArray, freeze: Freeze, seed: int
+    parted: Sequence[Divergence], world: World, states: AnyArray, freeze: Freeze, seed: int, *, learned: bool = False
 ) -> RegionCells:
     """Cells of sampled states (n, d) where the policies of some divergences part; an error if they nowhere do."""
     names = tuple(world.feature_names)
@@ -117,9 +117,9 @@ def parted_cells(
     frozen = frozen_rules(freeze, names)
     cells = make_cells(described, states, tuple(action.name for action in world.actions), frozen)
     if not cells.cells:
-        raise InvalidOptionError(
-            "the candidates act like the current policy in every state that was seen. Hint: give others"
-        )
+        alike = "the policy learned from the log acts" if learned else "the candidates act"
+        way_out = "give candidates, or a log with more rows" if learned else "give others"
+        raise InvalidOptionError(f"{alike} like the current policy in every state that was seen. Hint: {way_out}")
     return cells
 
 
