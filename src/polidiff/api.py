@@ -208,7 +208,8 @@ def changelog(world: World, policies: Sequence[PolicyLike], **options: Setting) 
     [0.0]
     """
     if not hasattr(policies, "__len__") or len(policies) < 2:
-        raise InvalidOptionError(f"a changelog needs a list of at least two policies; got {policies!r:.80}")
+        came = len(policies) if isinstance(policies, Sequence) else f"{policies!r:.80}"
+        raise InvalidOptionError(f"a changelog needs a list of at least two policies; got {came}")
     return tuple(explain(world, old, new, **options) for old, new in pairwise(policies))
 
 

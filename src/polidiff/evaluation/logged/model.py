@@ -38,6 +38,7 @@ from polidiff.evaluation.logged.counts import Counts, Edges
 from polidiff.parallel import run_tasks
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.worlds.checks import reachable_from
+from polidiff.worlds.shards.transition_counts import check_fits, free_memory
 
 EQUAL = 1e-9
 
@@ -195,6 +196,9 @@ def bootstrap_values(
     seed: int = 0,
 ) -> FloatArray:
     """Outcomes (B, q, K) when what is unknown is worth `ends` (K,); two policies with one seed are paired."""
+    hint = "without evaluation= nothing is resampled; coarser states make fewer"
+    need = 16.0 * len(counts.count) * (1 + counts.n_outcomes)  # a number and its place
+    check_fits(f"resampling {len(counts.count)} distinct transitions in blocks", need, free_memory(), hint)
     sizes = [min(BATCH, resamples - begin) for begin in range(0, resamples, BATCH)]
     batches = list(zip(sizes, np.random.SeedSequence(seed).spawn(len(sizes)), strict=True))
     model, rest = build_model(counts.edges, target, discount=discount), target.rest
