@@ -136,6 +136,17 @@ def test_frontiers_are_compared_by_their_best_plans():
     assert "Changes of the best plan: 1 gone and 2 as before" in str(comparison)
 
 
+def test_rules_of_plans_are_told_in_their_order_and_in_the_unit_of_what_they_improve():
+    old = samples.rule_frontier()
+    share = replace(old.outcomes[0], name="answered", range=(0.0, 1.0), unit=None)
+    best = old.best
+    first = replace(best.rules[0], without=best.expected_return - 0.05)
+    rest = replace(first, rule=Rule(), without=best.expected_return - 0.02)
+    plans = tuple(replace(plan, rules=(first, rest)) if plan is best else plan for plan in old.plans)
+    text = str(compare(old, replace(old, outcomes=(share,), objective="answered", plans=plans)))
+    assert f"{rest.deed} everywhere else (worth +2 percentage points)" in text
+
+
 def test_results_of_other_worlds_and_levels_are_compared_with_a_word_of_caution():
     old = samples.plain()
     new = replace(samples.from_log(), methods=replace(old.methods, level=0.9))

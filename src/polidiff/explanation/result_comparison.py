@@ -19,7 +19,7 @@ from polidiff.errors import InvalidOptionError
 from polidiff.explanation.advice import advise
 from polidiff.explanation.plan_text import frontier_headline, plan_verdicts
 from polidiff.explanation.region_places import beside, group_words
-from polidiff.explanation.words import edit_words, losers, place_text, rule_text, swap_text
+from polidiff.explanation.words import edit_words, in_order, losers, place_text, rule_text, swap_text
 from polidiff.records.explanation import Explanation, Feature, Region, WorseOff
 from polidiff.records.numbers import percent
 from polidiff.records.outcome import Interval
@@ -137,9 +137,9 @@ def _plan_items(frontier: Frontier) -> Iterable[_Item]:
     """The changes of the best plan, each with what it is worth."""
     plan = frontier.best
     if plan.rules:
-        for entry in plan.rules:
+        texts = [f"{entry.deed} {place_text(entry.rule)}" for entry in plan.rules]
+        for entry, words in zip(plan.rules, in_order([entry.rule for entry in plan.rules], texts), strict=True):
             worth = Interval.exactly(plan.expected_return - entry.without)
-            words = f"{entry.deed} {place_text(entry.rule)}"
             yield _Item(change_key(entry.rule, "", entry.move), None, entry.rule, (entry.move,), words, worth)
         return
     worths = {entry.key: entry.shapley for entry in (frontier.ledger.entries if frontier.ledger is not None else ())}

@@ -91,8 +91,10 @@ def differences_table(comparison: ResultComparison) -> Table:
     """One row per difference: what is new and gone first."""
     share = comparison.kind == "explanation"
 
+    aim = next((one for one in comparison.outcomes if comparison.measure == f"worth in {one.name}"), None)
+
     def size(of: Interval) -> str:
-        return f"{percent(of.estimate)} of decisions" if share else f"worth {bounds_text(of, difference=True)}"
+        return f"{percent(of.estimate)} of decisions" if share else f"worth {bounds_text(of, aim, difference=True)}"
 
     rows = tuple(_row(change, size) for change in comparison.differences)
     return Table(("since then", "what is done", f"{comparison.measure} then", "now", "where it was"), rows)
