@@ -37,8 +37,8 @@ from polidiff.evaluation.logged.rule_coverage import RuleCoverage, cover_all_row
 from polidiff.evaluation.logged.second_log import counted_together, judge_logs, policy_behind
 from polidiff.evaluation.scores.difference import MOST_UNSUPPORTED
 from polidiff.evaluation.scores.propensity import CHANCE
-from polidiff.evaluation.scores.scored_log import ScoredLog, score_effects, scored_log, value_intervals
-from polidiff.evaluation.scores.verdicts import ScoreJudge
+from polidiff.evaluation.scores.scored_log import ScoredLog, scored_log, value_intervals
+from polidiff.evaluation.scores.verdicts import ScoreJudge, score_effects
 from polidiff.evaluation.table import TableComparison
 from polidiff.options import ESTIMATORS, EvaluateOptions
 from polidiff.policies import TablePolicy, changed_decisions, one_hot

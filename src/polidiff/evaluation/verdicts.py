@@ -87,6 +87,28 @@ def as_unknown(verdict: Verdict, reason: str) -> Verdict:
     return replace(verdict, direction="unknown", valence=None, difference=both[0], pointwise=both[1], note=reason)
 
 
+def not_carried(verdict: Verdict, outcome: Outcome, reason: str, current: Interval | None = None) -> Verdict:
+    """No verdict, because the data cannot carry it: of the proposed policy only the declared range is known.
+
+    `current` is what the current policy brings, where the data carry that.
+
+    >>> told = Interval(0.2, 0.1, 0.3, 0.95)
+    >>> before = verdict(Outcome("well", range=(0.0, 1.0)), told, told)
+    >>> not_carried(before, Outcome("well", range=(0.0, 1.0)), "nobody has tried it").difference
+    Interval(estimate=0.2, low=-1.0, high=1.0, level=0.95)
+    """
+    low, high = (-math.inf, math.inf) if outcome.range is None else outcome.range
+    least, most = (low, high) if current is None else (current.low, current.high)
+
+    def possible(interval: Interval, low: float, high: float) -> Interval:
+        return replace(interval, low=min(low, interval.estimate), high=max(high, interval.estimate))
+
+    both = [possible(interval, low - most, high - least) for interval in (verdict.difference, verdict.pointwise)]
+    proposed = None if verdict.proposed is None else possible(verdict.proposed, low, high)
+    unknown = replace(verdict, direction="unknown", valence=None, note=reason)
+    return replace(unknown, difference=both[0], pointwise=both[1], proposed=proposed)
+
+
 def papers_verdict(current: float, proposed: Interval) -> VerdictDirection:
     """The paper's rule: the current estimate against the interval of the proposed policy, its slip mended (M8).
 

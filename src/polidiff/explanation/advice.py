@@ -10,7 +10,8 @@ The rules, in the order in which they are asked:
    the evidence is a log whose assumptions failed or are doubtful, or would be turned by weak unrecorded reasons: test
    first; somebody loses beyond doubt, or another outcome is unknown: adopt a part, or test that outcome; else: adopt.
    Nobody has looked for groups that lose, as in a plan that is not explained: look at it first.
-   Unless actions were drawn by lot, the advice names the strength of unrecorded reasons up to which this holds.
+   Unless actions were drawn by lot, the advice names the strength of unrecorded reasons up to which this holds; where
+   no range bounds what an event too rare to be in the log may cost, it says so.
 6. Every outcome is the same within its margin: there is no reason to change.
 7. What is left is unknown: test first, with the size of a test that would tell, unless the log that judges the rules
    has chosen them: the effect that it estimates is then no size to plan a test by.
@@ -103,7 +104,8 @@ def _with_a_gain(
     what: str,
 ) -> Advice:
     doubted = doubts(record, better)
-    gain, if_so = f"it is better on {_named(better)}", lasting(better)
+    gain, unseen = f"it is better on {_named(better)}", _unseen(record)
+    if_so = conditions(record, better)
     if doubted:
         base = evidence(record)
         return Advice("test first", f"Test {what} first: {gain} in {base}, but {base} is in doubt.", doubted)
@@ -112,14 +114,14 @@ def _with_a_gain(
         return Advice(
             "adopt a part",
             f"Adopt a part{if_so}: {gain} overall, but {groups} would lose.",
-            (f"Keep the current policy for {groups}, and adopt the proposed one for all others.",),
+            (f"Keep the current policy for {groups}, and adopt the proposed one for all others.", *unseen),
         )
     if unknown:
         sentence = f"Test {what} first: {gain}{if_so}, but what it does to {_named(unknown)} is not known."
-        return Advice("test first", sentence, _tests(record, unknown))
+        return Advice("test first", sentence, (*_tests(record, unknown), *unseen))
     if losing is None:
-        return Advice("look", f"Look at {what} first{if_so}: {gain}, and no outcome gets worse on average.")
-    return Advice("adopt", f"Adopt {what}{if_so}: {gain}, and no group is shown to lose.")
+        return Advice("look", f"Look at {what} first{if_so}: {gain}, and no outcome gets worse on average.", unseen)
+    return Advice("adopt", f"Adopt {what}{if_so}: {gain}, and no group is shown to lose.", unseen)
 
 
 def evidence(record: Explanation | Frontier) -> str:
@@ -131,8 +133,21 @@ def _if_so(record: Explanation | Frontier, judged: Sequence[Verdict], doubted: S
     """The condition behind what is decided: that the evidence is in doubt, else how strong hidden reasons may be."""
     if doubted:
         return f", but {evidence(record)} is in doubt"
-    if_so = lasting(judged)
+    if_so = conditions(record, judged)
     return f",{if_so}" if if_so else ""
+
+
+def conditions(record: Explanation | Frontier, judged: Sequence[Verdict | Plan]) -> str:
+    """What must be so for all that is decided to hold: no strong unrecorded reason, and nothing costly unseen."""
+    if_so = lasting(judged)
+    unseen = " if no event too rare to be in the record would turn it" if _unseen(record) else ""
+    return f"{if_so} and{unseen.removeprefix(' if')}" if if_so and unseen else if_so + unseen
+
+
+def _unseen(record: Explanation | Frontier) -> tuple[str, ...]:
+    """What an event too rare to be in a log would have to cost, where no range is declared that bounds it."""
+    unbounded = [a for a in record.assumptions if a.name == "rare events" and a.status == "not testable"]
+    return tuple(f"{a.name}: {a.detail}. {a.consequence}" for a in unbounded)
 
 
 def lasting(judged: Sequence[Verdict | Plan]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from polidiff.explanation.advice import lasting, weigh_up
+from polidiff.explanation.advice import conditions, weigh_up
 from polidiff.explanation.change_numbers import Numbering
 from polidiff.explanation.rule_code import joined_edits
 from polidiff.explanation.said import Answer, Block, Said, blocks_of, closing, in_doubt, judged_effect, undone_by
@@ -147,7 +147,7 @@ def _judged_head(frontier: Frontier) -> str:
             f"breaks what is to be kept; of those that keep it, the surest {brings} {plan_return(best, frontier)} "
             f"({interval_text(gained(best.gain, frontier), outcome=objective(frontier))})."
         )
-    if_so = lasting([best])
+    if_so = conditions(frontier, [best])
     guarded = "" if all(plan.kept for plan in frontier) or not best.kept else " that is shown to keep the guards"
     return (
         f"{len(frontier)} plans{named}; the surest to gain{guarded} {brings} {plan_return(best, frontier)} "

@@ -82,7 +82,7 @@ def _concluded(reduction: Reduction, dropped: int, frontier: Frontier) -> Fronti
         frontier,
         methods=replace(frontier.methods, versions=versions()),
         warnings=(*notes, *more, *frontier.warnings),
-        assumptions=reduction.assumptions(),
+        assumptions=frontier.best.assumptions or reduction.assumptions(),
     )
 
 

@@ -73,6 +73,7 @@ class Plan:
     rests_on: str | None = None  # how many people, what was tested, what cannot be, what would change it; logs only
     sentences: tuple[str, ...] = ()  # the plan explained against the current policy, in words; empty until asked for
     policy: Any = field(default=None, repr=False, metadata={"json": False})
+    assumptions: tuple[Assumption, ...] = field(default=(), repr=False, metadata={"json": False})  # behind its gain
     _explain: Callable[[], Explanation] | None = field(default=None, repr=False, metadata={"json": False})
 
     @cached_property

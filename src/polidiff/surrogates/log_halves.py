@@ -54,8 +54,8 @@ class LogHalves(Reduction):
 
     def _judged(self, plan: Plan, family: int, now: float) -> Plan:
         """A plan as the half sees it; `now` is what the current policy returns there."""
-        verdicts = self._compared(plan.policy if plan.patch.edits else self.current, family).verdicts[0]
-        judged = with_verdicts(plan, verdicts, self.world, self.options)
+        compared = self._compared(plan.policy if plan.patch.edits else self.current, family)
+        judged = with_verdicts(plan, compared.verdicts[0], compared.assumptions, self.world, self.options)
         if not math.isfinite(judged.expected_return):
             return replace(judged, expected_return=plan.expected_return, bound=plan.bound)
         rules = _judged_rules(plan, judged.expected_return, now)
@@ -94,11 +94,13 @@ class LogHalves(Reduction):
         return scored_log(self.world, self.current)
 
 
-def with_verdicts(plan: Plan, verdicts: Sequence[Verdict], log: Log, options: ImproveOptions) -> Plan:
+def with_verdicts(
+    plan: Plan, verdicts: Sequence[Verdict], assumptions: tuple[Assumption, ...], log: Log, options: ImproveOptions
+) -> Plan:
     """A plan with what verdicts say of it; its bound stays as far above its return as it was."""
     k, sign = aim(log)
     outcomes = {v.outcome: v.proposed for v in verdicts if v.proposed is not None}
-    value, gain = sign * outcomes[log.outcomes[k].name].estimate, _signed(sign, verdicts[k].difference)
+    value, gain = sign * outcomes[log.outcomes[k].name].estimate, verdicts[k].difference.scaled(sign)
     judged = replace(
         plan, expected_return=value, outcomes=outcomes, bound=plan.bound + value - plan.expected_return, proven=False
     )
@@ -107,7 +109,7 @@ def with_verdicts(plan: Plan, verdicts: Sequence[Verdict], log: Log, options: Im
     now = [v.current.estimate for v in verdicts if v.current is not None]
     rooms = guard_rooms(options.keep, log.outcomes, now)
     unkept = tuple(text for room in rooms for text in room.doubt(verdicts[room.place].difference))
-    unshown = () if gain.low > 0 else (_not_shown(verdicts[k].note, gain, verdicts[k].outcome),)
+    unshown = () if gain.low > 0 else (_not_shown(verdicts[k], gain),)
     return replace(
         judged,
         gain=gain,
@@ -115,6 +117,7 @@ def with_verdicts(plan: Plan, verdicts: Sequence[Verdict], log: Log, options: Im
         kept=not unkept,
         holds_up_to=verdicts[k].holds_up_to,
         rests_on=verdicts[k].rests_on,
+        assumptions=assumptions,
     )
 
 
@@ -125,13 +128,10 @@ def _judged_rules(plan: Plan, value: float, now: float) -> tuple[PlanRule, ...]:
     return tuple(replace(rule, without=value - (plan.expected_return - rule.without)) for rule in plan.rules)
 
 
-def _signed(sign: float, interval: Interval) -> Interval:
-    if sign > 0:
-        return interval
-    return Interval(-interval.estimate, -interval.high, -interval.low, interval.level)
-
-
-def _not_shown(note: str | None, gain: Interval, outcome: str) -> str:
-    _, low, high = interval_numbers(gain)
-    said = f"this plan is not shown to improve {outcome!r}: the gain lies between {low} and {high}"
-    return said + (f"; {note}" if note else "")
+def _not_shown(verdict: Verdict, gain: Interval) -> str:
+    """That a plan is not shown to gain, and why."""
+    said = f"this plan is not shown to improve {verdict.outcome!r}"
+    if math.isfinite(gain.width):
+        _, low, high = interval_numbers(gain)
+        said += f": the gain lies between {low} and {high}"
+    return f"{said}; {verdict.note}" if verdict.direction == "unknown" and verdict.note else said

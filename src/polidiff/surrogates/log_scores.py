@@ -72,6 +72,11 @@ class ScorePlans(Reduction):
         """The rows as verdicts see them."""
         return self.scores.scored
 
+    @property
+    def people(self) -> int:
+        """Whose decisions are scored, each counted once; episodes where nobody is known to come back."""
+        return len(np.unique(self.world.rows.person[self.scored.decisions.order]))
+
     def solve(self, solver: Solver) -> Frontier:
         """The plans, judged."""
         moves = solver.prescribed(self.world.actions, "a log of feature rows")
@@ -93,7 +98,7 @@ class ScorePlans(Reduction):
         verdicts = plan_verdicts(self.scores, [judged[k] for k in shown], tables, question)
         plans = []
         for k, table, told in zip(shown, tables, verdicts, strict=True):
-            drafted = with_verdicts(self._draft(lists[k]), told, self.world, self.options)
+            drafted = with_verdicts(self._draft(lists[k]), *told, self.world, self.options)
             stable = _alike(self.scores.base, table, judged[k].proposed)
             plans.append(replace(self._measured(drafted, lists[k], choice.gains), stability=stable))
         return without_broken(self._frontier((self.nothing, *plans), stopped=chooser.stopped), self.guards)
@@ -110,10 +115,9 @@ class ScorePlans(Reduction):
 
     def notes(self, plans: Sequence[Plan]) -> tuple[Note, ...]:
         """What rules rest on."""
-        rows = self.world.rows
-        people = f"{number(len(np.unique(rows.person[self.scored.decisions.order])))} people"
-        if rows.unit is None:
-            people = counted(self.scored.episodes, "episode")
+        people = (
+            f"{number(self.people)} people" if self.world.rows.unit is not None else counted(self.people, "episode")
+        )
         chosen = (
             f"Rules were chosen and judged by doubly robust scores of {people}, in five turns: each "
             "turn judges rules that the other four fifths chose. What is said of a plan is the mean over the turns. "
@@ -266,7 +270,7 @@ class ScorePlans(Reduction):
             methods=Methods("plain", options.level, 0.0, 0.0, options.seed, outcomes, how, {"polidiff": __version__}),
             stats={
                 "cells": len(np.unique(self.codes(coarse=True).T, axis=0)),
-                "people or episodes": self.scored.decisions.n_units,
+                "people or episodes": self.people,
             },
             warnings=(f"The time limit of {options.time_limit} s was met before all lists were tried.",) * stopped,
             context=self,

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from polidiff.evaluation.scores.decisions import decisions_of
-from polidiff.evaluation.scores.difference import one_step_scores
-from polidiff.evaluation.scores.plans import PlanScores, plan_intervals
+from polidiff.evaluation.scores.difference import joint_intervals, one_step_scores
+from polidiff.evaluation.scores.plans import PlanScores
 from polidiff.evaluation.scores.rule_lists import (
     ListOptions,
     bounds_of,
@@ -147,7 +147,7 @@ def test_a_planted_rule_is_found_and_its_promise_holds():
     scores = plan_scores(decisions)
     everyone = np.ones(1500, dtype=bool)
     shown = chooser(scores)(everyone)
-    interval = plan_intervals([one.scores for one in scores.judged(chooser(scores))], level=0.95).joint(1)
+    interval = joint_intervals([one.scores for one in scores.judged(chooser(scores))], level=0.95).joint(1)
     inside = (decisions.x[:, 0] > 0.6) & (decisions.x[:, 1] < 0.5)
     best = 0.2 * 0.5 + 0.8 * 0.25  # all where it helps instead of half, none where it harms
     assert (shown[1][inside, 1] > 0.9).mean() > 0.85
@@ -159,6 +159,6 @@ def test_nothing_is_promised_where_nothing_can_be_gained():
     for seed in range(10):
         decisions = decisions_of(offers(300, seed, 0.0), 2)
         scores = plan_scores(decisions, seed)
-        joint = plan_intervals([one.scores for one in scores.judged(chooser(scores))], level=0.95)
+        joint = joint_intervals([one.scores for one in scores.judged(chooser(scores))], level=0.95)
         low.append(max(joint.joint(k).low for k in range(2)))
     assert sum(end > 0 for end in low) <= 2

@@ -88,7 +88,7 @@ class StateJudge(Judge):
         self.counted, self.edges = counted, counted.counts.edges
         rng = np.random.default_rng(question.seed)
         new, old, self.warnings = targets(counted, question.current, question.proposed, rng)
-        self.targets = new, old
+        self.targets, self.by_log = (new, old), is_logs(question.current)
         self.starts = group_starts(question.groups, counted.start_state, counted.start_episodes, self.edges.n_states)
         self.episodes, self.people = self.starts.episodes, start_people(log, question.groups)
         self.pair = self._bounds(self.edges)

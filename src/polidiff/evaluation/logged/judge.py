@@ -44,7 +44,7 @@ from polidiff.evaluation.comparison import GroupVerdicts
 from polidiff.evaluation.logged.counted_log import CountedLog
 from polidiff.evaluation.logged.counts import Counts, FixedLength, count_rows
 from polidiff.evaluation.scores.decisions import numbers_of
-from polidiff.evaluation.verdicts import as_unknown, direction_of
+from polidiff.evaluation.verdicts import as_unknown, direction_of, not_carried
 from polidiff.policies.protocol import PolicyLike
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Verdict
@@ -217,6 +217,7 @@ class Judge:
     question: Question
     rows: EpisodeRows | None  # with numbered states, or features; None where the log is not held
     one_step: bool  # whether every episode is a single decision
+    by_log: bool  # whether the current policy is the one that wrote the log
     episodes: FloatArray  # (groups,) behind each; inf where a group is a known distribution
     unsupported: FloatArray  # (groups,) share of the proposed policy that rests on nothing in the log
     people: IntArray | None  # (groups,) distinct people behind each, where the log says who is who
@@ -296,7 +297,7 @@ class Judge:
         """All groups with what their verdicts rest on, and all assumptions behind them."""
         verdicts = self._with_unseen(self._through_time(self.plain()))
         if self.assessment.reason is not None:
-            verdicts = each(verdicts, lambda v, g, k: as_unknown(v, str(self.assessment.reason)))
+            verdicts = each(verdicts, lambda v, g, k: self.not_carried(v, k, str(self.assessment.reason)))
         if not self.question.lines:
             return verdicts, self.assessment.assumptions
         strengths = self._strengths(verdicts)
@@ -317,6 +318,10 @@ class Judge:
         verdicts = each(verdicts, lambda v, g, k: self._line(v, g, strengths[g][k], checks(g, rare[g][k])))
         unrecorded = unrecorded_check(self.assessment.randomised)
         return verdicts, (*self.assessment.assumptions, overlap, *gravest, unrecorded)
+
+    def not_carried(self, verdict: Verdict, k: int, reason: str) -> Verdict:
+        """The verdict on an outcome where the log cannot carry the comparison; what it brought itself it still says."""
+        return not_carried(verdict, self.log.outcomes[k], reason, verdict.current if self.by_log else None)
 
     def _through_time(self, verdicts: Verdicts) -> Verdicts:
         """Where the world changed within the log, intervals span what either half of it says alone."""

@@ -35,7 +35,7 @@ current policy is the one that wrote the log, :math:`Y_i` itself is its score.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -180,20 +180,8 @@ class DifferenceScores:
     hidden: FloatArray | None = None  # (n, M) what is added if only the record lost what is empty
 
     def intervals(self, segments: list[BoolArray] | None = None, *, level: float = 0.95) -> ScoreIntervals:
-        """Means over episodes per segment and outcome, segment after segment; all hold together.
-
-        A segment (n,) marks whole episodes: its mean is over the episodes in it.
-        """
-        masks = [np.ones(len(self.rows), dtype=np.bool_)] if segments is None else segments
-        sums = [self.decisions.per_unit(self.rows * mask[:, None]) for mask in masks]
-        first = self.decisions.first
-        sizes = [self.decisions.per_unit((mask & first).astype(np.float64)) for mask in masks]
-        counts = np.repeat(np.column_stack(sizes), self.rows.shape[1], axis=1)
-        found = score_intervals(np.hstack(sums), counts, level=level, inflation=self.inflation)
-        if self.hidden is None:
-            return found
-        second = replace(self, rows=self.rows + self.hidden, hidden=None)
-        return replace(found, second=second.intervals(masks, level=level))
+        """Means over episodes per segment and outcome, segment after segment; all hold together."""
+        return joint_intervals([self], segments, level=level)
 
     def reasons(self, share: float = 0.0) -> tuple[str, ...]:
         """Why the log cannot carry the comparison, if so; `share` is what one unit has of the variance."""
@@ -208,6 +196,29 @@ class DifferenceScores:
             (share > MOST_SHARE, f"one episode or person makes {percent(share)} of the uncertainty"),
         )
         return tuple(text for holds, text in found if holds)
+
+
+def joint_intervals(
+    policies: Sequence[DifferenceScores], segments: list[BoolArray] | None = None, *, level: float = 0.95
+) -> ScoreIntervals:
+    """Means over episodes per policy, segment and outcome, in this order; all hold together.
+
+    A segment (n,) marks whole episodes: its mean is over the episodes in it.
+    """
+    decisions, outcomes = policies[0].decisions, policies[0].rows.shape[1]
+    masks = [np.ones(len(decisions.actions), dtype=np.bool_)] if segments is None else segments
+    sizes = [decisions.per_unit((mask & decisions.first).astype(np.float64)) for mask in masks]
+    counts = np.tile(np.repeat(np.column_stack(sizes), outcomes, axis=1), len(policies))
+    inflation = np.repeat([one.inflation for one in policies], len(masks) * outcomes)
+
+    def together(tables: list[FloatArray]) -> ScoreIntervals:
+        sums = [decisions.per_unit(rows * mask[:, None]) for rows in tables for mask in masks]
+        return score_intervals(np.hstack(sums), counts, level=level, inflation=inflation)
+
+    found = together([one.rows for one in policies])
+    if all(one.hidden is None for one in policies):
+        return found
+    return replace(found, second=together([one.rows + (0.0 if one.hidden is None else one.hidden) for one in policies]))
 
 
 def difference_scores(

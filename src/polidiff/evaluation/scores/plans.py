@@ -24,8 +24,8 @@ from polidiff.evaluation.scores.difference import (
     against_log,
     assessed,
     how_often,
+    joint_intervals,
     one_step_scores,
-    score_intervals,
 )
 from polidiff.evaluation.scores.episodes import EpisodeScores, following, policy_values, sample, scores_of_fold, told
 from polidiff.evaluation.scores.regression import design_of
@@ -34,6 +34,7 @@ from polidiff.evaluation.scores.verdicts import ScoreJudge
 from polidiff.progress import track
 from polidiff.records.arrays import BoolArray, FloatArray
 from polidiff.records.explanation import Verdict
+from polidiff.records.outcome import Assumption
 from polidiff.worlds.shards.transition_counts import CUT
 
 FOLDS = 5
@@ -144,6 +145,8 @@ class PlanScores:
 class PlanJudge(ScoreJudge):
     """One of several plans that are judged together, by what was chosen in its place and by what is shown."""
 
+    spanned = "judged by everyone, the rules shown are not shown to make a difference"
+
     def __init__(self, scores: PlanScores, judged: JudgedPlan, together: ScoreIntervals, question: Question) -> None:
         super().__init__(scores.scored.log, question, scores.scored)
         self.new, self.scores, self.joint = judged.proposed, judged.scores, together
@@ -154,15 +157,15 @@ class PlanJudge(ScoreJudge):
 
 def plan_verdicts(
     scores: PlanScores, judged: Sequence[JudgedPlan], shown: Sequence[FloatArray], question: Question
-) -> list[tuple[Verdict, ...]]:
-    """What each plan changes, per outcome; intervals of all of them hold together.
+) -> list[tuple[tuple[Verdict, ...], tuple[Assumption, ...]]]:
+    """What each plan changes, per outcome, and what that rests on; intervals of all of them hold together.
 
     They span what everyone says of the plans that are shown (n, A).
     """
     itself = [scores.scored.apart(plan, scores.current) for plan in shown]
     joint = replace(
-        plan_intervals([one.scores for one in judged], level=question.level),
-        second=plan_intervals(itself, level=question.level),
+        joint_intervals([one.scores for one in judged], level=question.level),
+        second=joint_intervals(itself, level=question.level),
     )
     size = len(scores.scored.log.outcomes)
     question = replace(question, family=len(judged) * size)
@@ -170,19 +173,4 @@ def plan_verdicts(
         PlanJudge(scores, plan, joint.part(slice(size * place, size * (place + 1))), question)
         for place, plan in enumerate(judged)
     ]
-    return [judge.verdicts()[0][0] for judge in judges]
-
-
-def plan_intervals(scores: Sequence[DifferenceScores], *, level: float) -> ScoreIntervals:
-    """Means over episodes of every plan and outcome, plan after plan; all hold together."""
-    decisions, outcomes = scores[0].decisions, scores[0].rows.shape[1]
-    size, inflation = decisions.per_unit(decisions.first.astype(np.float64)), [one.inflation for one in scores]
-
-    def together(rows: list[FloatArray]) -> ScoreIntervals:
-        sums = np.hstack([decisions.per_unit(one) for one in rows])
-        sizes = np.repeat(size[:, None], sums.shape[1], axis=1)
-        return score_intervals(sums, sizes, level=level, inflation=np.repeat(inflation, outcomes))
-
-    found = together([one.rows for one in scores])
-    hidden = [one.rows + one.hidden for one in scores if one.hidden is not None]
-    return found if len(hidden) < len(scores) else replace(found, second=together(hidden))
+    return [(verdicts[0], assumptions) for verdicts, assumptions in (judge.verdicts() for judge in judges)]

@@ -6,13 +6,13 @@ Scores of a policy are made once and used for everyone, for segments, for outcom
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from polidiff.evaluation.comparison import Effects, RegionChanges
 from polidiff.evaluation.logged.judge import assess
 from polidiff.evaluation.logged.policies import (
     LOG,
@@ -27,7 +27,6 @@ from polidiff.evaluation.scores.difference import (
     DifferenceScores,
     OneStepScores,
     assessed,
-    change_within,
     difference_scores,
     one_step_scores,
     repeated_scores,
@@ -36,15 +35,12 @@ from polidiff.evaluation.scores.difference import (
 from polidiff.evaluation.scores.gaps import Gap, gaps_of, gaps_told
 from polidiff.evaluation.scores.propensity import Propensity, logging_chances, looks_written_by
 from polidiff.policies import PatchedPolicy, one_hot
-from polidiff.policies.protocol import PolicyLike, PolicyPair
+from polidiff.policies.protocol import PolicyLike
 from polidiff.records.arrays import FloatArray
 from polidiff.records.outcome import Interval
 
 if TYPE_CHECKING:
     from polidiff.worlds.log import Log
-
-MOST_REPEATED = 10_000  # rows up to which changes of single regions are judged there, each by two more policies
-MOST_REGIONS = 3  # so many of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,24 +209,8 @@ def value_intervals(
     """What a policy achieves over the logged starts, and how far that can be believed."""
     scores = scored.scores(scored.policy(policy))
     ends = replace(scores, rows=scored.observed + scores.rows).intervals(level=level)
-    return {o.name: within(ends.alone(k), o.range) for k, o in enumerate(scored.log.outcomes)}, scores
-
-
-def score_effects(scored: ScoredLog, policies: PolicyPair, changes: RegionChanges, *, level: float) -> Effects:
-    """What the current policy with one region's change brings, and the proposed one without it, against the current."""
-    decisions = scored.decisions
-    if not decisions.one_step:
-        if len(decisions.actions) > MOST_REPEATED:
-            return {}
-        changes = replace(changes, asked=changes.asked[:MOST_REGIONS])
-    old, new = (scored.policy(policy) for policy in policies)
-    before, after = (scored.chances.table if table is None else table for table in (old, new))
-    states, strict = scored.log.rows.states[decisions.order], changes.strict(level, len(scored.log.outcomes))
-
-    def difference(table: FloatArray) -> dict[str, Interval]:
-        ends = scored.apart(table, old).intervals(level=strict)
-        return {
-            o.name: replace(change_within(ends.alone(k), o), level=level) for k, o in enumerate(scored.log.outcomes)
-        }
-
-    return changes.effects(states, before, after, difference)
+    values = {o.name: within(ends.alone(k), o.range) for k, o in enumerate(scored.log.outcomes)}
+    if scores.reasons():  # the log cannot carry it: only the declared range is known
+        ranges = {o.name: o.range or (-math.inf, math.inf) for o in scored.log.outcomes}
+        values = {name: replace(one, low=ranges[name][0], high=ranges[name][1]) for name, one in values.items()}
+    return values, scores

@@ -10,6 +10,7 @@ import numpy as np
 from polidiff.evaluation.assumptions.confounding import Comparison, Moves
 from polidiff.evaluation.assumptions.confounding_one_step import OneDecision, one_step_holds_up_to
 from polidiff.evaluation.assumptions.log_checks import rare_action_check
+from polidiff.evaluation.comparison import Effects, RegionChanges
 from polidiff.evaluation.logged.bounds import PolicyBounds, bound_policy
 from polidiff.evaluation.logged.counts import count_rows
 from polidiff.evaluation.logged.judge import IntervalPair, Judge, Question, Verdicts, assess
@@ -24,11 +25,12 @@ from polidiff.evaluation.scores.difference import (
 from polidiff.evaluation.scores.episodes import running_products
 from polidiff.evaluation.scores.regression import FEWEST_LEVELS, design_of, draw_questions, leaves_of
 from polidiff.evaluation.scores.scored_log import ScoredLog, scored_log
-from polidiff.evaluation.verdicts import as_unknown, verdict
+from polidiff.evaluation.verdicts import verdict
+from polidiff.policies.protocol import PolicyPair
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Verdict
 from polidiff.records.numbers import number
-from polidiff.records.outcome import Assumption
+from polidiff.records.outcome import Assumption, Interval
 from polidiff.worlds.log_rows import LoggedRows
 
 if TYPE_CHECKING:
@@ -36,13 +38,22 @@ if TYPE_CHECKING:
 
 EVEN_ENOUGH = 0.5  # share of the episodes that weights of whole episodes are worth, to be asked
 FAR_APART = 4.0  # standard errors
+MOST_REPEATED = 10_000  # rows up to which changes of single regions are judged there, each by two more policies
+MOST_REGIONS = 3  # so many of them
 CELLS_BY = 2  # trees whose leaves are the cells in which unrecorded reasons are weighed over several decisions
 
 
 class ScoreJudge(Judge):
-    """Two policies judged by scores of the rows that are held."""
+    """Two policies judged by scores of the rows that are held.
 
-    def __init__(self, log: Log, question: Question, scored: ScoredLog | None = None) -> None:
+    `proposed` is what the proposed policy does in the rows (n, A), where that is known.
+    """
+
+    spanned = "what empty values may hide is enough to undo the difference"  # where another reading is not decided
+
+    def __init__(
+        self, log: Log, question: Question, scored: ScoredLog | None = None, proposed: FloatArray | None = None
+    ) -> None:
         self.log, self.question, self.assessment = log, question, assess(log)
         self.scored = scored if scored is not None else scored_log(log, question.current, seed=question.seed)
         self.decisions = self.rows = self.scored.decisions
@@ -52,7 +63,8 @@ class ScoreJudge(Judge):
         groups = question.groups if question.groups is not None else [whole]
         self.masks: list[BoolArray] = [(mask & whole)[episode] for mask in groups]
         self.episodes = np.array([float((mask & self.decisions.first).sum()) for mask in self.masks])
-        tables = self.scored.policy(question.proposed), self.scored.policy(question.current)
+        proposed = self.scored.policy(question.proposed) if proposed is None else proposed
+        tables = proposed, self.scored.policy(question.current)
         self.new, self.old = (self.scored.chances.table if table is None else table for table in tables)
         self.by_log = tables[1] is None
         self.scores = self.scored.apart(*tables)
@@ -87,11 +99,11 @@ class ScoreJudge(Judge):
         reasons = part.reasons(float(self.joint.largest_share[at])) if mask.any() else ()
         reasons += (*self._apart_from_products(group, k), *self.scored.confounded)
         if reasons:
-            return as_unknown(plain, "; ".join(reasons))
+            return self.not_carried(plain, k, "; ".join(reasons))
         if plain.direction != "unknown":
             return plain
         if self.joint.half[at] < abs(self.joint.estimate[at]):
-            return replace(plain, note="what empty values may hide is enough to undo the difference")
+            return replace(plain, note=self.spanned)
         few = f"{self.episodes[group]:.0f} {'decisions' if self.one_step else 'episodes'}"
         return replace(
             plain, note=f"the log has what is needed, but {few} are too few to tell: the interval includes 0"
@@ -200,3 +212,21 @@ class ScoreJudge(Judge):
             "the logged actions do not look like the current policy's: on average it gives them probability "
             f"{given:.2f}; both policies are judged by reweighting the log",
         )
+
+
+def score_effects(scored: ScoredLog, policies: PolicyPair, changes: RegionChanges, *, level: float) -> Effects:
+    """What the current policy with one region's change brings, and the proposed one without it, against the current."""
+    decisions, log = scored.decisions, scored.log
+    if not decisions.one_step:
+        if len(decisions.actions) > MOST_REPEATED:
+            return {}
+        changes = replace(changes, asked=changes.asked[:MOST_REGIONS])
+    before, after = (scored.chances.table if table is None else table for table in map(scored.policy, policies))
+    family = 2 * len(changes.asked) * len(log.outcomes)
+
+    def difference(table: FloatArray) -> dict[str, Interval]:
+        question = Question(*policies, level=level, family=family, lines=False, seed=scored.seed)
+        verdicts, _ = ScoreJudge(log, question, scored, table).verdicts()
+        return {one.outcome: one.pointwise for one in verdicts[0]}
+
+    return changes.effects(log.rows.states[decisions.order], before, after, difference)
