@@ -184,6 +184,10 @@ class Interval:
         """Whether `value` is within the bounds."""
         return self.low <= value <= self.high
 
+    def plus(self, other: Interval) -> Interval:
+        """The interval of the sum with another quantity, however the two go together."""
+        return Interval(self.estimate + other.estimate, self.low + other.low, self.high + other.high, self.level)
+
     def scaled(self, factor: float) -> Interval:
         """The interval of `factor` times the quantity."""
         low, high = (self.low, self.high) if factor >= 0 else (self.high, self.low)

@@ -14,13 +14,14 @@ from polidiff.evaluation.comparison import GroupVerdicts
 from polidiff.evaluation.logged.compare import compare_log
 from polidiff.evaluation.logged.judge import assess
 from polidiff.evaluation.logged.plan import Halves
+from polidiff.evaluation.scores.difference import within
 from polidiff.evaluation.scores.scored_log import ScoredLog, scored_log
 from polidiff.options import ImproveOptions
 from polidiff.policies.protocol import PolicyLike
 from polidiff.progress import track
 from polidiff.records.explanation import Verdict
 from polidiff.records.numbers import counted, interval_numbers
-from polidiff.records.outcome import Assumption, Interval
+from polidiff.records.outcome import Assumption, Interval, Outcome
 from polidiff.records.plan import Frontier, Plan, PlanRule
 from polidiff.surrogates.record import Reduction, guard_rooms, told_of_world, without_broken
 from polidiff.worlds.log import Log
@@ -53,9 +54,13 @@ class LogHalves(Reduction):
         return tuple(judged)
 
     def _judged(self, plan: Plan, family: int, now: float) -> Plan:
-        """A plan as the half sees it; `now` is what the current policy returns there."""
-        compared = self._compared(plan.policy if plan.patch.edits else self.current, family)
-        judged = with_verdicts(plan, compared.verdicts[0], compared.assumptions, self.world, self.options)
+        """A plan with what the half says that it adds to the current policy, which returns `now`."""
+        compared = self._compared(plan.policy, family) if plan.patch.edits else self.present
+        verdicts = compared.verdicts[0]
+        if plan.patch.edits:
+            both = zip(verdicts, self.present.verdicts[0], self.world.outcomes, strict=True)
+            verdicts = tuple(_beside(verdict, whole.current, outcome) for verdict, whole, outcome in both)
+        judged = with_verdicts(plan, verdicts, compared.assumptions, self.world, self.options)
         if not math.isfinite(judged.expected_return):
             return replace(judged, expected_return=plan.expected_return, bound=plan.bound)
         rules = _judged_rules(plan, judged.expected_return, now)
@@ -81,11 +86,17 @@ class LogHalves(Reduction):
         """What was found out about the log."""
         return assess(self.world).assumptions
 
-    def _compared(self, policy: PolicyLike, family: int) -> GroupVerdicts:
+    @cached_property
+    def present(self) -> GroupVerdicts:
+        """The current policy beside itself, in the whole log: nothing was chosen there."""
+        return self._compared(self.current, 1, whole=True)
+
+    def _compared(self, policy: PolicyLike, family: int, *, whole: bool = False) -> GroupVerdicts:
         log, current, level = self.world, self.current, self.options.level
         if log.discrete:
-            return compare_log(log, current, policy, level=level, family=family, counted=self.halves.judging)
-        odd = log.rows.turn[log.rows.first] % 2 == 1
+            counted = self.halves.whole if whole else self.halves.judging
+            return compare_log(log, current, policy, level=level, family=family, counted=counted)
+        odd = None if whole else log.rows.turn[log.rows.first] % 2 == 1
         return compare_log(log, current, policy, level=level, family=family, scored=self.scored, judging=odd)
 
     @cached_property
@@ -119,6 +130,12 @@ def with_verdicts(
         rests_on=verdicts[k].rests_on,
         assumptions=assumptions,
     )
+
+
+def _beside(verdict: Verdict, now: Interval | None, outcome: Outcome) -> Verdict:
+    """A verdict of the half beside what the current policy brings in the whole log, to which its difference adds."""
+    assert now is not None
+    return replace(verdict, current=now, proposed=within(now.plus(verdict.pointwise), outcome.range))
 
 
 def _judged_rules(plan: Plan, value: float, now: float) -> tuple[PlanRule, ...]:

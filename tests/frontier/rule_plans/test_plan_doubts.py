@@ -79,3 +79,15 @@ def test_what_next_to_nobody_tried_may_be_anything_within_the_declared_range(dec
     assert verdict.difference.low < -0.116 - 1e-9  # the truth
     judged = evaluate(log, "always:treat").outcomes["return"]
     assert (judged.low, judged.high) == anything
+
+
+@pytest.mark.parametrize("state", [["x", "z"], "site"])
+def test_what_the_current_policy_brings_is_told_of_the_whole_log_and_plans_add_to_it(state):
+    rng = np.random.default_rng(1)
+    arm = rng.choice(["A", "B"], COUNT, p=[0.7, 0.3])
+    y = (rng.random(COUNT) < 0.3 + 0.4 * (arm == "B")).astype(int)
+    frontier = improve(log_of(rng, arm, y, state=state), "log", ["always:B"])
+    now, best = frontier.plans[0], frontier.best
+    assert now.expected_return == pytest.approx(y.mean())
+    assert best.expected_return == pytest.approx(y.mean() + best.gain.estimate)
+    assert best.outcomes["return"].low < 0.7 < best.outcomes["return"].high <= 1.0

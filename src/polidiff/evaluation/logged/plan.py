@@ -41,8 +41,9 @@ END, UNKNOWN = "end", "unknown"
 
 @dataclass(frozen=True, eq=False)
 class Halves:
-    """Two counted logs over the same states: one chooses a plan, the other judges it."""
+    """A log counted over its states, and two parts of it: one chooses a plan, the other judges it."""
 
+    whole: CountedLog
     choosing: CountedLog
     judging: CountedLog
 
@@ -53,7 +54,7 @@ def choose_and_judge(
     """A log split by episodes, so that a plan is not judged on the rows that chose it."""
     counted = counted if counted is not None else counted_log(log, policies, seed=seed, blocks=BLOCKS)
     even, odd = counted.counts.halves()
-    return Halves(replace(counted, counts=even), replace(counted, counts=odd))
+    return Halves(counted, replace(counted, counts=even), replace(counted, counts=odd))
 
 
 def supported_world(
