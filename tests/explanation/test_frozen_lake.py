@@ -91,3 +91,28 @@ def test_paired_intervals_cover_as_often_as_they_claim_and_the_family_holds(lake
         family += any(not v[0].difference.contains(truth) for v in shown)
     assert 0.93 <= pointwise / (repetitions * groups) <= 0.97
     assert family / repetitions <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / repetitions)
+
+
+def test_changes_are_said_to_be_in_no_region_only_where_some_are():
+    pytest.importorskip("gymnasium")
+    lake = TabularMDP.from_gymnasium("FrozenLake-v1")
+    current = np.array([0, 3, 3, 3, 0, 0, 0, 0, 3, 1, 0, 0, 0, 2, 1, 0])
+    proposed = current.copy()
+    proposed[[2, 14]] = 0, 2
+    share = {}
+    for most in (1, 2):
+        found = explain(lake, current, proposed, max_rules=most)
+        assert len(found.regions) == most
+        share[most] = [note for note in found.warnings if "in none of the regions" in note]
+    assert share == {1: ["27 % of the decisions that change are in none of the regions told."], 2: []}
+
+
+def test_no_rule_found_is_not_told_as_a_small_difference():
+    moves = np.stack([np.eye(5)[[1, 2, 3, 4, 4]], np.eye(5)[[4] * 5]], axis=1)
+    world = TabularMDP(
+        moves, np.tile([1.0, 0.0], (5, 1)), [0.25] * 4 + [0], absorbing=[4], features=[[0.0], [0], [1], [1], [2]]
+    )
+    found = explain(world, [1, 0, 0, 0, 0], [1, 1, 0, 0, 0], classifier="tree")
+    assert not found.regions
+    assert "no rule was found that tells where they differ" in str(found)
+    assert "tolerance" not in str(found)

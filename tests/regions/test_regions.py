@@ -72,6 +72,20 @@ def test_planted_boxes_are_found_with_their_bounds():
     assert told["c"]["y"][1] == pytest.approx(0.2, abs=0.01)
 
 
+@pytest.mark.parametrize("max_rules", [None, 1, 2])
+@pytest.mark.parametrize("changed", [[1], [1, 15]])
+def test_a_rare_change_in_states_that_look_like_others_is_told_where_it_is(changed, max_rules):
+    X = np.repeat(np.arange(8.0), 2)[:, None]
+    label = np.isin(np.arange(16), changed).astype(int)
+    found = describe(
+        divergence(X, label, (Swap("go", "stop"),)), (), ("x",), has_features=True, max_rules=max_rules, seed=0
+    )
+    looks_so = np.isin(X[:, 0], X[changed, 0])
+    covered = found.region_of(X) >= 0
+    assert not (covered & ~looks_so).any()
+    assert covered.sum() == 2 * min(len(changed), max_rules or 2)
+
+
 def test_swaps_that_move_one_component_alike_are_one_direction():
     actions = as_actions([{"fluid": f, "pressor": p} for f in range(3) for p in range(2)], 6)
     swaps = (

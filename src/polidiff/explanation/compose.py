@@ -299,9 +299,11 @@ def _pictures(found: Difference, pairs: tuple[tuple[Trajectory, Trajectory], ...
 
 
 def _warnings(found: Difference, sentences: tuple[Sentence, ...]) -> tuple[str, ...]:
-    notes = []
-    if found.described.messages:
-        notes.append("Rare changes that no short rule covers are left out.")
+    notes, visits = [], found.divergence
+    changed = visits.judged[visits.diverging]
+    untold = changed[found.described.region_of(visits.features[visits.diverging]) < 0].sum()
+    if found.described.messages and untold > 0:
+        notes.append(f"{percent(untold / changed.sum())} of the decisions that change are in none of the regions told.")
     notes += [*found.comparison.place.notes, *found.described.notes, *_split_notes(found.divergence.facts)]
     cut = (0.0, 0.0) if found.achieved.judged is None else found.achieved.judged.cut
     if max(cut) > 0:

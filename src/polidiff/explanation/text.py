@@ -281,12 +281,10 @@ def quality_text(explanation: Explanation) -> str:
     parts = [f"F1 {f1_text(quality)} {base}"]
     if explanation.withheld and not explanation.regions:
         parts = ["what differs is in groups too small to be shown"]
-    elif not explanation.regions:
-        small = explanation.changes > 0
-        parts = (
-            ["what differs is within policy_tolerance or transition_tolerance and has no region"] if small else parts
-        )
-    else:
+    elif not explanation.regions and explanation.changes > 0:
+        within = "what differs is within policy_tolerance or transition_tolerance and has no region"
+        parts = ["no rule was found that tells where they differ" if explanation.tradeoff else within]
+    elif explanation.regions:
         parts += recovered_text(explanation)
     sampled = f", but for shares of episodes that meet changes, which come from {played_text(explanation)}"
     by = explanation.methods.evaluation

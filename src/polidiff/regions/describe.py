@@ -210,7 +210,8 @@ def _learn_short(
     ways, long, messages = rule_lists(fit, learner, names, max(MOST_RULES, most), seed)
     path, points = best_told(ways if held_out.any() else ways[:1], judge)
     limit = min(len(path) - 1, most)
-    chosen = knee([point.f1 for point in points[: limit + 1]]) if max_rules is None else limit
+    scores = [point.f1 for point in points[: limit + 1]]
+    chosen = knee(scores) if max_rules is None else int(np.argmax(scores))
     regions = tuple(ToldRegion(rule, labels.swaps[told - 1], told) for rule, told in path[chosen])
     known = dict(zip(path, points, strict=True))  # a tree of so many leaves may be missing
     tradeoff = tuple(replace(point, chosen=rules == path[chosen]) for rules, point in known.items())
@@ -245,10 +246,16 @@ def rule_lists(
         return [path], [], messages
     if not learner.chooses:
         return [_finest_told(path, fit, learner, names, seed)], [], messages
-    weight = np.where(label > 0, fit.weight, fit.weight * f1 / (2 - f1))  # a rule pays from a precision of F1 / 2 on
-    for make in learner.finer:
-        finer, _ = learn_rules(make(seed), X, label, weight, seed=seed)
-        path += nested(named(finer, names), X, label, fit.judged)
+    priced_at = -1.0
+    while f1 > 2 * priced_at:  # at far too low an F1, a rule that covers nearly everything pays
+        priced_at = f1
+        weight = np.where(
+            label > 0, fit.weight, fit.weight * f1 / (2 - f1)
+        )  # a rule pays from a precision of F1 / 2 on
+        for make in learner.finer:
+            finer, _ = learn_rules(make(seed), X, label, weight, seed=seed)
+            path += nested(named(finer, names), X, label, fit.judged)
+        f1 = fit.point(path[-1]).f1
     trees = [named(some, names) for share in (fit.weight, weight) for some in tree_rules(X, label, share, seed=seed)]
     path += trees
     short = {e: shortened(e, X, label, fit.judged, MOST_CONDITIONS) for listed in path for e in listed}
