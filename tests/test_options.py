@@ -95,7 +95,11 @@ def test_policies_and_worlds_of_a_study_have_flags():
         (ImproveOptions, {"budget": float("nan")}, "budget must be a number of changes, 0 or more; got nan"),
         (ImproveOptions, {"keep": 5}, "keep must be a guard such as 'mortality<=current', or a list of guards; got 5"),
         (ImproveOptions, {"freeze": (5,)}, "a list of these, or a mask of states; got (5,)"),
-        (ImproveOptions, {"min_support": "3"}, "min_support must be None or at least 0; got '3'"),
+        (
+            ImproveOptions,
+            {"min_support": "3"},
+            "min_support must be a whole number of at least 1 (a count) or a share below 1; got '3'",
+        ),
         (ImproveOptions, {"change_cost": "a"}, "change_cost must be a number, or numbers by action or by state and"),
         (ImproveOptions, {"moves": 5}, "moves must be 'actions', 'levels' or a list of moves; got 5"),
         (CheckOptions, {"allow_unknown": "no"}, "allow_unknown must be True or False; got 'no'"),

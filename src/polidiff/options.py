@@ -114,7 +114,10 @@ LEVEL: Limit = ("between 0 and 1, such as 0.95", lambda value: is_number(value) 
 SHARE: Limit = ("at least 0 and below 1", lambda value: is_number(value) and 0 <= value < 1)
 AT_LEAST_0: Limit = ("at least 0", lambda value: is_number(value) and value >= 0)
 SECONDS: Limit = ("None or seconds above 0", lambda value: value is None or (is_number(value) and value > 0))
-SUPPORT: Limit = ("None or at least 0", lambda value: value is None or AT_LEAST_0[1](value))
+SUPPORT: Limit = (
+    "a whole number of at least 1 (a count) or a share below 1",
+    lambda value: value is None or (is_number(value) and (0 < value < 1 or (value >= 1 and value % 1 == 0))),
+)
 CHANGES: Limit = ("a number of changes, 0 or more", lambda value: value is None or AT_LEAST_0[1](value))
 
 

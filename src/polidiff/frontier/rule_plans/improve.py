@@ -27,7 +27,7 @@ from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.plan import Frontier, Plan
 from polidiff.records.rule import Rule
 from polidiff.rules.cell_grid import grid_of_states
-from polidiff.surrogates.record import check_support, frozen_rules, frozen_states
+from polidiff.surrogates.record import frozen_rules, frozen_states
 from polidiff.surrogates.table import Surrogate
 from polidiff.worlds.tabular import TabularMDP
 
@@ -102,7 +102,6 @@ def _problem(surrogate: Surrogate, table: FloatArray, limits: Sequence[Limit], o
 
 def _support(least: float | None, visits: FloatArray, states: IntArray) -> Support | None:
     """What a box needs behind it: a share of the visits, or so many states."""
-    check_support(least)
     if least is None:
         return None
     return Support((visits / visits.sum() if least < 1 else np.ones(len(visits)))[states], least)
