@@ -215,8 +215,15 @@ def frontier(seed: int, kind: Kind = "log", *, named: bool = False) -> Frontier:
         LedgerEntry(f"{place}: wait → treat", place, "wait", "treat", 1.0, 1.0, draw.interval(), (last,))
         for place in places
     )
+    if not named:  # the text of a place holds the names of its rule
+        rules = [draw.rule() for _ in range(4)]
+        texts = [" and ".join(f"{c.feature} in {c.values or ''}" for c in rule.conditions) for rule in rules]
+        entries = tuple(
+            LedgerEntry(f"{k}: {text}", text, "wait", "treat", 1.0, 1.0, draw.interval(), rule=rule if k else None)
+            for k, (rule, text) in enumerate(zip(rules, texts, strict=True))
+        )
     order = tuple(entry.change for entry in entries)
-    ledger = Ledger(entries, order, tuple(float(k) for k in range(len(order))), True) if named else None
+    ledger = Ledger(entries, order, tuple(float(k) for k in range(len(order))), True)
     return Frontier(
         plans=tuple(plans),
         hull=(HullPoint(0.0, 1.0),),

@@ -9,8 +9,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from polidiff import Log, explain
+from polidiff import Log, explain, improve
 from polidiff.cli.main import run
+from polidiff.records.codec import dumps
 from polidiff.records.suppression import suppressed
 
 RARE = ("RAREname", "RAREtown", "103.5")
@@ -112,3 +113,36 @@ def test_a_count_is_that_of_a_plain_loop_or_is_said_to_be_rounded(few):
         assert exact != any(note in warning for warning in told.warnings)
         again = suppressed(told)
         assert sum(note in warning for warning in again.warnings) == (few == 6)
+
+
+def with_a_few(people: int = 600, few: int = 8) -> pl.DataFrame:
+    """Decisions in two wards, of which one gains by another action, and a few in a third."""
+    rng = np.random.default_rng(1)
+    ward = np.where(np.arange(people) < few, "burns", rng.choice(["icu", "general"], people))
+    dose = rng.choice(["low", "high"], people)
+    gain = np.where(dose == "high", np.where(ward == "general", -0.4, 0.4), 0.0)
+    well = (rng.random(people) < 0.5 + gain).astype(int)
+    return pl.DataFrame({"ward": ward, "age": rng.integers(20, 80, people), "dose": dose, "well": well})
+
+
+@pytest.mark.parametrize("options", [{"max_rules": 1}, {"max_rules": 1, "freeze": "ward = 'general'"}, {}])
+def test_a_plan_spares_a_few_whom_it_would_have_to_name(options):
+    log = Log(with_a_few(), state=["ward", "age"], action="dose", reward="well", return_range=(0, 1))
+    candidates = None if options else [lambda rows: np.where(rows[:, 0] == "general", 1, 0)]
+    plans = improve(log, "always:low", candidates, **options)
+    assert "ward is icu" in str(plans)
+    assert "burns" not in dumps(plans)
+    assert "Left out" not in str(plans)
+    assert plans.best.gain.low > 0
+
+
+def test_changes_of_plans_that_are_withheld_are_not_valued():
+    log = Log(with_a_few(), state=["ward", "age"], action="dose", reward="well", return_range=(0, 1))
+    candidates = [lambda rows: np.where(rows[:, 0] == "general", 1, 0)]
+    every = improve(log, "always:low", candidates, min_group=1)
+    assert "burns" in dumps(every)
+    assert every.ledger.entries
+    later = suppressed(every, 10)
+    assert "burns" not in dumps(later)
+    assert not later.ledger.entries
+    assert "a name in them" in str(later)

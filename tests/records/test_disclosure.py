@@ -114,12 +114,48 @@ def test_no_sum_over_a_few_follows_from_the_totals(seed, sizes, data):
         for k, sentence in enumerate(told.sentences):
             exact = next(s for s in record.sentences if s.start == sentence.start)
             true, said = (getattr(s.verdicts[0], name) for s in (exact, sentence))
+            if said is None or math.isnan(said.estimate):  # not told at all
+                assert (sentence.verdicts[0].note or "").startswith("not told")
+                continue
             spans = (told.verdicts[0].current, told.verdicts[0].proposed, told.verdicts[0].difference)
             spread = max(s.width for s in spans if s is not None and math.isfinite(s.width)) / 4 * math.sqrt(n)
             grid = 2 * LEAST * spread / sentence.support.episodes  # what may hide behind the number told
             assert grid == 0 or abs(said.estimate / grid) < 1e-9 or _steps(said.estimate, grid), (k, name, true, said)
             assert said.low <= true.low + 1e-9
             assert true.high <= said.high + 1e-9
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 2**32 - 1), SIZES)
+def test_what_is_rounded_still_says_what_it_is_told_to_say(seed, sizes):
+    record = partitioned(seed, sizes, 1)
+    record = replace(record, outcomes=(Outcome("return", range=(0.0, 2.0)),))
+    for sentence in suppressed(record, LEAST).sentences:
+        whole = next(s for s in record.sentences if s.start == sentence.start).verdicts[0]
+        exact = whole.difference
+        for told in (v for v in sentence.verdicts if not math.isnan(v.difference.estimate)):
+            low, estimate, high = told.difference.low, told.difference.estimate, told.difference.high
+            assert -2.0 <= low <= estimate <= high <= 2.0
+            assert exact.contains(0.0) or not told.difference.contains(0.0)
+            assert told.current.low >= min(0.0, whole.current.low)
+            assert told.current.high <= 2.0
+    shares = [s.share for s in suppressed(record, LEAST).sentences]
+    assert sum(shares) <= 1 + 1e-9
+
+
+def test_everyone_is_told_as_the_totals_are():
+    record = partitioned(3, [400, 5], 2)
+    everyone = replace(record.sentences[0], start=None, verdicts=record.verdicts)
+    (told,) = suppressed(replace(record, sentences=(everyone,)), LEAST).sentences
+    assert told.verdicts[0].difference == record.verdicts[0].difference
+
+
+def test_shares_of_starts_of_people_who_come_back_stay_as_they_are():
+    record = partitioned(3, [45, 30], 1)  # 50 people, of whom many begin in both parts
+    world = replace(record.world, facts={"rows": 200, "episodes": 200, "people": 50})
+    sentences = tuple(replace(s, share=p) for s, p in zip(record.sentences, (0.7, 0.3), strict=True))
+    told = suppressed(replace(record, world=world, sentences=sentences), LEAST)
+    assert [s.share for s in told.sentences] == [0.7, 0.3]
 
 
 def _steps(value: float, least: float) -> bool:

@@ -31,6 +31,7 @@ from polidiff.records.explanation import (
 from polidiff.records.numbers import counted, number, percent, share_text
 from polidiff.records.outcome import Interval, Outcome
 from polidiff.records.plan import Frontier
+from polidiff.records.rule import overlap
 
 MOST_IN_A_ROW = 4  # regions of a path told one by one; a longer one is folded where it repeats itself
 ALL = 1 - 1e-9  # share that is everything
@@ -67,7 +68,8 @@ def sentence_text(explanation: Explanation, sentence: Sentence, *, figures: bool
         if sentence.left_out:
             least = f"fewer than {explanation.methods.min_group} {explanation.world.counted_in}"
             effect = _brought(explanation, sentence, "They", figures=figures)
-            return f"{start}, only changes behind which {least} stand are met. {effect}"
+            apart = ", outside the other groups told here" if _meets_another(explanation, sentence) else ""
+            return f"{start}{apart}, the only changes are for groups of {least}. {effect}"
         if acts_the_same(explanation, sentence) and _some_unmet(explanation):
             return f"{start}, none of the changes named here is met."
         if acts_the_same(explanation, sentence):
@@ -100,6 +102,13 @@ def sentence_text(explanation: Explanation, sentence: Sentence, *, figures: bool
     who = _whose_effect(sentence)
     share = _path_share_text(sentence)
     return f"{start}, {deeds}{share}. {_brought(explanation, sentence, who, figures=figures)}"
+
+
+def _meets_another(explanation: Explanation, sentence: Sentence) -> bool:
+    """Whether the rules of a group of starts hold in another group too; a start is counted in one of them."""
+    rules = [rule for other in explanation.sentences if other is not sentence for rule in (other.start, *other.also)]
+    own = [rule for rule in (sentence.start, *sentence.also) if rule is not None]
+    return any(overlap(one, rule) for one in own for rule in rules if rule is not None)
 
 
 def _brought(explanation: Explanation, sentence: Sentence, who: str, *, figures: bool = True) -> str:

@@ -166,10 +166,13 @@ class Naming:
         """Where a change is made."""
         return rule_text(self.places[self.states[i]]) if self.states[i] in self.places else self.states[i]
 
+    def rule(self, i: int) -> Rule:
+        """The place as conditions."""
+        return self.places.get(self.states[i], Rule((Condition("state", 0, values=(self.states[i],)),)))
+
     def key(self, i: int) -> str:
         """What tells a change from others wherever it is named."""
-        rule = self.places.get(self.states[i], Rule((Condition("state", 0, values=(self.states[i],)),)))
-        return change_key(rule, self.current[i], self.proposed[i])
+        return change_key(self.rule(i), self.current[i], self.proposed[i])
 
 
 def make_ledger(
@@ -217,6 +220,7 @@ def _entry(worth: Worth, own: tuple[int, ...], i: int, naming: Naming, share: In
         needs=tuple(needs),
         conflicts=tuple(conflicts),
         key=naming.key(i),
+        rule=naming.rule(i),
     )
 
 

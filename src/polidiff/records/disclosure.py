@@ -192,12 +192,23 @@ def _near(value: float, step: float) -> float:
     return float(f"{round(value / step) * step:.12g}") if step and math.isfinite(value) else value
 
 
-def _interval(interval: Interval, step: float) -> Interval:
-    """Rounded, the bounds outwards."""
+def _interval(interval: Interval, step: float, within: tuple[float, float] = (-math.inf, math.inf)) -> Interval:
+    """Rounded, the bounds outwards but not beyond what is possible, nor to 0 from a tenth of a step on.
+
+    >>> rounded = _interval(Interval(0.11, 0.03, 0.93, 0.95), 0.2, (0.0, 1.0))
+    >>> rounded.estimate, rounded.low, rounded.high
+    (0.2, 0.02, 1.0)
+    """
     if not step:
         return interval
     low, high = (_near(b + s * step / 2, step) for b, s in ((interval.low, -1 + 1e-9), (interval.high, 1 - 1e-9)))
-    return Interval(_near(interval.estimate, step), low, high, interval.level)
+    estimate, least = _near(interval.estimate, step), float(f"{step / 10:.12g}")
+    if low <= 0 and interval.low >= least * (1 - 1e-9):
+        estimate, low = max(estimate, step), least
+    if high >= 0 and interval.high <= -least * (1 - 1e-9):
+        estimate, high = min(estimate, -step), -least
+    low, high = max(low, min(interval.low, within[0])), min(high, max(interval.high, within[1]))
+    return Interval(min(max(estimate, low), high), low, high, interval.level)
 
 
 class _Blur:
@@ -206,6 +217,7 @@ class _Blur:
     def __init__(self, record: Explanation, least: int, units: float) -> None:
         self.least, self.units, self.world, self.single = least, units, record.world, len(record.regions) == 1
         self.spread = {verdict.outcome: _spread(verdict, units) for verdict in record.verdicts}
+        self.ranges = {outcome.name: outcome.range for outcome in record.outcomes if outcome.range is not None}
 
     def step(self, outcome: str, episodes: float) -> float:
         """What twice `least` people, each a standard deviation off, would move in the mean of a part."""
@@ -216,28 +228,43 @@ class _Blur:
         return _near(share, min(1.0, rounding(2 * self.least / max(of, 1.0))))
 
     def grown(self, share: float, support: Support, count: int) -> float:
-        """A share, where so many are told to be behind it."""
-        return 1.0 if count >= self.units else min(1.0, share * count / max(support.episodes, 1))
+        """A share of people, where so many are told to be behind it; one of decisions, or of starts, is no count."""
+        return count / self.units if abs(share * self.units - support.episodes) < 0.5 else share
+
+    def difference(self, outcome: str, interval: Interval, episodes: float) -> Interval:
+        """What a part of so many gains."""
+        low, high = self.ranges.get(outcome, (-math.inf, math.inf))
+        return _interval(interval, self.step(outcome, episodes), (low - high, high - low))
 
     def intervals(self, of: Mapping[str, Interval], episodes: float) -> dict[str, Interval]:
-        return {outcome: _interval(interval, self.step(outcome, episodes)) for outcome, interval in of.items()}
+        return {outcome: self.difference(outcome, interval, episodes) for outcome, interval in of.items()}
 
     def support(self, support: Support, count: int) -> Support:
         if count == support.episodes:
             return support
-        rows = self.world.facts.get("rows", count)
-        named = "state" in self.world.people or not isinstance(rows, (int, float))
-        states = support.states if named else round(float(rows) * count / self.units)
+        named = "state" in self.world.people or support.states != support.episodes
+        states = support.states if named else count
         return replace(
             support, states=states, episodes=count, share=self.grown(support.share, support, count), actions=()
         )
 
+    @staticmethod
+    def speaks(rounded: Interval, interval: Interval, step: float) -> bool:
+        """Whether a rounded interval still says something: no step is as wide, and what excludes 0 still does."""
+        undecided = rounded.contains(0.0) and not interval.contains(0.0)
+        return not (undecided or 0 < interval.width <= step)
+
     def verdict(self, verdict: Verdict, count: int) -> Verdict:
         step = self.step(verdict.outcome, count)
-        spans = {name: getattr(verdict, name) for name in ("difference", "pointwise", "current", "proposed")}
-        rounded: dict[str, Any] = {
-            name: span if span is None else _interval(span, step) for name, span in spans.items()
-        }
+        gains = {"difference": verdict.difference, "pointwise": verdict.pointwise}
+        rounded: dict[str, Any] = {name: self.difference(verdict.outcome, gain, count) for name, gain in gains.items()}
+        if not self.speaks(rounded["difference"], verdict.difference, step):
+            why = f"not told, so that nobody finds out about fewer than {self.least} {self.world.counted_in}"
+            return _untold(verdict, why)
+        among = self.ranges.get(verdict.outcome, (-math.inf, math.inf))
+        for name in ("current", "proposed"):
+            span = getattr(verdict, name)
+            rounded[name] = None if span is None else _interval(span, step, among)
         odds = None if verdict.holds_up_to is None else round(verdict.holds_up_to, 2)
         line = f"Rests on about {count} {self.world.counted_in}"
         rests = None if verdict.rests_on is None else _COUNT.sub(line, verdict.rests_on)
@@ -258,7 +285,12 @@ def _blurred(
     blur = _Blur(record, least, units)
     regions = tuple(_region(part, count, blur, changed) for part, count in zip(record.regions, sizes[0], strict=True))
     sentences = tuple(_sentence(part, count, blur) for part, count in zip(record.sentences, sizes[1], strict=True))
-    worse = tuple(_worse_off(part, count, blur) for part, count in zip(record.worse_off, sizes[2], strict=True))
+    losing = [_worse_off(part, count, blur) for part, count in zip(record.worse_off, sizes[2], strict=True)]
+    worse = tuple(
+        told
+        for told, group in zip(losing, record.worse_off, strict=True)
+        if blur.speaks(told.difference, group.difference, blur.step(group.outcome, group.share * units))
+    )
     changes = blur.share(record.changes, episodes)
     return replace(record, regions=regions, sentences=sentences, worse_off=worse, changes=changes)
 
@@ -280,18 +312,20 @@ def _region(region: Region, count: int, blur: _Blur, changed: float) -> Region:
 
 
 def _sentence(sentence: Sentence, count: int, blur: _Blur) -> Sentence:
+    """With coarse values, unless it is about everyone, as the totals are."""
+    whole = sentence.start is None and not sentence.starts
     return replace(
         sentence,
         share=blur.grown(sentence.share, sentence.support, count),
-        verdicts=tuple(blur.verdict(verdict, count) for verdict in sentence.verdicts),
+        verdicts=sentence.verdicts if whole else tuple(blur.verdict(verdict, count) for verdict in sentence.verdicts),
         support=blur.support(sentence.support, count),
     )
 
 
 def _worse_off(group: WorseOff, count: int, blur: _Blur) -> WorseOff:
     share = group.share if count == round(group.share * blur.units) else count / blur.units
-    step = blur.step(group.outcome, group.share * blur.units)
-    return replace(group, share=share, difference=_interval(group.difference, step))
+    difference = blur.difference(group.outcome, group.difference, group.share * blur.units)
+    return replace(group, share=share, difference=difference)
 
 
 def _without_effect(record: Explanation, least: int) -> Explanation:
@@ -299,13 +333,15 @@ def _without_effect(record: Explanation, least: int) -> Explanation:
     why = f"not told, because fewer than {least} {record.world.counted_in} meet a change"
 
     def untold(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
-        return tuple(
-            Verdict(v.outcome, "unknown", _NOTHING, _NOTHING, None, v.current, None, note=why) for v in verdicts
-        )
+        return tuple(replace(_untold(verdict, why), current=verdict.current) for verdict in verdicts)
 
     sentences = tuple(replace(sentence, verdicts=untold(sentence.verdicts)) for sentence in record.sentences)
     verdicts = untold(record.verdicts)
     return replace(record, verdicts=verdicts, sentences=sentences, tails=(), worse_off=(), changes=0.0)
+
+
+def _untold(verdict: Verdict, why: str) -> Verdict:
+    return Verdict(verdict.outcome, "unknown", _NOTHING, _NOTHING, None, note=why)
 
 
 _NOTHING = Interval(math.nan, -math.inf, math.inf, 1.0)

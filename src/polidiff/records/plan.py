@@ -14,7 +14,7 @@ from polidiff.records.codec import Document, Result, renderer, schema
 from polidiff.records.explanation import Explanation, Methods, WorldSummary
 from polidiff.records.outcome import Assumption, Interval, Outcome
 from polidiff.records.patch import Patch
-from polidiff.records.rule import Rule
+from polidiff.records.rule import Rule, within
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,12 @@ class Plan:
         """Expected return if one of the rules is dropped."""
         return self.rules[index].without
 
+    def makes(self, entry: LedgerEntry) -> bool:
+        """Whether it makes a change of the ledger, or a part of it."""
+        place, swap = entry.rule, (entry.current, entry.proposed)
+        rules = [edit.rule for edit in self.patch.changing if self.patch.swap(edit) == swap]
+        return place is not None and any(within(rule, place) or within(place, rule) for rule in rules)
+
 
 @dataclass(frozen=True)
 class HullPoint:
@@ -125,6 +131,7 @@ class LedgerEntry:
     needs: tuple[str, ...] = ()  # worth ≤ 0 alone, > 0 with one of these
     conflicts: tuple[str, ...] = ()  # each is worth less beside the other, and both less than the better one
     key: str = ""  # made from swap and place alone, as that of a region
+    rule: Rule | None = None  # where it is made; None in results of older versions
 
 
 @dataclass(frozen=True)

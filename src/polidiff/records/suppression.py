@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from functools import singledispatch
 
@@ -49,7 +49,7 @@ from polidiff.records.explanation import (
 )
 from polidiff.records.outcome import Outcome
 from polidiff.records.patch import Patch
-from polidiff.records.plan import Frontier, Ledger, Plan
+from polidiff.records.plan import Frontier, Ledger, LedgerEntry, Plan
 from polidiff.records.rule import Condition, Rule, change_key
 
 UNSHOWN = "a place that too few have met to be named"
@@ -322,12 +322,14 @@ def _plan(plan: Plan, limit: Limit) -> Plan | None:
     return replace(plan, **texts)
 
 
-@shown.register
-def _ledger(ledger: Ledger, limit: Limit) -> Ledger:
-    """Without the changes of states that too few have met, wherever they are named."""
-    if "state" not in limit.world.people:
-        return ledger
-    gone = {entry.change for entry in ledger.entries if not limit.names("state", entry.state)}
+def _ledger(ledger: Ledger, every: Sequence[Plan], plans: Sequence[Plan], limit: Limit) -> Ledger:
+    """Without changes of places that too few have to be named, or of withheld plans alone, wherever they are named."""
+    gone = {
+        entry.change
+        for entry in ledger.entries
+        if not _may_be_named(entry, limit)
+        or (any(plan.makes(entry) for plan in every) and not any(plan.makes(entry) for plan in plans))
+    }
     entries = tuple(
         replace(
             entry,
@@ -341,6 +343,13 @@ def _ledger(ledger: Ledger, limit: Limit) -> Ledger:
         (k for k, change in enumerate(ledger.order) if change in gone), len(ledger.order)
     )  # or it would follow
     return replace(ledger, entries=entries, order=ledger.order[:length], running=ledger.running[:length])
+
+
+def _may_be_named(entry: LedgerEntry, limit: Limit) -> bool:
+    """Whether enough have what the place of a change names; a place of which only the words are known is not told."""
+    if entry.rule is None:
+        return "state" in limit.world.people and limit.names("state", entry.state)
+    return shown(entry.rule, limit) == entry.rule
 
 
 @shown.register
@@ -385,19 +394,23 @@ def _frontier(record: Frontier, limit: Limit) -> Frontier:
         bare = replace(record.plans[0], patch=shown(record.plans[0].patch, limit), rules=())
         plans = (shown(bare, limit), *plans)  # there is always the plan to change nothing
     plans = distinct_plans(replace(record, plans=plans), limit.least)
-    left = {name: shown(getattr(record, name), limit) for name in ("ledger", "assumptions", "warnings", "methods")}
-    missing = _left_out([len(record.plans) - len(plans)], [("plan", "plans")], limit)
+    left = {name: shown(getattr(record, name), limit) for name in ("assumptions", "warnings", "methods")}
+    left["ledger"] = record.ledger and _ledger(record.ledger, record.plans, plans, limit)
+    why = "stand behind a rule or a name in them, or tell them from another plan"
+    missing = _left_out([len(record.plans) - len(plans)], [("plan", "plans")], limit, why)
     rest = replace(record, **left | {"plans": plans, "warnings": (*left["warnings"], *missing)})
     if missing or limit.grown or record.ledger != left["ledger"]:
         rest = coarse_bounds(rest, limit.least)
     return replace(rest, world=_world(rest, plans, limit))
 
 
-def _left_out(counts: Iterable[int], words: Iterable[tuple[str, str]], limit: Limit) -> list[str]:
+def _left_out(
+    counts: Iterable[int], words: Iterable[tuple[str, str]], limit: Limit, why: str = "stand behind them"
+) -> list[str]:
     """How much is gone."""
     gone = [f"{n} {one if n == 1 else several}" for n, (one, several) in zip(counts, words, strict=True) if n]
     few = f"fewer than {limit.least} {limit.world.counted_in}"
-    return [f"Left out because {few} stand behind them: {', '.join(gone)}."] * bool(gone)
+    return [f"Left out because {few} {why}: {', '.join(gone)}."] * bool(gone)
 
 
 def _world(record: Explanation | Frontier, parts: Iterable[Record], limit: Limit) -> WorldSummary:

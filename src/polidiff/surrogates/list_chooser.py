@@ -14,9 +14,11 @@ the commonest and say nothing about the rest.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date, time, timedelta
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -250,8 +252,10 @@ class RuleCells:
         return self.grid.rule(mask)
 
 
-def rule_cells(states: AnyArray, names: tuple[str, ...]) -> RuleCells:
-    """Cells for feature rows (n, d)."""
+def rule_cells(
+    states: AnyArray, names: tuple[str, ...], spared: Mapping[int, frozenset[str]] = MappingProxyType({})
+) -> RuleCells:
+    """Cells for feature rows (n, d); rules name no word of a column that is `spared`, not even by saying "is not"."""
     _check_kinds(states, names)
     table = as_table(np.asarray(states), names)
     grid = _readable(make_grid(table, np.ones(table.rows), FINE + 1), table.columns)
@@ -264,13 +268,15 @@ def rule_cells(states: AnyArray, names: tuple[str, ...]) -> RuleCells:
             new: list[tuple[int, int | None]] = [(j, None)] if axis.cells > 1 else []
         else:
             counts = np.bincount(codes[j], minlength=axis.cells)
+            rare = np.isin(list(map(str, axis.categories)), list(spared.get(j, ())))
             common = np.argsort(-counts[: len(axis.categories)], kind="stable")[:MOST_WORDS]
+            common = common[~rare[common]]
             gap = [axis.values] if axis.missing else []
             new = [(j, int(k)) for k in [*np.sort(common), *gap]] if axis.cells > 1 else []
-            if len(common) < len(axis.categories):
+            if len(axis.categories) > MOST_WORDS:
                 notes.append(_many_words(axis.name, table.columns[j], float(counts[common].sum()), len(common)))
         columns += new
-        named += [axis.cuts is None and len(axis.categories) > MOST_WORDS] * len(new)
+        named += [axis.cuts is None and (len(axis.categories) > MOST_WORDS or bool(rare.any()))] * len(new)
     parts = [codes[j] if word is None else (codes[j] == word).astype(np.uint8) for j, word in columns]
     sizes = [grid.axes[j].cells if word is None else 2 for j, word in columns]
     if not columns:

@@ -42,6 +42,7 @@ from polidiff.surrogates.record import (
 )
 from polidiff.surrogates.region_cells import RegionCells, parted_cells
 from polidiff.worlds.log import Log
+from polidiff.worlds.log_check import rare_words
 from polidiff.worlds.protocol import aim
 
 MOST_UNTRIED = 0.05  # share of a region's rows in cells where nobody took an action, beyond which it is not offered
@@ -201,8 +202,8 @@ def reduce_to_edits(log: Log, current: PolicyLike, candidates: Candidates, optio
     else:
         others = [as_log_policy(log, one) for one in listed_candidates(candidates, "or leave it out: one is learned")]
     parted = [compare_rows(log, base, candidate, DivergenceOptions(), seed=options.seed) for candidate in others]
-    states, learned = np.asarray(log.rows.states), candidates is None
-    cells = parted_cells(parted, log, states, options.freeze, options.seed, learned=learned)
+    states, learned, spared = np.asarray(log.rows.states), candidates is None, rare_words(log, options.min_group)
+    cells = parted_cells(parted, log, states, options.freeze, options.seed, spared, learned=learned)
     rules = [cell.rule for cell in sorted(cells.cells, key=lambda cell: -cell.depth)]
     counted = counted_log(log, (current, *others), rules, seed=options.seed, blocks=4 * MIN_GROUP)
     halves = choose_and_judge(log, counted=counted)

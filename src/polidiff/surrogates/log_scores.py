@@ -44,11 +44,12 @@ from polidiff.surrogates.record import (
     Solver,
     frozen_rules,
     guard_rooms,
+    sparing_rules,
     split_support,
     without_broken,
 )
 from polidiff.worlds.log import Log
-from polidiff.worlds.log_check import log_summary
+from polidiff.worlds.log_check import log_summary, rare_words
 from polidiff.worlds.protocol import aim
 
 KEEP = "keep"
@@ -288,11 +289,13 @@ def _alike(base: FloatArray, table: FloatArray, judged: FloatArray) -> float | N
 def reduce_to_scores(log: Log, current: PolicyLike, options: ImproveOptions) -> ScorePlans:
     """The rows of a log with what is needed to score plans of rules."""
     split_support(options.min_support, MIN_SUPPORT)
-    frozen, states = frozen_rules(options.freeze, log.feature_names), log.rows.states
-    cells, scored = rule_cells(states, log.feature_names), scored_log(log, current, seed=options.seed)
+    states, spared = log.rows.states, rare_words(log, options.min_group)
+    frozen = sparing_rules(frozen_rules(options.freeze, log.feature_names), spared)
+    cells, scored = rule_cells(states, log.feature_names, spared), scored_log(log, current, seed=options.seed)
     people = len(np.unique(log.rows.person[scored.decisions.order]))
     if people < 4 * MIN_GROUP:
-        raise InvalidOptionError(f"rule plans from a log need at least {4 * MIN_GROUP} episodes; there are {people}")
+        unit = log_summary(log).counted_in
+        raise InvalidOptionError(f"rule plans from a log need at least {4 * MIN_GROUP} {unit}; there are {people}")
     return ScorePlans(
         world=log,
         current=current,

@@ -6,7 +6,7 @@ judged there: `judge(lift(solve(reduce(world))))`. Some surrogates are learned a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -176,6 +176,18 @@ def frozen_rules(freeze: Freeze, names: Sequence[str]) -> tuple[Rule, ...]:
     for entry in (freeze,) if isinstance(freeze, (str, Rule)) else freeze:
         rules += parse_rules(entry, tuple(names)) if isinstance(entry, str) else [entry]
     return tuple(rules)
+
+
+def sparing_rules(frozen: Sequence[Rule], spared: Mapping[int, frozenset[str]]) -> tuple[Rule, ...]:
+    """Where nothing may change, with the words that are spared, which would be named where a word may change."""
+    found = []
+    for rule in frozen:
+        first = rule.conditions[0]
+        if len(rule.conditions) == 1 and first.values is not None:
+            others = sorted(spared.get(first.column, frozenset()) - {str(value) for value in first.values})
+            rule = Rule((replace(first, values=(*first.values, *others)),))
+        found.append(rule)
+    return tuple(found)
 
 
 def frozen_states(freeze: Freeze, names: Sequence[str], features: AnyArray) -> BoolArray:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +25,7 @@ from polidiff.records.patch import Edit, Patch
 from polidiff.records.rule import Rule, covers_any, missing_entries
 from polidiff.regions.describe import Described, describe
 from polidiff.rules.lists import Kinds, intersection, without_any
-from polidiff.surrogates.record import frozen_rules
+from polidiff.surrogates.record import frozen_rules, sparing_rules
 from polidiff.worlds.protocol import World
 
 if TYPE_CHECKING:
@@ -109,18 +110,47 @@ class RegionCells:
 
 
 def parted_cells(
-    parted: Sequence[Divergence], world: World, states: AnyArray, freeze: Freeze, seed: int, *, learned: bool = False
+    parted: Sequence[Divergence],
+    world: World,
+    states: AnyArray,
+    freeze: Freeze,
+    seed: int,
+    spared: Mapping[int, frozenset[str]] = MappingProxyType({}),
+    *,
+    learned: bool = False,
 ) -> RegionCells:
-    """Cells of sampled states (n, d) where the policies of some divergences part; an error if they nowhere do."""
+    """Cells of sampled states (n, d) where the policies of some divergences part; an error if they nowhere do.
+
+    Words of a column that are `spared` stand in no rule, so that nothing changes where a rule would have named them.
+    """
     names = tuple(world.feature_names)
-    described = [describe(one, world.actions, names, has_features=world.has_features, seed=seed) for one in parted]
-    frozen = frozen_rules(freeze, names)
+    described = [
+        _sparing(describe(one, world.actions, names, has_features=world.has_features, seed=seed), spared)
+        for one in parted
+    ]
+    frozen = sparing_rules(frozen_rules(freeze, names), spared)
     cells = make_cells(described, states, tuple(action.name for action in world.actions), frozen)
+    words = {j: tuple(w for w in some if w not in spared.get(j, ())) for j, some in cells.kinds.words.items()}
+    cells = replace(cells, kinds=replace(cells.kinds, words=words))
     if not cells.cells:
         alike = "the policy learned from the log acts" if learned else "the candidates act"
         way_out = "give candidates, or a log with more rows" if learned else "give others"
         raise InvalidOptionError(f"{alike} like the current policy in every state that was seen. Hint: {way_out}")
     return cells
+
+
+def _sparing(described: Described, spared: Mapping[int, frozenset[str]]) -> Described:
+    """Regions without spared words, nor those that have no other."""
+    regions = []
+    for region in described.regions:
+        conditions = []
+        for condition in region.rule.conditions:
+            names = spared.get(condition.column, frozenset())
+            values = None if condition.values is None else tuple(v for v in condition.values if v not in names)
+            conditions.append(replace(condition, values=values))
+        if all(c.values is None or c.values or c.missing for c in conditions):
+            regions.append(replace(region, rule=Rule(tuple(conditions))))
+    return replace(described, regions=tuple(regions))
 
 
 def make_cells(

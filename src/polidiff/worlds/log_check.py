@@ -210,6 +210,14 @@ def _summary(log: Log) -> WorldSummary:
     return WorldSummary("log", log.actions, seen, facts, people)
 
 
+def rare_words(log: Log, least: int) -> dict[int, frozenset[str]]:
+    """By column, the words of a log of feature rows that fewer than so many people have."""
+    people = log_summary(log).people
+    counts = {j: people.get(name, {}) for j, name in enumerate(log.feature_names)}
+    words = {j: {v for v in log.rows.states[:, j] if isinstance(v, str)} for j, by in counts.items() if by}
+    return {j: frozenset(word for word in some if counts[j].get(word, 0) < least) for j, some in words.items()}
+
+
 def _met(feature: Feature, column: AnyArray) -> Feature:
     """The feature with the range or the names of the states that many have met."""
     if feature.kind == "category":
