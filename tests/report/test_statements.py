@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polidiff import TabularMDP, explain
+from polidiff import TabularMDP, check, explain, improve
 from polidiff.explanation.plan_text import change_texts, plan_verdicts
 from polidiff.explanation.region_places import outside, places_told
 from polidiff.explanation.text import sentence_text
@@ -207,6 +207,25 @@ def test_a_table_made_from_an_environment_says_that_its_step_limit_is_not_in_it(
     for world, told in ((limited, True), (free, False)):
         notes = explain(world, "always:left", "always:down").warnings
         assert any("stops after 100 steps" in note for note in notes) == told
+
+
+@pytest.mark.parametrize("discount", [0.5, 1.0])
+def test_changes_are_called_discounted_where_they_are_counted_so(discount):
+    moves, paid = np.zeros((6, 2, 6)), np.zeros((6, 2))
+    moves[np.arange(5), :, np.arange(1, 6)], paid[:, 1] = 1, 1
+    world = TabularMDP(moves, paid, np.eye(6)[0], absorbing=[5], discount=discount)
+    told, plans = explain(world, [0] * 6, [1] * 6), improve(world, [0] * 6, budget=1.6)
+    assert told.changes == pytest.approx(sum(discount**t for t in range(5)))
+    unit = "discounted changed decisions per episode" if discount < 1 else "changed decisions per episode"
+    assert check(told, max_changes=2).checked[0] == f"at most 2 {unit}"
+    for record in (told, plans):
+        page = said(page_html(record))
+        assert unit in page
+        assert ("discounted" in page) == (discount < 1)
+    short = "discounted changes per episode" if discount < 1 else "changes per episode"
+    head, _, table, *_ = str(plans).splitlines()
+    assert f"within 1.6 {short}:" in head
+    assert table.split("  return")[0].strip() == short
 
 
 @settings(max_examples=60, deadline=None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from polidiff.evaluation.comparison import CHOSEN
+from polidiff.explanation.text import unit_text
 from polidiff.explanation.words import interval_text
 from polidiff.options import CheckOptions
 from polidiff.records.explanation import Explanation, Verdict
@@ -22,10 +23,10 @@ def check_explanation(explanation: Explanation, options: CheckOptions) -> CheckR
     unjudged: tuple[str, ...] = ()
     told = suppressed(explanation)  # the true number decides, and no more is said than a page says
     if options.max_changes is not None:
-        most = number(options.max_changes)
-        checked.append(f"at most {most} changed decisions per episode")
+        most, unit = number(options.max_changes), unit_text(told.world)
+        checked.append(f"at most {most} {unit}")
         if explanation.changes > options.max_changes + 1e-9:
-            reasons.append(f"{number(told.changes)} changed decisions per episode; allowed {most}")
+            reasons.append(f"{number(told.changes)} {unit}; allowed {most}")
     by_name = {verdict.outcome: verdict for verdict in told.verdicts}
     outcomes = {outcome.name: outcome for outcome in told.outcomes}
 

@@ -9,7 +9,7 @@ from polidiff.explanation.advice import conditions, weigh_up
 from polidiff.explanation.change_numbers import Numbering
 from polidiff.explanation.rule_code import joined_edits
 from polidiff.explanation.said import Answer, Block, Said, blocks_of, closing, in_doubt, judged_effect, undone_by
-from polidiff.explanation.text import people_text
+from polidiff.explanation.text import people_text, unit_text
 from polidiff.explanation.words import (
     MOST_NAMED,
     amount_text,
@@ -33,18 +33,6 @@ from polidiff.records.plan import Frontier, LedgerEntry, Plan
 from polidiff.records.rule import overlap
 from polidiff.records.suppression import suppressed
 
-UNITS = {
-    "expected": "changes per episode",
-    "total": "changes, all starts",
-    "states": "changed states",
-    "rules": "rules (changes)",
-}
-COUNTED_IN = {
-    "expected": "changed decisions per episode",
-    "total": "changed decisions over all starts",
-    "rules": "rules",
-    "states": "changed states",
-}
 TITLE = "Which changes pay most"
 LOSES = "Worse off: "  # how a line about a group that loses begins
 UNNUMBERED = Numbering()
@@ -79,7 +67,8 @@ def frontier_headline(frontier: Frontier) -> str:
     named = _for_what(frontier)
     what, proof, more = f"{counted(len(frontier), 'plan')}{named and f'{named}:'}", "all proven", ""
     if frontier.budget is not None:
-        what, proof = f"The best plan{named} within {number(frontier.budget)} {UNITS[frontier.unit]}:", "proven"
+        unit = unit_text(frontier.world, frontier.unit, short=True)
+        what, proof = f"The best plan{named} within {number(frontier.budget)} {unit}:", "proven"
         more = " Plans with fewer changes were not sought."
     if not all(plan.proven for plan in frontier):
         proof = f"certified within {percent(frontier.gap)}"
@@ -157,12 +146,13 @@ def _judged_head(frontier: Frontier) -> str:
 
 
 def _plan_rows(frontier: Frontier, limit: int = 20) -> list[str]:
-    unit = UNITS[frontier.unit]
+    unit = unit_text(frontier.world, frontier.unit, short=True)
+    first = max(20, len(unit))
     proven = frontier.world.enumerated  # a bound in a table that was estimated proves nothing
     aim = frontier.objective or "return"
     wide = max(10, len(aim))
     head = "" if not proven else f"{'bound':>10}  "
-    rows = [f"{unit:>20}  {aim:>{wide}}  {head}change"]
+    rows = [f"{unit:>{first}}  {aim:>{wide}}  {head}change"]
     plans = list(frontier.plans)
     shown = plans if len(plans) <= limit else [plans[round(k * (len(plans) - 1) / (limit - 1))] for k in range(limit)]
     for plan in shown:
@@ -170,7 +160,7 @@ def _plan_rows(frontier: Frontier, limit: int = 20) -> list[str]:
         if frontier.unit == "rules":
             cost = f"{len(plan.rules)} ({cost})"
         bound = "" if not proven else f"{returned(plan.bound, frontier):>10}  "
-        rows.append(f"{cost:>20}  {plan_return(plan, frontier):>{wide}}  {bound}{plan_words(plan)}")
+        rows.append(f"{cost:>{first}}  {plan_return(plan, frontier):>{wide}}  {bound}{plan_words(plan)}")
     if len(shown) < len(plans):
         left = len(plans) - len(shown)
         rows.append(f"({counted(left, 'plan')} between these {'is' if left == 1 else 'are'} not shown)")
@@ -201,7 +191,7 @@ def _size_words(plan: Plan, frontier: Frontier) -> str:
     if frontier.unit == "rules":
         return counted(len(plan.rules), "rule")
     count = number(plan.changes)
-    return f"{count} changed decision{'s' * (count != '1')}"
+    return f"{count} {frontier.world.discounted}changed decision{'s' * (count != '1')}"
 
 
 def plan_words(plan: Plan, limit: int = 4) -> str:
@@ -403,7 +393,8 @@ def knee_text(frontier: Frontier) -> str:
         for gain in (knee.expected_return - now, best.expected_return - knee.expected_return)
     )
     cost, most = number(frontier.cost(knee)), number(frontier.cost(best))
-    unit = COUNTED_IN[frontier.unit].replace("decisions", "decision") if most == "1" else COUNTED_IN[frontier.unit]
+    unit = unit_text(frontier.world, frontier.unit)
+    unit = unit.replace("decisions", "decision") if most == "1" else unit
     verb, to = ("add", "to") if frontier.sign > 0 else ("take", "from")
     first = f"the first of {most} {unit} {verb}s" if cost == "1" else f"the first {cost} of {most} {unit} {verb}"
     return f"Further changes pay less: {first} {up_to} {to} {frontier.aim}, the rest {more}."

@@ -37,6 +37,18 @@ MOST_IN_A_ROW = 4  # regions of a path told one by one; a longer one is folded w
 ALL = 1 - 1e-9  # share that is everything
 NEARLY_ALL = 0.995  # share that is told as 100 %
 MOST_MET = 5  # regions told where no path is
+UNITS = {
+    "expected": "{}changed decisions per episode",
+    "total": "{}changed decisions over all starts",
+    "rules": "rules",
+    "states": "changed states",
+}
+SHORT_UNITS = {
+    "expected": "{}changes per episode",
+    "total": "{}changes, all starts",
+    "states": "changed states",
+    "rules": "rules ({}changes)",
+}
 
 
 def only_chances(explanation: Explanation) -> bool:
@@ -51,13 +63,17 @@ def parts_unseen(explanation: Explanation) -> bool:
     return not explanation.regions and (decided or bool(explanation.worse_off))
 
 
+def unit_text(world: WorldSummary, unit: str = "expected", *, short: bool = False) -> str:
+    """What changes are counted in."""
+    return (SHORT_UNITS if short else UNITS)[unit].format(world.discounted)
+
+
 def changes_text(explanation: Explanation) -> str:
     """How many decisions change: a share where every episode is one decision, else per episode."""
     if explanation.world.one_step:
         return f"{percent(explanation.changes)} of decisions"
     count = number(explanation.changes, 3)
-    discounted = "discounted " * (explanation.world.facts.get("discount", 1.0) != 1.0)
-    return f"{count} {discounted}decision{'s' * (count != '1')} per episode"
+    return f"{count} {explanation.world.discounted}decision{'s' * (count != '1')} per episode"
 
 
 def sentence_text(explanation: Explanation, sentence: Sentence, *, figures: bool = True) -> str:

@@ -273,6 +273,11 @@ class WorldSummary:
         """Whether every logged episode is a single decision."""
         return self.recorded and self.facts.get("rows") == self.facts.get("episodes")
 
+    @property
+    def discounted(self) -> str:
+        """What stands before "decisions per episode" where later decisions count less, as sums do: "discounted "."""
+        return "discounted " * (self.facts.get("discount", 1.0) != 1.0)
+
 
 @dataclass(frozen=True)
 class Cell:

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from polidiff.explanation.plan_text import COUNTED_IN, change_texts, returned, valued_plan
+from polidiff.explanation.plan_text import change_texts, returned, valued_plan
 from polidiff.explanation.said import most_telling
+from polidiff.explanation.text import unit_text
 from polidiff.explanation.words import bounds_text
 from polidiff.records.explanation import Explanation, Picture
 from polidiff.records.numbers import counted, number, percent
@@ -190,7 +191,7 @@ def frontier_figures(frontier: Frontier, plans: plan_texts.PlansView) -> dict[st
 
 def _plans_figure(frontier: Frontier, plans: plan_texts.PlansView) -> Figure:
     chart = frontier_charts.plans_chart(frontier, PAGE, plans=plans.plans, picked=plans.start)
-    offered, unit = counted(len(frontier.plans), "plan"), COUNTED_IN[frontier.unit]
+    offered, unit = counted(len(frontier.plans), "plan"), unit_text(frontier.world, frontier.unit)
     summary = f"{frontier.aim} of {offered} against {unit}."
     return _figure("plans", "What changes buy", summary, chart, None)
 

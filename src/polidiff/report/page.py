@@ -28,9 +28,9 @@ from markupsafe import Markup
 from polidiff._version import __version__
 from polidiff.errors import InvalidOptionError, PolidiffError
 from polidiff.explanation.change_numbers import number_changes
-from polidiff.explanation.plan_text import COUNTED_IN, change_texts, knee_text, plan_answers
+from polidiff.explanation.plan_text import change_texts, knee_text, plan_answers
 from polidiff.explanation.said import Said, say
-from polidiff.explanation.text import rests_on_lines
+from polidiff.explanation.text import rests_on_lines, unit_text
 from polidiff.explanation.words import few
 from polidiff.files import write_whole
 from polidiff.records.explanation import Explanation, Methods
@@ -193,7 +193,7 @@ def _frontier_content(frontier: Frontier, offered: PlansView, figures: dict[str,
         "opening": knee_text(frontier),
         "table": plans_table(offered.plans, frontier),
         "example": f"{next(iter(plan.outcomes), 'changes')} >= current; changes <= {number(frontier.cost(plan))}",
-        "unit": COUNTED_IN[frontier.unit],
+        "unit": unit_text(frontier.world, frontier.unit),
         "outcome_names": list(plan.outcomes),
         "aim": next((k for k, name in enumerate(plan.outcomes) if name == frontier.objective), 0),
         "figures": figures,

@@ -11,7 +11,6 @@ from polidiff.errors import PolidiffError
 from polidiff.explanation.advice import advise
 from polidiff.explanation.change_numbers import Numbering
 from polidiff.explanation.plan_text import (
-    COUNTED_IN,
     LOSES,
     UNNUMBERED,
     aim_text,
@@ -23,7 +22,7 @@ from polidiff.explanation.plan_text import (
     plan_verdicts,
     returned,
 )
-from polidiff.explanation.text import acts_the_same, start_text, worse_off_text
+from polidiff.explanation.text import acts_the_same, start_text, unit_text, worse_off_text
 from polidiff.explanation.words import (
     bare_bounds,
     bounds_text,
@@ -206,11 +205,12 @@ def plan_cards(plan: Plan, frontier: Frontier) -> tuple[Card, ...]:
 
 def _cost_card(plan: Plan, frontier: Frontier) -> Card:
     if frontier.unit == "rules":
-        changed = f"{number(plan.changes, 3)} changed decision{'s' * (number(plan.changes, 3) != '1')} per episode"
+        size, how = number(plan.changes, 3), frontier.world.discounted
+        changed = f"{size} {how}changed decision{'s' * (size != '1')} per episode"
         changed = f"{percent(plan.changes)} of decisions change" if frontier.world.one_step else changed
         return Card("rules", str(len(plan.rules)), changed)
     count = len(plan.rules) or len(plan.patch.changing)
-    return Card(COUNTED_IN[frontier.unit], number(plan.changes), f"{counted(count, 'change')} to read")
+    return Card(unit_text(frontier.world, frontier.unit), number(plan.changes), f"{counted(count, 'change')} to read")
 
 
 def outcome_rows_table(plan: Plan, frontier: Frontier) -> Table:
@@ -248,7 +248,7 @@ def plans_table(plans: Sequence[Plan], frontier: Frontier) -> Table:
         for plan in plans
     )
     heads = [named_with_unit(name, outcomes.get(name)) for name in names]
-    return Table((COUNTED_IN[frontier.unit], *heads, "changes to read"), rows)
+    return Table((unit_text(frontier.world, frontier.unit), *heads, "changes to read"), rows)
 
 
 def proofs_table(plans: Sequence[Plan], frontier: Frontier) -> Table:
@@ -262,7 +262,7 @@ def proofs_table(plans: Sequence[Plan], frontier: Frontier) -> Table:
         )
         for plan in plans
     )
-    return Table((COUNTED_IN[frontier.unit], frontier.aim, "no plan returns more than", "gap"), rows)
+    return Table((unit_text(frontier.world, frontier.unit), frontier.aim, "no plan returns more than", "gap"), rows)
 
 
 def plan_sentences(plan: Plan) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from polidiff.explanation.said import MARKS, MOST_CHIPS, Tone, most_telling, tone_of
-from polidiff.explanation.text import acts_the_same, only_chances, sentence_text
+from polidiff.explanation.text import acts_the_same, only_chances, sentence_text, unit_text
 from polidiff.explanation.words import amount_text, before_and_after, bounds_text, estimate_text, swap_text
 from polidiff.records.explanation import Explanation, Sentence, Support, Verdict, WorldSummary
 from polidiff.records.numbers import counted, number, percent
@@ -127,7 +127,7 @@ def summary_cards(explanation: Explanation) -> tuple[Card, ...]:
         return (Card("of decisions are made with other chances", percent(min(1.0, share)), told),)
     if explanation.world.one_step:
         return (Card("of decisions change", percent(explanation.changes), told),)
-    return (Card("changed decisions per episode", number(explanation.changes, 3), told),)
+    return (Card(unit_text(explanation.world), number(explanation.changes, 3), told),)
 
 
 def sentence_views(explanation: Explanation) -> tuple[SentenceView, ...]:

@@ -71,7 +71,9 @@ class LogHalves(Reduction):
         log, first = self.world, plans[0]
         episodes = counted(log.check.episodes, "logged episode")
         method = f"{self.plans_from} from one half of {episodes}, judged by the other half"
-        told = told_of_world(solved, plans, log_summary(log), method)
+        recorded = log_summary(log)
+        recorded = replace(recorded, facts={**recorded.facts, "discount": log.discount})  # changes are counted with it
+        told = told_of_world(solved, plans, recorded, method)
         family = max(1, len(plans) - 1) * len(log.outcomes)
         told = replace(
             told,

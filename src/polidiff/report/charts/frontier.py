@@ -9,7 +9,8 @@ from dataclasses import replace
 import altair as alt
 
 from polidiff.explanation.change_numbers import Numbering
-from polidiff.explanation.plan_text import COUNTED_IN, objective, plan_verdicts
+from polidiff.explanation.plan_text import objective, plan_verdicts
+from polidiff.explanation.text import unit_text
 from polidiff.explanation.words import bounds_text
 from polidiff.records.outcome import Interval
 from polidiff.records.plan import AdoptionPoint, Frontier, Plan
@@ -31,7 +32,7 @@ def frontier_chart(
 ) -> Chart:
     """Plans as dots (hollow where not proven best), the bound above them, simpler methods beside them."""
     shown_plans = list(frontier.plans if plans is None else plans)
-    x = alt.X("c:Q", title=COUNTED_IN[frontier.unit], axis=alt.Axis(tickCount=6))
+    x = alt.X("c:Q", title=unit_text(frontier.world, frontier.unit), axis=alt.Axis(tickCount=6))
     y = _aim_axis(frontier)
     bound = [{"c": point.changes, "r": point.expected_return} for point in frontier.hull]
     hull = alt.Chart(rows_of(bound)).mark_line(color=palette.soft, strokeDash=[4, 4], strokeWidth=1.5)
@@ -61,7 +62,7 @@ def plans_chart(frontier: Frontier, palette: Palette, *, plans: Sequence[Plan], 
     scale = alt.Scale(zero=False, nice=False, padding=16)
     most = math.ceil(max((frontier.cost(plan) for plan in plans), default=0.0))
     whole = _whole_axis(most) if frontier.unit in ("rules", "states") else alt.Axis(tickCount=6)
-    x = alt.X("x:Q", title=COUNTED_IN[frontier.unit], scale=scale, axis=whole)
+    x = alt.X("x:Q", title=unit_text(frontier.world, frontier.unit), scale=scale, axis=whole)
     y = alt.Y("y:Q", title=label(frontier.aim), scale=scale, axis=alt.Axis(tickCount=6, **_share_format(frontier)))
     rows = [{"i": row["i"], "x": row["c"], "y": row["r"]} for row in plan_rows(plans, frontier)]
     base = alt.Chart(rows_of(rows, name="plans")).encode(x=x, y=y)
@@ -105,7 +106,7 @@ def plan_rows(plans: Sequence[Plan], frontier: Frontier) -> Rows:
 
 def _plan_tooltip(frontier: Frontier) -> list[alt.Tooltip]:
     return [
-        alt.Tooltip("c:Q", title=COUNTED_IN[frontier.unit], format=".4~r"),
+        alt.Tooltip("c:Q", title=unit_text(frontier.world, frontier.unit), format=".4~r"),
         alt.Tooltip("r:Q", title=label(frontier.aim), format=".6~r"),
         alt.Tooltip("b:Q", title="no plan returns more than", format=".6~r"),
         alt.Tooltip("p:N", title="best for its budget"),
