@@ -145,7 +145,8 @@ def test_a_loss_for_everyone_is_told_of_everyone_on_page_and_in_text():
 def test_what_has_no_region_is_not_called_perfect():
     told = replace(samples.plain(), regions=(), changes=0.3)
     assert "F1" not in quality_text(told)
-    assert "transition_tolerance" in quality_text(told)
+    assert "no rule was found" in quality_text(told)
+    assert "transition_tolerance" in quality_text(replace(told, tradeoff=()))
 
 
 def test_outcomes_that_rest_on_other_tests_are_named():
