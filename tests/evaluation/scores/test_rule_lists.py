@@ -162,3 +162,20 @@ def test_nothing_is_promised_where_nothing_can_be_gained():
         joint = joint_intervals([one.scores for one in scores.judged(chooser(scores))], level=0.95)
         low.append(max(joint.joint(k).low for k in range(2)))
     assert sum(end > 0 for end in low) <= 2
+
+
+def test_the_best_of_many_plans_that_gain_nothing_is_seldom_promised_a_gain():
+    # 20 plans, each with a block of rows of its own: if luck makes one of them stand out, all turns choose it
+    n, block, promised = 400, np.repeat(np.eye(20, dtype=bool), 20, axis=0), 0
+    for seed in range(200):
+        g = np.random.default_rng(seed)
+        rows = LoggedRows(np.zeros((n, 1)), g.integers(0, 2, n), np.arange(n), np.full(n, -1), g.normal(size=(n, 1)),
+                          np.full(n, 0.5))  # fmt: skip
+        scores = plan_scores(decisions_of(rows, 2), seed)
+
+        def choose(some, scores=scores):
+            best = block[:, (scores.gains(some)[:, 1, 0] @ block).argmax()]
+            return [np.where(best[:, None], [0.0, 1.0], 0.5)]
+
+        promised += joint_intervals([scores.judged(choose)[0].scores]).joint(0).low > 0
+    assert promised <= 0.025 * 200 + 2 * np.sqrt(200 * 0.025 * 0.975)
