@@ -368,7 +368,8 @@ def _explanation(record: Explanation, limit: Limit) -> Explanation:
     )
     if gone[0] or len(rest.patch) < len(record.patch):  # what is told was measured with the edits that are left out
         rest = replace(rest, quality=replace(rest.quality, completeness={}))
-    rest = disclosed(record, rest, limit.least, unknown=limit.grown and record.withheld > 0)
+    rounded = record.withheld > 0 or (not record.regions and record.changes > 0)  # by the smaller limit of before
+    rest = disclosed(record, rest, limit.least, unknown=limit.grown and rounded)
     return replace(
         rest,
         patch=_with_shifts_told(rest.patch, rest.regions),
