@@ -42,11 +42,11 @@ from polidiff.regions.describe import (
     as_pairs,
     best_told,
     describe,
+    fidelity,
     held_out_visits,
     rule_lists,
     visits_of,
 )
-from polidiff.regions.fidelity import fidelity
 from polidiff.rules.learners import as_learner
 from polidiff.worlds.real_actions import compared
 from polidiff.worlds.rollouts import roll_out

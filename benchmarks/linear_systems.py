@@ -1,6 +1,6 @@
 r"""How long does :math:`(I - \gamma P) V = g` take, and is the solver that polidiff chooses ever far from the best?
 
-Eleven structures of undiscounted tables, each in several sizes: the solver of `evaluation.linear` beside a sparse
+Eleven structures of undiscounted tables, each in several sizes: the solver of `evaluation.exact` beside a sparse
 factorisation, BiCGSTAB, GMRES and value iteration, each in a process of its own, to a relative residual of 1e-11. The
 others are stopped `PATIENCE` seconds of computing after ours or the best of them took, when they are not better.
 ``POLIDIFF_SYSTEMS="grid, 10000; cube, 10000"`` measures these and keeps what was recorded of others.
@@ -22,7 +22,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import linalg
 
-from polidiff.evaluation.linear import solver
+from polidiff.evaluation.exact import solver
 
 PATIENCE = 0.5
 LONGEST = 300.0  # seconds of computing for ours

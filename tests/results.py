@@ -42,6 +42,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 ACTIONS = ("wait", "treat", "send home")
 COMMON, RARE = tuple(f"place {k}" for k in range(6)), ("RAREname", "RAREtown")
 EPISODES = 1000
+STRENGTHS = (math.inf, 1.004, 1.3, 5.0)  # of unrecorded reasons that would undo a verdict
 
 
 class Draw:
@@ -109,9 +110,10 @@ class Draw:
             valence = "better" if direction == outcome.prefer else "worse"
         where = self.rng.choice([*COMMON, *RARE])
         note = f"nobody has tried 'treat' in {str(where)!r}" if direction == "unknown" else None
-        return Verdict(
-            outcome.name, direction, interval, interval, valence, self.interval(), self.interval(), note=note
-        )
+        sides = self.interval(), self.interval()
+        decided = self.kind == "log" and direction in ("more", "less")
+        strength = STRENGTHS[round(1000 * abs(sides[0].estimate)) % len(STRENGTHS)] if decided else None
+        return Verdict(outcome.name, direction, interval, interval, valence, *sides, note=note, holds_up_to=strength)
 
     def region(self, k: int) -> Region:
         current, proposed = self.pair()

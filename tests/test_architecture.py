@@ -119,8 +119,8 @@ def test_a_library_is_known_at_one_edge_only():
 def mentions_of_a_kind(module: str) -> Iterator[tuple[int, str]]:
     """Where a file names a kind of world: imports its class, or asks a world which kind it is."""
     for node in ast.walk(parsed(module)):
-        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("polidiff.worlds"):
-            yield from ((node.lineno, alias.name) for alias in node.names if alias.name in WORLDS)
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("polidiff."):
+            yield from ((node.lineno, alias.name) for alias in node.names if alias.name in {*WORLDS, "is_log"})
         elif isinstance(node, ast.Attribute) and node.attr in ("discrete", "is_model"):
             yield node.lineno, f".{node.attr}"
         elif isinstance(node, ast.Compare):

@@ -46,13 +46,8 @@ def test_answers_come_in_the_order_of_the_tasks_on_every_engine(engine):
         assert run_tasks(drawn, TASKS, what="draws") == [drawn(*task) for task in TASKS]
 
 
-@pytest.mark.parametrize(
-    ("quick", "small"),
-    [(-1.0, 0.0), (math.inf, 0.0), (math.inf, math.inf)],
-    ids=["all sent", "all but the first sent", "none sent"],
-)
-def test_roll_outs_in_processes_give_the_bytes_of_a_plain_loop(monkeypatch, quick, small):
-    monkeypatch.setattr(parallel, "QUICK_TASK", quick)
+@pytest.mark.parametrize("small", [-1.0, 0.0, math.inf], ids=["all sent", "all but the first sent", "none sent"])
+def test_roll_outs_in_processes_give_the_bytes_of_a_plain_loop(monkeypatch, small):
     monkeypatch.setattr(parallel, "SMALL_JOB", small)
     policy = as_policy(navigation.current, n_actions=3)
     alone = roll_out(navigation.world(), policy, episodes=30_000, seed=(3,), record=True)
@@ -67,23 +62,23 @@ def test_roll_outs_in_processes_give_the_bytes_of_a_plain_loop(monkeypatch, quic
         assert one.tobytes() == other.tobytes()
 
 
-def where_done(tasks, promise):
-    """Where each of so many tasks is done, if they promise to take so many seconds."""
+def where_done(tasks, *, quick):
+    """Where each of so many tasks is done."""
     with joblib.parallel_config(backend="loky", n_jobs=2):
-        return run_tasks(process, [(k,) for k in range(tasks)], what="tasks", promise=lambda share: promise)
+        return run_tasks(process, [(k,) for k in range(tasks)], what="tasks", quick=quick)
 
 
 def test_quick_tasks_that_are_soon_done_stay_in_this_process():
-    assert set(where_done(100, 0.0)) == {os.getpid()}
+    assert set(where_done(100, quick=True)) == {os.getpid()}
 
 
-def test_tasks_that_may_be_slow_are_not_tried_in_this_process():
-    assert os.getpid() not in where_done(4, parallel.QUICK_TASK + 0.01)
+def test_tasks_that_are_not_said_to_be_quick_are_sent():
+    assert os.getpid() not in where_done(4, quick=False)
 
 
 def test_quick_tasks_that_together_take_long_are_sent_after_the_first(monkeypatch):
     monkeypatch.setattr(parallel, "SMALL_JOB", 0.0)
-    first, *others = where_done(4, 0.0)
+    first, *others = where_done(4, quick=True)
     assert first == os.getpid()
     assert first not in others
 
@@ -104,40 +99,8 @@ def test_quick_tasks_are_sent_together_but_not_in_too_few_parts(monkeypatch):
         monkeypatch.setattr(parallel, name, value)
     tasks = [(seed, 3) for seed in range(42)]
     with joblib.parallel_config(backend="loky", n_jobs=2):
-        assert run_tasks(drawn, tasks, what="draws", promise=lambda share: 0.0) == [drawn(*task) for task in tasks]
+        assert run_tasks(drawn, tasks, what="draws", quick=True) == [drawn(*task) for task in tasks]
     assert sent == [10, 10, 10, 10, 1]
-
-
-@pytest.mark.parametrize(("seconds", "tries", "promised"), [(0.0, 2, 0.0), (0.11, 1, 99.0)])
-def test_a_larger_share_is_tried_if_the_first_promises_too_much_and_was_soon_done(seconds, tries, promised):
-    tried = []
-
-    def promise(share):
-        tried.append(share)
-        time.sleep(seconds)
-        return 99.0 if len(tried) == 1 else 0.0
-
-    assert parallel._promised(promise) == promised
-    assert tuple(tried) == parallel.TRIED[:tries]
-
-
-def test_a_promise_that_fails_leaves_it_to_the_tasks_to_say_so():
-    with joblib.parallel_config(backend="loky", n_jobs=2):
-        assert os.getpid() not in run_tasks(process, [(k,) for k in range(4)], what="tasks", promise=_no_promise)
-        with pytest.raises(ValueError, match="negative"):
-            run_tasks(drawn, [(0, 1), (0, -1)], what="draws", promise=_no_promise)
-
-
-def test_without_an_engine_nothing_is_tried():
-    assert run_tasks(process, [(k,) for k in range(4)], what="tasks", promise=_not_asked) == [os.getpid()] * 4
-
-
-def _no_promise(share: float) -> float:
-    raise ArithmeticError(share)
-
-
-def _not_asked(share: float) -> float:
-    pytest.fail("a task was tried")
 
 
 def test_progress_is_told_after_every_task_and_only_to_who_listens():

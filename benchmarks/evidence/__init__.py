@@ -51,6 +51,7 @@ TABLES: dict[str, tuple[str, Callable[[Results], Table | str]]] = {
     "warfarin promises": ("one_step_plans", logs.warfarin_promises),
     "logs cost": ("logs", logs.cost),
     "logs paths": ("logs", logs.paths),
+    "logs promises": ("logs", logs.promises),
     "logs scores": ("logs", logs.scores),
     "logs coverage": ("logs", logs.coverage),
     "logs family": ("logs", logs.family),

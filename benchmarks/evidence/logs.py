@@ -125,6 +125,14 @@ def paths(results: Results) -> Table:
     return Table(("world (logs)", *keys), rows)
 
 
+def promises(results: Results) -> Table:
+    """Gains that plans of two rules from feature logs promise, beside what they gain when they are played."""
+    keys = ("plans", "promise kept", "inside the interval", "shown to gain", "shown and losing",
+            "mean promise of those shown", "mean truth of those shown", "cpu s per log")  # fmt: skip
+    rows = [[f"{row['world']} ({row['logs']})", *(_number(row[key]) for key in keys)] for row in results["promises"]]
+    return Table(("world (logs)", *keys), rows)
+
+
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.3g}"
 

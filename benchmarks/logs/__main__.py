@@ -19,14 +19,15 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.__main__ import circumstances
-from benchmarks.logs import SEED, believe, cells, measure, parts, scores, settings
+from benchmarks.logs import SEED, believe, cells, measure, parts, paths, promises, scores, settings
 from polidiff.files import write_whole
 
+ROW_BY_ROW = {"believe": believe.rows, "paths": paths.rows, "promises": promises.rows}
 RESULTS = Path(__file__).resolve().parent.parent / "results" / "logs.json"
 
 
 def keep(part: str, result: Any) -> None:
-    """Put one part into the results; a row of coverage, believe or scores replaces the row of the same cell."""
+    """Put one part into the results; a row of a long table replaces the row of the same cell."""
     folder = os.open(RESULTS.parent, os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)  # two parts may run at once
@@ -34,7 +35,7 @@ def keep(part: str, result: Any) -> None:
         if part == "coverage":
             others = [row for row in known.get(part, []) if _cell(row) != _cell(result)]
             result = sorted([*others, result], key=_cell)
-        if part == "believe":
+        if part in ROW_BY_ROW:
             result = [*(row for row in known.get(part, []) if _world(row) != _world(result)), result]
         if part == "scores":
             table, row = result
@@ -63,8 +64,9 @@ def main(names: list[str]) -> None:
         if name == "coverage":
             for cell in cells(smoke=False):
                 keep(name, measure(cell, seed=SEED))
-        elif name == "believe":
-            believe.run(False, seed=SEED, keep=lambda row: keep("believe", row))
+        elif name in ROW_BY_ROW:
+            for row in ROW_BY_ROW[name](smoke=False):
+                keep(name, row)
         elif name == "scores":
             for cell in scores.rows(smoke=False):
                 keep(name, cell)

@@ -20,6 +20,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.rule_plans import generated, logs, simulators
+from benchmarks.rule_plans.orders import order_up_to
 from polidiff.domains import frozen_lake, icu_sepsis, inventory, navigation, queues
 from polidiff.frontier.rule_plans import improve_with_rules
 from polidiff.options import ImproveOptions
@@ -66,7 +67,7 @@ CASES: dict[str, Case] = {
     "queues, 769 states": (lambda: queue_case(15), {"max_rules": 3}),
     "inventory, order up to": (
         stock_case,
-        {"max_rules": 3, "moves": inventory.order_up_to(list(range(4, 25))), "fallback": "nearest"},
+        {"max_rules": 3, "moves": order_up_to(list(range(4, 25))), "fallback": "nearest"},
     ),
     "inventory, order q": (stock_case, {"max_rules": 3}),
     "queues, 10093 states": (lambda: queue_case(57), {"max_rules": 3}),

@@ -1,4 +1,4 @@
-"""What tasks cost beside their own work: trying, pickling, sending, waiting, with two processes that have started.
+"""What tasks cost beside their own work: pickling, sending, waiting, with two processes that have started.
 
 For every kind of job the CPU time that the tasks spend in their functions, on workers or in the driver, is set against
 all other CPU time of the two workers and of the driver until it has all answers.
@@ -105,9 +105,9 @@ def _watched() -> Iterator[None]:
         SPENT.here += seconds
         return result
 
-    def counted(function: Any, tasks: Any, promise: Any) -> Iterator[Any]:
+    def counted(function: Any, tasks: Any, quick: bool) -> Iterator[Any]:
         begin, SPENT.counting = time.process_time(), True
-        found = list(in_groups(function, tasks, promise))
+        found = list(in_groups(function, tasks, quick))
         SPENT.driver, SPENT.counting = SPENT.driver + time.process_time() - begin, False
         yield from found
 

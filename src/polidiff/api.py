@@ -60,7 +60,7 @@ def evaluate(
 def explain(
     world: World,
     current: PolicyLike,
-    proposed: PolicyLike,
+    proposed: PolicyLike | Patch,
     *,
     outcomes: Sequence[Outcome] | None = None,
     level: float = 0.95,
@@ -78,6 +78,8 @@ def explain(
 ) -> Explanation:
     """Where two policies act differently, in which order that is met, and what it does to outcomes.
 
+    A patch as `proposed` is the current policy with its edits made.
+
     `classifier` learns the regions where states have features: a name ("rules", "rules cnf", "tree", or a package:
     "wittgenstein", "imodels", "pystreed", "pycontree"), or an estimator of scikit-learn's kind whose rules can be read.
     `evaluation` names who judges a log, as in `evaluate`.
@@ -90,12 +92,20 @@ def explain(
     [(('s1',), 'action 0', 'action 1'), (('s5',), 'action 0', 'action 1')]
     """
     options = ExplainOptions.among(locals())
+    from polidiff.evaluation import acting
     from polidiff.explanation.compose import compose
+    from polidiff.policies import apply_patch
     from polidiff.worlds.real_actions import compared
 
-    place, current, proposed, notes = compared(with_outcomes(world, outcomes), current, proposed, seed=seed)
-    explanation = compose(place, current, proposed, options)
-    patch = _in_columns(explanation.patch, place, current, proposed)
+    place = with_outcomes(world, outcomes)
+    after: PolicyLike
+    if isinstance(proposed, Patch):
+        after = apply_patch(replace(proposed, features=place.features_of), acting(place, current, seed=seed))
+    else:
+        after = proposed
+    place, current, after, notes = compared(place, current, after, seed=seed)
+    explanation = compose(place, current, after, options)
+    patch = _in_columns(explanation.patch, place, current, after)
     return replace(explanation, patch=patch, warnings=(*explanation.warnings, *notes))
 
 
@@ -144,9 +154,9 @@ def improve(
         raise InvalidOptionError(f"candidates must be a list of policies; got {candidates!r:.80}")
     from polidiff.frontier.improve import improve as improved
     from polidiff.worlds.protocol import known_values
-    from polidiff.worlds.real_actions import planned
+    from polidiff.worlds.real_actions import in_numbers, planned
 
-    place, current, candidates = planned(with_outcomes(world, None), current, candidates)
+    place, current, candidates, noted = planned(with_outcomes(world, None), current, candidates)
     total = () if place.return_outcome is None else (place.return_outcome,)
     guarded = list(dict.fromkeys(outcome.name for outcome in (*place.outcomes, *total)))
     guards = parse_guards(options.keep, guarded)  # an unknown outcome is told before work that takes minutes
@@ -157,9 +167,12 @@ def improve(
     frontier = improved(place, current, candidates, options, explain)
     name = "" if place.return_outcome is None else place.return_outcome.name
     methods = replace(frontier.methods, min_group=min_group)
-    plans = tuple(replace(plan, patch=_in_columns(plan.patch, place, current)) for plan in frontier.plans)
+    plans = tuple(
+        replace(plan, patch=_in_columns(plan.patch, place, current), policy=in_numbers(place, plan.policy))
+        for plan in frontier.plans
+    )
     asked = (f"Plans were asked to keep {' and '.join(guard.text for guard in guards)}.",) * bool(guards)
-    warnings = (*asked, *frontier.warnings)
+    warnings = (*noted, *asked, *frontier.warnings)
     return replace(frontier, plans=plans, methods=methods, objective=frontier.objective or name, warnings=warnings)
 
 

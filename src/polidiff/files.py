@@ -7,6 +7,7 @@ import glob
 import os
 import stat
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from polidiff.errors import InvalidInputError
@@ -19,30 +20,47 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> Path:
     followed, the permissions of an existing file stay, and what is no file (a pipe, a terminal) is written straight to.
     Temporary files of writers that were killed go with the next write of the same target.
     """
-    target = Path(os.path.realpath(path))
-    data = content.encode("utf-8") if isinstance(content, str) else content
-    temporary: str | None = None
+    write_together({Path(path): content})
+    return Path(path)
+
+
+def write_together(contents: Mapping[Path, str | bytes], folder: Path | None = None) -> None:
+    """As `write_whole`, for files that belong together: none is renamed before all are on disk.
+
+    A `folder` for some of them is made where it is missing, and goes again where nothing could be written.
+    """
+    parts: list[tuple[str, Path]] = []
+    made, place = folder is not None and not folder.exists(), folder
     try:
-        if target.exists() and not target.is_file() and not target.is_dir():
-            target.write_bytes(data)
-            return Path(path)
-        handle, temporary = _part_beside(target)
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(temporary, stat.S_IMODE(target.stat().st_mode) if target.exists() else _mode_of_new_files())
-        os.replace(temporary, target)
-        temporary = None
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+        for place, content in contents.items():
+            target = Path(os.path.realpath(place))
+            data = content.encode("utf-8") if isinstance(content, str) else content
+            if target.exists() and not target.is_file() and not target.is_dir():
+                target.write_bytes(data)
+                continue
+            handle, temporary = _part_beside(target)
+            parts.append((temporary, target))
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.chmod(temporary, stat.S_IMODE(target.stat().st_mode) if target.exists() else _mode_of_new_files())
+        for temporary, target in parts:
+            os.replace(temporary, target)
+        made, parts = False, []
     except OSError as error:
         raise InvalidInputError(
-            f"cannot write {path}: {error.strerror or error}. Hint: nothing was changed; choose another place"
+            f"cannot write {place}: {error.strerror or error}. Hint: nothing was changed; choose another place"
         ) from error
     finally:
-        if temporary is not None:
+        for temporary, _ in parts:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
-    return Path(path)
+        if made and folder is not None:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
 
 
 def _part_beside(target: Path) -> tuple[int, str]:

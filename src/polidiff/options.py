@@ -12,7 +12,7 @@ import numbers
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
 
 from polidiff.errors import InvalidOptionError
 
@@ -101,9 +101,9 @@ def _fits(value: object) -> bool:
 
 
 CLASSIFIERS = ("rules", "rules cnf", "tree", "wittgenstein", "imodels", "pystreed", "pycontree")
-ESTIMATORS = ("model bootstrap", "importance sampling", "fitted q")
+ESTIMATORS: tuple[str, ...] = get_args(Estimator)
 ESTIMATES: Limit = ("one of " + ", ".join(map(repr, ESTIMATORS)), lambda value: value is None or value in ESTIMATORS)
-JUDGED_BY = "Estimator that judges a log: model bootstrap, importance sampling or fitted q."
+JUDGED_BY = f"Estimator that judges a log: {', '.join(ESTIMATORS[:-1])} or {ESTIMATORS[-1]}."
 LEARNS: Limit = (
     "one of " + ", ".join(map(repr, CLASSIFIERS)) + ", or an estimator with fit",
     lambda value: value is None or (value in CLASSIFIERS if isinstance(value, str) else _fits(value)),

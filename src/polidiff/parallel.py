@@ -33,11 +33,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Task: TypeAlias = tuple[Any, ...]  # arguments of one call
-Promise: TypeAlias = Callable[[float], float]
 WAVE = 16  # tasks per worker that are done again if one of them loses its worker
-QUICK_TASK = 2.0  # seconds; a task that may take longer is not tried in this process
-TRIED = (1 / 64, 1 / 8)  # shares of a task that are tried in turn, until one of them was quick or took long
-LONG_TRY = 0.1  # seconds
 SMALL_JOB = 2.0  # seconds that all tasks together may take before workers are asked
 WORTH_SENDING = 0.05  # seconds of work that are sent together: sending costs about a millisecond
 FEWEST_GROUPS = 64  # of tasks that are sent several at a time, so that many workers have something to do
@@ -48,63 +44,38 @@ _folder: ContextVar[Path | None] = ContextVar("polidiff_work_folder", default=No
 ENGINES = ("loky", "threading", "dask", "ray")
 
 
-def run_tasks(
-    function: Callable[..., T],
-    tasks: Sequence[Task],
-    *,
-    what: str,
-    promise: Promise | None = None,
-) -> list[T]:
+def run_tasks(function: Callable[..., T], tasks: Sequence[Task], *, what: str, quick: bool = False) -> list[T]:
     """``[function(*task) for task in tasks]`` on the workers that the user chose; serial by default.
 
-    Where tasks may be quick, `promise` tries a share of one and tells how many seconds a whole one will take, rather
-    too many than too few. Quick tasks are done in this process while all promise to be soon done; else they are sent,
-    several at a time.
+    Tasks that may be `quick` are done in this process while all are to be soon done, as the first of them tell; the
+    rest is sent, several at a time.
     """
     collected: list[T] = []
-    for results in _in_groups(function, tasks, promise):
+    for results in _in_groups(function, tasks, quick):
         collected += results
         if len(tasks) > 1:
             report(what, len(collected) / len(tasks))
     return collected
 
 
-def _in_groups(function: Callable[..., T], tasks: Sequence[Task], promise: Promise | None) -> Iterator[list[T]]:
+def _in_groups(function: Callable[..., T], tasks: Sequence[Task], quick: bool) -> Iterator[list[T]]:
     """The answers of all tasks in order, of some at a time."""
     done, pace = 0, math.inf
-    if promise is not None and len(tasks) > 1 and not _alone():
-        done, pace = yield from _while_quick(function, tasks, promise)
+    if quick and len(tasks) > 1 and not _alone():
+        done, pace = yield from _while_quick(function, tasks)
     rest = tasks[done:]
     size = max(1, min(math.ceil(WORTH_SENDING / max(pace, 1e-6)), len(rest) // FEWEST_GROUPS))
     yield from stream_tasks(_each, [(function, rest[first : first + size]) for first in range(0, len(rest), size)])
 
 
-def _while_quick(
-    function: Callable[..., T], tasks: Sequence[Task], promise: Promise
-) -> Generator[list[T], None, tuple[int, float]]:
-    """Answers of tasks that are done here until all promise to take long; returns how many, and seconds for each."""
-    pace = _promised(promise)
-    done, begin = 0, time.perf_counter()
-    while done < len(tasks) and (pace <= QUICK_TASK if done == 0 else pace * (len(tasks) - done) <= SMALL_JOB):
+def _while_quick(function: Callable[..., T], tasks: Sequence[Task]) -> Generator[list[T], None, tuple[int, float]]:
+    """Answers of tasks that are done here until the rest will take long; returns how many, and seconds for each."""
+    done, pace, begin = 0, 0.0, time.perf_counter()
+    while done < len(tasks) and pace * (len(tasks) - done) <= SMALL_JOB:
         yield [_single_threaded(function, tasks[done])]
         done += 1
         pace = (time.perf_counter() - begin) / done
     return done, pace
-
-
-def _promised(promise: Promise) -> float:
-    """What a task promises to take; no end if trying goes wrong, which is left for the tasks to tell."""
-    seconds = math.inf
-    for share in TRIED:
-        begin = time.perf_counter()
-        try:
-            with one_blas_thread():
-                seconds = promise(share)
-        except Exception:
-            return math.inf
-        if seconds <= QUICK_TASK or time.perf_counter() - begin > LONG_TRY:
-            return seconds
-    return seconds
 
 
 def _each(function: Callable[..., T], tasks: Sequence[Task]) -> list[T]:

@@ -222,6 +222,7 @@ def test_ask_finds_the_share_of_visits_by_counting_cells(polidiff, tmp_path):
         (["why-not", "E", "--in", "S_9"], "'S_9' is not a region of this result; did you mean"),
         (["what-if", "z<1"], "'z' is not the name of a feature"),
         (["case", "x=0.05"], "'y' is needed and was not given"),
+        (["case", "ward 3"], "tells cases by features, not by names of states; got 'ward 3'. Hint: 'x=…, y=…'"),
     ],
 )
 def test_ask_names_what_it_does_not_know(polidiff, tmp_path, words, message):

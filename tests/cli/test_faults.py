@@ -96,14 +96,19 @@ def test_a_page_that_cannot_be_written_says_so(polidiff, tmp_path):
     assert os.listdir(tmp_path) == ["diff.json"]
 
 
-def test_a_full_disk_leaves_no_half_file(polidiff, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("name", "room"), [("x.html", 0), ("x.md", 0), ("x.md", 1), ("x.md", 2)])
+def test_a_full_disk_leaves_no_half_file_and_no_pictures_without_their_text(
+    polidiff, tmp_path, monkeypatch, name, room
+):
     samples.plain().save(tmp_path / "diff.json")
+    fits = iter([True] * room)
 
     def full(handle: int) -> None:
-        raise OSError(28, "No space left on device")
+        if not next(fits, False):
+            raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    ran = polidiff("report", tmp_path / "diff.json", "-o", tmp_path / "x.html")
+    ran = polidiff("report", tmp_path / "diff.json", "-o", tmp_path / name)
     assert ran.code == 2
     assert "No space left on device" in ran.err
     assert os.listdir(tmp_path) == ["diff.json"]

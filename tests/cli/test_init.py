@@ -525,6 +525,7 @@ def test_a_german_table_gets_the_roles_that_its_words_say(polidiff, tmp_path):
         ("Kundennummer", [k // 3 for k in range(300)], "group"),
         ("Nº do paciente", [100_000 + k * 7919 % 800_011 for k in range(300)], "names the row"),
         ("Nº do paciente", [k // 2 for k in range(300)], "group"),
+        ("patient", [101_409 + k * k * 7919 % 897_157 for k in range(300)], "names the row"),
         ("number", range(500, 800), "names the row"),
         ("income", [20_000 + k * k * 37 % 30_011 for k in range(300)], "state"),
     ],
@@ -678,3 +679,64 @@ def test_columns_of_any_type_are_read_from_parquet(polidiff, tmp_path):
     study = read_study(tmp_path / "study.toml", {})
     assert (study.world["action"], study.world["state"], study.world["missing"]) == ("arm", ["age"], "drop")
     assert load_world(study).check.dropped == 5
+
+
+def campaign() -> pl.DataFrame:
+    """Customers who come back; a channel chosen by age; behind the profit what they then had in the basket."""
+    rng = np.random.default_rng(0)
+    age = rng.integers(20, 80, 2000)
+    mail = rng.random(2000) < 1 / (1 + np.exp((50 - age) / 10))
+    profit = rng.random(2000) + 0.3 * mail + age / 100
+    return pl.DataFrame({
+        "cust": [f"C{k}" for k in rng.integers(0, 700, 2000)], "age": age, "income": rng.normal(50, 9, 2000) + age,
+        "visits": rng.poisson(3, 2000), "channel": np.where(mail, "mail", "web"), "profit": profit,
+        "basket": 20 * profit + rng.normal(0, 5, 2000), "mood": rng.random(2000),
+    })  # fmt: skip
+
+
+def test_a_column_that_may_tell_people_apart_is_said_how_to_use():
+    frame = campaign()
+    assert (
+        propose(frame, {"action": "channel"}).left_out["cust"].endswith('as those of a person do, write group = "cust"')
+    )
+    once = frame.with_columns(cust=pl.format("C{}", pl.int_range(pl.len())))
+    assert "group" not in propose(once, {"action": "channel"}).left_out["cust"]
+
+
+def test_what_stands_behind_the_outcome_and_goes_with_it_is_doubted(tmp_path):
+    proposal = propose(campaign(), {"action": "channel"})
+    assert proposal.doubtful == ("basket",)  # mood goes with nothing
+    assert "basket" in proposal.state
+    assert "# basket stands behind action and outcome" in draft(tmp_path / "d.csv", tmp_path / "s.toml", proposal)
+    before = campaign().select("cust", "basket", "age", "income", "visits", "channel", "profit")
+    assert not propose(before, {"action": "channel"}).doubtful
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_on_a_terminal_a_doubtful_column_is_asked_about(known):
+    frame, found = campaign(), []
+    asked = click.Command(
+        "init", callback=lambda: found.append(_confirmed(frame, propose(frame, {"action": "channel"})))
+    )
+    answers = ["channel", "profit", "-", "-", "-", "y" if known else "n", "more", "0", "20"]
+    ran = CliRunner().invoke(asked, input="\n".join(answers))
+    assert ran.exit_code == 0, ran.output
+    assert "goes with the outcome. Was it known before? [Y/n]" in ran.output
+    assert ("basket" in found[0].state) == known
+
+
+def test_what_was_used_is_the_action_though_a_segment_is_named():
+    rows = 300
+    frame = pl.DataFrame({"Customer ID": [k % 60 for k in range(rows)], "Age": [20 + k % 47 for k in range(rows)],
+                          "Segment": ["abc"[k % 3] for k in range(rows)], "Script used": ["new", "old"] * (rows // 2),
+                          "Bought?": [(k // 7) % 2 for k in range(rows)]})  # fmt: skip
+    assert propose(frame).roles["action"] == "Script used"
+
+
+def test_spellings_that_differ_in_capitals_are_pointed_out(polidiff, tmp_path):
+    frame = pl.DataFrame({"arms": ["a", "b"] * 50, "degree": ["mild", "Mild", "severe", "none"] * 25,
+                          "success": ["Yes", "YES", "no", "N", "yes"] * 20})  # fmt: skip
+    frame.write_csv(tmp_path / "d.csv")
+    ran = polidiff("init", tmp_path / "d.csv", "-o", tmp_path / "s.toml", "--yes")
+    assert "different ones: degree." in ran.err
+    assert tomllib.loads((tmp_path / "s.toml").read_text())["world"]["log"]["reward"] == "success"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 import threading
@@ -105,7 +104,7 @@ def small_shards(monkeypatch):
 @pytest.fixture(autouse=True)
 def sent(monkeypatch):
     """Also what is so quick that it would be done here."""
-    monkeypatch.setattr(parallel, "QUICK_TASK", -1.0)
+    monkeypatch.setattr(parallel, "SMALL_JOB", -1.0)
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +162,7 @@ def test_results_are_the_same_after_a_ray_node_was_removed(
 def test_quick_tasks_may_begin_here_and_go_on_there_together(engine, monkeypatch, name):
     policy = as_policy(navigation.current, n_actions=3)
     alone = roll_out(navigation.world(), policy, episodes=80_000, seed=(1,))
-    for setting, value in (("QUICK_TASK", math.inf), ("SMALL_JOB", 0.0), ("WORTH_SENDING", 1e6), ("FEWEST_GROUPS", 3)):
+    for setting, value in (("SMALL_JOB", 0.0), ("WORTH_SENDING", 1e6), ("FEWEST_GROUPS", 3)):
         monkeypatch.setattr(parallel, setting, value)
     with engine(name):
         apart = roll_out(navigation.world(), policy, episodes=80_000, seed=(1,))

@@ -31,7 +31,7 @@ EXPECTED = {  # report -> what a reader must find, in the order of the questions
         "Exact",
     ),
     "nothing": ("There is nothing to adopt", "Nothing", "No material difference", "No group is shown to lose", "Exact"),
-    "forty_outcomes": ("Weigh it", "small dose instead of wait", "of 41 outcomes", "further groups", "Exact"),
+    "forty_outcomes": ("Weigh it", "small dose instead of wait", "of 41 outcomes", "groups of starts lose", "Exact"),
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.rule_plans.orders import order_up_to
 from polidiff.domains import frozen_lake, inventory, queues
 from polidiff.evaluation.exact import ExactEvaluator, best_policy, policy_table
 from polidiff.worlds.tabular import TabularMDP
@@ -60,9 +61,7 @@ def test_order_up_to_fills_the_position_to_its_target():
     world, current = inventory.world(10, 5), inventory.current(10, 5)
     from polidiff.frontier.rule_plans.moves import resolve_moves
 
-    moves = resolve_moves(
-        world, policy_table(world, current), inventory.order_up_to([7], largest=5), fallback="nearest"
-    )
+    moves = resolve_moves(world, policy_table(world, current), order_up_to([7], largest=5), fallback="nearest")
     position = world.features[:, 3]
     action = np.where(moves.choice[0] == world.n_actions, current, moves.choice[0])
     alive = ~world.absorbing

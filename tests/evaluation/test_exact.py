@@ -14,7 +14,7 @@ from scipy import sparse
 from polidiff import TabularMDP, evaluate
 from polidiff.domains import chain
 from polidiff.errors import ImproperPolicyError, UnboundedReturnError
-from polidiff.evaluation import linear
+from polidiff.evaluation import exact as linear
 from polidiff.evaluation.exact import ExactEvaluator, best_policy, exact_evaluator
 from polidiff.evaluation.verdicts import mean_interval
 from polidiff.policies import table_policy

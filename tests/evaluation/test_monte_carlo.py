@@ -169,7 +169,7 @@ def test_every_result_from_a_simulator_doubts_a_mean_that_few_episodes_carry(ver
     assert doubt.name == "rare events"
     assert "carry the mean of" in doubt.detail, "a loss in one of a thousand episodes has a skewness of about -31"
     if verb != "evaluate":
-        assert f"rare events: {doubt.detail}. {doubt.consequence}" in str(result)
+        assert f"Rare events: {doubt.detail}. {doubt.consequence}" in str(result)
         assert "rare events (doubtful)" in result.save(tmp_path / "page.html").read_text(encoding="utf-8")
     if verb == "explain":
         assert advise(result).kind == "test first"

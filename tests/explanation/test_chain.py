@@ -10,6 +10,7 @@ import pytest
 import polidiff
 from polidiff import explain
 from polidiff.domains import chain
+from polidiff.records.explanation import IDLE
 
 LENGTH, VISITS = "trajectory length", "visits to desired states"
 
@@ -28,6 +29,17 @@ def test_the_regions_are_s1_and_s5_and_s0_does_not_diverge(explanation):
         ("s1", "action 0", "action 1"),
         ("s5", "action 0", "action 1"),
     ]
+
+
+def test_decisions_that_change_nothing_at_once_are_counted_and_said(explanation):
+    world, start = chain.world(), np.asarray(chain.world().initial, dtype=float)
+    moves = np.asarray(world.policy_moves(np.eye(world.n_actions)[chain.proposed()]).todense())
+    visits = np.linalg.inv(np.eye(world.n_states) - moves * ~world.absorbing[:, None]).T @ start
+    other = (np.asarray(chain.current()) != np.asarray(chain.proposed())) & ~world.absorbing
+    told = np.isin(np.arange(world.n_states), [1, 5])
+    assert explanation.changes == pytest.approx(visits[other].sum())
+    assert explanation.world.facts[IDLE] == pytest.approx(1 - visits[told].sum() / visits[other].sum())
+    assert "11 % of these make no difference at once" in str(explanation)
 
 
 def test_three_sentences_group_the_starts_by_path_and_verdict(explanation):

@@ -120,7 +120,7 @@ def test_a_wrong_region_lowers_f1(explanation):
     from polidiff.divergence import DivergenceOptions, find_divergence
     from polidiff.policies import as_policy
     from polidiff.regions import describe
-    from polidiff.regions.fidelity import fidelity
+    from polidiff.regions.describe import fidelity
 
     world = navigation.world()
     policies = [as_policy(p, n_actions=3) for p in (navigation.current, navigation.proposed_2)]

@@ -161,3 +161,15 @@ def test_all_starts_that_lost_before_are_no_new_losers_where_a_group_is_gone():
     verdict = replace(new.verdicts[0], outcome="return", valence="worse", difference=Interval(-1.0, -2.0, -0.5, 0.95))
     new = replace(new, verdicts=(verdict, *new.verdicts[1:]), worse_off=(), sentences=())
     assert not compare(replace(new, worse_off=(group,)), new).setbacks
+
+
+def test_a_group_within_one_that_lost_or_around_it_is_neither_new_nor_gone():
+    everyone = replace(samples.plain(), sentences=(), worse_off=())  # its verdict on length is worse for all starts
+    some, elsewhere = (
+        replace(everyone, verdicts=(), worse_off=(WorseOff("length", Rule((where,)), 0.5, Interval.exactly(8.0)),))
+        for where in (Condition("x", 0, high=0.4), Condition("x", 0, low=0.6))
+    )
+    for was, now, turned in ((some, everyone, []), (everyone, some, []), (some, elsewhere, ["new", "gone"])):
+        comparison = compare(was, now)
+        assert [loser.status for loser in comparison.losers] == turned
+        assert any("newly worse off" in setback for setback in comparison.setbacks) == bool(turned)

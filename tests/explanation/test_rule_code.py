@@ -126,3 +126,10 @@ def test_the_text_of_a_rule_plan_names_the_states_that_it_changes(seed):
 def test_a_rule_that_replaces_several_actions_names_the_states_of_all():
     edits = (Edit(Rule(), 0, 2, (0,)), Edit(Rule(), 1, 2, (1, 2)))
     assert lines(Patch(edits, NAMES, ("u",)), "text") == ["1. turn instead of stay or go in states 0 … 2"]
+
+
+def test_a_rule_for_all_that_is_left_is_told_alike_as_text_and_sql():
+    first = Edit(Rule((Condition("u", 0, low=1.0),)), None, 0, (1, 3))
+    rest = Patch((first, Edit(Rule(), None, 1, (0, 2))), NAMES, ("u",))
+    assert lines(rest, "text")[1] == "2. go everywhere else"
+    assert lines(rest, "sql")[2] == "  WHEN TRUE THEN 'go'"

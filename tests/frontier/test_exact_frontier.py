@@ -13,10 +13,13 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from polidiff.errors import UnboundedReturnError
+from polidiff.frontier import solve
+from polidiff.frontier.branch import Proof
 from polidiff.frontier.local_search import changed_states
 from polidiff.frontier.policy_walk import PolicyWalk
 from polidiff.frontier.problem import build_problem
 from polidiff.frontier.solve import Effort, solve_budgets, solve_frontier
+from polidiff.frontier.staircase import empty_archive, new_archive
 from polidiff.frontier.states import solve_states
 from polidiff.frontier.visits import points_of
 from polidiff.frontier.walk_kernels import rule_out
@@ -26,9 +29,16 @@ from polidiff.progress import listening
 from .conftest import drawn_tables
 
 
+def distinct(points):
+    """Points (n, 2) without those that the next one equals but for rounding, which no tolerance orders for sure."""
+    changes = points[:, 0]
+    return points[np.append(np.diff(changes) > 1e-8 * (1.0 + changes[:-1]), True)]
+
+
 def assert_same_points(solved, expected):
-    assert len(solved.changes) == len(expected)
-    assert np.allclose(np.column_stack([solved.changes, solved.returns]), expected, atol=1e-7)
+    found, every = distinct(np.column_stack([solved.changes, solved.returns])), distinct(np.array(expected))
+    assert found.shape == every.shape
+    assert np.allclose(found, every, atol=1e-7)
 
 
 def test_the_frontier_of_500_random_tables_is_that_of_enumeration(tables):
@@ -142,6 +152,33 @@ def test_a_time_limit_is_kept_with_workers_and_the_bounds_hold():
     assert 0 < solved.gap < 1
     assert (solved.returns <= solved.bounds + 1e-9).all()
     assert (solved.bounds <= solved.hull.bound(solved.changes) + 1e-9).all()
+
+
+def test_in_one_process_a_time_limit_shares_its_time_among_all_edges(monkeypatch):
+    """One search looks at every edge: groups that follow each other would leave none of it to the last."""
+    groups = []
+
+    def prove(search, roots, clock, **limits):
+        groups.append(roots)
+        return Proof(search.archive, [], 0)
+
+    monkeypatch.setattr(solve, "branch_and_bound", prove)
+    problem = leaking_problem(45, 3, 2)
+    solved = solve_frontier(problem, Effort(), Clock(60.0))
+    assert [len(roots) for roots in groups] == [len(solved.hull.changes) - 1]
+
+
+@given(points=st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), min_size=1))
+def test_points_that_join_one_by_one_leave_the_staircase_of_all(points):
+    changes, returns = np.array(points, dtype=float).T
+    every = np.arange(len(points))
+    whole = new_archive(changes, returns, every[:, None])
+    archive = empty_archive(changes, returns, every)
+    for point in zip(changes, returns, every, strict=True):
+        archive = archive.with_point(*point) or archive
+    assert np.array_equal(archive.changes, whole.changes)
+    assert np.array_equal(archive.returns, whole.returns)
+    assert np.array_equal(np.column_stack([changes, returns])[archive.choices, 1], whole.returns)
 
 
 def test_many_budgets_give_what_each_gives_alone():

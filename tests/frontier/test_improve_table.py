@@ -175,6 +175,15 @@ def test_costs_per_action_are_charged(chain_frontier):
     assert [plan.changes for plan in costs] == pytest.approx([2.5 * plan.changes for plan in chain_frontier])
 
 
+def test_a_current_policy_that_a_free_change_betters_is_not_proven():
+    moves = np.zeros((2, 3, 2))
+    moves[:, :, 1] = 1.0
+    world = TabularMDP(moves, np.array([[0.0, 1.0, 2.0], [0.0, 0.0, 0.0]]), [1.0, 0.0], absorbing=[1])
+    frontier = improve(world, [0, 0], change_cost=np.array([[0.0, 0.0, 1.0], [0.0, 0.0, 0.0]]))
+    told = [(plan.changes, plan.expected_return, plan.bound, plan.proven) for plan in frontier]
+    assert told == [(0.0, 0.0, 1.0, False), (0.0, 1.0, 1.0, True), (1.0, 2.0, 2.0, True)]
+
+
 def test_a_stochastic_policy_is_told_beside_its_most_probable_actions():
     table = np.column_stack([np.full(12, 0.6), np.full(12, 0.4)])
     frontier = improve(chain.world(), table, unit="total")

@@ -19,6 +19,6 @@ DOORS = {
         Door("questions", pages.questions, pages.enter_question),
         Door("reports", pages.pages, pages.enter_page),
         Door("command line", commands.cases, commands.enter_command),
-        Door("whole studies", whole_studies.wholes, whole_studies.enter_whole, seconds=30.0),
+        Door("whole studies", whole_studies.whole, whole_studies.enter_whole, seconds=30.0),
     )
 }

@@ -5,6 +5,7 @@ A traceback of any other kind, a warning, a message over several lines and a cas
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 import tempfile
@@ -41,12 +42,21 @@ class TooLongError(Exception):
     """A case that did not come to an end."""
 
 
+def without_folders(text: str) -> str:
+    """A failure as it may be kept: without the folders of one machine.
+
+    >>> without_folders('File "/home/me/.venv/lib/site-packages/scipy/x.py", line 3')
+    'File "site-packages/scipy/x.py", line 3'
+    """
+    return re.sub(r"/[^\s\"']*/(?=(?:site-packages|src|tests)/)", "", text)
+
+
 @dataclass(frozen=True)
 class Door:
     """Where something from outside comes in."""
 
     name: str
-    cases: SearchStrategy[Any]
+    cases: SearchStrategy[Any] | Callable[[int], Any]  # or the case of a number
     enter: Callable[[Any, Path], Any]  # the case and a folder of its own
     seconds: float | None = None  # of computing for one case, if not `SECONDS`
 
@@ -146,20 +156,24 @@ def try_door(door: Door, count: int, *, start: int = 0) -> Tally:
         except FailureError as failure:
             tally.failures[failure.kind] += 1
             if failure.kind not in tally.examples:
-                tally.examples[failure.kind] = f"{failure} from {case!r}"[:3_000]
+                tally.examples[failure.kind] = without_folders(f"{failure} from {case!r}")[:3_000]
                 print(f"{door.name}, case {tally.cases}: {tally.examples[failure.kind]}", file=sys.stderr, flush=True)
         tally.cases += 1
         tally.slowest = max(tally.slowest, time.process_time() - began)
 
     began = time.process_time()
-    run = settings(
-        max_examples=count,
-        phases=[Phase.generate],
-        database=None,
-        deadline=None,
-        derandomize=False,
-        suppress_health_check=list(HealthCheck),
-    )(seed(start)(given(door.cases)(one)))
-    run()
+    if isinstance(door.cases, SearchStrategy):
+        run = settings(
+            max_examples=count,
+            phases=[Phase.generate],
+            database=None,
+            deadline=None,
+            derandomize=False,
+            suppress_health_check=list(HealthCheck),
+        )(seed(start)(given(door.cases)(one)))
+        run()
+    else:
+        for number in range(start, start + count):
+            one(door.cases(number))
     tally.seconds = time.process_time() - began
     return tally

@@ -207,7 +207,7 @@ STUDIES = {
     ),
     "options that the environment does not take": (
         '[world.gymnasium]\nid = "FrozenLake-v1"\nexact = true\noptions = {no = 1}',
-        "cannot be made with these options",
+        "'FrozenLake-v1' failed with these options: TypeError",
     ),
     "an environment of a version that is gone": (
         '[world.gymnasium]\nid = "FrozenLake-v0"',

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from polidiff.errors import InvalidInputError
+from tests.fuzz.judge import no_warnings
 from tests.fuzz.whole_studies import Whole, enter_whole
 
 FOUND = {
@@ -20,12 +21,22 @@ FOUND = {
         seed=1597000, kind="episodes", features=True, verb="explain", names=("x y", "b", "map", "age"),
         options={"min_group": 9, "max_rules": 2, "seed": 1}, plans={},
     ),
+    "an outcome whose name holds quotes, in a log with a limit on groups": Whole(
+        seed=3889105530, kind="episodes", features=False, verb="explain",
+        names=("a", "b", "c", '"><img src=x onerror="window.hacked=1">'),
+        options={"min_group": 2}, plans={}, extra={"outcomes": 1, "scored": 2},
+    ),
+    "people of whom all early ones have the same mean, but for rounding": Whole(
+        seed=4249648436, kind="episodes", features=False, verb="explain", names=("a", "b", "c", "d"),
+        options={"min_group": 8}, plans={}, extra={"outcomes": 2, "person": True, "chance": True},
+    ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", FOUND.values(), ids=FOUND)
 def test_studies_that_failed(case: Whole, tmp_path) -> None:
     try:
-        enter_whole(case, tmp_path)
+        with no_warnings():
+            enter_whole(case, tmp_path)
     except InvalidInputError as refused:
         assert str(refused) == "refused"  # noqa: PT017

@@ -26,7 +26,7 @@ def test_paths_and_first_meetings_are_those_of_a_plain_loop(episodes, starts):
     region = np.concatenate([np.array(part) for part in episodes])
     episode = np.repeat(np.arange(len(episodes)), [len(part) for part in episodes])
     none = np.zeros(len(region), dtype=np.int64)
-    visits = Visits(episode, none, none, none)
+    visits = Visits(episode, none, none, none, none[:, None])
     played = SimpleNamespace(visits=visits, lengths=np.bincount(episode), starts=np.arange(len(episodes)))
     world = SimpleNamespace(features_of=lambda states: np.asarray(states)[:, None])
     found = journeys_of(world, played, region, owner, np.full(count, 1 / count), regions=3)

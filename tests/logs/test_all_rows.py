@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from polidiff import Log, explain, improve
 from polidiff.errors import InvalidLogError, SkippedRowsWarning
-from polidiff.evaluation.logged.rule_coverage import cover_all_rows
+from polidiff.evaluation.logged.counted_log import cover_all_rows
 from polidiff.progress import listening
 from polidiff.records.codec import dumps
 from polidiff.records.numbers import number

@@ -157,7 +157,7 @@ def test_results_carry_their_assumptions_into_text_files_and_plans(tmp_path):
     assert {a.name for a in told.assumptions} >= {"history", "drift", "independence", "overlap", "cut episodes"}
     text = str(told)
     assert "What this rests on:\n• Rests on 600 episodes" in text
-    assert "• cut episodes: " in text
+    assert "• Cut episodes: " in text
     told.save(tmp_path / "told.json")
     assert load(tmp_path / "told.json").assumptions == told.assumptions
     told.save(tmp_path / "told.html")

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from polidiff import Log, check, evaluate, explain, improve, load
+from polidiff.errors import InvalidPolicyError
 from polidiff.evaluation.comparison import CHOSEN
 from polidiff.policies.functions import ConstantPolicy
 from polidiff.records.plan import Plan
@@ -72,3 +73,14 @@ def test_plans_over_named_states_are_marked_too() -> None:
     assert plan.explanation.verdicts[0].direction == "unknown"
     assert explain(log, OLD, plan.patch.apply(OLD)).verdicts[0].direction == "unknown"
     assert explain(log, OLD, ConstantPolicy(0, 2)).verdicts[0].direction == "more"  # nobody searched for this one
+
+
+def test_a_patch_is_a_proposed_policy_and_says_what_it_changes(plan: Plan, tmp_path: Path) -> None:
+    log = log_of(table(2), ["x"])
+    patch = load(plan.patch.save(tmp_path / "rules.json"))
+    assert str(patch).startswith("1. ")
+    given, made = explain(log, OLD, patch), explain(log, OLD, plan.policy)
+    assert given.regions == made.regions
+    assert given.verdicts == made.verdicts
+    with pytest.raises(InvalidPolicyError, match=r"explain\(world, current, patch\)"):
+        evaluate(log, patch)

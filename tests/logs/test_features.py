@@ -9,11 +9,13 @@ import polars as pl
 import pytest
 
 from polidiff import Log, Outcome, evaluate, improve
+from polidiff.errors import InvalidLogError
 from polidiff.evaluation.exact import exact_evaluator, outcome_tensor
 from polidiff.evaluation.log import evaluate_log
 from polidiff.evaluation.logged.compare import compare_log
 from polidiff.evaluation.logged.counted_log import counted_log
-from polidiff.evaluation.logged.plan import choose_and_judge, learn_candidates
+from polidiff.evaluation.logged.counts import BLOCKS
+from polidiff.evaluation.logged.plan import choose_and_judge, learned_candidate
 from polidiff.evaluation.logged.policies import logging_policy, row_chances
 from polidiff.records.rule import Condition, Rule
 from polidiff.worlds.log_converters import log_from_d3rlpy, log_from_minari, simulated_frame, simulated_log
@@ -77,11 +79,7 @@ def test_fitted_q_agrees_with_the_truth(walk, even, keen):
 
 
 def test_candidates_learned_from_a_log_beat_the_logging_policy(walk, even):
-    log = simulated_log(walk, even, 2000, seed=4)
-    (plan,) = learn_candidates(log)
-    assert truth(walk, np.asarray(plan.probabilities(np.arange(5))))[0] > truth(walk, even)[0] + 0.1
-    features = measured(walk, even, 500, 5)
-    (learned,) = learn_candidates(features)
+    learned = learned_candidate(measured(walk, even, 500, 5))
     chosen = learned.probabilities(np.column_stack([np.arange(4) + 0.4, np.zeros(4)]))
     assert chosen[:, 1].mean() >= 0.75
 
@@ -96,13 +94,13 @@ def test_without_candidates_improve_learns_one_from_the_rows_that_choose(walk, e
 
 def test_candidates_never_take_what_was_hardly_tried(walk):
     seldom = np.tile([0.999, 0.001], (5, 1))
-    (plan,) = learn_candidates(simulated_log(walk, seldom, 300, seed=6))
-    assert (np.asarray(plan.probabilities(np.arange(4)))[:, 1] == 0).all()
+    learned = learned_candidate(measured(walk, seldom, 300, 6))
+    assert (learned.probabilities(np.column_stack([np.arange(4) + 0.4, np.zeros(4)]))[:, 1] == 0).all()
 
 
 def test_the_two_halves_share_no_episode_and_make_up_the_log(walk, even):
     log = simulated_log(walk, even, 301, seed=7)
-    halves = choose_and_judge(log)
+    halves = choose_and_judge(counted_log(log, blocks=BLOCKS))
     one, other = halves.choosing.counts, halves.judging.counts
     assert not set(one.block) & set(other.block)
     assert one.starts.sum() + other.starts.sum() == 301
@@ -120,6 +118,11 @@ def test_minari_and_d3rlpy_episodes_become_logs():
     )
     log = log_from_d3rlpy(SimpleNamespace(episodes=[d3rlpy]))
     assert (log.check.rows, log.check.cut, log.n_states) == (2, 1, 5)
+    d3rlpy.actions = np.array([[0.25], [0.75]])  # told at levels, as in any log
+    assert log_from_d3rlpy(SimpleNamespace(episodes=[d3rlpy])).levels.tolist() == [[0.25], [0.75]]
+    d3rlpy.actions = np.array([[0, 1], [1, 1]])
+    with pytest.raises(InvalidLogError, match=r"one number per decision; episode 0 has shape \(2, 2\)"):
+        log_from_d3rlpy(SimpleNamespace(episodes=[d3rlpy]))
 
 
 def test_text_features_make_cells(walk, even):

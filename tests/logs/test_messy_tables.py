@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from polidiff import Log, Outcome
-from polidiff.errors import InvalidLogError, InvalidOptionError
+from polidiff.errors import InvalidLogError, InvalidOptionError, InvalidOutcomeError
 from polidiff.evaluation.logged.counts import count_log
 from polidiff.evaluation.logged.policies import logging_policy, row_chances
 from polidiff.worlds.shards import shard_files
-from polidiff.worlds.text_tables import find_dialect
+from polidiff.worlds.text_tables import find_dialect, scan_text_tables
 
 NAMES = {"state": ["größe", "puls"], "action": "arm", "episode": "fall", "step": "tag", "reward": "wohl"}
 
@@ -96,7 +96,9 @@ def test_a_problem_is_told_by_the_row_of_the_table_that_was_given():
     frame = stays()
     mixed = frame.sample(fraction=1.0, shuffle=True, seed=1)
     holes = mixed.with_columns(wohl=pl.when(pl.int_range(pl.len()) != 7).then("wohl"))
-    with pytest.raises(InvalidLogError, match=rf"in row 7 \(fall {mixed['fall'][7]}, tag {mixed['tag'][7]}\)"):
+    with pytest.raises(
+        InvalidLogError, match=rf"in row 8 below the names \(fall {mixed['fall'][7]}, tag {mixed['tag'][7]}\)"
+    ):
         Log(holes, **NAMES, terminated="ende")
 
 
@@ -155,7 +157,9 @@ def test_outcomes_in_words_are_counted():
     frame = pl.DataFrame({"x": [1.0, 2.0], "a": [0, 1], "r": ["yes", "no"], "harm": ["N", "Y"]})
     log = Log(frame, state=["x"], action="a", reward="r", outcomes=[Outcome("harm", "harm", prefer="less")])
     np.testing.assert_array_equal(log.rows.gains, [[1.0, 0.0], [0.0, 1.0]])
-    with pytest.raises(InvalidLogError, match="'r' must hold numbers, or yes and no; row 1 holds 'perhaps'"):
+    with pytest.raises(
+        InvalidLogError, match="'r' must hold numbers, or yes and no; row 2 below the names holds 'perhaps'"
+    ):
         Log(frame.with_columns(r=pl.Series(["yes", "perhaps"])), state=["x"], action="a", reward="r")
 
 
@@ -176,7 +180,7 @@ def test_words_for_nothing_between_yes_and_no_are_nothing(tmp_path, third, kept)
     frame.write_csv(tmp_path / "a.csv")
     names = {"state": ["x"], "action": "a", "reward": "well", "missing": "drop"}
     if kept:
-        with pytest.raises(InvalidLogError, match=f"row 2 holds '{third}'"):
+        with pytest.raises(InvalidLogError, match=f"row 3 below the names holds '{third}'"):
             Log(tmp_path / "a.csv", **names)
     else:
         log = Log(tmp_path / "a.csv", **names)
@@ -192,7 +196,10 @@ NUMBERS = "\n".join(f"{k},{k % 2},{k % 3}" for k in range(30))
     [
         ("A report of 2024\n\nx,a,r\n" + NUMBERS, "line 3, has 3 instead of 1. Hint: delete what stands above"),
         ("x,a,r\n" + NUMBERS + "\n7,1,2,,\n", "line 32, has 5 instead of 3"),
-        ("x,a,r\n" + NUMBERS + "\nTotal,,30\n", "'x' holds numbers, except in row 30, which holds 'Total'"),
+        (
+            "x,a,r\n" + NUMBERS + "\nTotal,,30\n",
+            "'x' holds numbers, except in row 31 below the names, which holds 'Total'",
+        ),
     ],
 )
 def test_what_is_no_row_of_the_table_is_named(tmp_path, text, message):
@@ -220,7 +227,9 @@ def test_a_reward_paid_at_the_end_is_nothing_before():
     log = Log(paid.sample(fraction=1.0, shuffle=True, seed=1), **NAMES, terminated="ende")
     assert same(log, Log(whole, **NAMES, terminated="ende"))
     gaps = frame.with_columns(wohl=pl.when(pl.int_range(pl.len()) != 3).then("wohl"))
-    with pytest.raises(InvalidLogError, match=r"'wohl' must hold finite numbers; it is missing.* in row 3"):
+    with pytest.raises(
+        InvalidLogError, match=r"'wohl' must hold finite numbers; it is missing.* in row 4 below the names"
+    ):
         Log(gaps, **NAMES, terminated="ende")
 
 
@@ -241,7 +250,7 @@ def test_an_episode_is_used_up_to_the_first_row_that_lacks_something(column, see
     assert same(log, Log(frame[keep], **NAMES, terminated="ende"))
     assert log.check.dropped == frame.height - len(keep)
     assert f"{log.check.dropped} rows" in str(log.check)
-    assert f"{log.check.dropped} rows were left out" in log.notes[0]
+    assert f"Left out: {log.check.dropped} rows without an action or outcome" in log.notes[0]
 
 
 def test_single_decisions_without_an_outcome_are_left_out_one_by_one():
@@ -265,7 +274,9 @@ def test_people_are_counted_and_dealt_as_a_whole():
     assert sorted(np.bincount(folds[log.rows.first], minlength=5) > 0) == [True] * 5
     with pytest.raises(InvalidLogError, match=r"an episode belongs to one 'arm'; fall \d+ has 2"):
         Log(frame, **NAMES, terminated="ende", group="arm")
-    with pytest.raises(InvalidLogError, match="'who' must have a value in every row; it is missing in row 0"):
+    with pytest.raises(
+        InvalidLogError, match="'who' must have a value in every row; it is missing in row 1 below the names"
+    ):
         Log(frame.with_columns(who=None), **NAMES, terminated="ende", group="who")
 
 
@@ -341,7 +352,7 @@ def test_a_date_that_may_be_read_two_ways_is_asked_about():
     with pytest.raises(InvalidLogError, match=r"may be day/month or month/day: no row tells\. Hint: write them as"):
         Log(frame, state="s", action="a", reward="r", episode="e", step="t", truncated=False)
     bad = frame.with_columns(t=pl.Series(["2024-01-02", "soon"]))
-    with pytest.raises(InvalidLogError, match="'t' must hold numbers or times; row 1 holds 'soon'"):
+    with pytest.raises(InvalidLogError, match="'t' must hold numbers or times; row 2 below the names holds 'soon'"):
         Log(bad, state="s", action="a", reward="r", episode="e", step="t", truncated=False)
 
 
@@ -424,9 +435,11 @@ def test_thousands_are_told_by_another_column_or_by_their_size_and_else_asked_ab
     assert incomes("1.182;A;12,46", "991;B;3", "1.004,5;A;7") == [1182, 991, 1004.5]
     many = [f"{k},182;{'AB'[k % 2]};1" for k in range(1, 11)]
     assert incomes(*many, "991;A;1")[-2:] == [10182, 991]
-    with pytest.raises(InvalidLogError, match=r"'income' may have .* commas: row 1 holds '1,182', .* leave the column"):
+    with pytest.raises(
+        InvalidLogError, match=r"'income' may .* row 2 below the names holds '1,182', .* leave the column"
+    ):
         incomes("991;B;3", "1,182;A;12")
-    with pytest.raises(InvalidLogError, match=r"'income' may have .* row 0 holds '1,182'"):
+    with pytest.raises(InvalidLogError, match=r"'income' may have .* row 1 below the names holds '1,182'"):
         incomes(*many[:1], *many[:5], "1182;A;1")
 
 
@@ -469,8 +482,44 @@ def test_thousands_may_be_parted_by_blanks_or_raised_commas(tmp_path, part, sign
 def test_an_endless_feature_and_rows_that_lack_something_are_refused_with_a_way_out():
     frame = pl.DataFrame({"x": [1.0, float("inf")], "a": [0, 1], "r": [1.0, 0.0], "who": ["a", "b"]})
     names = {"state": ["x"], "action": "a", "reward": "r"}
-    with pytest.raises(InvalidLogError, match="'x' must hold finite numbers or nothing; it is infinite in row 1"):
+    with pytest.raises(
+        InvalidLogError, match="'x' must hold finite numbers or nothing; it is infinite in at least 1 row"
+    ):
         _ = Log(frame, **names).rows
     for column, hint in (("r", 'missing="drop" leaves such rows out'), ("who", "fill it in, or delete these rows")):
-        with pytest.raises(InvalidLogError, match=f"'{column}' must .* it is missing.* in row 0. Hint: {hint}"):
+        with pytest.raises(
+            InvalidLogError, match=f"'{column}' must .* it is missing.* in row 1 below the names. Hint: {hint}"
+        ):
             Log(frame.with_columns(pl.when(pl.col("a") > 0).then(column).alias(column)), **names, group="who")
+
+
+def test_yes_and_no_in_several_spellings_are_two_words(tmp_path):
+    said = ["Yes", "YES", "y", "no", "N", ""] * 5
+    (tmp_path / "a.csv").write_text("x,success\n" + "\n".join(f"{k},{word}" for k, word in enumerate(said)))
+    read = scan_text_tables([str(tmp_path / "a.csv")]).collect()["success"].to_list()
+    assert read == ["yes", "yes", "yes", "no", "no", None] * 5
+
+
+def test_a_range_that_one_row_leaves_names_its_place_as_handed_in_and_not_its_value():
+    frame = pl.DataFrame({"x": [1.0, 2.0, 3.0], "a": [0, None, 1], "score": [1.0, 2.0, -4017.0]})
+    told = r"^range \(0\.0, 10\.0\) of outcome 'return' .* row 3 below the names, column 'score', lies below it\. Hint"
+    with pytest.raises(InvalidOutcomeError, match=told) as caught:
+        Log(frame, state=["x"], action="a", reward="score", missing="drop", return_range=(0, 10))
+    assert "4017" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("line", "fields"), [("3,b", 2), ('3,b,"1,5",7', 4), ("as of May", 1)])
+@pytest.mark.parametrize("ahead", [3, 12_000])  # beyond what types are guessed from
+def test_a_line_with_a_field_too_few_or_too_many_is_named_by_its_line(tmp_path, line, fields, ahead):
+    rows = ["1,a,2", '2,"b\nb",', "", *ahead * ["3,a,"]]
+    (tmp_path / "log.csv").write_text("\n".join(["x,action,good", *rows, line, "4,a,1", ""]))
+    with pytest.raises(InvalidLogError, match=rf"log\.csv, line {ahead + 6}, has {fields} instead of 3\. Hint"):
+        scan_text_tables([str(tmp_path / "log.csv")])
+    (tmp_path / "log.csv").write_text("\n".join(["x,action,good", *rows]))
+    assert scan_text_tables([str(tmp_path / "log.csv")]).select(pl.len()).collect().item() == ahead + 3
+
+
+def test_no_line_is_called_short_for_what_its_fields_hold(tmp_path):
+    lines = ["", '"x, in cm",action,good', "1,a\u2028b\x85c\x0cd,", '2,"e\nf",3', f"3,{'g' * 200_000},", '" 4",pipe,']
+    (tmp_path / "log.csv").write_text("\n".join([*lines, ""]), encoding="utf-8-sig")
+    assert scan_text_tables([str(tmp_path / "log.csv")]).collect().shape == (4, 3)

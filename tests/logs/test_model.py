@@ -10,9 +10,10 @@ from benchmarks.logs.sampling import each_state, simulated_rows
 from polidiff import Log
 from polidiff.evaluation.exact import exact_evaluator, outcome_tensor
 from polidiff.evaluation.logged.bounds import bound_policy, difference, noise, spread, value_bounds
-from polidiff.evaluation.logged.counts import Counts, count_log, count_rows
+from polidiff.evaluation.logged.counted_log import counted_log
+from polidiff.evaluation.logged.counts import BLOCKS, Counts, count_log, count_rows
 from polidiff.evaluation.logged.model import Starts, bootstrap_values, build_model, split_policy
-from polidiff.evaluation.logged.plan import estimated_world, supported_world
+from polidiff.evaluation.logged.plan import MIN_SUPPORT, estimated_world, supported_world
 from polidiff.worlds.log_rows import CUT, END
 
 
@@ -29,7 +30,7 @@ def counts_of(transitions, n_states, n_actions):
 def test_values_are_those_of_the_table_of_shares_where_every_pair_was_seen(walk_log, keen):
     edges = count_log(walk_log).edges
     model = build_model(edges, split_policy(keen, None))
-    world = supported_world(walk_log, min_support=1)
+    world = supported_world(walk_log, counted_log(walk_log, blocks=BLOCKS), min_support=1)
     exact = exact_evaluator(world, np.vstack([keen, keen[:2]])).values(outcome_tensor(world))
     for k in range(2):
         np.testing.assert_allclose(model.values(k, 0.0)[:4], exact[:4, k], rtol=1e-10)
@@ -168,7 +169,8 @@ def test_resamples_of_one_seed_are_paired(walk_log, even, keen):
 def test_the_open_world_sends_untried_decisions_to_unknown_and_the_closed_one_forbids_them():
     log = Log(pl.DataFrame({"s": [0] * 12 + [1] * 12, "a": [0] * 12 + [0] * 11 + [1], "r": [1.0] * 24}),
               state="s", action="a", reward="r", actions=3)  # fmt: skip
-    opened, closed = estimated_world(log), supported_world(log)
+    counted = counted_log(log, blocks=BLOCKS)
+    opened, closed = estimated_world(log, counted), supported_world(log, counted, min_support=MIN_SUPPORT)
     unknown = opened.n_states - 1
     assert opened.states[unknown] == "unknown"
     assert opened.transitions[0 * 3 + 1, unknown] == 1.0

@@ -79,11 +79,10 @@ def test_whole_numbers_are_their_own_number_even_if_some_are_never_met():
     assert log.check.never_taken == ("2", "3")
 
 
-def test_missing_features_are_kept_and_constant_ones_reported():
+def test_missing_features_are_kept_and_counted():
     frame = table(lactate=[1.0, None, 2.0, float("nan"), 3.0], site=["x"] * 5)
     names = {**NAMES, "state": ["lactate", "hour"], "features": ["lactate", "hour", "site"]}
     log = Log(frame, **names)
-    assert log.check.constant == ("site",)
     assert log.check.missing == {"lactate": 1}
     np.testing.assert_array_equal(np.isnan(log.rows.states[:, 0]), [False, True, False, True, False])
 
@@ -106,9 +105,17 @@ def test_outcomes_are_columns_or_numbers():
 
 REFUSED = {
     "missing column": (table().drop("a"), {}, "must have column 'a'"),
-    "steps out of order": (table(hour=[0, 2, 1, 0, 1]), {"sort": False}, r"they fall in row 2 \(stay 1, hour 1\)"),
-    "steps repeated": (table(hour=[0, 1, 1, 0, 1]), {}, r"they repeat in row 2"),
-    "two ends": (table(over=[True, False, True, False, False]), {}, r"goes on in row 0 \(stay 1, hour 0\)"),
+    "steps out of order": (
+        table(hour=[0, 2, 1, 0, 1]),
+        {"sort": False},
+        r"they fall in row 3 below the names \(stay 1, hour 1\)",
+    ),
+    "steps repeated": (table(hour=[0, 1, 1, 0, 1]), {}, r"they repeat in row 3 below the names"),
+    "two ends": (
+        table(over=[True, False, True, False, False]),
+        {},
+        r"goes on in row 1 below the names \(stay 1, hour 0\)",
+    ),
     "scattered": (
         table(stay=[1, 2, 1, 2, 2], hour=[0, 0, 1, 1, 2], over=[False] * 5),
         {"sort": False},
@@ -117,14 +124,18 @@ REFUSED = {
     "probability 0": (
         table(p=[0.5, 0.0, 0.5, 1.0, 1.0]),
         {"probability": "p"},
-        "above 0 and at most 1; it is not in row 1",
+        "above 0 and at most 1; it is not in row 2 below the names",
     ),
     "NaN reward": (
         table(r=[0.0, float("nan"), 1.0, 0.0, 0.0]),
         {},
-        "finite numbers; it is missing, NaN or infinite in row 1",
+        "finite numbers; it is missing, NaN or infinite in row 2 below the names",
     ),
-    "missing action": (table(a=[0, None, 1, 0, 0]), {}, "'a' must have a value in every row; it is missing in row 1"),
+    "missing action": (
+        table(a=[0, None, 1, 0, 0]),
+        {},
+        "'a' must have a value in every row; it is missing in row 2 below the names",
+    ),
     "text reward": (table(r=list("abcde")), {}, "'r' must hold numbers"),
     "one dose": (table(a=[0.5] * 5), {}, "'a' holds real numbers, .* at least two different numbers are needed"),
     "named doses": (table(a=[0.5, 1, 0.2, 0, 0]), {"actions": ["low", "high"]}, "at least two different numbers"),
@@ -144,7 +155,7 @@ def test_bad_rows_are_refused_with_the_first_place(case):
 
 def test_columns_of_mixed_types_are_named():
     frame = pd.DataFrame({**ROWS, "a": [0, 1, "up", 0, 0]})
-    with pytest.raises(InvalidLogError, match="column 'a' has int and, in row 2, 'up'"):
+    with pytest.raises(InvalidLogError, match="column 'a' has int and, in row 3 below the names, 'up'"):
         Log(frame, **NAMES)
 
 
@@ -195,8 +206,10 @@ def test_a_lone_done_is_a_question():
 
 
 def test_a_range_that_an_episode_leaves_is_refused():
-    with pytest.raises(InvalidOutcomeError, match=r"'return' must hold for every episode; episode 1 has 1\. Hint"):
+    with pytest.raises(
+        InvalidOutcomeError, match=r"'return' must hold for every episode; stay 1, column 'r', lies above it\. Hint"
+    ):
         Log(table(), **NAMES, return_range=(0.0, 0.9))
     assert Log(table(), **NAMES, return_range=(0.0, 1.0)).outcomes[0].range == (0.0, 1.0)
-    with pytest.raises(InvalidOutcomeError, match="row 2 has 1"):
+    with pytest.raises(InvalidOutcomeError, match="row 3 below the names, column 'r', lies above it"):
         Log(table(), state="s", action="a", reward="r", return_range=(0.0, 0.9))

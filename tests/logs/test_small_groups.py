@@ -146,3 +146,22 @@ def test_changes_of_plans_that_are_withheld_are_not_valued():
     assert "burns" not in dumps(later)
     assert not later.ledger.entries
     assert "a name in them" in str(later)
+
+
+@pytest.mark.parametrize("labels", [True, False])
+def test_people_of_many_decisions_are_counted_as_people(labels):
+    rng = np.random.default_rng(1)
+    who, x, act = np.repeat(np.arange(12), 30), rng.integers(0, 4, 360), rng.choice(["a", "b"], 360)
+    columns = {"who": who, "x": [f"s{v}" for v in x] if labels else x, "act": act, "new": np.where(x >= 2, "b", "a")}
+    frame = pl.DataFrame({**columns, "y": (act == "b") * (x == 2) + rng.random(360)})
+    log = Log(frame, state="x" if labels else ["x"], action="act", reward="y", group="who", return_range=(0, 2))
+    told = explain(log, "log", "column:new")
+    shown = suppressed(told)
+    assert [region.key for region in shown.regions] == [region.key for region in told.regions]
+    assert len(shown.sentences) == len(told.sentences)
+    assert len(shown.worse_off) == len(told.worse_off)
+    assert "fewer than 10 people" not in str(told)
+    for region in shown.regions:
+        inside = region.rule.covers(np.array([[v] for v in frame["x"]], dtype=object if labels else float))
+        assert region.support.episodes == 12
+        assert region.shift.current == pytest.approx((act[inside] == region.proposed).mean())

@@ -11,8 +11,8 @@ from polidiff.explanation import compose
 from polidiff.paper.figures import all_figures, figure_chart
 from polidiff.paper.figures.graphs import ARROWS, STAGES
 from polidiff.paper.figures.plots import WALKERS, outcome_rows, walk
-from polidiff.paper.metrics import staircase
 from polidiff.paper.runs import LENGTH, VISITS, parts_of
+from polidiff.paper.values import staircase
 from polidiff.report.charts.theme import PAPER
 
 RED, BLUE = PAPER.worse, PAPER.current  # the paper's colours of the current policy and of changes

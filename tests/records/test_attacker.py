@@ -36,24 +36,24 @@ def told_shares(told: Explanation) -> Iterator[tuple[str, float, float]]:
     """Every share of people that a result tells, with how many it is a share of."""
     n = told.world.units
     for region in told.regions:
-        people = region.support.episodes
+        people, shift = region.support.episodes, region.shift
+        decisions = max(people, region.support.share * told.world.facts["rows"])  # several may be one person's
         yield from (("an action", entry.people / people, people) for entry in region.support.actions)
-        yield from (("a chance", c, people) for e in region.support.actions for c in (e.current, e.proposed))
-        yield from (("a swap", swap.share, people) for swap in region.swaps)
-        yield from (
-            ("a shift", c, people) for c in ([region.shift.current, region.shift.proposed] if region.shift else [])
-        )
-        yield "precision", region.precision, people
+        yield from (("a chance", c, decisions) for e in region.support.actions for c in (e.current, e.proposed))
+        yield from (("a swap", swap.share, decisions) for swap in region.swaps)
+        yield from (("a shift", c, decisions) for c in ([shift.current, shift.proposed] if shift else []))
+        yield "precision", region.precision, decisions
         yield "recall", region.recall, told.changes * n
-        yield "beyond the log", region.support.unsupported or 0.0, people
+        yield "beyond the log", region.support.unsupported or 0.0, decisions
     for sentence in told.sentences:
         people, paths = sentence.support.episodes, [sentence.path_share, *(p.share for p in sentence.others)]
         yield from (("a path", path, people) for path in (*paths, sum(paths)))
         yield from (("a meeting", meeting.share, people) for meeting in sentence.meetings)
         yield "fidelity", 1.0 if sentence.path_fidelity is None else sentence.path_fidelity, people
-        yield "precision", 1.0 if sentence.precision is None else sentence.precision, people
-        yield from (("beyond the log", v.unsupported or 0.0, people) for v in sentence.verdicts)
-    yield from (("beyond the log", v.unsupported or 0.0, n) for v in told.verdicts)
+        decisions = max(people, sentence.support.share * told.world.facts["rows"])
+        yield "precision", 1.0 if sentence.precision is None else sentence.precision, decisions
+        yield from (("beyond the log", v.unsupported or 0.0, decisions) for v in sentence.verdicts)
+    yield from (("beyond the log", v.unsupported or 0.0, told.world.facts["rows"]) for v in told.verdicts)
     yield from (("those worse off", tail.share_worse, n) for tail in told.tails)
     yield "a change", told.changes, told.world.facts["episodes"]
 

@@ -143,6 +143,21 @@ def test_what_is_rounded_still_says_what_it_is_told_to_say(seed, sizes):
     assert sum(shares) <= 1 + 1e-9
 
 
+NOTES = (
+    "it has what is needed, but 12\u202f395 decisions are too few to tell",
+    "too few from 395 episodes of this group",
+)
+
+
+@pytest.mark.parametrize("note", NOTES)
+@pytest.mark.parametrize("few", [0, 5])
+def test_why_a_verdict_is_unknown_counts_no_group_that_is_rounded(note, few):
+    record = partitioned(3, [395, 400, *[few] * bool(few)], 2)
+    told = tuple(replace(s, verdicts=tuple(replace(v, note=note) for v in s.verdicts)) for s in record.sentences)
+    for sentence in suppressed(replace(record, sentences=told), LEAST).sentences:
+        assert ("395" in (sentence.verdicts[0].note or "")) == (few == 0)
+
+
 def test_everyone_is_told_as_the_totals_are():
     record = partitioned(3, [400, 5], 2)
     everyone = replace(record.sentences[0], start=None, verdicts=record.verdicts)

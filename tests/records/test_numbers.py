@@ -27,8 +27,17 @@ def test_an_interval_is_told_in_the_digits_that_its_width_carries(low, width, sh
             width if texts[1] == texts[2] else 0.0
         )
         carried = max(0, 1 - math.floor(math.log10(interval.width)))
-        near_nothing = min(abs(interval.low), abs(interval.high)) < width / 10
+        near_nothing = min(abs(interval.low), abs(interval.high)) < width / 10 or (
+            text == texts[0] and abs(interval.estimate) < width / 10  # told to one digit rather than as zero
+        )
         assert len(text.partition(".")[2]) <= carried or near_nothing
+
+
+@given(st.floats(0.001, 1.0), st.floats(0, 1), st.floats(0.01, 1e5))
+def test_an_estimate_is_told_to_its_first_digit_at_least_however_wide_its_interval(share, below, width):
+    estimate = share * width
+    told = read(interval_numbers(Interval(estimate, estimate - below * width, estimate + (1 - below) * width, 0.95))[0])
+    assert abs(told - estimate) <= 0.5 * estimate * (1 + 1e-9)
 
 
 @given(st.floats(1e-6, 1e6), st.floats(1, 1e6))

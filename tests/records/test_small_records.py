@@ -7,7 +7,7 @@ import pytest
 from polidiff import Outcome
 from polidiff.errors import InvalidOutcomeError, InvalidWorldError
 from polidiff.records.action import Action, as_actions
-from polidiff.records.outcome import Interval
+from polidiff.records.outcome import Assumption, Evaluation, Interval
 
 
 def test_actions_from_names_levels_and_mappings():
@@ -62,3 +62,16 @@ def test_an_outcome_has_words_and_a_valence_for_each_direction():
 def test_outcomes_that_cannot_be_used(options, message):
     with pytest.raises(InvalidOutcomeError, match=message):
         Outcome(**options)
+
+
+def test_the_text_of_an_evaluation_has_a_line_per_outcome_the_method_and_what_speaks_against_it():
+    known = Evaluation({"stay": Interval.exactly(4.0)}, {}, "exact", 0.0)
+    assert str(known) == "stay: 4\nMethod: exact."
+    drift = Assumption("drift", "early against late", "failed", "p = .01", "The effect may have changed.")
+    held = Assumption("overlap", "weights", "held", "all below 10", "")
+    guessed = Evaluation({"stay": Interval(2.0, 1.5, 2.5, 0.9)}, {}, "50 episodes", 0.25, assumptions=(held, drift))
+    assert str(guessed).splitlines() == [
+        "stay: 2, between 1.5 and 2.5",
+        "Method: 50 episodes, 90 % intervals. 25 % of the episodes are cut.",
+        "Drift: p = .01. The effect may have changed.",
+    ]

@@ -14,8 +14,16 @@ from polidiff.explanation.result_comparison import compare_results
 from polidiff.records.action import Shift
 from polidiff.records.codec import dumps, encode, from_dict, parts_of, to_dict
 from polidiff.records.consistency import check_record
-from polidiff.records.explanation import EpisodePair, Explanation, Region, Sentence, WorseOff
-from polidiff.records.outcome import Assumption
+from polidiff.records.explanation import (
+    ActionSupport,
+    EpisodePair,
+    Explanation,
+    Region,
+    Sentence,
+    Support,
+    WorseOff,
+)
+from polidiff.records.outcome import Assumption, Outcome
 from polidiff.records.plan import Frontier
 from polidiff.records.rule import Condition, Rule
 from polidiff.records.suppression import suppressed
@@ -68,12 +76,29 @@ def test_a_larger_group_may_be_asked_for_later(record):
     assert {group.start for group in later.worse_off} <= {group.start for group in at_once.worse_off}
 
 
+@given(st.integers(0, 2**32 - 1))
+def test_a_limit_above_all_people_leaves_no_plan_however_often_they_decide(seed):
+    record = frontier(seed)
+    record = replace(record, world=replace(record.world, facts={**record.world.facts, "people": 100}))
+    assert not any(plan.changes > 0 for plan in suppressed(record, 250).plans[1:])
+
+
 @settings(max_examples=200, deadline=None)
 @given(results())
 def test_no_text_names_somebody_rare(record):
     for text in texts(record):
         assert not any(name in text for name in RARE), text
         assert "93.25" not in text  # the largest age is one person's
+
+
+def test_an_outcome_keeps_its_name_whatever_it_holds_and_rare_names_beside_it_do_not():
+    odd = "said \"yes\" or 'no'"
+    record = replace(explanation(0), outcomes=(Outcome(odd),), verdicts=(), regions=(), sentences=(), worse_off=())
+    record = replace(record, warnings=(f"{odd} was not seen in 'RAREname'",))
+    told = suppressed(record)
+    assert told.outcomes[0].name == odd
+    assert told.warnings[0].startswith(odd)
+    assert "RAREname" not in told.warnings[0]
 
 
 def with_gossip(record: Explanation | Frontier) -> Explanation | Frontier:
@@ -135,17 +160,26 @@ def test_every_group_shown_is_large_enough(seed, named):
         assert all(swap.share * region.support.episodes >= LEAST for swap in region.swaps)
 
 
-@given(st.integers(10, 400), st.integers(0, 400), st.integers(1, 20))
-def test_no_share_of_a_region_tells_how_few_have_an_action(episodes, taken, least):
+@given(st.integers(10, 400), st.integers(1, 3), st.integers(0, 400), st.integers(1, 20))
+def test_no_share_of_a_region_tells_how_few_have_an_action(people, each, taken, least):
     record = next(told for seed in range(99) if (told := explanation(seed)).regions)
-    share = min(taken, episodes) / episodes
-    support = replace(record.regions[0].support, episodes=episodes)
-    region = replace(record.regions[0], rule=Rule(), shift=Shift(share, 1.0), support=support)
+    decisions, taken = people * each, min(taken, people * each)  # several may be one person's
+    support = replace(record.regions[0].support, episodes=people, share=decisions / record.world.facts["rows"])
+    region = replace(record.regions[0], rule=Rule(), shift=Shift(taken / decisions, 1.0), support=support)
     shown = suppressed(replace(record, regions=(region,), sentences=()), least).regions
     for told in shown:
-        have = round(told.shift.current * episodes)
-        assert have in (0, episodes) or least <= have <= episodes - least
-    assert bool(shown) or episodes < least or episodes - min(taken, episodes) < least  # as many change
+        have = round(told.shift.current * decisions)
+        assert have in (0, decisions) or least <= have <= decisions - least
+    assert bool(shown) or people < least or decisions - taken < least  # as many change
+
+
+@pytest.mark.parametrize(("others", "may"), [(4, False), (12, True)])
+def test_a_change_of_a_few_people_is_withheld_however_often_they_decide(others, may):
+    record = next(told for seed in range(99) if (told := explanation(seed)).regions)
+    got = (ActionSupport(ACTIONS[0], 200, 0.5, 1.0), ActionSupport(ACTIONS[1], others, 0.5, 0.0))
+    support = Support(1, 200, 1.0, None, got)
+    region = replace(record.regions[0], rule=Rule(), shift=Shift(0.5, 1.0), proposed=ACTIONS[0], support=support)
+    assert bool(suppressed(replace(record, regions=(region,), sentences=()), LEAST).regions) == may
 
 
 @settings(max_examples=100, deadline=None)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from polidiff.regions.fidelity import fidelity, fidelity_intervals, ratio_interval
+from polidiff.regions.describe import fidelity, fidelity_intervals, ratio_interval
 
 
 @pytest.mark.parametrize("count", [5, 13, 50, 1000])

@@ -13,8 +13,7 @@ from polidiff.policies import as_policy
 from polidiff.records.action import Swap, as_actions
 from polidiff.records.rule import Condition, Rule
 from polidiff.regions import describe
-from polidiff.regions.describe import as_directions, knee
-from polidiff.regions.fidelity import fidelity
+from polidiff.regions.describe import as_directions, fidelity, knee
 from polidiff.rules.lists import intersection
 from polidiff.surrogates.region_cells import make_cells
 from polidiff.surrogates.simulator_cells import played_table

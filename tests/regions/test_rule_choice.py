@@ -17,11 +17,11 @@ from polidiff.regions.describe import (
     MOST_RULES,
     as_pairs,
     best_told,
+    fidelity,
     held_out_visits,
     rule_lists,
     visits_of,
 )
-from polidiff.regions.fidelity import fidelity
 from polidiff.regions.rule_choice import DOUBT, Pool, best_lists, known_lists, shortened
 from polidiff.rules.learners import as_learner, tree_rules
 
@@ -150,3 +150,20 @@ def test_rules_that_are_too_long_are_shortened_by_what_matters_least_and_the_cos
     told = describe(where, (Action("a"), Action("b")), names, has_features=True, max_rules=1)
     assert [len(rule.conditions) for rule in told.rules] == [MOST_CONDITIONS]
     assert "more than 4 conditions are left out" in told.notes[0]
+
+
+@pytest.mark.parametrize("by_code", [False, True])
+def test_rules_name_many_words_only_where_fewer_do_not_tell_as_much(by_code):
+    rng = np.random.default_rng(0)
+    code, advice, age = rng.integers(0, 60, 3000), rng.integers(0, 3, 3000), rng.integers(20, 90, 3000)
+    not_followed = rng.random(3000) < np.where(code < 6, 0.5, 0.12)  # 54 codes would say it hardly better
+    label = np.where(code % 2 == 0, 1, 0) if by_code else np.where(not_followed, 0, advice)
+    X = np.column_stack([np.array([f"Z{c:02}" for c in code], dtype=object), advice.astype(str).astype(object), age])
+    share, zero, sure = np.full(3000, 1 / 3000), np.zeros(3000, dtype=int), np.ones(3000)
+    swaps = (Swap("a", "b"),) if by_code else (Swap("a", "b"), Swap("a", "c"))
+    where = Divergence(X, X, label, swaps, zero, zero, share, share, np.arange(3000), zero.astype(float), (sure, sure))
+    told = describe(where, tuple(map(Action, "abc")), ("code", "advice", "age"), has_features=True)
+    named = [condition for rule in told.rules for condition in rule.conditions]
+    assert max(len(condition.values or ()) for condition in named) == (30 if by_code else 1)
+    chosen = next(point for point in told.tradeoff if point.chosen)
+    assert chosen.f1 == 1 if by_code else chosen.f1 > 0.9

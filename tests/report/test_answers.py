@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
+import operator
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -17,13 +20,16 @@ from polidiff.cli.main import main, polidiff
 from polidiff.domains import chain
 from polidiff.errors import InvalidInputError
 from polidiff.explanation.said import say
+from polidiff.explanation.words import interval_text
 from polidiff.records.codec import from_dict
-from polidiff.records.explanation import Explanation, PathShare
+from polidiff.records.explanation import Cell, Explanation, Feature, PathShare, Picture, RegionEffect
+from polidiff.records.numbers import percent
 from polidiff.records.rule import Condition, Rule
 from polidiff.records.suppression import suppressed
 from polidiff.report import answers
 from polidiff.report.markdown import markdown
 from polidiff.report.page import page_html
+from tests.report import samples
 from tests.results import ACTIONS, explanation
 
 EXPECTED = "What this case alone may expect was not judged; the mean of "
@@ -196,3 +202,38 @@ def test_where_regions_overlap_a_later_one_is_said_to_lie_outside_the_first_and_
     assert "S1, all of it" in answers.what_if(both, "age >= 50")
     assert "S2, all of it" in answers.what_if(both, "age >= 40 and age < 65")
     assert [r.id for r in answers.answered(both, "what-if", "age >= 70", "").regions] == ["S1"]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    values=st.lists(st.sampled_from([0.0, 1.0, 2.0, 3.0]), min_size=1, max_size=6),
+    step=st.sampled_from([0.05, 0.5, 1.0, 2.0]),
+    bound=st.sampled_from([-0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0]),
+    sign=st.sampled_from(["<", "<=", ">", ">="]),
+)
+def test_a_share_of_visits_from_a_picture_is_that_of_the_values_or_is_not_told(values, step, bound, sign):
+    cells = tuple(
+        Cell((math.floor(v / step + 1e-9) + 0.5) * step, 0.5, values.count(v) / len(values), None) for v in set(values)
+    )
+    base = samples.plain()
+    world = replace(base.world, features=(Feature("pain", "number", 0.0, 3.0), Feature("mobile", "number", 0.0, 1.0)))
+    record = replace(base, world=world, sample=(), pictures=(Picture("pain", "mobile", step, 1.0, cells),))
+    told = re.search(r"(\S+ %) of visits fall there", answers.what_if(record, f"pain {sign} {bound}"))
+    compare = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}[sign]
+    share = sum(compare(v, bound) for v in values) / len(values)
+    if told is not None:
+        assert told[1] == percent(share)
+    if step <= 0.5 and sign in ("<", ">="):  # where no value lies between the edges, it is told
+        assert (told is not None) == (share > 0)
+
+
+def test_one_comparison_is_told_with_one_interval(told):
+    """Where one region holds the whole change, what it does by itself is what all changes do."""
+    (region, *others) = told.regions
+    whole = told.verdicts[0].difference
+    wider = replace(whole, low=whole.low - 1.0, high=whole.high + 1.0)
+    other = replace(wider, estimate=whole.estimate + 0.5)
+    for alone, shown in ((wider, whole), (other, other)):
+        asked = replace(region, effect=RegionEffect({"good": alone}, {}))
+        said = answers.why_not(replace(told, regions=(asked, *others)), "none", region.id)
+        assert f"• good: {interval_text(shown)}" in said

@@ -36,7 +36,7 @@ def test_every_question_has_an_answer_on_page_and_in_markdown(difference: Explan
 
 
 def test_what_changes_names_the_states_and_the_swap(difference: Explanation) -> None:
-    assert "action 1 instead of action 0 in s5" in on_screen(difference)["What changes?"]
+    assert "action 1 instead of action 0 in s1 and s5" in on_screen(difference)["What changes?"]
 
 
 def test_a_loss_on_average_is_never_followed_by_nobody_loses(difference: Explanation) -> None:

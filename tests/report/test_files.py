@@ -37,7 +37,7 @@ def test_every_chart_is_drawn_as_svg_with_its_marks(name, tmp_path):
 
 
 def test_the_default_pictures_are_regions_and_frontier(tmp_path):
-    for record, word in ((samples.plain(), "S_1"), (samples.frontier(), "expected return")):
+    for record, word in ((samples.plain(), "S_1"), (samples.frontier(), ">return<")):
         assert word in record.save(tmp_path / "x.svg").read_text()
         png = record.save(tmp_path / "x.png").read_bytes()
         assert png.startswith(b"\x89PNG")

@@ -50,7 +50,9 @@ def reading_of(verdicts: tuple[Verdict, ...], outcomes: tuple[Outcome, ...]) -> 
         return "Not defined"
     if better:
         return "Yes" if worse + unknown == 0 else "In part"
-    return "No" if worse else "Not known" if unknown else "Neither better nor worse"
+    if worse:
+        return "No, as far as is known" if unknown else "No"
+    return "Not known" if unknown else "Neither better nor worse"
 
 
 def advised(record: Frontier, verdicts: tuple[Verdict, ...]) -> str:
@@ -60,6 +62,7 @@ def advised(record: Frontier, verdicts: tuple[Verdict, ...]) -> str:
     if tones == "In part":
         return f"Weigh {plan}: " if worse else f"Test {plan} first: "
     fixed = {"Not defined": "Say first which", "No": f"Do not adopt {plan}: ", "Not known": f"Test {plan} first: "}
+    fixed["No, as far as is known"] = f"Do not adopt {plan} on this evidence: "
     gain = f"Test {plan} first: " if doubted else f"Look at {plan} first"
     return {**fixed, "Neither better nor worse": "There is no reason to change", "Yes": gain}[tones]
 

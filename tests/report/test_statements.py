@@ -19,13 +19,14 @@ from polidiff.explanation.plan_text import change_texts, plan_verdicts
 from polidiff.explanation.region_places import outside, places_told
 from polidiff.explanation.text import sentence_text
 from polidiff.explanation.words import MOST_NAMED, few, in_order, names_text, rule_text, verdicts_text
-from polidiff.records.explanation import Explanation, Sentence, Support
+from polidiff.records.explanation import Explanation, Sentence, Support, WorseOff
 from polidiff.records.outcome import Interval
 from polidiff.records.plan import Frontier, PlanRule
-from polidiff.records.rule import Rule, covers_any, first_match, overlap
+from polidiff.records.rule import Condition, Rule, covers_any, first_match, overlap
 from polidiff.records.suppression import suppressed
 from polidiff.report.charts.frontier import plan_box_rows
 from polidiff.report.figures import NOT_IN_IT
+from polidiff.report.markdown import markdown
 from polidiff.report.page import page_html
 from polidiff.report.tables import regions_table
 from polidiff.report.view import sentence_views, support_text
@@ -57,8 +58,18 @@ def test_what_a_page_says_is_said_rightly_and_denied_by_nothing(record):
         assert set(re.findall(r"<b>(S\d+)</b>", page)) <= {region.id for region in shown.regions}
 
 
-@given(st.lists(st.integers(0, 30), unique=True, min_size=1, max_size=25))
-def test_a_run_of_names_stands_for_neighbours_and_nothing_is_left_out(numbers):
+STRETCHES = st.lists(
+    st.builds(
+        lambda first, step, most: [first + step * k for k in range(most)], *map(st.integers, (0, 1, 1), (30, 3, 6))
+    ),
+    min_size=1,
+    max_size=4,
+)  # in steps of one, two or three: only the first are neighbours
+
+
+@given(STRETCHES)
+def test_a_run_of_names_stands_for_neighbours_and_nothing_is_left_out(stretches):
+    numbers = list(dict.fromkeys(number for stretch in stretches for number in stretch))
     text = names_text([f"s{number}" for number in numbers])
     told = 0
     for part in re.split(r", | or ", text):
@@ -120,7 +131,7 @@ def test_the_first_screen_of_plans_answers_for_the_plan_that_the_slider_shows():
     assert record.knee is record.plans[2]  # two changes: 21.9895; the third adds 0.001
     words = said(page_html(record))
     assert "Weigh plan 3: it is better on " in words
-    assert "the first 2 of 3 changed decisions per episode add 12 to expected return, the rest 0.001." in words
+    assert "the first 2 of 3 changed decisions per episode add 12 to return, the rest 0.001." in words
     assert "Plan 3 of 4" in words
 
 
@@ -185,6 +196,33 @@ def test_starts_from_which_nothing_changes_are_not_told_as_unknown(seed):
     if record.regions:
         assert text.startswith("From any start, the two policies act the same")
         assert sentence_views(record)[0].chips == ()
+
+
+def test_a_page_of_two_sets_of_data_says_so_and_tells_what_each_rests_on():
+    told = samples.from_log()
+    told = replace(told, world=replace(told.world, facts={**told.world.facts, "episodes": 1500}))
+    resting = replace(samples.frontier().best, rests_on="Rests on 12 000 episodes. Fragile.")
+    plans = samples.frontier()
+    plans = replace(plans, plans=(*plans.plans[:-1], resting), world=replace(told.world, facts={"episodes": 12_000}))
+    page = page_html(told, plans)
+    assert "are of different data (1500 episodes and 12\u202f000 episodes)" in page
+    same = page_html(told, replace(plans, world=told.world))
+    assert "are of different data" not in same
+    assert "Rests on 12 000 episodes" in page
+
+
+def test_no_list_ends_in_silence():
+    base = samples.plain()
+    rules = [Rule((Condition("x", 0, low=float(k), high=k + 1.0),)) for k in range(150)]
+    losing = tuple(WorseOff("length", rule, 0.002, Interval.exactly(1.0)) for rule in rules)
+    record = replace(base, verdicts=(), sentences=(), worse_off=losing)
+    for text, marks in ((str(record), r"• starts where"), (markdown(record), r"- starts where")):
+        told = len(re.findall(marks, text))
+        assert f"and {150 - told} more, in the JSON file" in text
+    page = page_html(record).split("<main")[1].split("<script")[0]
+    told = len(re.findall(r"<bdi>starts where", page.split('id="worse"')[1].split("</section>")[0]))
+    assert f"<li>and {150 - told} more, in the JSON file</li>" in page
+    assert "<summary>145 more</summary>" in page
 
 
 def test_the_ledger_of_a_page_names_its_plan():

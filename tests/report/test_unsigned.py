@@ -34,6 +34,8 @@ UNSIGNED = {
     "one of many": r"(?<![\d.,\u202f])\b1 (?:steps|hours|percentage points|episodes|people|decisions|rules)\b",
     "a long number without a break": r"(?<![\w.,/:-])\d{5,}(?![\w.])",
     "the rest of everything": r"[Oo]therwise, everywhere",
+    "no bound that can be read": r"(?:more than|by) <1 %",
+    "two brackets": r"\) \(",
     "no decisions": r"(?<![\d.])0 decisions per episode",
     "one list, two meanings": r"\bboth comparison\b|\ball [12] comparisons",
 }
@@ -64,6 +66,9 @@ def test_no_telling_of_a_result_holds_a_sentence_that_nobody_would_sign(record):
         "worse by 1 steps",
         "from 19936 played",
         "otherwise, everywhere: A",
+        "undone by reasons that change odds ∞ times",
+        "held up to odds that change by more than <1 %",
+        "fluid in S6 (told below) (75 % of episodes reach it)",
         "0 decisions per episode change",
     ],
 )

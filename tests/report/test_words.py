@@ -249,7 +249,7 @@ def test_the_first_screen_of_plans_names_who_loses_and_says_what_to_do_for_them(
     lines = ("From any start: more return.", *(f"Worse off: starts in s{k}: less return, by {k}." for k in (1, 2)))
     plans = tuple(replace(plan, sentences=lines) if plan is record.knee else plan for plan in record.plans)
     told = {answer.question: answer for answer in plan_answers(replace(record, plans=plans))}
-    lost = "Yet some starts lose: starts in s1: less return, by 1. Further groups that lose: 1, named below."
+    lost = "Yet some starts lose: starts in s1: less return, by 1. Further groups that lose are named below."
     assert lost in told["For whom worse?"].spoken
     assert "Some starts lose by it: keep the current policy for them." in told["What now?"].spoken
     assert "lose" not in {a.question: a for a in plan_answers(record)}["What now?"].spoken
@@ -262,7 +262,11 @@ def test_of_many_groups_that_lose_it_is_said_on_which_outcome_most_starts_do():
     tails = (replace(base.tails[0], outcome="return", share_worse=0.2), Tail("length", 0.5, 1.0, 0.62))
     record = replace(base, verdicts=(), sentences=(), worse_off=losing, tails=tails)
     lost = {answer.question: answer.text for answer in answers(record)}["For whom worse?"]
-    assert lost.endswith("; and 2 further groups. On length 62 % of starts lose, on no other outcome more.")
+    assert lost.endswith("; and 2 further groups. On length, 62 % of starts lose, on no other outcome more.")
+    long = [Rule((*rule.conditions, Condition("y" * 400, 1, low=k))) for k, rule in enumerate(rules * 2)]
+    many = tuple(WorseOff("length", rule, 0.02, Interval.exactly(1.0)) for rule in long)
+    unread = {answer.question: answer.text for answer in answers(replace(record, worse_off=many))}["For whom worse?"]
+    assert unread == "10 groups of starts lose, told below. On length, 62 % of starts lose, on no other outcome more."
     few = {answer.question: answer.text for answer in answers(replace(record, worse_off=losing[:3]))}
     assert "no other outcome" not in few["For whom worse?"]
 

@@ -13,10 +13,9 @@ from polidiff.compiled import loops
 from polidiff.rules.generate import BeamOptions, beam, polish
 from polidiff.rules.grid import Grid, Problem, make_grid, make_problem, readable_bound
 from polidiff.rules.kernels import ascend, best_cells, literals, narrow, offer
-from polidiff.rules.lists import best_order
+from polidiff.rules.lists import as_table, best_order
 from polidiff.rules.master import Cover, Master, improve
 from polidiff.rules.proof import enumerate_clauses
-from polidiff.rules.table import as_table
 
 
 def small_problem(seed: int, *, n: int = 40, missing: bool = False) -> Problem:

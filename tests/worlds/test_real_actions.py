@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from polidiff import Log, Simulator, evaluate, explain, improve
-from polidiff.errors import InvalidPolicyError, InvalidWorldError
+from polidiff.errors import InvalidOptionError, InvalidPolicyError, InvalidWorldError
 from polidiff.worlds.real_actions import SignedBins
 
 gymnasium = pytest.importorskip("gymnasium")
@@ -74,6 +74,43 @@ def test_plans_choose_levels_or_a_candidate_and_gain_what_they_say():
     exact = evaluate(WORLD, careful, episodes=500, seed=5).outcomes["return"]
     assert best.outcomes["return"].low <= exact.high
     assert best.outcomes["return"].high >= exact.low
+
+
+@pytest.mark.parametrize("candidates", [None, [careful]])
+def test_the_policy_of_a_plan_is_one_of_the_world(candidates):
+    short = Simulator(Dosing, actions=["insulin", "salt"], horizon=3)
+    frontier = improve(short, steady, candidates, max_rules=None if candidates else 1)
+    states = np.random.default_rng(0).uniform(0, 10, (50, 2))
+    assert np.array_equal(frontier[0].policy(states), steady(states)), "nothing is changed"
+    best = frontier.best
+    played = evaluate(short, best.policy, episodes=2_000, seed=7).outcomes["return"]
+    judged = best.outcomes["return"]
+    assert max(played.low, judged.low) <= min(played.high, judged.high)
+    told = explain(short, steady, best.policy, max_steps=2_000)
+    assert {region.current for region in told.regions} == {"as now"}
+    with pytest.raises(InvalidOptionError, match="act like the current policy"):
+        improve(short, best.policy, [best.policy])
+
+
+def test_the_patch_of_a_plan_among_choices_is_refused_where_numbers_are_taken_with_the_policy_to_use():
+    plan = improve(WORLD, steady, [careful]).plans[-1]
+    for play in (
+        lambda: evaluate(WORLD, plan.patch.apply(steady), episodes=2),
+        lambda: explain(WORLD, steady, plan.patch),
+    ):
+        with pytest.raises(InvalidPolicyError, match=r"a patch acts among choices; plan\.policy.* gives the numbers"):
+            play()
+    assert evaluate(WORLD, plan.policy, episodes=2).outcomes
+
+
+def test_plans_and_verdicts_take_policies_at_the_same_levels():
+    world = Simulator(Dosing, actions=[[0, 2], [2, 2], [4, 2]], horizon=3)
+    frontier = improve(world, careful, max_rules=1)
+    value = evaluate(world, careful, episodes=2_000, seed=7).outcomes["return"]
+    now = frontier[0].outcomes["return"]
+    assert max(value.low, now.low) <= min(value.high, now.high)
+    assert evaluate(world, frontier.best.policy, episodes=3).outcomes["return"].low < 0
+    assert "nearest of 3 levels" in " ".join(frontier.warnings)
 
 
 def test_sizes_are_cut_at_the_median_of_each_direction():

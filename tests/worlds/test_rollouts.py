@@ -75,7 +75,7 @@ def test_policies_that_act_alike_live_through_the_same_luck():
 
 
 def test_the_same_seed_gives_the_same_bytes_on_any_number_of_workers(monkeypatch):
-    monkeypatch.setattr(parallel, "QUICK_TASK", -1.0)
+    monkeypatch.setattr(parallel, "SMALL_JOB", -1.0)
     world = navigation.world()
     policy = as_policy(navigation.current, n_actions=3)
     alone = roll_out(world, policy, episodes=20_000, seed=(5,), record=True)

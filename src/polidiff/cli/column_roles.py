@@ -16,20 +16,11 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from polidiff.cli.column_pairs import (
-    BY_CHANCE,
-    by_chance,
-    copies,
-    determines,
-    says_again,
-    taken_up,
-    tells_empty,
-    told_by_action,
-)
 from polidiff.cli.main import near_miss
 from polidiff.cli.table_columns import (
     AFTERWARDS,
     BEFORE,
+    BY_CHANCE,
     DOSE,
     EVENT,
     GOOD,
@@ -41,9 +32,17 @@ from polidiff.cli.table_columns import (
     TESTED,
     WORDS,
     Column,
+    by_chance,
+    copies,
     counts_on,
+    determines,
+    goes_with,
     look_at,
     names_rows,
+    says_again,
+    taken_up,
+    tells_empty,
+    told_by_action,
 )
 from polidiff.errors import InvalidInputError
 from polidiff.evaluation.scores.decisions import ROWS_OF_LEVEL
@@ -69,6 +68,7 @@ class Proposal:
     state: tuple[str, ...]
     left_out: Mapping[str, str] = field(default_factory=dict)  # column -> why
     rows: int = 0
+    doubtful: tuple[str, ...] = ()  # of the state: columns that may have come after the decision
     levels: tuple[str, ...] = ()  # of an action in real numbers, as they are called, the largest first
     direction: str | None = None  # as a person said: "more", "less", "neither"
     limits: tuple[float, float] | None = None  # as a person said: smallest and largest outcome that is possible
@@ -154,7 +154,8 @@ def propose(frame: pl.DataFrame, given: Mapping[str, str] | None = None, state: 
     if not chosen:
         raise InvalidInputError("no column is left for the state. Hint: --state COLUMN")
     unused = {name: why for name, why in left_out.items() if name not in chosen and name not in roles.values()}
-    return Proposal(columns, roles, chosen, unused, frame.height, levels, met=_outcomes_met(frame, roles))
+    doubtful = () if state else tuple(_doubtful(chosen, columns, frame, roles))
+    return Proposal(columns, roles, chosen, unused, frame.height, doubtful, levels, met=_outcomes_met(frame, roles))
 
 
 def _with_levels(frame: pl.DataFrame, action: str) -> tuple[pl.DataFrame, tuple[str, ...]]:
@@ -325,7 +326,7 @@ def _why_no_state(
     if names_rows(column, frame):
         return "names the row"
     if re.search(IDENTIFIER, column.plain) and column.distinct > MOST_WORDS:
-        return "is an identifier"
+        return "is an identifier" + _who(column, frame, roles)
     if column.distinct < 2:
         return "has one value"
     if column.missing > HARDLY_FILLED:
@@ -340,12 +341,34 @@ def _why_no_state(
     if column.kind == "time":
         return "is a time"
     if column.kind == "text" and column.distinct > MOST_WORDS and _mostly_rare(frame[column.name]):
-        return f"has {column.distinct} different words, most of them in fewer than {ROWS_OF_LEVEL} rows"
+        rare = f"has {column.distinct} different words, most of them in fewer than {ROWS_OF_LEVEL} rows"
+        return rare + _who(column, frame, roles)
     if outcome and says_again(frame, column, outcome):
         return "follows from the outcome"
     if column.distinct == 2 and (other := tells_empty(frame, column, columns)):
         return f"says where {other} is empty"
     return FOLLOWS if copies(frame, column.name, roles["action"]) else None
+
+
+def _who(column: Column, frame: pl.DataFrame, roles: Mapping[str, str]) -> str:
+    """What to write if a column tells people, or whatever else has several rows, apart."""
+    if column.distinct >= MOSTLY * (1 - column.missing) * frame.height or {"group", "episode"} & {*roles}:
+        return ""
+    return f'; if rows of one belong together, as those of a person do, write group = "{column.name}"'
+
+
+def _doubtful(
+    chosen: Sequence[str], columns: Sequence[Column], frame: pl.DataFrame, roles: Mapping[str, str]
+) -> list[str]:
+    """Of the state, columns behind action and outcome that go with the outcome, where most of it stands before them."""
+    names, outcome = frame.columns, roles.get("reward")
+    if outcome is None or "episode" in roles:
+        return []
+    behind = names[max(names.index(outcome), names.index(roles["action"])) :]
+    late = [c for c in columns if c.name in chosen and c.name in behind and not re.search(BEFORE, c.plain)]
+    if not 0 < len(late) <= len(chosen) / 2:
+        return []
+    return [c.name for c in late if goes_with(frame, c.name, outcome) < BY_CHANCE / len(late)]
 
 
 def _is_event(column: Column, frame: pl.DataFrame, roles: Mapping[str, str]) -> bool:

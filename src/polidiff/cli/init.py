@@ -40,6 +40,7 @@ NEUTRAL = (
 ADVICE = (
     r"(^|_)(recommend\w*|advi[cs]e\w*|suggest\w*|proposed|predicted|model)(_|$)"  # names of another policy's actions
 )
+DOUBTFUL = "stands behind action and outcome and goes with the outcome"
 SHOWN = 4
 LOOKED_AT = 200_000  # rows that guesses rest on
 FEW_LABELS, ROWS_PER_LABEL = 5, 10  # up to which whole numbers name states; above, they are a measurement
@@ -107,6 +108,10 @@ def init_command(data: Path, output: Path, state: tuple[str, ...], yes: bool, fo
         click.echo(f"No column could be the outcome; write [[outcomes]] into {output}. Or: --reward COLUMN", err=True)
     elif proposal.prefer is None:
         click.echo(f"Is more or less {proposal.outcome} better? Write prefer = … into {output}.", err=True)
+    words = {column.name: column.values for column in proposal.columns if column.kind == "text"}
+    alike = [name for name, values in words.items() if len({value.lower() for value in values}) < len(values)]
+    if alike:
+        click.echo(f"Words that differ only in capitals are taken as different ones: {', '.join(alike)}.", err=True)
     if proposal.unnamed_outcome and given["reward"] is None and not sys.stdin.isatty():
         click.echo(f"No name tells the outcome; {proposal.roles['reward']} is a guess. Or: --reward COLUMN", err=True)
     click.echo(f"wrote {output}; next: polidiff explain {output} --report diff.html", err=True)
@@ -151,10 +156,16 @@ def _confirmed(frame: pl.DataFrame, proposal: Proposal) -> Proposal:
     said = {role: str(name) if name != "-" else "" for role, name in asked.items()}
     confirmed = propose(frame, {**dict.fromkeys(COMMENTS, ""), **proposal.roles, **said})
     late = {name: why for name, why in confirmed.left_out.items() if "after the decision" in why}
-    returned = [name for name, why in late.items() if click.confirm(f"{name} {why}. Was it known before?", err=True)]
-    state = (*confirmed.state, *returned)
+    late |= dict.fromkeys(confirmed.doubtful, DOUBTFUL)
+    known = {
+        name: click.confirm(f"{name} {why}. Was it known before?", default=name in confirmed.doubtful, err=True)
+        for name, why in late.items()
+    }
+    returned = [name for name in known if known[name] and name not in confirmed.state]
+    state = (*(name for name in confirmed.state if known.get(name, True)), *returned)
     left_out = {name: why for name, why in confirmed.left_out.items() if name not in returned}
-    return _valued(replace(confirmed, state=state, left_out=left_out))
+    left_out |= {name: "came after the decision" for name in confirmed.doubtful if not known[name]}
+    return _valued(replace(confirmed, state=state, left_out=left_out, doubtful=()))
 
 
 def _valued(proposal: Proposal) -> Proposal:
@@ -180,6 +191,7 @@ def summary(proposal: Proposal) -> str:
     for column in proposal.columns:
         role = part.get(column.name) or f"not used: {proposal.left_out.get(column.name, 'left out')}"
         empty = f", {percent(column.missing)} empty" if column.missing else ""
+        role += f" ({DOUBTFUL})" * (column.name in proposal.doubtful)
         lines.append(f"  {column.name or '(no name)':<{width}}  {_values(column)}{empty}  → {role}")
     return "\n".join(lines)
 
@@ -205,6 +217,7 @@ def draft(data: Path, output: Path, proposal: Proposal) -> str:
         *(line for role in COMMENTS for line in _role(role, proposal)),
         *_cut(proposal),
         _state(proposal),
+        *(f"# {name} {DOUBTFUL}: take it out of state if it was not known before" for name in proposal.doubtful),
         *_unused(proposal),
         *_dropped(proposal),
         *_policies(proposal),

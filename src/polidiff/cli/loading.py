@@ -8,6 +8,7 @@ import hashlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from polidiff.records.codec import Json
     from polidiff.records.explanation import Explanation
     from polidiff.records.outcome import Outcome, OutcomeOf
+    from polidiff.records.patch import Patch
     from polidiff.records.plan import Frontier
     from polidiff.worlds.log import Log
     from polidiff.worlds.protocol import World
@@ -89,15 +91,10 @@ def _has_table(env_id: str, options: Mapping[str, Json]) -> bool:
 
 
 def _environment(env_id: str, options: Mapping[str, Json]) -> Named:
-    """An environment made with options; what it cannot take is told in one line, however it fails."""
+    """An environment made with options."""
     from polidiff.worlds.gymnasium.source import made
 
-    try:
-        return made(env_id, **options)
-    except PolidiffError:
-        raise
-    except Exception as error:
-        raise InvalidWorldError(f"environment {env_id!r} cannot be made with these options: {error}") from error
+    return _result(env_id, partial(made, env_id), options)
 
 
 def _table(study: Study, outcomes: list[Outcome], trust: bool) -> World:
@@ -308,7 +305,7 @@ def _files(path: Path) -> list[Path]:
     return sorted(file for file in map(Path, met) if file.is_file())
 
 
-def load_policies(study: Study, world: World, *, trust: bool = False) -> tuple[PolicyLike, PolicyLike]:
+def load_policies(study: Study, world: World, *, trust: bool = False) -> tuple[PolicyLike, PolicyLike | Patch]:
     """Current and proposed; two logs stay logs, so that each is judged by its own episodes."""
     policies = study.section("policies")
     proposed = policies.get("proposed")
@@ -318,23 +315,15 @@ def load_policies(study: Study, world: World, *, trust: bool = False) -> tuple[P
     if "rules" in policies:
         if proposed is not None:
             raise InvalidStudyError(f"{study.source} names both a proposed policy and rules; give one of them")
-        return current, ruled_by(policies["rules"], _acting(current, study, world), world)
+        from polidiff.evaluation import acting
+
+        base = acting(world, current, seed=study.section("options").get("seed", 0))
+        return current, ruled_by(policies["rules"], base, world)
     if isinstance(proposed, str) and _is_patch(study.file(proposed)):
         from polidiff.api import load
-        from polidiff.policies import apply_patch
 
-        patch = replace(load(study.file(proposed)), features=world.features_of)
-        return current, apply_patch(patch, _acting(current, study, world))
+        return current, load(study.file(proposed))
     return current, load_policy(study, "proposed", world, trust=trust)
-
-
-def _acting(policy: PolicyLike, study: Study, world: World) -> Policy:
-    """A loaded policy as one that edits can be made to: of a log, the estimate of who wrote it."""
-    if not isinstance(policy, str):
-        return cast("Policy", policy)
-    from polidiff.evaluation.logged.policies import as_log_policy
-
-    return as_log_policy(cast("Log", world), policy, seed=study.section("options").get("seed", 0))
 
 
 def ruled_by(texts: Sequence[str], current: Policy, world: World) -> Policy:

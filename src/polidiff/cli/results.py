@@ -119,8 +119,9 @@ def _answer(
 @as_json
 @click.pass_obj
 def case(result: Path, values: str, as_json: bool) -> None:
-    """What changes for one case, such as "map=60, lactate=4" or the name of a state."""
+    """What changes for one case, such as "map=60, lactate=4"; without features, the name of a state."""
     from polidiff.cli.loading import loaded_explanation
+    from polidiff.errors import InvalidInputError
     from polidiff.records.parse import parse_case
     from polidiff.report.answers import known_name
 
@@ -129,6 +130,11 @@ def case(result: Path, values: str, as_json: bool) -> None:
     if names == ["state"] and "=" not in values:
         name, known = values.strip(), explanation.world.values.get("state")
         case = explanation.case(known_name(name, known, "a state") if known else name)
+    elif "=" not in values:
+        such = ", ".join(f"{name}=…" for name in names)
+        raise InvalidInputError(
+            f"this result tells cases by features, not by names of states; got {values!r}. Hint: {such!r}"
+        )
     else:
         case = explanation.case(parse_case(values, names, explanation.world.values))
     tell(case, case.text, as_json=as_json)
@@ -215,7 +221,7 @@ def _write_patched(path: Path, policy: Path, output: Path, trust: bool, quiet: b
     from polidiff.report.names import shown
 
     patch = load_patch(path)
-    if str(policy).startswith(ALWAYS):
+    if str(policy) == "log" or str(policy).startswith(ALWAYS):
         raise InvalidPolicyError(
             f"{policy} has no file that could be written anew. Hint: a patch file is itself a proposed policy: "
             f"polidiff explain … --current {policy} --proposed PATCH"
@@ -249,18 +255,12 @@ def load_patch(path: Path) -> Patch:
 
 def lines(patch: Patch, form: str) -> list[str]:
     """One line per rule: a name that holds a line end must not become a line of Python or SQL."""
-    from polidiff.explanation.plan_text import edits_sentence
-    from polidiff.explanation.rule_code import joined_edits, patch_python, patch_sql
-    from polidiff.explanation.words import in_order
+    from polidiff.explanation.rule_code import patch_lines, patch_python, patch_sql
     from polidiff.report.names import shown
 
     if not len(patch):
         return ["no changes"]
-    if form != "text":
-        return [shown(line) for line in (patch_python if form == "python" else patch_sql)(patch)]
-    joined = joined_edits(patch)
-    texts = in_order([edits[0].rule for edits in joined], [edits_sentence(edits, patch) for edits in joined])
-    return [f"{number}. {shown(text)}" for number, text in enumerate(texts, 1)]
+    return [shown(line) for line in {"text": patch_lines, "python": patch_python, "sql": patch_sql}[form](patch)]
 
 
 @click.command()

@@ -12,6 +12,7 @@ from polidiff.options import DivergenceOptions
 from polidiff.policies import PolicyLike, top_actions
 from polidiff.records.action import Action, Shift, Swap
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.records.explanation import IDLE
 from polidiff.worlds.protocol import World, by_kind
 
 __all__ = ["Divergence", "DivergenceOptions", "find_divergence"]
@@ -89,8 +90,12 @@ def decide(old: FloatArray, new: FloatArray, by_chance: FloatArray | float = 0.0
     return Decided(current, proposed, (old[rows, current], after))
 
 
-def labelled(decided: Decided, differs: BoolArray, actions: Sequence[Action], **columns: Any) -> Divergence:
+def labelled(
+    decided: Decided, differs: BoolArray, actions: Sequence[Action], changed: FloatArray | None = None, **columns: Any
+) -> Divergence:
     """Where states `differ`, with their other `columns`; swaps are numbered in order of first meeting.
+
+    Of decisions that the proposed policy's own episodes change (n,), it is a fact how many are in no such state.
 
     One registry, keyed (current action, proposed action). The same action with another probability is a swap of its
     own, told by the mean probabilities before and after.
@@ -114,6 +119,8 @@ def labelled(decided: Decided, differs: BoolArray, actions: Sequence[Action], **
                 shift = Shift(float(shifts[0][rows].mean()), float(shifts[1][rows].mean()))
                 swaps.append(Swap(names[b], names[b], shift=shift))
                 label[rows] = len(swaps)
+    if changed is not None and changed[~differs].any():
+        columns["facts"] = {**columns["facts"], IDLE: float(changed[~differs].sum() / changed.sum())}
     return Divergence(label=label, swaps=tuple(swaps), current=current, proposed=proposed, chances=shifts, **columns)
 
 

@@ -14,22 +14,21 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from time import perf_counter
 
 import numpy as np
 
 from polidiff.divergence import Decided, Divergence, decide, labelled
 from polidiff.divergence.next_state_test import NextStateTest
 from polidiff.options import DivergenceOptions
-from polidiff.parallel import Task, run_tasks
+from polidiff.parallel import run_tasks
 from polidiff.policies import Policy, PolicyLike, drawn_from
+from polidiff.policies.protocol import changed_decisions
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.streams import Stream
 from polidiff.worlds.protocol import policy_in
-from polidiff.worlds.rollouts import TRIED_STEPS, is_stepped, start_stepper, times_tried
+from polidiff.worlds.rollouts import is_stepped, start_stepper
 from polidiff.worlds.simulator import Simulator
 from polidiff.worlds.steppers import Stepper, joined
 
@@ -54,6 +53,7 @@ class Met:
     episode: IntArray
     step: IntArray  # decisions made before
     depth: IntArray  # splits behind it
+    changed: FloatArray  # chance that the proposed policy's own episode decides otherwise there
 
 
 def _side_by_side(parts: Sequence[Met]) -> Met:
@@ -121,7 +121,9 @@ class _Splitter:
                 differs[at] = test.test(branch.stepper, running[at], states[at], before[at], *both)
         depth = np.full(len(states), branch.depth)
         episode = branch.episode[running]
-        met = Met(states, decided.current, decided.proposed, *decided.chances, differs, episode, before, depth)
+        own = branch.follows and not branch.depth
+        changed = changed_decisions(*chances) if own else np.zeros(len(states))
+        met = Met(states, decided.current, decided.proposed, *decided.chances, differs, episode, before, depth, changed)
         self.met.append(met)
         self.counts["steps"] += len(states)
         return met
@@ -203,8 +205,7 @@ def find_divergence(
     if len(cuts) == 1:
         seeds = [((seed, Stream.SPLITS), (seed, Stream.SPLIT_STARTS))]
     tasks = [(world, policies, options, size, size / count, *pair) for size, pair in zip(sizes, seeds, strict=True)]
-    promise = None if is_stepped(world) else partial(seconds_of_group, tasks[0])
-    groups = run_tasks(play_group, tasks, what="splitting roll-outs", promise=promise)
+    groups = run_tasks(play_group, tasks, what="splitting roll-outs", quick=not is_stepped(world))
     met = [replace(group.met, episode=group.met.episode + cut) for group, cut in zip(groups, cuts, strict=True)]
     return _assemble(world, _side_by_side(met), groups, count)
 
@@ -238,26 +239,6 @@ def play_group(
     return splitter.group(limited_by)
 
 
-def seconds_of_group(task: Task, share: float) -> float:
-    """How long `play_group` takes over a task, from the first steps of a share of it; rather too long than too short.
-
-    Nothing splits while that is tried. Copies add as many rows again as diverging states are met on the way, for every
-    split, up to what is allowed.
-    """
-    world, policies, options, count, portion, *seeds = task
-    few, brief = math.ceil(share * count), copy(world)
-    brief.horizon = min(world.horizon, TRIED_STEPS)
-    begin = perf_counter()
-    group = play_group(brief, policies, replace(options, max_splits=0), few, portion * few / count, *seeds)
-    seconds = perf_counter() - begin
-    rows = len(group.met.episode)
-    longer = times_tried(group.counts["cut"] / (2 * few), 2 * count, world.horizon)
-    met = group.met.differs.sum() / (2 * few) * longer
-    unsplit = rows * longer * count / few
-    wanted = unsplit * sum(met**depth for depth in range(options.max_splits + 1))
-    return float(seconds / rows * min(wanted, max(unsplit, options.max_steps * portion)))
-
-
 def _price_of_splitting(splitter: _Splitter, root: _Branch) -> tuple[float, float]:
     """Steps that splitting everywhere would cost per episode (diverging states met times length), and the length."""
     probe = _Splitter(splitter.world, splitter.policies, splitter.options, splitter.seed, splitter.share)
@@ -288,6 +269,7 @@ def _assemble(world: Simulator, met: Met, groups: list[Group], count: int) -> Di
         Decided(met.current, met.proposed, (met.current_chance, met.proposed_chance)),
         met.differs,
         world.actions,
+        met.changed,
         states=met.states,
         features=world.features_of(met.states),
         weight=weight / weight.sum(),

@@ -18,6 +18,7 @@ from polidiff.divergence import Divergence, decide, labelled
 from polidiff.evaluation.exact import ExactEvaluator, outcome_tensor, policy_table
 from polidiff.options import DivergenceOptions
 from polidiff.policies import PolicyLike, TablePolicy
+from polidiff.policies.protocol import changed_decisions
 from polidiff.records.arrays import BoolArray, FloatArray
 from polidiff.worlds.tabular import TabularMDP
 
@@ -41,6 +42,7 @@ def find_divergence(
         decided.take(keep),
         differs[keep],
         world.actions,
+        visits[1][keep] * changed_decisions(current[keep], proposed[keep]) if options.unsure is None else None,
         states=keep,
         features=world.features_of(keep),
         weight=sum(shares) / 3,

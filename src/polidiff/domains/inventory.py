@@ -13,7 +13,6 @@ from math import exp, factorial
 
 import numpy as np
 
-from polidiff.frontier.rule_plans.moves import Move
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.worlds.tabular import TabularMDP, Transition, move_matrices
 
@@ -59,18 +58,6 @@ def current(room: int = 20, largest: int = 10, lot: int = 1) -> IntArray:
     orders = list(range(0, largest + 1, lot))
     few = min(range(len(orders)), key=lambda k: abs(orders[k] - largest / 4))
     return np.array([few if stock <= room // 4 else 0 for stock, _, _ in _states(room, orders)] + [0])
-
-
-def order_up_to(targets: list[int], largest: int = 10, lot: int = 1) -> list[Move]:
-    """Moves "order up to U": as many lots as bring stock and order on the way nearest to U from below."""
-
-    def wanted(target: int) -> Move:
-        def level(features: FloatArray) -> FloatArray:
-            return np.clip((target - features[:, 3]) // lot * lot, 0, largest)
-
-        return Move.aim(f"order up to {target}", "order", level)
-
-    return [wanted(target) for target in targets]
 
 
 def _states(room: int, orders: list[int]) -> list[tuple[int, int, int]]:

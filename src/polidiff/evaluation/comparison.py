@@ -195,7 +195,7 @@ def chosen_on(world: World, *policies: PolicyLike) -> Assumption | None:
     if not here:
         return None
     judged = f"; improve judged them on rows that did not choose them: {here[0].judged}" if here[0].judged else ""
-    detail = f"these rules were chosen on this very log, so it flatters them{judged}"
+    detail = f"these rules were chosen on this very log, so the log flatters them{judged}"
     return Assumption(CHOSEN, "the log's fingerprint in the patch", "failed", detail, "Judge them on another log.")
 
 

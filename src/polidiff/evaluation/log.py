@@ -21,7 +21,7 @@ from polidiff.evaluation.comparison import Achieved, Comparison, Effects, GroupV
 from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.evaluation.logged.bounds import bound_policy, value_bounds
 from polidiff.evaluation.logged.compare import as_interval, by_units, compare_log, logged_effects, targets
-from polidiff.evaluation.logged.counted_log import counted_log
+from polidiff.evaluation.logged.counted_log import RuleCoverage, counted_log, cover_all_rows
 from polidiff.evaluation.logged.judge import Question, assess, mended_counts
 from polidiff.evaluation.logged.model import Starts, group_starts
 from polidiff.evaluation.logged.named import evaluate_by, judge_by
@@ -33,7 +33,6 @@ from polidiff.evaluation.logged.policies import (
     is_logs,
     logging_policy,
 )
-from polidiff.evaluation.logged.rule_coverage import RuleCoverage, cover_all_rows
 from polidiff.evaluation.logged.second_log import counted_together, judge_logs, policy_behind
 from polidiff.evaluation.scores.difference import MOST_UNSUPPORTED
 from polidiff.evaluation.scores.propensity import CHANCE
@@ -41,7 +40,7 @@ from polidiff.evaluation.scores.scored_log import ScoredLog, scored_log, value_i
 from polidiff.evaluation.scores.verdicts import ScoreJudge, score_effects
 from polidiff.evaluation.table import TableComparison
 from polidiff.options import ESTIMATORS, EvaluateOptions
-from polidiff.policies import TablePolicy, changed_decisions, one_hot
+from polidiff.policies import Policy, TablePolicy, changed_decisions, one_hot
 from polidiff.policies.protocol import PolicyLike, PolicyPair
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import ActionSupport, Arrow, Support, WorldSummary
@@ -65,8 +64,8 @@ def evaluate(log: Log, policy: PolicyLike, options: EvaluateOptions) -> Evaluati
     else:
         judged = evaluate_log(log, policy, level=options.level, seed=options.seed)
     small = _small_starts(log, options.min_group)
-    told = {o: {s: i for s, i in by.items() if s not in small} for o, by in judged.per_start.items()}
-    return replace(judged, per_start=told)
+    per_start = {o: {s: i for s, i in by.items() if s not in small} for o, by in judged.per_start.items()}
+    return replace(judged, per_start=per_start)
 
 
 def _small_starts(log: Log, least: int) -> set[str]:
@@ -168,7 +167,7 @@ class EstimatedComparison(TableComparison):
         if second is not None:
             self.counted = counted_together(log, second, self.counted)
         old, new = (_padded(self.counted.table(policy)) for policy in self.given)
-        model = _finite(estimated_world(log, counted=self.counted), (old, new))
+        model = _finite(estimated_world(log, self.counted), (old, new))
         rows = np.append(self.counted.counts.edges.state_visits, [0, 0])  # nothing is decided at the end and beyond
         by_chance = CHANCE / np.sqrt(np.maximum(rows, 1)) if is_logs(given[0]) else 0.0
         super().__init__(model, TablePolicy(old, by_chance), TablePolicy(new))
@@ -340,14 +339,14 @@ class RowsComparison(Comparison):
         region, (old, new) = first_match(list(rules), rows.states), self._chances
         done = one_hot(rows.actions, log.n_actions)
         old = done if is_logs(self.given[0]) else old
-        found = []
+        parts = []
         for k in range(len(rules)):
             inside = region == k
             pairs = np.unique(np.column_stack([rows.person[inside], rows.actions[inside]]), axis=0)
             people = np.bincount(pairs[:, 1], minlength=log.n_actions)
             count = max(1, int(inside.sum()))
-            found.append(_action_support(log, people, old[inside].sum(axis=0) / count, new[inside].sum(axis=0) / count))
-        return found
+            parts.append(_action_support(log, people, old[inside].sum(axis=0) / count, new[inside].sum(axis=0) / count))
+        return parts
 
     @cached_property
     def _chances(self) -> tuple[FloatArray, FloatArray]:
@@ -414,3 +413,8 @@ def _loop_warning(verdicts: GroupVerdicts) -> tuple[str, ...]:
     if not verdicts.loops:
         return ()
     return (f"in the estimated moves {len(verdicts.loops)} states cannot leave a loop, {verdicts.loops[0]!r} first.",)
+
+
+def acting(world: Log, policy: PolicyLike, *, seed: int = 0) -> Policy:
+    """A policy as one that edits can be made to; the estimate of who wrote the log."""
+    return as_log_policy(world, policy, seed=seed)

@@ -197,3 +197,8 @@ def paired_outcomes(
         (played[0].truncated_share, played[1].truncated_share),
     )
     return outcomes, played[1].visits
+
+
+def acting(world: Simulator, policy: PolicyLike, *, seed: int = 0) -> Policy:
+    """A policy as one that edits can be made to."""
+    return policy_in(world, policy)

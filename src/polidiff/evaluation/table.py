@@ -33,7 +33,7 @@ from polidiff.policies.protocol import FeaturesOf
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Arrow, WorldSummary
 from polidiff.records.outcome import Evaluation, Interval
-from polidiff.worlds.protocol import world_summary
+from polidiff.worlds.protocol import policy_in, world_summary
 from polidiff.worlds.tabular import TabularMDP
 
 MOST_STARTS = 10_000
@@ -213,3 +213,8 @@ def start_outcomes(world: TabularMDP, current: FloatArray, proposed: FloatArray)
         evaluator.check_ends(world.initial)
         values.append(evaluator.values(gains)[starts])
     return StartOutcomes(world.features_of(starts), world.initial[starts], values[0], values[1], True, "exact")
+
+
+def acting(world: TabularMDP, policy: PolicyLike, *, seed: int = 0) -> Policy:
+    """A policy as one that edits can be made to."""
+    return policy_in(world, policy)

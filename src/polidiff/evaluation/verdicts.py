@@ -175,10 +175,14 @@ def rare_events(samples: Mapping[str, FloatArray]) -> tuple[Assumption, ...]:
 
 
 def _unmet(name: str, values: FloatArray) -> tuple[str, int] | None:
-    """Why a sample may have missed something (few episodes, all equal, or a few carry the mean), and how many tell."""
+    """Why a sample may have missed something (few episodes, all equal, a few carry the mean), and how many tell."""
     count, skew = len(values), skewness(values)
     needed = round(EPISODES_PER_SKEW * skew**2)
     episodes, rare = counted(count, "episode"), f"what happens in fewer than {min(3, count)} of {number(count)}"
+    if count and not values.any():  # an event of 3 in `count` may be there, and 25 of it make a mean
+        return f"{name} is 0 in all of {episodes}, and {rare} may not have been seen", max(
+            EXACT_FROM, math.ceil(EPISODES_PER_SKEW * count / 3)
+        )
     if 0 < count < EXACT_FROM and np.ptp(values) == 0:
         return f"{name} is the same in all of {episodes}, and {rare} may not have been seen", EXACT_FROM
     if count < FEWEST_TO_JUDGE:

@@ -9,12 +9,13 @@ The rules, in the order in which they are asked:
 5. One gets better beyond doubt, none worse:
    the evidence is a log whose assumptions failed or are doubtful, or would be turned by weak unrecorded reasons: test
    first; somebody loses beyond doubt, or another outcome is unknown: adopt a part, or test that outcome; else: adopt.
-   Nobody has looked for groups that lose, as in a plan that is not explained: look at it first.
+   Nobody has looked for groups that lose, as in a plan that is not explained: look at it first. No region tells where
+   the policies part: look for the reason first.
    Unless actions were drawn by lot, the advice names the strength of unrecorded reasons up to which this holds; where
    no range bounds what an event too rare to be in the log may cost, it says so.
 6. Every outcome is the same within its margin: there is no reason to change.
 7. What is left is unknown: test first, with the size of a test that would tell, unless the log that judges the rules
-   has chosen them: the effect that it estimates is then no size to plan a test by.
+   has chosen them, or its assumptions failed: the effect that it estimates is then no size to plan a test by.
 
 Nothing is advised that the evidence does not carry: an unknown outcome never counts as harmless.
 """
@@ -29,9 +30,9 @@ from typing import Literal
 from scipy import stats
 
 from polidiff.evaluation.assumptions.log_checks import fragile, only_if
-from polidiff.evaluation.comparison import CHOSEN
 from polidiff.explanation.region_places import group_words
-from polidiff.explanation.words import amount_text, listing, losers, odds_text
+from polidiff.explanation.text import untold
+from polidiff.explanation.words import amount_text, assumption_text, listing, losers, odds_text
 from polidiff.records.explanation import Explanation, Verdict
 from polidiff.records.numbers import counted, percent
 from polidiff.records.outcome import Interval
@@ -43,6 +44,10 @@ LARGEST_TEST = 10_000_000
 LEAST_TESTED = 20  # episodes; with fewer, means are not near enough to normal to size a test by
 MOST_TIMES = 30  # the record itself: an estimate that needs a larger test is noise, and no effect to size a test by
 MOST_NAMED = 3
+SHOWN_AT_ONCE = (
+    "An outcome that every decision shows at once, such as the chance of a rare reward in place of the reward, lets "
+    "explain tell where."
+)
 
 Kind = Literal["nothing", "undefined", "do not", "weigh", "adopt", "adopt a part", "test first", "no reason", "look"]
 
@@ -59,10 +64,16 @@ class Advice:
 def advise(explanation: Explanation) -> Advice:
     """The advice that the evidence carries."""
     decided = any(verdict.direction in ("more", "less") for verdict in explanation.verdicts)
-    if not explanation.regions and not explanation.withheld and not decided:
+    if not explanation.regions and not explanation.withheld and not decided and not untold(explanation):
         return Advice("nothing", "There is nothing to adopt: the two policies act the same wherever it matters.")
     losing = [group_words(explanation, entry) for entry in losers(explanation)]
-    return weigh_up(explanation, explanation.verdicts, losing)
+    advice = weigh_up(explanation, explanation.verdicts, losing)
+    if advice.kind not in ("adopt", "adopt a part") or explanation.regions or explanation.withheld:
+        return advice
+    better = [verdict for verdict in explanation.verdicts if verdict.valence == "better"]
+    loses = f", and {listing(losing[:MOST_NAMED])} would lose" if losing else ""
+    sentence = f"Look for the reason first: it is better on {_named(better)}, but no region tells where{loses}."
+    return Advice("look", sentence, (SHOWN_AT_ONCE,) * explanation.world.played)
 
 
 def weigh_up(
@@ -80,8 +91,10 @@ def weigh_up(
     unknown = [verdict for verdict in asked if verdict.direction == "unknown"]
     if worse and not better:
         doubted = doubts(record, worse)
-        lost = f"it is worse on {_named(worse)} and better on nothing{_if_so(record, worse, doubted)}"
-        return Advice("do not", f"Do not adopt {what}: {lost}.", doubted)
+        rest = f"what it does to {_named(unknown)} is not known" if unknown else "better on nothing"
+        lost = f"it is worse on {_named(worse)} and {rest}{_if_so(record, worse, doubted)}"
+        seen = " on this evidence" * bool(unknown)
+        return Advice("do not", f"Do not adopt {what}{seen}: {lost}.", (*doubted, *_tests(record, unknown)))
     if worse:
         doubted = doubts(record, [*better, *worse])
         if_so = _if_so(record, [*better, *worse], doubted)
@@ -90,10 +103,13 @@ def weigh_up(
     if better:
         return _with_a_gain(record, better, unknown, losing, what)
     if not unknown:
-        return Advice("no reason", f"There is no reason to change: it makes no difference to {_named(asked)}.")
-    chosen = tuple(f"{a.name}: {a.detail}." for a in record.assumptions if a.name == CHOSEN and a.alarming)
+        alarms = tuple(assumption_text(a) for a in record.assumptions if a.alarming)
+        but = f", but {evidence(record)} is in doubt" if alarms else ""
+        sentence = f"There is no reason to change: it makes no difference to {_named(asked)}{but}."
+        return Advice("no reason", sentence, alarms)
+    failed = tuple(assumption_text(a) for a in record.assumptions if a.status == "failed")
     sentence = f"Test {what} first: what it does to {_named(unknown)} is not known."
-    return Advice("test first", sentence, chosen or _tests(record, unknown))
+    return Advice("test first", sentence, failed or _tests(record, unknown))
 
 
 def _with_a_gain(
@@ -147,7 +163,7 @@ def conditions(record: Explanation | Frontier, judged: Sequence[Verdict | Plan])
 def _unseen(record: Explanation | Frontier) -> tuple[str, ...]:
     """What an event too rare to be in a log would have to cost, where no range is declared that bounds it."""
     unbounded = [a for a in record.assumptions if a.name == "rare events" and a.status == "not testable"]
-    return tuple(f"{a.name}: {a.detail}. {a.consequence}" for a in unbounded)
+    return tuple(assumption_text(a, follows=True) for a in unbounded)
 
 
 def lasting(judged: Sequence[Verdict | Plan]) -> str:
@@ -162,7 +178,7 @@ def lasting(judged: Sequence[Verdict | Plan]) -> str:
 
 def doubts(record: Explanation | Frontier, verdicts: list[Verdict]) -> tuple[str, ...]:
     """What speaks against the record that decided verdicts rest on: failed tests, and weak reasons that would do."""
-    failed = [f"{a.name}: {a.detail.rstrip('.')}." for a in record.assumptions if a.alarming]
+    failed = [assumption_text(a) for a in record.assumptions if a.alarming]
     one_step = record.world.one_step
     weak = [
         f"Unrecorded reasons that change the odds of a decision {odds_text(v.holds_up_to)} would be enough to explain "
@@ -180,8 +196,10 @@ def _named(verdicts: list[Verdict]) -> str:
 
 def _tests(record: Explanation | Frontier, unknown: list[Verdict]) -> tuple[str, ...]:
     """How large a test would tell, for each outcome whose estimate says how large the effect may be."""
+    if any(a.status == "failed" for a in record.assumptions):  # what is estimated then is no effect to size a test by
+        return ()
     units, outcomes = _units(record), {outcome.name: outcome for outcome in record.outcomes}
-    sized = ((verdict, size_of_test(verdict, units)) for verdict in unknown[:MOST_NAMED])
+    sized = ((verdict, size_of_test(verdict, _spread(record, verdict), units)) for verdict in unknown[:MOST_NAMED])
     return tuple(
         f"A test with about {counted(size, 'episode')}, half of them under each policy, would show an effect of "
         f"{amount_text(Interval.exactly(abs(verdict.difference.estimate)), outcomes[verdict.outcome])} on "
@@ -191,27 +209,38 @@ def _tests(record: Explanation | Frontier, unknown: list[Verdict]) -> tuple[str,
     )
 
 
-def _units(record: Explanation | Frontier) -> int | None:
-    """Episodes that the interval of the current policy rests on; None where that is not said."""
+def _units(record: Explanation | Frontier) -> int:
+    """Episodes that the record rests on; 0 where that is not said."""
     episodes = record.world.facts.get("episodes")
-    return int(episodes) if isinstance(episodes, (int, float)) and episodes > 1 else None
+    return int(episodes) if isinstance(episodes, (int, float)) else 0
 
 
-def size_of_test(verdict: Verdict, units: int | None) -> int | None:
+def _spread(record: Explanation | Frontier, verdict: Verdict) -> float | None:
+    r"""Standard deviation :math:`\sigma` of an outcome over episodes: of the logged ones, else of those played.
+
+    An interval from a log is no mean of its episodes. That of played episodes reaches :math:`z \sigma / \sqrt n` to the
+    side where it does not span doubts.
+    """
+    if record.world.recorded:
+        return record.world.spread.get(verdict.outcome)
+    current = verdict.current
+    if current is None or not 0 < current.level < 1:
+        return None
+    half = min(current.high - current.estimate, current.estimate - current.low)
+    return half / float(stats.norm.ppf((1 + current.level) / 2)) * math.sqrt(_units(record))
+
+
+def size_of_test(verdict: Verdict, spread: float | None, units: int) -> int | None:
     r"""Episodes of a test of two equal arms that shows the estimated effect :math:`\delta` with 80 % power.
 
-    .. math:: N = \frac{4 \sigma^2 (z_{1 - \alpha/2} + z_{0.8})^2}{\delta^2}, \qquad
-              \sigma = \frac{\text{smaller side of the current policy's interval}}{z_{1 - \alpha/2}} \sqrt n
+    .. math:: N = \frac{4 \sigma^2 (z_{1 - \alpha/2} + z_{0.8})^2}{\delta^2}
 
-    None where the effect or the spread is not known, or so small beside the spread that it may be chance.
+    None where the effect or the spread :math:`\sigma` is not known, or the effect so small beside it that it may be
+    chance in a record of `units` episodes.
     """
-    current, effect = verdict.current, verdict.difference.estimate
-    if current is None or units is None or not math.isfinite(effect) or effect == 0:
+    effect = verdict.difference.estimate
+    if spread is None or not math.isfinite(effect) or effect == 0 or not 0 < spread < math.inf:
         return None
-    half = min(current.high - current.estimate, current.estimate - current.low)  # what spans doubts is no spread
-    if not math.isfinite(half) or half <= 0 or not 0 < current.level < 1:
-        return None
-    z = float(stats.norm.ppf((1 + current.level) / 2))
-    deviation = half / z * math.sqrt(units)
-    size = 4 * (deviation * (z + float(stats.norm.ppf(POWER))) / effect) ** 2
+    z = float(stats.norm.ppf((1 + verdict.pointwise.level) / 2))
+    size = 4 * (spread * (z + float(stats.norm.ppf(POWER))) / effect) ** 2
     return math.ceil(size) if size <= min(LARGEST_TEST, MOST_TIMES * units) else None

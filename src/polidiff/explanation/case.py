@@ -116,20 +116,15 @@ def _expected(
     if not changed and explanation.world.one_step:
         return "", ()
     rules = [(sentence, start_rules(sentence)) for sentence in explanation.sentences]
-    told = next((s for s, starts in rules if not starts or any(rule.covers(features)[0] for rule in starts)), None)
-    if changed and told is not None:
-        return _mean_of(explanation, told)
+    own = next((s for s, starts in rules if not starts or any(rule.covers(features)[0] for rule in starts)), None)
+    if changed and own is not None:
+        return _mean_of(explanation, own)
     if changed or (not explanation.regions and not explanation.withheld):
         return "", ()
-    if (
-        told is not None
-        and told.start is not None
-        and explanation.world.enumerated
-        and acts_the_same(explanation, told)
-    ):
-        return sentence_text(explanation, told), ()
-    if told is not None and _meets_a_change(told):
-        return _mean_of(explanation, told, "All such starts meet a change. ")
+    if own is not None and own.start is not None and explanation.world.enumerated and acts_the_same(explanation, own):
+        return sentence_text(explanation, own), ()
+    if own is not None and _meets_a_change(own):
+        return _mean_of(explanation, own, "All such starts meet a change. ")
     return "Whether a change is met later, and what to expect then, cannot be told from this result.", ()
 
 
@@ -162,12 +157,14 @@ def _action_text(
     """What is done, and by which rule; `known`, where not a rule alone says it."""
     if actions[0] == actions[1] and not shifted:
         unshown = withheld_text(explanation) if explanation.context is None else ""
-        if not unshown and actions[0] == AS_RULES_SAY and _rules_miss(explanation):
+        if not unshown and actions[0] == AS_RULES_SAY and rules_miss(explanation):
             unshown = "as far as the rules tell"
         unlike = f", although {region.id} tells {swap_text(region)} there" if region is not None else ""
         return f"For {name}: {actions[0]}, as now{f', {unshown}' if unshown else ''}{unlike}."
-    named = region is None or region.rule.features == ("state",)
-    by = "" if region is None or named else f" (because {rule_text(region.rule)}{'' if known else _how_right(region)})"
+    by = ""
+    if region is not None and region.rule.features != ("state",):
+        where = rule_text(region.rule) if region.rule.conditions else "it is so everywhere"
+        by = f" (because {where}{'' if known else _how_right(region)})"
     shift = region.shift if region is not None and shifted else None
     return f"For {name}: {swap_words(*actions, shift, None)}{by}."
 
@@ -180,7 +177,7 @@ def _how_right(region: Region) -> str:
     return f"; the rule is right in {share_text(region.precision, right)} of its visits, and no policy could be asked"
 
 
-def _rules_miss(explanation: Explanation) -> bool:
+def rules_miss(explanation: Explanation) -> bool:
     """Whether the rules leave out some of the changes, or may, as only some states of a simulator were met."""
     return explanation.quality.recall < 1 - ROUNDING or explanation.world.played
 

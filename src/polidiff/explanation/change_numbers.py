@@ -41,8 +41,8 @@ class Numbering:
 
 def number_changes(explanation: Explanation | None, frontier: Frontier) -> Numbering:
     """Numbers for a page with a frontier, and perhaps an explanation above it."""
-    told = () if explanation is None else explanation.regions
-    numbers = {r.key: r.id for r in told if r.key and r.rule.features not in ((), ("state",))}
+    regions = () if explanation is None else explanation.regions
+    numbers = {r.key: r.id for r in regions if r.key and r.rule.features not in ((), ("state",))}
     last = len(numbers)
     for key in _all_keys(frontier):
         if key not in numbers:

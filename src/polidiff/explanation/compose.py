@@ -16,6 +16,7 @@ from polidiff.evaluation import compare
 from polidiff.evaluation.comparison import GroupVerdicts, check_estimator, chosen_on, undecided
 from polidiff.evaluation.verdicts import by_papers_rule, rare_events, where_papers_rule_differs
 from polidiff.explanation.forms import words_in
+from polidiff.explanation.groups import tails, worse_off
 from polidiff.explanation.pictures import decisions_of, episode_pairs, pictures_of, sample_of
 from polidiff.explanation.quality import quality_and_forms, rule_quality
 from polidiff.explanation.regions import Difference, patch_of, printed_order, region_ids, region_records, with_effects
@@ -33,7 +34,6 @@ from polidiff.explanation.sentences import (
 )
 from polidiff.explanation.text import sentence_text
 from polidiff.explanation.words import place_text
-from polidiff.explanation.worse_off import tails, worse_off
 from polidiff.journeys import Journeys, Meetings, Trajectory, follow
 from polidiff.options import ExplainOptions
 from polidiff.policies import PolicyLike, edit_rules
@@ -117,11 +117,11 @@ def compose(world: World, current: PolicyLike, proposed: PolicyLike, options: Ex
     if chosen is None:
         regions = with_effects(comparison, regions, divergence.mean_length, options)
     patch = patch_of(comparison, described, divergence)
-    found = Difference(comparison, divergence, described, achieved, ids, regions, patch, options, chosen)
+    difference = Difference(comparison, divergence, described, achieved, ids, regions, patch, options, chosen)
     in_order = tuple(regions[k] for k in order)
     if isinstance(journeys, Meetings):
-        return _words_counted(tell_log(found, in_order, journeys, order))
-    return _words_counted(judged_by_log(found, tell_starts(found, in_order, journeys)))
+        return _words_counted(tell_log(difference, in_order, journeys, order))
+    return _words_counted(judged_by_log(difference, tell_starts(difference, in_order, journeys)))
 
 
 def tell_starts(found: Difference, regions: tuple[Region, ...], journeys: Journeys) -> Explanation:
@@ -144,7 +144,7 @@ def tell_starts(found: Difference, regions: tuple[Region, ...], journeys: Journe
         quality=quality,
         tails=tails(judged, place.outcomes),
         warnings=_warnings(found, sentences),
-        assumptions=() if judged.exact else _unmet_events(grouped),
+        assumptions=() if judged.exact else _unmet_events(grouped, parted=found.achieved.changes > 0),
         forms=forms,
         pictures=_pictures(found, pairs),
         episodes=decisions_of(pairs, place.actions),
@@ -153,8 +153,11 @@ def tell_starts(found: Difference, regions: tuple[Region, ...], journeys: Journe
     )
 
 
-def _unmet_events(grouped: GroupedStarts) -> tuple[Assumption, ...]:
-    """What played episodes may not have met: of all of them, and of a group whose verdict is decided."""
+def _unmet_events(grouped: GroupedStarts, *, parted: bool) -> tuple[Assumption, ...]:
+    """What played episodes may not have met: of all of them, and of a group whose verdict is decided.
+
+    Where policies decide otherwise and nothing is shown to differ, also that an outcome never came under either.
+    """
     judged = grouped.judged
     everyone = [(np.ones(len(judged.weight), dtype=np.bool_), "", grouped.overall)]
     groups = zip(grouped.members, grouped.groups, grouped.verdicts, strict=True)
@@ -167,6 +170,9 @@ def _unmet_events(grouped: GroupedStarts) -> tuple[Assumption, ...]:
         for m, verdict in enumerate(verdicts)
         if not verdict.difference.exact and (not where or verdict.direction != "unknown")
     }
+    if parted and all(verdict.direction in ("same", "unknown") for verdict in grouped.overall):
+        both = np.hypot(judged.current, judged.proposed)  # 0 where neither policy met anything
+        samples |= {v.outcome: both[:, m] for m, v in enumerate(grouped.overall) if not both[:, m].any()}
     return rare_events(samples)
 
 
@@ -197,9 +203,9 @@ def tell_log(found: Difference, regions: tuple[Region, ...], meetings: Meetings,
         sentences, judged = _logged_sentences(found, meetings)
     else:
         groups = [[region.rule] for region in regions] if meetings.one_step else []
-        told = _judged(found, [[], *groups])
-        assert told is not None
-        judged, sentences = told, sentences_by_log(meetings, regions, order, told, _whole(found))
+        verdicts = _judged(found, [[], *groups])
+        assert verdicts is not None
+        judged, sentences = verdicts, sentences_by_log(meetings, regions, order, verdicts, _whole(found))
     return _explanation(
         found,
         regions,
@@ -222,8 +228,8 @@ def _logged_sentences(found: Difference, meetings: Meetings) -> tuple[tuple[Sent
     assert judged is not None
     if plain[0].start is None:
         return (rejudged(plain[0], judged, 0, int(judged.episodes[0])),), judged
-    told = [replace(rejudged(s, judged, k + 1, 1), share=s.share) for k, s in enumerate(plain)]
-    return tuple(sorted(told, key=rank)), judged
+    rejudged_sentences = [replace(rejudged(s, judged, k + 1, 1), share=s.share) for k, s in enumerate(plain)]
+    return tuple(sorted(rejudged_sentences, key=rank)), judged
 
 
 def _judged(found: Difference, groups: list[list[Rule]]) -> GroupVerdicts | None:

@@ -10,9 +10,8 @@ policy*: a decision tree of the whole proposed policy, with as many leaves as th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from polidiff.records.explanation import FormScore, Length, Verdict
 from polidiff.records.numbers import number
 from polidiff.records.outcome import Outcome
 from polidiff.records.rule import Condition, Rule
+from polidiff.rules.learners import leaf_rules
 
 MOST_PLACES = 6  # that a text names
 
@@ -114,11 +114,11 @@ class ChangedStep:
 
 def outcomes_only(exam: Exam, verdicts: tuple[Verdict, ...], start: str | None) -> Form:
     """What becomes more or less from one start, or over all of them."""
-    told = verdicts_text(verdicts, exam.outcomes, figures=False)
+    effects = verdicts_text(verdicts, exam.outcomes, figures=False)
     text = (
-        f"Starting from {start}, the proposed policy leads to {told}."
+        f"Starting from {start}, the proposed policy leads to {effects}."
         if start
-        else f"The proposed policy leads to {told}."
+        else f"The proposed policy leads to {effects}."
     )
     said = {v.outcome: v.direction for v in verdicts}
     reading = Reading(exam.current, tuple(said for _ in exam.directions))
@@ -183,7 +183,7 @@ def complete_policy(exam: Exam, names: tuple[str, ...], actions: tuple[str, ...]
     tree = DecisionTreeClassifier(max_leaf_nodes=max(2, leaves), random_state=seed % 2**32)
     tree.fit(matrix, exam.proposed, sample_weight=exam.weight)
     chosen = tree.classes_[tree.tree_.value[:, 0].argmax(axis=1)]
-    rules = [(_in_words(rule, levels), int(chosen[leaf])) for leaf, rule in leaf_rules(tree.tree_, names)]
+    rules = [(_in_words(rule, levels), int(chosen[leaf])) for rule, leaf in leaf_rules(tree, matrix, names)]
     text = "The proposed policy: " + "; ".join(f"{actions[do]} {place_text(rule)}" for rule, do in rules) + "."
     literals = sum(rule.literals for rule, _ in rules)
     length = Length(1, len(rules), literals, literals, words_in(text))
@@ -196,8 +196,8 @@ def nothing(exam: Exam) -> Form:
 
 
 def _effects_text(effects: Mapping[str, float], outcomes: tuple[Outcome, ...]) -> str:
-    told = [f"adds {number(effects[o.name])} to {o.name}" for o in outcomes if abs(effects[o.name]) > 1e-9]
-    return listing(told) if told else "changes nothing at once"
+    parts = [f"adds {number(effects[o.name])} to {o.name}" for o in outcomes if abs(effects[o.name]) > 1e-9]
+    return listing(parts) if parts else "changes nothing at once"
 
 
 def _places(places: Sequence[str], other: str, most: int | None) -> str:
@@ -222,26 +222,12 @@ def _as_numbers(features: AnyArray) -> tuple[FloatArray, list[AnyArray]]:
     return np.stack([numbers for _, numbers in columns], axis=1).astype(np.float64), [words for words, _ in columns]
 
 
-def leaf_rules(tree: Any, names: Sequence[str]) -> Iterator[tuple[int, Rule]]:
-    """Each leaf of a tree with the rule that leads to it, from left to right."""
-    stack: list[tuple[int, dict[int, Condition]]] = [(0, {})]
-    while stack:
-        node, bounds = stack.pop()
-        if tree.children_left[node] < 0:
-            yield node, Rule(tuple(bounds.values()))
-            continue
-        column, cut = int(tree.feature[node]), float(tree.threshold[node])
-        own = bounds.get(column, Condition(names[column], column))
-        stack.append((int(tree.children_right[node]), {**bounds, column: replace(own, low=max(own.low, cut))}))
-        stack.append((int(tree.children_left[node]), {**bounds, column: replace(own, high=min(own.high, cut))}))
-
-
 def _in_words(rule: Rule, levels: list[AnyArray]) -> Rule:
     """The rule over words, where numbers stand for these."""
     if not levels:
         return rule
-    told = [[str(word) for k, word in enumerate(levels[c.column]) if c.low < k <= c.high] for c in rule.conditions]
-    pairs = zip(rule.conditions, told, strict=True)
+    words_of = [[str(word) for k, word in enumerate(levels[c.column]) if c.low <= k < c.high] for c in rule.conditions]
+    pairs = zip(rule.conditions, words_of, strict=True)
     return Rule(tuple(Condition(c.feature, c.column, values=tuple(words)) for c, words in pairs))
 
 

@@ -37,8 +37,8 @@ def episode_pairs(comparison: Comparison, seed: int) -> tuple[tuple[Trajectory, 
 def decisions_of(pairs: Sequence[tuple[Trajectory, Trajectory]], actions: Sequence[Action]) -> tuple[EpisodePair, ...]:
     """What both policies do, decision by decision, by name."""
     names = [action.name for action in actions]
-    told = [[tuple(names[a] for a in episode.actions[:MOST_DECISIONS]) for episode in pair] for pair in pairs]
-    return tuple(EpisodePair(one, other) for one, other in told)
+    actions_of = [[tuple(names[a] for a in episode.actions[:MOST_DECISIONS]) for episode in pair] for pair in pairs]
+    return tuple(EpisodePair(one, other) for one, other in actions_of)
 
 
 def pictures_of(
@@ -54,7 +54,8 @@ def pictures_of(
         return ()
     ranked = list(dict.fromkeys([*told_features, *names]))[:3]
     pairs = [tuple(sorted(pair, key=names.index)) for pair in combinations(ranked, 2)][:MOST_PICTURES]
-    return tuple(_picture(divergence, where, ids, names, (one, two), trajectories) for one, two in pairs)
+    drawn = (_picture(divergence, where, ids, names, (one, two), trajectories) for one, two in pairs)
+    return tuple(picture for picture in drawn if picture.cells)
 
 
 def _picture(
@@ -66,29 +67,36 @@ def _picture(
     trajectories: tuple[tuple[AnyArray, AnyArray], ...],
 ) -> Picture:
     columns = [names.index(name) for name in pair]
-    points = np.nan_to_num(divergence.features[:, columns].astype(float))
-    step = np.array([_cell_width(column) for column in points.T])
-    low = np.floor(points.min(axis=0) / step + 1e-9) * step
+    points = divergence.features[:, columns].astype(float)
+    measured = ~np.isnan(points).any(axis=1)  # a visit with a missing value lies nowhere in the picture
+    points, where, weight = np.nan_to_num(points[measured]), where[measured], divergence.weight[measured]
+    widths = [_cell_width(column) for column in points.T]
+    step, known = np.array([width for width, _ in widths]), [values for _, values in widths]
+    low = np.floor(points.min(axis=0, initial=np.inf if len(points) else 0.0) / step + 1e-9) * step
     at = ((points - low) / step + 1e-9).astype(np.int64)
-    wide = int(at.max()) + 1
+    wide = int(at.max(initial=0)) + 1
     key = at[:, 0] * wide + at[:, 1]
     cells = []
     for k in np.unique(key):
         rows = key == k
-        mass = np.bincount(where[rows] + 1, weights=divergence.weight[rows], minlength=len(ids) + 1)
+        mass = np.bincount(where[rows] + 1, weights=weight[rows], minlength=len(ids) + 1)
         most = int(mass.argmax())
         x, y = low + (np.array(divmod(int(k), wide)) + 0.5) * step
         cells.append(Cell(float(x), float(y), float(mass.sum()), ids[most - 1] if most else None))
     lines = [tuple(_line(pair[policy], columns) for pair in trajectories) for policy in (0, 1)]
-    return Picture(pair[0], pair[1], float(step[0]), float(step[1]), tuple(cells), lines[0], lines[1])
+    return Picture(pair[0], pair[1], float(step[0]), float(step[1]), tuple(cells), lines[0], lines[1], *known)
 
 
-def _cell_width(values: FloatArray) -> float:
-    """A cell for each value where they are few and lie on a grid of their own, else round cells over their range."""
-    gaps = np.diff(np.unique(values))
+def _cell_width(values: FloatArray) -> tuple[float, tuple[float, ...]]:
+    """A cell for each value where they are few and lie on a grid of their own, else round cells over their range.
+
+    The width of a cell, and the values, where each has its own.
+    """
+    met = np.unique(values)
+    gaps = np.diff(met)
     if 0 < len(gaps) < GRID and np.allclose(gaps / gaps.min(), np.round(gaps / gaps.min()), atol=1e-6):
-        return float(gaps.min())
-    return round_step(float(np.ptp(values)))
+        return float(gaps.min()), tuple(met.tolist())
+    return round_step(float(np.ptp(met)) if len(met) else 0.0), tuple(met[:1].tolist()) * (len(met) == 1)
 
 
 def round_step(span: float) -> float:

@@ -172,8 +172,8 @@ def _gains(frontier: Frontier) -> Block:
     gains = [(plan, plan.gain) for plan in frontier if plan.gain is not None and plan.patch.changing]
     level = "" if all(gain.exact for _, gain in gains) else f" ({percent(frontier.methods.level)} intervals)"
     what = "Gain over the current policy" if frontier.sign > 0 else f"{frontier.objective} against the current policy"
-    told = [(_size_words(plan, frontier), gained(gain, frontier)) for plan, gain in gains]
-    lines = tuple(f"{size}: {interval_text(gain, outcome=objective(frontier))}" for size, gain in told)
+    sizes = [(_size_words(plan, frontier), gained(gain, frontier)) for plan, gain in gains]
+    lines = tuple(f"{size}: {interval_text(gain, outcome=objective(frontier))}" for size, gain in sizes)
     return Block("gains", f"{what}, on data that did not choose the plan{level}", lines)
 
 
@@ -182,8 +182,8 @@ def _others(frontier: Frontier) -> Block:
     best = frontier.best
     verdicts = [v for v in plan_verdicts(frontier, best) if v.outcome not in (frontier.objective, "return")]
     known = {outcome.name for outcome in frontier.outcomes}
-    told = [v for v in verdicts if v.outcome in known] if best is not frontier.plans[0] else []
-    lines = (f"{verdicts_text(told, frontier.outcomes)}.",) if told else ()
+    known_verdicts = [v for v in verdicts if v.outcome in known] if best is not frontier.plans[0] else []
+    lines = (f"{verdicts_text(known_verdicts, frontier.outcomes)}.",) if known_verdicts else ()
     return Block("gains", "What the best plan also changes", lines)
 
 
@@ -197,8 +197,8 @@ def _size_words(plan: Plan, frontier: Frontier) -> str:
 def plan_words(plan: Plan, limit: int = 4) -> str:
     """What a plan changes, in one line."""
     if plan.rules:
-        told = [f"{rule_text(entry.rule)}: {entry.deed}" for entry in plan.rules]
-        return "; ".join(in_order([entry.rule for entry in plan.rules], told)) + exceptions_text(plan)
+        rule_words = [f"{rule_text(entry.rule)}: {entry.deed}" for entry in plan.rules]
+        return "; ".join(in_order([entry.rule for entry in plan.rules], rule_words)) + exceptions_text(plan)
     edits = plan.patch.changing
     if not edits:
         return "nothing" + f" (breaks {listing(list(plan.breaks))})" * bool(plan.breaks)
@@ -213,7 +213,7 @@ def exceptions_text(plan: Plan) -> str:
         rule, deed = edits[0].rule, edit_words(edits, plan.patch)
         if not any(rule == e.rule or (deed == e.deed and overlap(rule, e.rule)) for e in plan.rules):
             count = len(rule.conditions[0].values or ()) if names_states(rule) else 0
-            said.append(f"{deed} {f'in {count} states' if count > MOST_NAMED else place_text(rule)}")
+            said.append(f"{deed} {f'in {count} of these states' if count > MOST_NAMED else place_text(rule)}")
     return f" ({'; '.join(said)})" if said else ""
 
 
@@ -223,8 +223,8 @@ def _ledger(frontier: Frontier, limit: int = 10) -> Block:
     less = f" in less {frontier.objective}" if frontier.sign < 0 else ""
     plan = valued_plan(frontier)[1]
     title = f"What each change is worth{less} (alone; added last to the {plan}; Shapley value{where})"
-    told = [_ledger_line(entry, objective(frontier)) for entry in entries[:limit]]
-    return Block("ledger", title, (*told, *ledger_rest(len(entries), limit)))
+    lines = [_ledger_line(entry, objective(frontier)) for entry in entries[:limit]]
+    return Block("ledger", title, (*lines, *ledger_rest(len(entries), limit)))
 
 
 def ledger_rest(count: int, limit: int) -> tuple[str, ...]:
@@ -312,7 +312,7 @@ def edits_sentence(edits: Sequence[Edit], patch: Patch) -> str:
 
 def _edits_place(edits: Sequence[Edit]) -> str:
     rule, states = edits[0].rule, sorted({state for edit in edits for state in edit.states or ()})
-    if rule.conditions or not states:
+    if rule.conditions or not states or edits[0].current is None:  # whatever was done there: nothing is left out
         return place_text(rule)
     return f"in state{'s' * (len(states) != 1)} {names_text([str(state) for state in states])}"
 
@@ -337,16 +337,20 @@ def plan_answers(frontier: Frontier) -> tuple[Answer, ...]:
         if worse
         else "No outcome gets worse on average."
     )
-    told: tuple[str, ...] = ()
+    spared: tuple[str, ...] = ()
     groups = [line.removeprefix(LOSES) for line in plan.sentences if line.startswith(LOSES)]
     if groups:
-        more = f" Further groups that lose: {len(groups) - 1}, named below." if groups[1:] else ""
-        losing += f" Yet some {frontier.world.starts} lose: {groups[0]}{more}"
-        told = (f"Some {frontier.world.starts} lose by it: keep the current policy for them.",)
+        losing += (
+            f" Yet some {frontier.world.starts} lose: {groups[0]}"
+            + " Further groups that lose are named below." * bool(groups[1:])
+        )
+        spared = (f"Some {frontier.world.starts} lose by it: keep the current policy for them.",)
+    elif not plan.sentences:
+        losing = f"{losing.rstrip('.')}; for whom it does was not looked at."
     if unknown:
         losing += f" What it does to {few(unknown)} is not known."
     return (
-        Answer("What now?", advice.sentence, (knee_text(frontier), *told, *advice.reasons)),
+        Answer("What now?", advice.sentence, (knee_text(frontier), *spared, *advice.reasons)),
         Answer("What changes?", _plan_changes(plan)),
         Answer("Is it better?", judged_effect(frontier, verdicts)),
         Answer("For whom worse?", losing),
@@ -360,9 +364,9 @@ def _no_gain(frontier: Frontier) -> str:
     if not judged:
         return "No plan is better than the current policy."
     most = max(judged, key=lambda gain: gain.estimate)
-    told = interval_text(gained(most, frontier), outcome=objective(frontier))
+    change = interval_text(gained(most, frontier), outcome=objective(frontier))
     plans = counted(len(frontier.plans) - 1, "plan")
-    return f"Not known: of {plans}, the one that promises most changes {frontier.aim} by {told}."
+    return f"Not known: of {plans}, the one that promises most changes {frontier.aim} by {change}."
 
 
 def _plan_changes(plan: Plan) -> str:
@@ -370,8 +374,8 @@ def _plan_changes(plan: Plan) -> str:
     moves = [f"{entry.deed} {place_text(entry.rule)}" for entry in plan.rules]
     texts = in_order([entry.rule for entry in plan.rules], moves) or edit_texts(plan)
     more = len(texts) - MOST_TOLD
-    told = "; ".join(texts[:MOST_TOLD])
-    return f"{told[0].upper()}{told[1:]}" + (f"; {counted(more, 'further change')} below." if more > 0 else ".")
+    text = "; ".join(texts[:MOST_TOLD])
+    return f"{text[0].upper()}{text[1:]}" + (f"; {counted(more, 'further change')} below." if more > 0 else ".")
 
 
 def knee_text(frontier: Frontier) -> str:
@@ -410,5 +414,5 @@ def _proof(frontier: Frontier, plan: Plan) -> Answer:
     else:
         sure = f"Its return may be up to {percent(plan.gap)} of the range from the best for its number of changes."
     if plan.holds_up_to is not None and plan is not frontier.plans[0]:
-        sure = f"{sure} {undone_by(plan.holds_up_to)}"
+        sure += undone_by(plan.holds_up_to)
     return Answer("How sure is that?", f"{sure}{in_doubt(frontier)}")

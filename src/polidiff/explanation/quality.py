@@ -40,7 +40,7 @@ from polidiff.records.explanation import Explanation, Length, Quality, Region, S
 from polidiff.records.numbers import number
 from polidiff.records.outcome import Interval, Outcome
 from polidiff.records.rule import first_match
-from polidiff.regions.fidelity import fidelity, fidelity_intervals
+from polidiff.regions.describe import fidelity, fidelity_intervals
 from polidiff.streams import Stream
 from polidiff.worlds.protocol import World
 
@@ -232,11 +232,11 @@ class Example:
 def _other_forms(found: Difference, grouped: GroupedStarts, exam: Exam, pairs: Pairs) -> list[Form]:
     world, example = found.comparison.place, _example(found, pairs)
     names = tuple(action.name for action in world.actions)
-    start, told = _from_start(grouped, example)
+    start, from_start = _from_start(grouped, example)
     return [
         immediate_effects(exam, _changed_steps(found, example), example.start, reach_of(exam.features)),
         states_visited(exam, example.current, example.proposed, example.start),
-        outcomes_only(exam, told, start),
+        outcomes_only(exam, from_start, start),
         complete_policy(exam, world.feature_names, names, len(found.regions) + 1, found.options.seed),
         nothing(exam),
     ]
@@ -320,8 +320,8 @@ def _completeness(found: Difference, judged: StartOutcomes) -> tuple[dict[str, f
 
 def region_stability(explanations: Sequence[Explanation], features: AnyArray, weight: FloatArray) -> float:
     """Mean overlap of the regions of several explanations over visited states; 1 if none tells a difference."""
-    told = [_told(explanation, features) for explanation in explanations]
-    overlaps = [_overlap(one, other, weight) for one, other in combinations(told, 2)]
+    labelled = [_told(explanation, features) for explanation in explanations]
+    overlaps = [_overlap(one, other, weight) for one, other in combinations(labelled, 2)]
     return float(np.mean(overlaps)) if overlaps else 1.0
 
 

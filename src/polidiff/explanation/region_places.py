@@ -12,7 +12,6 @@ from collections.abc import Collection, Mapping, Sequence
 from polidiff.explanation.words import (
     MOST_LISTED,
     estimate_text,
-    interval_text,
     listing,
     names_states,
     names_text,
@@ -70,7 +69,7 @@ def places_told(told: Sequence[str], regions: Sequence[Region], comma: str = "")
     inside = {other for k in rules for other in before[k]}
     long = sum(rule.literals for rule in rules.values()) > MOST_READ_ALOUD or len(inside - set(told)) > 1
     if long and not all(map(names_states, rules.values())):
-        return {k: f"in {k}{' (told below)' * (k == told[0])}" for k in rules}
+        return {k: f"in {k}{(BELOW + comma) * (k == told[0])}" for k in rules}
     return {
         k: f"{place_text(rule)}{f' ({k})' * (k in inside)}{apart[k]}{comma * (not names_states(rule))}"
         for k, rule in rules.items()
@@ -100,8 +99,8 @@ def group_words(explanation: Explanation, entry: WorseOff, *, share: bool = Fals
 
 def beside(regions: Sequence[Region], region: str, *, numbered: bool) -> str:
     """That a region lies outside earlier ones, by their numbers if the reader has them."""
-    told = outside(regions)[region]
-    return told if numbered or not told else ", outside other regions"
+    others = outside(regions)[region]
+    return others if numbered or not others else ", outside other regions"
 
 
 def carrying_lines(explanation: Explanation, known: Collection[str] = ()) -> list[str]:
@@ -162,14 +161,14 @@ def _carried_text(region: Region, named: str, outcomes: Sequence[Outcome], whole
     assert region.effect is not None
     told, more = outcomes[:MOST_CARRIED], len(outcomes) - MOST_CARRIED
     alone, without = (
-        listing([f"{outcome.name} {interval_text(effect[outcome.name], outcome=outcome)}" for outcome in told])
+        listing([f"{outcome.name} {estimate_text(effect[outcome.name], outcome, difference=True)}" for outcome in told])
         for effect in (region.effect.alone, region.effect.without)
     )
     others = (
         f"; all others together bring {without}" if more <= 0 else f", and {counted(more, 'more outcome')} likewise"
     )
     names = listing([o.name for o in outcomes]) if more <= 0 else counted(len(outcomes), "outcome")
-    what = "this" if len(outcomes) == whole else f"most of {names}"
+    what = "this" if len(outcomes) == whole else f"most of the difference in {names}"
     return f"{named} carries {what}: its change alone brings {alone}{others}."
 
 

@@ -10,16 +10,15 @@ import numpy as np
 from polidiff.divergence import MOSTLY, RISES, Divergence
 from polidiff.evaluation.comparison import Achieved, Comparison, RegionChanges
 from polidiff.explanation.groups import distinct_rows
-from polidiff.explanation.words import MOST_LISTED
+from polidiff.explanation.words import MOST_LISTED, other_parts
 from polidiff.options import ExplainOptions
-from polidiff.records.action import Often, Shift, Swap
+from polidiff.records.action import Action, Direction, Often, Shift, Swap
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
-from polidiff.records.explanation import Region, Support, SwapShare
+from polidiff.records.explanation import ActionSupport, Region, Support, SwapShare
 from polidiff.records.outcome import Assumption, Interval
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.rule import Rule, change_key, overlap
-from polidiff.regions.describe import Described
-from polidiff.regions.fidelity import fidelity_intervals
+from polidiff.regions.describe import Described, fidelity_intervals
 
 MOST_EFFECTS = 12  # regions whose own effect is measured
 
@@ -93,18 +92,21 @@ def region_records(
         inside, such = where == k, label == region.label
         weight, precision, recall = _fidelity(described, divergence, inside, such)
         states = divergence.states[inside]
+        support, pairs = supports[k], _pairs(divergence, inside, weight)
+        if not support.actions:
+            support = replace(support, actions=_mixed(comparison, divergence, region.swap, inside & such))
         record = Region(
             id=ids[k],
             key=change_key(region.rule, region.swap.current, region.swap.proposed),
             rule=region.rule,
             current=region.swap.current,
             proposed=region.swap.proposed,
-            support=supports[k],
+            support=support,
             precision=precision,
             recall=recall,
-            shift=_whole_shift(comparison, divergence, region.swap, inside & such, supports[k]),
-            direction=region.swap.direction,
-            swaps=_pairs(divergence, inside, weight),
+            shift=_whole_shift(divergence, region.swap, inside & such, support),
+            direction=_with_parts(region.swap.direction, pairs, comparison.world.actions),
+            swaps=pairs,
             states=comparison.names(states[:MOST_LISTED]),
             action_values=comparison.action_values(states, weight[inside], k, seed=options.seed),
             merged=region.merged,
@@ -112,6 +114,10 @@ def region_records(
         )
         records.append(record)
     return tuple(records)
+
+
+def _with_parts(direction: Direction | None, pairs: Sequence[SwapShare], actions: Sequence[Action]) -> Direction | None:
+    return direction and replace(direction, also=tuple(other_parts(direction, pairs, actions)))
 
 
 def _fidelity(
@@ -142,8 +148,8 @@ def _intervals(
     if not rows.any() or not comparison.shows_episodes or not divergence.sampled:
         return {}
     parts = inside[rows], such[rows], (inside & such)[rows]
-    told = fidelity_intervals(*parts, divergence.judged[rows], divergence.episode[rows], level)
-    return {name: told[name] for name in ("precision", "recall")}
+    intervals = fidelity_intervals(*parts, divergence.judged[rows], divergence.episode[rows], level)
+    return {name: intervals[name] for name in ("precision", "recall")}
 
 
 def _support(divergence: Divergence, inside: BoolArray) -> Support:
@@ -154,20 +160,29 @@ def _support(divergence: Divergence, inside: BoolArray) -> Support:
     return Support(states, episodes, float(divergence.judged[inside].sum()))
 
 
-def _whole_shift(
-    comparison: Comparison, divergence: Divergence, swap: Swap, rows: BoolArray, support: Support
-) -> Shift | None:
+def _mixed(comparison: Comparison, divergence: Divergence, swap: Swap, rows: BoolArray) -> tuple[ActionSupport, ...]:
+    """How often each action is taken over these visits, where a policy does not do there what its swap names."""
+    names = [action.name for action in comparison.place.actions]
+    if not rows.any() or not comparison.shows_episodes or swap.direction is not None:
+        return ()
+    weight = divergence.judged if divergence.judged[rows].sum() > 0 else divergence.weight
+    old, new = (
+        np.average(policy.probabilities(divergence.states[rows]), axis=0, weights=weight[rows])
+        for policy in (comparison.current, comparison.proposed)
+    )
+    if swap.shift is None and min(old[names.index(swap.current)], new[names.index(swap.proposed)]) >= MOSTLY:
+        return ()
+    return tuple(
+        ActionSupport(*entry) for entry in zip(names, [0] * len(names), old.tolist(), new.tolist(), strict=True)
+    )
+
+
+def _whole_shift(divergence: Divergence, swap: Swap, rows: BoolArray, support: Support) -> Shift | None:
     """How often an action is chosen, with others that are chosen more often as well."""
     shift = _counted_shift(swap, support) or _own_shift(divergence, swap, rows)
     if shift is None or shift.proposed >= MOSTLY or shift.proposed < shift.current:
         return shift
     actions = [Often(entry.action, entry.current, entry.proposed) for entry in support.actions]
-    if not actions and rows.any() and comparison.shows_episodes:
-        weight = divergence.judged if divergence.judged[rows].sum() > 0 else divergence.weight
-        both = comparison.current, comparison.proposed
-        tables = (np.asarray(policy.probabilities(divergence.states[rows])) for policy in both)
-        means = [np.average(table, axis=0, weights=weight[rows]).tolist() for table in tables]
-        actions = [Often(a.name, *mean) for a, *mean in zip(comparison.place.actions, *means, strict=True)]
     risen = [one for one in actions if one.action != swap.proposed and one.proposed - one.current > RISES]
     return replace(shift, also=tuple(risen))
 

@@ -31,7 +31,7 @@ from polidiff.records.plan import (
     ResultComparison,
     VerdictChange,
 )
-from polidiff.records.rule import Condition, Rule, change_key
+from polidiff.records.rule import Condition, Rule, change_key, within
 from polidiff.records.suppression import suppressed
 
 ALIKE = 0.5  # share of their joint place that makes two rules with one swap the same difference
@@ -75,7 +75,7 @@ def compare_results(old: Explanation | Frontier, new: Explanation | Frontier) ->
     old, new = suppressed(old), suppressed(new)
     before, after = _side(old), _side(new)
     features = {feature.name: feature for feature in (*old.world.features, *new.world.features)}
-    losing = _changes(before.losing, after.losing, features)
+    losing = _changes(before.losing, after.losing, features, nested=True)
     verdicts = _verdict_changes(before.verdicts, after.verdicts)
     return ResultComparison(
         kind="explanation" if isinstance(new, Explanation) else "frontier",
@@ -151,13 +151,22 @@ def _plan_items(frontier: Frontier) -> Iterable[_Item]:
 
 
 def _changes(
-    old: Sequence[_Item], new: Sequence[_Item], features: Mapping[str, Feature]
+    old: Sequence[_Item], new: Sequence[_Item], features: Mapping[str, Feature], *, nested: bool = False
 ) -> tuple[DifferenceChange, ...]:
-    """What is new, then what is gone, then pairs; within each in the order of the results."""
+    """What is new, then what is gone, then pairs; within each in the order of the results.
+
+    Where `nested`, what lies within an item of the other result, or around one, is neither new nor gone.
+    """
     partner = _pairs(old, new, features)
-    added = [_change(None, item) for k, item in enumerate(new) if k not in partner]
-    gone = [_change(item, None) for k, item in enumerate(old) if k not in partner.values()]
-    return (*added, *gone, *(_change(old[partner[k]], item) for k, item in enumerate(new) if k in partner))
+    added = [k for k in range(len(new)) if k not in partner and not (nested and _met(new[k], old))]
+    gone = [j for j in range(len(old)) if j not in partner.values() and not (nested and _met(old[j], new))]
+    pairs = [_change(old[partner[k]], item) for k, item in enumerate(new) if k in partner]
+    return (*(_change(None, new[k]) for k in added), *(_change(old[j], None) for j in gone), *pairs)
+
+
+def _met(item: _Item, others: Sequence[_Item]) -> bool:
+    same = (other.rule for other in others if other.swap == item.swap)
+    return any(within(item.rule, rule) or within(rule, item.rule) for rule in same)
 
 
 def _change(was: _Item | None, now: _Item | None) -> DifferenceChange:
@@ -288,7 +297,7 @@ def _cautions(old: Explanation | Frontier, new: Explanation | Frontier) -> Itera
     if old.methods.level != new.methods.level:
         levels = percent(old.methods.level), percent(new.methods.level)
         yield f"Intervals hold at {levels[0]} in the older result, {levels[1]} in the newer."
-    was_current, now_current = (_policy(record, "current") for record in (old, new))
+    was_current, now_current = (_current_policy(record) for record in (old, new))
     if was_current != now_current:
         yield f"They do not start from the same policy in use: {was_current}, then {now_current}."
     preferred = {outcome.name: outcome.prefer for outcome in old.outcomes}
@@ -307,6 +316,6 @@ def _only(names: Sequence[str], others: Sequence[str], which: str) -> str:
     return f"{listed} only in the {which}; " if own else ""
 
 
-def _policy(record: Explanation | Frontier, which: str) -> str:
+def _current_policy(record: Explanation | Frontier) -> str:
     policies = record.methods.study.get("policies")
-    return str(policies.get(which, "not named")) if isinstance(policies, Mapping) else "not named"
+    return str(policies.get("current", "not named")) if isinstance(policies, Mapping) else "not named"

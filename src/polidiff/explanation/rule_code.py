@@ -12,10 +12,20 @@ from keyword import iskeyword
 from types import MappingProxyType
 from typing import Any
 
+from polidiff.explanation.words import in_order
 from polidiff.records.patch import Edit, Patch
 from polidiff.records.rule import Rule
 
 NO_NAMES: Mapping[str, str] = MappingProxyType({})
+
+
+def patch_lines(patch: Patch) -> list[str]:
+    """What a patch changes, one line per rule; the first that holds acts."""
+    from polidiff.explanation.plan_text import edits_sentence
+
+    joined = joined_edits(patch)
+    texts = in_order([edits[0].rule for edits in joined], [edits_sentence(edits, patch) for edits in joined])
+    return [f"{number}. {text}" for number, text in enumerate(texts, 1)] or ["no changes"]
 
 
 def rule_python(rule: Rule) -> str:

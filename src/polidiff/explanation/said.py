@@ -6,6 +6,7 @@ lines; the five answers are what whoever has to decide asks first.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
@@ -25,6 +26,8 @@ from polidiff.explanation.text import (
     region_text,
     rests_on_lines,
     sentence_text,
+    unit_noun,
+    untold,
     whose_decisions,
     worse_off_text,
 )
@@ -38,10 +41,10 @@ from polidiff.explanation.words import (
     swap_text,
     verdicts_text,
 )
-from polidiff.records.explanation import Explanation, Region, Verdict
+from polidiff.records.explanation import IDLE, Explanation, Region, Verdict
 from polidiff.records.numbers import counted, percent
 from polidiff.records.outcome import Outcome
-from polidiff.records.plan import Frontier
+from polidiff.records.plan import UNKNOWN_GAIN, Frontier
 from polidiff.records.suppression import suppressed
 
 Tone: TypeAlias = Literal["better", "worse", "neutral", "same", "unknown"]
@@ -50,7 +53,9 @@ Kind: TypeAlias = Literal[
 ]
 MOST_CHIPS = 7  # outcomes told one by one
 MOST_NAMED = 3
+TOLD = 0.005  # share of the changed decisions from which it is told that no region holds them
 MOST_LETTERS = 300  # about who loses, on the first screen
+MOST_LINES = 60  # of one block in a terminal
 MOST_CONDITIONS = 8  # told on the first screen
 MARKS: dict[Tone, str] = {"better": "▲", "worse": "▼", "neutral": "◆", "same": "=", "unknown": "?"}
 TONE_WORDS: dict[Tone, str] = {
@@ -85,6 +90,15 @@ class Block:
     lines: tuple[str, ...]
     listed: bool = True
 
+    def first(self, most: int) -> tuple[str, ...]:
+        """The first lines, and how many there are beyond them.
+
+        >>> Block("notes", "Note", ("a", "b", "c")).first(1)
+        ('a', 'and 2 more, in the JSON file')
+        """
+        left = len(self.lines) - most
+        return (*self.lines[:most], f"and {left} more, in the JSON file") if left > 0 else self.lines
+
 
 @dataclass(frozen=True)
 class Said:
@@ -105,7 +119,7 @@ class Said:
         for block in self.blocks:
             if block.listed:
                 head = [f"{block.title}:"] if block.title else []
-                parts += ["", *head, *(f"• {line}" for line in block.lines)]
+                parts += ["", *head, *(f"• {line}" for line in block.first(MOST_LINES))]
             else:
                 parts += ["", *(f"{block.title}: {line}" for line in block.lines)]
         return "\n".join(parts)
@@ -124,14 +138,15 @@ def render(explanation: Explanation) -> str:
 def say(explanation: Explanation) -> Said:
     """What is said about a difference."""
     paper = explanation.methods.style == "paper"
-    told = answers(explanation)
-    people = explanation.world.counted_in.removesuffix("s")
+    answered = answers(explanation)
     groups = tuple(sentence_text(explanation, sentence) for sentence in explanation.sentences)
     worse = tuple(worse_off_text(explanation, entry) for entry in losers(explanation))
     apart = outside(explanation.regions)
-    where = () if paper else tuple(region_text(region, apart[region.id], people) for region in explanation.regions)
+    noun = unit_noun(explanation.world)
+    actions, regions = explanation.world.actions, () if paper else explanation.regions
+    where = tuple(region_text(region, apart[region.id], noun, actions) for region in regions)
     whose = whose_decisions(explanation)
-    now = () if paper else (told[0].spoken,)
+    now = () if paper else (answered[0].spoken,)
     blocks = blocks_of(
         Block("groups", "", groups),
         Block("worse", "Worse off", worse),
@@ -140,17 +155,19 @@ def say(explanation: Explanation) -> Said:
         Block("quality", "How true this is", (quality_text(explanation),), listed=False),
         *closing(explanation),
     )
-    return Said("What the proposed policy changes", tuple(_opening(explanation)), told, blocks)
+    return Said("What the proposed policy changes", tuple(_opening(explanation)), answered, blocks)
 
 
 def closing(record: Explanation | Frontier) -> tuple[Block, ...]:
     """What a result rests on, and what is to be kept in mind."""
     best: tuple[str, ...] = ()
     if isinstance(record, Frontier):
-        number = next(k for k, plan in enumerate(record.plans, 1) if plan is record.best)
-        best = tuple(
-            note.replace("this plan", f"plan {number} of {len(record.plans)}") for note in record.best.warnings
-        )
+        unshown = record.plans if record.best is record.plans[0] else ()  # why not even the first of them is the best
+        told = next((plan for plan in unshown if plan.warnings), record.best)
+        number = next(k for k, plan in enumerate(record.plans, 1) if plan is told)
+        notes = [note for note in told.warnings if not note.startswith(UNKNOWN_GAIN)]
+        best = tuple(note.replace("this plan", f"plan {number} of {len(record.plans)}") for note in notes)
+        best += _unknown_gains(record)
         others = [
             str(k) for k, plan in enumerate(record.plans, 1) if not plan.kept and plan.patch.edits and k != number
         ]
@@ -162,12 +179,28 @@ def closing(record: Explanation | Frontier) -> tuple[Block, ...]:
     )
 
 
+def _unknown_gains(frontier: Frontier) -> tuple[str, ...]:
+    """Why gains are not known, each reason once behind the numbers of the plans that share it."""
+    plans: dict[str, list[str]] = {}
+    for k, plan in enumerate(frontier.plans, 1):
+        for note in plan.warnings:
+            if note.startswith(UNKNOWN_GAIN):
+                plans.setdefault(note.removeprefix(UNKNOWN_GAIN), []).append(str(k))
+    return tuple(
+        f"what plan{'s' * (len(numbers) > 1)} {names_text(numbers, 'and')} of {len(frontier.plans)} would gain is not "
+        f"known: {reason}"
+        for reason, numbers in plans.items()
+    )
+
+
 def _opening(explanation: Explanation) -> Iterator[str]:
     overall = verdicts_text(explanation.verdicts, explanation.outcomes)
     yield _what_differs(explanation)
     if overall and (explanation.regions or explanation.withheld or parts_unseen(explanation)):
         if_so = lasting(explanation.verdicts) if explanation.methods.style != "paper" else ""
-        yield f"Over all {explanation.world.starts}: {overall}{if_so and ','}{if_so}."
+        some = any(verdict.direction == "unknown" for verdict in explanation.verdicts)
+        if_so = if_so and (f". What is decided holds{if_so}" if some else f",{if_so}")
+        yield f"Over all {explanation.world.starts}: {overall}{if_so}."
     if explanation.regions:
         yield from carrying_lines(explanation)
     if explanation.lead == "complete":
@@ -183,8 +216,13 @@ def _what_differs(explanation: Explanation) -> str:
     if not count:
         return _changes(explanation).replace("Nothing: the", "The")
     regions = "one region" if count == 1 else f"{count} regions"
-    what = "only in how often an action is chosen" if only_chances(explanation) else f"in {changes_text(explanation)}"
-    return f"They differ in {regions}, {what}."
+    if only_chances(explanation):
+        return f"They differ in {regions}, only in how often an action is chosen."
+    idle = float(explanation.world.facts.get(IDLE, 0.0))
+    rest = (
+        f"; {percent(idle)} of these make no difference at once, or too small a one to be told" if idle > TOLD else ""
+    )
+    return f"They differ in {regions}, in {changes_text(explanation)}{rest}."
 
 
 def tone_of(verdict: Verdict) -> Tone:
@@ -221,15 +259,15 @@ def _carried(explanation: Explanation) -> tuple[str, ...]:
     return tuple(carrying_lines(explanation, known)[:1]) if len(explanation.verdicts) <= MOST_CHIPS else ()
 
 
-def _largest(regions: Sequence[Region]) -> list[Region]:
+def _largest(regions: Sequence[Region], most: int = MOST_NAMED) -> list[Region]:
     """The regions that the first screen tells; that it tells no other is said there."""
-    return sorted(regions, key=lambda region: -region.support.share)[:MOST_NAMED]
+    return sorted(regions, key=lambda region: -region.support.share)[:most]
 
 
 def _changes(explanation: Explanation) -> str:
     regions = explanation.regions
-    if parts_unseen(explanation) and not explanation.withheld:
-        return "No region was found in which the two policies part, yet outcomes differ."
+    if (parts_unseen(explanation) or untold(explanation)) and not explanation.withheld:
+        return f"No region was found in which the two policies part{_apart_unseen(explanation)}."
     if not regions and not explanation.withheld:
         return "Nothing: the two policies act the same wherever it matters."
     if not regions and not explanation.changes:
@@ -239,20 +277,35 @@ def _changes(explanation: Explanation) -> str:
     share = "How often actions are chosen changes" if only_chances(explanation) else share
     if not regions:
         return f"{share}, all in groups too small to be shown."
-    largest = _largest(regions)
-    others = len(regions) - len(largest)
+    alike: dict[str, list[Region]] = {}  # states by what is done there, others by themselves
+    for region in _largest(regions, len(regions)):
+        alike.setdefault(swap_text(region) if names_states(region.rule) else region.id, []).append(region)
+    shown = list(alike.values())[:MOST_NAMED]
+    others = len(regions) - sum(map(len, shown))
     more = f"; {counted(others, 'further rule')} below" if others else ""
-    long = sum(len(region.rule.conditions) for region in largest) > MOST_CONDITIONS
-    return f"{share}: {'; '.join(_change(region, regions, long=long) for region in largest)}{more}."
+    long = sum(len(group[0].rule.conditions) for group in shown) > MOST_CONDITIONS
+    return f"{share}: {'; '.join(_change(group, regions, long=long) for group in shown)}{more}."
 
 
-def _change(region: Region, regions: Sequence[Region], *, long: bool) -> str:
-    """What is done where, behind the number by which the page refers to it; a named state is its own.
+def _apart_unseen(explanation: Explanation) -> str:
+    """What is known where no region tells a difference."""
+    deeds = f"they act otherwise in {changes_text(explanation)}"
+    if not parts_unseen(explanation):
+        same = all(verdict.direction == "same" for verdict in explanation.verdicts)
+        return f": {deeds}, and {'no outcome was seen to differ' if same else 'whether that matters is not known'}"
+    where = f": {deeds}, and the difference is in decisions whose effect no single comparison shows"
+    return f", yet outcomes differ{where if untold(explanation) else ''}"
+
+
+def _change(group: Sequence[Region], regions: Sequence[Region], *, long: bool) -> str:
+    """What is done where, behind the number by which the page refers to it; named states are their own.
 
     Of long rules the features are named; where they are told in full is under the same number.
     """
+    region = group[0]
     if names_states(region.rule):
-        return f"{swap_text(region)} {place_text(region.rule)}"
+        names = [str(name) for one in regions if one in group for name in one.rule.conditions[0].values or ()]
+        return f"{swap_text(region)} in {names_text(names, 'and' if len(group) > 1 else 'or')}"
     if long:
         return f"{swap_text(region)} in {region.id}, told by {few(region.rule.features)}"
     return f"{region.id}, {swap_text(region)} {place_text(region.rule)}{outside(regions)[region.id]}"
@@ -269,7 +322,9 @@ def reading(verdicts: Sequence[Verdict], outcomes: Sequence[Outcome]) -> str:
         return "Not defined"
     if "better" in tones:
         return "In part" if tones & {"worse", "unknown"} else "Yes"
-    return "No" if "worse" in tones else "Not known" if "unknown" in tones else "Neither better nor worse"
+    if "worse" in tones:
+        return "No, as far as is known" if "unknown" in tones else "No"
+    return "Not known" if "unknown" in tones else "Neither better nor worse"
 
 
 def effect_text(verdicts: Sequence[Verdict], outcomes: Sequence[Outcome]) -> str:
@@ -309,14 +364,16 @@ def _losers(explanation: Explanation) -> str:
     if losing:
         losses: dict[str, list[str]] = {}
         for entry in losing:
-            told = loss_text(explanation, entry, figures=entry.start is not None)  # the answer above has those of all
-            losses.setdefault(group_words(explanation, entry, share=True), []).append(told)
+            loss = loss_text(explanation, entry, figures=entry.start is not None)  # the answer above has those of all
+            losses.setdefault(group_words(explanation, entry, share=True), []).append(loss)
         groups = [f"{who}: {few(lost)}" for who, lost in list(losses.items())[:MOST_NAMED]]
-        while len(groups) > 1 and len("".join(groups)) > MOST_LETTERS:
+        least = len(losses) <= MOST_CHIPS  # of many groups a long one need not be told
+        while len(groups) > least and len("".join(groups)) > MOST_LETTERS:
             groups.pop()
         more = len(losses) - len(groups)
-        first = "; ".join(groups) + (f"; and {counted(more, 'further group')}." if more else ".")
-        return f"{first[0].upper()}{first[1:]}{_widest_loss(explanation) if more else ''}"
+        first = "; ".join(groups) + f"; and {counted(more, 'further group')}" * bool(more)
+        first = first if groups else f"{more} groups of {explanation.world.starts} lose, told below"
+        return f"{first[0].upper()}{first[1:]}.{_widest_loss(explanation) if more else ''}"
     if all(outcome.prefer is None for outcome in explanation.outcomes):
         return "Nobody can say before it is said which outcomes should rise or fall (prefer = “more” or “less”)."
     changed = [sentence for sentence in explanation.sentences if not acts_the_same(explanation, sentence)]
@@ -334,7 +391,7 @@ def _widest_loss(explanation: Explanation) -> str:
     if widest is None or not widest.share_worse:
         return ""
     share = f"{percent(widest.share_worse)} of {explanation.world.starts}"
-    return f" On {widest.outcome} {share} lose, on no other outcome more."
+    return f" On {widest.outcome}, {share} lose, on no other outcome more."
 
 
 def _footing(explanation: Explanation) -> str:
@@ -351,7 +408,7 @@ def _footing(explanation: Explanation) -> str:
     base, alarms = f"In {level} of such studies {hold}; they rest on {behind}.", in_doubt(explanation)
     decided = [verdict.holds_up_to for verdict in explanation.verdicts if verdict.direction != "unknown"]
     strengths = [strength for strength in decided if strength is not None]
-    return f"{base} {undone_by(min(strengths))}" if strengths and not alarms else f"{base}{alarms}"
+    return f"{base}{alarms or undone_by(min(strengths, default=math.inf))}"
 
 
 def in_doubt(record: Explanation | Frontier) -> str:
@@ -361,5 +418,7 @@ def in_doubt(record: Explanation | Frontier) -> str:
 
 
 def undone_by(strength: float) -> str:
-    """How strong unrecorded reasons must be to turn a verdict."""
-    return f"Unrecorded reasons that change the odds of a decision {odds_text(strength)} would undo it."
+    """How strong unrecorded reasons must be to turn a verdict; nothing where no strength that was tried does."""
+    if math.isinf(strength):
+        return ""
+    return f" Unrecorded reasons that change the odds of a decision {odds_text(strength)} would undo it."

@@ -66,8 +66,8 @@ def group_logged_starts(meetings: Meetings, world: World, options: ExplainOption
     forming, episodes = meetings.halves
     grouped = _grouped(forming, *meetings.outcomes, world, options)
     pairs = zip(grouped.groups, grouped.members, strict=True)
-    told = tuple(replace(group, members=np.flatnonzero(inside)) for group, inside in pairs)
-    return replace(grouped, journeys=episodes, groups=told)
+    groups = tuple(replace(group, members=np.flatnonzero(inside)) for group, inside in pairs)
+    return replace(grouped, journeys=episodes, groups=groups)
 
 
 def _grouped(
@@ -104,25 +104,25 @@ def sentences_by_start(
     grouped: GroupedStarts, ids: tuple[str, ...], regions: Sequence[Region], *, worst_first: bool
 ) -> tuple[Sentence, ...]:
     """A sentence per group, those for whom something gets worse first if asked for."""
-    told = tuple(_sentence(grouped, k, ids) for k in range(len(grouped.groups)))
-    told = tuple(sorted(told, key=rank)) if worst_first else told
-    return tuple(_with_fidelity(sentence, grouped.journeys, ids, regions) for sentence in told)
+    sentences = tuple(_sentence(grouped, k, ids) for k in range(len(grouped.groups)))
+    sentences = tuple(sorted(sentences, key=rank)) if worst_first else sentences
+    return tuple(_with_fidelity(sentence, grouped.journeys, ids, regions) for sentence in sentences)
 
 
 def _sentence(grouped: GroupedStarts, k: int, ids: tuple[str, ...]) -> Sentence:
     group, path, inside = grouped.groups[k], grouped.paths[k], grouped.members[k]
     journeys, judged = grouped.journeys, grouped.judged
     shares = journeys.shares(group.members)
-    told = path if path is not None else ()
-    others = tuple(PathShare(tuple(ids[r] for r in p), s) for p, s in list(shares.items())[:6] if p != told)
+    usual_path = path if path is not None else ()
+    others = tuple(PathShare(tuple(ids[r] for r in p), s) for p, s in list(shares.items())[:6] if p != usual_path)
     names = tuple(journeys.names[s] for s in group.members[:MOST_LISTED]) if journeys.names else ()
     share = float(judged.weight[inside].sum())
     distinct = distinct_rows(journeys.features[group.members])
     return Sentence(
         start=group.rules[0] if group.rules else None,
         share=share,
-        path=tuple(ids[r] for r in told),
-        path_share=shares.get(told, 0.0) if path is not None else 0.0,
+        path=tuple(ids[r] for r in usual_path),
+        path_share=shares.get(usual_path, 0.0) if path is not None else 0.0,
         verdicts=grouped.verdicts[k],
         support=Support(distinct, int(inside.sum()), share),
         also=group.rules[1:],
@@ -151,8 +151,8 @@ def rank(sentence: Sentence) -> int:
 
 def _with_fidelity(sentence: Sentence, journeys: Journeys, ids: tuple[str, ...], regions: Sequence[Region]) -> Sentence:
     """How true one sentence is: its path among its own starts, its swaps among its own visits."""
-    told = sentence.path or tuple(meeting.region for meeting in sentence.meetings)
-    inside = [region for region in regions if region.id in told]
+    named = sentence.path or tuple(meeting.region for meeting in sentence.meetings)
+    inside = [region for region in regions if region.id in named]
     mass = sum(region.support.share for region in inside)
     precision = sum(r.support.share * r.precision for r in inside) / mass if mass > 0 else None
     if sentence.meetings:
@@ -212,7 +212,7 @@ def rejudged(sentence: Sentence, judged: GroupVerdicts, group: int, episodes: in
 def losing_segments(sentences: Sequence[Sentence]) -> tuple[WorseOff, ...]:
     """Segments for which an outcome gets worse beyond doubt, the most people first."""
     losing = [
-        WorseOff(verdict.outcome, sentence.start, sentence.share, verdict.difference)
+        WorseOff(verdict.outcome, sentence.start, sentence.share, verdict.difference, people=sentence.support.episodes)
         for sentence in sentences
         if sentence.start is not None
         for verdict in sentence.verdicts
@@ -223,9 +223,9 @@ def losing_segments(sentences: Sequence[Sentence]) -> tuple[WorseOff, ...]:
 
 def confirmed(entries: Sequence[WorseOff], judged: GroupVerdicts, first: int) -> tuple[WorseOff, ...]:
     """Groups that a model calls worse off and the log's own interval confirms; the first is group `first`."""
-    kept = []
+    losing = []
     for group, entry in enumerate(entries, start=first):
         verdict = next(v for v in judged.verdicts[group] if v.outcome == entry.outcome)
         if verdict.valence == "worse":
-            kept.append(replace(entry, difference=verdict.difference))
-    return tuple(kept)
+            losing.append(replace(entry, difference=verdict.difference, people=judged.behind(group)))
+    return tuple(losing)

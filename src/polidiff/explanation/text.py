@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from polidiff.explanation.region_places import earlier, group_words, outside, places_told
 from polidiff.explanation.words import (
     MOST_LISTED,
     amount_text,
+    assumption_text,
     few,
+    interval_text,
     listing,
     names_states,
     names_text,
+    other_parts,
     place_text,
     rule_text,
     swap_text,
     verdicts_text,
 )
+from polidiff.records.action import Action
 from polidiff.records.explanation import (
     FOLLOWED,
     Explanation,
@@ -29,7 +34,7 @@ from polidiff.records.explanation import (
     WorseOff,
 )
 from polidiff.records.numbers import counted, number, percent, share_text
-from polidiff.records.outcome import Interval, Outcome
+from polidiff.records.outcome import Assumption, Evaluation, Interval, Outcome
 from polidiff.records.plan import Frontier
 from polidiff.records.rule import overlap
 
@@ -63,6 +68,11 @@ def parts_unseen(explanation: Explanation) -> bool:
     return not explanation.regions and (decided or bool(explanation.worse_off))
 
 
+def untold(explanation: Explanation) -> bool:
+    """Whether policies that were played decide otherwise, and no region tells where that matters."""
+    return explanation.world.played and explanation.changes > 0 and not explanation.regions
+
+
 def unit_text(world: WorldSummary, unit: str = "expected", *, short: bool = False) -> str:
     """What changes are counted in."""
     return (SHORT_UNITS if short else UNITS)[unit].format(world.discounted)
@@ -89,9 +99,13 @@ def sentence_text(explanation: Explanation, sentence: Sentence, *, figures: bool
         if acts_the_same(explanation, sentence) and _some_unmet(explanation):
             return f"{start}, none of the changes named here is met."
         if acts_the_same(explanation, sentence):
-            rare = "" if explanation.quality.recall >= ALL or paper else " but for rare changes that no rule tells"
+            surely = explanation.quality.recall >= ALL or all(
+                v.difference.exact and v.difference.estimate == 0 for v in sentence.verdicts
+            )
+            rare = "" if surely else ", but for rare changes, if any, that no rule tells"
             return f"{start}, two policies act the same;" if paper else f"{start}, the two policies act the same{rare}."
-        if sentence.path_share > 0 and (sentence.path_share < NEARLY_ALL or explanation.world.played):
+        meets_none = sentence.path_share < NEARLY_ALL or explanation.world.played
+        if sentence.path_share > 0 and meets_none and not untold(explanation):
             none = f"{percent(sentence.path_share)} of {_those(sentence)} meet no change that a rule tells"
             none = none if sentence.path_share < NEARLY_ALL else "few episodes meet a change"
             return f"{start}, {none}. {_brought(explanation, sentence, 'All changes together', figures=figures)}"
@@ -106,9 +120,9 @@ def sentence_text(explanation: Explanation, sentence: Sentence, *, figures: bool
     elif begins_there and len(sentence.path) == 1:
         deeds = f"{_do(by_id[sentence.path[0]], paper)} there"
     else:
-        told = _told_once(sentence.path)
-        where = _papers_places(explanation.regions) if paper else places_told(told, explanation.regions, comma=",")
-        deeds = ", then ".join(f"{where[k]} {_do(by_id[k], paper)}" for k in told)
+        met = _told_once(sentence.path)
+        where = _papers_places(explanation.regions) if paper else places_told(met, explanation.regions, comma=",")
+        deeds = ", then ".join(f"{where[k]} {_do(by_id[k], paper)}" for k in met)
         if len(sentence.path) > MOST_IN_A_ROW and len(set(sentence.path)) < len(sentence.path):
             deeds += f", and so on in turn, {len(sentence.path)} stretches in all"
     if paper:
@@ -138,8 +152,8 @@ def _brought(explanation: Explanation, sentence: Sentence, who: str, *, figures:
 
 def _names_all(sentence: Sentence) -> bool:
     """Whether (nearly) all episodes meet no other change than those named; what is not listed may be another."""
-    told = set(sentence.path)
-    named = sentence.path_share + sum(other.share for other in sentence.others if told.issuperset(other.path))
+    named_regions = set(sentence.path)
+    named = sentence.path_share + sum(other.share for other in sentence.others if named_regions.issuperset(other.path))
     return not sentence.left_out and (bool(sentence.meetings) or named >= NEARLY_ALL)
 
 
@@ -166,7 +180,7 @@ def _those(sentence: Sentence) -> str:
 def acts_the_same(explanation: Explanation, sentence: Sentence) -> bool:
     """Whether nothing changes from these starts: no change is met, and no outcome is shown to differ."""
     met = sentence.path or sentence.meetings or sentence.left_out
-    met = met or 0 < sentence.path_share < NEARLY_ALL
+    met = met or 0 < sentence.path_share < NEARLY_ALL or untold(explanation)
     if explanation.world.played:  # with common luck, episodes that meet no change end alike
         met = met or any(verdict.difference.estimate != 0 for verdict in sentence.verdicts)
     undecided = all(verdict.direction in ("same", "unknown") for verdict in sentence.verdicts)
@@ -181,15 +195,17 @@ def _some_unmet(explanation: Explanation) -> bool:
 def _meetings_text(sentence: Sentence, by_id: Mapping[str, Region]) -> str:
     """The regions with the largest effects, by the share of episodes that meet them; the others are counted."""
     by_size = sorted(sentence.meetings, key=_effect_size(list(by_id.values()), sentence.meetings), reverse=True)
-    told = sorted(by_size[:MOST_MET], key=lambda meeting: -meeting.share)
-    where = places_told([m.region for m in told], list(by_id.values()))
-    deed = swap_text if len(by_size) > 1 else partial(_do, paper=False)
+    most = sorted(by_size[:MOST_MET], key=lambda meeting: -meeting.share)
+    where = places_told([m.region for m in most], list(by_id.values()))
+    deed = _one_part if len(by_size) > 1 else partial(_do, paper=False)
     parts = [
-        f"{deed(by_id[m.region])} {where[m.region]} ({percent(m.share)} of {_those(sentence)} reach it)" for m in told
+        f"{deed(by_id[m.region])} {where[m.region]} ({percent(m.share)} of {_those(sentence)} reach it)" for m in most
     ]
-    if len(by_size) > len(told):
-        parts.append(f"and {counted(len(by_size) - len(told), 'region')} more with smaller effects")
-    return f"{'episodes meet different changes: ' * (len(parts) > 1)}{'; '.join(parts)}"
+    if len(by_size) > len(most):
+        parts.append(f"and {counted(len(by_size) - len(most), 'region')} more with smaller effects")
+    directions = [by_id[m.region].direction for m in most]
+    several = "multi-part " * any(direction is not None and bool(direction.also) for direction in directions)
+    return f"{f'episodes meet different {several}changes: ' * (len(parts) > 1)}{'; '.join(parts)}"
 
 
 def _papers_places(regions: Sequence[Region]) -> dict[str, str]:
@@ -250,6 +266,12 @@ def _do(region: Region, paper: bool) -> str:
     return f"{'doing' if paper else 'choose' if often else 'do'} {swap_text(region)}"
 
 
+def _one_part(region: Region) -> str:
+    """The swap of a region without what other parts of the action do, which is told once beside it."""
+    direction = region.direction and replace(region.direction, also=())
+    return swap_text(replace(region, direction=direction))
+
+
 def whose_decisions(explanation: Explanation) -> str:
     """Which decisions the shares of regions are of; of a log they are the recorded ones, which nobody asks."""
     if explanation.world.recorded:
@@ -259,7 +281,13 @@ def whose_decisions(explanation: Explanation) -> str:
     return "shares are of all decisions that both policies made from the same starts"
 
 
-def region_text(region: Region, apart: str, people: str = "episode") -> str:
+def _also_moved(region: Region, actions: Sequence[Action]) -> str:
+    """Where a direction is told, the other components that its pairs of actions change, and how often."""
+    moved = other_parts(region.direction, region.swaps, actions)
+    return "".join(f"; {name} changes there too, in {percent(share)}" for name, share in moved.items())
+
+
+def region_text(region: Region, apart: str, people: str, actions: Sequence[Action]) -> str:
     """A region with its support and how true it is; `people` is what stands behind it."""
     behind = f"{percent(region.support.share)} of decisions"
     if not names_states(region.rule):
@@ -274,7 +302,7 @@ def region_text(region: Region, apart: str, people: str = "episode") -> str:
     together = f" ({len(region.states)} states told together)" if region.merged else ""
     where = rule_text(region.rule)
     place = region.id if where == region.id else f"{region.id}: {where}{apart}"
-    return f"{place}: {swap_text(region)}{together} ({behind}; {true}{mark})"
+    return f"{place}: {_one_part(region)}{together} ({behind}; {true}{mark}{_also_moved(region, actions)})"
 
 
 def worse_off_text(explanation: Explanation, entry: WorseOff) -> str:
@@ -351,8 +379,12 @@ def recovered_text(explanation: Explanation) -> list[str]:
 
 def people_text(world: WorldSummary) -> str:
     """How many stand behind a log: people where it knows them, else episodes, which may be single decisions."""
-    decisions = world.one_step and "people" not in world.facts
-    return counted(int(world.units), "decision" if decisions else world.counted_in.removesuffix("s"))
+    return counted(int(world.units), unit_noun(world))
+
+
+def unit_noun(world: WorldSummary) -> str:
+    """What a log counts: a person, else an episode, which may be a single decision."""
+    return "decision" if world.one_step and "people" not in world.facts else world.counted_in.removesuffix("s")
 
 
 def played_text(explanation: Explanation) -> str:
@@ -363,14 +395,27 @@ def played_text(explanation: Explanation) -> str:
 
 def rests_on_lines(record: Explanation | Frontier) -> list[str]:
     """What verdicts from a log rest on: what all share once, then each outcome, then what speaks against them."""
-    told = [(v.outcome, v.rests_on) for v in record.verdicts] if isinstance(record, Explanation) else []
+    rests = [(v.outcome, v.rests_on) for v in record.verdicts] if isinstance(record, Explanation) else []
     if isinstance(record, Frontier):
-        told = [(f"plan {record.plans.index(record.best) + 1} of {len(record.plans)}", record.best.rests_on)]
-    lines = [(name, *line.split(". ", 1)) for name, line in told if line is not None]
+        rests = [(f"plan {record.plans.index(record.best) + 1} of {len(record.plans)}", record.best.rests_on)]
+    lines = [(name, *line.split(". ", 1)) for name, line in rests if line is not None]
     groups: dict[str, list[str]] = {}
     for name, first, *_ in lines:
         groups.setdefault(f"{first.rstrip('.')}.", []).append(name)
     shared = [line if len(groups) == 1 else f"{listing(names)}: {line}" for line, names in groups.items()]
     own = [f"{name}: {rest[0]}" for name, _, *rest in lines if rest]
-    against = [f"{a.name}: {a.detail}. {a.consequence}".rstrip() for a in record.assumptions if a.alarming]
-    return [*shared, *own, *against]
+    return [*shared, *own, *_against(record.assumptions)]
+
+
+def _against(assumptions: Sequence[Assumption]) -> list[str]:
+    """What speaks against numbers from a log."""
+    return [assumption_text(a, follows=True) for a in assumptions if a.alarming]
+
+
+def evaluation_text(evaluation: Evaluation) -> str:
+    """What a policy achieves, a line per outcome, how that is known, and what speaks against it."""
+    values = [f"{name}: {interval_text(one, difference=False)}" for name, one in evaluation.outcomes.items()]
+    levels = {one.level for one in evaluation.outcomes.values() if not one.exact}
+    known = f"Method: {evaluation.method}" + "".join(f", {percent(level)} intervals" for level in levels)
+    cut = f"{percent(evaluation.truncated)} of the episodes are cut." if evaluation.truncated else ""
+    return "\n".join([*values, f"{known}. {cut}".rstrip(), *_against(evaluation.assumptions)])

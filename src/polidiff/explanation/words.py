@@ -7,15 +7,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from polidiff.records.action import Direction, Often, Shift
-from polidiff.records.explanation import Explanation, Region, Verdict, WorseOff
+from polidiff.records.action import Action, Direction, Often, Shift
+from polidiff.records.explanation import Explanation, Region, SwapShare, Verdict, WorseOff
 from polidiff.records.numbers import counted, interval_numbers, number, percent, same_places, with_unit
-from polidiff.records.outcome import Interval, Outcome
+from polidiff.records.outcome import Assumption, Interval, Outcome
 from polidiff.records.patch import AS_NOW, Edit, Patch
 from polidiff.records.rule import Condition, Rule, overlap
 
 MOSTLY = 0.9  # share of decisions from which on an action is what a policy does
 MOST_NAMED = 7  # things in one sentence
+RARELY = 0.005  # share of decisions up to which what a part of an action does is not told
 MOST_LISTED = 50  # starts that a record lists; there may be more
 _NUMBERED = re.compile(r"(.*?)(0|[1-9][0-9]{0,8})", re.DOTALL)
 _EVERYWHERE = re.compile(r"(^[Ee]verywhere|\beverywhere(?=$|, whatever follows$))")
@@ -55,10 +56,22 @@ def few(items: Sequence[str], last: str = "and", most: int = MOST_NAMED) -> str:
 def odds_text(strength: float) -> str:
     """How much unrecorded reasons change the odds of a decision.
 
-    >>> odds_text(1.2), odds_text(4.12)
-    ('by 20 %', '4.1 times')
+    >>> odds_text(1.2), odds_text(4.12), odds_text(1.004)
+    ('by 20 %', '4.1 times', 'by even 1 %')
     """
+    if strength < 1.005:
+        return "by even 1 %"
     return f"by {percent(strength - 1)}" if strength < 2 else f"{number(strength, 2)} times"
+
+
+def assumption_text(assumption: Assumption, *, follows: bool = False) -> str:
+    """What was seen of an assumption, and what follows from that if asked for.
+
+    >>> assumption_text(Assumption("drift", "early against late", "failed", "late episodes differ", ""))
+    'Drift: late episodes differ.'
+    """
+    seen = f"{assumption.name[0].upper()}{assumption.name[1:]}: {assumption.detail.rstrip('.')}."
+    return f"{seen} {assumption.consequence}".rstrip() if follows else seen
 
 
 def losers(explanation: Explanation) -> tuple[WorseOff, ...]:
@@ -72,18 +85,18 @@ def losers(explanation: Explanation) -> tuple[WorseOff, ...]:
         shares[entry.outcome] = shares.get(entry.outcome, 0.0) + entry.share
     whole = {v.outcome for v in explanation.verdicts if v.valence == "worse" and shares.get(v.outcome, 0.0) > MOSTLY}
     looked_for = [entry for entry in explanation.worse_off if entry.start is not None and entry.outcome not in whole]
-    told = {entry.outcome for entry in looked_for}
+    with_groups = {entry.outcome for entry in looked_for}
     everyone = [
         WorseOff(verdict.outcome, None, 1.0, verdict.difference)
         for verdict in explanation.verdicts
-        if verdict.valence == "worse" and verdict.outcome not in told
+        if verdict.valence == "worse" and verdict.outcome not in with_groups
     ]
-    told |= {entry.outcome for entry in everyone}
+    with_groups |= {entry.outcome for entry in everyone}
     groups = [
         WorseOff(verdict.outcome, sentence.start, sentence.share, verdict.difference, sentence.starts)
         for sentence in explanation.sentences
         for verdict in sentence.verdicts
-        if verdict.valence == "worse" and verdict.outcome not in told
+        if verdict.valence == "worse" and verdict.outcome not in with_groups
     ]
     return (*everyone, *looked_for, *groups)
 
@@ -101,9 +114,9 @@ def names_text(names: Sequence[str], last: str = "or", *, more: bool = False) ->
     runs = _runs(names)
     if len(runs) <= MOST_NAMED and not more:
         return listing([_run_text(run) for run in runs], last)
-    told = runs[: MOST_NAMED - 1]
-    rest = "others" if more else f"{len(names) - sum(map(len, told))} more"
-    return listing([*map(_run_text, told), rest], last)
+    named = runs[: MOST_NAMED - 1]
+    rest = "others" if more else f"{len(names) - sum(map(len, named))} more"
+    return listing([*map(_run_text, named), rest], last)
 
 
 def _runs(names: Sequence[str]) -> list[list[str]]:
@@ -175,12 +188,12 @@ def in_order(rules: Sequence[Rule], texts: Sequence[str]) -> list[str]:
     >>> in_order([*rules, Rule()], ["x ≥ 2: a", "x ≥ 1: b", "everywhere: c"])
     ['x ≥ 2: a', 'otherwise, x ≥ 1: b', 'everywhere else: c']
     """
-    told = []
+    ordered = []
     for k, (rule, text) in enumerate(zip(rules, texts, strict=True)):
         later = not names_states(rule) and any(overlap(earlier, rule) for earlier in rules[:k])  # no two states at once
         rest = _EVERYWHERE.sub(r"\1 else", text, count=1) if later and not rule.conditions else text
-        told.append(f"otherwise, {text}" if later and rest == text else rest)
-    return told
+        ordered.append(f"otherwise, {text}" if later and rest == text else rest)
+    return ordered
 
 
 def edit_words(edits: Sequence[Edit], patch: Patch, *, short: bool = False) -> str:
@@ -195,7 +208,7 @@ def edit_words(edits: Sequence[Edit], patch: Patch, *, short: bool = False) -> s
 
 
 def swap_text(region: Region, *, short: bool = False) -> str:
-    """What to do instead of what; where a log's policy did so only at times, how often before and after."""
+    """What to do instead of what; where a policy does so only at times, how often before and after."""
     current, proposed = region.current, region.proposed
     often = {entry.action: entry for entry in region.support.actions}
     if current in often and often[current].current < MOSTLY and current != proposed and not short:
@@ -205,6 +218,19 @@ def swap_text(region: Region, *, short: bool = False) -> str:
         )
         current += "" if region.proposed in often else " or another action"
     return swap_words(current, proposed, region.shift, region.direction, short=short)
+
+
+def other_parts(direction: Direction | None, swaps: Sequence[SwapShare], actions: Sequence[Action]) -> dict[str, float]:
+    """The components beside that of a direction which its pairs of actions change, and in which share of decisions."""
+    levels = {action.name: action.levels for action in actions}
+    if direction is None or not all({swap.current, swap.proposed} <= levels.keys() for swap in swaps):
+        return {}
+    moved: dict[str, float] = {}
+    for swap in swaps:
+        for name, level in levels[swap.current].items():
+            if name != direction.component and levels[swap.proposed].get(name) != level:
+                moved[name] = moved.get(name, 0.0) + swap.share
+    return {name: share for name, share in moved.items() if share > RARELY}
 
 
 def swap_words(
@@ -228,10 +254,10 @@ def swap_words(
             return f"{listing([f'{o.action} ({percent(o.current)} → {percent(o.proposed)})' for o in each])} more often"
         return f"{current} {often} often ({percent(shift.current)} → {percent(shift.proposed)})"
     if direction is not None:
-        way = "more" if direction.sign > 0 else "less"
-        return (
-            f"{direction.component} {'↑' if direction.sign > 0 else '↓'}" if short else f"{way} {direction.component}"
-        )
+        if short:
+            return f"{direction.component} {'↑' if direction.sign > 0 else '↓'}"
+        parts = f" ({listing(list(direction.also))} may change too)" if direction.also else ""
+        return f"{'more' if direction.sign > 0 else 'less'} {direction.component}{parts}"
     if current == AS_NOW:
         return proposed
     return f"{current} → {proposed}" if short else f"{proposed} instead of {current}"
@@ -364,13 +390,13 @@ def verdicts_text(verdicts: Sequence[Verdict], outcomes: Sequence[Outcome], *, f
     room = len(verdicts) if len(verdicts) <= MOST_NAMED else MOST_NAMED - 1
     agreeing = max(room // 2, room - len(sides[1]))  # of many, some of either side
     shown = sides[0][:agreeing], sides[1][: room - min(agreeing, len(sides[0]))]
-    told = [_side_texts(side, by_name, figures=figures) for side in shown]
+    side_texts = [_side_texts(side, by_name, figures=figures) for side in shown]
     same = [v.outcome for v in verdicts if v.direction == "same"]
     left = len(verdicts) - sum(map(len, shown))
     if left:
         alike = f"no material difference in {few(same)}"
-        told[bool(told[1])].append(alike if left == len(same) else counted(left, "more outcome"))
-    return " but ".join(" and ".join(side) for side in told if side)
+        side_texts[bool(side_texts[1])].append(alike if left == len(same) else counted(left, "more outcome"))
+    return " but ".join(" and ".join(side) for side in side_texts if side)
 
 
 def _side_texts(side: Sequence[Verdict], outcomes: Mapping[str, Outcome], *, figures: bool) -> list[str]:
@@ -393,7 +419,7 @@ def _condition_text(c: Condition) -> str:
         names = [v if isinstance(v, str) else number(float(v), 6) for v in c.values]
         text = names_text(names) if c.feature == "state" else f"{c.feature} is {few(names, 'or')}"
     else:
-        (low, beyond), (high, inside) = map(_shortest, (c.low, c.high))
+        (low, beyond), (high, inside) = map(shortest, (c.low, c.high))
         text = f"{c.feature} {'≤' if inside else '<'} {high}" if math.isfinite(c.high) else c.feature
         if math.isfinite(c.low) and math.isfinite(c.high):
             text = f"{low} {'<' if beyond else '≤'} {text}"
@@ -404,7 +430,7 @@ def _condition_text(c: Condition) -> str:
     return f"({text} or not measured)" if c.missing else text
 
 
-def _shortest(bound: float) -> tuple[str, bool]:
+def shortest(bound: float) -> tuple[str, bool]:
     """The bound as text, and whether it is the next number after a rounder one (so that < reads ≤)."""
     below = math.nextafter(bound, -math.inf)
     rounder = below == 0 or len(repr(below)) + 3 < len(repr(bound))

@@ -26,13 +26,13 @@ MOST_STEPS = 200
 def all_baselines(problem: FrontierProblem, hull: Hull, scale: float, clock: Clock) -> tuple[Baseline, ...]:
     """The four baselines, their changes times `scale`; each as far as it comes before time is up."""
     start = problem.ending_choice(problem.base)
-    found = {
+    baselines = {
         "policy iteration, all states": _every_state(problem, start, clock),
         "policy iteration, largest advantage": _one_by_one(problem, start, _advantage, clock),
         "policy iteration, largest gain": _one_by_one(problem, start, _gain, clock),
         "greedy top-k of the optimum": _top_k(problem, start, hull.choices[-1].astype(np.int64), clock),
     }
-    return tuple(Baseline(name, _distinct(points, scale)) for name, points in found.items())
+    return tuple(Baseline(name, _distinct(points, scale)) for name, points in baselines.items())
 
 
 def _every_state(problem: FrontierProblem, choice: IntArray, clock: Clock) -> list[FloatArray]:

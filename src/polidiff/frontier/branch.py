@@ -1,8 +1,23 @@
-"""Branch and bound for the proof that no plan was missed.
+r"""Branch and bound for the proof that no plan was missed.
 
 A *node* is the set of policies over some pairs, between two numbers of changes, with a line that none of them returns
 more than. It is done when the line lies nowhere above the staircase. A `Search` says how a node is bounded and split:
-along the edges of its hull (`edges.py`), or by a linear program where outcomes are guarded (`guarded.py`).
+along the edges of its hull (`EdgeSearch`), or by a linear program where outcomes are guarded (`guarded.py`).
+
+The upper hull of a node's points is walked as the hull of the whole problem is (`hull.py`): every vertex is a policy,
+and two neighbours differ in one state. Where an edge from :math:`(c_1, v_1)` to :math:`(c_2, v_2)` lies above the
+staircase, a policy mixed in that one state would beat every plan known, and no policy of the node returns more than
+
+.. math:: v_1 + \lambda\,(c - c_1), \qquad \lambda = \frac{v_2 - v_1}{c_2 - c_1} .
+
+So the node is split there: one child per action of that state, over the changes where the edge is above. A child starts
+at the parent's policy and price; few decisions switch before its own bound is known.
+
+A policy that takes pair (s, a) loses at least :math:`\underline{x}(s)\,[V(s) - Q(s,a)]` at the edge's price, with
+:math:`\underline{x}` the visits that states with one pair left alone guarantee. What loses more than the edge is above
+the staircase is ruled out, which may leave other states with one pair.
+
+Of the policies that behave alike one ends from every state, so a set of pairs without such a policy holds no plan.
 """
 
 from __future__ import annotations
@@ -10,11 +25,11 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from polidiff.frontier.policy_walk import Vertex
+from polidiff.frontier.policy_walk import PolicyWalk, Vertex
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.staircase import Archive, Steps
 from polidiff.optimize import Clock
@@ -25,9 +40,12 @@ MOST_FLAGS = 100_000_000  # active pairs of all open nodes beyond which the deep
 TOLD = 32  # nodes between two reports of progress
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Node:
-    """Policies over some pairs between two numbers of changes, and a line that none of them is above."""
+    """Policies over some pairs between two numbers of changes, and a line that none of them is above.
+
+    Plans found meanwhile leave less of it to be handled: its ends and its excess are what is known by now.
+    """
 
     choice: IntArray  # (S,) a policy over the active pairs, to start from
     active: BoolArray  # (pairs,)
@@ -54,25 +72,31 @@ class Search:
     """
 
     def __init__(self, problem: FrontierProblem, archive: Archive, budget: float | None, *, ends: bool = True) -> None:
-        self.problem, self.archive, self.budget, self.ends = problem, archive, budget, ends
+        self.problem, self.budget, self.ends, self.tolerance = problem, budget, ends, archive.tolerance
+        self.points, self._choices = archive.renumbered(np.arange(len(archive))), list(archive.choices)
         self.steps = Steps.of(archive, budget, ends=ends)
+
+    @property
+    def archive(self) -> Archive:
+        """The plans found so far."""
+        choices = np.array([self._choices[i] for i in self.points.choices], dtype=np.int64)
+        return self.points.renumbered(choices.reshape(-1, self.problem.n_states))
 
     def children(self, node: Node) -> list[Node]:
         """Sets that hold every policy of a node that may still beat a step, the most promising last."""
         raise NotImplementedError
 
     def add(self, plan: Vertex) -> None:
-        """A plan that the archive lacks joins it."""
-        archive = self.archive
-        before = int(archive.changes.searchsorted(plan.changes + archive.tolerance.changes, side="right")) - 1
-        if before < 0 or plan.returns > archive.returns[before] + archive.tolerance.returns:
-            point = np.array([plan.changes]), np.array([plan.returns]), plan.choice[None]
-            self.archive = archive.with_points(*point)
-            self.steps = Steps.of(self.archive, self.budget, ends=self.ends)
+        """A plan that the archive lacks joins it; among tens of thousands of plans, so their policies stay in place."""
+        points = self.points.with_point(plan.changes, plan.returns, len(self._choices))
+        if points is not None:
+            self.points = points
+            self._choices.append(plan.choice)
+            self.steps = Steps.of(points, self.budget, ends=self.ends)
 
     def above(self, price: float, total: float, low: float, high: float) -> tuple[float, float, float]:
         """The changes between which a line is above the staircase, and by how much; by 0 where it is nowhere."""
-        return self.steps.above(price, total, low, high, self.archive.tolerance.changes)
+        return self.steps.above(price, total, low, high, self.tolerance.changes)
 
     def split(self, node: Node, state: int, choice: IntArray) -> list[Node]:
         """One node for every active pair of a state, near a policy."""
@@ -82,7 +106,7 @@ class Search:
             active, own = node.active.copy(), choice.copy()
             active[pairs] = False
             active[pair], own[state] = True, pair
-            made.append(replace(node, choice=own, active=active))
+            made.append(Node(own, active, node.price, node.total, node.low, node.high, node.excess))
         return made
 
 
@@ -103,13 +127,13 @@ def branch_and_bound(
             if handled >= most or clock.over():
                 return Proof(search.archive, [node for *_, node in waiting] + waived, handled)
             node = heapq.heappop(waiting)[-1]
-            low, high, excess = search.above(node.price, node.total, node.low, node.high)
-            node = replace(node, low=low, high=high, excess=excess)
+            node.low, node.high, excess = search.above(node.price, node.total, node.low, node.high)
+            node.excess = excess
             if excess <= allowed:
                 waived += [node] if excess > 0 else []
                 continue
             if handled % TOLD == 0 and np.isfinite(excess):
-                gap = f"gap {excess / span:.2%}" if allowed > 0 else f"{len(search.archive):,} plans"
+                gap = f"gap {excess / span:.2%}" if allowed > 0 else f"{len(search.points):,} plans"
                 report("frontier", min(1.0, allowed / excess), gap)
             handled += 1
             widest = allowed > 0 and len(waiting) * len(node.active) < MOST_FLAGS
@@ -123,3 +147,55 @@ def open_bounds(left: Sequence[Node], changes: FloatArray) -> FloatArray:
     price, total, low, high = (np.array([getattr(n, of) for n in left]) for of in ("price", "total", "low", "high"))
     bounds = total[:, None] + price[:, None] * np.minimum(changes[None, :], high[:, None])
     return np.asarray(np.where(low[:, None] < changes[None, :], bounds, -np.inf).max(axis=0))
+
+
+class EdgeSearch(Search):
+    """Bounds and splits nodes along their hulls; all nodes share one walk."""
+
+    def __init__(self, problem: FrontierProblem, archive: Archive, budget: float | None) -> None:
+        super().__init__(problem, archive, budget)
+        self.walk = PolicyWalk(problem, archive.choices[0])
+
+    def children(self, node: Node) -> list[Node]:
+        """Per edge that is above the staircase: one node for every pair of the state in which its ends differ."""
+        walk = self.walk
+        if not walk.goto(node.choice) and not walk.goto(self.problem.ending_choice(node.choice, node.active)):
+            return []
+        walk.optimise(node.active, node.price)
+        middle = self._met()
+        if self.above(node.price, middle.returns - node.price * middle.changes, node.low, node.high)[2] <= 0:
+            return []
+        made: list[Node] = []
+        vertex = middle
+        while vertex.changes < node.high and walk.step(node.active, 1):
+            left, vertex = vertex, self._met()
+            made += self._across(node, left, vertex)
+        vertex = middle
+        if vertex.changes > node.low:
+            walk.goto(middle.choice)
+        while vertex.changes > node.low and walk.step(node.active, -1):
+            right, vertex = vertex, self._met()
+            made += self._across(node, vertex, right)
+        return sorted(made, key=lambda child: child.excess)
+
+    def _met(self) -> Vertex:
+        vertex = self.walk.vertex()
+        self.add(vertex)
+        return vertex
+
+    def _across(self, node: Node, left: Vertex, right: Vertex) -> list[Node]:
+        """Children where an edge is above the staircase; the walk is at one of its ends."""
+        from polidiff.frontier.walk_kernels import rule_out
+
+        if right.changes - left.changes <= self.tolerance.changes:
+            return []
+        price = (right.returns - left.returns) / (right.changes - left.changes)
+        total = left.returns - price * left.changes
+        ends = max(left.changes, node.low), min(right.changes, node.high)
+        low, high, excess = self.above(price, total, *ends)
+        if excess <= 0:
+            return []
+        problem, walk, active = self.problem, self.walk, node.active.copy()
+        rule_out(walk.arrays, walk.rows, problem.state, problem.first, problem.initial, active, price, excess)
+        inside = Node(left.choice, active, price, total, low, high, excess)
+        return self.split(inside, int(np.argmax(left.choice != right.choice)), left.choice)

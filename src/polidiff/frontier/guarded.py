@@ -115,7 +115,7 @@ class RelaxationSearch(Search):
         """Halves of a node with several steps below its line, else one node for every pair of a state."""
         problem = self.problem
         choice = problem.ending_choice(node.choice, node.active)
-        within = node.high - (2.0 * self.archive.tolerance.changes if self.budget is None else 0.0)
+        within = node.high - (2.0 * self.tolerance.changes if self.budget is None else 0.0)
         if within < 0 or not problem.ends(choice):
             return []
         answer = self.relaxation.solve(node.active, within)
@@ -142,7 +142,7 @@ class RelaxationSearch(Search):
             return self.split(inside, int(mixed.argmax()), choice)
         circling = (visited > MIXED) & ~met
         if plan is not None and not circling.any() and answer.objective - plan.returns <= 4.0 * loose:
-            below = min(high, plan.changes) - 2.0 * self.archive.tolerance.changes
+            below = min(high, plan.changes) - 2.0 * self.tolerance.changes
             return [replace(inside, high=below)] if below > low else []
         return self._split_anywhere(inside, choice, visited + circling * visited.sum())
 
@@ -166,7 +166,7 @@ class RelaxationSearch(Search):
 
     def _middle(self, low: float, high: float) -> float | None:
         """Changes between two steps halfway among those from `low` to `high`; None where there is one step."""
-        steps, apart = self.steps, self.archive.tolerance.changes
+        steps, apart = self.steps, self.tolerance.changes
         inside = np.flatnonzero((steps.right > low + apart) & (steps.left < high - apart))
         return float(steps.left[inside[len(inside) // 2]]) if len(inside) > 1 else None
 

@@ -22,8 +22,9 @@ from polidiff.optimize import Clock
 from polidiff.options import ImproveOptions
 from polidiff.policies.protocol import Candidates, PolicyLike
 from polidiff.records.action import Action
+from polidiff.records.explanation import Explanation
 from polidiff.records.plan import Frontier, Plan
-from polidiff.surrogates import Explain, Note, Reduction, Surrogate, reduce
+from polidiff.surrogates import Explain, Reduction, Surrogate, reduce
 from polidiff.worlds.protocol import World
 
 if TYPE_CHECKING:
@@ -54,11 +55,10 @@ def improve(
     if explain is None:
         return frontier
 
-    def explained(plan: Plan) -> Plan:
-        policy = plan.policy if plan.patch.changing else current
-        return replace(plan, _explain=partial(explain, reduction.world, current, policy))
+    def explained(plan: Plan) -> Explanation:
+        return explain(reduction.world, current, plan.policy if plan.patch.changing else current)
 
-    return replace(frontier, plans=tuple(map(explained, frontier.plans)))
+    return replace(frontier, plans=tuple(replace(plan, _explain=partial(explained, plan)) for plan in frontier.plans))
 
 
 def _chosen(plan: Plan, frontier: Frontier, world: World) -> Plan:
@@ -73,21 +73,20 @@ def _chosen(plan: Plan, frontier: Frontier, world: World) -> Plan:
 
 def _concluded(reduction: Reduction, dropped: int, frontier: Frontier) -> Frontier:
     """The frontier with what a reader must know about how it was made; some plans may not have been judged."""
-    notes = [_words(note) for note in reduction.notes(frontier.plans)]
+    notes = [
+        note if isinstance(note, str) else f"{note.before} where {rule_text(note.rule)} {note.after}"
+        for note in reduction.notes(frontier.plans)
+    ]
     if frontier.plans[0].breaks:
         notes.append("The current policy itself breaks what is to be kept: it is shown to compare with.")
-    told = dropped > 0 and frontier.unit != "rules"
-    more = (f"{dropped} larger plans were not judged and are left out.",) if told else ()
+    limited = dropped > 0 and frontier.unit != "rules"
+    more = (f"{dropped} larger plans were not judged and are left out.",) if limited else ()
     return replace(
         frontier,
         methods=replace(frontier.methods, versions=versions()),
         warnings=(*notes, *more, *frontier.warnings),
         assumptions=frontier.best.assumptions or reduction.assumptions(),
     )
-
-
-def _words(note: Note) -> str:
-    return note if isinstance(note, str) else f"{note.before} where {rule_text(note.rule)} {note.after}"
 
 
 @dataclass(frozen=True)

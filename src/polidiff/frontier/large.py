@@ -177,9 +177,9 @@ def plans_inside(solver: SparseSolver, left: Vertex, right: Vertex, wanted: floa
             sides.remove(side)
             sides += side.split(target)
             continue
-        found = solver.best(asked, side.end, side.held)
-        side.add(asked, found)
-        plans = _staircase([*plans, found], left, right)
+        point = solver.best(asked, side.end, side.held)
+        side.add(asked, point)
+        plans = _staircase([*plans, point], left, right)
     return plans[1:-1]
 
 

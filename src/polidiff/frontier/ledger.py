@@ -27,8 +27,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from polidiff.evaluation.exact import ExactEvaluator
-from polidiff.evaluation.linear import DENSE_UP_TO
+from polidiff.evaluation.exact import DENSE_UP_TO, ExactEvaluator
 from polidiff.explanation.words import rule_text
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.setting import Setting, told_outcomes

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polidiff.frontier.exits import EXIT, EXITS
-from polidiff.frontier.problem import FrontierProblem
+from polidiff.frontier.problem import EXIT, EXITS, FrontierProblem
 from polidiff.frontier.staircase import Archive
 from polidiff.frontier.visits import fundamental
 from polidiff.optimize import Clock

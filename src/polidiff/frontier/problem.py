@@ -5,12 +5,17 @@ r"""The sparse-change problem on a table, in the form that every algorithm of th
 over deterministic policies that end for sure. A decision is a *pair* (state, action). Only pairs that may be used are
 kept, states in order, so that a ragged set of actions costs nothing; a policy is a `choice`: one pair per state.
 Discounting is a leak: :math:`\gamma P` with probability :math:`1-\gamma` of ending at every step.
+
+Where some policies never end, a problem is widened by one more pair per state, *exit*, that ends the episode at a loss.
+Every set of fixed decisions then has a completion that ends, found on the graph. A bound that uses an exit is still a
+bound, because exits only add policies, and a completion that uses one is no plan.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
@@ -19,10 +24,15 @@ from scipy.sparse.linalg import splu
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.worlds.checks import all_end, ending_choice, ending_rows, reachable_from
 
+if TYPE_CHECKING:
+    from polidiff.frontier.hull import Hull
+
 MOST_NUMBERS = 20_000_000  # held at once while states without a choice are left out
 WORTH_IT = 150  # states from which leaving some out saves time
 GUARD_TOLERANCE = 1e-9  # by which a guarded outcome may pass its limit, relative
 MASS = 1e-15  # probability below which a transition or a start is taken as absent
+EXIT = -1  # action number of an exit pair
+EXITS = 1e-10  # probability of leaving through an exit above which a policy is no plan
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,3 +245,50 @@ def contracted(problem: FrontierProblem) -> Contracted | None:
         limits=problem.limits,
     )
     return Contracted(own, problem.first[:-1].copy(), states, pairs)
+
+
+@dataclass(frozen=True, eq=False)
+class Widened:
+    """A problem with exits, and how its pairs are numbered."""
+
+    problem: FrontierProblem
+    narrower: FrontierProblem
+    number: IntArray  # (pairs of the narrower problem,) their number in the wider one
+
+    def narrow(self, choices: IntArray) -> IntArray:
+        """Policies in the numbers of the narrower problem; where no plan goes, an exit becomes any pair."""
+        back = self.narrower.first[self.problem.state]
+        back[self.number] = np.arange(len(self.number))
+        return np.asarray(back[choices])
+
+
+def widen(problem: FrontierProblem, hull: Hull) -> Widened:
+    """The problem with one more pair per state, the last one, if some policy never ends; else as it is."""
+    count = problem.n_states
+    if problem.always_ends:
+        return Widened(problem, problem, np.arange(problem.n_pairs))
+    penalty = 10.0 * (1.0 + float(np.abs(hull.returns).max()) + float(np.abs(problem.reward).max()) * count)
+    order = np.argsort(np.concatenate([problem.state, np.arange(count)]), kind="stable")
+    number = np.argsort(order)[: problem.n_pairs]
+    stacked = sparse.vstack([problem.transitions, sparse.csr_matrix((count, count))]).tocsr()
+    wider = replace(
+        problem,
+        transitions=stacked[order],
+        reward=np.append(problem.reward, np.full(count, -penalty))[order],
+        cost=np.append(problem.cost, np.zeros(count))[order],
+        state=np.append(problem.state, np.arange(count))[order],
+        action=np.append(problem.action, np.full(count, EXIT))[order],
+        leaks=np.append(problem.leaks, np.ones(count, dtype=np.bool_))[order],
+        guards=np.concatenate([problem.guards, np.zeros((len(problem.guards), count))], axis=1)[:, order],
+        base=np.where(problem.base >= 0, number[np.maximum(problem.base, 0)], -1),
+    )
+    return Widened(wider, problem, number)
+
+
+def made_to_end(problem: FrontierProblem, choice: IntArray, fixed: BoolArray) -> IntArray | None:
+    """A policy made to end by exits in states that would stay for ever; None where fixed decisions alone do."""
+    ends = problem.ending(choice[None])[0]
+    if ends.all():
+        return choice
+    choice = np.where(ends | fixed, choice, problem.first[1:] - 1)
+    return choice if problem.ends(choice) else None

@@ -13,8 +13,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from polidiff.frontier.branch import Node, Proof, branch_and_bound, open_bounds
-from polidiff.frontier.edges import EdgeSearch
+from polidiff.frontier.branch import EdgeSearch, Node, Proof, branch_and_bound, open_bounds
 from polidiff.frontier.hull import Hull, parametric_hull
 from polidiff.frontier.local_search import fewest_states, local_search
 from polidiff.frontier.problem import FrontierProblem
@@ -121,7 +120,7 @@ def _prove(
 
     roots, most = _roots(problem, hull, budget), effort.most(problem.n_states)
     groups = PARTS if problem.n_states >= ONE_PART else 1
-    groups = min(len(roots), groups if clock.seconds is None else int(effective_n_jobs()))
+    groups = min(len(roots), groups if clock.seconds is None else int(effective_n_jobs(None)))
     span = span_of(hull)
     prove = partial(branch_and_bound, most=most // max(groups, 1), slack=effort.gap * span, span=span)
     if groups <= 1:

@@ -27,7 +27,7 @@ import numpy as np
 from scipy import sparse
 
 from polidiff.errors import UnboundedReturnError
-from polidiff.evaluation.linear import solver
+from polidiff.evaluation.exact import solver
 from polidiff.frontier.policy_walk import unbounded_message
 from polidiff.frontier.problem import FrontierProblem
 from polidiff.frontier.visits import MOST_ROUNDS, check_settled

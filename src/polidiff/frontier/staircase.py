@@ -62,6 +62,23 @@ class Archive:
         chosen = order[keep]
         return Archive(c[chosen], v[chosen], every[chosen], self.tolerance)
 
+    def with_point(self, changes: float, returns: float, choice: int) -> Archive | None:
+        """The archive, whose policies are numbers, with a point for those it dominates; None if it is no better.
+
+        >>> points = Archive(np.array([0.0, 2.0]), np.array([0.0, 1.0]), np.array([0, 1]), Tolerance(1e-9, 1e-9))
+        >>> points.with_point(1.0, 1.0, 2).choices
+        array([0, 2])
+        """
+        near, least = self.tolerance.changes, returns - self.tolerance.returns
+        fewer = int(self.changes.searchsorted(changes + near, side="right"))
+        if fewer > 0 and least <= self.returns[fewer - 1]:
+            return None
+        first = int(self.changes.searchsorted(changes - near))
+        last = int(self.returns.searchsorted(returns + self.tolerance.returns, side="right"))
+        pairs = ((self.changes, changes), (self.returns, returns), (self.choices, choice))
+        c, v, own = (np.concatenate([old[:first], [new], old[last:]]) for old, new in pairs)
+        return Archive(c, v, own, self.tolerance)
+
     def _order(self, changes: FloatArray, returns: FloatArray, choices: IntArray) -> IntArray:
         """Fewest changes first, then most return; plans that are equal but for rounding by `_rank`."""
         c, v = np.round(changes / self.tolerance.changes), np.round(returns / self.tolerance.returns)

@@ -170,14 +170,18 @@ def improve_table(surrogate: Surrogate, options: ImproveOptions) -> Frontier:
 
 
 def _with_current(setting: Setting, solved: Solved, again: Evaluated) -> tuple[Solved, Evaluated]:
-    """The plans behind the current policy, which a limit that it breaks, or a change that is free, leaves out."""
+    """The plans behind the current policy, which a limit that it breaks, or a change that is free, leaves out.
+
+    What a free change brings bounds the current policy too.
+    """
     if (again.actions[0] == setting.base).all():
         return solved, again
     now = evaluate_plans(setting, setting.base[None])
     actions = np.concatenate([now.actions, again.actions])
     outcomes = {name: np.concatenate([now.outcomes[name], values]) for name, values in again.outcomes.items()}
     changes, returns = (np.concatenate(both) for both in ((now.changes, again.changes), (now.returns, again.returns)))
-    bounds = np.concatenate([now.returns, solved.bounds])
+    free = solved.bounds[:1] if again.changes[0] <= now.changes[0] else now.returns
+    bounds = np.concatenate([np.maximum(now.returns, free), solved.bounds])
     choices = np.concatenate([setting.problem.base[None], solved.choices])
     listed = replace(solved, changes=changes, returns=returns, bounds=bounds, choices=choices)
     return listed, Evaluated(actions, changes, returns, outcomes)

@@ -104,10 +104,10 @@ def follow_moves(
     for _ in range(LONGER * (int(decisions.step.max()) + 1)):
         visits.append((episode, here))
         own = decisions.actions[here]
-        kept = rng.random(len(here)) * chances[here, own] <= table[here, own]
+        as_logged = rng.random(len(here)) * chances[here, own] <= table[here, own]
         beyond = np.maximum(table[here] - chances[here], 0.0)
         drawn = rng.random(len(here))[:, None] * beyond.sum(axis=1, keepdims=True) > np.cumsum(beyond, axis=1)
-        action = np.where(kept, own, np.minimum(drawn.sum(axis=1), table.shape[1] - 1))
+        action = np.where(as_logged, own, np.minimum(drawn.sum(axis=1), table.shape[1] - 1))
         other = np.flatnonzero(action != own)
         gone_on = here.copy()
         gone_on[other], distance = cases.near(here[other], action[other], rng)

@@ -53,9 +53,9 @@ def solve(program: Program, *, start: AnyArray | None = None, limits: Limits | N
     highs = _quiet(limits, whole)
     highs.passModel(_model(program))
     if start is not None and whole:
-        highs.setSolution(_start(program, start))
+        highs.setSolution(_start(start))
     highs.run()
-    answer = _integer_solution(highs, program) if whole else _linear_solution(highs, program.maximise)
+    answer = _integer_solution(highs, program) if whole else _linear_solution(highs)
     if start is not None and not np.isnan(start).any() and _loses_to(answer, program, np.asarray(start)):
         point = np.asarray(start, dtype=np.float64)
         bound = _beyond(answer.bound, program.value(point), program.maximise)
@@ -78,7 +78,6 @@ class GrowingProgram:
 
     def __init__(self, *, maximise: bool = False, limits: Limits | None = None) -> None:
         self._highs = _quiet(limits or Limits(), whole=False)
-        self._maximise = maximise
         sense = highspy.ObjSense.kMaximize if maximise else highspy.ObjSense.kMinimize
         self._highs.changeObjectiveSense(sense)
 
@@ -110,7 +109,7 @@ class GrowingProgram:
         if _STATUS.get(self._highs.getModelStatus()) is None:  # the basis it starts from may be at fault
             self._highs.clearSolver()
             self._highs.run()
-        return _linear_solution(self._highs, self._maximise)
+        return _linear_solution(self._highs)
 
 
 def _quiet(limits: Limits, whole: bool) -> highspy.Highs:
@@ -147,7 +146,7 @@ def _model(program: Program) -> highspy.HighsLp:
     return lp
 
 
-def _start(program: Program, start: AnyArray) -> highspy.HighsSolution:
+def _start(start: AnyArray) -> highspy.HighsSolution:
     point = highspy.HighsSolution()
     point.col_value = [highspy.kHighsInf if np.isnan(value) else float(value) for value in start]
     return point
@@ -176,18 +175,18 @@ def _beyond(bound: float | None, value: float, maximise: bool) -> float | None:
     return bound
 
 
-def _linear_solution(highs: highspy.Highs, maximise: bool) -> Solution:
+def _linear_solution(highs: highspy.Highs) -> Solution:
     status = _STATUS.get(highs.getModelStatus(), "unsolved")
     if status != "optimal":
         return Solution(status)
-    found = highs.getSolution()
+    point = highs.getSolution()
     objective = float(highs.getInfo().objective_function_value)
     return Solution(
         "optimal",
-        np.array(found.col_value, dtype=np.float64),
+        np.array(point.col_value, dtype=np.float64),
         objective,
         objective,
-        duals=np.array(found.row_dual, dtype=np.float64),
+        duals=np.array(point.row_dual, dtype=np.float64),
     )
 
 

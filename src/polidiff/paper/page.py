@@ -17,10 +17,9 @@ from polidiff.errors import InvalidInputError
 from polidiff.explanation.text import sentence_text
 from polidiff.files import write_whole
 from polidiff.paper.figures import Figure, all_figures, figure_chart, panel_chart
-from polidiff.paper.metrics import FORM_NAMES, explained, forms_table, measured
 from polidiff.paper.runs import Runs
 from polidiff.paper.sentences import deviations
-from polidiff.paper.values import Number, Value
+from polidiff.paper.values import FORM_NAMES, Number, Value, explained, forms_table, measured
 from polidiff.records.explanation import Explanation
 from polidiff.records.numbers import number
 from polidiff.report.charts import rendered

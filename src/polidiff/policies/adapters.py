@@ -23,9 +23,9 @@ from polidiff.policies.protocol import (
     PolicyLike,
     action_numbers,
     is_text,
-    names_of,
 )
 from polidiff.records.action import Action
+from polidiff.records.patch import Patch
 
 
 def as_policy(
@@ -69,7 +69,7 @@ def as_policy(
     >>> as_policy("always:go", actions=["stay", "go"]).probabilities([[1.0]])
     array([[0., 1.]])
     """
-    names = names_of(actions)
+    names = None if actions is None else tuple(a.name if isinstance(a, Action) else str(a) for a in actions)
     if names is not None:
         n_actions = len(names)
     policy = _recognised(obj, Asked(n_actions, n_states, names, tuple(features), output, trust))
@@ -169,6 +169,9 @@ _LIBRARIES: tuple[tuple[Callable[[ForeignModel], bool], str], ...] = (  # what t
 
 def _not_recognised(obj: ForeignModel) -> str:
     name = type(obj).__name__
+    if obj is None or isinstance(obj, Patch):
+        what = "a plan read from a file has no policy" if obj is None else "a patch changes a policy and is none itself"
+        return f"{what}; got {name}. Hint: patch.apply(policy), or explain(world, current, patch)"
     if _can("predict")(obj):
         return (
             f"it is not clear how {name} is a policy: it predicts, but has no classes. Hint: pass a function that "

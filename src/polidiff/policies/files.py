@@ -61,6 +61,8 @@ def read_object(path: str | os.PathLike[str], *, trust: bool = False) -> Foreign
     if suffix not in READERS and suffix not in LOADERS:
         raise InvalidPolicyError(
             f"a policy file must end in {', '.join([*READERS, '.onnx', *LOADERS])}; got {file.name!r}"
+            + ". Hint: who wrote a log is known beside that log only, as in explain(log, 'log', patch)"
+            * (str(path) == "log")
         )
     if not os.path.isfile(file):
         raise InvalidPolicyError(f"there is no policy file {str(path)!r}")
@@ -313,7 +315,8 @@ def from_stored(data: Mapping[str, Json], path: Path, *, trust: bool = False) ->
     """The table or policy whose JSON form was read from `path`; a base named there lies beside it."""
     if data.get("schema") == "polidiff/patch":
         raise InvalidPolicyError(
-            f"{path.name} is a patch, which needs a policy to change. Hint: polidiff patch apply {path.name} POLICY"
+            f"{path.name} is a patch, which needs a policy to change. Hint: polidiff patch apply {path.name} POLICY, "
+            f"or explain(world, current, load({path.name!r}))"
         )
     if data.get("schema") != SCHEMA or data.get("version") != 1:
         raise InvalidPolicyError(

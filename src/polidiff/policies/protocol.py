@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from polidiff.errors import InvalidPolicyError
-from polidiff.records.action import Action
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 
 TIE = 1e-9
@@ -174,11 +173,6 @@ def check_actions(answer: AnyArray, n_actions: int, what: str, hint: str = "") -
             f"{answer[off[0]].item()!r}{'' if whole else hint}"
         )
     return actions
-
-
-def names_of(actions: Sequence[Action | str] | None) -> tuple[str, ...] | None:
-    """The names of a world's actions; None if there are none."""
-    return None if actions is None else tuple(a.name if isinstance(a, Action) else str(a) for a in actions)
 
 
 def is_text(answers: AnyArray) -> bool:

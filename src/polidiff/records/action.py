@@ -103,6 +103,7 @@ class Direction:
 
     component: str
     sign: int  # +1 up, -1 down
+    also: tuple[str, ...] = field(default=(), compare=False)  # other components that change in some of the decisions
 
 
 @dataclass(frozen=True)

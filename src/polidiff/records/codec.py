@@ -286,9 +286,11 @@ def _mapping(data: Json, where: str) -> Mapping[str, Json]:
 
 RENDERERS = {
     "text": "polidiff.explanation.said:render",
+    "evaluation_text": "polidiff.explanation.text:evaluation_text",
     "frontier_text": "polidiff.explanation.plan_text:render_frontier",
     "comparison_text": "polidiff.report.comparison:render_comparison",
     "case": "polidiff.explanation.case:answer_case",
+    "patch_lines": "polidiff.explanation.rule_code:patch_lines",
     "apply_patch": "polidiff.policies.patched:apply_patch",
     "undo_patch": "polidiff.policies.patched:undo_patch",
     "chart": "polidiff.report.charts:chart",

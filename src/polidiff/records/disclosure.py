@@ -3,8 +3,8 @@
 Totals are told exactly. Where a few are left over (at least one, fewer than `min_group`) once the parts shown are taken
 off the total, or one part off another that holds it, three things keep them hidden. The larger part is counted as if it
 held them. Values of parts are rounded to what `min_group` typical people would move, bounds outwards. And where all
-that changes is withheld, the overall effect is withheld too. Shares within a part that speak of a few, or leave a few,
-are those of a multiple of `min_group` people.
+that changes is withheld, the overall effect is withheld too. Shares within a part that speak of a few decisions (or
+starts), or leave a few, are those of a multiple of `min_group` of them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from polidiff.records.action import Shift
 from polidiff.records.explanation import (
     Explanation,
     Region,
@@ -31,6 +32,7 @@ from polidiff.records.rule import Rule, within
 
 AnyResult = TypeVar("AnyResult", bound=Explanation | Frontier)
 _COUNT = re.compile(r"^Rests on .*?(?=;|\. |\.?$)")
+_BEHIND = re.compile(r"\d[\d\u202f]*(?= (?:decision|episode)s? (?:are too few|of this group))")  # in why it is unknown
 
 
 def disclosed(whole: Explanation, left: Explanation, least: int, *, unknown: bool = False) -> Explanation:
@@ -93,10 +95,29 @@ def share(value: float, people: float, least: int) -> float:
     return shares([value], people, least)[0]
 
 
+def coarse_shift(region: Region, decisions: float, least: int) -> Shift | None:
+    """Shares of decisions that do not tell how few have an action, or have it not; None where a few change."""
+    shift = region.shift
+    if shift is None:
+        return None
+    got = {entry.action: entry.people for entry in region.support.actions}
+    rises = shift.proposed > shift.current
+    changing = [people for action, people in got.items() if (action != region.proposed) == rises]
+    if few(max(changing, default=0), least) or abs(shift.proposed - shift.current) * decisions < least - 0.5:
+        return None
+    often = [o for o in shift.also if abs(o.proposed - o.current) * decisions >= least - 0.5]
+    also = tuple(
+        replace(o, current=share(o.current, decisions, least), proposed=share(o.proposed, decisions, least))
+        for o in often
+        if not few(got.get(o.action, 0), least)
+    )
+    return Shift(share(shift.current, decisions, least), share(shift.proposed, decisions, least), also)
+
+
 def _sizes(record: Explanation) -> list[list[int]]:
     """How many stand behind each region, each sentence, and each group that is worse off."""
     parts = [[part.support.episodes for part in parts] for parts in (record.regions, record.sentences)]
-    return [*parts, [round(group.share * record.world.units) for group in record.worse_off]]
+    return [*parts, [round(group.behind(record.world.units)) for group in record.worse_off]]
 
 
 def counted(record: Explanation, least: int) -> list[list[int]]:
@@ -147,10 +168,10 @@ def counts_of_names(world: WorldSummary, least: int) -> dict[str, dict[str, int]
 def distinct_plans(record: Frontier, least: int) -> tuple[Plan, ...]:
     """Plans without those with a rule that changes all but a few of whom a rule of another plan changes."""
     distinct: list[Plan] = []
-    best, units = record.best, record.world.units
+    best, episodes = record.best, float(record.world.facts.get("episodes", record.world.units))
     for plan in sorted(record.plans, key=lambda plan: plan is not best):
         pairs = ((a, b) for a in plan.rules for other in distinct for b in other.rules if a.move == b.move)
-        near = ((a.rule, b.rule) for a, b in pairs if few(abs(a.changes - b.changes) * units, least))
+        near = ((a.rule, b.rule) for a, b in pairs if few(abs(a.changes - b.changes) * episodes, least))
         if not any(within(one, other) or within(other, one) for one, other in near):
             distinct.append(plan)
     return tuple(plan for plan in record.plans if plan in distinct)
@@ -268,7 +289,8 @@ class _Blur:
         odds = None if verdict.holds_up_to is None else round(verdict.holds_up_to, 2)
         line = f"Rests on about {count} {self.world.counted_in}"
         rests = None if verdict.rests_on is None else _COUNT.sub(line, verdict.rests_on)
-        return replace(verdict, **rounded, holds_up_to=odds, rests_on=rests)
+        note = None if verdict.note is None else _BEHIND.sub("the", verdict.note)
+        return replace(verdict, **rounded, holds_up_to=odds, rests_on=rests, note=note)
 
 
 def _spread(verdict: Verdict, units: float) -> float:
@@ -289,7 +311,7 @@ def _blurred(
     worse = tuple(
         told
         for told, group in zip(losing, record.worse_off, strict=True)
-        if blur.speaks(told.difference, group.difference, blur.step(group.outcome, group.share * units))
+        if blur.speaks(told.difference, group.difference, blur.step(group.outcome, group.behind(units)))
     )
     changes = blur.share(record.changes, episodes)
     return replace(record, regions=regions, sentences=sentences, worse_off=worse, changes=changes)
@@ -323,9 +345,10 @@ def _sentence(sentence: Sentence, count: int, blur: _Blur) -> Sentence:
 
 
 def _worse_off(group: WorseOff, count: int, blur: _Blur) -> WorseOff:
-    share = group.share if count == round(group.share * blur.units) else count / blur.units
-    difference = blur.difference(group.outcome, group.difference, group.share * blur.units)
-    return replace(group, share=share, difference=difference)
+    behind = group.behind(blur.units)
+    share = group.share if count == round(behind) else count / blur.units
+    difference = blur.difference(group.outcome, group.difference, behind)
+    return replace(group, share=share, difference=difference, people=count if group.people else None)
 
 
 def _without_effect(record: Explanation, least: int) -> Explanation:

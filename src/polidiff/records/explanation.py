@@ -10,9 +10,10 @@ from polidiff.records.action import Action, Direction, Shift
 from polidiff.records.codec import Json, Result, renderer, schema
 from polidiff.records.outcome import Assumption, Interval, Outcome
 from polidiff.records.patch import Patch
-from polidiff.records.rule import Rule
+from polidiff.records.rule import Condition, Rule
 
 MOST_VALUES = 50  # of a category that a result lists
+IDLE = "share of changed decisions without effect"  # fact: at once, or too small a difference to be told
 FOLLOWED = "episodes played for paths"  # fact of a table: how many, where chance decides which changes are met
 
 VerdictDirection = Literal["more", "less", "same", "unknown"]
@@ -23,8 +24,8 @@ class ActionSupport:
     """How often an action is taken in a region."""
 
     action: str
-    people: int  # people (or episodes) of the log who got it there at least once
-    current: float  # share of the region's logged decisions in which the current policy takes it
+    people: int  # people (or episodes) of the log who got it there at least once; 0 without a log
+    current: float  # share of the region's decisions in which the current policy takes it
     proposed: float  # and the proposed one
 
 
@@ -36,7 +37,7 @@ class Support:
     episodes: int  # episodes that meet it; for a table, starts that can
     share: float  # share of all decisions of ½ current + ½ proposed that fall in it
     unsupported: float | None = None  # share of its visits that the log cannot speak about; None without a log
-    actions: tuple[ActionSupport, ...] = ()  # every action of a log; none without a log, or where rows are a sample
+    actions: tuple[ActionSupport, ...] = ()  # of a log, but none where rows are a sample; without one, where mixed
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,11 @@ class WorseOff:
     share: float
     difference: Interval
     starts: tuple[str, ...] = ()
+    people: int | None = None  # of a log: how many stand behind it
+
+    def behind(self, units: float) -> float:
+        """How many of so many people it has; by its share, where they were not counted."""
+        return self.share * units if self.people is None else float(self.people)
 
 
 @dataclass(frozen=True)
@@ -230,6 +236,7 @@ class WorldSummary:
     features: tuple[Feature, ...]
     facts: Mapping[str, str | float | int]  # states, starts, horizon, restore mode, rows, episodes, …
     people: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # of a log: feature -> category -> people
+    spread: Mapping[str, float] = field(default_factory=dict)  # of a log: outcome -> standard deviation of episodes
 
     @property
     def values(self) -> dict[str, tuple[str, ...]]:
@@ -281,7 +288,7 @@ class WorldSummary:
 
 @dataclass(frozen=True)
 class Cell:
-    """A box of the picture: how many visits, and how many of each region fall in it."""
+    """A box of the picture: which share of all visits falls in it."""
 
     x: float
     y: float
@@ -300,6 +307,25 @@ class Picture:
     cells: tuple[Cell, ...]
     trajectories: tuple[tuple[tuple[float, float], ...], ...] = ()  # a few of the current policy, never from a log
     proposed_trajectories: tuple[tuple[tuple[float, float], ...], ...] = ()
+    x_values: tuple[float, ...] = ()  # of x, where each cell holds visits of one value only
+    y_values: tuple[float, ...] = ()
+
+    def place(self, cell: Cell) -> Rule:
+        """Where the visits of a cell lie: between its sides, or at the one value that it holds."""
+        across = _side(self.x, 0, cell.x, self.x_step, self.x_values)
+        return Rule((across, _side(self.y, 1, cell.y, self.y_step, self.y_values)))
+
+    def holding(self, cells: tuple[Cell, ...]) -> Picture:
+        """The picture with these cells alone: no episodes, and no value that none of them holds."""
+        met = [{v for cell in cells for v in self.place(cell).conditions[k].values or ()} for k in (0, 1)]
+        values = [tuple(v for v in known if v in met[k]) for k, known in enumerate((self.x_values, self.y_values))]
+        return Picture(self.x, self.y, self.x_step, self.y_step, cells, (), (), *values)
+
+
+def _side(name: str, column: int, centre: float, step: float, values: tuple[float, ...]) -> Condition:
+    low, high = (float(f"{centre + side * step:.15g}") for side in (-0.5, 0.5))
+    held = next((value for value in values if low <= value + 1e-9 * step < high), None)
+    return Condition(name, column, low, high) if held is None else Condition(name, column, values=(held,))
 
 
 @dataclass(frozen=True)

@@ -95,10 +95,15 @@ def interval_numbers(interval: Interval, *, signs: bool = False) -> tuple[str, s
     ('400', '−400', '1200')
     >>> interval_numbers(Interval(9.98949, 9.98948, 9.9895, 0.95))  # too narrow to be seen
     ('9.989', '9.989', '9.989')
+    >>> interval_numbers(Interval(5.273, -40.0, 4980.0, 0.95), signs=True)  # neither 0 nor 10
+    ('+5', '−40', '+4980')
     """
     places = _places(interval)
     write = partial(signed if signs else number, places=places)
     estimate = write(interval.estimate)
+    if places is not None and abs(interval.estimate) > interval.width / 10_000:
+        first = -math.floor(math.log10(abs(interval.estimate)))  # the place of its first digit, which is always told
+        estimate = (signed if signs else number)(interval.estimate, places=max(places, first))
     if places is not None and interval.width < 10.0**-places:
         return estimate, estimate, estimate
     return estimate, write(interval.low), write(interval.high)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from polidiff.errors import InvalidOutcomeError
 from polidiff.records.action import repeated
 from polidiff.records.arrays import AnyArray, FloatArray
-from polidiff.records.codec import Document, schema
+from polidiff.records.codec import Document, renderer, schema
 
 Preference: TypeAlias = Literal["more", "less"] | None
 OutcomeOf: TypeAlias = npt.ArrayLike | Callable[..., npt.ArrayLike] | str
@@ -226,3 +226,6 @@ class Evaluation(Document):
     truncated: float  # share of episodes cut at the horizon
     details: Mapping[str, float] = field(default_factory=dict)  # episodes, length, …
     assumptions: tuple[Assumption, ...] = ()  # what is said of a log rests on
+
+    def __str__(self) -> str:
+        return renderer("evaluation_text")(self)

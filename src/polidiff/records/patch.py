@@ -101,6 +101,9 @@ class Patch(Document):
     def __len__(self) -> int:
         return len(self.edits)
 
+    def __str__(self) -> str:
+        return "\n".join(renderer("patch_lines")(self))
+
     def swap(self, edit: Edit) -> tuple[str, str]:
         """Names of what an edit replaces and of what it puts there."""
         current, proposed = (AS_NOW if a is None else self.actions[a] for a in (edit.current, edit.proposed))

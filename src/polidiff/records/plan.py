@@ -16,6 +16,8 @@ from polidiff.records.outcome import Assumption, Interval, Outcome
 from polidiff.records.patch import Patch
 from polidiff.records.rule import Rule, within
 
+UNKNOWN_GAIN = "its gain is not known: "  # how a plan's warning begins that says why
+
 
 @dataclass(frozen=True)
 class PlanRule:
@@ -209,7 +211,7 @@ class Frontier(Result, Sequence[Plan]):
     @property
     def aim(self) -> str:
         """What plans improve, by its own name."""
-        return "expected return" if self.objective in ("", "return") else self.objective
+        return self.objective or "return"
 
     @property
     def sign(self) -> float:

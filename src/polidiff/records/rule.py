@@ -166,9 +166,11 @@ def within(one: Rule, other: Rule) -> bool:
 def _inside(one: Condition, other: Condition) -> bool:
     if one.missing and not other.missing:
         return False
-    if one.values is not None and other.values is not None:
-        return set(one.values) <= set(other.values)
-    return one.values is other.values and other.low <= one.low and one.high <= other.high
+    if other.values is not None:
+        return one.values is not None and set(one.values) <= set(other.values)
+    if one.values is not None:
+        return all(isinstance(value, (int, float)) and other.low <= value < other.high for value in one.values)
+    return other.low <= one.low and one.high <= other.high
 
 
 def missing_entries(column: AnyArray) -> BoolArray:

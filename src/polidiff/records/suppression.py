@@ -21,11 +21,12 @@ from dataclasses import dataclass, is_dataclass, replace
 from functools import singledispatch
 
 from polidiff.errors import InvalidOptionError
-from polidiff.records.action import Action, Shift
+from polidiff.records.action import Action
 from polidiff.records.codec import Json, Record, encode, json_fields, parts_of
 from polidiff.records.disclosure import (
     AnyResult,
     coarse_bounds,
+    coarse_shift,
     counts_of_names,
     disclosed,
     distinct_plans,
@@ -68,10 +69,8 @@ def suppressed(record: AnyResult, min_group: int | None = None) -> AnyResult:
     if least > 1:
         record = shown(record, replace(_limit(record, least), grown=grown))
     world = _counting_what_is_named(record)
-    named = (
-        (count, record.world.people[f][name]) for f, names in world.people.items() for name, count in names.items()
-    )
-    if any(rounded != count for rounded, count in named):
+    before = record.world.people
+    if any(count != before[f][name] for f, names in world.people.items() for name, count in names.items()):
         record = with_rounding_note(record, least)
     return replace(record, world=world)
 
@@ -83,19 +82,29 @@ def released(record: Record) -> Record:
 
 @dataclass(frozen=True)
 class Limit:
-    """How many episodes a group must have, and what is known about names."""
+    """How many people a group must have, and what is known about names."""
 
     least: int
-    episodes: float  # of the whole log; people, where it knows them
+    people: float  # of the whole log; episodes, where it does not know people
     world: WorldSummary
     plain: frozenset[str]  # names that may be quoted: of actions, outcomes, features, and of states that many met
     known: frozenset[str] = frozenset()  # regions that are shown
     gone: frozenset[Rule] = frozenset()  # places of those that are not
+    quoted: re.Pattern[str] = _QUOTED  # a name; whole, where it may be told and holds quotes itself
     grown: bool = False  # whether the result was made with a smaller limit
 
-    def enough(self, share: float) -> bool:
-        """Whether a share of all episodes is large enough to show."""
-        return share * self.episodes >= self.least - 1e-9
+    def enough(self, count: float) -> bool:
+        """Whether so many may be shown."""
+        return count >= self.least - 1e-9
+
+    @property
+    def episodes(self) -> float:
+        """Of the whole log, of which one person may have several."""
+        return float(self.world.facts.get("episodes", self.people))
+
+    def decisions(self, support: Support) -> float:
+        """In a region; of several by one person each is one, so a share of them is no share of people."""
+        return max(support.episodes, support.share * float(self.world.facts.get("rows", 0)))
 
     def names(self, feature: str, value: object) -> bool:
         """Whether a category or state may be named; without counts, there is nothing against it."""
@@ -108,14 +117,16 @@ class Limit:
 
     def text(self, text: str) -> str:
         """A remark without the names of states and cells that too few have met."""
-        return _QUOTED.sub(lambda match: match[0] if (match[1] or match[2]) in self.plain else UNSHOWN, text)
+        return self.quoted.sub(lambda m: m[0] if (m[1] or m[2] or m[0]) in self.plain else UNSHOWN, text)
 
 
 def _limit(record: Explanation | Frontier, least: int) -> Limit:
     world = record.world
     plain = [name for people in world.people.values() for name, behind in people.items() if behind >= least]
     plain += [*(a.name for a in world.actions), *(o.name for o in record.outcomes), *(f.name for f in world.features)]
-    limit = Limit(least, world.units, world, frozenset(plain))
+    odd = sorted(filter(_QUOTED.search, plain), key=len, reverse=True)
+    quoted = re.compile("|".join([*map(re.escape, odd), _QUOTED.pattern]))
+    limit = Limit(least, world.units, world, frozenset(plain), quoted=quoted)
     regions = record.regions if isinstance(record, Explanation) else ()
     known = frozenset(region.id for region in shown(regions, limit))
     return replace(limit, known=known, gone=frozenset(r.rule for r in regions if r.id not in known))
@@ -189,19 +200,19 @@ def _condition(condition: Condition, limit: Limit) -> Condition | None:
 @shown.register
 def _region(region: Region, limit: Limit) -> Region | None:
     rule = shown(region.rule, limit)
-    episodes = region.support.episodes
-    shift = None if region.shift is None else _coarse(region.shift, episodes, limit.least)
-    if rule is None or episodes < limit.least or (region.shift is not None and shift is None):
+    people, decisions = region.support.episodes, limit.decisions(region.support)
+    shift = coarse_shift(region, decisions, limit.least)
+    if rule is None or people < limit.least or (region.shift is not None and shift is None):
         return None
     support = _support(region.support, limit)
-    swaps = tuple(s for s in region.swaps if s.share * episodes >= limit.least)
-    swap_shares = shares([swap.share for swap in swaps], episodes, limit.least)
+    swaps = tuple(s for s in region.swaps if s.share * people >= limit.least)
+    swap_shares = shares([swap.share for swap in swaps], decisions, limit.least)
     taken = [entry.action for entry in support.actions]
     return replace(
         region,
         rule=rule,
         support=support,
-        precision=share(region.precision, episodes, limit.least),
+        precision=share(region.precision, decisions, limit.least),
         states=limit.states(region.states),
         swaps=tuple(replace(swap, share=part) for swap, part in zip(swaps, swap_shares, strict=True)),
         action_values={o: {a: v for a, v in by.items() if a in taken} for o, by in region.action_values.items()},
@@ -210,39 +221,25 @@ def _region(region: Region, limit: Limit) -> Region | None:
     )
 
 
-def _coarse(shift: Shift, people: int, least: int) -> Shift | None:
-    """Shares that do not tell how few have an action, or have it not; None where a few change.
-
-    >>> _coarse(Shift(0.93, 1.0), 40, 10), _coarse(Shift(0.05, 1.0), 100, 10), _coarse(Shift(0.5, 1.0), 40, 10)
-    (None, Shift(current=0.0, proposed=1.0, also=()), Shift(current=0.5, proposed=1.0, also=()))
-    """
-    if abs(shift.proposed - shift.current) * people < least - 0.5:
-        return None
-    often = [o for o in shift.also if abs(o.proposed - o.current) * people >= least - 0.5]
-    also = tuple(
-        replace(o, current=share(o.current, people, least), proposed=share(o.proposed, people, least)) for o in often
-    )
-    return Shift(share(shift.current, people, least), share(shift.proposed, people, least), also)
-
-
 def _support(support: Support, limit: Limit) -> Support:
     """Without actions that too few got, or too few did not get, and without so many more that nobody finds those.
 
     >>> rare = (ActionSupport("a", 4, 0.1, 0.0), ActionSupport("b", 40, 0.4, 0.0), ActionSupport("c", 60, 0.5, 1.0))
-    >>> limit = Limit(10, 500.0, None, frozenset())
+    >>> world = WorldSummary("log", (), (), {"episodes": 500, "rows": 500})
+    >>> limit = Limit(10, 500.0, world, frozenset())
     >>> [entry.action for entry in _support(Support(99, 99, 0.2, None, rare), limit).actions]
     ['c']
     """
-    people, least = support.episodes, limit.least
+    people, decisions, least = support.episodes, limit.decisions(support), limit.least
     hidden: list[ActionSupport] = []
     for entry in sorted((entry for entry in support.actions if entry.people), key=lambda entry: entry.people):
         rare = entry.people < least or few(people - entry.people, least)
         if rare or 0 < sum(e.people for e in hidden) < least or len(hidden) == 1:
             hidden.append(entry)
     often = [entry for entry in support.actions if entry not in hidden]
-    both = [shares([getattr(entry, of) for entry in often], people, least) for of in ("current", "proposed")]
+    both = [shares([getattr(entry, of) for entry in often], decisions, least) for of in ("current", "proposed")]
     actions = tuple(replace(entry, current=a, proposed=b) for entry, a, b in zip(often, *both, strict=True))
-    unsupported = None if support.unsupported is None else share(support.unsupported, people, least)
+    unsupported = None if support.unsupported is None else share(support.unsupported, decisions, least)
     return replace(support, actions=actions, unsupported=unsupported)
 
 
@@ -252,38 +249,39 @@ def _sentence(sentence: Sentence, limit: Limit) -> Sentence | None:
     small = sentence.support.episodes < limit.least or few(sentence.share * limit.episodes, limit.least)
     if small or (sentence.start is not None and not rules):
         return None
-    people, least = sentence.support.episodes, limit.least
-    path = () if few(sentence.path_share * people, least) else tuple(r for r in sentence.path if r in limit.known)
-    meetings = tuple(m for m in sentence.meetings if m.region in limit.known and m.share * people >= least)
-    others = tuple(p for p in sentence.others if limit.known.issuperset(p.path) and p.share * people >= least)
-    first, *paths = shares([sentence.path_share, *(p.share for p in others)], people, least)
+    starts, least = sentence.support.episodes * limit.episodes / limit.people, limit.least
+    decisions = limit.decisions(sentence.support)
+    path = () if few(sentence.path_share * starts, least) else tuple(r for r in sentence.path if r in limit.known)
+    meetings = tuple(m for m in sentence.meetings if m.region in limit.known and m.share * starts >= least)
+    others = tuple(p for p in sentence.others if limit.known.issuperset(p.path) and p.share * starts >= least)
+    first, *paths = shares([sentence.path_share, *(p.share for p in others)], starts, least)
     return replace(
         sentence,
         start=rules[0] if rules else None,
         also=rules[1:],
         path=path,
         path_share=first,
-        meetings=tuple(replace(m, share=share(m.share, people, least)) for m in meetings),
+        meetings=tuple(replace(m, share=share(m.share, starts, least)) for m in meetings),
         others=tuple(replace(p, share=part) for p, part in zip(others, paths, strict=True)),
-        path_fidelity=None if sentence.path_fidelity is None else share(sentence.path_fidelity, people, least),
-        precision=None if sentence.precision is None else share(sentence.precision, people, least),
-        verdicts=tuple(_verdict(verdict, people, limit) for verdict in sentence.verdicts),
+        path_fidelity=None if sentence.path_fidelity is None else share(sentence.path_fidelity, starts, least),
+        precision=None if sentence.precision is None else share(sentence.precision, decisions, least),
+        verdicts=tuple(_verdict(verdict, decisions, limit) for verdict in sentence.verdicts),
         support=_support(sentence.support, limit),
         starts=limit.states(sentence.starts),
         left_out=sentence.left_out + len(sentence.path) - len(path) + len(sentence.meetings) - len(meetings),
     )
 
 
-def _verdict(verdict: Verdict, people: float, limit: Limit) -> Verdict:
-    """Of a group of so many people."""
-    unsupported = None if verdict.unsupported is None else share(verdict.unsupported, people, limit.least)
+def _verdict(verdict: Verdict, decisions: float, limit: Limit) -> Verdict:
+    """Of a group with so many decisions."""
+    unsupported = None if verdict.unsupported is None else share(verdict.unsupported, decisions, limit.least)
     return replace(shown(verdict, limit), unsupported=unsupported)
 
 
 @shown.register
 def _worse_off(group: WorseOff, limit: Limit) -> WorseOff | None:
     start = shown(group.start, limit)
-    if not limit.enough(group.share) or (group.start is None) != (start is None):
+    if not limit.enough(group.behind(limit.people)) or (group.start is None) != (start is None):
         return None
     return replace(group, start=start, starts=limit.states(group.starts))
 
@@ -295,13 +293,13 @@ def _picture(picture: Picture, limit: Limit) -> Picture:
     A cell counts visits, not people: even if every episode spent all its time in one cell, one with this share of all
     visits would hold `min_group` of them.
     """
-    enough = limit.least / limit.episodes * math.fsum(cell.visits for cell in picture.cells)
+    enough = limit.least / limit.people * math.fsum(cell.visits for cell in picture.cells)
     cells = tuple(
         cell if cell.region in limit.known else replace(cell, region=None)
         for cell in picture.cells
         if cell.visits >= enough
     )
-    return replace(picture, cells=cells, trajectories=(), proposed_trajectories=())
+    return picture.holding(cells)
 
 
 @shown.register
@@ -315,7 +313,8 @@ def _patch(patch: Patch, limit: Limit) -> Patch:
 def _plan(plan: Plan, limit: Limit) -> Plan | None:
     """A plan without one of its rules is another plan; the first one, which changes nothing, has none."""
     changes = [plan.changes, *(entry.changes for entry in plan.rules)]
-    small = any(share > 0 and not limit.enough(share) for share in changes)
+    of = limit.people if limit.grown else limit.episodes  # who chose it had enough people behind each of its rules
+    small = any(share > 0 and not limit.enough(min(share, 1.0) * of) for share in changes)
     if small or len(shown(plan.patch, limit)) < len(plan.patch) or shown(plan.rules, limit) != plan.rules:
         return None
     texts = {name: shown(getattr(plan, name), limit) for name in ("warnings", "rests_on", "sentences")}
@@ -339,9 +338,8 @@ def _ledger(ledger: Ledger, every: Sequence[Plan], plans: Sequence[Plan], limit:
         for entry in ledger.entries
         if entry.change not in gone
     )
-    length = next(
-        (k for k, change in enumerate(ledger.order) if change in gone), len(ledger.order)
-    )  # or it would follow
+    broken = (k for k, change in enumerate(ledger.order) if change in gone)
+    length = next(broken, len(ledger.order))  # or it would follow
     return replace(ledger, entries=entries, order=ledger.order[:length], running=ledger.running[:length])
 
 
@@ -356,9 +354,10 @@ def _may_be_named(entry: LedgerEntry, limit: Limit) -> bool:
 def _explanation(record: Explanation, limit: Limit) -> Explanation:
     names = ("regions", "sentences", "worse_off", "verdicts", "patch", "pictures", "assumptions", "warnings", "methods")
     left = {name: shown(getattr(record, name), limit) for name in names}
-    left["verdicts"] = tuple(_verdict(verdict, limit.episodes, limit) for verdict in record.verdicts)
+    rows = float(record.world.facts.get("rows", limit.people))
+    left["verdicts"] = tuple(_verdict(verdict, rows, limit) for verdict in record.verdicts)
     tails = tuple(replace(t, share_worse=share(t.share_worse, limit.episodes, limit.least)) for t in record.tails)
-    tails = tails if limit.enough(0.1) else ()  # the worst tenth would be a few
+    tails = tails if limit.enough(0.1 * limit.people) else ()  # the worst tenth would be a few
     rest = replace(record, **left, tails=tails, forms={}, lead="difference", graph=(), sample=(), episodes=())
     gone = [len(getattr(record, name)) - len(left[name]) for name in names[:3]]
     words = (

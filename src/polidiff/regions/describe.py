@@ -1,4 +1,4 @@
-"""From diverging states to regions: one conjunction, one swap (h_aggr of the paper).
+r"""From diverging states to regions: one conjunction, one swap (h_aggr of the paper).
 
 Rules are learned on half of the episodes and counted on the other half; a table is enumerated, so there both halves
 are the whole. The number of rules is the knee of the curve rules against F1: the fewest from which no further rule
@@ -6,32 +6,41 @@ adds more than one point in a hundred.
 
 A swap is told as the pair of actions, or as the direction in which one component moves: with ordered actions (fluid
 level, pressor level) there are many pairs and few directions. A direction is told where it lets fewer words do as well.
+
+How true rules are is counted by visits, and visits of one episode are alike. Each measure is a ratio of sums over
+episodes, :math:`p = \sum_e k_e / \sum_e n_e`, and its spread is that of the episodes (Cochran, *Sampling Techniques*,
+3rd ed., 1977, section 6.3). Where nothing wrong was seen that spread is 0, which is no evidence. So each bound is taken
+with one episode more, of the size of the others, that speaks for it: all wrong for the lower, all right for the upper.
+With :math:`m` episodes of one size and nothing wrong, the lower bound is near :math:`1 - 3/m`, the rule of three.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import stats
 
 from polidiff.divergence import Divergence
 from polidiff.errors import InvalidOptionError
 from polidiff.records.action import Action, Direction, Swap
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import TradeoffPoint
+from polidiff.records.outcome import Interval
 from polidiff.records.rule import Condition, Rule, first_match
-from polidiff.regions.fidelity import fidelity
-from polidiff.regions.rule_choice import Pool, best_lists, known_lists, shortened
+from polidiff.regions.rule_choice import Pool, best_lists, known_lists, names_many, of_few_words, shortened
 from polidiff.rules.learners import Learner, Listed, as_learner, learn_rules, named, nested, steady_weights, tree_rules
-from polidiff.rules.lists import intersection
+from polidiff.rules.lists import MOST_WORDS, intersection
 from polidiff.streams import Stream
 
 WORTH = 0.01  # what one more rule must add to F1
 WORTH_OF_LITERAL = 0.002
 MOST_RULES = 12
 MOST_PAIRS = 12  # swaps beyond which pairs are told only if there are no directions
+WAYS = 3  # to lists of rules from one pool
 WELL_TOLD = 0.98  # F1 from which finer rules are not tried
 MOST_CONDITIONS = 4  # of a rule that people read
 
@@ -72,7 +81,7 @@ def main_direction(current: Action, proposed: Action) -> Direction:
     """The component that moves by most levels, the first one on a tie.
 
     >>> main_direction(Action.of({"fluid": 0, "pressor": 2}), Action.of({"fluid": 1, "pressor": 0}))
-    Direction(component='pressor', sign=-1)
+    Direction(component='pressor', sign=-1, also=())
     """
     moves = {name: proposed.levels[name] - level for name, level in current.levels.items()}
     component = max(moves, key=lambda name: abs(moves[name]))
@@ -150,8 +159,8 @@ def _as_given(divergence: Divergence, given: Sequence[Rule], max_rules: int | No
     labelled = [(rule, 1 + int(mass[k, 1:].argmax())) for k, rule in enumerate(given) if mass[k, 1:].any()]
     if not labelled or len(labelled) > (MOST_RULES if max_rules is None else max_rules):
         return None
-    told = _of_all_visits(divergence, [ToldRegion(rule, labels.swaps[label - 1], label) for rule, label in labelled])
-    return told if told.tradeoff[0].f1 >= WELL_TOLD else None
+    regions = _of_all_visits(divergence, [ToldRegion(rule, labels.swaps[label - 1], label) for rule, label in labelled])
+    return regions if regions.tradeoff[0].f1 >= WELL_TOLD else None
 
 
 def _of_all_visits(divergence: Divergence, regions: Sequence[ToldRegion]) -> Described:
@@ -183,8 +192,8 @@ class Visits:
     def point(self, rules: Listed) -> TradeoffPoint:
         """How well a list tells them, and how long it is."""
         match = first_match([rule for rule, _ in rules], self.features)
-        told = np.array([*(int(k) for _, k in rules), 0])[match]
-        f1 = fidelity(told, self.label, self.judged).f1
+        labels = np.array([*(int(k) for _, k in rules), 0])[match]
+        f1 = fidelity(labels, self.label, self.judged).f1
         return TradeoffPoint(len(rules), sum(rule.literals for rule, _ in rules), f1, chosen=False)
 
 
@@ -208,25 +217,30 @@ def _learn_short(
     fit, judge = (visits.take(~held_out), visits.take(held_out)) if held_out.any() else (visits, visits)
     most = MOST_RULES if max_rules is None else max_rules
     ways, long, messages = rule_lists(fit, learner, names, max(MOST_RULES, most), seed)
-    path, points = best_told(ways if held_out.any() else ways[:1], judge)
-    limit = min(len(path) - 1, most)
-    scores = [point.f1 for point in points[: limit + 1]]
-    chosen = knee(scores) if max_rules is None else int(np.argmax(scores))
+    of_words = [ways[k : k + (WAYS if held_out.any() else 1)] for k in range(0, len(ways), WAYS)]  # few, then many
+    judged_ways = [best_told(some, judge) for some in of_words]
+    sizes = [_best_size([point.f1 for point in points[: most + 1]], max_rules) for _, points in judged_ways]
+    few, many = (judged_ways[k][1][sizes[k]].f1 for k in (0, -1))
+    which = 0 if many <= few + WORTH else -1
+    (path, points), chosen = judged_ways[which], sizes[which]
     regions = tuple(ToldRegion(rule, labels.swaps[told - 1], told) for rule, told in path[chosen])
     known = dict(zip(path, points, strict=True))  # a tree of so many leaves may be missing
     tradeoff = tuple(replace(point, chosen=rules == path[chosen]) for rules, point in known.items())
-    notes = _cost_of_reading(points[chosen], [judge.point(rules) for rules in long[: chosen + 1]])
+    many_words = any(map(names_many, long)) and not names_many(path[chosen])
+    longer = [judge.point(rules) for rules in long[: chosen + 1]]
+    notes = _cost_of_reading(points[chosen], longer, many_words=many_words)
     return Described(regions, labels, held_out, tradeoff, messages, notes)
 
 
-def _cost_of_reading(chosen: TradeoffPoint, long: list[TradeoffPoint]) -> tuple[str, ...]:
-    """What it costs to leave out rules that are too long to read."""
+def _cost_of_reading(chosen: TradeoffPoint, long: list[TradeoffPoint], *, many_words: bool) -> tuple[str, ...]:
+    """What it costs to leave out rules that are too long to read, or name too many words."""
     best = max((point.f1 for point in long), default=0.0)
     if best <= chosen.f1 + WORTH:
         return ()
+    words = f", or of more than {MOST_WORDS} words of one feature," if many_words else ""
     return (
-        f"Rules of more than {MOST_CONDITIONS} conditions are left out: as many longer ones would tell the difference "
-        f"with an F1 of {best:.2f} instead of {chosen.f1:.2f}.",
+        f"Rules of more than {MOST_CONDITIONS} conditions{words} are left out: as many longer ones would tell the "
+        f"difference with an F1 of {best:.2f} instead of {chosen.f1:.2f}.",
     )
 
 
@@ -241,7 +255,7 @@ def rule_lists(
     first, messages = learn_rules(learner.make(seed), X, label, fit.weight, seed=seed)
     path = nested(named(first, names), X, label, fit.judged)
     f1 = fit.point(path[-1]).f1
-    readable = all(len(rule.conditions) <= MOST_CONDITIONS for rule, _ in first)
+    readable = all(len(rule.conditions) <= MOST_CONDITIONS for rule, _ in first) and not names_many(first)
     if f1 >= WELL_TOLD and (readable or not learner.chooses):
         return [path], [], messages
     if not learner.chooses:
@@ -258,17 +272,22 @@ def rule_lists(
         f1 = fit.point(path[-1]).f1
     trees = [named(some, names) for share in (fit.weight, weight) for some in tree_rules(X, label, share, seed=seed)]
     path += trees
-    short = {e: shortened(e, X, label, fit.judged, MOST_CONDITIONS) for listed in path for e in listed}
-    read = [tuple(dict.fromkeys(short[entry] for entry in listed)) for listed in path]
-    pool, free = (Pool.of(some, X, label, fit.judged, WORTH_OF_LITERAL) for some in (read, path))
-    grown = [best_lists(one, read, most) for one in (pool, pool.doubted(int(np.count_nonzero(fit.judged))))]
-    return [*grown, known_lists(pool, read[len(path) - len(trees) :], most)], best_lists(free, path, most), messages
+    few = [tuple((of_few_words(rule), told) for rule, told in listed) for listed in path]
+    ways: list[list[Listed]] = []
+    for paths in (few, path) if few != path else (path,):
+        short = {e: shortened(e, X, label, fit.judged, MOST_CONDITIONS) for listed in paths for e in listed}
+        read = [tuple(dict.fromkeys(short[entry] for entry in listed)) for listed in paths]
+        pool = Pool.of(read, X, label, fit.judged, WORTH_OF_LITERAL)
+        ways += [best_lists(one, read, most) for one in (pool, pool.doubted(int(np.count_nonzero(fit.judged))))]
+        ways.append(known_lists(pool, read[len(path) - len(trees) :], most))
+    free = Pool.of(path, X, label, fit.judged, WORTH_OF_LITERAL)
+    return ways, best_lists(free, path, most), messages
 
 
 def best_told(ways: list[list[Listed]], judge: Visits) -> tuple[list[Listed], list[TradeoffPoint]]:
     """The way whose lists, of all lengths together, tell most of other visits, and how well each of them does."""
-    told = [(path, [judge.point(rules) for rules in path]) for path in ways]
-    return max(told, key=lambda way: sum(point.f1 for point in way[1]))
+    judged_paths = [(path, [judge.point(rules) for rules in path]) for path in ways]
+    return max(judged_paths, key=lambda way: sum(point.f1 for point in way[1]))
 
 
 def _finest_told(path: list[Listed], fit: Visits, learner: Learner, names: tuple[str, ...], seed: int) -> list[Listed]:
@@ -279,6 +298,10 @@ def _finest_told(path: list[Listed], fit: Visits, learner: Learner, names: tuple
             finer, _ = learn_rules(make(seed), fit.features, fit.label, fit.weight, seed=seed)
             found.append(nested(named(finer, names), fit.features, fit.label, fit.judged))
     return max(found, key=lambda lists: fit.point(lists[-1]).f1)
+
+
+def _best_size(scores: list[float], max_rules: int | None) -> int:
+    return knee(scores) if max_rules is None else int(np.argmax(scores))
 
 
 def knee(scores: list[float]) -> int:
@@ -324,3 +347,70 @@ def _name_states(divergence: Divergence, max_rules: int | None) -> Described:
         mass = [-float(divergence.judged[region.rule.covers(divergence.features)].sum()) for region in regions]
         regions = [regions[k] for k in sorted(sorted(range(len(mass)), key=mass.__getitem__)[:max_rules])]
     return _of_all_visits(divergence, regions)
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    r"""Precision, recall and their harmonic mean, by visits; 1 where there is nothing to tell and nothing is told.
+
+    .. math:: P = \frac{w(\text{told rightly})}{w(\text{covered})}, \qquad
+              R = \frac{w(\text{told rightly})}{w(\text{diverging})}, \qquad F_1 = \frac{2PR}{P + R}
+    """
+
+    precision: float
+    recall: float
+    f1: float
+
+
+def fidelity(told: IntArray, truth: IntArray, weight: FloatArray) -> Fidelity:
+    """Compare told labels with true ones, 0 meaning no difference.
+
+    >>> fidelity(np.array([1, 1, 0]), np.array([1, 0, 0]), np.ones(3)).precision
+    0.5
+    """
+    right = float(weight[(told == truth) & (truth > 0)].sum())
+    covered = float(weight[told > 0].sum())
+    diverging = float(weight[truth > 0].sum())
+    precision = right / covered if covered > 0 else 1.0
+    recall = right / diverging if diverging > 0 else 1.0
+    f1 = 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0
+    return Fidelity(precision, recall, f1)
+
+
+def fidelity_intervals(
+    told: BoolArray, truth: BoolArray, right: BoolArray, weight: FloatArray, episode: IntArray, level: float
+) -> dict[str, Interval]:
+    """Intervals of precision, recall and F1 where rules are `told`, hold in `truth`, and tell it `right`."""
+    _, unit = np.unique(episode, return_inverse=True)
+    covered, changed, correct = (
+        np.bincount(unit, weights=weight * part).astype(np.float64) for part in (told, truth, right)
+    )
+    return {
+        "precision": ratio_interval(correct, covered, level),
+        "recall": ratio_interval(correct, changed, level),
+        "f1": ratio_interval(2 * correct, covered + changed, level),
+    }
+
+
+def ratio_interval(part: FloatArray, whole: FloatArray, level: float) -> Interval:
+    r"""Interval of :math:`\sum_e k_e / \sum_e n_e` over episodes, each with its part of its whole.
+
+    >>> ratio_interval(np.ones(13), np.ones(13), 0.95).low > 0.75
+    True
+    >>> ratio_interval(np.ones(1), np.ones(1), 0.95), ratio_interval(np.zeros(0), np.zeros(0), 0.95)
+    (Interval(estimate=1.0, low=0.0, high=1.0, level=0.95), Interval(estimate=1.0, low=0.0, high=1.0, level=0.95))
+    """
+    part, whole = part[whole > 0], whole[whole > 0]
+    if not len(whole):
+        return Interval(1.0, 0.0, 1.0, level)
+    size = float((whole**2).sum() / whole.sum())  # of an episode, as a visit meets it
+    count = float(whole.sum()) / size  # episodes, counted as if all were of this size
+    reach = float(stats.t.ppf((1 + level) / 2, count))
+    bounds = []
+    for sign, more in ((-1.0, 0.0), (1.0, size)):
+        of, k = np.append(whole, size), np.append(part, more)
+        middle = k.sum() / of.sum()
+        spread = math.sqrt((count + 1) / count * ((k - middle * of) ** 2).sum()) / of.sum()
+        bounds.append(float(np.clip(middle + sign * reach * spread, 0.0, 1.0)))
+    estimate = float(part.sum() / whole.sum())
+    return Interval(estimate, min(bounds[0], estimate), max(bounds[1], estimate), level)

@@ -15,7 +15,7 @@ as they grew. Visits that made no rules decide between them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,6 +23,7 @@ import numpy as np
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.rule import Rule
 from polidiff.rules.learners import Listed
+from polidiff.rules.lists import MOST_WORDS
 
 DOUBT = 10  # visits of a rule that counts half
 
@@ -117,11 +118,21 @@ def _exchanged(pool: Pool, chosen: list[int]) -> list[int]:
         chosen, best = better, pool.worth(better)
 
 
+def names_many(rules: Iterable[tuple[Rule, int]]) -> bool:
+    """Whether one of the rules names more words than anybody reads."""
+    return any(len(condition.values or ()) > MOST_WORDS for rule, _ in rules for condition in rule.conditions)
+
+
+def of_few_words(rule: Rule) -> Rule:
+    """The rule without conditions that name many words."""
+    return Rule(tuple(condition for condition in rule.conditions if len(condition.values or ()) <= MOST_WORDS))
+
+
 def shortened(entry: tuple[Rule, int], X: AnyArray, label: IntArray, weight: FloatArray, most: int) -> tuple[Rule, int]:
     """The rule with at most `most` conditions: those are dropped without which it tells most."""
-    rule, told = entry
-    gain = np.where(label == told, weight, -weight / 2)
+    rule, which = entry
+    gain = np.where(label == which, weight, -weight / 2)
     while len(rule.conditions) > most:
         shorter = [Rule(rule.conditions[:k] + rule.conditions[k + 1 :]) for k in range(len(rule.conditions))]
         rule = max(shorter, key=lambda one: float(gain[one.covers(X)].sum()))
-    return rule, told
+    return rule, which

@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-import numpy as np
-
 from polidiff.errors import InvalidInputError
+from polidiff.explanation.case import rules_miss
 from polidiff.explanation.region_places import outside
+from polidiff.explanation.text import unit_noun
 from polidiff.explanation.words import (
     estimate_text,
     interval_text,
@@ -21,14 +21,13 @@ from polidiff.explanation.words import (
 )
 from polidiff.records.action import Shift
 from polidiff.records.explanation import ActionSupport, Answer, Explanation, Region
-from polidiff.records.numbers import number, percent
+from polidiff.records.numbers import counted, number, percent
 from polidiff.records.outcome import Interval, Outcome
 from polidiff.records.parse import name_like, parse_rule
-from polidiff.records.rule import Rule, overlap, within
+from polidiff.records.rule import Rule
 from polidiff.records.suppression import suppressed
-from polidiff.rules.lists import Kinds, without_any
+from polidiff.report.recorded_visits import meetings, share_inside
 
-MOST_TAKEN_OUT = 12  # earlier regions: what many leave of a box may be more pieces than can be counted
 SAME_SHARE = 0.005  # of decisions: shares nearer than this are told as the same
 
 
@@ -36,14 +35,14 @@ def answered(
     explanation: Explanation, question: Literal["why-not", "when", "what-if"], about: str, where: str
 ) -> Answer:
     """An answer as a record; `where` is the region that "why-not" asks about."""
-    told = suppressed(explanation)
+    shown = suppressed(explanation)
     if question == "why-not":
-        return Answer(question, about, why_not(explanation, about, where), (region_named(told, where),))
+        return Answer(question, about, why_not(explanation, about, where), (region_named(shown, where),))
     if question == "when":
-        action = _action_named(told, about)
-        changed = tuple(region for region in told.regions if _change_of(told, action, region))
+        action = _action_named(shown, about)
+        changed = tuple(region for region in shown.regions if _change_of(shown, action, region))
         return Answer(question, about, when(explanation, about), changed)
-    inside = tuple(region for region, _ in _met(told, _box(told, about)))
+    inside = tuple(meeting.region for meeting in meetings(shown, _box(shown, about)))
     return Answer(question, about, what_if(explanation, about), inside)
 
 
@@ -62,7 +61,7 @@ def why_not(explanation: Explanation, action: str, where: str) -> str:
     taken, tried = _taken(region, action), []
     if taken is not None:
         often = f"now in {percent(taken.current)} of the decisions there, proposed in {percent(taken.proposed)}"
-        tried = [f"• {often}; {_people(explanation, taken, region)}"]
+        tried = [f"• {often}{_people(explanation, taken, region)}"]
     if not region.action_values:
         return "\n".join([_unmeasured(explanation, action, region), *tried])
     if not lines:
@@ -79,14 +78,17 @@ def _unmeasured(explanation: Explanation, action: str, region: Region) -> str:
     if not explanation.world.recorded:
         tried = "single actions are tried in a table or a vectorised model"
         return f"{unknown}{tried}, not in an environment that is stepped."
-    alone = {} if region.effect is None else region.effect.alone
+    alone = {} if region.effect is None else dict(region.effect.alone)
+    for verdict in explanation.verdicts:  # the same comparison, judged once
+        if verdict.outcome in alone and math.isclose(alone[verdict.outcome].estimate, verdict.difference.estimate):
+            alone[verdict.outcome] = verdict.difference
     lines = [
         f"• {outcome.name}: {interval_text(alone[outcome.name], outcome=outcome)}"
         for outcome in explanation.outcomes
         if outcome.name in alone
     ]
-    told = f"\nThe proposed policy in {region.id} only, against the current one, over all episodes:" if lines else ""
-    return "\n".join([f"{unknown}from the rows of a log only the change as a whole is judged.{told}", *lines])
+    heading = f"\nThe proposed policy in {region.id} only, against the current one, over all episodes:" if lines else ""
+    return "\n".join([f"{unknown}from the rows of a log only the change as a whole is judged.{heading}", *lines])
 
 
 def _worth(outcome: Outcome | None, values: Mapping[str, float], action: str, region: Region) -> str:
@@ -124,7 +126,7 @@ def _change_of(explanation: Explanation, action: str, region: Region) -> str:
             return ""
         often = "more often" if taken.proposed > taken.current else "less often"
         often = "newly" if taken.current < SAME_SHARE else "no longer" if taken.proposed < SAME_SHARE else often
-        behind = f"{percent(region.support.share)} of decisions; {_people(explanation, taken, region)}"
+        behind = f"{percent(region.support.share)} of decisions{_people(explanation, taken, region)}"
         return f"• {often} ({percent(taken.current)} → {percent(taken.proposed)}) in {place} ({behind})"
     if region.current != region.proposed and action in (region.current, region.proposed):
         return f"• {'newly' if action == region.proposed else 'no longer'} in {_line(region, apart)}"
@@ -146,8 +148,8 @@ def _taken(region: Region, action: str) -> ActionSupport | None:
 
 
 def _people(explanation: Explanation, taken: ActionSupport, region: Region) -> str:
-    everyone = f"{number(region.support.episodes)} {explanation.world.counted_in}"
-    return f"{number(taken.people)} of {everyone} in the log have it there"
+    everyone = counted(region.support.episodes, unit_noun(explanation.world))
+    return f"; {number(taken.people)} of {everyone} in the log have it there" if explanation.world.recorded else ""
 
 
 def _place(region: Region, before: str = " (", after: str = ")") -> str:
@@ -165,63 +167,26 @@ def what_if(explanation: Explanation, text: str) -> str:
     """What changes inside a box written by hand."""
     explanation = suppressed(explanation)
     rule = _box(explanation, text)
-    met = _met(explanation, rule)
+    met = meetings(explanation, rule)
+    share, changed = share_inside(explanation, rule)
     lines = [f"Where {rule_text(rule)}:"]
-    visits = _visits(explanation, rule)
-    if visits is not None:
-        lines.append(f"• {percent(visits[0])} of visits fall there, {percent(visits[1])} of them with another action")
-    lines += [
-        f"• {region.id}, {'all of it' if inside else 'part of it'}: {swap_text(region)}" for region, inside in met
-    ]
+    if share is not None and share.high == 0:
+        return f"{lines[0]}\n• no visit that this result holds falls there"
+    if share is not None and not share.told:
+        lines.append(f"• of all visits, {share} fall there")
+    elif share is not None:
+        in_regions = f", {changed} of them in these regions" if met and changed is not None else ""
+        lines.append(f"• {share} of visits fall there{in_regions}")
+    lines += [f"• {meeting.region.id}, {meeting.extent}: {swap_text(meeting.region)}" for meeting in met]
+    unsure = [meeting.region.id for meeting in met if not meeting.known]
+    if unsure:
+        lines.append(
+            f"• of {listing(unsure)} only the rule was compared: this result does not hold whether any visit lies there"
+        )
     if not met:
-        unshown = withheld_text(explanation)
+        unshown = withheld_text(explanation) or ("as far as the rules tell" if rules_miss(explanation) else "")
         lines.append(f"• the two policies act the same{f', {unshown}' if unshown else ''}")
     return "\n".join(lines)
-
-
-def _met(explanation: Explanation, rule: Rule) -> list[tuple[Region, bool]]:
-    """Regions that count somewhere in a box, and whether they do nowhere else; the first that fits a state counts."""
-    world, found = explanation.world, []
-    names = [feature.name for feature in world.features]
-    words = {names.index(name): tuple(known) for name, known in world.values.items() if known}
-    kinds = Kinds(words, frozenset(range(len(names))))  # any value may be missing
-    for k, region in enumerate(explanation.regions):
-        if overlap(region.rule, rule):
-            earlier = [one.rule for one in explanation.regions[:k] if overlap(one.rule, region.rule)]
-            pieces = without_any(region.rule, earlier[:MOST_TAKEN_OUT], kinds)
-            if any(overlap(piece, rule) for piece in pieces):
-                found.append((region, all(within(piece, rule) for piece in pieces)))
-    return found
-
-
-def _visits(explanation: Explanation, rule: Rule) -> tuple[float, float] | None:
-    """Share of visits in a box, and share of those with another action; None where the record cannot tell.
-
-    From the sample of states that it keeps; where none of them is there, from a picture over the box's features.
-    """
-    names, sample = [feature.name for feature in explanation.world.features], explanation.sample
-    states = zip(names, zip(*(state.values for state in sample), strict=True), strict=False)
-    changed = [state.current != state.proposed for state in sample]
-    shares = _shares(rule, dict(states), [state.share for state in sample], changed)
-    if shares is not None and shares[0]:
-        return shares
-    for drawn in explanation.pictures:
-        if set(rule.features) <= {drawn.x, drawn.y} and all(c.values is None for c in rule.conditions):
-            centres = {drawn.x: [cell.x for cell in drawn.cells], drawn.y: [cell.y for cell in drawn.cells]}
-            changed = [cell.region is not None for cell in drawn.cells]
-            return _shares(rule, centres, [cell.visits for cell in drawn.cells], changed) or (0.0, 0.0)
-    return None
-
-
-def _shares(
-    rule: Rule, columns: Mapping[str, Sequence[float | str]], visits: Sequence[float], changed: Sequence[bool]
-) -> tuple[float, float] | None:
-    """Share of visits that a rule covers, and share of these that have changed; None where there are no visits."""
-    if not visits or not math.fsum(visits):
-        return None
-    inside = rule.covers({name: np.array(column, dtype=object) for name, column in columns.items()})
-    here = math.fsum(np.array(visits)[inside])
-    return here / math.fsum(visits), math.fsum(np.array(visits)[inside & np.array(changed)]) / here if here else 0.0
 
 
 def _box(explanation: Explanation, text: str) -> Rule:

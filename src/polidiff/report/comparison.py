@@ -25,11 +25,11 @@ def render_comparison(comparison: ResultComparison) -> str:
 
 def say(comparison: ResultComparison) -> Said:
     """What is said about two results."""
-    told = answers(comparison)
+    answered = answers(comparison)
     done = tuple(_line(row) for row in differences_table(comparison).rows if row[0] != AS_BEFORE)
     resting = (f"{name}: {before}, now {after}" for name, before, after in assumption_rows(comparison))
     blocks = blocks_of(
-        Block("now", "What now", (told[0].spoken,), listed=False),
+        Block("now", "What now", (answered[0].spoken,), listed=False),
         Block("differences", "What is done differently", done),
         Block("outcomes", "Outcomes", tuple(verdict_line(change, comparison) for change in comparison.verdicts)),
         Block("worse", "Who loses", tuple(map(_line, losers_table(comparison).rows))),
@@ -37,7 +37,7 @@ def say(comparison: ResultComparison) -> Said:
         Block("notes", "Note", comparison.cautions),
     )
     title = f"{comparison.study}: {TITLE[0].lower()}{TITLE[1:]}" if comparison.study else TITLE
-    return Said(title, (headline(comparison),), told, blocks)
+    return Said(title, (headline(comparison),), answered, blocks)
 
 
 def _line(row: tuple[str, ...]) -> str:
@@ -50,10 +50,10 @@ def headline(comparison: ResultComparison) -> str:
     """How many differences are new, gone, larger, smaller and as before; how many verdicts have turned."""
     counts = {status: sum(change.status == status for change in comparison.differences) for status in STATUSES}
     what = "Changes of the best plan" if comparison.kind == "frontier" else "Regions in which they differ"
-    told = [f"{count} {'as before' if status == 'same' else status}" for status, count in counts.items() if count]
+    parts = [f"{count} {'as before' if status == 'same' else status}" for status, count in counts.items() if count]
     turned = sum(verdict.status == "turned" for verdict in comparison.verdicts)
     verdicts = f"{turned} of {len(comparison.verdicts)} verdicts turned" if turned else "no verdict turned"
-    return f"{what}: {few(told) or 'none in either result'}; {verdicts}."
+    return f"{what}: {few(parts) or 'none in either result'}; {verdicts}."
 
 
 def answers(comparison: ResultComparison) -> tuple[Answer, ...]:

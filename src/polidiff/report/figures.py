@@ -26,6 +26,7 @@ MOST_TABLE_ROWS = 100
 MOST_OUTCOMES = 6
 MODEL = "Computed in the small table that chose the plans; the gains above are measured on other data."
 ONLY_THESE = "Drawn are the changes that speak about these two features and no other; the list above has all."
+FAIR = "Bars: the fair share of each change, the mean of what it adds over all orders of adopting them."
 NOT_IN_IT = "For changes that are not in the plan, the chart shows what adding them would do."
 BARS = "The longest bar of an outcome is the largest difference that any plan makes to it."
 
@@ -75,8 +76,8 @@ def page_config() -> Spec:
 def _region_figures(explanation: Explanation) -> Iterator[Figure]:
     pictures = explanation.pictures[:MOST_PICTURES]
     if pictures:
-        told = counted(len(explanation.regions), "region")
-        summary = f"{told} in which the policies differ, over {_pair(pictures[0])}."
+        regions_in_all = counted(len(explanation.regions), "region")
+        summary = f"{regions_in_all} in which the policies differ, over {_pair(pictures[0])}."
         fine = [FIRST_CELLS, *[FURTHER_CELLS] * MOST_PICTURES]
         charts = [regions.regions_chart(explanation, PAGE, picture=k, most=fine[k]) for k in range(len(pictures))]
         specs = [(_pair(picture), _spec(chart, summary)) for picture, chart in zip(pictures, charts, strict=True)]
@@ -247,8 +248,8 @@ def _ledger_figures(frontier: Frontier, plans: plan_texts.PlansView) -> Iterator
     chart = frontier_charts.ledger_chart(frontier, PAGE, numbering)
     table, title = plan_texts.ledger_table(frontier, numbering), f"What each change is worth in {plan}"
     beside = [entry for entry in ledger.entries if ledger.order and entry.change not in ledger.order]
-    told = f"{note} {NOT_IN_IT}".strip() if beside else note
-    yield _figure("ledger", title, summary, chart, table, told)
+    full_note = " ".join(filter(None, [FAIR, note, NOT_IN_IT * bool(beside)]))
+    yield _figure("ledger", title, summary, chart, table, full_note)
     if ledger.order:
         summary = f"{frontier.aim} after each change of {plan}, in the best order to adopt."
         steps = frontier_charts.order_rows(frontier, numbering)

@@ -7,11 +7,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from polidiff.errors import InvalidInputError
 from polidiff.explanation.change_numbers import number_changes
 from polidiff.explanation.plan_text import say_plans
 from polidiff.explanation.said import Said, say
-from polidiff.files import write_whole
+from polidiff.files import write_together
 from polidiff.records.explanation import Explanation
 from polidiff.records.plan import Frontier, ResultComparison
 from polidiff.records.suppression import released
@@ -35,18 +34,9 @@ def save_markdown(record: Explanation | Frontier | ResultComparison, path: str |
     folder = target.with_name(f"{target.stem}_pictures")
     drawn = {name: picture(safe, name) for name in list(drawable)[:MOST_PICTURES]}
     text = markdown(safe, {name: f"{folder.name}/{name}.png" for name in drawn})
-    if drawn:
-        _make(folder)
-    for name, content in drawn.items():
-        write_whole(folder / f"{name}.png", content)
-    return write_whole(target, text)
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInputError(f"cannot make the folder {folder}: {error.strerror or error}") from error
+    pictures = {folder / f"{name}.png": content for name, content in drawn.items()}
+    write_together({**pictures, target: text}, folder if pictures else None)
+    return target
 
 
 def markdown(record: Explanation | Frontier | ResultComparison, pictures: dict[str, str] | None = None) -> str:
@@ -68,7 +58,7 @@ def markdown(record: Explanation | Frontier | ResultComparison, pictures: dict[s
     for block in said.blocks:
         if block.kind not in IN_TABLES:
             title = block.title or "What changes, and for whom"
-            parts += [f"## {escaped(title)}", "", *(f"- {escaped(line)}" for line in block.lines[:MOST_ROWS]), ""]
+            parts += [f"## {escaped(title)}", "", *(f"- {escaped(line)}" for line in block.first(MOST_ROWS)), ""]
     if not isinstance(record, ResultComparison):
         if record.assumptions:
             parts += table_lines(assumptions_table(record.assumptions))

@@ -30,7 +30,7 @@ from polidiff.errors import InvalidOptionError, PolidiffError
 from polidiff.explanation.change_numbers import number_changes
 from polidiff.explanation.plan_text import change_texts, knee_text, plan_answers
 from polidiff.explanation.said import Said, say
-from polidiff.explanation.text import rests_on_lines, unit_text
+from polidiff.explanation.text import people_text, rests_on_lines, unit_text
 from polidiff.explanation.words import few
 from polidiff.files import write_whole
 from polidiff.records.explanation import Explanation, Methods
@@ -56,35 +56,28 @@ SHOWN_AT_ONCE = 12
 MOST_DATA = 270_000  # bytes of charts and plans; the limit of the page is 300 KB with the ledger and settings
 
 
-def save_page(
-    record: Result | Sequence[Result],
-    path: str | os.PathLike[str],
-    *,
-    title: str | None = None,
-) -> Path:
+def save_page(record: Result | Sequence[Result], path: str | os.PathLike[str]) -> Path:
     """Write a result, or several, as one HTML file."""
     records = record if isinstance(record, (list, tuple)) else (record,)
-    return write_whole(path, page_html(*records, title=title))
+    return write_whole(path, page_html(*records))
 
 
-def page_html(*records: Result, title: str | None = None) -> str:
+def page_html(*records: Result) -> str:
     """A result, or an explanation and a frontier, as the text of one HTML file.
 
     Parameters
     ----------
     records : Explanation, Frontier
         At most one of each.
-    title : str, optional
-        Of the page; by default the study's title, else what the page shows.
     """
     if len(records) == 1 and isinstance(records[0], ResultComparison):
-        return _comparison_html(records[0], title)
+        return _comparison_html(records[0])
     explanation, frontier = _by_kind(tuple(released(record) for record in records))
     script, library = _asset("page.js"), chart_script()
     content, charts, plans = _content(explanation, frontier)
     data = _embedded({"config": page_config(), "charts": charts, "plans": plans})
     content |= {"library": Markup(library), "script": Markup(script), "data": Markup(data)}
-    return _rendered("page.html", title or content.pop("title"), _content_policy(library, script), content)
+    return _rendered("page.html", content.pop("title"), _content_policy(library, script), content)
 
 
 def _rendered(template: str, title: str, policy: str, content: Content) -> str:
@@ -92,7 +85,7 @@ def _rendered(template: str, title: str, policy: str, content: Content) -> str:
     return page.render(title=title, policy=policy, style=Markup(_asset("page.css")), **content).strip() + "\n"
 
 
-def _comparison_html(compared: ResultComparison, title: str | None) -> str:
+def _comparison_html(compared: ResultComparison) -> str:
     """Two results side by side; a page without scripts."""
     shown_tables = (
         ("What is done differently", comparison.differences_table(compared)),
@@ -103,7 +96,7 @@ def _comparison_html(compared: ResultComparison, title: str | None) -> str:
     said = comparison.say(compared)
     filled = [(name, tables.filled(table)) for name, table in shown_tables]
     content = {"headline": said.opening[0], "version": __version__, "answers": said.answers, "tables": filled}
-    return _rendered("comparison.html", title or said.title, _content_policy(), content)
+    return _rendered("comparison.html", said.title, _content_policy(), content)
 
 
 def _by_kind(records: tuple[Result, ...]) -> tuple[Explanation | None, Frontier | None]:
@@ -143,8 +136,8 @@ def _content(explanation: Explanation | None, frontier: Frontier | None) -> tupl
         "title": page_title(results),
         "compared": compared_policies(results),
         "summary": [str(line) for line in summary] if isinstance(summary, list) else [],
-        "warnings": tuple(dict.fromkeys(line for record in results for line in record.warnings)),
-        "resting": rests_on_lines(result),
+        "warnings": tuple(dict.fromkeys([*_other_data(results), *(line for r in results for line in r.warnings)])),
+        "resting": tuple(dict.fromkeys(line for record in results for line in rests_on_lines(record))),
         "assumptions": tables.assumptions_table(result.assumptions),
         "methods": methods_text(result),
         "facts": methods_table(result.methods, result.world),
@@ -152,6 +145,15 @@ def _content(explanation: Explanation | None, frontier: Frontier | None) -> tupl
     }
     content["sections"] = _sections(content)
     return content, charts, plans
+
+
+def _other_data(results: Sequence[Explanation | Frontier]) -> list[str]:
+    """That an explanation and plans speak of different data, as far as that can be seen."""
+    rows = dict.fromkeys((r.world.kind, *(r.world.facts.get(what) for what in ("episodes", "people"))) for r in results)
+    if len(rows) < 2 or not any(record.world.recorded for record in results):
+        return []
+    told = " and ".join(people_text(record.world) if record.world.recorded else "no log" for record in results)
+    return [f"The explanation and the plans are of different data ({told}): their numbers need not agree."]
 
 
 def _same_ranges(frontier: Frontier, explanation: Explanation) -> Frontier:
@@ -256,12 +258,9 @@ def _embedded(data: Content) -> str:
 
 
 def _content_policy(*scripts: str) -> str:
-    hashes = " ".join(f"'sha256-{_digest(script)}'" for script in scripts) or "'none'"
+    digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
+    hashes = " ".join(f"'sha256-{digest}'" for digest in digests) or "'none'"
     return f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; form-action 'none'"
-
-
-def _digest(script: str) -> str:
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 @cache

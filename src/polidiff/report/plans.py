@@ -22,6 +22,7 @@ from polidiff.explanation.plan_text import (
     plan_verdicts,
     returned,
 )
+from polidiff.explanation.said import tone_of
 from polidiff.explanation.text import acts_the_same, start_text, unit_text, worse_off_text
 from polidiff.explanation.words import (
     bare_bounds,
@@ -31,7 +32,7 @@ from polidiff.explanation.words import (
     verdicts_text,
     worth_text,
 )
-from polidiff.records.explanation import Explanation, Sentence, Verdict
+from polidiff.records.explanation import Explanation, Sentence
 from polidiff.records.numbers import counted, number, percent, with_unit
 from polidiff.records.outcome import Outcome
 from polidiff.records.plan import Frontier, Plan
@@ -43,7 +44,7 @@ from polidiff.report.charts.frontier import (
     plan_difference_rows,
     plan_spans,
 )
-from polidiff.report.charts.outcomes import READINGS, difference_row
+from polidiff.report.charts.outcomes import READINGS
 from polidiff.report.charts.regions import Span, telling_pair
 from polidiff.report.charts.theme import Row, drawable
 from polidiff.report.names import label, shown
@@ -55,6 +56,7 @@ MOST_BYTES = 150_000
 MOST_COLUMNS = 6  # outcomes in the table of plans
 MOST_ENTRIES = 60  # of the ledger
 MOST_SENTENCES = 6
+MOST_LOSING = 3  # groups that are named
 TWO_GAINS = (
     "Where these differences and the gain above disagree, go by the gain: it was measured on data that did not choose "
     "the plan."
@@ -157,10 +159,11 @@ def _outcome_entries(plan: Plan, frontier: Frontier, largest: dict[str, float]) 
     """Of each outcome: value and difference in words, reading, the value that guards ask, and the length of its bar."""
     rows = plan_difference_rows(plan, frontier, largest)
     entries = zip(outcome_rows_table(plan, frontier).rows, plan_verdicts(frontier, plan), strict=True)
-    told = [
-        [*texts[1:], _reading(verdict), _short(plan.outcomes[verdict.outcome].estimate)] for texts, verdict in entries
+    shown = [
+        [*texts[1:], READINGS.index(tone_of(verdict)), _short(plan.outcomes[verdict.outcome].estimate)]
+        for texts, verdict in entries
     ]
-    return [[*entry, _short(row["d"])] for entry, row in zip(told, rows, strict=False)] + told[len(rows) :]
+    return [[*entry, _short(row["d"])] for entry, row in zip(shown, rows, strict=False)] + shown[len(rows) :]
 
 
 def unit_behind(outcome: Outcome | None) -> str:
@@ -168,10 +171,6 @@ def unit_behind(outcome: Outcome | None) -> str:
     if outcome is not None and outcome.is_share:
         return " pp"
     return f" {shown(outcome.unit)}" if outcome is not None and outcome.unit else ""
-
-
-def _reading(verdict: Verdict) -> int:
-    return READINGS.index(difference_row(verdict)["v"])
 
 
 def _plan_entry(
@@ -185,8 +184,8 @@ def _plan_entry(
         "o": outcomes,
         "a": [_short(frontier.sign * point.expected_return) for point in plan.adoption],
     }
-    told = [*plan.warnings, *(f"shown to compare with: it breaks {text}" for text in plan.breaks)]
-    entry |= {"w": [shown(line) for line in told]} if told else {}
+    notes_shown = [*plan.warnings, *(f"shown to compare with: it breaks {text}" for text in plan.breaks)]
+    entry |= {"w": [shown(line) for line in notes_shown]} if notes_shown else {}
     return entry | ({"x": [shown(line) for line in plan.sentences]} if plan.sentences else {})
 
 
@@ -276,14 +275,16 @@ def plan_sentences(plan: Plan) -> tuple[str, ...]:
         explanation = suppressed(plan.explanation)
     except PolidiffError:
         return ()
-    told = [
+    sentences = [
         f"{start_text(sentence)}: {_effect_text(explanation, sentence)}."
         for sentence in explanation.sentences[:MOST_SENTENCES]
     ]
     losing = [entry for entry in losers(explanation) if entry.start is not None]
-    worse = [f"{LOSES}{worse_off_text(explanation, entry)}." for entry in losing[:MOST_SENTENCES]]
-    apart = (TWO_GAINS,) * bool(told and plan.gain is not None and not plan.gain.exact)
-    return (*told, *worse, *apart, f"What now: {advise(explanation).sentence}")
+    worse = [f"{LOSES}{worse_off_text(explanation, entry)}." for entry in losing[:MOST_LOSING]]
+    if len(losing) > MOST_LOSING:
+        worse.append(f"{LOSES}{counted(len(losing) - MOST_LOSING, 'further group')}.")
+    apart = (TWO_GAINS,) * bool(sentences and plan.gain is not None and not plan.gain.exact)
+    return (*sentences, *worse, *apart, f"What now: {advise(explanation).sentence}")
 
 
 def _effect_text(explanation: Explanation, sentence: Sentence) -> str:
@@ -295,8 +296,8 @@ def explained(frontier: Frontier) -> Frontier:
     """The frontier with the plan to look at first and the best one explained in words."""
     if not frontier.plans:
         return frontier
-    told = {id(plan): plan_sentences(plan) for plan in (frontier.knee, frontier.best)}
-    plans = tuple(replace(plan, sentences=told.get(id(plan), plan.sentences)) for plan in frontier.plans)
+    sentences_of = {id(plan): plan_sentences(plan) for plan in (frontier.knee, frontier.best)}
+    plans = tuple(replace(plan, sentences=sentences_of.get(id(plan), plan.sentences)) for plan in frontier.plans)
     return replace(frontier, plans=plans)
 
 

@@ -15,12 +15,13 @@ from polidiff.explanation.words import (
     names_text,
     rule_text,
     swap_text,
+    worth_text,
 )
 from polidiff.records.explanation import Explanation, Methods, Region, WorldSummary
 from polidiff.records.numbers import number, percent, share_text
-from polidiff.records.outcome import Assumption, Interval, Outcome
+from polidiff.records.outcome import Assumption, Interval
 from polidiff.records.plan import Frontier
-from polidiff.report.view import MOST_CARDS, MOST_EFFECTS, support_text
+from polidiff.report.view import MOST_CARDS, MOST_EFFECTS, group_verdicts, support_text
 
 LONG_CELL = 40  # letters
 MOST_ACTIONS = 30  # that are listed
@@ -46,17 +47,13 @@ def tails_table(explanation: Explanation) -> Table:
     rows = tuple(
         (
             t.outcome,
-            *(_difference(value, outcomes.get(t.outcome)) for value in (t.mean, t.worst_tenth)),
+            *(worth_text(value, outcomes.get(t.outcome)) for value in (t.mean, t.worst_tenth)),
             percent(t.share_worse),
         )
         for t in explanation.tails
         if t.mean or t.worst_tenth or t.share_worse
     )
     return Table(("outcome", "mean difference", "worst tenth of starts", "starts worse off"), rows)
-
-
-def _difference(value: float, outcome: Outcome | None) -> str:
-    return bounds_text(Interval.exactly(value), outcome, difference=True)
 
 
 def regions_table(explanation: Explanation) -> Table:
@@ -80,9 +77,9 @@ def regions_table(explanation: Explanation) -> Table:
 
 def filled(table: Table) -> Table:
     """The table without columns in which nothing stands."""
-    kept = [place for place in range(len(table.columns)) if any(row[place] for row in table.rows)]
-    rows = tuple(tuple(row[place] for place in kept) for row in table.rows)
-    return replace(table, columns=tuple(table.columns[place] for place in kept), rows=rows)
+    places = [place for place in range(len(table.columns)) if any(row[place] for row in table.rows)]
+    rows = tuple(tuple(row[place] for place in places) for row in table.rows)
+    return replace(table, columns=tuple(table.columns[place] for place in places), rows=rows)
 
 
 def effects_table(explanation: Explanation) -> Table:
@@ -131,14 +128,10 @@ def outcomes_table(explanation: Explanation) -> Table:
 
 def group_table(explanation: Explanation, outcome: str) -> Table:
     """One outcome for every group."""
-    groups = [(f"All {explanation.world.starts}", explanation.verdicts)]
-    groups += [(f"Group {n}", sentence.verdicts) for n, sentence in enumerate(explanation.sentences, start=1)]
     of = next((o for o in explanation.outcomes if o.name == outcome), None)
     rows = tuple(
         (group, bounds_text(v.difference, of, difference=True), v.direction, v.valence or "–")
-        for group, verdicts in groups
-        for v in verdicts
-        if v.outcome == outcome
+        for group, v in group_verdicts(explanation, outcome)
     )
     return Table((explanation.world.starts, "difference", "verdict", "reading"), rows, f"{outcome}: proposed − current")
 

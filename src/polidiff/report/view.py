@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from polidiff.explanation.said import MARKS, MOST_CHIPS, Tone, most_telling, tone_of
-from polidiff.explanation.text import acts_the_same, only_chances, sentence_text, unit_text
+from polidiff.explanation.text import acts_the_same, moved_text, only_chances, sentence_text, unit_noun, unit_text
 from polidiff.explanation.words import amount_text, before_and_after, bounds_text, estimate_text, swap_text
 from polidiff.records.explanation import Explanation, Sentence, Support, Verdict, WorldSummary
 from polidiff.records.numbers import counted, number, percent
@@ -56,14 +56,20 @@ class SentenceView:
 
 def chip_of(verdict: Verdict, outcomes: Sequence[Outcome]) -> Chip:
     """A verdict as a chip: the outcome's own words, and the interval that decides."""
-    outcome = next((o for o in outcomes if o.name == verdict.outcome), None)
+    outcome = next(o for o in outcomes if o.name == verdict.outcome)
     tone = tone_of(verdict)
     if tone == "same":
         return Chip(f"{verdict.outcome}: no difference", tone)
     if tone == "unknown":
         return Chip(f"{verdict.outcome}: {_unknown(verdict, outcome, ', ')}", tone)
-    words = outcome.phrase("more" if verdict.direction == "more" else "less") if outcome else verdict.outcome
-    return Chip(f"{words}, by {amount_text(verdict.difference, outcome)}", tone)
+    return Chip(moved_text(outcome, verdict.difference), tone)
+
+
+def group_verdicts(explanation: Explanation, outcome: str) -> list[tuple[str, Verdict]]:
+    """What becomes of an outcome for all starts, then for each group."""
+    groups = [(f"All {explanation.world.starts}", explanation.verdicts)]
+    groups += [(f"Group {n}", sentence.verdicts) for n, sentence in enumerate(explanation.sentences, start=1)]
+    return [(group, verdict) for group, verdicts in groups for verdict in verdicts if verdict.outcome == outcome]
 
 
 def outcome_cards(explanation: Explanation) -> tuple[Card, ...]:
@@ -80,8 +86,8 @@ def outcome_cards(explanation: Explanation) -> tuple[Card, ...]:
 
 def differs(explanation: Explanation) -> bool:
     """Whether there is anything to tell below the first screen."""
-    told = bool(explanation.regions or explanation.withheld or explanation.worse_off)
-    return told or any(verdict.direction != "same" for verdict in explanation.verdicts)
+    has_parts = bool(explanation.regions or explanation.withheld or explanation.worse_off)
+    return has_parts or any(verdict.direction != "same" for verdict in explanation.verdicts)
 
 
 def further_outcomes(explanation: Explanation) -> str:
@@ -121,13 +127,13 @@ def summary_cards(explanation: Explanation) -> tuple[Card, ...]:
         return ()
     rules = len(explanation.regions)
     where = "1 rule says where; it describes" if rules == 1 else f"{rules} rules say where; they describe"
-    told = f"{where} {percent(explanation.quality.recall)} of the changes"
+    described = f"{where} {percent(explanation.quality.recall)} of the changes"
     if only_chances(explanation):
         share = sum(region.support.share for region in explanation.regions)
-        return (Card("of decisions are made with other chances", percent(min(1.0, share)), told),)
+        return (Card("of decisions are made with other chances", percent(min(1.0, share)), described),)
     if explanation.world.one_step:
-        return (Card("of decisions change", percent(explanation.changes), told),)
-    return (Card(unit_text(explanation.world), number(explanation.changes, 3), told),)
+        return (Card("of decisions change", percent(explanation.changes), described),)
+    return (Card(unit_text(explanation.world), number(explanation.changes, 3), described),)
 
 
 def sentence_views(explanation: Explanation) -> tuple[SentenceView, ...]:
@@ -150,8 +156,8 @@ def sentence_views(explanation: Explanation) -> tuple[SentenceView, ...]:
 
 def _chips(verdicts: Sequence[Verdict], outcomes: Sequence[Outcome]) -> tuple[Chip, ...]:
     """A chip for every verdict; of many for the most telling, as the sentence says how many there are."""
-    told = verdicts if len(verdicts) <= MOST_CHIPS else most_telling(verdicts)[: MOST_CHIPS - 1]
-    return tuple(chip_of(verdict, outcomes) for verdict in told)
+    shown = verdicts if len(verdicts) <= MOST_CHIPS else most_telling(verdicts)[: MOST_CHIPS - 1]
+    return tuple(chip_of(verdict, outcomes) for verdict in shown)
 
 
 def _sentence_notes(sentence: Sentence) -> Iterable[str]:
@@ -170,7 +176,7 @@ def support_text(support: Support, world: WorldSummary, *, rows: bool = False) -
     All states of a table are known, and nobody has to visit them. What a simulator visits differs in every visit.
     """
     people = "people" in world.facts
-    parts = [counted(support.episodes, "people" if people else "decision" if world.one_step else "episode")]
+    parts = [counted(support.episodes, unit_noun(world))]
     if world.enumerated:
         parts = [counted(support.states, "state" if rows else "start")]
     elif rows and world.recorded and (people or not world.one_step):  # of features, every row is a state of its own

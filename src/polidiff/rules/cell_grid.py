@@ -15,6 +15,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 from typing import TypeAlias
 
 import numpy as np
@@ -24,11 +25,15 @@ from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.rule import Condition, Rule, missing_entries
 from polidiff.rules.grid import Axis, readable_bound
 
+Trials: TypeAlias = tuple[FloatArray, FloatArray]  # rows (k, d) in which an action was tried, its effect (k,)
 Box: TypeAlias = tuple[tuple[int, int, int], ...]  # (column, first cell, last cell), by column
 WHOLE = 64  # features with at most so many values get a cell for each
 MOST_CELLS = 250
 LEAVES = 48
-LEAST_SHARE = 0.03  # of the sampled states, between two cuts of a feature
+EFFECTS = 12  # leaves of what one action brings
+FEW = 25  # rows of such a leaf
+SURE = 12.0  # times the variance that a split on effects must take off the sum of squares
+LEAST_SHARE = 0.015  # of the sampled states, between two cuts of a feature
 QUANTILES = (1 / 2, 1 / 4, 3 / 4, 1 / 8, 7 / 8, 3 / 8, 5 / 8)
 
 
@@ -102,7 +107,7 @@ class Grid:
 
     def box(self, rule: Rule) -> Box | None:
         """The box that covers the same places as a rule over codes; None if it covers none."""
-        found = []
+        bounds = []
         for condition in rule.conditions:
             first = max(0, math.ceil(condition.low)) if math.isfinite(condition.low) else 0
             top = int(self.sizes[condition.column]) - 1
@@ -110,8 +115,8 @@ class Grid:
             if first > last:
                 return None
             if (first, last) != (0, top):
-                found.append((condition.column, first, last))
-        return tuple(sorted(found))
+                bounds.append((condition.column, first, last))
+        return tuple(sorted(bounds))
 
     def of(self, features: AnyArray) -> IntArray:
         """Place of each row (n, d) of numbers, −1 where none was met; places of a `met_grid` are distinct, in order."""
@@ -156,9 +161,15 @@ def grid_of_states(
 
 
 def grid_of_rows(
-    values: FloatArray, signals: FloatArray, names: Sequence[str], *, most: int = MOST_CELLS, seed: int = 0
+    values: FloatArray,
+    signals: FloatArray,
+    names: Sequence[str],
+    *,
+    trials: Sequence[Trials] = (),
+    most: int = MOST_CELLS,
+    seed: int = 0,
 ) -> Grid:
-    """Cells of sampled rows (n, d), cut where signals (n, k) differ, at most so many that are met."""
+    """Cells of sampled rows (n, d), cut where signals (n, k) or effects of actions differ, at most so many are met."""
     if not np.isfinite(values).all():
         row, column = np.argwhere(~np.isfinite(values))[0]
         raise InvalidWorldError(
@@ -167,7 +178,7 @@ def grid_of_rows(
         )
     cuts = (np.empty(0),) * len(names)
     order = np.sort(values, axis=0)
-    for column, wanted in _wanted(values, signals, order, seed):
+    for column, wanted in _wanted(values, signals, order, trials, seed):
         more = _with_cut(order[:, column], cuts[column], wanted)
         tried = cuts if more is None else (*cuts[:column], more, *cuts[column + 1 :])
         if more is not None and met_grid(values, names, tried).size <= most:
@@ -233,22 +244,33 @@ def _number_axis(name: str, index: int, column: FloatArray, weight: FloatArray, 
     return Axis(name, index, np.array(bounds, dtype=np.float64), (), missing=False, complete=whole)
 
 
-def _wanted(features: FloatArray, signals: FloatArray, order: FloatArray, seed: int) -> Iterable[tuple[int, float]]:
-    """(feature, threshold), the most telling first."""
-    from sklearn.tree import DecisionTreeRegressor
-
+def _wanted(
+    features: FloatArray, signals: FloatArray, order: FloatArray, trials: Sequence[Trials], seed: int
+) -> Iterable[tuple[int, float]]:
+    """(feature, threshold), the most telling first: in turn of what differs as it is, and of each action's effect."""
     scale = signals.std(axis=0)
     target = signals[:, scale > 0] / scale[scale > 0]
-    if target.shape[1]:
-        tree = DecisionTreeRegressor(max_leaf_nodes=LEAVES, random_state=seed % 2**32).fit(features, target).tree_
-        inner = np.flatnonzero(tree.children_left >= 0)
-        loss = tree.impurity * tree.weighted_n_node_samples
-        gain = loss[inner] - loss[tree.children_left[inner]] - loss[tree.children_right[inner]]
-        for node in inner[np.lexsort((inner, -gain))]:
-            yield int(tree.feature[node]), float(tree.threshold[node])
+    ways = [_splits(features, target, LEAVES, 1, 0.0, seed)] if target.shape[1] else []
+    ways += [_splits(rows, effect[:, None], EFFECTS, FEW, SURE, seed) for rows, effect in trials]
+    yield from (cut for turn in zip_longest(*ways) for cut in turn if cut is not None)
     for quantile in QUANTILES:
         for column in range(features.shape[1]):
             yield column, float(order[int(quantile * (len(order) - 1)), column])
+
+
+def _splits(
+    rows: FloatArray, target: FloatArray, leaves: int, fewest: int, sure: float, seed: int
+) -> list[tuple[int, float]]:
+    """Splits of a regression tree, the most telling first, that take more than `sure` times the variance off."""
+    from sklearn.tree import DecisionTreeRegressor
+
+    model = DecisionTreeRegressor(max_leaf_nodes=leaves, min_samples_leaf=fewest, random_state=seed % 2**32)
+    tree = model.fit(rows, target).tree_
+    inner = np.flatnonzero(tree.children_left >= 0)
+    loss = tree.impurity * tree.weighted_n_node_samples
+    gain = loss[inner] - loss[tree.children_left[inner]] - loss[tree.children_right[inner]]
+    ranked = inner[np.lexsort((inner, -gain))][: np.count_nonzero(gain >= sure * tree.impurity[0])]
+    return [(int(tree.feature[node]), float(tree.threshold[node])) for node in ranked]
 
 
 def _with_cut(ordered: FloatArray, cuts: FloatArray, wanted: float) -> FloatArray | None:

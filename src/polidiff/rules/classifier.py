@@ -18,12 +18,13 @@ from polidiff.optimize import Clock
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.rules.generate import GenerationOptions
 from polidiff.rules.learners import Estimator, steady_weights
-from polidiff.rules.lists import DecisionList, Label, best_order, first_matches, shorten
+from polidiff.rules.lists import DecisionList, Label, Table, as_table, best_order, first_matches, shorten
 from polidiff.rules.peeling import (
     Labelled,
     Listed,
     PeelingOptions,
     Stage,
+    choose_cost,
     cleanest_first,
     peel,
     rules_of,
@@ -32,8 +33,6 @@ from polidiff.rules.peeling import (
     weight_told_wrong,
 )
 from polidiff.rules.proof import ProofOptions
-from polidiff.rules.table import Table, as_table
-from polidiff.rules.tuning import choose_cost
 
 DEFAULT_COST = 2e-3  # of a clause, as a share of the weight
 MOST_ORDERED = 60  # rules up to which their order is chosen
@@ -169,8 +168,8 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):
     def predict(self, X: npt.ArrayLike) -> AnyArray:
         """Class of each row: the first rule that covers it, else the default class."""
         match = first_matches(_checked(self, X), [rule for rule, _ in self.decision_list_])
-        told = [*(label for _, label in self.decision_list_), self.default_class_]
-        return np.array(told, dtype=self.classes_.dtype if self.default_class_ in self.classes_ else object)[match]
+        classes = [*(label for _, label in self.decision_list_), self.default_class_]
+        return np.array(classes, dtype=self.classes_.dtype if self.default_class_ in self.classes_ else object)[match]
 
     def rule_path(
         self,

@@ -37,6 +37,8 @@ from polidiff.rules.grid import Problem, priced
 from polidiff.rules.master import Choice, Master, choose
 from polidiff.rules.proof import ProofOptions, prove
 
+STEPS = 12  # changes of a clause while it is polished
+
 
 @dataclass(frozen=True)
 class BeamOptions:
@@ -181,8 +183,8 @@ def _names(d: int, width: int) -> IntArray:
     return np.random.default_rng(0).integers(0, 2**62, (d, width))
 
 
-def polish(problem: Problem, prices: FloatArray, masks: BoolArray, *, steps: int = 12) -> Clauses:
-    """Clauses whose value no change of a single feature improves (or `steps` changes later); equal ones once."""
+def polish(problem: Problem, prices: FloatArray, masks: BoolArray) -> Clauses:
+    """Clauses whose value no change of a single feature improves (or `STEPS` changes later); equal ones once."""
     from polidiff.rules.kernels import ascend
 
     codes, price = priced(problem, prices)
@@ -190,7 +192,7 @@ def polish(problem: Problem, prices: FloatArray, masks: BoolArray, *, steps: int
     known, totals = np.ascontiguousarray(problem.grid.literals(masks)), np.empty(len(masks))
     costs = np.array([problem.literal_cost, 1e-9 * max(problem.clause_cost, 1e-3)])
     room = np.empty((d, width)), np.zeros((d, width), dtype=np.bool_), np.empty(d, dtype=np.int64)
-    ascend((codes, price, problem.grid.layout, costs), masks, known, room, totals, steps)
+    ascend((codes, price, problem.grid.layout, costs), masks, known, room, totals, STEPS)
     values = totals - problem.clause_cost - problem.literal_cost * known.sum(axis=1)
     kept = _first_of_equals(masks)
     return Clauses(masks[kept], values[kept])
@@ -241,8 +243,8 @@ def generate(problem: Problem, options: GenerationOptions, clock: Clock) -> tupl
 
 def search(problem: Problem, prices: FloatArray, options: GenerationOptions) -> Clauses:
     """Clauses of positive value under the prices, from a beam, polished, best first."""
-    found = beam(problem, prices, options.beam if problem.rows <= options.small else options.large)
-    return _polished(problem, prices, found.best(options.polished).masks)
+    clauses = beam(problem, prices, options.beam if problem.rows <= options.small else options.large)
+    return _polished(problem, prices, clauses.best(options.polished).masks)
 
 
 def _search_freely(problem: Problem, prices: FloatArray, options: GenerationOptions) -> Clauses:
@@ -252,9 +254,9 @@ def _search_freely(problem: Problem, prices: FloatArray, options: GenerationOpti
 
 
 def _polished(problem: Problem, prices: FloatArray, masks: BoolArray) -> Clauses:
-    found = polish(problem, prices, masks)
-    kept = found.values > 1e-7 * max(problem.clause_cost, 1e-6 * problem.weight.sum())
-    return Clauses(found.masks[kept], found.values[kept]).best(len(masks))
+    clauses = polish(problem, prices, masks)
+    paying = clauses.values > 1e-7 * max(problem.clause_cost, 1e-6 * problem.weight.sum())
+    return Clauses(clauses.masks[paying], clauses.values[paying]).best(len(masks))
 
 
 def _seed(problem: Problem, master: Master, options: GenerationOptions, clock: Clock) -> None:
@@ -282,10 +284,10 @@ def _grow(problem: Problem, master: Master, options: GenerationOptions, clock: C
     relaxed, stalled, fresh = master.solve(), 0, False
     for _ in range(options.rounds):
         prices = master.prices(relaxed)
-        found = (
+        clauses = (
             search(problem, prices, options) if fresh else _polished(problem, prices, _near(master, relaxed, options))
         )
-        if clock.over() or (not master.add(found.masks) and fresh):
+        if clock.over() or (not master.add(clauses.masks) and fresh):
             return
         before, relaxed = relaxed.objective or 0.0, master.solve()
         gained = before - (relaxed.objective or 0.0) > options.progress * max(before, 1e-12)

@@ -22,7 +22,7 @@ import numpy as np
 
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.rule import Condition, Rule, missing_entries
-from polidiff.rules.table import Table
+from polidiff.rules.lists import Table
 
 LARGEST = 254  # cells of one feature, so that a code fits a byte
 
@@ -100,8 +100,8 @@ class Grid:
 
     def rule(self, mask: BoolArray) -> Rule:
         """Allowed cells (d, width) as a rule."""
-        found = (axis.condition(allowed) for axis, allowed in zip(self.axes, mask, strict=True))
-        return Rule(tuple(condition for condition in found if condition is not None))
+        conditions = (axis.condition(allowed) for axis, allowed in zip(self.axes, mask, strict=True))
+        return Rule(tuple(condition for condition in conditions if condition is not None))
 
     def literals(self, masks: BoolArray) -> IntArray:
         """Comparisons that a reader makes, for masks of shape (..., d, width): shape (..., d)."""
@@ -151,6 +151,7 @@ def _quantiles(name: str, j: int, column: AnyArray, weight: FloatArray, max_bins
         chosen = chosen[(chosen > 0) & (chosen < len(levels))]
     left, right = levels[chosen - 1], levels[chosen]
     middle = left + (right - left) / 2
+    middle = np.ceil(middle) if (levels == np.floor(levels)).all() else middle
     cuts = np.where(middle > left, middle, right)
     return Axis(name, j, cuts, (), bool(absent.any()), complete=len(levels) <= bins)
 
@@ -194,8 +195,8 @@ def _nearest_multiple(below: float, middle: float, above: float, digits: int) ->
     last = math.ceil(above * scale)
     if last - first > 1000:
         first, last = math.floor(middle * scale), math.ceil(middle * scale)
-    found = (round(k / scale, max(digits, 0)) for k in range(first, last + 1))
-    inside = [bound for bound in found if below < bound <= above]
+    multiples = (round(k / scale, max(digits, 0)) for k in range(first, last + 1))
+    inside = [bound for bound in multiples if below < bound <= above]
     return min(inside, key=lambda bound: (abs(bound - middle), bound)) if inside else None
 
 

@@ -267,7 +267,7 @@ def _joined(split: Split) -> Node:
     return split.left if isinstance(split.left, int) and split.left == split.right else split
 
 
-def _between(column: FloatArray, low: BoolArray) -> float:
+def short_bound(column: FloatArray, low: BoolArray) -> float:
     """A short bound between the values of a column that go one way and the others."""
     below, above = column[low], column[~low & ~np.isnan(column)]
     if not len(below) or not len(above):
@@ -275,18 +275,24 @@ def _between(column: FloatArray, low: BoolArray) -> float:
     return readable_bound(float(below.max()), float(above.min()))
 
 
-def _nested_trees(model: Estimator, X: FloatArray, sizes: Sequence[int]) -> Iterator[Node]:
+def leaf_rules(model: Estimator, X: FloatArray, names: tuple[str, ...]) -> Listed:
+    """Each leaf of a fitted tree, from left to right, as a rule with the number of its node."""
+    whole = [len(model.tree_.children_left)]
+    return named(tuple(_leaves(next(_nested_trees(model, X, whole, numbered=True)))), names)
+
+
+def _nested_trees(model: Estimator, X: FloatArray, sizes: Sequence[int], *, numbered: bool = False) -> Iterator[Node]:
     """The tree cut back to its first nodes: grown best first, it is then the tree of so many nodes."""
     tree, single = model.tree_, X.astype(np.float32)  # trees compare single precision
     goes_left = getattr(tree, "missing_go_to_left", None)
     inner = np.flatnonzero(tree.children_left >= 0).tolist()
-    bounds = {k: _between(X[:, tree.feature[k]], single[:, tree.feature[k]] <= tree.threshold[k]) for k in inner}
+    bounds = {k: short_bound(X[:, tree.feature[k]], single[:, tree.feature[k]] <= tree.threshold[k]) for k in inner}
     gaps = np.asarray(np.isnan(X).any(axis=0))
 
     def node(k: int, size: int) -> Node:
         left, right, j = int(tree.children_left[k]), int(tree.children_right[k]), int(tree.feature[k])
         if left < 0 or right >= size:
-            return int(model.classes_[int(tree.value[k][0].argmax())])
+            return k if numbered else int(model.classes_[int(tree.value[k][0].argmax())])
         gap = bool(goes_left[k]) if goes_left is not None and gaps[j] else None
         return _joined(Split(j, bounds[k], node(left, size), node(right, size), gap))
 
@@ -316,7 +322,7 @@ def _node_tree(tree: Estimator, X: FloatArray) -> Node:
     if tree.is_leaf_node():
         return int(tree.get_label())
     j = int(tree.get_split_feature())
-    bound = _between(X[:, j], X[:, j] <= tree.get_split_threshold())
+    bound = short_bound(X[:, j], X[:, j] <= tree.get_split_threshold())
     return _joined(Split(j, bound, _node_tree(tree.get_left(), X), _node_tree(tree.get_right(), X)))
 
 
@@ -335,12 +341,14 @@ def _bins_rule(rule: Estimator, X: FloatArray) -> Rule:
         j, text = int(part.feature), str(part.val)
         column = X[:, j]
         if text.startswith("<"):
-            conditions.append(Condition(f"x{j}", j, high=_between(column, column <= float(text[1:]))))
+            conditions.append(Condition(f"x{j}", j, high=short_bound(column, column <= float(text[1:]))))
         elif text.startswith(">"):
-            conditions.append(Condition(f"x{j}", j, low=_between(column, column <= float(text[1:]))))
+            conditions.append(Condition(f"x{j}", j, low=short_bound(column, column <= float(text[1:]))))
         elif " - " in text:
             low, high = (float(end) for end in text.split(" - "))
-            conditions.append(Condition(f"x{j}", j, _between(column, column <= low), _between(column, column <= high)))
+            conditions.append(
+                Condition(f"x{j}", j, short_bound(column, column <= low), short_bound(column, column <= high))
+            )
         else:
             conditions.append(Condition(f"x{j}", j, values=(float(text),)))
     return Rule(tuple(conditions))
@@ -350,7 +358,7 @@ def _chain(steps: list[dict[str, float]], X: FloatArray) -> Iterator[tuple[Rule,
     """Thresholds asked one after the other; the last entry is what remains."""
     for step in steps[:-1]:
         j = int(step["index_col"])
-        bound = _between(X[:, j], X[:, j] < step["cutoff"])
+        bound = short_bound(X[:, j], X[:, j] < step["cutoff"])
         side = Condition(f"x{j}", j, high=bound) if step["flip"] else Condition(f"x{j}", j, low=bound)
         yield Rule((side,)), int(step["val_right"] > 0.5)
     yield Rule(), int(steps[-1]["val"] > 0.5)
@@ -372,8 +380,8 @@ def _above_zero(listed: Listed, X: FloatArray) -> Listed:
 def nested(listed: Listed, X: AnyArray, label: IntArray, weight: FloatArray) -> list[Listed]:
     """Lists of 0, 1, 2 … of the rules: each leaves out the rule of the next that matters least here."""
     cover = np.array([rule.covers(X) for rule, _ in listed]).reshape(len(listed), len(X))
-    told = np.array([k for _, k in listed], dtype=np.int64)
-    return [tuple(listed[k] for k in chosen) for chosen in shorten(cover, told, label, weight, 0)]
+    labels = np.array([k for _, k in listed], dtype=np.int64)
+    return [tuple(listed[k] for k in chosen) for chosen in shorten(cover, labels, label, weight, 0)]
 
 
 def named(listed: Listed, names: tuple[str, ...]) -> Listed:

@@ -10,11 +10,15 @@ counts for nothing: the list has already decided it.
 In conjunctive normal form the same search describes what the class is not: the clauses found are those of the other
 rows, each is denied, and the class is where all denials hold (Dash, Günlük and Wei 2018). What is left of the space is
 cut into disjoint rules, so that both forms are read and matched alike.
+
+How much a clause must explain is a property of the noise, so its cost is chosen by cross-validation: of costs from long
+to short rules the largest whose mean held-out loss is within half a standard error of the least one, because between
+equals the shorter rules are the better ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -22,15 +26,19 @@ import numpy as np
 
 from polidiff.errors import InvalidOptionError
 from polidiff.optimize import Clock
+from polidiff.parallel import run_tasks
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
-from polidiff.records.rule import Clause, Rule, missing_entries
+from polidiff.records.rule import Clause, Rule
 from polidiff.rules.generate import GenerationOptions, generate, search
 from polidiff.rules.grid import Grid, Problem, make_grid, make_problem
-from polidiff.rules.lists import Kinds, denied, first_matches, without
+from polidiff.rules.lists import Kinds, Table, denied, first_matches, without
 from polidiff.rules.proof import ProofOptions
 from polidiff.rules.refine import Rows, keep_paying, refine, shorten_rules
-from polidiff.rules.table import Table
 
+COSTS = (5e-4, 1.5e-3, 4e-3, 0.01, 0.03)  # of a clause
+PARTS = (COSTS[:2], COSTS[2:])  # about the same work: low costs make many rules
+FOLDS = 5
+MOST_ROWS = 8_000  # rows used to choose a cost; more would not change the choice
 MOST_PIECES = 1_000  # disjoint rules that a conjunction of clauses may come to
 CLEAN = 0.5  # of the weight of a class: what telling it may cost for it to be peeled early
 ORDERING_ROWS = 4_000  # rows used to choose an order
@@ -97,8 +105,8 @@ def rules_of(stages: Sequence[Stage]) -> Listed:
 
 def weight_told_wrong(labelled: Labelled, listed: Listed, default: int) -> float:
     """Weight of the rows whose class a decision list does not tell."""
-    told = np.array([*(label for _, label in listed), default])
-    wrong = told[first_matches(labelled.table, [rule for rule, _ in listed])] != labelled.truth
+    labels = np.array([*(label for _, label in listed), default])
+    wrong = labels[first_matches(labelled.table, [rule for rule, _ in listed])] != labelled.truth
     return float(labelled.weight[wrong].sum())
 
 
@@ -125,7 +133,7 @@ def cleanest_first(
 
 def _denying(outside: Stage, table: Table, name: str) -> Stage:
     """The stage of a class, from the rules of what it is not."""
-    kinds, pieces = _kinds(table), [Rule()]
+    kinds, pieces = Kinds.of(table.columns), [Rule()]
     for rule in outside.rules:
         pieces = [part for piece in pieces for part in without(piece, rule, kinds)]
         if len(pieces) > MOST_PIECES:
@@ -141,12 +149,12 @@ def _denying(outside: Stage, table: Table, name: str) -> Stage:
 def stage_rows(labelled: Labelled, before: Sequence[Stage], label: int, options: PeelingOptions) -> Rows:
     """The rows that count at the stage of a class, given the stages before."""
     table, truth, weight = labelled.table, labelled.truth, labelled.weight
-    told = np.isin(truth, [stage.label for stage in before])
-    gain = np.where(truth == label, weight, np.where(told, -options.overlap_cost * weight, -weight))
+    earlier = np.isin(truth, [stage.label for stage in before])
+    gain = np.where(truth == label, weight, np.where(earlier, -options.overlap_cost * weight, -weight))
     for stage in before:
         for rule in stage.rules:
             inside = table.inside(rule)
-            gain[inside[~told[inside]]] = 0.0
+            gain[inside[~earlier[inside]]] = 0.0
     return Rows(table, gain)
 
 
@@ -227,17 +235,6 @@ def stage_objective(rows: Rows, rules: Sequence[Rule], options: PeelingOptions) 
     return total + float(rows.gain[missed].sum())
 
 
-def _kinds(table: Table) -> Kinds:
-    words, gaps = {}, set()
-    for j, column in enumerate(table.columns):
-        absent = missing_entries(column)
-        if table.categorical[j]:
-            words[j] = tuple(dict.fromkeys(value for value in column[~absent].tolist()))
-        if absent.any():
-            gaps.add(j)
-    return Kinds(words, frozenset(gaps))
-
-
 def _all_taken(name: str) -> str:
     return (
         f"No rules for class {name}: rules of earlier classes cover all of its rows. Hint: lower clause_cost and "
@@ -262,3 +259,64 @@ def _why_empty(problem: Problem, name: str, options: PeelingOptions) -> str:
         f"{cost:.2g} (one clause, {literals} literals). Hint: clause_cost={options.clause_cost * factor:.1g} and "
         f"literal_cost={options.literal_cost * factor:.1g} would allow it."
     )
+
+
+def choose_cost(
+    rows: Labelled,
+    options: Callable[[float, float], PeelingOptions],
+    order: Sequence[int],
+    *,
+    default: int,
+    clock: Clock,
+    rng: np.random.Generator,
+) -> float:
+    """The cost of a clause; `options(cost, weight)` are those of a fold of so much weight. Tasks are independent."""
+    used = np.flatnonzero(rows.weight > 0)
+    if len(used) > MOST_ROWS:
+        used = np.sort(rng.choice(used, MOST_ROWS, replace=False))
+    folds = stratified_folds(rows.truth, used, rng)
+    parts = [(rows.take(np.setdiff1d(used, fold)), rows.take(fold)) for fold in folds]
+    own = iter(rng.spawn(len(PARTS) * len(parts)))
+    tasks = [
+        (train, test, [options(cost, float(train.weight.sum())) for cost in costs], order, default, clock, next(own))
+        for costs in PARTS
+        for train, test in parts
+    ]
+    answers = run_tasks(held_out_losses, tasks, what="choosing the cost of a rule")
+    losses = [np.array(answers[k : k + len(parts)]).T for k in range(0, len(answers), len(parts))]
+    return COSTS[shortest_of_the_best(np.ascontiguousarray(np.concatenate(losses)))]
+
+
+def held_out_losses(
+    train: Labelled,
+    test: Labelled,
+    options: Sequence[PeelingOptions],
+    order: Sequence[int],
+    default: int,
+    clock: Clock,
+    rng: np.random.Generator,
+) -> list[float]:
+    """For each of the options the share of held-out weight that is told wrong."""
+    known = [label for label in order if (train.truth == label).any()]
+    lists = (rules_of(peel(train, known, each, clock=clock, rng=rng)) for each in options)
+    return [weight_told_wrong(test, listed, default) / float(test.weight.sum()) for listed in lists]
+
+
+def stratified_folds(truth: IntArray, rows: IntArray, rng: np.random.Generator) -> list[IntArray]:
+    """Rows dealt to folds class by class, in random order."""
+    shuffled = rng.permutation(rows)
+    dealt = shuffled[np.argsort(truth[shuffled], kind="stable")]
+    return [np.sort(dealt[k::FOLDS]) for k in range(FOLDS) if len(dealt[k::FOLDS])]
+
+
+def shortest_of_the_best(losses: FloatArray | Sequence[Sequence[float]]) -> int:
+    """Index of the last row whose mean is within half a standard error of the least mean.
+
+    >>> shortest_of_the_best([[0.2, 0.3], [0.1, 0.2], [0.11, 0.2], [0.4, 0.4]])
+    2
+    """
+    table = np.asarray(losses)
+    mean = table.mean(axis=1)
+    best = int(mean.argmin())
+    error = table[best].std(ddof=1) / np.sqrt(table.shape[1]) if table.shape[1] > 1 else 0.0
+    return int(np.flatnonzero(mean <= mean[best] + error / 2)[-1])

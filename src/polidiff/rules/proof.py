@@ -53,13 +53,13 @@ def prove(
     solution = master.solve()
     grown = False
     for _ in range(options.rounds):
-        found = _price(problem, master, solution, 1e-7 * max(problem.clause_cost, 1e-6 * problem.weight.sum()), options)
-        if found.open is not None:
-            return choice, _farley(problem, solution, found.open)
-        if not len(found.values):
+        rules = _price(problem, master, solution, 1e-7 * max(problem.clause_cost, 1e-6 * problem.weight.sum()), options)
+        if rules.open is not None:
+            return choice, _farley(problem, solution, rules.open)
+        if not len(rules.values):
             break
-        best = np.argsort(-found.values, kind="stable")[: options.added]
-        grown |= master.add(found.masks[best]) > 0
+        best = np.argsort(-rules.values, kind="stable")[: options.added]
+        grown |= master.add(rules.masks[best]) > 0
         solution = master.solve()
     else:
         return choice, None
@@ -82,10 +82,10 @@ def _close(
     slack = choice.value - relaxed
     if slack <= 1e-7 * max(choice.value, 1.0):
         return choice, min(relaxed, choice.value)
-    found = _price(problem, master, solution, -slack - 1e-7 * max(choice.value, 1.0), options)
-    if found.open is not None or len(found.values) > options.columns:
+    rules = _price(problem, master, solution, -slack - 1e-7 * max(choice.value, 1.0), options)
+    if rules.open is not None or len(rules.values) > options.columns:
         return choice, relaxed
-    master.add(found.masks)
+    master.add(rules.masks)
     closed = choose(master.cover(most), master.solve(), limits=limits, columns=options.columns, start=choice.chosen)
     return closed, min(max(relaxed, closed.bound), closed.value)
 

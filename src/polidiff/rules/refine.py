@@ -16,7 +16,7 @@ import numpy as np
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray
 from polidiff.records.rule import Condition, Rule
 from polidiff.rules.grid import Grid, readable_bound
-from polidiff.rules.table import Table
+from polidiff.rules.lists import Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,23 +90,23 @@ def _shorten(rows: Rows, rule: Rule, gain: FloatArray, literal_cost: float) -> t
 
 def _shorter(rule: Rule) -> list[Rule]:
     """Rules with one bound or one condition less."""
-    found = []
+    shorter = []
     for place, condition in enumerate(rule.conditions):
         before, after = rule.conditions[:place], rule.conditions[place + 1 :]
-        found.append(Rule(before + after))
+        shorter.append(Rule(before + after))
         if condition.values is None and math.isfinite(condition.low) and math.isfinite(condition.high):
-            found.append(Rule((*before, replace(condition, low=-math.inf), *after)))
-            found.append(Rule((*before, replace(condition, high=math.inf), *after)))
-    return found
+            shorter.append(Rule((*before, replace(condition, low=-math.inf), *after)))
+            shorter.append(Rule((*before, replace(condition, high=math.inf), *after)))
+    return shorter
 
 
-def _widened(condition: Condition, grid: Grid, cells: int = 2) -> Condition:
-    """The condition with its bounds so many cells further out."""
+def _widened(condition: Condition, grid: Grid) -> Condition:
+    """The condition with its bounds two cells further out."""
     cuts = grid.axes[condition.column].cuts
     if cuts is None or condition.values is not None:
         return condition
-    low = int(np.searchsorted(cuts, condition.low)) - cells
-    high = int(np.searchsorted(cuts, condition.high)) + cells
+    low = int(np.searchsorted(cuts, condition.low)) - 2
+    high = int(np.searchsorted(cuts, condition.high)) + 2
     return replace(
         condition,
         low=float(cuts[low]) if low >= 0 else -math.inf,

@@ -43,8 +43,7 @@ from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.numbers import percent
 from polidiff.records.rule import Condition, Rule, missing_entries
 from polidiff.rules.grid import Grid, make_grid, readable_bound
-from polidiff.rules.lists import Kinds
-from polidiff.rules.table import as_table
+from polidiff.rules.lists import MOST_WORDS, Kinds, as_table
 from polidiff.surrogates.record import split_support
 from polidiff.worlds.protocol import aim
 
@@ -58,7 +57,6 @@ ROUNDS = 2  # of policy iteration, where decisions follow each other
 FOLLOWED = 0.9 * MOST_CHANGES  # changed decisions of an episode up to which a log shows what a plan gains
 COARSE = 12  # cuts of a feature that a search begins with
 FINE = 95
-MOST_WORDS = 12  # that rules name, of one column
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from polidiff.divergence import DivergenceOptions
 from polidiff.divergence.log import compare_rows
 from polidiff.evaluation.logged.counted_log import CountedLog, counted_log
 from polidiff.evaluation.logged.model import build_model, split_policy
-from polidiff.evaluation.logged.plan import MIN_GROUP, MIN_SUPPORT, choose_and_judge, learn_candidates
+from polidiff.evaluation.logged.plan import MIN_GROUP, MIN_SUPPORT, choose_and_judge, learned_candidate
 from polidiff.evaluation.logged.policies import as_log_policy
 from polidiff.options import ImproveOptions
 from polidiff.policies import PatchedPolicy, Policy, one_hot, top_actions
@@ -198,7 +198,7 @@ def reduce_to_edits(log: Log, current: PolicyLike, candidates: Candidates, optio
     least = MIN_SUPPORT if options.min_support is None else int(options.min_support)
     base = as_log_policy(log, current, seed=options.seed)
     if candidates is None:
-        others = learn_candidates(log, min_support=least, seed=options.seed)
+        others = [learned_candidate(log, seed=options.seed)]
     else:
         others = [as_log_policy(log, one) for one in listed_candidates(candidates, "or leave it out: one is learned")]
     parted = [compare_rows(log, base, candidate, DivergenceOptions(), seed=options.seed) for candidate in others]
@@ -206,7 +206,7 @@ def reduce_to_edits(log: Log, current: PolicyLike, candidates: Candidates, optio
     cells = parted_cells(parted, log, states, options.freeze, options.seed, spared, learned=learned)
     rules = [cell.rule for cell in sorted(cells.cells, key=lambda cell: -cell.depth)]
     counted = counted_log(log, (current, *others), rules, seed=options.seed, blocks=4 * MIN_GROUP)
-    halves = choose_and_judge(log, counted=counted)
+    halves = choose_and_judge(counted)
     edits = _edits(log, halves.choosing, base, cells)
     enough = [e.tried >= least and e.episodes >= MIN_GROUP and e.untried <= MOST_UNTRIED for e in edits]
     return RegionEdits(
@@ -229,9 +229,8 @@ def _edits(log: Log, choosing: CountedLog, base: Policy, cells: RegionCells) -> 
     chances = np.asarray(base.probabilities(states), dtype=np.float64)
     top = top_actions(chances)
     where = cells.of(np.asarray(states), top)
-    order = sorted(range(len(cells.cells)), key=lambda k: -cells.cells[k].depth)
     return [
-        _region_edit(choosing, k, where, top, chances, action, cells.cells[k].current)
-        for k in order
-        for action in cells.cells[k].offered
+        _region_edit(choosing, k, where, top, chances, action, cell.current)
+        for k, cell in sorted(enumerate(cells.cells), key=lambda numbered: -numbered[1].depth)
+        for action in cell.offered
     ]

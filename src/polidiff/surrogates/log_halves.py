@@ -22,7 +22,7 @@ from polidiff.progress import track
 from polidiff.records.explanation import Verdict
 from polidiff.records.numbers import counted, interval_numbers
 from polidiff.records.outcome import Assumption, Interval, Outcome
-from polidiff.records.plan import Frontier, Plan, PlanRule
+from polidiff.records.plan import UNKNOWN_GAIN, Frontier, Plan, PlanRule
 from polidiff.surrogates.record import Reduction, guard_rooms, told_of_world, without_broken
 from polidiff.worlds.log import Log
 from polidiff.worlds.log_check import log_summary
@@ -73,16 +73,16 @@ class LogHalves(Reduction):
         method = f"{self.plans_from} from one half of {episodes}, judged by the other half"
         recorded = log_summary(log)
         recorded = replace(recorded, facts={**recorded.facts, "discount": log.discount})  # changes are counted with it
-        told = told_of_world(solved, plans, recorded, method)
+        frontier = told_of_world(solved, plans, recorded, method)
         family = max(1, len(plans) - 1) * len(log.outcomes)
-        told = replace(
-            told,
+        frontier = replace(
+            frontier,
             outcomes=log.outcomes,
             objective=log.outcomes[aim(log)[0]].name,
-            methods=replace(told.methods, family=family),
+            methods=replace(frontier.methods, family=family),
         )
         now = [first.outcomes[o.name].estimate for o in log.outcomes]
-        return without_broken(told, guard_rooms(self.options.keep, log.outcomes, now))
+        return without_broken(frontier, guard_rooms(self.options.keep, log.outcomes, now))
 
     def assumptions(self) -> tuple[Assumption, ...]:
         """What was found out about the log."""
@@ -122,7 +122,7 @@ def with_verdicts(
     now = [v.current.estimate for v in verdicts if v.current is not None]
     rooms = guard_rooms(options.keep, log.outcomes, now)
     unkept = tuple(text for room in rooms for text in room.doubt(verdicts[room.place].difference))
-    unshown = () if gain.low > 0 else (_not_shown(verdicts[k], gain),)
+    unshown = () if gain.low > 0 else _not_shown(verdicts[k], gain)
     return replace(
         judged,
         gain=gain,
@@ -147,10 +147,10 @@ def _judged_rules(plan: Plan, value: float, now: float) -> tuple[PlanRule, ...]:
     return tuple(replace(rule, without=value - (plan.expected_return - rule.without)) for rule in plan.rules)
 
 
-def _not_shown(verdict: Verdict, gain: Interval) -> str:
-    """That a plan is not shown to gain, and why."""
+def _not_shown(verdict: Verdict, gain: Interval) -> tuple[str, ...]:
+    """That a plan is not shown to gain, and, behind `UNKNOWN_GAIN`, why."""
     said = f"this plan is not shown to improve {verdict.outcome!r}"
     if math.isfinite(gain.width):
         _, low, high = interval_numbers(gain)
         said += f": the gain lies between {low} and {high}"
-    return f"{said}; {verdict.note}" if verdict.direction == "unknown" and verdict.note else said
+    return (said, UNKNOWN_GAIN + verdict.note) if verdict.direction == "unknown" and verdict.note else (said,)

@@ -126,7 +126,7 @@ class ScorePlans(Reduction):
         )
         several = (
             "When rules were chosen, what follows a decision was valued by the current policy and then by the rules "
-            f"found. {self._reach}They are judged as policies are."
+            f"found. {self._reach}Gains are those of whole episodes."
         )
         parted = any(len(without_any(entry.rule, self.frozen, self.cells.kinds)) != 1
                      for plan in plans for entry in plan.rules)  # fmt: skip
@@ -146,7 +146,10 @@ class ScorePlans(Reduction):
     def _reach(self) -> str:
         """How many decisions rules may change, where episodes have more."""
         longest = int(np.bincount(self.scored.decisions.episode).max())
-        most = f"They change at most {FOLLOWED:g} decisions of an episode on average, as far as a log can follow. "
+        most = (
+            f"No more than {FOLLOWED:g} changed decisions per episode were allowed on average: too few episodes of a "
+            "log do as rules with more changes would. "
+        )
         return most if longest > FOLLOWED else ""
 
     @cached_property

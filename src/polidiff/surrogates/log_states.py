@@ -1,22 +1,33 @@
-"""A log with discrete states as a table: plans over decisions that were tried often enough.
+r"""A log with discrete states as a table: plans over decisions that were tried often enough.
 
 One half of the episodes chooses: its model offers only pairs seen at least `min_support` times. The other half judges
 every plan with the careful interval, so that the winner is not judged by the rows that made it win; `model_gap` is what
 the choosing half promised beyond what the judging half sees. With `pessimism` z the choosing half maximises a lower
 bound: every decision's reward less z standard errors of what follows it. Rules are searched in a model whose rows are
-shrunk (`choosing_half`) instead.
+shrunk (`choosing_half`) instead: a row is drawn towards the mean row of its state,
+
+.. math:: \tilde P(s' \mid s, a) = \frac{n(s, a)\, \hat P(s' \mid s, a) + \tau\, \hat P(s' \mid s)}{n(s, a) + \tau}
+
+A search over many plans finds the rows that are good by luck; a shrunk row is only as far from its state's other rows
+as its count supports. Rewards and outcomes shrink alike. The strength :math:`\tau` is the one under which each logged
+move is most probable given all the others of the log (leave one out); where every decision ends its episode, the one
+under which others foretell best what a decision brings.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy import sparse
 
+from polidiff.errors import ImproperPolicyError
 from polidiff.evaluation.exact import ExactEvaluator
 from polidiff.evaluation.logged.counted_log import CountedLog, counted_log
-from polidiff.evaluation.logged.counts import BLOCKS
+from polidiff.evaluation.logged.counts import BLOCKS, Edges
 from polidiff.evaluation.logged.plan import (
     MIN_SUPPORT,
     choose_and_judge,
@@ -25,19 +36,32 @@ from polidiff.evaluation.logged.plan import (
     supported_world,
 )
 from polidiff.options import ImproveOptions
-from polidiff.policies import TablePolicy, top_actions
+from polidiff.policies import TablePolicy, one_hot, top_actions
 from polidiff.policies.protocol import TIE, Candidates, PolicyLike
 from polidiff.records.arrays import BoolArray, FloatArray
-from polidiff.records.numbers import interval_numbers, signed
+from polidiff.records.numbers import counted, interval_numbers, signed
 from polidiff.records.plan import Frontier, Plan
 from polidiff.surrogates.log_halves import LogHalves
-from polidiff.surrogates.log_model import ChoosingHalf, choosing_half, seen_part
-from polidiff.surrogates.record import Note, split_support
-from polidiff.surrogates.table import Surrogate, chance_costs, mixed_patch, taken_actions, with_current, with_edits
+from polidiff.surrogates.record import Note, frozen_states, split_support
+from polidiff.surrogates.table import (
+    Surrogate,
+    chance_costs,
+    mixed_patch,
+    rebuilt,
+    taken_actions,
+    with_current,
+    with_edits,
+)
 from polidiff.worlds.log import Log
+from polidiff.worlds.protocol import aim
 from polidiff.worlds.tabular import TabularMDP
 
+if TYPE_CHECKING:
+    from polidiff.options import Freeze
+
+
 MOST_JUDGED = 60
+STRENGTHS = (1.0, 3.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 2000.0)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -82,7 +106,7 @@ class LoggedStateRules(LoggedStates):
         frontier = super().conclude(solved, plans)
         return replace(
             frontier,
-            warnings=(*_curse(frontier.plans[-1], promises), *frontier.warnings),
+            warnings=(*_curse(frontier, promises), *frontier.warnings),
             stats={**solved.stats, "strength of shrinking": self.chosen.strength, **promises},
         )
 
@@ -93,23 +117,27 @@ class LoggedStateRules(LoggedStates):
         )
         return (
             f"Rules use only decisions seen at least {self.least} times in one half of the log{behind}; its rows are "
-            f"shrunk by {self.chosen.strength:g} decisions. The other half judges.",
+            f"shrunk by {self.chosen.strength:g} decision{'s' * (self.chosen.strength != 1)}. The other half judges.",
         )
 
 
-def _curse(plan: Plan, promises: dict[str, float]) -> tuple[str, ...]:
-    """How much the half that chose a plan flatters it."""
+def _curse(frontier: Frontier, promises: dict[str, float]) -> tuple[str, ...]:
+    """How much the half that chose the last plan flatters it, in the unit and with the sign of the gains told."""
+    plan = frontier.plans[-1]
     if plan.gain is None:
         return ()
+    share = any(outcome.name == frontier.objective and outcome.is_share for outcome in frontier.outcomes)
+    natural = frontier.sign * (100 if share else 1)
     said = [
-        f"{signed(promises[key])} with its rows {'as counted' if way == 'raw' else way}"
+        f"{signed(natural * promises[key])} with its rows {'as counted' if way == 'raw' else way}"
         for way in ("raw", "shrunk")
         if (key := f"gain said by the choosing half with {len(plan.rules)} rules, {way}") in promises
     ]
-    rules = f"{len(plan.rules)} rule{'s' * (len(plan.rules) != 1)}"
+    verb = "gains" if frontier.sign > 0 else f"changes {frontier.objective} by"
+    unit = " percentage points" * share
     return (
-        f"The half that chose the plan of {rules} says that it gains {', '.join(said)}; the other half "
-        f"says {interval_numbers(plan.gain, signs=True)[0]}.",
+        f"The half that chose the plan of {counted(len(plan.rules), 'rule')} says that it {verb} {', '.join(said)}; "
+        f"the other half says {interval_numbers(plan.gain.scaled(natural), signs=True)[0]}{unit}.",
     )
 
 
@@ -117,14 +145,14 @@ def reduce_states(log: Log, current: PolicyLike, candidates: Candidates, options
     """The model of the choosing half, offering what it has tried often enough."""
     least = MIN_SUPPORT if options.min_support is None else int(options.min_support)
     counted = counted_log(log, (current,), seed=options.seed, blocks=BLOCKS)
-    halves = choose_and_judge(log, counted=counted)
-    model = supported_world(log, min_support=least, counted=halves.choosing, pessimism=options.pessimism)
-    plain = supported_world(log, min_support=least, counted=halves.choosing) if options.pessimism else None
+    halves = choose_and_judge(counted)
+    model = supported_world(log, halves.choosing, min_support=least, pessimism=options.pessimism)
+    plain = supported_world(log, halves.choosing, min_support=least) if options.pessimism else None
     visits, now = halves.choosing.counts.edges.visits, halves.choosing.table(current)
     seen = np.vstack([visits > 0, np.ones((2, log.n_actions), dtype=np.bool_)])
     table = seen_part(seen, now, visits, np.append(visits.sum(axis=1) > 0, [False, False]))
     mixed = bool(((table.max(axis=1) < 1 - TIE) | ~model.allowed[np.arange(len(table)), top_actions(table)]).any())
-    whole = estimated_world(log, counted=halves.choosing)
+    whole = estimated_world(log, halves.choosing)
     often = np.vstack([often_seen(halves.choosing, least), np.zeros((2, log.n_actions), dtype=np.bool_)])
     offered = None if candidates is None else _supported(model, halves.choosing, candidates)
     return LoggedStates(
@@ -149,7 +177,7 @@ def reduce_state_rules(
     """The shrunk model of the choosing half."""
     share, least = split_support(options.min_support, MIN_SUPPORT)
     counted = counted_log(log, (current,), seed=options.seed, blocks=BLOCKS)
-    halves = choose_and_judge(log, counted=counted)
+    halves = choose_and_judge(counted)
     chosen = choosing_half(log, halves.choosing, current, least, options.freeze)
     return LoggedStateRules(
         world=log,
@@ -176,3 +204,130 @@ def _supported(model: TabularMDP, half: CountedLog, candidates: Sequence[PolicyL
     ends = np.ones((2, model.n_actions)) / model.n_actions
     tables = [np.vstack([half.table(candidate), ends]) for candidate in candidates]
     return taken_actions([top_actions(np.where(model.allowed, table + 1.0, 0.0)) for table in tables], model)
+
+
+@dataclass(frozen=True, eq=False)
+class ChoosingHalf:
+    """What the choosing half of a log knows, as tables."""
+
+    raw: TabularMDP  # rows as counted
+    model: TabularMDP  # rows shrunk
+    current: FloatArray  # (S + 2, A) the policy in use
+    offered: BoolArray  # (S + 2, A) pairs that rules may prescribe
+    frozen: BoolArray  # (S + 2,) never met, or kept by the user
+    strength: float
+
+    def promises(self, solved: Frontier) -> dict[str, float]:
+        """What the choosing half says a plan gains, with shrunk and with raw rows: the winner's curse in figures."""
+        said: dict[str, float] = {}
+        base = _return(self.raw, self.current)
+        for plan in solved.plans[1:]:
+            table, rules = with_edits(self.current, plan), len(plan.rules)
+            said[f"gain said by the choosing half with {rules} rules, shrunk"] = (
+                plan.expected_return - solved.current_return
+            )
+            try:
+                raw = _return(self.raw, table) - base
+            except ImproperPolicyError:  # counts without shrinking may hold loops that nobody was seen to leave
+                continue
+            said[f"gain said by the choosing half with {rules} rules, raw"] = raw
+        return said
+
+
+def choosing_half(log: Log, half: CountedLog, current: PolicyLike, least: int, freeze: Freeze) -> ChoosingHalf:
+    """What one half of a log knows."""
+    visits = half.counts.edges.visits
+    met = np.append(visits.sum(axis=1) > 0, [False, False])
+    raw = _with_features(estimated_world(log, half), met)
+    strength = best_strength(half.counts.edges, outcome=aim(log)[0])
+    often = np.array(supported_world(log, half, min_support=least).allowed)
+    often[:-2] &= visits >= least
+    frozen = ~met | frozen_states(freeze, raw.feature_names, raw.features_of(np.arange(raw.n_states)))
+    model = shrunk(raw, visits, strength)
+    table = seen_part(model.allowed, half.table(current), visits, met)
+    return ChoosingHalf(raw, model, table, often, frozen, strength)
+
+
+def seen_part(seen: BoolArray, table: FloatArray, visits: FloatArray, met: BoolArray) -> FloatArray:
+    """The policy on what the half has seen: its seen actions, or the most frequent one where it has none."""
+    whole = np.vstack([table, np.zeros((2, table.shape[1]))])
+    whole = np.where(seen, whole, 0.0)
+    usual = one_hot(np.append(visits.argmax(axis=1), [0, 0]), table.shape[1])
+    mass = whole.sum(axis=1, keepdims=True)
+    return np.where((mass > 0) & met[:, None], whole / np.maximum(mass, 1e-300), usual)
+
+
+def _with_features(world: TabularMDP, met: BoolArray) -> TabularMDP:
+    """The table with the features of a met state lent to states that the half never met; nothing changes there."""
+    filled = copy.copy(world)
+    if world.features is not None and met.any() and not met.all():
+        features = np.array(world.features)
+        features[~met] = features[np.flatnonzero(met)[0]]
+        filled.features = features
+    return filled
+
+
+def _return(world: TabularMDP, table: FloatArray) -> float:
+    return float(ExactEvaluator(world, table).visits() @ (table * world.rewards).sum(axis=1))
+
+
+def best_strength(edges: Edges, *, outcome: int = 0) -> float:
+    """The strength with the largest leave-one-out likelihood of the logged moves, or of one outcome if all end."""
+    if (edges.to == edges.n_states).all():
+        return min(STRENGTHS, key=lambda strength: left_out_error(edges, strength, outcome))
+    return max(STRENGTHS, key=lambda strength: left_out_likelihood(edges, strength))
+
+
+def left_out_likelihood(edges: Edges, strength: float) -> float:
+    """Mean logarithm of the chance that each move has under the shrunk rows of all other moves.
+
+    Moves that nothing else in their state foretells are left out: no strength makes them possible.
+    """
+    width = edges.n_states + 1
+    links, link = np.unique(edges.state * width + edges.to, return_inverse=True)
+    of_state = np.bincount(link, edges.count, len(links))[link] - 1
+    state = edges.state_visits[edges.state] - 1
+    pair = edges.pair_visits[edges.row] - 1
+    with_state = of_state > 0
+    mean = of_state[with_state] / state[with_state]
+    chance = (np.maximum(edges.count[with_state] - 1, 0) + strength * mean) / (pair[with_state] + strength)
+    return float(edges.count[with_state] @ np.log(chance) / edges.count[with_state].sum())
+
+
+def left_out_error(edges: Edges, strength: float, outcome: int) -> float:
+    """Summed squared error of what each decision adds, foretold by the shrunk rows of all other decisions."""
+    totals, squares = edges.sums[:, outcome], edges.squares[:, outcome]
+    all_of_state = np.bincount(edges.state, totals, edges.n_states)[edges.state]
+    others = edges.state_visits[edges.state] - 1
+    pull = np.divide(strength, others, out=np.zeros(len(others)), where=others > 0)
+    weight = edges.count - 1 + strength
+    own, rest = 1 + (1 + pull) / weight, (totals + pull * all_of_state) / weight
+    return float((own**2 * squares - 2 * own * rest * totals + edges.count * rest**2)[others > 0].sum())
+
+
+def shrunk(world: TabularMDP, visits: FloatArray, strength: float) -> TabularMDP:
+    """The table with the rows of pairs seen `visits` (S, A) times drawn towards their state's mean row.
+
+    Pairs that were never seen in a state that was met are not allowed.
+    """
+    seen = np.zeros((world.n_states, world.n_actions))
+    seen[: len(visits)] = visits
+    total = seen.sum(axis=1, keepdims=True)
+    share = np.where(total > 0, seen / np.maximum(total, 1.0), 0.0)
+    own = np.where(seen > 0, seen / (seen + strength), 1.0)
+
+    def drawn(table: FloatArray) -> FloatArray:
+        mean = (share * np.where(seen > 0, table, 0.0)).sum(axis=1, keepdims=True)
+        return np.where(seen > 0, own * table + (1 - own) * mean, table)
+
+    mean = world.policy_moves(share)
+    moves = [
+        sparse.csr_array(
+            sparse.diags_array(own[:, action]) @ world.transitions[action :: world.n_actions]
+            + sparse.diags_array(1 - own[:, action]) @ mean
+        )
+        for action in range(world.n_actions)
+    ]
+    tables = [drawn(world.outcome_table(outcome)) for outcome in world.outcomes]
+    allowed = np.where(total > 0, seen > 0, world.allowed)
+    return rebuilt(world, moves, drawn(world.rewards), tables, actions=world.actions, allowed=allowed)

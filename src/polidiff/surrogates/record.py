@@ -123,13 +123,13 @@ def refuse_with_rules(options: ImproveOptions) -> None:
         )
 
 
-def refuse_uncounted(options: ImproveOptions, what: str) -> None:
+def refuse_uncounted(options: ImproveOptions) -> None:
     """Limits that need the states of a table."""
     if options.unit != "expected":
-        raise InvalidOptionError(f"unit='total' needs a table with equally likely starts; {what} has none")
+        raise InvalidOptionError("unit='total' needs a table with equally likely starts; a simulator has none")
     if options.change_cost is not None:
         raise InvalidOptionError(
-            f"change_cost needs discrete states; {what} has none. Hint: leave it out, every changed decision counts 1"
+            "change_cost needs discrete states; a simulator has none. Hint: leave it out, every change counts 1"
         )
 
 
@@ -180,14 +180,14 @@ def frozen_rules(freeze: Freeze, names: Sequence[str]) -> tuple[Rule, ...]:
 
 def sparing_rules(frozen: Sequence[Rule], spared: Mapping[int, frozenset[str]]) -> tuple[Rule, ...]:
     """Where nothing may change, with the words that are spared, which would be named where a word may change."""
-    found = []
+    rules = []
     for rule in frozen:
         first = rule.conditions[0]
         if len(rule.conditions) == 1 and first.values is not None:
             others = sorted(spared.get(first.column, frozenset()) - {str(value) for value in first.values})
             rule = Rule((replace(first, values=(*first.values, *others)),))
-        found.append(rule)
-    return tuple(found)
+        rules.append(rule)
+    return tuple(rules)
 
 
 def frozen_states(freeze: Freeze, names: Sequence[str], features: AnyArray) -> BoolArray:

@@ -22,7 +22,7 @@ from polidiff.errors import InvalidOptionError
 from polidiff.policies.protocol import FeaturesOf
 from polidiff.records.arrays import AnyArray, IntArray
 from polidiff.records.patch import Edit, Patch
-from polidiff.records.rule import Rule, covers_any, missing_entries
+from polidiff.records.rule import Rule, covers_any
 from polidiff.regions.describe import Described, describe
 from polidiff.rules.lists import Kinds, intersection, without_any
 from polidiff.surrogates.record import frozen_rules, sparing_rules
@@ -64,8 +64,8 @@ class RegionCells:
         keys = _signatures(features, self.described, self.frozen)
         index = {cell.signature: k for k, cell in enumerate(self.cells)}
         unique, inverse = np.unique(keys, axis=0, return_inverse=True)
-        found = np.array([index.get(tuple(int(v) for v in row), -1) for row in unique], dtype=np.int64)
-        cell = found[inverse.ravel()]
+        cells = np.array([index.get(tuple(int(v) for v in row), -1) for row in unique], dtype=np.int64)
+        cell = cells[inverse.ravel()]
         expected = np.array([*(one.current for one in self.cells), -1])
         return np.where(top == expected[cell], cell, -1)
 
@@ -160,33 +160,19 @@ def make_cells(
     keys = _signatures(features, tuple(described), tuple(frozen))
     inside = (keys[:, :-1] >= 0).any(axis=1)
     unique, counts = np.unique(keys[inside], axis=0, return_counts=True)
-    found = []
+    boxes = []
     for row in unique[counts >= min(SMALLEST, counts.max(initial=0))]:
         signature = tuple(int(v) for v in row)
         regions = [d.regions[k] for d, k in zip(described, signature[:-1], strict=True) if k >= 0]
-        rule: Rule | None = regions[0].rule
-        for other in regions[1:]:
-            assert rule is not None, "a state lies in all of them"
-            rule = intersection(rule, other.rule)
-        assert rule is not None
+        others = Rule(tuple(condition for region in regions[1:] for condition in region.rule.conditions))
+        rule = intersection(regions[0].rule, others)
+        assert rule is not None, "a state lies in all of them"
         current = names.index(regions[0].swap.current)
         offered = () if signature[-1] else tuple(sorted({names.index(r.swap.proposed) for r in regions} - {current}))
-        found.append(Cell("", signature, rule, current, offered))
-    found.sort(key=lambda cell: _lows(cell.rule, features.shape[1]))
-    cells = tuple(replace(cell, name=f"S{k}") for k, cell in enumerate(found))
-    return RegionCells(cells, tuple(described), tuple(frozen), kinds_of(features))
-
-
-def kinds_of(features: AnyArray) -> Kinds:
-    """The words of each column of rows (n, d), and which columns miss values."""
-    words, gaps = {}, set()
-    for index, column in enumerate(features.T):
-        absent = missing_entries(column)
-        if absent.any():
-            gaps.add(index)
-        if column.dtype.kind in "OUS" and any(isinstance(value, str) for value in column):
-            words[index] = tuple(sorted({value for value in column[~absent] if isinstance(value, str)}))
-    return Kinds(words, frozenset(gaps))
+        boxes.append(Cell("", signature, rule, current, offered))
+    boxes.sort(key=lambda cell: _lows(cell.rule, features.shape[1]))
+    cells = tuple(replace(cell, name=f"S{k}") for k, cell in enumerate(boxes))
+    return RegionCells(cells, tuple(described), tuple(frozen), Kinds.of(features.T))
 
 
 def _signatures(features: AnyArray, described: tuple[Described, ...], frozen: tuple[Rule, ...]) -> IntArray:

@@ -25,7 +25,7 @@ from polidiff.records.numbers import counted
 from polidiff.records.patch import AS_NOW, Edit, Patch
 from polidiff.records.plan import Frontier, Plan, PlanRule
 from polidiff.records.rule import Rule, covers_any
-from polidiff.rules.cell_grid import MOST_CELLS, Grid, grid_of_rows
+from polidiff.rules.cell_grid import MOST_CELLS, Grid, Trials, grid_of_rows
 from polidiff.streams import Stream
 from polidiff.surrogates.record import (
     Note,
@@ -60,6 +60,8 @@ SHORT = 20  # decisions of an episode up to which a cut counts as its end
 ENOUGH = 30  # visits of a choice in a cell below which it is not offered
 FEWEST_CELLS = 24
 MORE = 10  # times as many episodes as usual, where they are short
+MOST_TRIED, MOST_SAMPLED = 200_000, 20_000  # decisions that place the cuts: by what actions bring, by what differs
+VALUES = 48  # leaves that tell what the rest of an episode brings
 EXPLORING = 0.1  # of the decisions, in the episodes that place the cuts
 RATES = (0.02, 0.1, 0.3)  # share of cells in which an episode draws another choice
 BOLD = (0.3, 1.0)  # the same, where episodes that do as now stay in few cells, so that few choices were seen
@@ -192,8 +194,8 @@ class PlayedGrid(PlayedCells):
             return ()
         more = counted(asked, "rule") if asked == most + 1 else f"{most + 1} to {asked} rules"
         tried = len([played for played in self.pool.values() if len(played.plan.rules) > most])
-        found = f"the {tried} played to choose returned no more" if tried else "the table over cells offered none"
-        return (f"No plan of {more} was seen to gain over {counted(most, 'rule')}: {found}.",)
+        reason = f"the {tried} played to choose returned no more" if tried else "the table over cells offered none"
+        return (f"No plan of {more} was seen to gain over {counted(most, 'rule')}: {reason}.",)
 
     def _undecided(self, plans: Sequence[Plan]) -> tuple[str, ...]:
         """That nothing is shown to gain, and what was played to find out."""
@@ -203,8 +205,8 @@ class PlayedGrid(PlayedCells):
         if not tried:
             return ("The current policy stays: nothing that was tried in episodes near it seemed to gain.",)
         return (
-            f"The current policy stays: no plan is shown to gain ({tried} played). A gain may exist that "
-            f"{counted(len(self.judging.before), 'episode')} cannot tell from none.",
+            f"The current policy stays: no plan is shown to gain ({tried} played). A gain may exist that no rule over "
+            f"these cells makes, or that {counted(len(self.judging.before), 'episode')} cannot tell from none.",
         )
 
 
@@ -238,7 +240,7 @@ def reduce_to_grid(world: Simulator, current: Policy, options: ImproveOptions) -
 
 def _explored(world: Simulator, current: Policy, effort: PlayEffort, seed: int) -> Rollouts:
     """Episodes of the current policy that now and then try something else."""
-    episodes, horizon = effort.exploring(TO_EXPLORE, 0.25, world.horizon)
+    episodes, horizon = effort.exploring(TO_EXPLORE, MORE, world.horizon)
     return roll_out(
         world,
         _Exploring(current),
@@ -266,13 +268,37 @@ def _sampled_grid(
     most = int(np.clip(tried / least, FEWEST_CELLS, MOST_CELLS))
     visits = played.visits
     assert visits is not None
-    some = np.random.default_rng((seed, Stream.SAMPLED_STATES)).permutation(len(visits.actions))[:20_000]
+    some = np.random.default_rng((seed, Stream.SAMPLED_STATES)).permutation(len(visits.actions))[:MOST_TRIED]
     states, episode = visits.states[some], visits.episode[some]
     features = np.asarray(world.features_of(states), dtype=np.float64)
-    action = one_hot(top_actions(current.probabilities(states)), world.n_actions)
-    togo = (played.lengths[episode] - visits.step[some])[:, None]
-    signals = np.hstack([action, togo, played.totals[episode]])
-    return grid_of_rows(features, signals, world.feature_names, most=most, seed=seed)
+    usual, togo = top_actions(current.probabilities(states)), played.lengths[episode] - visits.step[some]
+    trials = _trials(world, played, features, some, usual, seed) if np.isfinite(features).all() else []
+    signals = np.hstack([one_hot(usual, world.n_actions), togo[:, None], played.totals[episode]])[:MOST_SAMPLED]
+    return grid_of_rows(features[:MOST_SAMPLED], signals, world.feature_names, trials=trials, most=most, seed=seed)
+
+
+def _trials(
+    world: Simulator, played: Rollouts, features: FloatArray, some: IntArray, usual: IntArray, seed: int
+) -> list[Trials]:
+    """Where each action was tried, and what it brought: its gain and the value of where it led, less that before it.
+
+    Values are those of a tree that tells the rest of the return by the features; a decision at the cut is left out.
+    """
+    from sklearn.tree import DecisionTreeRegressor
+
+    visits, main = played.visits, aim(world)[0]
+    assert visits is not None
+    episode, after = visits.episode[some], np.minimum(some + 1, len(visits.step) - 1)
+    last = visits.step[some] + 1 == played.lengths[episode]
+    rest = played.totals[episode, main] - visits.before[some, main]
+    gain = np.where(last, rest, visits.before[after, main] - visits.before[some, main])
+    tree = DecisionTreeRegressor(max_leaf_nodes=VALUES, min_samples_leaf=ENOUGH, random_state=seed % 2**32)
+    value = tree.fit(features, rest).predict
+    led_to = value(np.nan_to_num(np.asarray(world.features_of(visits.states[after]), dtype=np.float64)))
+    effect = gain + np.where(last, 0.0, led_to) - value(features)
+    known = ~last | ~played.truncated[episode] | (played.lengths[episode] == 1)
+    tried = [known & (visits.actions[some] == action) & (usual != action) for action in range(world.n_actions)]
+    return [(features[rows], effect[rows]) for rows in tried if np.count_nonzero(rows) >= 2 * ENOUGH]
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,7 +372,7 @@ def rules_patch(games: CellGames, rules: Sequence[PlanRule]) -> Patch:
 def reduce(world: Simulator, current: PolicyLike, candidates: Candidates, options: ImproveOptions) -> Surrogate:
     """Rules over features if they are asked for without candidates; else plans over the candidates' regions."""
     refuse_pessimism(options)
-    refuse_uncounted(options, "a simulator")
+    refuse_uncounted(options)
     place, base = with_return(world), policy_in(world, current)
     if options.max_rules is not None and candidates is None:
         refuse_with_rules(options)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial, reduce
+from functools import cached_property, reduce
 from operator import add
 from time import perf_counter
 
@@ -42,7 +42,6 @@ from polidiff.worlds.rollouts import (
     is_stepped,
     joined_rollouts,
     roll_out,
-    seconds_of,
     start_stepper,
 )
 from polidiff.worlds.simulator import Simulator
@@ -90,9 +89,8 @@ def count_assigned(game: Assigned, *, episodes: int, seed: tuple[int, ...], what
     """Play and count."""
     size = game.world.chunk
     sizes = [min(size, episodes - cut) for cut in range(0, episodes, size)]
-    world, tasks = game.world, [(game, n, (*seed, k)) for k, n in enumerate(sizes)]
-    promise = None if is_stepped(world) else partial(seconds_of, world, game.current, size, seed, None)
-    return reduce(add, run_tasks(_count_chunk, tasks, what=what, promise=promise))
+    tasks = [(game, n, (*seed, k)) for k, n in enumerate(sizes)]
+    return reduce(add, run_tasks(_count_chunk, tasks, what=what, quick=not is_stepped(game.world)))
 
 
 @dataclass(eq=False)

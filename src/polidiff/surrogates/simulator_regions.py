@@ -68,8 +68,8 @@ class PlayedRegions(PlayedCells):
         """The world in place of its regions."""
         count = len(self.cells.cells)
         method = f"table over {count} regions, plans played in the world with the same luck as the current policy"
-        told = told_of_world(solved, plans, world_summary(self.world), method)
-        return replace(told, outcomes=self.world.outcomes, context=self)
+        frontier = told_of_world(solved, plans, world_summary(self.world), method)
+        return replace(frontier, outcomes=self.world.outcomes, context=self)
 
     def notes(self, plans: Sequence[Plan]) -> tuple[Note, ...]:
         """What was hardly ever met, and plans that change more than was wanted."""
@@ -131,21 +131,15 @@ def _cell_of(world: Simulator, current: Policy, cells: RegionCells, states: AnyA
 
 def _assignments(cells: RegionCells, count: int, rng: np.random.Generator) -> IntArray:
     """One offered action for each cell of each episode, (count, K)."""
-    table = np.zeros((count, len(cells.cells)), dtype=np.int64)
-    for k, cell in enumerate(cells.cells):
-        table[:, k] = rng.choice(np.array([cell.current, *cell.offered]), size=count)
-    return table
+    return np.column_stack([rng.choice(np.array([cell.current, *cell.offered]), size=count) for cell in cells.cells])
 
 
 def _offered(world: Simulator, cells: RegionCells, counts: CellCounts) -> tuple[AnyArray, tuple[tuple[int, int], ...]]:
     """(K, A) actions that were met often enough, and the pairs that were not."""
-    kinds, visits = len(cells.cells), counts.moves.sum(axis=2)
-    allowed = np.zeros((kinds, world.n_actions), dtype=np.bool_)
-    unseen = []
-    for k, cell in enumerate(cells.cells):
-        for action in (cell.current, *cell.offered):
-            if visits[k, action] >= ENOUGH or action == cell.current:
-                allowed[k, action] = True
-            else:
-                unseen.append((k, action))
-    return allowed, tuple(unseen)
+    visits = counts.moves.sum(axis=2)
+    allowed = np.zeros((len(cells.cells), world.n_actions), dtype=np.bool_)
+    allowed[np.arange(len(allowed)), [cell.current for cell in cells.cells]] = True
+    pairs = [(k, action) for k, cell in enumerate(cells.cells) for action in cell.offered]
+    for pair in pairs:
+        allowed[pair] = visits[pair] >= ENOUGH
+    return allowed, tuple(pair for pair in pairs if not allowed[pair])

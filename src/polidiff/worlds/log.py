@@ -154,7 +154,7 @@ class Log:
         if self.check.problems:
             raise InvalidLogError(self.check.problems[0])
         if self.read.facts.outside:
-            check_ranges(self.frame, self.columns, self.outcomes)
+            check_ranges(self.source.frame(), self.columns, self.outcomes)
         column = self.columns.state[0]
         self.state_labels: Labels | None = (
             find_labels(self.read.states, schema[column], column, states, "state") if self.columns.discrete else None
@@ -263,8 +263,8 @@ class Log:
         """What must be said of every result: what comes from the episodes that are held, if they are not all."""
         lacking: tuple[str, ...] = ()
         if self.check.dropped:
-            what = "they have no action or outcome, or come after such a row in their episode"
-            lacking = (f"{counted(self.check.dropped, 'row')} were left out: {what}.",)
+            lost = counted(self.check.dropped, "row")
+            lacking = (f"Left out: {lost} without an action or outcome, or after such a row in their episode.",)
         if self.check.gaps:
             lacking += (f"The log has {self.check.gaps_told}.",)
         if not self.sampled:

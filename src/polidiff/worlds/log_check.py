@@ -17,7 +17,7 @@ from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.records.explanation import MOST_VALUES, Feature, WorldSummary
 from polidiff.records.numbers import counted, number
 from polidiff.records.outcome import Outcome
-from polidiff.worlds.log_columns import ROW, Columns, Labels
+from polidiff.worlds.log_columns import Columns, Labels, row_index, row_name
 from polidiff.worlds.log_rows import boundaries, gain_expressions, row_problems
 from polidiff.worlds.protocol import features_seen
 from polidiff.worlds.shards.shard_files import collect
@@ -26,6 +26,8 @@ from polidiff.worlds.shards.shard_summary import ShardSummary
 if TYPE_CHECKING:
     from polidiff.worlds.log import Log
     from polidiff.worlds.log_source import LogSource
+MOST_HELD = 2_000_000  # rows of a log with discrete states that are read for checks
+ONES = 0.1  # share of a variance that one person may have for it to be told
 TAIL = 10  # episodes at each end of a range that is told: the smallest and the largest value belong to somebody
 
 
@@ -39,7 +41,6 @@ class DataCheck:
     cut: int  # episodes whose record stops before the end
     gaps: int  # places where steps are missing inside an episode
     missing: Mapping[str, int]  # column -> rows without a value, where there are any
-    constant: tuple[str, ...]  # features that never vary
     never_taken: tuple[str, ...]  # actions that no row takes
     problems: tuple[str, ...]
     skipped: tuple[str, ...] = ()  # parts of files that could not be read and were left out
@@ -60,8 +61,6 @@ class DataCheck:
             lines.append(self.gaps_told)
         if self.missing:
             lines.append("missing: " + ", ".join(f"{name} {count}" for name, count in self.missing.items()))
-        if self.constant:
-            lines.append("never vary: " + ", ".join(self.constant))
         if self.never_taken:
             lines.append("actions never taken: " + ", ".join(self.never_taken))
         if self.dropped:
@@ -78,9 +77,8 @@ def checked(read: ShardSummary, source: LogSource, columns: Columns, actions: La
     """The facts that reading has found. What is wrong, if anything is, is looked up in the rows once more."""
     facts, lazy = read.facts, source.frame()
     if facts.rows == 0:
-        return DataCheck(
-            0, 0, 0, 0, 0, {}, (), actions.names, ("the log must have one row per decision; it has no rows",)
-        )
+        empty = ("the log must have one row per decision; it has no rows",)
+        return DataCheck(0, 0, 0, 0, 0, {}, actions.names, empty)
     taken = set(actions.numbers_of(read.actions).tolist())
     return DataCheck(
         rows=facts.rows,
@@ -89,7 +87,6 @@ def checked(read: ShardSummary, source: LogSource, columns: Columns, actions: La
         cut=facts.runs - facts.ended,
         gaps=facts.gaps,
         missing={name: count for name, count in zip(columns.used, facts.missing, strict=True) if count},
-        constant=tuple(name for name, met in zip(columns.features, facts.values, strict=True) if len(met) < 2),
         never_taken=tuple(name for a, name in enumerate(actions.names) if a not in taken),
         problems=_problems(read, lazy, columns),
         skipped=source.skipped,
@@ -138,34 +135,41 @@ def declared_ranges(outcomes: Sequence[Outcome]) -> tuple[tuple[int, float, floa
 
 
 def check_ranges(lazy: pl.LazyFrame, columns: Columns, outcomes: Sequence[Outcome]) -> None:
-    """An error if a logged episode lies outside the range that an outcome is said to have: then it bounds nothing."""
+    """An error if a logged episode lies outside the range that an outcome is said to have: then it bounds nothing.
+
+    It tells where, and not what is recorded there: that is one person's.
+    """
     declared = declared_ranges(outcomes)
-    whose = "row" if columns.episode is None else "episode"
-    name = pl.int_range(pl.len()) if columns.episode is None else pl.col(columns.episode)
+    name = row_index(lazy) if columns.episode is None else pl.col(columns.episode)
     ended = boundaries(columns)["ended"].alias("ended")
-    rows = lazy.select(name.alias(whose), ended, *gain_expressions(columns))
-    sums = rows.group_by(whose).agg(pl.col("ended").any(), pl.col("^gain.*$").sum()).filter("ended").sort(whose)
+    rows = lazy.select(name.alias("whose"), ended, *gain_expressions(columns))
+    sums = rows.group_by("whose").agg(pl.col("ended").any(), pl.col("^gain.*$").sum()).filter("ended").sort("whose")
     for k, low, high in declared:
         outcome = outcomes[k]
         first = collect(sums.filter((pl.col(f"gain{k}") < low) | (pl.col(f"gain{k}") > high)).head(1))
         if first.height:
+            whose, gain = first["whose"][0], columns.gains[k]
             raise InvalidOutcomeError(
-                f"range {outcome.range} of outcome {outcome.name!r} must hold for every episode; {whose} "
-                f"{first[whose][0]} has {first[f'gain{k}'][0]:.6g}. Hint: declare what is possible, not what is usual"
+                f"range {outcome.range} of outcome {outcome.name!r} must hold for every episode; "
+                + (row_name(whose) if columns.episode is None else f"{columns.episode} {whose!r}")
+                + (f", column {gain!r}," if isinstance(gain, str) else "")
+                + f" lies {'below' if first[f'gain{k}'][0] < low else 'above'} it. Hint: declare what is possible, not "
+                "what is usual"
             )
 
 
 def _first_place(lazy: pl.LazyFrame, columns: Columns, said: str, rule: pl.Expr, count: int) -> str:
     """One problem in words: what was expected, where it first fails, how often."""
     shown = [name for name in (columns.episode, columns.step) if name is not None]
-    number = pl.col(ROW) if ROW in lazy.collect_schema() else pl.int_range(pl.len())
-    row = collect(lazy.with_columns(rule.alias("!"), number.alias("row")).filter("!").select("row", *shown).head(1))
+    row = collect(
+        lazy.with_columns(rule.alias("!"), row_index(lazy).alias("row")).filter("!").select("row", *shown).head(1)
+    )
     values = row.row(0, named=True)
     place = ", ".join(f"{name} {values[name]}" for name in shown)
     droppable = any(said.startswith(f"column {name!r} must") for name in (columns.action, *columns.outcome_columns))
     hint = 'missing="drop" leaves such rows out' if droppable else "fill it in, or delete these rows"
     return (
-        f"{said} in row {values['row']}"
+        f"{said} in {row_name(values['row'])}"
         + (f" ({place})" if place else "")
         + (f" and {count - 1} more" if count > 1 else "")
         + (f". Hint: {hint}" if "is missing" in said else "")
@@ -197,7 +201,7 @@ def _summary(log: Log) -> WorldSummary:
         features = features_seen(log.features_of(np.arange(log.n_states)), log.feature_names)
         columns = log.features_of(np.flatnonzero(behind >= TAIL)).T
         shown = tuple(_met(feature, column) for feature, column in zip(features, columns, strict=True))
-        return WorldSummary("log", log.actions, shown, facts, {"state": states})
+        return WorldSummary("log", log.actions, shown, facts, {"state": states}, _spread(log))
     rows = log.rows
     people = {}
     seen: tuple[Feature, ...] = ()
@@ -207,7 +211,24 @@ def _summary(log: Log) -> WorldSummary:
         else:
             feature = _trimmed(feature, column.astype(float), rows.person)
         seen += (feature,)
-    return WorldSummary("log", log.actions, seen, facts, people)
+    return WorldSummary("log", log.actions, seen, facts, people, _spread(log))
+
+
+def _spread(log: Log) -> dict[str, float]:
+    """Standard deviation of each outcome over episodes, those of one person together; of no log of states too long.
+
+    Nothing is told of an outcome of which one person makes more than a share: it would tell that person's.
+    """
+    if log.discrete and log.check.rows > MOST_HELD:
+        return {}
+    rows = log.rows
+    person = np.unique(rows.person[rows.first], return_inverse=True)[1]
+    totals = (np.bincount(rows.episode, column, rows.n_episodes) for column in rows.gains.T)
+    sums = (np.bincount(person, total - total.mean()) for total in totals)
+    pairs = zip(log.outcomes, (one**2 for one in sums), strict=True)
+    return {
+        o.name: float(np.sqrt(part.sum() / rows.n_episodes)) for o, part in pairs if part.max() <= ONES * part.sum()
+    }
 
 
 def rare_words(log: Log, least: int) -> dict[int, frozenset[str]]:

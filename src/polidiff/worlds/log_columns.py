@@ -28,6 +28,16 @@ LEVELS = 5  # of an action in real numbers, where none are given
 DONE = ("done", "dones", "is_done", "finished")
 
 
+def row_name(index: int) -> str:
+    """A row of a table, given its index from 0, as people count rows."""
+    return f"row {index + 1} below the names"
+
+
+def row_index(lazy: pl.LazyFrame) -> pl.Expr:
+    """Where each row stood in the table that was handed in, from 0."""
+    return pl.col(ROW) if ROW in lazy.collect_schema() else pl.int_range(pl.len())
+
+
 @dataclass(frozen=True)
 class Columns:
     """The columns of a log; one row per decision."""

@@ -61,17 +61,17 @@ def _episode(
     number: int, observations: AnyArray, actions: AnyArray, rewards: AnyArray, ended: bool, cut: bool
 ) -> pl.DataFrame:
     chosen = np.asarray(actions).reshape(len(actions), -1)
-    if chosen.shape[1] != 1 or not np.array_equal(chosen, chosen.astype(np.int64)):
+    if chosen.shape[1] != 1:
         raise InvalidLogError(
-            f"actions must be whole numbers, one per decision; episode {number} has shape {np.shape(actions)}. "
-            "Hint: bin continuous actions into levels first"
+            f"actions must be one number per decision; episode {number} has shape {np.shape(actions)}. Hint: keep one "
+            "component"
         )
     size, last = len(chosen), np.zeros(len(chosen), dtype=np.bool_)
     last[-1] = True
     columns: dict[str, AnyArray] = {
         "episode": np.full(size, number),
         "step": np.arange(size),
-        "action": chosen[:, 0].astype(np.int64),
+        "action": chosen[:, 0],
         "reward": np.asarray(rewards, dtype=np.float64).reshape(size),
         "terminated": last & ended,
         "truncated": last & cut,

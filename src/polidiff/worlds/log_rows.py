@@ -18,6 +18,7 @@ import polars as pl
 
 from polidiff.errors import InvalidLogError
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from polidiff.records.numbers import counted
 from polidiff.streams import Stream
 from polidiff.worlds.log_columns import Columns, Labels
 from polidiff.worlds.shards.shard_files import collect
@@ -183,8 +184,8 @@ def read_rows(lazy: pl.LazyFrame, columns: Columns, actions: Labels, states: Lab
     for j, name in enumerate(columns.state if states is None else ()):
         if frame[f"x{j}"].dtype.is_float() and (endless := frame[f"x{j}"].is_infinite().fill_null(False)).any():
             raise InvalidLogError(
-                f"feature {name!r} must hold finite numbers or nothing; it is infinite in row {endless.arg_max()} "
-                f"({endless.sum()} are). Hint: leave the field empty"
+                f"feature {name!r} must hold finite numbers or nothing; it is infinite in at least "
+                f"{counted(int(endless.sum()), 'row')}. Hint: leave the field empty"
             )
     row = frame["row"].to_numpy()
     ended, goes_on = frame["ended"].to_numpy(), frame["goes_on"].to_numpy()

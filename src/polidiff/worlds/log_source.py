@@ -31,7 +31,7 @@ from polidiff.parallel import stream_tasks
 from polidiff.parallel import work_folder as current_work_folder
 from polidiff.progress import report
 from polidiff.records.arrays import AnyArray
-from polidiff.worlds.log_columns import Columns, Labels
+from polidiff.worlds.log_columns import Columns, Labels, row_name
 from polidiff.worlds.log_rows import LoggedRows, hashes, mixed, read_rows
 from polidiff.worlds.shards.shard_files import (
     Damage,
@@ -314,7 +314,7 @@ def _mixed_column(table: nw.DataFrame[IntoDataFrame]) -> str | None:
         )
         if row >= 0:
             return (
-                f"every column must hold one type; column {name!r} has {kinds[0].__name__} and, in row {row}, "
+                f"every column must hold one type; column {name!r} has {kinds[0].__name__} and, in {row_name(row)}, "
                 f"{values[row]!r} ({type(values[row]).__name__}). Hint: clean the column or convert it to text"
             )
     return None

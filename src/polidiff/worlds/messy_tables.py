@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from polidiff.errors import InvalidLogError
-from polidiff.worlds.log_columns import RANKED, ROW, Columns
+from polidiff.worlds.log_columns import RANKED, ROW, Columns, row_name
 from polidiff.worlds.log_rows import boundaries
 from polidiff.worlds.shards.shard_files import collect
 from polidiff.worlds.text_tables import LEVELS, NO, YES, plain_words, refuse_unclear_numbers
@@ -92,8 +92,8 @@ def empty_codes(lazy: pl.LazyFrame, schema: pl.Schema, names: Iterable[str]) -> 
     found = collect(
         lazy.select(fact(x).alias(f"{name} {k}") for name, x in below.items() for k, fact in enumerate(facts))
     )
-    told = {name: tuple(found[f"{name} {k}"][0] for k in range(len(facts))) for name in below}
-    return {name: int(low) for name, (low, high, rows) in told.items()
+    extremes = {name: tuple(found[f"{name} {k}"][0] for k in range(len(facts))) for name in below}
+    return {name: int(low) for name, (low, high, rows) in extremes.items()
             if low in CODES and low == high and rows >= FEWEST_CODED}  # fmt: skip
 
 
@@ -120,7 +120,7 @@ def _flag(lazy: pl.LazyFrame, schema: pl.Schema, name: str, *, blanks: bool = Tr
             row = collect(lazy.select(said.alias("v")).with_row_index("row").filter(pl.col("v") == other[0]).head(1))
             hint = f". Hint: name the value that counts, such as '{name}{HOLDS}{other[0]}'" if not blanks else ""
             raise InvalidLogError(
-                f"column {name!r} must hold numbers, or yes and no; row {row['row'][0]} holds {other[0]!r}{hint}"
+                f"column {name!r} must hold numbers, or yes and no; {row_name(row['row'][0])} holds {other[0]!r}{hint}"
             )
         return None
     flag = said.is_in(YES)
@@ -153,8 +153,8 @@ def _time(lazy: pl.LazyFrame, name: str) -> pl.Expr:
                     .filter(pl.col("t").is_null() & pl.col("v").is_not_null()).head(1))  # fmt: skip
     if first.height:
         raise InvalidLogError(
-            f"column {name!r} must hold numbers or times; row {first['row'][0]} holds {first['v'][0]!r}. Hint: write "
-            "times as 2024-12-31 13:05"
+            f"column {name!r} must hold numbers or times; {row_name(first['row'][0])} holds {first['v'][0]!r}. Hint: "
+            "write times as 2024-12-31 13:05"
         )
     return read.alias(name)
 

@@ -12,7 +12,7 @@ Plans choose among levels of each component, or do as now.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -20,14 +20,14 @@ from itertools import product
 import numpy as np
 
 from polidiff.errors import InvalidPolicyError, InvalidWorldError
-from polidiff.policies import PolicyLike
+from polidiff.policies import PatchedPolicy, PolicyLike
 from polidiff.policies.functions import CallablePolicy, ConstantPolicy, Discretised
 from polidiff.policies.models import real_actions
-from polidiff.policies.protocol import Candidates
+from polidiff.policies.protocol import Candidates, Policy, top_actions
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
 from polidiff.records.patch import AS_NOW
 from polidiff.streams import Stream
-from polidiff.worlds.gymnasium.spaces import RealCodec
+from polidiff.worlds.gymnasium.spaces import Choice, RealCodec
 from polidiff.worlds.protocol import World
 from polidiff.worlds.rollouts import roll_out
 from polidiff.worlds.simulator import Simulator, constant
@@ -35,7 +35,6 @@ from polidiff.worlds.simulator import Simulator, constant
 SEEN = 10  # episodes of each policy whose differences place the cuts
 SMALL = 0.02  # of the range of what both policies do: a smaller difference counts as none
 LEVELS = {1: 5, 2: 3, 3: 3}  # of each component, by how many there are
-Choice = Callable[[AnyArray], FloatArray]  # states (n, …) -> (n, d)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,9 +51,12 @@ class RealPolicy:
 
     def __call__(self, states: AnyArray) -> FloatArray:
         if callable(getattr(self.policy, "probabilities", None)):
+            numbers = "pass a function or a model that gives the numbers"
+            if isinstance(self.policy, PatchedPolicy):
+                numbers = "a patch acts among choices; plan.policy, of the plan that it comes from, gives the numbers"
             raise InvalidPolicyError(
                 f"the environment takes {self.width} real numbers; the policy gives probabilities of actions. Hint: "
-                "pass a function or a model that gives the numbers, or choose levels: Simulator(env, actions=[…])"
+                f"{numbers}, or choose levels: Simulator(env, actions=[…])"
             )
         answer = np.asarray(real_actions(self.policy, np.asarray(states)), dtype=np.float64)
         if answer.size != len(states) * self.width:
@@ -94,32 +96,49 @@ def compared(
     return place, ConstantPolicy(0, 1 + len(moves)), choose, (note,)
 
 
-def planned(world: World, current: PolicyLike, candidates: Candidates) -> tuple[World, PolicyLike, Candidates]:
-    """The world with what plans may do: as now, as a candidate, or a level of each component."""
-    if not isinstance(world, Simulator):
-        levels, listed = getattr(world, "levels", None), [candidates] if callable(candidates) else candidates
-        if levels is None:
-            return world, current, candidates
-        return world, nearest(current, levels), listed if listed is None else [nearest(c, levels) for c in listed]
-    if (real := world.real) is None:
-        return world, current, candidates
+def planned(
+    world: World, current: PolicyLike, candidates: Candidates
+) -> tuple[World, PolicyLike, Candidates, tuple[str, ...]]:
+    """The world with what plans may do: as now, as a candidate, or a level of each component; and a note on it."""
+    listed = [candidates] if callable(candidates) else candidates
+    if (levels := getattr(world, "levels", None)) is not None:
+        note = f"The current policy is taken at the nearest of {len(levels)} levels."
+        return world, nearest(current, levels), listed and [nearest(c, levels) for c in listed], (note,)
+    if not isinstance(world, Simulator) or (real := world.real) is None:
+        return world, current, candidates, ()
     old = RealPolicy(current, real)
-    if candidates is not None:
-        listed = [candidates] if callable(candidates) else list(candidates)
+    if listed is not None:
         others = tuple(RealPolicy(candidate, real) for candidate in listed)
         names = (AS_NOW, *(f"as candidate {k + 1}" for k in range(len(others))))
         count = len(names)
         place = world.with_choices((old, *others), names)
-        return place, ConstantPolicy(0, count), [ConstantPolicy(1 + k, count) for k in range(len(others))]
-    levels = world.levels if world.levels is not None else _even_levels(real)
+        return place, ConstantPolicy(0, count), [ConstantPolicy(1 + k, count) for k in range(len(others))], ()
+    levels = _even_levels(real)
     parts = [zip(world.component_names, level.tolist(), strict=True) for level in levels]
-    names = tuple(", ".join(f"{name} {value:g}" for name, value in part) for part in parts)
-    constants = tuple(partial(constant, level) for level in levels)
-    return (
-        world.with_choices((*constants, old), (*names, "unchanged")),
-        ConstantPolicy(len(levels), len(levels) + 1),
-        None,
-    )
+    names = (*(", ".join(f"{name} {value:g}" for name, value in part) for part in parts), "unchanged")
+    place = world.with_choices((*(partial(constant, level) for level in levels), old), names)
+    return place, ConstantPolicy(len(levels), len(names)), None, ()
+
+
+@dataclass(frozen=True, eq=False)
+class InNumbers:
+    """A policy over choices as a policy of the environment: the numbers (n, d) of the choice it takes."""
+
+    chosen: Policy
+    choices: tuple[Choice, ...]
+
+    def __call__(self, states: AnyArray) -> FloatArray:
+        taken = top_actions(self.chosen.probabilities(states))
+        answers = np.zeros((len(taken), *self.choices[0](states[:1]).shape[1:]))
+        for choice in np.unique(taken):
+            answers[taken == choice] = self.choices[choice](states[taken == choice])
+        return answers
+
+
+def in_numbers(place: World, policy: Policy) -> Policy | InNumbers:
+    """A policy of a world of choices, as one that the environment takes; of any other world, as it is."""
+    choices: tuple[Choice, ...] = getattr(place, "choices", ())
+    return InNumbers(policy, choices) if choices else policy
 
 
 def nearest(policy: PolicyLike, levels: FloatArray) -> PolicyLike:
@@ -134,7 +153,7 @@ def nearest(policy: PolicyLike, levels: FloatArray) -> PolicyLike:
     numbers = np.asarray(policy)
     if numbers.ndim != 1 or numbers.dtype.kind not in "iuf" or levels.shape[1] != 1:
         return policy
-    return np.abs(numbers[:, None] - levels.T).argmin(axis=1)
+    return np.asarray(np.abs(numbers[:, None] - levels.T).argmin(axis=1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from time import perf_counter
 from typing import TypeAlias
 
 import numpy as np
@@ -21,7 +18,6 @@ from polidiff.worlds.steppers import ModelStepper, Step, Stepper, TableStepper
 from polidiff.worlds.tabular import TabularMDP
 
 Steppable: TypeAlias = Simulator | TabularMDP
-TRIED_STEPS = 50  # of an episode that are played to see how long many will take
 LUCK = 7_777_777  # keeps the stream of the policy's own luck apart from the world's
 
 
@@ -33,6 +29,7 @@ class Visits:
     step: IntArray  # (N,) how many decisions came before
     states: AnyArray  # (N, …)
     actions: IntArray  # (N,)
+    before: FloatArray  # (N, M) sums of outcomes before it
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,43 +67,17 @@ def roll_out(
     if starts is not None:
         episodes = len(starts)
     cuts = list(range(0, episodes, size)) or [0]
+    parts = [None if starts is None else starts[cut : cut + size] for cut in cuts]
     tasks = [
-        (world, policy, min(size, episodes - cut), (*seed, index), record, horizon, _part(starts, cut, size))
-        for index, cut in enumerate(cuts)
+        (world, policy, min(size, episodes - cut), (*seed, index), record, horizon, part)
+        for index, (cut, part) in enumerate(zip(cuts, parts, strict=True))
     ]
-    promise = None if is_stepped(world) else partial(seconds_of, world, policy, size, seed, horizon)
-    return joined_rollouts(run_tasks(play_chunk, tasks, what=what, promise=promise))
+    return joined_rollouts(run_tasks(play_chunk, tasks, what=what, quick=not is_stepped(world)))
 
 
 def is_stepped(world: Steppable) -> bool:
     """Whether episodes are stepped one by one, which is slow, rather than side by side."""
     return isinstance(world, Simulator) and not world.is_model
-
-
-def seconds_of(
-    world: Steppable, policy: Policy, episodes: int, seed: tuple[int, ...], horizon: int | None, share: float
-) -> float:
-    """How long so many episodes take to be played, from the first steps of a share; rather too long than too short.
-
-    Time is taken to grow with the number of episodes, and they to go on ending at the pace at which they began to.
-    """
-    few, limit = math.ceil(share * episodes), _limit(world, horizon)
-    begin = perf_counter()
-    played = play_chunk(world, policy, few, seed, False, min(limit, TRIED_STEPS), None)
-    seconds = perf_counter() - begin
-    return seconds * episodes / few * times_tried(played.truncated_share, episodes, limit)
-
-
-def times_tried(running: float, episodes: int, limit: int) -> float:
-    """How many times as long as was tried the longest of many episodes lasts, if such a share of them still ran.
-
-    >>> times_tried(0.0, 1000, 500), times_tried(0.1, 1000, 500), times_tried(1.0, 1000, 500)
-    (1.0, 3.0, 10.0)
-    """
-    most = max(limit / TRIED_STEPS, 1.0)
-    if running in (0.0, 1.0):
-        return most if running else 1.0
-    return min(max(round(math.log(episodes) / -math.log(running), 9), 1.0), most)
 
 
 def start_stepper(world: Steppable, count: int, seed: tuple[int, ...], starts: IntArray | None = None) -> Stepper:
@@ -153,15 +124,15 @@ def _play(
     running = np.flatnonzero(~world.absorbing[first]) if isinstance(world, TabularMDP) else np.arange(count)
     lengths = np.zeros(count, dtype=np.int64)
     truncated = np.zeros(count, dtype=np.bool_)
-    log: list[tuple[IntArray, AnyArray, IntArray]] = []
+    log: list[tuple[IntArray, AnyArray, IntArray, FloatArray]] = []
     states, actions = first[running], forced
     for time in range(limit if running.size else 0):
         if actions is None:
             actions = choose(policy, states, _luck(seed, time - (forced is not None), count, running))
         step = stepper.step(actions, running)
-        gains.add(states, actions, step, running)
         if record:
-            log.append((running, states, actions))
+            log.append((running, states, actions, gains.totals[running]))
+        gains.add(states, actions, step, running)
         actions = None
         over = step.terminated | step.truncated
         if over.any():
@@ -174,7 +145,7 @@ def _play(
             states = step.next_states
     lengths[running] = limit
     truncated[running] = True
-    visits = _visits(log, lengths, first) if record else None
+    visits = _visits(log, lengths, first, gains.totals.shape[1]) if record else None
     gains.check_finite()
     return Rollouts(first, gains.totals, lengths, truncated, visits)
 
@@ -241,24 +212,22 @@ def _luck(seed: tuple[int, ...], time: int, count: int, running: IntArray) -> Ca
     return lambda: np.random.default_rng((*seed, LUCK, time)).random(count)[running]
 
 
-def _part(starts: IntArray | None, cut: int, size: int) -> IntArray | None:
-    return None if starts is None else starts[cut : cut + size]
-
-
-def _visits(log: list[tuple[IntArray, AnyArray, IntArray]], lengths: IntArray, first: AnyArray) -> Visits:
+def _visits(
+    log: list[tuple[IntArray, AnyArray, IntArray, FloatArray]], lengths: IntArray, first: AnyArray, outcomes: int
+) -> Visits:
     if not log:
         empty = np.zeros(0, dtype=np.int64)
-        return Visits(empty, empty, first[:0], empty)
+        return Visits(empty, empty, first[:0], empty, np.zeros((0, outcomes)))
     before = np.cumsum(lengths) - lengths  # decisions of earlier episodes
     total = int(lengths.sum())
     states = np.empty((total, *first.shape[1:]), dtype=np.result_type(*{entry[1].dtype for entry in log}))
-    actions = np.empty(total, dtype=np.int64)
-    for time, (running, here, chosen) in enumerate(log):
+    actions, sums = np.empty(total, dtype=np.int64), np.empty((total, outcomes))
+    for time, (running, here, chosen, gained) in enumerate(log):
         place = before[running] + time
         states[place] = here
-        actions[place] = chosen
+        actions[place], sums[place] = chosen, gained
     episode = np.repeat(np.arange(len(lengths)), lengths)
-    return Visits(episode, np.arange(total) - before[episode], states, actions)
+    return Visits(episode, np.arange(total) - before[episode], states, actions, sums)
 
 
 def joined_rollouts(parts: list[Rollouts]) -> Rollouts:
@@ -270,7 +239,7 @@ def joined_rollouts(parts: list[Rollouts]) -> Rollouts:
     visits = None
     if recorded:
         episode = np.concatenate([v.episode + offset for v, offset in zip(recorded, offsets, strict=True)])
-        visits = Visits(episode, *_side_by_side(recorded, "step", "states", "actions"))
+        visits = Visits(episode, *_side_by_side(recorded, "step", "states", "actions", "before"))
     starts, totals, lengths, truncated = _side_by_side(parts, "starts", "totals", "lengths", "truncated")
     return Rollouts(starts, totals, lengths, truncated, visits)
 

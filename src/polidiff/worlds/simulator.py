@@ -19,7 +19,7 @@ from polidiff.worlds.protocol import with_return
 from polidiff.worlds.steppers import Model, ModelStepper, Stepper
 
 if TYPE_CHECKING:
-    from polidiff.worlds.gymnasium.spaces import EnvLike, RealCodec
+    from polidiff.worlds.gymnasium.spaces import Choice, EnvLike, RealCodec
 
 
 REWARD = "reward"
@@ -80,6 +80,7 @@ class Simulator:
         self.real: RealCodec | None = described.get("real")  # bounds of an environment that takes real numbers
         self.component_names: tuple[str, ...] = described.get("components") or ()
         self.levels: FloatArray | None = None  # (A, d) among which these are chosen
+        self.choices: tuple[Choice, ...] = ()  # the same, where each depends on the state
         if self.real is not None and actions is not None:
             actions = self._real_actions(actions, self.real)
         self.actions: tuple[Action, ...] = as_actions(
@@ -87,7 +88,8 @@ class Simulator:
         )
         self.horizon = int(horizon) if horizon is not None else int(described.get("horizon") or LONGEST)
         self._features = features
-        self._names = tuple(feature_names) if feature_names is not None else described.get("feature_names")
+        names = feature_names if feature_names is not None else described.get("feature_names")
+        self._names = None if names is None else tuple(names)
         self.categorical = bool(described.get("categorical", False)) and features is None
         self.return_outcome, self.outcomes = with_return(outcomes, return_name, include_return, of=REWARD)
 
@@ -115,10 +117,10 @@ class Simulator:
         self._source = self._source.choosing(tuple(partial(constant, level) for level in levels))
         return [dict(zip(self.component_names, level.tolist(), strict=True)) for level in levels]
 
-    def with_choices(self, choices: Sequence[Callable[[AnyArray], FloatArray]], names: Sequence[str]) -> Simulator:
+    def with_choices(self, choices: Sequence[Choice], names: Sequence[str]) -> Simulator:
         """The same world, where actions are choices among real numbers, functions of states (n, …) to (n, d)."""
         world = copy(self)
-        world._source, world.real = self._source.choosing(tuple(choices)), None
+        world._source, world.real, world.choices = self._source.choosing(tuple(choices)), None, tuple(choices)
         world.n_actions, world.actions = len(choices), as_actions(list(names), len(choices))
         return world
 

@@ -14,8 +14,10 @@ from __future__ import annotations
 import codecs
 import csv
 import gzip
+import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import IO, NamedTuple, TypeVar
@@ -23,6 +25,7 @@ from typing import IO, NamedTuple, TypeVar
 import polars as pl
 
 from polidiff.errors import InvalidLogError
+from polidiff.worlds.log_columns import row_name
 
 ENDINGS = (".csv", ".tsv", ".txt")
 PACKED = ".gz"
@@ -90,25 +93,31 @@ def _scan(files: list[str], dialect: Dialect) -> pl.LazyFrame:
     )
     try:
         head = scan(infer_schema=False).head(INFER_ROWS).collect()
+        short = scan(infer_schema=False).select(pl.last().is_null().any()).collect().item()  # or left empty
     except pl.exceptions.ComputeError:
-        _refuse_ragged_lines(files[0], dialect)
+        _refuse_ragged_lines(files, dialect)
         raise
+    if short:
+        _refuse_ragged_lines(files, dialect)
     signs = decimal_signs(head, dialect.separator)
     as_text = {name: pl.String for name, sign in signs.items() if sign != "."}
     return with_values(scan(infer_schema_length=INFER_ROWS, schema_overrides=as_text), head, signs)
 
 
-def _refuse_ragged_lines(file: str, dialect: Dialect) -> None:
-    """Raise for the first line with more fields than the first line has."""
-    with _opened(file) as stream:
-        lines = csv.reader(codecs.getreader(dialect.encoding)(stream, "replace"), delimiter=dialect.separator)
-        first = next(lines)
-        wide = next((line for line in lines if len(line) > len(first)), None)
-        if wide is not None:
+def _refuse_ragged_lines(files: Iterable[str], dialect: Dialect) -> None:
+    """Raise for the first line with more or fewer fields than the first line has; empty lines have none."""
+    for file in files:
+        encoding, odd = "utf-8-sig" if dialect.encoding == "utf-8" else dialect.encoding, None
+        with io.TextIOWrapper(_opened(file), encoding, "replace", newline="\n") as stream, suppress(csv.Error):
+            lines = csv.reader(stream, delimiter=dialect.separator)
+            written = (line for line in lines if line[1:] or "".join(line).strip())
+            first = next(written)
+            odd = next((line for line in written if len(line) != len(first)), None)
+        if odd is not None:
             raise InvalidLogError(
-                f"every line must have the fields of the first; {file}, line {lines.line_num}, has {len(wide)} instead "
-                f"of {len(first)}. Hint: delete what stands above the names of columns, and quote values that hold "
-                f"{dialect.separator!r}"
+                f"every line must have the fields of the first; {file}, line {lines.line_num}, has {len(odd)} instead "
+                f"of {len(first)}. Hint: delete what stands above the names of columns or below the rows, write "
+                f"{dialect.separator!r} beside an empty value too, and quote values that hold it"
             )
 
 
@@ -123,9 +132,9 @@ def decimal_signs(head: pl.DataFrame, separator: str) -> dict[str, str | None]:
     numbers = {name: said for name, said in marked.items() if said.str.contains(EITHER).all()}
     ways = {n: [sign for sign, form in FORMS.items() if said.str.contains(form).all()] for n, said in numbers.items()}
     sure = {signs[0] for signs in ways.values() if len(signs) == 1}
-    told = sure.pop() if len(sure) == 1 else None
+    common = sure.pop() if len(sure) == 1 else None
     return {
-        name: signs[0] if len(signs) == 1 else told or _sign_by_size(numbers[name], separator) if signs else None
+        name: signs[0] if len(signs) == 1 else common or _sign_by_size(numbers[name], separator) if signs else None
         for name, signs in ways.items()
     }
 
@@ -162,7 +171,8 @@ def with_values(lazy: pl.LazyFrame, head: pl.DataFrame, signs: Mapping[str, str 
                 casts.append(_number(name, sign, pl.Int64 if whole else pl.Float64))
         elif len(said) and yes_or_no(said) and "none" not in set(plain_words(head[name])):  # none may be a choice
             alike = plain_words(pl.col(name))
-            text = pl.col(name).str.strip_chars() if said.n_unique() == plain_words(said).n_unique() else alike
+            spelled = pl.when(alike.str.replace(LEVELS, "$1").is_in(YES)).then(pl.lit("yes")).otherwise(pl.lit("no"))
+            text = pl.col(name).str.strip_chars() if said.n_unique() <= 2 else spelled
             casts.append(pl.when(~alike.is_in(NOTHING)).then(text).alias(name))
         else:
             casts.append(pl.col(name).str.strip_chars())
@@ -198,15 +208,15 @@ def refuse_unclear_numbers(lazy: pl.LazyFrame, names: Iterable[str]) -> None:
         if len(other) == 1 and len(said) > FEWEST_NUMBERS:
             row = int((head[name].str.strip_chars() == other[0]).fill_null(False).arg_max() or 0)
             raise InvalidLogError(
-                f"column {name!r} holds numbers, except in row {row}, which holds {other[0]!r}. Hint: delete the row "
-                "if it is a sum of the others, or leave the field empty"
+                f"column {name!r} holds numbers, except in {row_name(row)}, which holds {other[0]!r}. Hint: "
+                "delete the row if it is a sum of the others, or leave the field empty"
             )
         if said.str.contains("[.,]").any() and not len(other):
             row = int(head[name].str.contains("[.,]").fill_null(False).arg_max() or 0)
             raise InvalidLogError(
-                f"the numbers in column {name!r} may have decimal points or decimal commas: row {row} holds "
-                f"{head[name][row]!r}, and neither other rows nor other columns tell. Hint: write thousands without "
-                "a sign and decimals with a point (1182 or 1.182), or leave the column out"
+                f"the numbers in column {name!r} may have decimal points or decimal commas: {row_name(row)} holds "
+                f"{head[name][row]!r}, and neither other rows nor other columns tell. Hint: write "
+                "thousands without a sign and decimals with a point (1182 or 1.182), or leave the column out"
             )
 
 

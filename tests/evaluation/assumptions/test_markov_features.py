@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from polidiff.evaluation.assumptions.feature_history import _no_mean, drift_feature_check, feature_history_check
+from polidiff.evaluation.assumptions.feature_history import _gain, _no_mean, drift_feature_check, feature_history_check
 from polidiff.evaluation.scores.decisions import numbers_of
 from polidiff.worlds.log_rows import LoggedRows
 
@@ -75,3 +75,14 @@ def test_sums_of_one_direction_are_judged_as_student_judges_them() -> None:
     sums = np.random.default_rng(2).normal(0.2, 1.0, 60)
     expected = stats.ttest_1samp(sums, 0.0).pvalue
     assert _no_mean(np.column_stack([sums, -sums])) == pytest.approx(expected)
+
+
+def test_a_gain_is_judged_as_scipy_does_and_without_a_warning_where_episodes_gain_alike():
+    each = np.random.default_rng(0).normal(0.3, 1.0, size=60)
+    tests = stats.ttest_1samp(each, 0.0, alternative="greater"), stats.wilcoxon(each, alternative="greater")
+    assert _gain(each[:, None], np.arange(60)) == pytest.approx(max(test.pvalue for test in tests), rel=1e-12)
+    whole = np.append(np.repeat(0.5, 60), [0.25, 0.25])  # the last episode is in two rows: scipy warns of each of these
+    episode = np.append(np.arange(60), [60, 60])
+    assert _gain(whole[:, None], episode) < 1e-10 < 1 - 1e-10 < _gain(-whole[:, None], episode)
+    assert _gain(np.append(np.zeros(60), [1.0, -1.0])[:, None], episode) == 1.0
+    assert _gain(np.array([[1.0], [2.0]]), np.zeros(2, dtype=np.int64)) == 1.0

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from polidiff import Log, explain, improve
-from polidiff.evaluation.scores.gaps import Gap, gaps_of, gaps_told
+from polidiff.evaluation.scores.scored_log import Gap, gaps_of, gaps_told
 
 TRUTH = 0.4
 

@@ -9,8 +9,10 @@ import pytest
 from polidiff import Log, Outcome, improve
 from polidiff.errors import InvalidOptionError
 from polidiff.evaluation.exact import ExactEvaluator, policy_table
-from polidiff.evaluation.logged.plan import choose_and_judge, estimated_world
-from polidiff.surrogates.log_model import best_strength, left_out_likelihood, shrunk
+from polidiff.evaluation.logged.counted_log import counted_log
+from polidiff.evaluation.logged.counts import BLOCKS
+from polidiff.evaluation.logged.plan import Halves, choose_and_judge, estimated_world
+from polidiff.surrogates.log_states import best_strength, left_out_likelihood, shrunk
 from polidiff.worlds.log_converters import simulated_frame
 
 from .conftest import random_grid, some_policy
@@ -40,6 +42,10 @@ def world():
 @pytest.fixture(scope="module")
 def mixed_policy(world):
     return some_policy(world, 3, mixed=True)
+
+
+def halves_of(log) -> Halves:
+    return choose_and_judge(counted_log(log, ("log",), blocks=BLOCKS))
 
 
 def truth(world, table):
@@ -88,7 +94,7 @@ def test_what_is_told_is_what_the_plan_is(world, mixed_policy):
 
 def test_rules_prescribe_only_what_was_seen_often_enough(world, mixed_policy):
     log = log_of(world, mixed_policy, 400)
-    visits = choose_and_judge(log, ("log",)).choosing.counts.edges.visits
+    visits = halves_of(log).choosing.counts.edges.visits
     least = int(np.quantile(visits[visits > 0], 0.6))
     plan = improve(log, "log", max_rules=3, min_support=least).best
     pairs = {(state, edit.proposed) for edit in plan.patch.changing for state in edit.states}
@@ -99,7 +105,7 @@ def test_rules_prescribe_only_what_was_seen_often_enough(world, mixed_policy):
 
 def test_a_share_is_of_the_decisions_a_rule_speaks_about(world, mixed_policy):
     log = log_of(world, mixed_policy, 400)
-    visits = choose_and_judge(log, ("log",)).choosing.counts.edges.state_visits
+    visits = halves_of(log).choosing.counts.edges.state_visits
     plan = improve(log, "log", max_rules=2, min_support=0.3).best
     for told in plan.rules:
         box = told.rule.covers(world.features.astype(float))
@@ -124,8 +130,8 @@ def test_an_outcome_of_which_less_is_better_is_lowered(world, mixed_policy):
 
 def test_shrinking_goes_from_the_rows_as_counted_to_the_mean_row(world, mixed_policy):
     log = log_of(world, mixed_policy, 300)
-    half = choose_and_judge(log, ("log",)).choosing
-    visits, raw = half.counts.edges.visits, estimated_world(log, counted=half)
+    half = halves_of(log).choosing
+    visits, raw = half.counts.edges.visits, estimated_world(log, half)
     seen = np.argwhere(visits > 0)
     row = lambda table, s, a: table.transitions.toarray()[s * table.n_actions + a]  # noqa: E731
     for strength, expected in ((1e-9, "own"), (1e9, "mean")):
@@ -146,6 +152,6 @@ def test_rows_that_are_alike_are_shrunk_more(alike):
 
     world = rebuilt(base, transitions=dense)
     log = log_of(world, np.full((world.n_states, world.n_actions), 1 / world.n_actions), 600)
-    edges = choose_and_judge(log, ("log",)).choosing.counts.edges
+    edges = halves_of(log).choosing.counts.edges
     assert (best_strength(edges) >= 200) == alike
     assert left_out_likelihood(edges, 10.0) < 0

@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from benchmarks.rule_plans.orders import order_up_to
 from polidiff import improve, load
 from polidiff.domains import frozen_lake, inventory, queues
 from polidiff.errors import InvalidOptionError, InvalidWorldError
@@ -176,7 +177,7 @@ def test_what_each_rule_adds_is_what_is_lost_without_it():
 
 def test_order_up_to_by_season_is_found_and_beats_imitation():
     world, current = inventory.world(10, 5), inventory.current(10, 5)
-    moves = inventory.order_up_to(list(range(3, 13)), largest=5)
+    moves = order_up_to(list(range(3, 13)), largest=5)
     frontier = planned_with_rules(world, current, max_rules=3, moves=moves, fallback="nearest")
     assert all(plan.applicable == 1.0 for plan in frontier if plan.rules)
     for baseline in frontier.baselines:

@@ -37,10 +37,15 @@ def test_greedy_takes_the_most_probable_action():
     assert policy.probabilities([0, 1]).tolist() == [[0, 1], [1, 0]]
 
 
-@pytest.mark.parametrize("obj", [None, 3, {"a": 1}, object()])
+@pytest.mark.parametrize("obj", [3, {"a": 1}, object()])
 def test_something_else_is_refused(obj):
     with pytest.raises(InvalidPolicyError, match="expected a policy, a table, a model, a file or a function"):
         as_policy(obj)
+
+
+def test_nothing_is_refused_with_the_way_out_for_a_plan_read_from_a_file():
+    with pytest.raises(InvalidPolicyError, match="a plan read from a file has no policy; got NoneType"):
+        as_policy(None)
 
 
 @pytest.mark.parametrize("seed", range(5))

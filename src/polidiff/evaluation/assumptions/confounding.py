@@ -21,7 +21,7 @@ from typing import Literal
 import numpy as np
 from scipy import sparse
 
-from polidiff.evaluation.linear import Solve, solver
+from polidiff.evaluation.exact import Solve, solver
 from polidiff.evaluation.logged.bounds import PolicyBounds
 from polidiff.evaluation.logged.counts import Edges
 from polidiff.records.arrays import FloatArray, IntArray

@@ -25,7 +25,7 @@ from scipy import linalg, stats
 from scipy.spatial import cKDTree
 
 from polidiff.evaluation.assumptions.history import REJECTED, previous_row
-from polidiff.evaluation.assumptions.log_checks import DRIFT, not_testable, shown
+from polidiff.evaluation.assumptions.log_checks import DRIFT, ROUNDING, not_testable, shown
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.numbers import counted
 from polidiff.records.outcome import Assumption, Status
@@ -211,7 +211,14 @@ def _gain(saved: FloatArray, episode: IntArray) -> float:
     """
     p_values = [1.0]
     for column in saved.T[np.ptp(saved, axis=0) > 0]:
-        each = np.bincount(episode, column)
-        tests = stats.ttest_1samp(each, 0.0, alternative="greater"), stats.wilcoxon(each, alternative="greater")
-        p_values.append(max(float(test.pvalue) for test in tests))
+        each = np.bincount(episode, column).astype(np.float64)
+        if each.any() and len(each) > 1:
+            ranks = float(stats.wilcoxon(each, alternative="greater").pvalue)
+            p_values.append(max(_student_p_value(each), ranks))
     return min(1.0, saved.shape[1] * min(p_values))
+
+
+def _student_p_value(x: FloatArray) -> float:
+    """P-value of Student's test that x has a mean of at most 0; a spread that may be rounding is taken for rounding."""
+    spread = max(float(x.std(ddof=1)), ROUNDING * float(np.abs(x).max()))
+    return float(stats.t.sf(x.mean() / spread * np.sqrt(len(x)), len(x) - 1))

@@ -63,18 +63,29 @@ class PooledTest:
     p_value: float = 1.0
 
 
-def pooled_chi2(stratum: IntArray, factor: IntArray, *responses: IntArray) -> list[PooledTest]:
-    """Whether each of some responses (n,) depends on a factor (n,) within strata (n,); any whole numbers.
+@dataclass(frozen=True, eq=False)
+class Strata:
+    """Rows in strata, with some responses, to be asked whether these depend on a factor."""
 
-    >>> half, one = np.repeat([0, 1], 50), np.zeros(100, dtype=int)
-    >>> [test.p_value < 1e-9 for test in pooled_chi2(one, half, half, np.arange(100) % 2)]
-    [True, False]
-    """
-    if len(stratum) == 0:
-        return [PooledTest()] * len(responses)
-    of, _, size = _distinct(stratum - stratum.min())
-    rows = Levels.of(of, factor)
-    return [_pooled(size, rows, Levels.of(of, response)) for response in responses]
+    number: IntArray  # (n,) of each row's stratum
+    size: IntArray  # (strata,)
+    responses: tuple[Levels, ...]
+
+    @classmethod
+    def of(cls, stratum: IntArray, *responses: IntArray) -> Strata:
+        """Of whole numbers (n,) each."""
+        number, _, size = _distinct(stratum - stratum.min(initial=0))
+        return cls(number, size, tuple(Levels.of(number, response) for response in responses))
+
+    def tests(self, factor: IntArray) -> list[PooledTest]:
+        """Whether each response depends on a factor (n,), any whole numbers, within strata.
+
+        >>> half, one = np.repeat([0, 1], 50), np.zeros(100, dtype=int)
+        >>> [test.p_value < 1e-9 for test in Strata.of(one, half, np.arange(100) % 2).tests(half)]
+        [True, False]
+        """
+        rows = Levels.of(self.number, factor)
+        return [_pooled(self.size, rows, columns) for columns in self.responses]
 
 
 def _pooled(size: IntArray, rows: Levels, columns: Levels) -> PooledTest:
@@ -108,11 +119,11 @@ class Levels:
     @classmethod
     def of(cls, stratum: IntArray, values: IntArray) -> Levels:
         """Levels of whole numbers (n,) in strata (n,)."""
-        code = values.astype(np.int64) - values.min() + 1
-        wide = int(code.max()) + 1
-        number, _, count = _distinct(stratum * wide + code)
-        number, names, count = _distinct(stratum * wide + np.where(count[number] < RARE, 0, code))
-        return cls(number, names // wide, count)
+        code = values.astype(np.int64) - values.min(initial=0) + 1
+        wide = int(code.max(initial=0)) + 1
+        number, names, count = _distinct(stratum * wide + code)
+        names, merged = np.unique(np.where(count < RARE, names // wide * wide, names), return_inverse=True)
+        return cls(merged[number], names // wide, np.bincount(merged, count).astype(np.int64))
 
     def margins(self, strata: int) -> tuple[IntArray, FloatArray]:
         """(strata,) how many levels each has, and the sum of 1 / rows over them."""
@@ -122,7 +133,7 @@ class Levels:
 
 def _distinct(keys: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     """(n,) number of each key among the distinct ones, these (k,), and their rows (k,); sorted only if far apart."""
-    if int(keys.max()) > 8 * len(keys):
+    if int(keys.max(initial=0)) > 8 * len(keys):
         names, number, count = np.unique(keys, return_inverse=True, return_counts=True)
         return number, names, count
     rows = np.bincount(keys)
@@ -235,24 +246,28 @@ class Transitions:
         Rows whose successor was not recorded are left out; with `once`, so are all but the first time that an episode
         makes a decision in a state: how often it comes back depends on what follows, as if episodes were different.
         """
-        known = self.rows.follow >= -1
-        if once:
-            known = known & self._first_times
-        responses = (part[known] for part in self.responses)
-        return least_p_value(pooled_chi2(self.stratum[known], factor[known], *responses))
+        known, strata = self._first_times if once else self._all_times
+        return least_p_value(strata.tests(factor[known]))
 
     @property
     def pays_alike_at_the_end(self) -> bool:
         """Whether the last decisions of the longest episodes pay as earlier ones do."""
         known, step = self.rows.follow >= -1, self.rows.step
         gains = [part[known] for part in self.responses[1:]]
-        return least_p_value(pooled_chi2(self.pair[known], (step == step.max())[known], *gains)) >= ALIKE
+        return least_p_value(Strata.of(self.pair[known], *gains).tests((step == step.max())[known])) >= ALIKE
 
     @cached_property
-    def _first_times(self) -> BoolArray:
+    def _all_times(self) -> tuple[BoolArray, Strata]:
+        return self._some(self.rows.follow >= -1)
+
+    @cached_property
+    def _first_times(self) -> tuple[BoolArray, Strata]:
         first = np.zeros(len(self.pair), dtype=np.bool_)
         first[np.unique(self.rows.episode * (int(self.pair.max()) + 1) + self.pair, return_index=True)[1]] = True
-        return first
+        return self._some(first & (self.rows.follow >= -1))
+
+    def _some(self, known: BoolArray) -> tuple[BoolArray, Strata]:
+        return known, Strata.of(self.stratum[known], *(part[known] for part in self.responses))
 
 
 def transitions_of(rows: LoggedRows) -> Transitions:
@@ -314,8 +329,9 @@ def action_p_value(rows: LoggedRows, shown: IntArray) -> float:
     known = before >= 0
     pair = state * (int(rows.actions.max()) + 1) + rows.actions
     gains = [binned(pair, column) for column in rows.gains.T if (column != column[0]).any()]
+    decided = Strata.of(state[known], rows.actions[known])
     factors = [part[before[known]] for part in (rows.actions, shown.astype(np.int64), *gains)]
-    return least_p_value([pooled_chi2(state[known], factor, rows.actions[known])[0] for factor in factors])
+    return least_p_value([test for factor in factors for test in decided.tests(factor)])
 
 
 def _with_past(state: IntArray, way: IntArray, n_states: int) -> tuple[IntArray, IntArray]:

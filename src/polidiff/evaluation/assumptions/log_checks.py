@@ -20,6 +20,7 @@ from polidiff.worlds.shards.transition_counts import CUT
 MANY_CUT = 0.05  # share of episodes
 FEWEST_EPISODES = 20  # below this neither drift nor neighbours can be told
 FEWEST_PEOPLE = 5  # early and late, to compare them
+ROUNDING = 1e-12  # of the largest of several means: they are the same
 MOST_STRETCHES = 32  # of the log, between which people who come back show
 FEWEST_NAMED = 10  # cut episodes behind a state that is named
 THIRDS = 3  # of each feature, in which recorded probabilities are compared with what was done
@@ -100,8 +101,14 @@ def _people_differ(rows: LoggedRows, group: AnyArray) -> float:
     if min(late.sum(), (~late).sum()) < FEWEST_PEOPLE:
         return 1.0
     means = [np.bincount(unit, total) / size for total in episode_totals(rows).T]
-    p_values = [float(stats.ttest_ind(m[late], m[~late], equal_var=False).pvalue) for m in means if np.ptp(m) > 0]
+    p_values = [_means_differ(m[late], m[~late]) for m in means if np.ptp(m) > ROUNDING * np.abs(m).max()]
     return min(1.0, len(p_values) * min(p_values, default=1.0))
+
+
+def _means_differ(one: FloatArray, other: FloatArray) -> float:
+    """P-value of Welch's test; without a warning where the entries of one group are nearly alike."""
+    first, second = ((part.mean(), part.std(ddof=1), part.size) for part in (one, other))
+    return float(stats.ttest_ind_from_stats(*first, *second, equal_var=False).pvalue)
 
 
 def episode_totals(rows: EpisodeRows) -> FloatArray:
@@ -287,7 +294,6 @@ def rare_event_check(
     heaviest: float,
     taken: int,
     declared: tuple[float, float] | None,
-    largest: float,
     usual: float | None = None,
 ) -> Assumption:
     """What an event too rare to be in the log would have to cost to turn a verdict.
@@ -300,17 +306,14 @@ def rare_event_check(
         How many more or fewer decisions per episode fall to an action, for each logged decision with it.
     taken : int
         Logged decisions with that action; an event that comes with it with a chance below 3 / taken may be missing.
-    largest : float
-        The largest outcome of an episode in the log, as a distance from the mean.
     usual : float, optional
         The mean outcome of the logged decisions with that action, where each is an episode. An event of chance p that
         brings an end of the declared range moves it by p (end − usual), and none moves it further.
     """
     loss, most = abs(edge) / heaviest / UNSEEN, farthest(declared, usual)
-    seen = f" ({number(loss / largest, 3)} times the largest in the log)" if 0 < largest < np.inf else ""
     detail = (
         f"the action that matters most was taken {counted(taken, 'time')}, so the log may lack what follows it fewer "
-        f"than 3 in {number(max(taken, 3))} times; if that costs more than {number(loss, 3)}{seen}, the verdict turns"
+        f"than 3 in {number(max(taken, 3))} times; if that costs more than {number(loss, 3)}, the verdict turns"
     )
     if loss > most:
         said = f"The declared range rules such an event out: none can cost more than {number(most, 3)}."
@@ -336,9 +339,11 @@ def unrecorded_check(randomised: bool) -> Assumption:
 def strength(gamma: float) -> str:
     """By how much odds change.
 
-    >>> strength(1.3), strength(2.4), strength(float("inf"))
-    ('by more than 30 %', 'by more than 2.4 times', 'more than ten times')
+    >>> strength(1.3), strength(2.4), strength(float("inf")), strength(1.004)
+    ('by more than 30 %', 'by more than 2.4 times', 'more than ten times', 'by even 1 %')
     """
+    if gamma < 1.005:
+        return "by even 1 %"
     if np.isinf(gamma):
         return "more than ten times"
     return f"by more than {gamma:.1f} times" if gamma >= 1.95 else f"by more than {percent(gamma - 1)}"

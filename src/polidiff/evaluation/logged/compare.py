@@ -41,7 +41,7 @@ from polidiff.policies import TablePolicy
 from polidiff.policies.protocol import PolicyLike, PolicyPair
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Verdict
-from polidiff.records.numbers import percent
+from polidiff.records.numbers import counted, percent
 from polidiff.records.outcome import Assumption, Interval, Outcome
 from polidiff.worlds.log_check import start_people
 from polidiff.worlds.log_rows import LoggedRows
@@ -117,8 +117,8 @@ class StateJudge(Judge):
             apart = difference(*self.pair, k)
             parts = (apart.bounds(alpha / self.family), apart.bounds(alpha))
             values = [value_bounds(judged, k, alpha) for judged in self.pair]
-            told = [[as_interval(bounds, g, level) for bounds in (*parts, *values)] for g in groups]
-            columns.append([self._verdict(outcome, g, told[g]) for g in groups])
+            intervals = [[as_interval(bounds, g, level) for bounds in (*parts, *values)] for g in groups]
+            columns.append([self._verdict(outcome, g, intervals[g]) for g in groups])
         return self._by_units(tuple(tuple(column[g] for column in columns) for g in groups))
 
     def _verdict(self, outcome: Outcome, group: int, intervals: list[Interval]) -> Verdict:
@@ -252,7 +252,7 @@ def why_unknown(
                 return f"{said}, and {outcome.name!r} has no declared range that would bound it"
             return said
     episodes = pair[0].starts.episodes[group]
-    behind = "" if np.isinf(episodes) else f" from {episodes:.0f} episodes of this group"
+    behind = "" if np.isinf(episodes) else f" from {counted(round(episodes), 'episode')} of this group"
     return f"the log has every decision that is needed, but too few of them to tell{behind}: the interval includes 0"
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -27,7 +26,6 @@ from polidiff.evaluation.assumptions.log_checks import (
     UNSEEN,
     cut_check,
     drift_check,
-    episode_totals,
     farthest,
     fragile,
     hidden_reasons,
@@ -50,13 +48,13 @@ from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Verdict
 from polidiff.records.numbers import counted, number
 from polidiff.records.outcome import Assumption, Interval, Outcome
+from polidiff.worlds.log_check import MOST_HELD
 from polidiff.worlds.log_rows import EpisodeRows, LoggedRows
 
 if TYPE_CHECKING:
     from polidiff.worlds.log import Log
 
 MOST_TESTED = 50_000  # rows; more show nothing that matters and take time
-MOST_HELD = 2_000_000  # rows of a log with discrete states that are read for the checks
 NAMES = ("history", "drift", "independence", "propensities", "cut episodes")
 _ASSESSED: WeakKeyDictionary[object, Assessment] = WeakKeyDictionary()  # one log is judged many times
 DRIFTED = "early and late episodes of the log do not say the same"
@@ -285,14 +283,6 @@ class Judge:
         own = self.rows.gains[inside & (self.rows.actions == action)] if self.rows is not None and self.one_step else ()
         return float(weight[action]), int(taken[action]), np.mean(own, axis=0) if len(own) else None
 
-    @cached_property
-    def largest(self) -> FloatArray:
-        """(M,) how far the outcomes of a logged episode lie from the mean at most."""
-        if self.rows is None:
-            return np.full(len(self.log.outcomes), np.inf)
-        totals = episode_totals(self.rows)
-        return np.asarray(np.abs(totals - totals.mean(axis=0)).max(axis=0, initial=0.0))
-
     def verdicts(self) -> tuple[Verdicts, tuple[Assumption, ...]]:
         """All groups with what their verdicts rest on, and all assumptions behind them."""
         verdicts = self._with_unseen(self._through_time(self.plain()))
@@ -383,7 +373,7 @@ class Judge:
         if heaviest <= 0:
             return None
         declared, usual = self.log.outcomes[k].range, None if means is None else float(means[k])
-        return rare_event_check(_edge(verdict), heaviest, taken, declared, float(self.largest[k]), usual)
+        return rare_event_check(_edge(verdict), heaviest, taken, declared, usual)
 
     def _gravest(self, rare: list[list[Assumption | None]]) -> list[Assumption]:
         """The one statement on rare events: that of the verdict which they turn most easily."""

@@ -33,7 +33,7 @@ import numpy as np
 from scipy import sparse
 
 from polidiff.errors import InvalidOptionError
-from polidiff.evaluation.linear import Solve, solver
+from polidiff.evaluation.exact import Solve, solver
 from polidiff.evaluation.logged.counts import Counts, Edges
 from polidiff.parallel import run_tasks
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray

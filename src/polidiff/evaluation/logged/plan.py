@@ -5,25 +5,22 @@ Candidates are learned where the user gives none, and never take an action that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
 from polidiff.errors import InvalidOptionError
-from polidiff.evaluation.exact import best_policy
 from polidiff.evaluation.logged.bounds import spread
-from polidiff.evaluation.logged.counted_log import CountedLog, counted_log
-from polidiff.evaluation.logged.counts import BLOCKS, Counts, Edges
+from polidiff.evaluation.logged.counted_log import CountedLog
+from polidiff.evaluation.logged.counts import Counts, Edges
 from polidiff.evaluation.logged.model import build_model, split_policy
 from polidiff.evaluation.logged.policies import logging_policy
 from polidiff.evaluation.scores.decisions import Encoder, decisions_of, fit_encoder, held_rows
 from polidiff.evaluation.scores.episodes import Values, policy_values, sample, told
 from polidiff.evaluation.scores.regression import Design, design_of
-from polidiff.policies import Policy, TablePolicy, one_hot
-from polidiff.policies.protocol import PolicyLike
+from polidiff.policies import Policy, one_hot
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.outcome import Outcome
 from polidiff.worlds.protocol import aim
@@ -48,18 +45,13 @@ class Halves:
     judging: CountedLog
 
 
-def choose_and_judge(
-    log: Log, policies: Sequence[PolicyLike] = (), *, counted: CountedLog | None = None, seed: int = 0
-) -> Halves:
+def choose_and_judge(counted: CountedLog) -> Halves:
     """A log split by episodes, so that a plan is not judged on the rows that chose it."""
-    counted = counted if counted is not None else counted_log(log, policies, seed=seed, blocks=BLOCKS)
     even, odd = counted.counts.halves()
     return Halves(counted, replace(counted, counts=even), replace(counted, counts=odd))
 
 
-def supported_world(
-    log: Log, *, min_support: int = MIN_SUPPORT, counted: CountedLog | None = None, pessimism: float = 0.0
-) -> TabularMDP:
+def supported_world(log: Log, counted: CountedLog, *, min_support: int, pessimism: float = 0.0) -> TabularMDP:
     """The estimated world, offering only pairs seen at least `min_support` times (or the state's most frequent pair).
 
     A pair must also have been seen in ten blocks of episodes, whatever `min_support`: no plan names a change that
@@ -70,13 +62,12 @@ def supported_world(
     """
     if min_support < 1:
         raise InvalidOptionError(f"min_support must be at least 1; got {min_support!r}")
-    counted = counted if counted is not None else counted_log(log, blocks=BLOCKS)
     edges = counted.counts.edges
     met = edges.state_visits > 0
     allowed = (
         often_seen(counted, min_support) | (edges.visits == edges.visits.max(axis=1, keepdims=True)) & met[:, None]
     )
-    return _as_world(log, counted, allowed, "closed", _penalty(log, edges, pessimism))
+    return _as_world(log, counted, allowed, _penalty(log, edges, pessimism))
 
 
 def often_seen(counted: CountedLog, min_support: int) -> BoolArray:
@@ -94,16 +85,13 @@ def _groups(counts: Counts) -> IntArray:
     return np.asarray(np.bincount(spread // counts.n_blocks, minlength=shape[0] * shape[1]).reshape(shape))
 
 
-def estimated_world(log: Log, *, counted: CountedLog | None = None) -> TabularMDP:
+def estimated_world(log: Log, counted: CountedLog) -> TabularMDP:
     """The estimated world in which every decision is possible; those that nobody has tried lead to "unknown"."""
-    counted = counted if counted is not None else counted_log(log)
     allowed = np.ones(counted.counts.edges.visits.shape, dtype=np.bool_)
-    return _as_world(log, counted, allowed, "open", np.zeros(allowed.shape))
+    return _as_world(log, counted, allowed, np.zeros(allowed.shape))
 
 
-def _as_world(
-    log: Log, counted: CountedLog, allowed: BoolArray, kind: Literal["open", "closed"], penalty: FloatArray
-) -> TabularMDP:
+def _as_world(log: Log, counted: CountedLog, allowed: BoolArray, penalty: FloatArray) -> TabularMDP:
     edges, size, n_actions = counted.counts.edges, counted.counts.n_states, log.n_actions
     end, unknown = size, size + 1
     met = edges.state_visits > 0
@@ -198,10 +186,8 @@ class GreedyWhereSupported:
         return one_hot(np.where(offered, self.sign * values, -np.inf).argmax(axis=1).astype(np.int64), self.n_actions)
 
 
-def learn_candidates(log: Log, *, min_support: int = MIN_SUPPORT, seed: int = 0) -> list[Policy]:
-    """The best plan of the half that chooses, over supported pairs; by fitted-Q iteration where states are features."""
-    if log.discrete:
-        return [_best_supported(log, min_support)]
+def learned_candidate(log: Log, *, seed: int = 0) -> Policy:
+    """The best plan of the half that chooses, over supported pairs, by fitted-Q iteration on its feature rows."""
     behaviour, (outcome, sign) = logging_policy(log, seed=seed), aim(log)
     rows = log.rows.some(log.rows.turn % 2 == 0)  # the half that `choose_and_judge` lets choose
     if (rows.follow == CUT).all():
@@ -219,17 +205,9 @@ def learn_candidates(log: Log, *, min_support: int = MIN_SUPPORT, seed: int = 0)
 
     design = design_of(fitted.x, fitted.actions, log.n_actions)
     values = policy_values(design, fitted, best, outcome, held_rows(fitted, seed), log.discount)
-    return [GreedyWhereSupported(values, design, encode, behaviour, sign, log.n_actions)]
+    return GreedyWhereSupported(values, design, encode, behaviour, sign, log.n_actions)
 
 
 def supported_actions(chances: FloatArray) -> BoolArray:
     """(n, A) which actions are taken often enough; the most frequent one always is."""
     return np.asarray((chances >= LEAST_CHANCE) | (chances == chances.max(axis=1, keepdims=True)))
-
-
-def _best_supported(log: Log, min_support: int) -> Policy:
-    half = choose_and_judge(log).choosing
-    world = supported_world(log, counted=half, min_support=min_support)
-    logged: IntArray = np.append(half.counts.edges.visits.argmax(axis=1), [0, 0])
-    best = best_policy(world, start=logged)
-    return TablePolicy(one_hot(best.actions[: log.n_states], log.n_actions))

@@ -28,7 +28,7 @@ from polidiff.evaluation.scores.propensity import ChanceModel, Propensity, fit_c
 from polidiff.policies import Policy, TablePolicy, changed_decisions, one_hot
 from polidiff.policies.protocol import PolicyLike
 from polidiff.records.arrays import AnyArray, FloatArray, IntArray
-from polidiff.worlds.log_columns import ROW, nearest_levels
+from polidiff.worlds.log_columns import nearest_levels, row_index, row_name
 from polidiff.worlds.protocol import policy_in
 from polidiff.worlds.shards.shard_files import collect
 
@@ -266,14 +266,13 @@ def _checked(log: Log, column: str, numbers: pl.Series) -> IntArray:
     """The advised actions, if every row names one."""
     if numbers.null_count():
         frame = log.source.frame()
-        row = pl.col(ROW) if ROW in log.source.schema else pl.int_range(pl.len())
-        lacking = frame.with_columns(row.alias("row")).filter(_number(log, column).is_null())
+        lacking = frame.with_columns(row_index(frame).alias("row")).filter(_number(log, column).is_null())
         first = collect(lacking.select("row", column).head(1))
         advised = first[column][0]
         names = ", ".join(repr(action.name) for action in log.actions[:8])
         raise InvalidPolicyError(
-            f"column {column!r} must name one of the {log.n_actions} actions ({names}) in every row; row "
-            f"{first['row'][0]} holds {'nothing' if advised is None else repr(advised)}. Hint: where nothing is "
-            "advised, write the action that was taken"
+            f"column {column!r} must name one of the {log.n_actions} actions ({names}) in every row; "
+            f"{row_name(first['row'][0])} holds {'nothing' if advised is None else repr(advised)}. Hint: "
+            "where nothing is advised, write the action that was taken"
         )
     return numbers.to_numpy().astype(np.int64)

@@ -128,7 +128,7 @@ def fit_encoder(states: AnyArray) -> Encoder:
     """Columns for feature rows (n, d), or for labels (n,)."""
     if states.ndim == 1:
         return Encoder((_levels(states.astype(str), MOST_LEVELS),))
-    words = [j for j in range(states.shape[1]) if _is_text(states[:, j])]
+    words = [j for j, c in enumerate(states.T) if c.dtype == object and any(isinstance(value, str) for value in c)]
     room = MOST_LEVELS // max(len(words), 1)
     return Encoder(tuple(_levels(_texts(column), room) if j in words else _gap(column)
                          for j, column in enumerate(states.T)))  # fmt: skip
@@ -143,10 +143,6 @@ def numbers_of(states: AnyArray) -> FloatArray:
            [1., 3., 0.]])
     """
     return fit_encoder(states)(states)
-
-
-def _is_text(values: AnyArray) -> bool:
-    return values.dtype == object and any(isinstance(value, str) for value in values)
 
 
 def _gap(values: AnyArray) -> float | None:

@@ -82,7 +82,6 @@ class OneStepScores:
     scores: FloatArray  # (n, A, M)
     fitted: FloatArray  # (n, A, M) outcome regressions
     propensity: Propensity
-    fold: IntArray  # (n,)
     draws: tuple[FloatArray, ...] = ()  # (n, A, M) scores of each draw of the folds, where `scores` is their mean
 
     def difference(self, proposed: FloatArray, current: FloatArray | None) -> FloatArray:
@@ -117,7 +116,7 @@ def one_step_scores(decisions: Decisions, *, chances: Propensity | None = None, 
     columns = _outcome_values(design, fold, held, decisions.gains)
     pairs = zip(columns, decisions.gains.T, strict=True)
     fitted = np.stack([_centred(values, decisions, weight, outcome) for values, outcome in pairs], axis=2)
-    return OneStepScores(decisions, aipw(fitted, decisions.actions, decisions.gains, weight), fitted, chances, fold)
+    return OneStepScores(decisions, aipw(fitted, decisions.actions, decisions.gains, weight), fitted, chances)
 
 
 def repeated_scores(

@@ -29,7 +29,7 @@ from polidiff.evaluation.verdicts import verdict
 from polidiff.policies.protocol import PolicyPair
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Verdict
-from polidiff.records.numbers import number
+from polidiff.records.numbers import counted, number
 from polidiff.records.outcome import Assumption, Interval
 from polidiff.worlds.log_rows import LoggedRows
 
@@ -104,7 +104,7 @@ class ScoreJudge(Judge):
             return plain
         if self.joint.half[at] < abs(self.joint.estimate[at]):
             return replace(plain, note=self.spanned)
-        few = f"{self.episodes[group]:.0f} {'decisions' if self.one_step else 'episodes'}"
+        few = counted(round(self.episodes[group]), "decision" if self.one_step else "episode")
         return replace(
             plain, note=f"the log has what is needed, but {few} are too few to tell: the interval includes 0"
         )

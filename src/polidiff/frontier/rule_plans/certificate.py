@@ -233,8 +233,8 @@ def any_states(problem: Problem, marks: Landmarks, rules: int, *, most: int, clo
     for chosen in sets:
         if clock.over():
             return np.inf, 0
-        found = best_choices(problem.model, _rows_of(problem, chosen), marks.star.rows)
-        best = max(best, -np.inf if found is None else found[0])
+        choices = best_choices(problem.model, _rows_of(problem, chosen), marks.star.rows)
+        best = max(best, -np.inf if choices is None else choices[0])
     return best, len(sets)
 
 

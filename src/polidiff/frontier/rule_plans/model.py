@@ -29,7 +29,7 @@ from scipy import sparse
 from scipy.sparse import linalg as sparse_linalg
 
 from polidiff.errors import UnboundedReturnError
-from polidiff.evaluation.linear import Solve, solver
+from polidiff.evaluation.exact import Solve, solver
 from polidiff.frontier.rule_plans.moves import MoveSet
 from polidiff.frontier.visits import policy_visits, switched_visits
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray

@@ -92,7 +92,7 @@ def plan_table(problem: Problem, rules: RuleList) -> FloatArray:
 
 def _told(frame: Frame, rules: RuleList, acts: list[BoolArray], visits: FloatArray) -> tuple[PlanRule, ...]:
     problem = frame.problem
-    moves, told = problem.moves, []
+    moves, rules_told = problem.moves, []
     left = ~frame.world.absorbing
     for index, ((move, box), here) in enumerate(zip(rules, acts, strict=True)):
         inside = left & problem.cells.covers(box)
@@ -101,7 +101,7 @@ def _told(frame: Frame, rules: RuleList, acts: list[BoolArray], visits: FloatArr
         states = np.arange(len(visits))
         changed = moves.changed[states, np.maximum(moves.choice[move], 0)]
         rest = rules[:index] + rules[index + 1 :]
-        told.append(
+        rules_told.append(
             PlanRule(
                 rule=problem.cells.rule(box),
                 move=moves.names[move],
@@ -111,7 +111,7 @@ def _told(frame: Frame, rules: RuleList, acts: list[BoolArray], visits: FloatArr
             )
         )
         left = left & ~here
-    return tuple(told)
+    return tuple(rules_told)
 
 
 def _overall(frame: Frame, rules: RuleList, visits: FloatArray) -> float | None:

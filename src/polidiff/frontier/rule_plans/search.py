@@ -63,9 +63,9 @@ def landmarks(problem: Problem) -> Landmarks:
     model = problem.model
     total, changes = (float(value) for value in problem.value(())[:2])
     current = Scored((), total, changes, 0)
-    found = best_choices(model, np.ones(len(model.state_of), dtype=np.bool_), model.keep)
-    assert found is not None, "the current plan ends"
-    ceiling, best = found
+    choices = best_choices(model, np.ones(len(model.state_of), dtype=np.bool_), model.keep)
+    assert choices is not None, "the current plan ends"
+    ceiling, best = choices
     star = point_at(model, best)
     return Landmarks(current, star, ceiling, star.visits + problem.point(()).visits)
 

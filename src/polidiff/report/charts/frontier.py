@@ -258,8 +258,8 @@ def plan_box_rows(
             x, y = side(rule, pair[0], spans[0]), side(rule, pair[1], spans[1])
             corners = {"x": x[0], "x2": x[1], "y": y[0], "y2": y[1]}
             stays = bool(plan.rules) and plan.rules[place].holds_back
-            told = {"n": numbers[place] + ": nothing changes" * stays, "f": "stays" if stays else "changes"}
-            rows.append({**corners, **told, "t": label(text, 100), "k": place})
+            words = {"n": numbers[place] + ": nothing changes" * stays, "f": "stays" if stays else "changes"}
+            rows.append({**corners, **words, "t": label(text, 100), "k": place})
     return rows[::-1]
 
 

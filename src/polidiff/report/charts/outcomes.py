@@ -9,37 +9,35 @@ from itertools import groupby
 
 import altair as alt
 
+from polidiff.explanation.said import MARKS, tone_of
 from polidiff.records.explanation import Arrow, Explanation, Verdict
 from polidiff.report.charts.regions import MOST_PAIRS, swap_colours
 from polidiff.report.charts.theme import WIDTH, Chart, Palette, Row, Rows, rows_of
 from polidiff.report.names import label
+from polidiff.report.view import group_verdicts
 
 MOST_GROUPS = 12
-READINGS = ["better", "worse", "no preference", "same", "unknown"]
+READINGS = [*MARKS]
 
 
 def difference_rows(explanation: Explanation, outcome: str) -> Rows:
     """One row for all starts, then one for each sentence."""
-    groups = [(f"All {explanation.world.starts}", explanation.verdicts)]
-    if len(explanation.sentences) > 1:
-        groups += [(f"Group {n}", s.verdicts) for n, s in enumerate(explanation.sentences[:MOST_GROUPS], start=1)]
-    rows = []
-    for order, (group, verdicts) in enumerate(groups):
-        verdict = next((v for v in verdicts if v.outcome == outcome), None)
-        if verdict is not None and math.isfinite(verdict.difference.estimate):
-            rows.append({"g": group, "n": order, **difference_row(verdict)})
-    return rows
+    groups = group_verdicts(explanation, outcome)[: MOST_GROUPS + 1 if len(explanation.sentences) > 1 else 1]
+    return [
+        {"g": group, "n": order, **difference_row(verdict)}
+        for order, (group, verdict) in enumerate(groups)
+        if math.isfinite(verdict.difference.estimate)
+    ]
 
 
 def difference_row(verdict: Verdict) -> Row:
     """The difference of one verdict; bounds that are not finite are left out, so that the axis stays readable."""
     difference = verdict.difference
-    reading = verdict.valence or ("no preference" if verdict.direction in ("more", "less") else verdict.direction)
     return {
         "d": difference.estimate,
         "l": difference.low if math.isfinite(difference.low) else None,
         "h": difference.high if math.isfinite(difference.high) else None,
-        "v": reading,
+        "v": tone_of(verdict),
     }
 
 
@@ -61,8 +59,8 @@ def outcome_chart(explanation: Explanation, palette: Palette, *, outcome: str) -
     color = alt.Color("v:N", scale=verdict_scale(palette), legend=None)
     axis, title = alt.Axis(tickCount=5), f"proposed − current{unit}"
     shapes = alt.Scale(domain=READINGS, range=["triangle-up", "triangle-down", "diamond", "circle", "cross"])
-    told = [("d:Q", "difference"), ("l:Q", "low"), ("h:Q", "high")]
-    tooltip = [alt.Tooltip(key, title=name, format=".4~r") for key, name in told]
+    tips = [("d:Q", "difference"), ("l:Q", "low"), ("h:Q", "high")]
+    tooltip = [alt.Tooltip(key, title=name, format=".4~r") for key, name in tips]
     base = alt.Chart(rows_of(rows)).encode(y=y, color=color)
     zero = alt.Chart(rows_of([{"z": 0}])).mark_rule(color=palette.soft, strokeDash=[2, 2]).encode(x="z:Q")
     lines = base.mark_rule(strokeWidth=3, strokeCap="round").encode(x=alt.X("l:Q", title=title, axis=axis), x2="h:Q")

@@ -28,9 +28,10 @@ from typing import NoReturn
 import numpy as np
 
 from polidiff.errors import InvalidWorldError, MissingExtraError, RestoreError
-from polidiff.records.arrays import AnyArray, FloatArray
+from polidiff.records.arrays import AnyArray
 from polidiff.worlds.gymnasium.spaces import (
     ActionCodec,
+    Choice,
     Env,
     EnvAction,
     EnvLike,
@@ -103,7 +104,7 @@ class EnvSource:
         """How the state of a running environment is restored, found out once."""
         return find_restore(self)
 
-    def choosing(self, choices: tuple[Callable[[AnyArray], FloatArray], ...]) -> EnvSource:
+    def choosing(self, choices: tuple[Choice, ...]) -> EnvSource:
         """The same environment, whose actions are choices among real numbers."""
         actions = self.actions
         assert isinstance(actions, RealCodec)

@@ -23,6 +23,7 @@ Space: TypeAlias = Any
 Observation: TypeAlias = Any
 EnvAction: TypeAlias = Any  # what an environment takes
 Info: TypeAlias = Mapping[str, Any]  # what a step says beside its reward
+Choice: TypeAlias = Callable[[AnyArray], FloatArray]  # states (n, …) -> real numbers (n, d)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +67,7 @@ class RealCodec:
     high: FloatArray
     shape: tuple[int, ...]
     dtype: npt.DTypeLike
-    choices: tuple[Callable[[AnyArray], FloatArray], ...] = ()
+    choices: tuple[Choice, ...] = ()
     names: None = None
 
     @property

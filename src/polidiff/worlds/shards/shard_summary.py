@@ -44,7 +44,7 @@ BATCH_ROWS = 1 << 18  # whose columns are small enough to take the place of thos
 WIDEST = 1 << 20  # whole numbers below this are looked up in a table
 LabelValue: TypeAlias = int | str
 ONE_ACTION = np.zeros(1, dtype=np.int64)  # of starts
-FORM = 11  # of the files
+FORM = 12  # of the files
 HASH = 64  # bytes of a hash before the arrays
 SAMPLE = 1 << 16
 AT_ONCE = 2  # parts: while one is put together, the next is read
@@ -65,7 +65,6 @@ class Facts:
     """What the check of a log needs to know of its rows."""
 
     missing: tuple[int, ...]  # rows without a value, per column that is read
-    values: tuple[tuple[str, ...], ...]  # of each feature, up to two that differ
     rows: int = 0
     runs: int = 0  # episodes
     ended: int = 0
@@ -82,7 +81,6 @@ class Facts:
             return self if other.rows == 0 else other
         return Facts(
             missing=tuple(a + b for a, b in zip(self.missing, other.missing, strict=True)),
-            values=tuple(tuple(dict.fromkeys(a + b))[:2] for a, b in zip(self.values, other.values, strict=True)),
             **{name: getattr(self, name) + getattr(other, name) for name in ("rows", "runs", "ended", "gaps", "wrong")},
             outside=self.outside or other.outside,
             ordered=self.ordered and other.ordered and _rises(self.last, other.first),
@@ -110,7 +108,7 @@ class SummaryCounter:
         self.states, self.actions = LabelCodes(), LabelCodes()
         self.counted = TransitionCounts(reading.blocks, len(columns.gains))
         self.begun = TransitionCounts(reading.blocks, 0)
-        self.facts = Facts(tuple(0 for _ in columns.used), tuple(() for _ in columns.features))
+        self.facts = Facts(tuple(0 for _ in columns.used))
 
     @np.errstate(over="ignore", invalid="ignore")  # sums of endless rewards are endless, not a fault
     def add_rows(self, frame: pl.DataFrame) -> None:
@@ -134,16 +132,12 @@ class SummaryCounter:
         self.facts += self._facts(frame, rows, _leaves(gains, first, ended, self.reading.ranges))
 
     def _facts(self, frame: pl.DataFrame, rows: pl.DataFrame, outside: bool) -> Facts:
-        """What is missing, what is wrong, what varies (where rows before have not told), and the names of episodes."""
+        """What is missing, what is wrong, and the names of episodes."""
         columns = self.reading.columns
         wrong = frame.select(rule.sum().alias(str(k)) for k, rule in enumerate(row_problems(columns).values()))
         names = None if columns.episode is None else frame[columns.episode].filter(rows["first"])
         return Facts(
             missing=tuple(frame[name].null_count() for name in columns.used),
-            values=tuple(
-                known if len(known) > 1 else _two_values(frame[name])
-                for name, known in zip(columns.features, self.facts.values, strict=True)
-            ),
             rows=frame.height,
             runs=int(rows["first"].sum()),
             ended=int(rows["ended"].sum()),
@@ -189,12 +183,6 @@ def _leaves(gains: FloatArray, first: BoolArray, ended: BoolArray, ranges: Seque
     return any(bool(((total < low) | (total > high)).any()) for total, low, high in totals)
 
 
-def _two_values(column: pl.Series) -> tuple[str, ...]:
-    there = column.drop_nulls().head(1)
-    others = column.filter(column != there[0]).head(1) if len(there) else there
-    return tuple(map(str, (*there, *others)))
-
-
 def _name(episode: object) -> LabelValue | None:
     return episode if isinstance(episode, (int, str)) and not isinstance(episode, bool) else None
 
@@ -208,9 +196,6 @@ class LabelCodes:
 
     def __init__(self) -> None:
         self._code: dict[LabelValue, int] = {}
-
-    def __len__(self) -> int:
-        return len(self._code)
 
     def numbered(self, labels: Sequence[LabelValue]) -> IntArray:
         """The number of each label."""

@@ -1,0 +1,33 @@
+"""Leaves of trees as rules: they cover what the tree puts there, in bounds that a person would write."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.tree import DecisionTreeClassifier
+
+from polidiff.rules import RuleClassifier
+from polidiff.rules.learners import leaf_rules
+
+
+@given(seed=st.integers(0, 2**16), most=st.integers(2, 20), scale=st.sampled_from([1.0, 7.0, 1e6]))
+def test_each_leaf_is_told_exactly_and_whole_numbers_in_whole_numbers(seed, most, scale):
+    rng = np.random.default_rng(seed)
+    rows = np.stack([rng.integers(0, most, 60) * scale, rng.normal(size=60)], axis=1)
+    tree = DecisionTreeClassifier(max_leaf_nodes=6, random_state=0).fit(rows, rng.integers(0, 3, 60))
+    found = tree.apply(rows)
+    for rule, leaf in leaf_rules(tree, rows, ("count", "size")):
+        assert (rule.covers(rows) == (found == leaf)).all()
+        bounds = [b for c in rule.conditions if c.feature == "count" for b in (c.low, c.high) if np.isfinite(b)]
+        assert all(bound == round(bound) for bound in bounds)
+
+
+@pytest.mark.parametrize("values", [[0, 1], [0, 1, 2, 5], [-3, 0, 4], list(range(300))])
+def test_rules_about_whole_numbers_have_whole_bounds(values):
+    rng = np.random.default_rng(0)
+    rows = np.stack([rng.choice(values, 500), rng.normal(size=500)], axis=1).astype(float)
+    told = RuleClassifier().fit(rows, (rows[:, 0] >= np.median(values)) & (rows[:, 1] > 0)).rules_
+    conditions = [c for rules in told.values() for rule in rules for c in rule.conditions if c.column == 0]
+    bounds = [bound for c in conditions for bound in (c.low, c.high)]
+    assert bounds
+    assert all(bound == round(bound) for bound in bounds if np.isfinite(bound))
