@@ -13,8 +13,9 @@ import joblib
 import numpy as np
 import pytest
 
+import polidiff
 from polidiff import as_policy, parallel
-from polidiff.domains import navigation
+from polidiff.domains import chain, navigation
 from polidiff.errors import InvalidOptionError, WorkersLostError
 from polidiff.parallel import on_engine, run_tasks, stream_tasks
 from polidiff.progress import listening
@@ -235,3 +236,19 @@ def test_threads_answer_in_order_no_more_at_once_than_asked_and_errors_are_those
     with pytest.raises(ValueError, match="seven"):
         next(answers)
     assert running == 0
+
+
+@pytest.mark.parametrize("verb", [polidiff.evaluate, polidiff.explain, polidiff.improve])
+def test_every_verb_does_its_linear_algebra_on_one_thread(verb):
+    """Sums come in one order on every machine, and threads do not wait for each other on a busy one."""
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    threads = set()
+
+    def stay(states):
+        threads.update(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
+        return np.zeros(len(states), dtype=int)
+
+    with threadpool_limits(2):
+        verb(chain.world(), stay, *[chain.proposed()] * (verb is polidiff.explain))
+    assert threads == {1}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from polidiff.errors import InvalidOptionError, InvalidWorldError
 from polidiff.options import CheckOptions, EvaluateOptions, ExplainOptions, ImproveOptions
+from polidiff.parallel import one_blas_thread
 from polidiff.records.outcome import Evaluation, Outcome, check_outcomes
 from polidiff.records.parse import parse_guards, parse_rules
 from polidiff.records.patch import Patch
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from polidiff.worlds.protocol import World
 
 
+@one_blas_thread()
 def evaluate(
     world: World,
     policy: PolicyLike,
@@ -57,6 +59,7 @@ def evaluate(
     return result if chosen is None else replace(result, assumptions=(chosen, *result.assumptions))
 
 
+@one_blas_thread()
 def explain(
     world: World,
     current: PolicyLike,
@@ -109,6 +112,7 @@ def explain(
     return replace(explanation, patch=patch, warnings=(*explanation.warnings, *notes))
 
 
+@one_blas_thread()
 def improve(
     world: World,
     current: PolicyLike,

@@ -231,7 +231,12 @@ def _leave_alone_what_is_loaded(modules: int) -> None:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Linear algebra on one thread: many small solves gain nothing from more, and wait for each other."""
+    """Linear algebra on one thread: sums in one order on every machine, and no threads that wait for each other.
+
+    On a machine whose cores are busy, small solves on several threads took ten times the computing of one.
+    """
+    import scipy.linalg  # noqa: F401  brings a library of its own; what is loaded later would not be limited
+
     with _thread_pools(len(sys.modules)).limit(limits=1):
         yield
 

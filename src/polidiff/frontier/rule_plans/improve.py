@@ -21,7 +21,6 @@ from polidiff.frontier.setting import Limit, broken_limits, guard_limits
 from polidiff.frontier.table import exactly, summary
 from polidiff.optimize import Clock
 from polidiff.options import ImproveOptions
-from polidiff.parallel import one_blas_thread
 from polidiff.progress import report
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.plan import Frontier, Plan
@@ -38,7 +37,6 @@ CUTS = 63  # cells of a many-valued feature; features of few values are cut ever
 STOPPED = "stopped by the time limit"
 
 
-@one_blas_thread()
 def improve_with_rules(surrogate: Surrogate, options: ImproveOptions) -> Frontier:
     r"""Maximise the exact return over lists of at most K rules (box of conditions, move), first match wins.
 
