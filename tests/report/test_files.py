@@ -5,11 +5,12 @@ from __future__ import annotations
 import html
 import re
 import struct
+from dataclasses import replace
 
 import pytest
 
 from polidiff.errors import InvalidOptionError
-from polidiff.report.charts import charts_of
+from polidiff.report.charts import charts_of, picture
 from polidiff.report.markdown import escaped, markdown
 from tests.report import extremes, samples
 
@@ -34,6 +35,14 @@ def test_every_chart_is_drawn_as_svg_with_its_marks(name, tmp_path):
         assert text.startswith("<svg")
         assert "mark-" in text
         assert "<script" not in text
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg"])
+def test_a_unit_that_no_file_may_hold_is_written_out_where_it_ended_the_process(suffix):
+    record = samples.frontier()
+    outcomes = tuple(replace(outcome, unit="\x1b[2J\uffff") for outcome in record.outcomes)
+    drawn = picture(replace(record, outcomes=outcomes), "plan", suffix)
+    assert drawn.startswith(b"\x89PNG") if suffix == ".png" else "⟨U+001B⟩[2J⟨U+FFFF⟩" in drawn.decode()
 
 
 def test_the_default_pictures_are_regions_and_frontier(tmp_path):

@@ -43,7 +43,8 @@ def _shown_character(character: str) -> str:
         return " "
     if character in _JOINERS:
         return character
-    if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp"):
+    none = ord(character) & 0xFFFE == 0xFFFE  # stands for no character, and XML may not hold it
+    if none or unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp"):
         return f"⟨U+{ord(character):04X}⟩"
     return character
 

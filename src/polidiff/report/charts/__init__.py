@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from polidiff.errors import InvalidOptionError
 from polidiff.files import write_whole
@@ -13,6 +13,7 @@ from polidiff.records.explanation import Explanation
 from polidiff.records.plan import Frontier
 from polidiff.records.suppression import released
 from polidiff.report.charts.theme import PAPER, Chart, Palette
+from polidiff.report.names import shown
 
 Drawer: TypeAlias = Callable[..., Chart]
 
@@ -111,7 +112,16 @@ def rendered(drawn: Chart, suffix: str) -> bytes:
     """A chart object as the bytes of a PNG or SVG file."""
     import vl_convert
 
-    spec = drawn.to_dict(validate=False)  # as in `figures`
+    spec = _writable(drawn.to_dict(validate=False))  # as in `figures`
     if suffix == ".svg":
         return str(vl_convert.vegalite_to_svg(spec)).encode()
     return bytes(vl_convert.vegalite_to_png(spec, scale=SCALE))
+
+
+def _writable(spec: Any) -> Any:
+    """A chart whose texts an SVG file may hold: a control character would end the process that draws it."""
+    if isinstance(spec, dict):
+        return {key: _writable(entry) for key, entry in spec.items()}
+    if isinstance(spec, list):
+        return [_writable(entry) for entry in spec]
+    return shown(spec) if isinstance(spec, str) else spec

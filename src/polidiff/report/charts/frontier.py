@@ -280,9 +280,11 @@ def plan_difference_rows(plan: Plan, frontier: Frontier, largest: dict[str, floa
             "g": label(verdict.outcome, 30),
             "n": order,
             **difference_row(replace(verdict, difference=verdict.difference.scaled(1 / largest[verdict.outcome]))),
-            "t": bounds_text(
-                Interval.exactly(verdict.difference.estimate), outcomes.get(verdict.outcome), difference=True
-            ).replace(" percentage points", " pp"),
+            "t": label(
+                bounds_text(
+                    Interval.exactly(verdict.difference.estimate), outcomes.get(verdict.outcome), difference=True
+                ).replace(" percentage points", " pp")
+            ),
         }
         for order, verdict in enumerate(plan_verdicts(frontier, plan)[:MOST_OUTCOMES])
     ]
