@@ -31,7 +31,6 @@ from polidiff.journeys import follow
 from polidiff.options import ExplainOptions
 from polidiff.records.arrays import FloatArray
 from polidiff.records.explanation import Verdict
-from polidiff.records.rule import covers_any
 from polidiff.regions.describe import describe
 from polidiff.streams import Stream
 
@@ -134,11 +133,10 @@ def _judged(case: Case, comparison: Any, rules: Any, episodes: int, seed: int) -
     journeys = follow(world, comparison, rules, seed=seed, episodes=episodes)
     grouped = group_starts(comparison, journeys, Achieved(forming, judged, 0.0), ExplainOptions(seed=seed))
     starts = case.model.reset(KNOWN, np.random.default_rng(0))
-    effect, left = case.effect(starts), np.ones(KNOWN, dtype=bool)
+    effect = case.effect(starts)
     pairs: list[tuple[Verdict, float]] = list(zip(grouped.overall, effect.mean(axis=0), strict=True))
     for group, verdicts in zip(grouped.groups, grouped.verdicts, strict=True):
-        inside = left & (covers_any(group.rules, starts) if group.rules else True)
-        left &= ~inside
+        inside = group.told.covers(starts)
         pairs += zip(verdicts, effect[inside].mean(axis=0), strict=True)
     missed = [not verdict.difference.contains(truth) for verdict, truth in pairs]
     turned = [_against(verdict, truth) for verdict, truth in pairs]

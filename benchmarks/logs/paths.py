@@ -16,11 +16,11 @@ import numpy as np
 
 from benchmarks.logs.feature_worlds import WORLDS, World, as_log, chances, play
 from polidiff import explain
-from polidiff.explanation.sentences import start_rules
+from polidiff.explanation.sentences import group_rules
 from polidiff.journeys import met_regions
 from polidiff.records.arrays import FloatArray
 from polidiff.records.explanation import Explanation
-from polidiff.records.rule import covers_any, first_match
+from polidiff.records.rule import first_match
 
 SEED = 2026
 TRUE_EPISODES = 20_000
@@ -48,8 +48,8 @@ def measure(world: World, episodes: int, logs: int, *, seed: int) -> dict[str, A
         silent += any("Not enough episodes" in text for text in told.warnings)
         ids, rules = [region.id for region in told.regions], [region.rule for region in told.regions]
         found = [_meets(part, rules) for part in (true[1], rows)]
-        for sentence in told.sentences:
-            inside = _inside(sentence, true[1].states[true[1].first])
+        for sentence, group in zip(told.sentences, group_rules(told.sentences), strict=True):
+            inside = group.covers(true[1].states[true[1].first])
             if sentence.start is None and sentence.meetings:
                 shares = {meeting.region: meeting.share for meeting in sentence.meetings}
                 apart += [abs(shares.get(k, 0.0) - m) for k, m in zip(ids, found[0][1].mean(axis=0), strict=True)]
@@ -80,11 +80,6 @@ def measure(world: World, episodes: int, logs: int, *, seed: int) -> dict[str, A
 
 def _mean(values: list[Any]) -> float | None:
     return round(float(np.mean(values)), 3) if values else None
-
-
-def _inside(sentence: Any, starts: FloatArray) -> Any:
-    rules = start_rules(sentence)
-    return covers_any(rules, starts) if rules else np.ones(len(starts), dtype=np.bool_)
 
 
 def _meets(rows: Any, rules: list[Any]) -> tuple[Any, FloatArray]:

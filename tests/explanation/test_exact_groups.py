@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+import pytest
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from polidiff import TabularMDP, explain
+from polidiff.explanation.text import acts_the_same, sentence_text
+from polidiff.records.rule import covers_any
 
 STATES = 9
+OVERLAPPING = 0  # a table two of whose groups of starts have overlapping rules
 
 
 def drawn(seed):
@@ -43,6 +47,24 @@ def test_losers_are_listed_and_winners_are_not(seed):
         listed |= True if entry.start is None else entry.start.covers(world.features[:-1])
     clear = np.abs(difference) > 1e-6
     assert (listed == (difference < 0))[clear].all()
+
+
+@settings(max_examples=12, deadline=None)
+@given(seed=st.integers(0, 10_000))
+@example(seed=OVERLAPPING)
+def test_a_start_belongs_to_the_first_group_told_that_covers_it_and_a_later_one_says_so(seed):
+    world, moves, current, proposed = drawn(seed)
+    told = explain(world, current, proposed)
+    both, weight = [values(world, moves, table) for table in (proposed, current)], world.initial[:-1]
+    difference, left = np.subtract(*both), np.ones(STATES - 1, dtype=bool)
+    for sentence in told.sentences:
+        covered = covers_any(sentence.rules, world.features[:-1]) if sentence.rules else left
+        own, left = covered & left, left & ~covered
+        assert sentence.share == pytest.approx(weight[own].sum())
+        assert sentence.verdicts[0].difference.estimate == pytest.approx(weight[own] @ difference[own] / sentence.share)
+        assert sentence_text(told, sentence).startswith("From any other start") or (own == covered).all()
+        if acts_the_same(told, sentence):
+            assert difference[own] == pytest.approx(0)
 
 
 @settings(max_examples=12, deadline=None)

@@ -120,8 +120,9 @@ def test_the_cut_share_is_told_for_each_policy(ring):
 
 
 def test_a_feature_called_state_is_no_list_of_names():
-    sentence = explain(Simulator(Sides(), feature_names=["state"]), never, always).sentences[0]
-    assert start_text(sentence).startswith("From a start where state ")
+    told = explain(Simulator(Sides(), feature_names=["state"]), never, always)
+    sentence = told.sentences[0]
+    assert start_text(told, sentence).startswith("From a start where state ")
 
 
 class Late(Sides):

@@ -15,7 +15,7 @@ from polidiff import Log, TabularMDP, explain
 from polidiff.evaluation import compare
 from polidiff.journeys import follow, journeys_of, table
 from polidiff.journeys import log as journey_log
-from polidiff.records.rule import Condition, Rule
+from polidiff.records.rule import Condition, GroupRules, Rule
 from polidiff.worlds.rollouts import Visits
 
 
@@ -131,8 +131,8 @@ def test_few_episodes_say_no_paths():
 def test_groups_of_starts_of_a_feature_log_are_judged_by_episodes_that_did_not_form_them():
     log = clinic_log(800)
     comparison = compare(log, "log", treat_above_half, seed=0)
-    rules = [[], [Rule((Condition("level", 0, low=0.5, high=np.inf),))]]
-    judged = comparison.judge(rules, level=0.95, seed=0)
+    groups = [GroupRules(), GroupRules((Rule((Condition("level", 0, low=0.5, high=np.inf),)),))]
+    judged = comparison.judge(groups, level=0.95, seed=0)
     starts = log.rows.states[log.rows.first][:, 0]
     assert judged.episodes.tolist() == [800, np.sum((starts >= 0.5) & comparison.judging)]
     assert 0.45 < comparison.judging.mean() < 0.55

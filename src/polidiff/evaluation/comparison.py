@@ -20,7 +20,7 @@ from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Arrow, RegionEffect, Support, Verdict, WorldSummary
 from polidiff.records.outcome import Assumption, Interval
 from polidiff.records.patch import Patch
-from polidiff.records.rule import Rule, covers_any
+from polidiff.records.rule import GroupRules, Rule, covers_any
 from polidiff.worlds.protocol import World
 
 Values = Mapping[str, float]  # outcome or action -> number
@@ -120,9 +120,9 @@ class Comparison:
         raise NotImplementedError
 
     def judge(
-        self, groups: Sequence[Sequence[Rule]], *, level: float, seed: int, evaluation: str | None = None
+        self, groups: Sequence[GroupRules], *, level: float, seed: int, evaluation: str | None = None
     ) -> GroupVerdicts | None:
-        """Verdicts for groups of starts (no rules: everyone) where a model of the world told the story.
+        """Verdicts for groups of starts where a model of the world told the story.
 
         None where the start outcomes judge themselves. `evaluation` is one of the `estimators`.
         """

@@ -46,7 +46,7 @@ from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import ActionSupport, Arrow, Support, WorldSummary
 from polidiff.records.numbers import counted, number
 from polidiff.records.outcome import Evaluation
-from polidiff.records.rule import Rule, covers_any, first_match
+from polidiff.records.rule import GroupRules, Rule, first_match
 from polidiff.streams import Stream
 from polidiff.worlds.log_check import action_people, label_coverage, log_summary
 from polidiff.worlds.tabular import TabularMDP
@@ -174,7 +174,7 @@ class EstimatedComparison(TableComparison):
         self.world = log
 
     def judge(
-        self, groups: Sequence[Sequence[Rule]], *, level: float, seed: int, evaluation: str | None = None
+        self, groups: Sequence[GroupRules], *, level: float, seed: int, evaluation: str | None = None
     ) -> GroupVerdicts:
         """Careful intervals for groups of logged starts."""
         if evaluation is not None:
@@ -183,7 +183,7 @@ class EstimatedComparison(TableComparison):
         if self.second is not None:
             return _side_by_side(self.world, self.second, groups, level)
         features = self.world.features_of(self.world.starts)
-        masks = [covers_any(rules, features) if rules else np.ones(len(features), dtype=np.bool_) for rules in groups]
+        masks = [group.covers(features) for group in groups]
         verdicts = compare_log(self.world, *self.given, masks, level=level, counted=self.counted, seed=seed)
         gaps = (f"The log has {self.world.check.gaps_told}.",) if self.world.check.gaps else ()
         said = (*gaps, *verdicts.warnings, *_loop_warning(verdicts))
@@ -279,7 +279,7 @@ class RowsComparison(Comparison):
         return Achieved(None, None, float(changed.sum() / max(1, rows.n_episodes)))
 
     def judge(
-        self, groups: Sequence[Sequence[Rule]], *, level: float, seed: int, evaluation: str | None = None
+        self, groups: Sequence[GroupRules], *, level: float, seed: int, evaluation: str | None = None
     ) -> GroupVerdicts:
         """Intervals from scores for everyone, and for the decisions in a region where each is an episode."""
         log = self.world
@@ -295,7 +295,7 @@ class RowsComparison(Comparison):
             judged, method=_by_scores(self.scored), warnings=(*log.notes, *self.scored.notes, *judged.warnings)
         )
 
-    def _members(self, groups: Sequence[Sequence[Rule]]) -> list[BoolArray]:
+    def _members(self, groups: Sequence[GroupRules]) -> list[BoolArray]:
         """(episodes,) masks of groups of starts; no rules: everyone.
 
         Where each episode is one decision, a group is a region; else its members are those that did not form it.
@@ -303,19 +303,19 @@ class RowsComparison(Comparison):
         starts = self.world.starts
         if self.one_step:
             region, everyone = first_match(list(self._rules), starts), np.ones(len(starts), dtype=np.bool_)
-            return [region == self._rules.index(rules[0]) if rules else everyone for rules in groups]
+            return [region == self._rules.index(group.rules[0]) if group.rules else everyone for group in groups]
         return [
-            mask & self.judging if rules else mask
-            for rules, mask in zip(groups, _starting_in(self.world, groups), strict=True)
+            mask & self.judging if group.rules else mask
+            for group, mask in zip(groups, _starting_in(self.world, groups), strict=True)
         ]
 
-    def _episodes(self, groups: Sequence[Sequence[Rule]], held: FloatArray) -> FloatArray:
+    def _episodes(self, groups: Sequence[GroupRules], held: FloatArray) -> FloatArray:
         """(groups,) episodes of the whole log, where only some of its rows are held."""
         counted = self.coverage(self._rules).rows if self.one_step else None
         return np.array([
-            float(self.world.check.episodes) if not rules
-            else float(n if counted is None else counted[self._rules.index(rules[0])])
-            for rules, n in zip(groups, held, strict=True)
+            float(self.world.check.episodes) if not group.rules
+            else float(n if counted is None else counted[self._rules.index(group.rules[0])])
+            for group, n in zip(groups, held, strict=True)
         ])  # fmt: skip
 
     @cached_property
@@ -368,13 +368,13 @@ class RowsComparison(Comparison):
         return log_summary(self.world)
 
 
-def _starting_in(log: Log, groups: Sequence[Sequence[Rule]]) -> list[BoolArray]:
-    """Masks (episodes,) of those that begin where one of the rules holds; no rules: all."""
+def _starting_in(log: Log, groups: Sequence[GroupRules]) -> list[BoolArray]:
+    """Masks (episodes,) of those that begin in each group."""
     features = log.features_of(log.rows.states[log.rows.first])
-    return [covers_any(rules, features) if rules else np.ones(len(features), dtype=np.bool_) for rules in groups]
+    return [group.covers(features) for group in groups]
 
 
-def _side_by_side(log: Log, second: Log, groups: Sequence[Sequence[Rule]], level: float) -> GroupVerdicts:
+def _side_by_side(log: Log, second: Log, groups: Sequence[GroupRules], level: float) -> GroupVerdicts:
     return judge_logs(log, second, _starting_in(log, groups), _starting_in(second, groups), level=level)
 
 

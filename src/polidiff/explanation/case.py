@@ -14,9 +14,9 @@ from polidiff.errors import InvalidInputError
 from polidiff.evaluation import compare
 from polidiff.evaluation.comparison import Comparison
 from polidiff.evaluation.verdicts import verdict
-from polidiff.explanation.sentences import start_rules
 from polidiff.explanation.text import acts_the_same, sentence_text
 from polidiff.explanation.words import (
+    after_another,
     place_text,
     rule_text,
     swap_text,
@@ -28,6 +28,7 @@ from polidiff.records.arrays import AnyArray
 from polidiff.records.explanation import Case, Explanation, Region, Sentence, Verdict
 from polidiff.records.numbers import number, share_text
 from polidiff.records.outcome import Interval, Outcome
+from polidiff.records.rule import GroupRules
 from polidiff.records.suppression import suppressed
 
 CaseLike: TypeAlias = "str | int | npt.ArrayLike | Mapping[str, float | str | None]"  # or an index
@@ -115,8 +116,8 @@ def _expected(
         return f"To expect from there on: {verdicts_text(exact, explanation.outcomes)}.", exact
     if not changed and explanation.world.one_step:
         return "", ()
-    rules = [(sentence, start_rules(sentence)) for sentence in explanation.sentences]
-    own = next((s for s, starts in rules if not starts or any(rule.covers(features)[0] for rule in starts)), None)
+    groups = [(s, GroupRules(s.rules)) for s in explanation.sentences]
+    own = next((sentence for sentence, group in groups if group.covers(features)[0]), None)
     if changed and own is not None:
         return _mean_of(explanation, own)
     if changed or (not explanation.regions and not explanation.withheld):
@@ -134,9 +135,10 @@ def _mean_of(explanation: Explanation, told: Sentence, lead: str = "") -> tuple[
     unjudged = "What this case alone may expect was not judged; the mean"
     if told.start is None:
         return f"{unjudged} over all starts: {effect}.", ()
-    who = " or ".join(place_text(rule) for rule in start_rules(told))
+    who = " or ".join(map(place_text, told.rules))
+    apart = ", outside the groups told before" if after_another(explanation, told) else ""
     episodes = "decisions" if explanation.world.one_step else "episodes that start"
-    return f"{lead}{unjudged} of {episodes} {who}: {effect}.", told.verdicts
+    return f"{lead}{unjudged} of {episodes} {who}{apart}: {effect}.", told.verdicts
 
 
 def _meets_a_change(sentence: Sentence) -> bool:

@@ -24,13 +24,13 @@ from polidiff.explanation.sentences import (
     GroupedStarts,
     confirmed,
     group_logged_starts,
+    group_rules,
     group_starts,
+    in_reading_order,
     losing_segments,
-    rank,
     rejudged,
     sentences_by_log,
     sentences_by_start,
-    start_rules,
 )
 from polidiff.explanation.text import sentence_text
 from polidiff.explanation.words import place_text
@@ -50,7 +50,7 @@ from polidiff.records.explanation import (
 )
 from polidiff.records.numbers import percent
 from polidiff.records.outcome import Assumption
-from polidiff.records.rule import Rule
+from polidiff.records.rule import GroupRules
 from polidiff.regions.describe import describe
 from polidiff.rules.learners import as_learner
 from polidiff.worlds.protocol import World
@@ -83,6 +83,7 @@ def versions() -> dict[str, str]:
 
 
 NEARLY_EVERYWHERE = 0.8
+EVERYONE = GroupRules()
 UNTOLD = 0.005  # share of starts in no group from which on that is said
 
 
@@ -110,7 +111,7 @@ def compose(world: World, current: PolicyLike, proposed: PolicyLike, options: Ex
     journeys = follow(place, comparison, described.rules, seed=options.seed, episodes=episodes)
     if isinstance(journeys, Journeys) and journeys.by_chance:
         divergence = replace(divergence, facts={**divergence.facts, FOLLOWED: journeys.by_chance})
-    order = printed_order(described.rules, journeys.order)
+    order = printed_order([[rule] for rule in described.rules], journeys.order.tolist())
     ids = region_ids(described, order)
     regions = region_records(comparison, described, divergence, ids, options)
     chosen = chosen_on(world, current, proposed)
@@ -162,7 +163,9 @@ def _unmet_events(grouped: GroupedStarts, *, parted: bool) -> tuple[Assumption, 
     everyone = [(np.ones(len(judged.weight), dtype=np.bool_), "", grouped.overall)]
     groups = zip(grouped.members, grouped.groups, grouped.verdicts, strict=True)
     parts = [
-        (inside, f" of starts {place_text(group.rules[0])}", told) for inside, group, told in groups if group.rules
+        (inside, f" of {'other ' * bool(group.told.outside)}starts {' or '.join(map(place_text, group.rules))}", told)
+        for inside, group, told in groups
+        if group.rules
     ]
     samples = {
         f"the difference in {verdict.outcome}{where}": judged.difference[inside, m]
@@ -179,9 +182,8 @@ def _unmet_events(grouped: GroupedStarts, *, parted: bool) -> tuple[Assumption, 
 def judged_by_log(found: Difference, told: Explanation) -> Explanation:
     """The explanation with the log's own verdicts, where a model that a log supports has told it."""
     everyone = len(told.sentences)
-    groups = [start_rules(sentence) for sentence in told.sentences]
-    losing = [[] if entry.start is None else [entry.start] for entry in told.worse_off]
-    judged = _judged(found, [*groups, [], *losing])
+    losing = [GroupRules(() if entry.start is None else (entry.start,)) for entry in told.worse_off]
+    judged = _judged(found, [*group_rules(told.sentences), EVERYONE, *losing])
     if judged is None:
         return told
     episodes = int(judged.episodes[everyone])
@@ -202,8 +204,8 @@ def tell_log(found: Difference, regions: tuple[Region, ...], meetings: Meetings,
     if meetings.halves is not None:
         sentences, judged = _logged_sentences(found, meetings)
     else:
-        groups = [[region.rule] for region in regions] if meetings.one_step else []
-        verdicts = _judged(found, [[], *groups])
+        groups = [GroupRules((region.rule,)) for region in regions] if meetings.one_step else []
+        verdicts = _judged(found, [EVERYONE, *groups])
         assert verdicts is not None
         judged, sentences = verdicts, sentences_by_log(meetings, regions, order, verdicts, _whole(found))
     return _explanation(
@@ -224,15 +226,15 @@ def _logged_sentences(found: Difference, meetings: Meetings) -> tuple[tuple[Sent
     """Sentences by groups of starts, followed in the log's own moves; verdicts are the log's own."""
     grouped = group_logged_starts(meetings, found.comparison.place, found.options)
     plain = sentences_by_start(grouped, found.ids, found.regions, worst_first=False)
-    judged = _judged(found, [[], *(start_rules(sentence) for sentence in plain if sentence.start is not None)])
+    judged = _judged(found, [EVERYONE, *(group.told for group in grouped.groups if group.rules)])
     assert judged is not None
     if plain[0].start is None:
         return (rejudged(plain[0], judged, 0, int(judged.episodes[0])),), judged
     rejudged_sentences = [replace(rejudged(s, judged, k + 1, 1), share=s.share) for k, s in enumerate(plain)]
-    return tuple(sorted(rejudged_sentences, key=rank)), judged
+    return in_reading_order(rejudged_sentences), judged
 
 
-def _judged(found: Difference, groups: list[list[Rule]]) -> GroupVerdicts | None:
+def _judged(found: Difference, groups: list[GroupRules]) -> GroupVerdicts | None:
     """What the log says about groups of starts; in paper style by the paper's rule, unless an assumption has failed.
 
     The paper's rule tests no assumption. What a failed one has made unknown stays so, and a remark says it.
@@ -240,11 +242,11 @@ def _judged(found: Difference, groups: list[list[Rule]]) -> GroupVerdicts | None
     options, outcomes = found.options, found.comparison.world.outcomes
     judged = found.comparison.judge(groups, level=options.level, seed=options.seed, evaluation=options.evaluation)
     if judged is not None and found.chosen is not None:
-        judged = undecided(judged, found.chosen, groups.index([]))
+        judged = undecided(judged, found.chosen, groups.index(EVERYONE))
     if judged is None or options.style != "paper":
         return judged
     papers = tuple(tuple(map(by_papers_rule, row, outcomes)) for row in judged.verdicts)
-    everyone = groups.index([])
+    everyone = groups.index(EVERYONE)
     failed = [assumption.name for assumption in judged.assumptions if assumption.alarming]
     remark = where_papers_rule_differs(judged.verdicts[everyone], papers[everyone], failed)
     rows = zip(judged.verdicts, papers, strict=True)

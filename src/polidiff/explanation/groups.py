@@ -24,7 +24,7 @@ from polidiff.options import ExplainOptions
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Tail, WorseOff
 from polidiff.records.outcome import Outcome
-from polidiff.records.rule import Condition, Rule, covers_any
+from polidiff.records.rule import Condition, GroupRules, Rule
 from polidiff.rules.learners import as_learner, leaf_rules, learn_rules, named, nested
 from polidiff.worlds.protocol import World
 
@@ -107,14 +107,15 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class StartGroup:
-    """Some starts; no rules: all of them."""
+    """Some starts, by rules and by number."""
 
-    rules: tuple[Rule, ...]
+    told: GroupRules
     members: IntArray  # indices into the journeys
 
-    def covers(self, features: AnyArray) -> BoolArray:
-        """Which starts belong to the group."""
-        return covers_any(self.rules, features) if self.rules else np.ones(len(features), dtype=np.bool_)
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """Where the group starts, unless it does in an earlier group; none: everywhere."""
+        return self.told.rules
 
 
 def form_groups(
@@ -141,7 +142,7 @@ def form_groups(
             groups = _named_groups(journeys, members, smallest=0.0 if forming.exact else SMALLEST_SHARE)
         if groups:
             return groups
-    return (StartGroup((), np.arange(len(paths))),)
+    return (StartGroup(GroupRules(), np.arange(len(paths))),)
 
 
 def by_key(keys: Sequence[Hashable]) -> dict[Hashable, list[int]]:
@@ -171,7 +172,7 @@ def _named_groups(journeys: Journeys, classes: list[list[int]], *, smallest: flo
 
 def _named_group(journeys: Journeys, members: list[int]) -> StartGroup:
     values = tuple(dict.fromkeys(journeys.features[k, 0] for k in members))
-    return StartGroup((Rule((Condition("state", 0, values=values),)),), np.array(members))
+    return StartGroup(GroupRules((Rule((Condition("state", 0, values=values),)),)), np.array(members))
 
 
 def _described_groups(
@@ -181,16 +182,16 @@ def _described_groups(
     count = int(label.max())
     if count < 2 or (options.max_rules is not None and count > options.max_rules):
         return ()
-    groups = []
+    groups: list[StartGroup] = []
+    right = 0.0
     for k in range(count):
         rules = _rules_for(journeys, label == k + 1, names, options)
         if not rules:
             return ()
-        groups.append(StartGroup(rules, np.flatnonzero(covers_any(rules, journeys.features))))
-    group_of = np.zeros(len(label), dtype=np.int64)
-    for k, group in reversed(list(enumerate(groups))):
-        group_of[group.covers(journeys.features)] = k + 1
-    right = float(journeys.weight[group_of == label].sum())
+        told = GroupRules(rules, outside=tuple(rule for group in groups for rule in group.rules))
+        inside = told.covers(journeys.features)
+        groups.append(StartGroup(told, np.flatnonzero(inside)))
+        right += float(journeys.weight[inside & (label == k + 1)].sum())
     return tuple(groups) if right >= TOLD_APART else ()
 
 

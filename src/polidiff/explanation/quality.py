@@ -100,12 +100,9 @@ def completeness_of(
 def path_scores(grouped: GroupedStarts) -> tuple[float | None, float | None]:
     """Share of starts whose told path is their modal path, and the mean edit distance; None where no path is told."""
     journeys, right, distance, mass = grouped.journeys, 0.0, 0.0, 0.0
-    done = np.zeros(len(journeys.weight), dtype=np.bool_)
-    for path, group in zip(grouped.paths, grouped.groups, strict=True):
+    told = [(path, group) for path, group in zip(grouped.paths, grouped.groups, strict=True) if path is not None]
+    for path, group in told:
         for k in group.members:
-            if path is None or done[k]:
-                continue
-            done[k] = True
             modal = journeys.modal(int(k))
             mass += journeys.weight[k]
             right += journeys.weight[k] * (modal == path)
@@ -143,8 +140,8 @@ def own_reading(found: Difference, grouped: GroupedStarts, exam: Exam) -> Readin
         if edit.proposed is not None:
             actions[(where == position[edit.rule]) & (exam.current == edit.current)] = edit.proposed
     said: list[Mapping[str, str]] = [{} for _ in exam.directions]
-    for group, verdicts in reversed(list(zip(grouped.groups, grouped.verdicts, strict=True))):
-        for k in np.flatnonzero(group.covers(exam.start_features)):
+    for group, verdicts in zip(grouped.groups, grouped.verdicts, strict=True):
+        for k in np.flatnonzero(group.told.covers(exam.start_features)):
             said[k] = {v.outcome: v.direction for v in verdicts}
     return Reading(actions, tuple(said))
 

@@ -94,7 +94,8 @@ def group_words(explanation: Explanation, entry: WorseOff, *, share: bool = Fals
         return f"{starts} in {names_text(names, 'and', more=len(entry.starts) >= MOST_LISTED)}"
     same = [region.id for region in explanation.regions if explanation.world.one_step and region.rule == entry.start]
     apart = beside(explanation.regions, same[0], numbered=numbered) if same else ""
-    return f"{starts} where {rule_text(entry.start)}{apart}"
+    where = " or ".join(map(rule_text, (entry.start, *entry.also)))
+    return f"{'other ' * (entry.other and not apart)}{starts} where {where}{apart}"
 
 
 def beside(regions: Sequence[Region], region: str, *, numbered: bool) -> str:

@@ -17,7 +17,7 @@ from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import ActionSupport, Region, Support, SwapShare
 from polidiff.records.outcome import Assumption, Interval
 from polidiff.records.patch import Edit, Patch
-from polidiff.records.rule import Rule, change_key, overlap
+from polidiff.records.rule import Rule, change_key, overlap_any
 from polidiff.regions.describe import Described, fidelity_intervals
 
 MOST_EFFECTS = 12  # regions whose own effect is measured
@@ -48,19 +48,19 @@ def region_ids(described: Described, order: IntArray) -> tuple[str, ...]:
     return tuple(ids)
 
 
-def printed_order(rules: Sequence[Rule], met: IntArray) -> IntArray:
-    """Regions in order of meeting, but no region before one that overlaps it and is matched first.
+def printed_order(places: Sequence[Sequence[Rule]], wanted: Sequence[int]) -> IntArray:
+    """Places in the order wanted, but none before one that overlaps it and is matched first.
 
-    So the first printed rule that covers a state is the one that every share was counted with.
+    So the first printed place that covers a state is the one that every share was counted with.
 
     >>> from polidiff.records.rule import Condition
     >>> x = [Rule((Condition("x", 0, high=h),)) for h in (1.0, 2.0)]
-    >>> printed_order([x[0], x[1], Rule((Condition("x", 0, low=5.0),))], np.array([1, 2, 0])).tolist()
+    >>> printed_order([[x[0]], [x[1]], [Rule((Condition("x", 0, low=5.0),))]], [1, 2, 0]).tolist()
     [2, 0, 1]
     """
-    left, order = [int(k) for k in met], []
+    left, order = list(wanted), []
     while left:
-        free = next(k for k in left if not any(j < k and overlap(rules[j], rules[k]) for j in left))
+        free = next(k for k in left if not any(j < k and overlap_any(places[j], places[k]) for j in left))
         left.remove(free)
         order.append(free)
     return np.array(order, dtype=np.int64)

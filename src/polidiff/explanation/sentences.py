@@ -9,18 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 
 from polidiff.evaluation.comparison import Achieved, Comparison, GroupVerdicts
 from polidiff.evaluation.verdicts import StartOutcomes, judge_groups
 from polidiff.explanation.groups import StartGroup, distinct_rows, form_groups, typical_path
+from polidiff.explanation.regions import printed_order
 from polidiff.explanation.words import MOST_LISTED
 from polidiff.journeys import Journeys, Meetings, Path
 from polidiff.options import ExplainOptions
 from polidiff.records.arrays import BoolArray, IntArray
 from polidiff.records.explanation import Meeting, PathShare, Region, Sentence, Support, Verdict, WorseOff
-from polidiff.records.rule import Rule, covers_any
+from polidiff.records.rule import GroupRules
 from polidiff.worlds.protocol import World
 
 
@@ -74,22 +76,11 @@ def _grouped(
     journeys: Journeys, forming: StartOutcomes, judged: StartOutcomes, world: World, options: ExplainOptions
 ) -> GroupedStarts:
     """Groups before verdicts, as far as judged starts belong to them."""
-    groups, members = _met(form_groups(journeys, forming, world, options), judged)
+    formed = [(group, group.told.covers(judged.features)) for group in form_groups(journeys, forming, world, options)]
+    met = [(group, inside) for group, inside in formed if inside.any() and len(group.members)]
+    groups, members = tuple(group for group, _ in met), [inside for _, inside in met]
     paths = [_typical(journeys, group, forming) for group in groups]
     return GroupedStarts(journeys, forming, judged, groups, members, paths, [()] * len(groups), (), 0)
-
-
-def _met(groups: tuple[StartGroup, ...], judged: StartOutcomes) -> tuple[tuple[StartGroup, ...], list[BoolArray]]:
-    """Groups that some judged start belongs to, the first that covers it, and which ones those are."""
-    left = np.ones(len(judged.weight), dtype=np.bool_)
-    met, members = [], []
-    for group in groups:
-        inside = group.covers(judged.features) & left
-        left &= ~inside
-        if inside.any():
-            met.append(group)
-            members.append(inside)
-    return tuple(met), members
 
 
 def _typical(journeys: Journeys, group: StartGroup, forming: StartOutcomes) -> Path | None:
@@ -104,12 +95,20 @@ def sentences_by_start(
     grouped: GroupedStarts, ids: tuple[str, ...], regions: Sequence[Region], *, worst_first: bool
 ) -> tuple[Sentence, ...]:
     """A sentence per group, those for whom something gets worse first if asked for."""
-    sentences = tuple(_sentence(grouped, k, ids) for k in range(len(grouped.groups)))
-    sentences = tuple(sorted(sentences, key=rank)) if worst_first else sentences
-    return tuple(_with_fidelity(sentence, grouped.journeys, ids, regions) for sentence in sentences)
+    sentences = [_sentence(grouped, k, ids, regions) for k in range(len(grouped.groups))]
+    return in_reading_order(sentences) if worst_first else tuple(sentences)
 
 
-def _sentence(grouped: GroupedStarts, k: int, ids: tuple[str, ...]) -> Sentence:
+def in_reading_order(sentences: Sequence[Sentence]) -> tuple[Sentence, ...]:
+    """Groups for whom something gets worse first, those without one last; overlapping ones as they were formed.
+
+    A start belongs to the first group told that covers it.
+    """
+    wanted = sorted(range(len(sentences)), key=lambda k: _rank(sentences[k]))
+    return tuple(sentences[k] for k in printed_order([sentence.rules for sentence in sentences], wanted))
+
+
+def _sentence(grouped: GroupedStarts, k: int, ids: tuple[str, ...], regions: Sequence[Region]) -> Sentence:
     group, path, inside = grouped.groups[k], grouped.paths[k], grouped.members[k]
     journeys, judged = grouped.journeys, grouped.judged
     shares = journeys.shares(group.members)
@@ -118,6 +117,10 @@ def _sentence(grouped: GroupedStarts, k: int, ids: tuple[str, ...]) -> Sentence:
     names = tuple(journeys.names[s] for s in group.members[:MOST_LISTED]) if journeys.names else ()
     share = float(judged.weight[inside].sum())
     distinct = distinct_rows(journeys.features[group.members])
+    meetings = _meetings(journeys, group, ids) if path is None else ()
+    named = {ids[r] for r in usual_path} | {meeting.region for meeting in meetings}
+    told = [region for region in regions if region.id in named]
+    mass = sum(region.support.share for region in told)
     return Sentence(
         start=group.rules[0] if group.rules else None,
         share=share,
@@ -127,9 +130,18 @@ def _sentence(grouped: GroupedStarts, k: int, ids: tuple[str, ...]) -> Sentence:
         support=Support(distinct, int(inside.sum()), share),
         also=group.rules[1:],
         others=others,
-        meetings=_meetings(journeys, group, ids) if path is None else (),
+        meetings=meetings,
         starts=names,
+        path_fidelity=None if meetings else _path_fidelity(journeys, group, usual_path),
+        precision=sum(r.support.share * r.precision for r in told) / mass if mass > 0 else None,
     )
+
+
+def _path_fidelity(journeys: Journeys, group: StartGroup, path: Path) -> float:
+    """The share of a group's starts whose own most frequent path is the one told."""
+    weight = journeys.weight[group.members]
+    right = np.array([journeys.modal(int(member)) == path for member in group.members])
+    return float(weight[right].sum() / weight.sum())
 
 
 def _meetings(journeys: Journeys, group: StartGroup, ids: tuple[str, ...]) -> tuple[Meeting, ...]:
@@ -142,32 +154,17 @@ def _meetings(journeys: Journeys, group: StartGroup, ids: tuple[str, ...]) -> tu
     return tuple(sorted(result, key=lambda meeting: meeting.first))
 
 
-def rank(sentence: Sentence) -> int:
+def _rank(sentence: Sentence) -> int:
     """Groups for which something gets worse come first, those without a difference last."""
     if not sentence.path and not sentence.meetings:
         return 2
     return 0 if any(v.valence == "worse" for v in sentence.verdicts) else 1
 
 
-def _with_fidelity(sentence: Sentence, journeys: Journeys, ids: tuple[str, ...], regions: Sequence[Region]) -> Sentence:
-    """How true one sentence is: its path among its own starts, its swaps among its own visits."""
-    named = sentence.path or tuple(meeting.region for meeting in sentence.meetings)
-    inside = [region for region in regions if region.id in named]
-    mass = sum(region.support.share for region in inside)
-    precision = sum(r.support.share * r.precision for r in inside) / mass if mass > 0 else None
-    if sentence.meetings:
-        return replace(sentence, precision=precision)
-    rules = start_rules(sentence)
-    members = np.flatnonzero(covers_any(rules, journeys.features)) if rules else np.arange(len(journeys.weight))
-    right = [tuple(ids[k] for k in journeys.modal(int(m))) == sentence.path for m in members]
-    weight = journeys.weight[members]
-    fidelity = float(weight @ np.array(right, dtype=float) / weight.sum()) if len(members) else None
-    return replace(sentence, path_fidelity=fidelity, precision=precision)
-
-
-def start_rules(sentence: Sentence) -> list[Rule]:
-    """The rules over starts that a sentence speaks about; none: all starts."""
-    return [] if sentence.start is None else [sentence.start, *sentence.also]
+def group_rules(sentences: Sequence[Sentence]) -> list[GroupRules]:
+    """The starts that each sentence speaks about: where its rules hold and none of an earlier sentence."""
+    rules = [sentence.rules for sentence in sentences]
+    return [GroupRules(own, tuple(chain.from_iterable(rules[:k]))) for k, own in enumerate(rules)]
 
 
 def sentences_by_log(

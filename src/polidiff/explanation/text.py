@@ -9,6 +9,8 @@ from functools import partial
 from polidiff.explanation.region_places import earlier, group_words, outside, places_told
 from polidiff.explanation.words import (
     MOST_LISTED,
+    RARELY,
+    after_another,
     amount_text,
     assumption_text,
     few,
@@ -25,6 +27,7 @@ from polidiff.explanation.words import (
 from polidiff.records.action import Action
 from polidiff.records.explanation import (
     FOLLOWED,
+    IDLE,
     Explanation,
     Meeting,
     Quality,
@@ -36,7 +39,7 @@ from polidiff.records.explanation import (
 from polidiff.records.numbers import counted, number, percent, share_text
 from polidiff.records.outcome import Assumption, Evaluation, Interval, Outcome
 from polidiff.records.plan import Frontier
-from polidiff.records.rule import overlap
+from polidiff.records.rule import Rule
 
 MOST_IN_A_ROW = 4  # regions of a path told one by one; a longer one is folded where it repeats itself
 ALL = 1 - 1e-9  # share that is everything
@@ -86,16 +89,21 @@ def changes_text(explanation: Explanation) -> str:
     return f"{count} {explanation.world.discounted}decision{'s' * (count != '1')} per episode"
 
 
+def idle_text(explanation: Explanation) -> str:
+    """Which share of the changed decisions no region holds, as they make no difference; nothing where it is small."""
+    idle = float(explanation.world.facts.get(IDLE, 0.0))
+    return f"{percent(idle)} of these make no difference at once, or too small a one to be told" * (idle > RARELY)
+
+
 def sentence_text(explanation: Explanation, sentence: Sentence, *, figures: bool = True) -> str:
     """One sentence: from where, what is done instead, what it leads to."""
     paper = explanation.methods.style == "paper"
-    start = start_text(sentence, paper=paper)
+    start = start_text(explanation, sentence)
     if not sentence.path and not sentence.meetings:
         if sentence.left_out:
             least = f"fewer than {explanation.methods.min_group} {explanation.world.counted_in}"
             effect = _brought(explanation, sentence, "They", figures=figures)
-            apart = ", outside the other groups told here" if _meets_another(explanation, sentence) else ""
-            return f"{start}{apart}, the only changes are for groups of {least}. {effect}"
+            return f"{start}, the only changes are for groups of {least}. {effect}"
         if acts_the_same(explanation, sentence) and _some_unmet(explanation):
             return f"{start}, none of the changes named here is met."
         if acts_the_same(explanation, sentence):
@@ -117,7 +125,7 @@ def sentence_text(explanation: Explanation, sentence: Sentence, *, figures: bool
         return _segment_text(explanation, sentence, by_id[sentence.path[0]], figures=figures)
     if sentence.meetings:
         deeds = _meetings_text(sentence, by_id)
-    elif begins_there and len(sentence.path) == 1:
+    elif begins_there and len(sentence.path) == 1 and not earlier(explanation.regions)[sentence.path[0]]:
         deeds = f"{_do(by_id[sentence.path[0]], paper)} there"
     else:
         met = _told_once(sentence.path)
@@ -132,13 +140,6 @@ def sentence_text(explanation: Explanation, sentence: Sentence, *, figures: bool
     who = _whose_effect(sentence)
     share = _path_share_text(sentence)
     return f"{start}, {deeds}{share}. {_brought(explanation, sentence, who, figures=figures)}"
-
-
-def _meets_another(explanation: Explanation, sentence: Sentence) -> bool:
-    """Whether the rules of a group of starts hold in another group too; a start is counted in one of them."""
-    rules = [rule for other in explanation.sentences if other is not sentence for rule in (other.start, *other.also)]
-    own = [rule for rule in (sentence.start, *sentence.also) if rule is not None]
-    return any(overlap(one, rule) for one in own for rule in rules if rule is not None)
 
 
 def _brought(explanation: Explanation, sentence: Sentence, who: str, *, figures: bool = True) -> str:
@@ -248,17 +249,31 @@ def _segment_text(explanation: Explanation, sentence: Sentence, region: Region, 
     return f"{place[0].upper()}{place[1:]} ({share}), {_do(region, paper=False)}. {effect}"
 
 
-def start_text(sentence: Sentence, *, paper: bool = False) -> str:
+def start_text(explanation: Explanation, sentence: Sentence) -> str:
     """Which starts the sentence speaks about."""
-    if sentence.start is None:
+    paper = explanation.methods.style == "paper"
+    rules = sentence.rules
+    if not rules:
         return "Starting from the initial region" if paper else "From any start"
-    rules = [sentence.start, *sentence.also]
     if names_states(rules[0]):
         names = list(sentence.starts) or [str(value) for rule in rules for value in rule.conditions[0].values or ()]
         shown = names_text(names, more=len(sentence.starts) >= MOST_LISTED)
         return f"Starting from initial region {shown}" if paper else f"From {shown}"
-    words = " or ".join(rule_text(rule) for rule in rules)
-    return f"Starting where {words}" if paper else f"From a start where {words} ({percent(sentence.share)} of starts)"
+    where = starts_where(rules, other=after_another(explanation, sentence))
+    if paper:
+        return f"Starting from {where}".replace("from a start where", "where")
+    return f"From {where} ({percent(sentence.share)} of starts)"
+
+
+def starts_where(rules: Sequence[Rule], *, other: bool) -> str:
+    """One start of a group.
+
+    >>> from polidiff.records.rule import Condition
+    >>> starts_where([Rule((Condition("x", 0, high=0.1),))], other=True), starts_where([Rule()], other=True)
+    ('any other start where x < 0.1', 'any other start')
+    """
+    first = "any other start" if other else "a start" if all(rule.conditions for rule in rules) else "any start"
+    return f"{first} where {' or '.join(map(rule_text, rules))}" if all(rule.conditions for rule in rules) else first
 
 
 def _do(region: Region, paper: bool) -> str:

@@ -6,13 +6,14 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from polidiff.records.action import Action, Direction, Often, Shift
-from polidiff.records.explanation import Explanation, Region, SwapShare, Verdict, WorseOff
+from polidiff.records.explanation import Explanation, Region, Sentence, SwapShare, Verdict, WorseOff
 from polidiff.records.numbers import counted, interval_numbers, number, percent, same_places, with_unit
 from polidiff.records.outcome import Assumption, Interval, Outcome
 from polidiff.records.patch import AS_NOW, Edit, Patch
-from polidiff.records.rule import Condition, Rule, overlap
+from polidiff.records.rule import Condition, Rule, overlap, overlap_any
 
 MOSTLY = 0.9  # share of decisions from which on an action is what a policy does
 MOST_NAMED = 7  # things in one sentence
@@ -74,6 +75,12 @@ def assumption_text(assumption: Assumption, *, follows: bool = False) -> str:
     return f"{seen} {assumption.consequence}".rstrip() if follows else seen
 
 
+def after_another(explanation: Explanation, sentence: Sentence) -> bool:
+    """Whether an earlier sentence tells of starts that this one's rules cover: a start belongs to the first of them."""
+    before = takewhile(lambda other: other is not sentence, explanation.sentences)
+    return any(overlap_any(other.rules, sentence.rules) for other in before)
+
+
 def losers(explanation: Explanation) -> tuple[WorseOff, ...]:
     """Everyone who is shown to lose: the groups that were looked for, and whoever a verdict calls worse off.
 
@@ -93,7 +100,15 @@ def losers(explanation: Explanation) -> tuple[WorseOff, ...]:
     ]
     with_groups |= {entry.outcome for entry in everyone}
     groups = [
-        WorseOff(verdict.outcome, sentence.start, sentence.share, verdict.difference, sentence.starts)
+        WorseOff(
+            verdict.outcome,
+            sentence.start,
+            sentence.share,
+            verdict.difference,
+            sentence.starts,
+            also=sentence.also,
+            other=after_another(explanation, sentence),
+        )
         for sentence in explanation.sentences
         for verdict in sentence.verdicts
         if verdict.valence == "worse" and verdict.outcome not in with_groups

@@ -134,6 +134,11 @@ class Sentence:
     precision: float | None = None  # share of the visits in its regions that have the swap told; None without regions
     left_out: int = 0  # regions that it meets and that are not shown, because too few people stand behind them
 
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The starts that it tells of, unless an earlier sentence does; none: all starts."""
+        return () if self.start is None else (self.start, *self.also)
+
 
 @dataclass(frozen=True)
 class WorseOff:
@@ -145,6 +150,8 @@ class WorseOff:
     difference: Interval
     starts: tuple[str, ...] = ()
     people: int | None = None  # of a log: how many stand behind it
+    also: tuple[Rule, ...] = field(default=(), metadata={"json": False})  # of a sentence that tells it: further rules,
+    other: bool = field(default=False, metadata={"json": False})  # and whether an earlier one has some of the starts
 
     def behind(self, units: float) -> float:
         """How many of so many people it has; by its share, where they were not counted."""

@@ -121,6 +121,24 @@ def covers_any(rules: Sequence[Rule], X: Matrix) -> BoolArray:
     return inside
 
 
+@dataclass(frozen=True)
+class GroupRules:
+    """A group of starts: where one of its rules holds and none of an earlier group; no rules: all starts.
+
+    >>> low, any_start = Rule((Condition("x", 0, high=0.1),)), Rule()
+    >>> GroupRules((any_start,), outside=(low,)).covers(np.array([[0.05], [0.2]]))
+    array([False,  True])
+    """
+
+    rules: tuple[Rule, ...] = ()
+    outside: tuple[Rule, ...] = ()
+
+    def covers(self, X: Matrix) -> BoolArray:
+        """Which starts belong to the group."""
+        inside = covers_any(self.rules, X) if self.rules else np.ones(_rows(X), dtype=np.bool_)
+        return inside & ~covers_any(self.outside, X)
+
+
 def first_match(rules: Sequence[Rule], X: Matrix) -> IntArray:
     """Index of the first rule that covers each row, -1 where none does.
 
@@ -140,6 +158,11 @@ def overlap(one: Rule, other: Rule) -> bool:
     False
     """
     return not any(a.feature == b.feature and not _meet(a, b) for a in one.conditions for b in other.conditions)
+
+
+def overlap_any(some: Sequence[Rule], others: Sequence[Rule]) -> bool:
+    """Whether some state may satisfy a rule of either list."""
+    return any(overlap(one, other) for one in some for other in others)
 
 
 def _meet(one: Condition, other: Condition) -> bool:

@@ -276,7 +276,7 @@ def plan_sentences(plan: Plan) -> tuple[str, ...]:
     except PolidiffError:
         return ()
     sentences = [
-        f"{start_text(sentence)}: {_effect_text(explanation, sentence)}."
+        f"{start_text(explanation, sentence)}: {_effect_text(explanation, sentence)}."
         for sentence in explanation.sentences[:MOST_SENTENCES]
     ]
     losing = [entry for entry in losers(explanation) if entry.start is not None]
