@@ -18,6 +18,7 @@ from polidiff.explanation.said import answers, closing, say
 from polidiff.records.explanation import Verdict, WorseOff
 from polidiff.records.outcome import Assumption, Interval, Outcome
 from polidiff.records.plan import UNKNOWN_GAIN
+from polidiff.records.rule import Condition, Rule
 from polidiff.worlds.log_check import log_summary
 
 from ..report.samples import frontier as plans_sample
@@ -40,6 +41,16 @@ def with_verdicts(kinds: list[str], **changes: object) -> object:
     verdicts = tuple(verdict(f"o{k}", kind) for k, kind in enumerate(kinds))
     plain = {"sentences": (), "worse_off": (), "assumptions": ()}  # what the chain says of its own outcomes is gone
     return replace(BASE, **{"outcomes": outcomes, "verdicts": verdicts, **plain, **changes})
+
+
+def test_a_group_that_loses_is_told_once_and_none_is_left_to_adopt():
+    rules = [Rule((Condition("state", 0, values=(f"s{2 * k}",)),)) for k in range(5)]
+    lost = Interval(-1.0, -2.0, -0.5, 0.95)
+    losing = tuple(WorseOff(name, rule, 0.1, lost) for rule in rules for name in ("o0", "o1"))
+    told = advise(with_verdicts(["better", "better"], worse_off=losing))
+    groups = "starts in s0, starts in s2, starts in s4 and 2 further groups"
+    assert told.sentence == f"Adopt a part: it is better on o0 and o1 overall, but {groups} would lose."
+    assert told.reasons == (f"Keep the current policy for {groups}, and adopt the proposed one for all others.",)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,13 @@ def test_every_question_has_an_answer_on_page_and_in_markdown(difference: Explan
 
 
 def test_what_changes_names_the_states_and_the_swap(difference: Explanation) -> None:
-    assert "action 1 instead of action 0 in s1 and s5" in on_screen(difference)["What changes?"]
+    answer = on_screen(difference)["What changes?"]
+    assert answer == (
+        "0.818 decisions per episode change (11 % of these make no difference at once, or too small a one to be told): "
+        "action 1 instead of action 0 in s1 and s5."
+    )
+    assert difference.changes * (1 - 0.1111) == pytest.approx(8 / 11, abs=1e-3)  # of 11 starts 2 meet s1 and 6 meet s5
+    assert "they describe 100 % of the changes that make a difference" in page_html(difference)
 
 
 def test_a_loss_on_average_is_never_followed_by_nobody_loses(difference: Explanation) -> None:

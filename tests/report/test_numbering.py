@@ -45,6 +45,13 @@ def test_no_number_stands_for_two_changes_on_a_page(both):
     assert all(len(swaps) == 1 for swaps in meanings.values()), meanings
 
 
+def test_a_change_of_a_plan_never_takes_the_number_of_a_region_everywhere(both):
+    told, frontier = both
+    everywhere = replace(told.regions[1], rule=Rule(()))
+    numbering = number_changes(replace(told, regions=(told.regions[0], everywhere)), frontier)
+    assert numbering.of(frontier.best) == ("S1", "S3", "S4")
+
+
 def test_every_change_of_the_ledger_has_a_number_of_its_own(both):
     told, frontier = both
     numbering = number_changes(told, frontier)

@@ -66,12 +66,12 @@ def advise(explanation: Explanation) -> Advice:
     decided = any(verdict.direction in ("more", "less") for verdict in explanation.verdicts)
     if not explanation.regions and not explanation.withheld and not decided and not untold(explanation):
         return Advice("nothing", "There is nothing to adopt: the two policies act the same wherever it matters.")
-    losing = [group_words(explanation, entry) for entry in losers(explanation)]
+    losing = list(dict.fromkeys(group_words(explanation, entry) for entry in losers(explanation)))
     advice = weigh_up(explanation, explanation.verdicts, losing)
     if advice.kind not in ("adopt", "adopt a part") or explanation.regions or explanation.withheld:
         return advice
     better = [verdict for verdict in explanation.verdicts if verdict.valence == "better"]
-    loses = f", and {listing(losing[:MOST_NAMED])} would lose" if losing else ""
+    loses = f", and {_groups(losing)} would lose" if losing else ""
     sentence = f"Look for the reason first: it is better on {_named(better)}, but no region tells where{loses}."
     return Advice("look", sentence, (SHOWN_AT_ONCE,) * explanation.world.played)
 
@@ -126,7 +126,7 @@ def _with_a_gain(
         base = evidence(record)
         return Advice("test first", f"Test {what} first: {gain} in {base}, but {base} is in doubt.", doubted)
     if losing:
-        groups = listing(losing[:MOST_NAMED])
+        groups = _groups(losing)
         return Advice(
             "adopt a part",
             f"Adopt a part{if_so}: {gain} overall, but {groups} would lose.",
@@ -187,6 +187,12 @@ def doubts(record: Explanation | Frontier, verdicts: list[Verdict]) -> tuple[str
         if v.holds_up_to is not None and fragile(v.holds_up_to, one_step)
     ]
     return (*failed, *weak)
+
+
+def _groups(losing: Sequence[str]) -> str:
+    """The first groups that lose, and how many more do."""
+    more = len(losing) - MOST_NAMED
+    return listing([*losing[:MOST_NAMED], *[counted(more, "further group")] * (more > 0)])
 
 
 def _named(verdicts: list[Verdict]) -> str:

@@ -6,6 +6,7 @@ too, and others go on from there. Changes of named states need none: they are ca
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -43,7 +44,7 @@ def number_changes(explanation: Explanation | None, frontier: Frontier) -> Numbe
     """Numbers for a page with a frontier, and perhaps an explanation above it."""
     regions = () if explanation is None else explanation.regions
     numbers = {r.key: r.id for r in regions if r.key and r.rule.features not in ((), ("state",))}
-    last = len(numbers)
+    last = max((int(r.id[1:]) for r in regions if re.fullmatch(r"S[0-9]+", r.id)), default=0)
     for key in _all_keys(frontier):
         if key not in numbers:
             last += 1

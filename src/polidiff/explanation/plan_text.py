@@ -60,7 +60,7 @@ def say_plans(frontier: Frontier, numbering: Numbering | None = None) -> Said:
 def frontier_headline(frontier: Frontier) -> str:
     """How many plans there are or which one was sought, and what the best of them returns."""
     best = frontier.best
-    if frontier.judged or (len(frontier.plans) == 1 and not best.proven):
+    if frontier.judged or len(frontier.plans) == 1:
         return _judged_head(frontier)
     now = frontier.plans[0]
     broken = ", which breaks what is to be kept" if now.breaks else ""
@@ -374,7 +374,7 @@ def _plan_changes(plan: Plan) -> str:
     moves = [f"{entry.deed} {place_text(entry.rule)}" for entry in plan.rules]
     texts = in_order([entry.rule for entry in plan.rules], moves) or edit_texts(plan)
     more = len(texts) - MOST_TOLD
-    text = "; ".join(texts[:MOST_TOLD])
+    text = "; ".join(texts[:MOST_TOLD]) + (exceptions_text(plan) if plan.rules else "")
     return f"{text[0].upper()}{text[1:]}" + (f"; {counted(more, 'further change')} below." if more > 0 else ".")
 
 
@@ -405,14 +405,15 @@ def knee_text(frontier: Frontier) -> str:
 
 
 def _proof(frontier: Frontier, plan: Plan) -> Answer:
+    counts = "rules" if frontier.unit == "rules" else "changes"
     if frontier.judged:
         level, world = percent(frontier.methods.level), frontier.world
         sure = f"In {level} of such studies the gain lies in its interval; it was measured on data that did not choose "
         sure += f"the plan, from the records of {people_text(world)}." if world.recorded else "the plan."
     elif plan.proven:
-        sure = "Exact, and proven the best for its number of changes."
+        sure = f"Exact, and proven the best for its number of {counts}."
     else:
-        sure = f"Its return may be up to {percent(plan.gap)} of the range from the best for its number of changes."
+        sure = f"Its return may be up to {percent(plan.gap)} of the range from the best for its number of {counts}."
     if plan.holds_up_to is not None and plan is not frontier.plans[0]:
         sure += undone_by(plan.holds_up_to)
     return Answer("How sure is that?", f"{sure}{in_doubt(frontier)}")

@@ -17,6 +17,7 @@ from polidiff.explanation.region_places import carrying_lines, group_words, outs
 from polidiff.explanation.text import (
     acts_the_same,
     changes_text,
+    idle_text,
     loss_text,
     only_chances,
     parts_unseen,
@@ -41,7 +42,7 @@ from polidiff.explanation.words import (
     swap_text,
     verdicts_text,
 )
-from polidiff.records.explanation import IDLE, Explanation, Region, Verdict
+from polidiff.records.explanation import Explanation, Region, Verdict
 from polidiff.records.numbers import counted, percent
 from polidiff.records.outcome import Outcome
 from polidiff.records.plan import UNKNOWN_GAIN, Frontier
@@ -53,7 +54,6 @@ Kind: TypeAlias = Literal[
 ]
 MOST_CHIPS = 7  # outcomes told one by one
 MOST_NAMED = 3
-TOLD = 0.005  # share of the changed decisions from which it is told that no region holds them
 MOST_LETTERS = 300  # about who loses, on the first screen
 MOST_LINES = 60  # of one block in a terminal
 MOST_CONDITIONS = 8  # told on the first screen
@@ -218,11 +218,8 @@ def _what_differs(explanation: Explanation) -> str:
     regions = "one region" if count == 1 else f"{count} regions"
     if only_chances(explanation):
         return f"They differ in {regions}, only in how often an action is chosen."
-    idle = float(explanation.world.facts.get(IDLE, 0.0))
-    rest = (
-        f"; {percent(idle)} of these make no difference at once, or too small a one to be told" if idle > TOLD else ""
-    )
-    return f"They differ in {regions}, in {changes_text(explanation)}{rest}."
+    idle = idle_text(explanation)
+    return f"They differ in {regions}, in {changes_text(explanation)}{idle and f'; {idle}'}."
 
 
 def tone_of(verdict: Verdict) -> Tone:
@@ -273,7 +270,8 @@ def _changes(explanation: Explanation) -> str:
     if not regions and not explanation.changes:
         few = f"fewer than {explanation.methods.min_group} {explanation.world.counted_in}"
         return f"Only decisions of {few} change, which are not shown."
-    share = f"{changes_text(explanation)} change"
+    idle = idle_text(explanation)
+    share = f"{changes_text(explanation)} change{idle and f' ({idle})'}"
     share = "How often actions are chosen changes" if only_chances(explanation) else share
     if not regions:
         return f"{share}, all in groups too small to be shown."

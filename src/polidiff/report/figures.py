@@ -87,7 +87,10 @@ def _region_figures(explanation: Explanation) -> Iterator[Figure]:
     if shows_strip(explanation):
         summary = "What both policies do, decision by decision, from a few shared starts."
         steps = outcomes.strip_rows(explanation)[:MOST_TABLE_ROWS]
-        rows = tuple((row["g"], f"{row['i'] + 1} to {row['j']}", row["a"]) for row in steps)
+        spans = [(str(row["i"] + 1), str(row["j"])) for row in steps]
+        rows = tuple(
+            (row["g"], " to ".join(dict.fromkeys(span)), row["a"]) for row, span in zip(steps, spans, strict=True)
+        )
         table = tables.Table(("episode", "decisions", "action"), rows)
         yield _figure("strip", "A few episodes", summary, outcomes.strip_chart(explanation, PAGE), table)
         return
@@ -202,7 +205,7 @@ def _proofs_figure(frontier: Frontier, plans: plan_texts.PlansView) -> Figure:
     chart = frontier_charts.frontier_chart(frontier, PAGE, plans=plans.plans[::every], picked=plans.start // every)
     summary = "How far each plan may be from the best of its size, and what simpler methods find."
     table = plan_texts.proofs_table(plans.plans[:MOST_TABLE_ROWS], frontier)
-    note = "Filled dots are proven best for their number of changes; dashed: no policy, mixed or not, lies above."
+    note = "Filled dots are proven best for their size; dashed: no policy, mixed or not, lies above."
     return _figure("frontier", "Bounds and simpler methods", summary, chart, table, note)
 
 

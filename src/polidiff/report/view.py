@@ -7,7 +7,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from polidiff.explanation.said import MARKS, MOST_CHIPS, Tone, most_telling, tone_of
-from polidiff.explanation.text import acts_the_same, moved_text, only_chances, sentence_text, unit_noun, unit_text
+from polidiff.explanation.text import (
+    acts_the_same,
+    idle_text,
+    moved_text,
+    only_chances,
+    sentence_text,
+    unit_noun,
+    unit_text,
+)
 from polidiff.explanation.words import amount_text, before_and_after, bounds_text, estimate_text, swap_text
 from polidiff.records.explanation import Explanation, Sentence, Support, Verdict, WorldSummary
 from polidiff.records.numbers import counted, number, percent
@@ -127,7 +135,8 @@ def summary_cards(explanation: Explanation) -> tuple[Card, ...]:
         return ()
     rules = len(explanation.regions)
     where = "1 rule says where; it describes" if rules == 1 else f"{rules} rules say where; they describe"
-    described = f"{where} {percent(explanation.quality.recall)} of the changes"
+    telling = " that make a difference" * bool(idle_text(explanation))
+    described = f"{where} {percent(explanation.quality.recall)} of the changes{telling}"
     if only_chances(explanation):
         share = sum(region.support.share for region in explanation.regions)
         return (Card("of decisions are made with other chances", percent(min(1.0, share)), described),)
