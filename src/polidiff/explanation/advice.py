@@ -30,9 +30,9 @@ from typing import Literal
 from scipy import stats
 
 from polidiff.evaluation.assumptions.log_checks import fragile, only_if
-from polidiff.explanation.region_places import group_words
 from polidiff.explanation.text import untold
-from polidiff.explanation.words import amount_text, assumption_text, listing, losers, odds_text
+from polidiff.explanation.words import amount_text, assumption_text, listing, odds_text
+from polidiff.explanation.worse_off import group_words, losers
 from polidiff.records.explanation import Explanation, Verdict
 from polidiff.records.numbers import counted, percent
 from polidiff.records.outcome import Interval

@@ -16,7 +16,6 @@ from polidiff.evaluation.comparison import Comparison
 from polidiff.evaluation.verdicts import verdict
 from polidiff.explanation.text import acts_the_same, sentence_text
 from polidiff.explanation.words import (
-    after_another,
     place_text,
     rule_text,
     swap_text,
@@ -24,6 +23,7 @@ from polidiff.explanation.words import (
     verdicts_text,
     withheld_text,
 )
+from polidiff.explanation.worse_off import after_another
 from polidiff.records.arrays import AnyArray
 from polidiff.records.explanation import Case, Explanation, Region, Sentence, Verdict
 from polidiff.records.numbers import number, share_text

@@ -10,16 +10,14 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 
 from polidiff.explanation.words import (
-    MOST_LISTED,
     estimate_text,
     listing,
     names_states,
     names_text,
     place_text,
-    rule_text,
 )
-from polidiff.records.explanation import Explanation, Region, Verdict, WorseOff
-from polidiff.records.numbers import counted, percent
+from polidiff.records.explanation import Explanation, Region, Verdict
+from polidiff.records.numbers import counted
 from polidiff.records.outcome import Outcome
 from polidiff.records.rule import overlap
 
@@ -74,34 +72,6 @@ def places_told(told: Sequence[str], regions: Sequence[Region], comma: str = "")
         k: f"{place_text(rule)}{f' ({k})' * (k in inside)}{apart[k]}{comma * (not names_states(rule))}"
         for k, rule in rules.items()
     }
-
-
-def group_words(explanation: Explanation, entry: WorseOff, *, share: bool = False, numbered: bool = True) -> str:
-    """The starts of a group that loses, with their share if asked for; a record lists at most fifty of them by name.
-
-    That all starts lose is said of their mean: some of them may not. Where every episode is one decision, groups are
-    the regions, of which the first that fits counts; which come before is told by their numbers if the reader has them.
-    """
-    starts = explanation.world.starts
-    if entry.start is None or (not entry.start.conditions and percent(entry.share) == percent(1.0)):
-        return f"all {starts} together"
-    if share:
-        return f"{group_words(explanation, entry, numbered=numbered)} ({percent(entry.share)} of {starts})"
-    if not entry.start.conditions:  # the last of groups of which the first that fits counts
-        return f"the other {starts}"
-    if names_states(entry.start):
-        names = entry.starts or [str(value) for value in entry.start.conditions[0].values or ()]
-        return f"{starts} in {names_text(names, 'and', more=len(entry.starts) >= MOST_LISTED)}"
-    same = [region.id for region in explanation.regions if explanation.world.one_step and region.rule == entry.start]
-    apart = beside(explanation.regions, same[0], numbered=numbered) if same else ""
-    where = " or ".join(map(rule_text, (entry.start, *entry.also)))
-    return f"{'other ' * (entry.other and not apart)}{starts} where {where}{apart}"
-
-
-def beside(regions: Sequence[Region], region: str, *, numbered: bool) -> str:
-    """That a region lies outside earlier ones, by their numbers if the reader has them."""
-    others = outside(regions)[region]
-    return others if numbered or not others else ", outside other regions"
 
 
 def carrying_lines(explanation: Explanation, known: Collection[str] = ()) -> list[str]:

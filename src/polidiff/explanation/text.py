@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from polidiff.explanation.region_places import earlier, group_words, outside, places_told
+from polidiff.explanation.region_places import earlier, outside, places_told
 from polidiff.explanation.words import (
     MOST_LISTED,
     RARELY,
-    after_another,
     amount_text,
     assumption_text,
     few,
@@ -24,6 +23,7 @@ from polidiff.explanation.words import (
     swap_text,
     verdicts_text,
 )
+from polidiff.explanation.worse_off import after_another, group_words
 from polidiff.records.action import Action
 from polidiff.records.explanation import (
     FOLLOWED,

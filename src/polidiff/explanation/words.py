@@ -6,14 +6,13 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import takewhile
 
 from polidiff.records.action import Action, Direction, Often, Shift
-from polidiff.records.explanation import Explanation, Region, Sentence, SwapShare, Verdict, WorseOff
+from polidiff.records.explanation import Explanation, Region, SwapShare, Verdict
 from polidiff.records.numbers import counted, interval_numbers, number, percent, same_places, with_unit
 from polidiff.records.outcome import Assumption, Interval, Outcome
 from polidiff.records.patch import AS_NOW, Edit, Patch
-from polidiff.records.rule import Condition, Rule, overlap, overlap_any
+from polidiff.records.rule import Condition, Rule, overlap
 
 MOSTLY = 0.9  # share of decisions from which on an action is what a policy does
 MOST_NAMED = 7  # things in one sentence
@@ -73,47 +72,6 @@ def assumption_text(assumption: Assumption, *, follows: bool = False) -> str:
     """
     seen = f"{assumption.name[0].upper()}{assumption.name[1:]}: {assumption.detail.rstrip('.')}."
     return f"{seen} {assumption.consequence}".rstrip() if follows else seen
-
-
-def after_another(explanation: Explanation, sentence: Sentence) -> bool:
-    """Whether an earlier sentence tells of starts that this one's rules cover: a start belongs to the first of them."""
-    before = takewhile(lambda other: other is not sentence, explanation.sentences)
-    return any(overlap_any(other.rules, sentence.rules) for other in before)
-
-
-def losers(explanation: Explanation) -> tuple[WorseOff, ...]:
-    """Everyone who is shown to lose: the groups that were looked for, and whoever a verdict calls worse off.
-
-    That all starts lose is for the verdict to say, whose interval is the one that is told elsewhere; so it is where the
-    groups that were looked for are nearly everyone.
-    """
-    shares: dict[str, float] = {}
-    for entry in explanation.worse_off:
-        shares[entry.outcome] = shares.get(entry.outcome, 0.0) + entry.share
-    whole = {v.outcome for v in explanation.verdicts if v.valence == "worse" and shares.get(v.outcome, 0.0) > MOSTLY}
-    looked_for = [entry for entry in explanation.worse_off if entry.start is not None and entry.outcome not in whole]
-    with_groups = {entry.outcome for entry in looked_for}
-    everyone = [
-        WorseOff(verdict.outcome, None, 1.0, verdict.difference)
-        for verdict in explanation.verdicts
-        if verdict.valence == "worse" and verdict.outcome not in with_groups
-    ]
-    with_groups |= {entry.outcome for entry in everyone}
-    groups = [
-        WorseOff(
-            verdict.outcome,
-            sentence.start,
-            sentence.share,
-            verdict.difference,
-            sentence.starts,
-            also=sentence.also,
-            other=after_another(explanation, sentence),
-        )
-        for sentence in explanation.sentences
-        for verdict in sentence.verdicts
-        if verdict.valence == "worse" and verdict.outcome not in with_groups
-    ]
-    return (*everyone, *looked_for, *groups)
 
 
 def names_text(names: Sequence[str], last: str = "or", *, more: bool = False) -> str:

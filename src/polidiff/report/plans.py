@@ -27,11 +27,11 @@ from polidiff.explanation.text import acts_the_same, start_text, unit_text, wors
 from polidiff.explanation.words import (
     bare_bounds,
     bounds_text,
-    losers,
     named_with_unit,
     verdicts_text,
     worth_text,
 )
+from polidiff.explanation.worse_off import losers
 from polidiff.records.explanation import Explanation, Sentence
 from polidiff.records.numbers import counted, number, percent, with_unit
 from polidiff.records.outcome import Outcome
