@@ -89,6 +89,12 @@ def _locks(handle: int, *, wait: bool) -> bool:
     return True
 
 
+def check_text(name: str, error: type[InvalidInputError]) -> None:
+    """An error of the given kind for a name that is no text: a file may have one, a result cannot hold it."""
+    if name != name.encode(errors="replace").decode():
+        raise error(f"expected names in UTF-8; got {name!r}. Hint: rename the file")
+
+
 def read_limited(path: str | os.PathLike[str], most: int, error: type[InvalidInputError]) -> bytes:
     """The bytes of a file; an error of the given kind if there are more than `most`, before they fill the memory."""
     with open(path, "rb") as stream:

@@ -59,8 +59,8 @@ TEXTS = Kind("a list of texts", _texts)
 TEXT_OR_TEXTS = Kind("a text or a list of texts", lambda v: TEXT.accepts(v) or _texts(v))
 NUMBER = Kind("a number", _number)
 FINITE = Kind("a number below 1.8e308", lambda v: _number(v) and abs(v) <= sys.float_info.max)
-COUNT = Kind("a whole number", _whole(2**31 - 1))
-SEED = Kind("a whole number", _whole(2**128))
+COUNT = Kind("a whole number from 0 to 2³¹ − 1", _whole(2**31 - 1))
+SEED = Kind("a whole number from 0 to 2¹²⁸", _whole(2**128))
 FLAG = Kind("true or false", lambda v: isinstance(v, bool))
 
 

@@ -18,7 +18,8 @@ BAD = [
     ("[policies]\ncurent = 'a'\n", "line 2: unknown key 'curent' in [policies]; did you mean current?"),
     ("[policies]\ncurrent = 3\n", "line 2: policies.current must be a text in quotes; got 3"),
     ("[options]\nlevel = 'high'\n", "line 2: options.level must be a number; got 'high'"),
-    ("[options]\nseed = true\n", "line 2: options.seed must be a whole number; got True"),
+    ("[options]\nseed = true\n", "line 2: options.seed must be a whole number from 0 to 2¹²⁸; got True"),
+    ("[options]\nseed = -1\n", "line 2: options.seed must be a whole number from 0 to 2¹²⁸; got -1"),
     ("[world.lgo]\npath = 'x'\n", "line 1: unknown world 'lgo'; did you mean log?"),
     ("[world.log]\npath = 'x'\naction = 'a'\n", "line 1: [world.log] needs 'state', a text or a list of texts"),
     ("[world.log]\npath='x'\n[world.table]\npath='y'\n", "expected one world of [world.log], [world.gymnasium]"),
@@ -64,6 +65,8 @@ FAULTS = [
     ),
     (["explain", "--env", "CartPole-v1", "--state", "x"], "--env is about one kind of world and --state about another"),
     (["report", "missing.json", "-o", "x.html"], "there is no file 'missing.json'. Hint: polidiff explain"),
+    (["explain", "bad\udcff.toml"], "expected names in UTF-8; got 'bad\\udcff.toml'. Hint: rename the file"),
+    (["demo", "chain", "-o", "bad\udcff.json"], "expected names in UTF-8"),
     (["explian"], "no command 'explian'; did you mean explain?"),
     (
         ["explain", "--world", "os:getcwd", "--current", "a.npy", "--proposed", "b.npy"],

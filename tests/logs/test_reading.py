@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -189,6 +191,19 @@ def test_a_link_that_leads_nowhere_is_named(tmp_path, where, target):
     (tmp_path / "b.csv").symlink_to(tmp_path / target)
     with pytest.raises(InvalidLogError, match=r"b\.csv' is a link that leads nowhere"):
         Log(tmp_path / where, state="s", action="a", reward="r")
+
+
+def test_a_name_that_is_no_text_and_a_folder_that_may_not_be_searched_are_named(tmp_path, monkeypatch):
+    (tmp_path / "a\udcff.csv").write_text("s,a,r\nx,left,1\ny,right,2\n")
+    with pytest.raises(InvalidLogError, match=r"expected names in UTF-8; got .*a\\udcff.csv'"):
+        Log(tmp_path, state="s", action="a", reward="r")
+
+    def refuse(self):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "is_file", refuse)
+    with pytest.raises(InvalidLogError, match=r"cannot be searched: .*Permission denied"):
+        Log(tmp_path, state="s", action="a", reward="r")
 
 
 def test_a_lone_done_is_a_question():

@@ -23,7 +23,8 @@ import click
 
 from polidiff._version import __version__
 from polidiff.cli.output import fault_of_stdout, forgiving_streams
-from polidiff.errors import InfeasibleError, PolidiffError, PolidiffWarning
+from polidiff.errors import InfeasibleError, InvalidInputError, PolidiffError, PolidiffWarning
+from polidiff.files import check_text
 
 COMMANDS = {
     "demo": "Compare two policies of an example and write a report.",
@@ -120,6 +121,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str] | None) -> int:
     try:
+        for word in sys.argv[1:] if arguments is None else arguments:
+            check_text(word, InvalidInputError)
         code = polidiff.main(args=arguments, prog_name="polidiff", standalone_mode=False)
         return code if isinstance(code, int) else 0
     except click.exceptions.Exit as leaving:

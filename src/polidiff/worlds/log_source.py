@@ -27,6 +27,7 @@ import numpy as np
 import polars as pl
 
 from polidiff.errors import InvalidLogError, MissingExtraError, SkippedRowsWarning
+from polidiff.files import check_text
 from polidiff.parallel import stream_tasks
 from polidiff.parallel import work_folder as current_work_folder
 from polidiff.progress import report
@@ -236,7 +237,10 @@ def _files(path: str) -> list[str]:
         return files
     place = Path(path)
     if place.is_dir():
-        everything = sorted(str(file) for file in place.rglob("*") if file.is_file() or is_broken_link(file))
+        try:
+            everything = sorted(str(file) for file in place.rglob("*") if file.is_file() or is_broken_link(file))
+        except OSError as error:
+            raise InvalidLogError(f"the folder {path!r} cannot be searched: {first_line(error)}") from error
         for endings in (PARQUET[:1], PARQUET[1:], ENDINGS):
             files = [file for file in everything if ending(file) in endings]
             if files:
@@ -268,6 +272,8 @@ def _remote_files(address: str) -> list[str]:
 
 
 def _checked(files: list[str]) -> list[str]:
+    for file in files:
+        check_text(file, InvalidLogError)
     endings = {ending(file) for file in files}
     if not (endings <= set(PARQUET) or (len(endings) == 1 and endings <= set(ENDINGS))):
         raise InvalidLogError(
