@@ -13,7 +13,7 @@ from polidiff import TabularMDP, improve, load
 from polidiff.domains import chain
 from polidiff.errors import ImproperPolicyError
 from polidiff.evaluation.exact import ExactEvaluator
-from polidiff.frontier.ledger import Naming, make_ledger, worth_of
+from polidiff.frontier.ledger import Naming, between, make_ledger
 from polidiff.frontier.setting import prepare
 from polidiff.optimize import Clock
 from polidiff.policies import one_hot
@@ -43,26 +43,48 @@ def evaluated(world, actions):
         return -math.inf
 
 
+def current_of(world, rng):
+    """A policy that ends from the start and may go round for ever elsewhere."""
+    while True:
+        actions = rng.integers(0, 3, 8)
+        if math.isfinite(evaluated(world, actions)):
+            return actions
+
+
+@pytest.mark.parametrize("leads_on", [True, False])
 @pytest.mark.parametrize("seed", range(40))
-def test_every_subset_is_worth_what_its_policy_returns_and_nothing_where_that_never_ends(seed):
+def test_every_subset_is_worth_what_its_policy_returns_and_nothing_where_that_never_ends(seed, leads_on):
     world = looping_table(seed)
-    problem = prepare(world, np.zeros(8, dtype=int), None).problem
     rng = np.random.default_rng(seed)
-    offered = np.flatnonzero(problem.action > 0)
+    current = np.zeros(8, dtype=int) if leads_on else current_of(world, rng)
+    problem = prepare(world, current, None).problem
+    offered = np.flatnonzero(problem.action != current[problem.names[problem.state]])
     pairs = np.sort(rng.choice(offered, min(6, len(offered)), replace=False))
-    worth = worth_of(problem, pairs)
+    worth = between(problem, pairs).value
     endless = 0
     for size in range(len(pairs) + 1):
         for subset in itertools.combinations(range(len(pairs)), size):
             chosen = pairs[list(subset)]
             if len(set(problem.state[chosen])) < size:
                 continue
-            actions = np.zeros(8, dtype=int)
+            actions = current.copy()
             actions[problem.names[problem.state[chosen]]] = problem.action[chosen]
             expected = evaluated(world, actions)
             endless += math.isinf(expected)
-            assert worth.of(subset) == pytest.approx(expected, abs=1e-9)
-    assert endless or problem.always_ends or seed > 3
+            assert worth(subset) == pytest.approx(expected, abs=1e-9)
+    assert endless or problem.always_ends or seed > 3 or not leads_on
+
+
+def test_half_a_plan_is_followed_into_a_loop_that_neither_it_nor_the_current_policy_meets():
+    """Right in s0 and s1 ends with a gain; right in s0 alone leads to s2 and s3, which go round for ever."""
+    moves = np.zeros((5, 2, 5))
+    for state, (left, right) in enumerate([(4, 1), (2, 4), (3, 4), (2, 4), (4, 4)]):
+        moves[state, 0, left] = moves[state, 1, right] = 1.0
+    rewards = np.zeros((5, 2))
+    rewards[1, 1] = 5.0
+    plan = improve(TabularMDP(moves, rewards, np.eye(5)[0], absorbing=[4]), np.zeros(5, dtype=int)).best
+    assert [(point.share, point.expected_return) for point in plan.adoption] == [(0.0, 0.0), (1.0, 5.0)]
+    assert plan.warnings == tuple(f"followed with probability {p}, the plan may never end" for p in (0.25, 0.5, 0.75))
 
 
 def two_way_street():
@@ -116,16 +138,14 @@ def test_where_time_is_up_fewer_orders_stand_behind_a_wider_interval():
         absorbing=[16],
     )
     problem = prepare(world, np.zeros(17, dtype=int), None).problem
-    pairs = np.flatnonzero(problem.action == 1)
+    worth = between(problem, np.flatnonzero(problem.action == 1)).value
     names = tuple(str(i) for i in range(16))
     naming = Naming(names, names, names, {})
     widths = []
     for clock in (Clock(0.0), Clock()):
-        ledger = make_ledger(
-            worth_of(problem, pairs), np.arange(16), naming, level=0.95, rng=np.random.default_rng(0), clock=clock
-        )
+        ledger = make_ledger(worth, np.arange(16), naming, level=0.95, rng=np.random.default_rng(0), clock=clock)
         assert sum(entry.shapley.estimate for entry in ledger.entries) == pytest.approx(
-            worth_of(problem, pairs).of(tuple(range(16))) - worth_of(problem, pairs).start
+            worth(tuple(range(16))) - worth(())
         )
         widths.append(sum(entry.shapley.high - entry.shapley.low for entry in ledger.entries))
     assert widths[0] > 2 * widths[1]
@@ -153,7 +173,7 @@ def test_a_change_conflicts_with_another_only_where_each_is_worth_less_beside_it
     for moves, rewards, meet in cases:
         world = TabularMDP(moves, rewards, [0.5, 0.5, 0], absorbing=[2])
         problem = prepare(world, np.zeros(3, dtype=int), None).problem
-        worth = worth_of(problem, np.flatnonzero((problem.action == 1) & (problem.state < 2)))
+        worth = between(problem, np.flatnonzero((problem.action == 1) & (problem.state < 2))).value
         naming = Naming(("s0", "s1"), ("a", "a"), ("b", "b"), {})
         ledger = make_ledger(worth, np.arange(2), naming, level=0.95, rng=np.random.default_rng(0), clock=Clock())
         assert [bool(entry.conflicts) for entry in ledger.entries] == [meet, meet]

@@ -14,7 +14,7 @@ from polidiff._version import __version__
 from polidiff.errors import InfeasibleError
 from polidiff.explanation.words import rule_text
 from polidiff.frontier.hull import upper_hull
-from polidiff.frontier.ledger import Naming, Worth, make_ledger
+from polidiff.frontier.ledger import Naming, make_ledger
 from polidiff.options import ImproveOptions
 from polidiff.records.explanation import Methods, WorldSummary
 from polidiff.records.patch import Edit, Patch
@@ -153,9 +153,6 @@ def _ledger(problem: RegionEdits, used: Sequence[int], best: tuple[int, ...]) ->
         problem.places(),
     )
     place = {i: position for position, i in enumerate(used)}
-    nothing = np.zeros(len(used))
-    worth = Worth(nothing, np.zeros((len(used), len(used))), nothing, problem.returns(()))
-    for plan in _combinations(problem, used):
-        worth._known[tuple(sorted(place[i] for i in plan))] = problem.returns(plan)
+    returns = {tuple(sorted(place[i] for i in p)): problem.returns(p) for p in _combinations(problem, used)}
     players = np.array([place[i] for i in best])
-    return make_ledger(worth, players, naming, level=0.95, rng=np.random.default_rng(0))
+    return make_ledger(returns.__getitem__, players, naming, level=0.95, rng=np.random.default_rng(0))

@@ -16,6 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from polidiff.frontier.baselines import all_baselines
 from polidiff.frontier.guarded import solve_guarded
 from polidiff.frontier.hull import Hull, OutOfTimeError
 from polidiff.frontier.large import solve_large
-from polidiff.frontier.ledger import Adoption, Curve, Naming, make_ledger, worth_of
+from polidiff.frontier.ledger import Adoption, Curve, Naming, between, make_ledger
 from polidiff.frontier.problem import FrontierProblem, contracted
 from polidiff.frontier.setting import (
     Evaluated,
@@ -181,7 +182,7 @@ def _with_current(setting: Setting, solved: Solved, again: Evaluated) -> tuple[S
     outcomes = {name: np.concatenate([now.outcomes[name], values]) for name, values in again.outcomes.items()}
     changes, returns = (np.concatenate(both) for both in ((now.changes, again.changes), (now.returns, again.returns)))
     free = solved.bounds[:1] if again.changes[0] <= now.changes[0] else now.returns
-    bounds = np.concatenate([np.maximum(now.returns, free), solved.bounds])
+    bounds = np.concatenate([np.maximum(now.returns, free), again.returns + (solved.bounds - solved.returns)])
     choices = np.concatenate([setting.problem.base[None], solved.choices])
     listed = replace(solved, changes=changes, returns=returns, bounds=bounds, choices=choices)
     return listed, Evaluated(actions, changes, returns, outcomes)
@@ -269,13 +270,10 @@ def _ledger(
     counts = (again.actions != setting.base).sum(axis=1)
     fitting = np.flatnonzero(counts <= LEDGER_MOST)
     best = again.actions[fitting[-1]]
-    usable = problem.base >= 0
-    own = (best[problem.names[problem.state]] == problem.action) & usable[problem.state]
-    own &= problem.action != setting.base[problem.names[problem.state]]
-    pairs = np.flatnonzero(own)
-    others = np.flatnonzero(
-        usable[problem.state] & (problem.action != setting.base[problem.names[problem.state]]) & ~own
-    )
+    where = problem.names[problem.state]
+    differs = problem.action != setting.base[where]
+    own = differs & (best[where] == problem.action)
+    pairs, others = np.flatnonzero(own), np.flatnonzero(differs & ~own)
     if surrogate.offered is not None and len(pairs) + len(others) <= LEDGER_MOST:
         pairs = np.sort(np.concatenate([pairs, others]))
     if not len(pairs):
@@ -288,8 +286,8 @@ def _ledger(
         surrogate.places(),
     )
     players = np.flatnonzero(own[pairs])
-    rng = np.random.default_rng(options.seed)
-    return make_ledger(worth_of(problem, pairs), players, naming, level=options.level, rng=rng, clock=clock)
+    worth, rng = cache(between(problem, pairs).value), np.random.default_rng(options.seed)
+    return make_ledger(worth, players, naming, level=options.level, rng=rng, clock=clock)
 
 
 def summary(world: TabularMDP) -> WorldSummary:

@@ -10,9 +10,10 @@ import pytest
 from benchmarks.rule_plans.orders import order_up_to
 from polidiff import improve, load
 from polidiff.domains import frozen_lake, inventory, queues
-from polidiff.errors import InvalidOptionError, InvalidWorldError
+from polidiff.errors import InfeasibleError, InvalidOptionError, InvalidWorldError
 from polidiff.evaluation.exact import ExactEvaluator, policy_table
 from polidiff.frontier.rule_plans import Move
+from polidiff.records.outcome import Outcome
 from polidiff.records.rule import first_match
 from polidiff.worlds.tabular import TabularMDP
 
@@ -328,9 +329,6 @@ def test_a_time_limit_is_told():
 
 
 def test_guarded_outcomes_are_kept_and_what_cannot_be_kept_is_an_error():
-    from polidiff.errors import InfeasibleError
-    from polidiff.records.outcome import Outcome
-
     base = random_grid(4)
     current = some_policy(base, 4)
     cost = np.random.default_rng(4).random((base.n_states, base.n_actions))
@@ -342,6 +340,20 @@ def test_guarded_outcomes_are_kept_and_what_cannot_be_kept_is_an_error():
     assert guarded.best.expected_return <= free.best.expected_return + 1e-9
     with pytest.raises(InfeasibleError, match="keeps cost<=0"):
         planned_with_rules(world, current, max_rules=1, node_limit=0, keep=["cost<=0"])
+
+
+@pytest.mark.parametrize(("freeze", "best"), [((), ""), ("x < 3", "; the best that any policy reaches is 0 for")])
+def test_a_guard_that_nothing_keeps_is_named_where_a_loop_or_no_rule_could_better_it(freeze, best):
+    """The second action comes back, and each time saves as much of the cost; without its loop cost cannot fall."""
+    moves, cost = np.zeros((3, 2, 3)), np.array([[0.0, 0.0 if freeze else -1.0], [0.0, 0.0], [0.0, 0.0]])
+    moves[0, 0, 1] = moves[0, 1, 0] = 1.0
+    moves[1:, :, 2] = 1.0
+    world = TabularMDP(
+        moves, np.zeros((3, 2)), np.eye(3)[0], absorbing=[2], features=np.arange(3.0)[:, None], feature_names=["x"],
+        outcomes=[Outcome("cost", cost)],
+    )  # fmt: skip
+    with pytest.raises(InfeasibleError, match=f"keeps cost<=current-1{best}"):
+        improve(world, np.zeros(3, dtype=int), max_rules=1, keep="cost<=current-1", freeze=freeze)
 
 
 def test_the_public_door_reaches_rule_plans():

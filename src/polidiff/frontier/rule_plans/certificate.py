@@ -91,7 +91,8 @@ def _distinct_rules(problem: Problem) -> tuple[list[ListedRule], BoolArray, IntA
                 length = problem.cells.literals(box)
                 if acting.any() and (key not in known or length < known[key][0]):
                     known[key] = (length, (move, box))
-    rows = np.array([np.frombuffer(key, dtype=np.int64) for key in known]).reshape(-1, problem.model.size)
+    made = [np.frombuffer(key, dtype=np.int64) for key in known]
+    rows = np.array(made, dtype=np.int64).reshape(-1, problem.model.size)
     return [rule for _, rule in known.values()], rows >= 0, rows
 
 

@@ -117,12 +117,20 @@ def _searched(
 
 
 def _not_kept(world: TabularMDP, limits: Sequence[Limit], most: int) -> str:
-    least = [(limit.text, best_policy(world, -limit.gains).expected_return) for limit in limits]
-    best = " and ".join(f"{value if '>' in text else -value:.6g} for {text!r}" for text, value in least)
-    return (
-        f"no plan of at most {most} rules was found that keeps {' and '.join(text for text, _ in least)}; "
-        f"the best that any policy reaches is {best}. Hint: loosen it, or allow more rules"
-    )
+    reached = [best for best in (_best_reached(world, limit) for limit in limits) if best]
+    best = f"; the best that any policy reaches is {' and '.join(reached)}" if reached else ""
+    kept = " and ".join(limit.text for limit in limits)
+    rules = f"{most} rule{'' if most == 1 else 's'}"
+    return f"no plan of at most {rules} was found that keeps {kept}{best}. Hint: loosen it, or allow more rules"
+
+
+def _best_reached(world: TabularMDP, limit: Limit) -> str:
+    """The best value of what a guard limits, in words; none where a loop makes it as good as one likes."""
+    try:
+        value = best_policy(world, -limit.gains).expected_return
+    except UnboundedReturnError:
+        return ""
+    return f"{(value if '>' in limit.text else -value) + 0.0:.6g} for {limit.text!r}"
 
 
 def _plans(frame: Frame, marks: Landmarks, proofs: Sequence[Bound], warnings: tuple[str, ...]) -> tuple[Plan, ...]:
