@@ -173,3 +173,10 @@ def test_a_group_within_one_that_lost_or_around_it_is_neither_new_nor_gone():
         comparison = compare(was, now)
         assert [loser.status for loser in comparison.losers] == turned
         assert any("newly worse off" in setback for setback in comparison.setbacks) == bool(turned)
+
+
+def test_a_verdict_that_has_become_the_same_is_told_in_words():
+    old = samples.plain()
+    new = replace(old, verdicts=tuple(replace(v, direction="same", valence=None) for v in old.verdicts))
+    assert "is now the same" in str(compare(old, new))
+    assert "is the same, as before" in str(compare(new, new))

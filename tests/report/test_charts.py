@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,7 @@ from polidiff.records.rule import Condition, Rule
 from polidiff.report.charts import regions as boxes
 from polidiff.report.charts.outcomes import difference_rows, layout
 from polidiff.report.charts.regions import coarser
+from polidiff.report.figures import explanation_figures
 from tests.report import extremes, samples
 
 
@@ -64,3 +66,14 @@ def test_no_two_states_of_a_graph_share_a_place():
 def test_a_graph_that_is_one_loop_is_drawn():
     loop = [Arrow("a", "b", "both", 1.0), Arrow("b", "a", "both", 1.0), Arrow("c", "c", "both", 1.0)]
     assert layout(loop) == {"c": (0.0, 0.5), "a": (0.0, -0.5), "b": (1.0, 0.0)}
+
+
+def test_outlines_are_explained_where_some_are_drawn():
+    record = samples.plain()
+    notes = [explanation_figures(record)["where"][0].note]
+    elsewhere = tuple(replace(r, rule=Rule((Condition("other", 2, low=0.0),))) for r in record.regions)
+    for regions in ((*record.regions, *elsewhere), elsewhere):
+        notes.append(explanation_figures(replace(record, regions=regions))["where"][0].note)
+    assert notes[0].endswith(" Outlines: the rules.")
+    assert notes[1].endswith(" Outlines: the rules that speak about these two features and no other.")
+    assert notes[2].endswith(" Stronger: more visits.")

@@ -345,7 +345,7 @@ def plan_answers(frontier: Frontier) -> tuple[Answer, ...]:
             + " Further groups that lose are named below." * bool(groups[1:])
         )
         spared = (f"Some {frontier.world.starts} lose by it: keep the current policy for them.",)
-    elif not plan.sentences:
+    elif not plan.sentences or plan.patch.chosen_on:
         losing = f"{losing.rstrip('.')}; for whom it does was not looked at."
     if unknown:
         losing += f" What it does to {few(unknown)} is not known."

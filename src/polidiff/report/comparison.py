@@ -137,13 +137,14 @@ def _figures(change: VerdictChange, comparison: ResultComparison) -> list[str]:
 
 
 def _verdict_words(change: VerdictChange) -> str:
+    before, after = ("the same" if read == "same" else read for read in (change.reading_before, change.reading_after))
     return {
-        "turned": f"was {change.reading_before}, is now {change.reading_after}",
-        "same": f"is {change.reading_after}, as before",
-        "larger": f"is {change.reading_after}, by more than before",
-        "smaller": f"is {change.reading_after}, by less than before",
-        "new": f"is {change.reading_after} and was not looked at before",
-        "gone": f"was {change.reading_before} and is not looked at any more",
+        "turned": f"was {before}, is now {after}",
+        "same": f"is {after}, as before",
+        "larger": f"is {after}, by more than before",
+        "smaller": f"is {after}, by less than before",
+        "new": f"is {after} and was not looked at before",
+        "gone": f"was {before} and is not looked at any more",
     }[change.status]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -81,8 +81,8 @@ def _region_figures(explanation: Explanation) -> Iterator[Figure]:
         fine = [FIRST_CELLS, *[FURTHER_CELLS] * MOST_PICTURES]
         charts = [regions.regions_chart(explanation, PAGE, picture=k, most=fine[k]) for k in range(len(pictures))]
         specs = [(_pair(picture), _spec(chart, summary)) for picture, chart in zip(pictures, charts, strict=True)]
-        note = "Grey: visited, same action. Colour: visited, other action. Stronger: more visits. Outlines: the rules"
-        note += " that speak about these two features and no other." if _others(explanation, pictures) else "."
+        seen = "Grey: visited, same action. Colour: visited, other action. Stronger: more visits."
+        note = seen + _outlines(explanation)
         yield Figure("regions", "Regions", summary, tuple(specs), None, note)
     if shows_strip(explanation):
         summary = "What both policies do, decision by decision, from a few shared starts."
@@ -103,9 +103,13 @@ def _region_figures(explanation: Explanation) -> Iterator[Figure]:
         yield _figure("trajectories", "A few episodes", summary, chart, table)
 
 
-def _others(explanation: Explanation, pictures: Sequence[Picture]) -> bool:
-    """Whether some rule speaks about more than the two features of a picture."""
-    return any(set(r.rule.features) - {p.x, p.y} for r in explanation.regions for p in pictures)
+def _outlines(explanation: Explanation) -> str:
+    """What outlines show; some rules speak about more than the two features of a picture, and have none there."""
+    pictures = explanation.pictures[:MOST_PICTURES]
+    outlined = [set(r.rule.features) <= {p.x, p.y} for r in explanation.regions for p in pictures]
+    if not any(outlined):
+        return ""
+    return f" Outlines: the rules{'' if all(outlined) else ' that speak about these two features and no other'}."
 
 
 def _pair(picture: Picture) -> str:
