@@ -30,6 +30,11 @@ FOUND = {
         seed=4249648436, kind="episodes", features=False, verb="explain", names=("a", "b", "c", "d"),
         options={"min_group": 8}, plans={}, extra={"outcomes": 2, "person": True, "chance": True},
     ),
+    "no move of the half that chooses plans is foretold by another": Whole(
+        seed=2620132034, kind="episodes", features=False, verb="improve", names=("map", "rate", "b", "c"),
+        options={"min_group": 2}, plans={"time_limit": 0.3, "max_rules": 2, "max_conditions": 1},
+        extra={"described": True, "chance": True, "ruled": True, "ranged": True},
+    ),
 }  # fmt: skip
 
 

@@ -281,7 +281,7 @@ def best_strength(edges: Edges, *, outcome: int = 0) -> float:
 def left_out_likelihood(edges: Edges, strength: float) -> float:
     """Mean logarithm of the chance that each move has under the shrunk rows of all other moves.
 
-    Moves that nothing else in their state foretells are left out: no strength makes them possible.
+    Moves that nothing else in their state foretells are left out: no strength makes them possible; 0 without others.
     """
     width = edges.n_states + 1
     links, link = np.unique(edges.state * width + edges.to, return_inverse=True)
@@ -291,7 +291,7 @@ def left_out_likelihood(edges: Edges, strength: float) -> float:
     with_state = of_state > 0
     mean = of_state[with_state] / state[with_state]
     chance = (np.maximum(edges.count[with_state] - 1, 0) + strength * mean) / (pair[with_state] + strength)
-    return float(edges.count[with_state] @ np.log(chance) / edges.count[with_state].sum())
+    return float(edges.count[with_state] @ np.log(chance)) / max(float(edges.count[with_state].sum()), 1.0)
 
 
 def left_out_error(edges: Edges, strength: float, outcome: int) -> float:
