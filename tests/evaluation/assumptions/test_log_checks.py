@@ -11,6 +11,7 @@ from polidiff.evaluation.assumptions.log_checks import (
     history_check,
     independence_check,
     overlap_check,
+    people_drift_check,
     propensity_check,
     rare_event_check,
     status_of,
@@ -103,13 +104,14 @@ def test_units_have_a_correlation_of_their_own():
 
 def test_people_who_differ_are_no_drift_but_late_people_who_differ_are():
     people = np.arange(400) // 10
-    assert drift_check(transitions_of(bandit(people=10)), people).status == "held"
-    late = drift_check(transitions_of(bandit(late=4.0)), people)
+    assert people_drift_check(bandit(people=10), people).status == "held"
+    late = people_drift_check(bandit(late=4.0), people)
     assert (late.status, late.tested) == (
         "failed",
         "outcomes of people who come early and late in the log (Welch's test)",
     )
-    assert drift_check(transitions_of(bandit(late=4.0)), np.arange(400) // 100).status == "held"  # four people
+    few = people_drift_check(bandit(late=4.0), np.arange(400) // 100)
+    assert (few.status, few.detail) == ("not testable", "only 4 people")
 
 
 def test_cut_episodes_are_counted_and_placed():

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy import stats
 
+from polidiff import Log
 from polidiff.evaluation.assumptions.feature_history import _gain, _no_mean, drift_feature_check, feature_history_check
+from polidiff.evaluation.logged.judge import assess
 from polidiff.evaluation.scores.decisions import numbers_of
 from polidiff.worlds.log_rows import LoggedRows
 
@@ -86,3 +89,14 @@ def test_a_gain_is_judged_as_scipy_does_and_without_a_warning_where_episodes_gai
     assert _gain(whole[:, None], episode) < 1e-10 < 1 - 1e-10 < _gain(-whole[:, None], episode)
     assert _gain(np.append(np.zeros(60), [1.0, -1.0])[:, None], episode) == 1.0
     assert _gain(np.array([[1.0], [2.0]]), np.zeros(2, dtype=np.int64)) == 1.0
+
+
+def test_people_who_come_back_and_differ_are_no_drift() -> None:
+    rng, found = np.random.default_rng(0), []
+    for _ in range(4):
+        person = np.arange(240) // 20
+        x, action = rng.normal(size=240), rng.integers(0, 2, 240)
+        paid = x + 2.0 * rng.normal(size=12)[person] + rng.normal(size=240)
+        table = pl.DataFrame({"x": x, "action": action, "paid": paid, "who": person})
+        found.append(assess(Log(table, state=["x"], action="action", reward="paid", group="who")).status("drift"))
+    assert found == ["held"] * 4  # as episodes, these are early and late ones that differ

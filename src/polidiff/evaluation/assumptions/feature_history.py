@@ -25,7 +25,7 @@ from scipy import linalg, stats
 from scipy.spatial import cKDTree
 
 from polidiff.evaluation.assumptions.history import REJECTED, previous_row
-from polidiff.evaluation.assumptions.log_checks import DRIFT, ROUNDING, not_testable, shown
+from polidiff.evaluation.assumptions.log_checks import DRIFT, ROUNDING, WHOLE_TIME, not_testable, shown
 from polidiff.records.arrays import FloatArray, IntArray
 from polidiff.records.numbers import counted
 from polidiff.records.outcome import Assumption, Status
@@ -75,8 +75,7 @@ def drift_feature_check(rows: LoggedRows, x: FloatArray) -> Assumption:
     late = (2 * rows.episode[use] >= rows.n_episodes).astype(np.float64)[:, None]
     state = _scaled(x if x.shape[1] else np.zeros((len(x), 1)))  # no feature takes two values: all states are one
     p_values = own_against_strangers(rows, state, use, rows.gains[use], late, np.random.default_rng(0))
-    return _found("drift", how, p_values, DRIFT,
-                  "Verdicts speak of the log's whole time, not of its end.")  # fmt: skip
+    return _found("drift", how, p_values, DRIFT, WHOLE_TIME)
 
 
 def _found(name: str, how: str, p_values: tuple[float, float], what: str, consequence: str) -> Assumption:
@@ -198,8 +197,8 @@ def _predicted(design: FloatArray, response: FloatArray, fold: IntArray) -> Floa
     for number, (ahead, _) in enumerate(parts):
         square, product = sum(squares) - squares[number], sum(products) - products[number]
         for k, penalty in enumerate(PENALTIES):
-            fit = linalg.solve(square + penalty * np.eye(len(square)), product, assume_a="pos", check_finite=False)
-            tried[k, fold == number] = ahead @ fit
+            factor = linalg.cho_factor(square + penalty * np.eye(len(square)), check_finite=False)
+            tried[k, fold == number] = ahead @ linalg.cho_solve(factor, product, check_finite=False)
     best = ((tried - response) ** 2).sum(axis=1).argmin(axis=0)
     return np.asarray(np.take_along_axis(tried, best[None, None, :], axis=0)[0])
 

@@ -27,6 +27,7 @@ THIRDS = 3  # of each feature, in which recorded probabilities are compared with
 FRAGILE = 1.5  # a verdict that holds up to less is called fragile: one measurement more often moves odds as far
 UNSEEN = 3.0  # an event whose chance is below this over the number of tries may not have been met (rule of three)
 DRIFT = "early and late episodes follow different worlds"
+WHOLE_TIME = "Verdicts speak of the log's whole time, not of its end."
 DRAWN = "Actions were drawn with recorded probabilities, so no unrecorded reason stands behind them."
 FRAGILE_EVERY = 1.2  # the same where every decision of an episode may have such reasons
 
@@ -81,28 +82,29 @@ def history_check(deepened: Deepened) -> Assumption:
 _HISTORY = "next state and outcomes against the decision before, given state and action (pooled chi-square)"
 
 
-def drift_check(transitions: Transitions, group: AnyArray | None = None) -> Assumption:
-    """Whether early and late episodes follow the same world; where people (episodes,) come back, whether they do."""
+def drift_check(transitions: Transitions) -> Assumption:
+    """Whether early and late episodes follow the same world."""
     rows = transitions.rows
     how = "early against late episodes in the order of the log, given state and action (pooled chi-square)"
     if rows.n_episodes < FEWEST_EPISODES:
         return not_testable("drift", f"only {counted(rows.n_episodes, 'episode')}")
     late = (2 * rows.episode >= rows.n_episodes).astype(np.int64)
-    if group is not None:
-        how = "outcomes of people who come early and late in the log (Welch's test)"
-    p_value = transitions.p_value(late, once=True) if group is None else _people_differ(rows, group)
-    return tested("drift", how, p_value, DRIFT, "Verdicts speak of the log's whole time, not of its end.")
+    return tested("drift", how, transitions.p_value(late, once=True), DRIFT, WHOLE_TIME)
 
 
-def _people_differ(rows: LoggedRows, group: AnyArray) -> float:
-    """P-value of "people who come early and late differ in what an episode brings", the least of all outcomes."""
+def people_drift_check(rows: LoggedRows, group: AnyArray) -> Assumption:
+    """Whether people (episodes,) who come early and late in the log differ in what an episode brings them.
+
+    Where people come back, early and late episodes differ because people do.
+    """
     unit, size = np.unique(group, return_inverse=True, return_counts=True)[1:]
     late = 2 * np.bincount(unit, np.arange(len(unit))) / size >= len(unit)
     if min(late.sum(), (~late).sum()) < FEWEST_PEOPLE:
-        return 1.0
+        return not_testable("drift", f"only {counted(len(size), 'person')}")
     means = [np.bincount(unit, total) / size for total in episode_totals(rows).T]
     p_values = [_means_differ(m[late], m[~late]) for m in means if np.ptp(m) > ROUNDING * np.abs(m).max()]
-    return min(1.0, len(p_values) * min(p_values, default=1.0))
+    how = "outcomes of people who come early and late in the log (Welch's test)"
+    return tested("drift", how, min(1.0, len(p_values) * min(p_values, default=1.0)), DRIFT, WHOLE_TIME)
 
 
 def _means_differ(one: FloatArray, other: FloatArray) -> float:

@@ -32,6 +32,7 @@ from polidiff.evaluation.assumptions.log_checks import (
     history_check,
     independence_check,
     only_if,
+    people_drift_check,
     propensity_check,
     rare_event_check,
     rests_on,
@@ -43,6 +44,7 @@ from polidiff.evaluation.logged.counted_log import CountedLog
 from polidiff.evaluation.logged.counts import Counts, FixedLength, count_rows
 from polidiff.evaluation.scores.decisions import numbers_of
 from polidiff.evaluation.verdicts import as_unknown, direction_of, not_carried
+from polidiff.parallel import one_blas_thread
 from polidiff.policies.protocol import PolicyLike
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Verdict
@@ -110,6 +112,7 @@ def assess(log: Log) -> Assessment:
     return _ASSESSED[log]
 
 
+@one_blas_thread()
 def _assess(log: Log) -> Assessment:
     if log.discrete and log.check.rows > MOST_HELD:
         long = f"the log has {counted(log.check.rows, 'row')}; up to {number(MOST_HELD)} are tested"
@@ -121,17 +124,18 @@ def _assess(log: Log) -> Assessment:
     names = log.states if log.discrete else ()
     moves = transitions_of(tested) if log.discrete else None
     common = (independence_check(tested, own, moves), propensity_check(tested), cut_check(rows, names))
+    drift = None if own is None else people_drift_check(tested, own)
     if moves is None:
         x = numbers_of(tested.states)
-        checks: tuple[Assumption, ...] = (feature_history_check(tested, x), drift_feature_check(tested, x))
+        checks = (feature_history_check(tested, x), drift_feature_check(tested, x) if drift is None else drift)
         scale = largest_scale(tested.states, tested.actions, log.feature_names)
         return _counting(Assessment((*checks, *common), rows, None, units, scale=scale))
+    drift = drift_check(moves) if drift is None else drift
     deepened = deepen(moves, log.n_states)
     deeper = deepened.depth > 0 or deepened.steps > 1
     if deeper and tested is not rows:
         deepened = replace(deepen(transitions_of(rows), log.n_states), p_values=deepened.p_values)
-    checks = (history_check(deepened), drift_check(moves, own), *common)
-    return _counting(Assessment(checks, rows, deepened if deeper else None, units))
+    return _counting(Assessment((history_check(deepened), drift, *common), rows, deepened if deeper else None, units))
 
 
 def _counting(assessment: Assessment) -> Assessment:
