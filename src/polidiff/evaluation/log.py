@@ -40,6 +40,7 @@ from polidiff.evaluation.scores.scored_log import ScoredLog, scored_log, value_i
 from polidiff.evaluation.scores.verdicts import ScoreJudge, score_effects
 from polidiff.evaluation.table import TableComparison
 from polidiff.options import ESTIMATORS, EvaluateOptions
+from polidiff.parallel import one_blas_thread
 from polidiff.policies import Policy, TablePolicy, changed_decisions, one_hot
 from polidiff.policies.protocol import PolicyLike, PolicyPair
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
@@ -78,6 +79,7 @@ def _small_starts(log: Log, least: int) -> set[str]:
     return {name for _, name in behind[: len(small) + (0 < sum(small) < least)]}
 
 
+@one_blas_thread()
 def evaluate_log(log: Log, policy: PolicyLike, *, level: float = 0.95, seed: int = 0) -> Evaluation:
     """Expected outcomes of a policy over the logged starts and from each of them, under the careful rule.
 

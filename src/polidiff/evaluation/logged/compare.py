@@ -37,6 +37,7 @@ from polidiff.evaluation.logged.policies import LOG, is_logs, wrote_the_log
 from polidiff.evaluation.scores.scored_log import ScoredLog
 from polidiff.evaluation.scores.verdicts import ScoreJudge
 from polidiff.evaluation.verdicts import direction_of, student_quantile, verdict
+from polidiff.parallel import one_blas_thread
 from polidiff.policies import TablePolicy
 from polidiff.policies.protocol import PolicyLike, PolicyPair
 from polidiff.records.arrays import AnyArray, BoolArray, FloatArray, IntArray
@@ -53,6 +54,7 @@ MOST_BLOCKS = 40  # of units that are left out in turn
 MOST_JUDGED = 5  # regions, the most visited first: each costs two comparisons over the whole log
 
 
+@one_blas_thread()
 def compare_log(
     log: Log,
     current: PolicyLike,

@@ -38,6 +38,7 @@ from polidiff.evaluation.scores.episodes import EpisodeScores, following, policy
 from polidiff.evaluation.scores.regression import design_of
 from polidiff.evaluation.scores.scored_log import ScoredLog
 from polidiff.evaluation.scores.verdicts import ScoreJudge
+from polidiff.parallel import one_blas_thread
 from polidiff.progress import track
 from polidiff.records.arrays import BoolArray, FloatArray
 from polidiff.records.explanation import Verdict
@@ -76,6 +77,7 @@ class PlanScores:
         """(n, A) actions that the log next to never takes there."""
         return self.scored.chances.untried(self.scored.decisions.actions, CLIP)
 
+    @one_blas_thread()
     def judged(self, choose: Choose) -> list[JudgedPlan]:
         """Scores of the plans, each by folds that did not choose it."""
         decisions = self.scored.decisions
@@ -113,6 +115,7 @@ class PlanScores:
             )
         return self._known[key]
 
+    @one_blas_thread()
     def gains(self, rows: BoolArray, follow: FloatArray | None = None) -> FloatArray:
         """(n, A, M) what each action adds to the current policy, from `rows` (n,) alone; 0 elsewhere.
 
@@ -163,6 +166,7 @@ class PlanJudge(ScoreJudge):
         self.values = [replace(judged.scores, rows=now.rows + judged.scores.rows, hidden=now.hidden), now]
 
 
+@one_blas_thread()
 def plan_verdicts(
     scores: PlanScores, judged: Sequence[JudgedPlan], shown: Sequence[FloatArray], question: Question
 ) -> list[tuple[tuple[Verdict, ...], tuple[Assumption, ...]]]:

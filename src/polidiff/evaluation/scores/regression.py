@@ -251,14 +251,14 @@ def _draw(design: Design, left: FloatArray, fit: IntArray, test: IntArray) -> tu
     return questions, left - _sums(leaves, _fit_leaves(leaves, fit, left[fit]))
 
 
-def draw_questions(design: Design, left: FloatArray, fit: IntArray, test: IntArray) -> IntArray:
-    """(trees, levels, 2) questions of as many trees as lower the loss on the rows `test`."""
+def draw_questions(design: Design, left: FloatArray, fit: IntArray, test: IntArray, *, most: int = TREES) -> IntArray:
+    """(trees, levels, 2) questions of as many trees as lower the loss on the rows `test`, at most so many."""
     grower, rest, check = TreeGrower(design.bins[:, fit], design.levels), left[fit].copy(), left[test].copy()
     other = np.ascontiguousarray(design.bins[:, test])
     drawn: list[IntArray] = []
     losses = [float((check**2).sum())]
     weight = np.ones(len(fit))
-    while len(drawn) < TREES and len(losses) - 1 - int(np.argmin(losses)) < PATIENCE:
+    while len(drawn) < most and len(losses) - 1 - int(np.argmin(losses)) < PATIENCE:
         question, node, leaf = grower.grow(rest, weight)
         rest -= RATE * leaf[node]
         check -= RATE * leaf[leaves_of(other, question[None])[0]]

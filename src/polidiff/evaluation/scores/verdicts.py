@@ -26,6 +26,7 @@ from polidiff.evaluation.scores.episodes import running_products
 from polidiff.evaluation.scores.regression import FEWEST_LEVELS, design_of, draw_questions, leaves_of
 from polidiff.evaluation.scores.scored_log import ScoredLog, scored_log
 from polidiff.evaluation.verdicts import verdict
+from polidiff.parallel import one_blas_thread
 from polidiff.policies.protocol import PolicyPair
 from polidiff.records.arrays import BoolArray, FloatArray, IntArray
 from polidiff.records.explanation import Verdict
@@ -199,7 +200,7 @@ class ScoreJudge(Judge):
         """(n,) cells of rows whose outcomes to come are alike, apart where the policies act otherwise."""
         ahead, everyone = self.decisions.to_come(self.log.discount)[:, k], np.arange(len(self.decisions.actions))
         design = replace(design_of(self.decisions.x, self.decisions.actions, 1), levels=FEWEST_LEVELS)
-        questions = draw_questions(design, ahead - ahead.mean(), everyone, everyone[::4])[:CELLS_BY]
+        questions = draw_questions(design, ahead - ahead.mean(), everyone, everyone[::4], most=CELLS_BY)
         parts = [*leaves_of(design.bins, questions), self.new.argmax(axis=1), self.old.argmax(axis=1)]
         return np.asarray(np.unique(np.column_stack(parts), axis=0, return_inverse=True)[1]).ravel()
 
@@ -214,6 +215,7 @@ class ScoreJudge(Judge):
         )
 
 
+@one_blas_thread()
 def score_effects(scored: ScoredLog, policies: PolicyPair, changes: RegionChanges, *, level: float) -> Effects:
     """What the current policy with one region's change brings, and the proposed one without it, against the current."""
     decisions, log = scored.decisions, scored.log
