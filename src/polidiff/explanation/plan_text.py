@@ -79,6 +79,10 @@ def frontier_headline(frontier: Frontier) -> str:
     )
 
 
+def _within_budget(frontier: Frontier) -> str:
+    return "" if frontier.budget is None else f" within the budget of {number(frontier.budget)}"
+
+
 def objective(frontier: Frontier) -> Outcome | None:
     """The outcome that plans improve; None where it is not one that is told."""
     return next((outcome for outcome in frontier.outcomes if outcome.name == frontier.objective), None)
@@ -127,7 +131,7 @@ def _judged_head(frontier: Frontier) -> str:
     named = _for_what(frontier)
     brings = "brings" if named else "returns"
     if len(frontier.plans) == 1:
-        return f"No plan{named} but the current policy, which {brings} {now}."
+        return f"No plan{named}{_within_budget(frontier)} but the current policy, which {brings} {now}."
     if best.gain is None or best is frontier.plans[0]:
         return f"{len(frontier)} plans{named}; none is shown to gain over the current policy, which {brings} {now}."
     if not best.gain.low > 0:
