@@ -20,10 +20,10 @@ that stays with a person and moves what they get, hardly shows in the decision b
 within the rows c of a state and an action,
 
 .. math:: T = \sum_c \sum_{i \in c} (h_i - \bar h_c)(y_i - \bar y_c), \qquad
-          \operatorname{var} T = \sum_c \frac{1}{n_c - 1} \sum_{i \in c} (h_i - \bar h_c)^2 \sum_{i \in c} (y_i - \bar y_c)^2,
+          \operatorname{var} T = \sum_c \frac{H_c Y_c}{n_c - 1},
 
-with h whether an action was taken two decisions before, or its share so far, and y what the decision brings and leads
-to (Mantel 1963). Where a test rejects, the state is deepened by past decisions, :math:`(s_t;\, s_{t-1}, a_{t-1})`, and so on until the test is quiet. A deeper state cures what the
+with h whether an action was taken two decisions before, or its share so far, y what the decision brings and leads to,
+and H, Y their sums of squares (Mantel 1963). Where a test rejects, the state is deepened by past decisions, :math:`(s_t;\, s_{t-1}, a_{t-1})`, and so on until the test is quiet. A deeper state cures what the
 past explains. It does not cure reasons that were never recorded: under those the test falls quiet as well, so the first
 rejection is always told.
 
