@@ -15,17 +15,19 @@ given the margins, exactly and however thin the table; so is the variance (Halda
 
 .. math:: \operatorname{var} X^2 = \frac{2N}{N-3} (v_1 - w_1)(v_2 - w_2) + \frac{N^2}{N-1} w_1 w_2 .
 
-The sum is compared with the gamma distribution of the same mean and variance. What lies further back, and a hidden cause
-that stays with a person and moves what they get, hardly shows in the decision before. Both show in the actions so far:
-within the rows c of a state and an action,
+The sum is compared with the gamma distribution of the same mean and variance. What lies further back, and a hidden
+cause that stays with a person and moves what they get, hardly shows in the decision before. Both show in the actions so
+far: within the rows c of a state and an action,
 
 .. math:: T = \sum_c \sum_{i \in c} (h_i - \bar h_c)(y_i - \bar y_c), \qquad
           \operatorname{var} T = \sum_c \frac{H_c Y_c}{n_c - 1},
 
 with h whether an action was taken two decisions before, or its share so far, y what the decision brings and leads to,
-and H, Y their sums of squares (Mantel 1963). Where a test rejects, the state is deepened by past decisions, :math:`(s_t;\, s_{t-1}, a_{t-1})`, and so on until the test is quiet. A deeper state cures what the
-past explains. It does not cure reasons that were never recorded: under those the test falls quiet as well, so the first
-rejection is always told.
+and H, Y their sums of squares (Mantel 1963).
+
+Where a test rejects, the state is deepened by past decisions, :math:`(s_t;\, s_{t-1}, a_{t-1})`, and so on until the
+test is quiet. A deeper state cures what the past explains. It does not cure reasons that were never recorded: under
+those the test falls quiet as well, so the first rejection is always told.
 
 Where episodes last a fixed number of decisions, what ends them is how many there were, which no past of few decisions
 tells. The last decision of such an episode is a stratum of its own, the number of decisions so far becomes part of the
