@@ -234,7 +234,7 @@ def tired_two_decisions_later() -> HiddenWorld:
             moves[h, a, 8] = 0.15
             pay[h, a] = 0.3 * s + a * (1.0 - 2.2 * second)
     start = np.array([0.5 * (last == second == 0) for _, last, second in level])
-    return HiddenWorld("history: two decisions before", "history", moves, pay, start, np.array([s for s, _, _ in level]),
+    return HiddenWorld("history: two before", "history", moves, pay, start, np.array([s for s, _, _ in level]),
                        np.tile([0.75, 0.25], (8, 1)), np.tile([0.15, 0.85], (2, 1)), (-150.0, 150.0),
                        noise=lambda h, a, rng: rng.normal(0, 0.3, len(h)))  # fmt: skip
 
