@@ -50,7 +50,7 @@ def test_a_group_that_loses_is_told_once_and_none_is_left_to_adopt():
     told = advise(with_verdicts(["better", "better"], worse_off=losing))
     groups = "starts in s0, starts in s2, starts in s4 and 2 further groups"
     assert told.sentence == f"Adopt a part: it is better on o0 and o1 overall, but {groups} would lose."
-    assert told.reasons == (f"Keep the current policy for {groups}, and adopt the proposed one for all others.",)
+    assert told.reasons == ("Keep the current policy for them, and adopt the proposed one for all others.",)
 
 
 @pytest.mark.parametrize(
@@ -95,9 +95,15 @@ def test_a_gain_for_most_with_losers_is_adopted_in_part_and_the_losers_are_named
     losing = (WorseOff("o0", BASE.regions[0].rule, 0.2, Interval(-1.0, -2.0, -0.5, 0.95)),)
     advice = advise(with_verdicts(["better"], worse_off=losing))
     assert advice.kind == "adopt a part"
-    assert advice.reasons[0].startswith("Keep the current policy for starts ")
-    assert advice.reasons[0].endswith(", and adopt the proposed one for all others.")
-    assert "would lose" in advice.sentence
+    assert advice.reasons[0] == "Keep the current policy for them, and adopt the proposed one for all others."
+    assert advice.sentence.endswith("overall, but starts in s1 would lose.")
+
+
+def test_no_part_is_adopted_of_what_is_not_known() -> None:
+    losing = (WorseOff("o0", BASE.regions[0].rule, 0.2, Interval(-1.0, -2.0, -0.5, 0.95)),)
+    advice = advise(with_verdicts(["better", "unknown"], worse_off=losing))
+    assert advice.kind == "test first"
+    assert advice.sentence.endswith("but what it does to o1 is not known, and starts in s1 would lose.")
 
 
 @pytest.mark.parametrize("status", ["failed", "doubtful"])

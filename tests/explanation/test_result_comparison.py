@@ -143,7 +143,7 @@ def test_rules_of_plans_are_told_in_their_order_and_in_the_unit_of_what_they_imp
     first = replace(best.rules[0], without=best.expected_return - 0.05)
     rest = replace(first, rule=Rule(), without=best.expected_return - 0.02)
     plans = tuple(replace(plan, rules=(first, rest)) if plan is best else plan for plan in old.plans)
-    text = str(compare(old, replace(old, outcomes=(share,), objective="answered", plans=plans)))
+    text = str(compare(old, replace(old, outcomes=(*old.outcomes, share), objective="answered", plans=plans)))
     assert f"{rest.deed} everywhere else (worth +2 percentage points)" in text
 
 

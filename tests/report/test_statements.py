@@ -28,7 +28,8 @@ from polidiff.report.charts.frontier import plan_box_rows
 from polidiff.report.figures import NOT_IN_IT
 from polidiff.report.markdown import markdown
 from polidiff.report.page import page_html
-from polidiff.report.tables import regions_table
+from polidiff.report.plans import TWO_GAINS, plan_sentences
+from polidiff.report.tables import regions_table, tails_table
 from polidiff.report.view import sentence_views, support_text
 from tests.report import samples
 from tests.results import COMMON, RARE, explanation, frontier, results
@@ -283,6 +284,39 @@ def test_what_stands_behind_a_region_is_what_was_counted(seed):
             assert ("start" in behind) is False
             counts = re.findall(r"(?<![\w.])\d[\d\u202f]*(?= [a-z])", behind)
             assert [int(count.replace("\u202f", "")) for count in counts] == numbers
+
+
+@settings(max_examples=20, deadline=None)
+@given(SEEDS)
+def test_the_moves_of_a_small_table_are_those_of_each_policy(seed):
+    """From every state they are its own, and make one: a move that both make may differ in its chance."""
+    rng = np.random.default_rng(seed)
+    steps = rng.random((5, 2, 5)) * (rng.random((5, 2, 5)) < 0.6)
+    steps[:, :, 4] += 0.1
+    steps /= steps.sum(axis=2, keepdims=True)
+    world = TabularMDP(steps, rng.random((5, 2)), np.array([0.25] * 4 + [0.0]), absorbing=[4])
+    policies = {"current": [0] * 5, "proposed": rng.integers(0, 2, 5).tolist()}
+    told = explain(world, *policies.values()).graph
+    for policy, actions in policies.items():
+        for s, action in enumerate(actions[:4]):
+            own = {a.target: a.probability for a in told if a.source == f"s{s}" and a.policy in (policy, "both")}
+            expected = {f"s{t}": p for t, p in enumerate(steps[s, action]) if p > 0}
+            assert own == pytest.approx(expected)
+
+
+def test_the_worst_tenth_is_told_where_some_starts_are_worse_off():
+    base = samples.plain()
+    assert len(tails_table(base).rows) == 2
+    calm = replace(base, tails=tuple(replace(tail, share_worse=0.0) for tail in base.tails))
+    assert tails_table(calm).rows == ()
+    assert "Who would be worse off" not in page_html(replace(calm, worse_off=(), verdicts=(), sentences=()))
+
+
+def test_two_gains_of_one_plan_are_explained_where_they_differ_only():
+    base, record = samples.plain(), replace(samples.frontier(), objective="return")
+    for gain in (12.001, 11.0):
+        plan = replace(record.plans[2], gain=Interval(gain, gain - 0.25, gain + 0.25, 0.95), _explain=lambda: base)
+        assert (TWO_GAINS in plan_sentences(plan, record)) == (gain != 12.001)
 
 
 def test_a_rule_that_changes_nothing_is_told_and_drawn_so():

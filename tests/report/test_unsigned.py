@@ -163,7 +163,7 @@ def test_a_plan_that_changes_nothing_from_some_starts_says_so():
     unknown = tuple(replace(v, direction="unknown", valence=None, difference=none) for v in record.verdicts)
     calm = Sentence(record.sentences[0].start, 0.5, (), 1.0, unknown, Support(9, 90, 1.0))
     plan = replace(samples.frontier().plans[1], _explain=lambda: replace(record, sentences=(calm,)))
-    assert re.fullmatch(r"From .*: nothing changes\.", plan_sentences(plan)[0])
+    assert re.fullmatch(r"From .*: nothing changes\.", plan_sentences(plan, samples.frontier())[0])
 
 
 @settings(max_examples=20)

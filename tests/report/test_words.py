@@ -248,9 +248,22 @@ def test_the_first_screen_of_plans_names_who_loses_and_says_what_to_do_for_them(
     lines = ("From any start: more return.", *(f"Worse off: starts in s{k}: less return, by {k}." for k in (1, 2)))
     plans = tuple(replace(plan, sentences=lines) if plan is record.knee else plan for plan in record.plans)
     told = {answer.question: answer for answer in plan_answers(replace(record, plans=plans))}
-    lost = "Yet some starts lose: starts in s1: less return, by 1. Further groups that lose are named below."
+    lost = "Yet some starts lose: starts in s1: less return, by 1. Further groups are named below."
     assert lost in told["For whom worse?"].spoken
+    assert told["What now?"].text.startswith("Weigh plan 3: ")
     assert "Some starts lose by it: keep the current policy for them." in told["What now?"].spoken
+    gains = replace(record, plans=plans, outcomes=tuple(replace(o, prefer=None) for o in record.outcomes[1:]))
+    gains = replace(gains, outcomes=(record.outcomes[0], *gains.outcomes))
+    told = {answer.question: answer for answer in plan_answers(gains)}
+    assert (
+        told["What now?"].text == "Adopt a part of plan 3: it is better on return overall, but some starts would lose."
+    )
+    assert told["What now?"].spoken.count("Keep the current policy for them") == 1
+    calm = replace(gains, plans=tuple(replace(plan, sentences=plan.sentences[:1]) for plan in plans))
+    assert plan_answers(calm)[0].text.startswith("Adopt plan 3: it is better on return, and no group is shown to lose")
+    unseen = replace(gains, plans=record.plans)
+    assert plan_answers(unseen)[0].text.startswith("Look at plan 3 first")
+    assert "whether some groups lose was not looked at" in plan_answers(unseen)[3].text
     assert "lose" not in {a.question: a for a in plan_answers(record)}["What now?"].spoken
 
 

@@ -37,6 +37,7 @@ from polidiff.worlds.protocol import policy_in, world_summary
 from polidiff.worlds.tabular import TabularMDP
 
 MOST_STARTS = 10_000
+ROUNDING = 1e-9  # of chances
 SMALL_TABLE = 40  # states up to which the moves are shown
 
 
@@ -171,11 +172,13 @@ class TableComparison(Comparison):
         edges = [{(int(a), int(b)): float(p) for a, b, p in zip(m.row, m.col, m.data, strict=True)} for m in both]
         arrows = []
         for a, b in sorted(set(edges[0]) | set(edges[1])):
-            who = (
-                "both" if (a, b) in edges[0] and (a, b) in edges[1] else "current" if (a, b) in edges[0] else "proposed"
-            )
-            chance = max(edges[0].get((a, b), 0.0), edges[1].get((a, b), 0.0))
-            arrows.append(Arrow(world.states[a], world.states[b], who, chance))  # type: ignore[arg-type]
+            now, then = (side.get((a, b), 0.0) for side in edges)
+            source, target = world.states[a], world.states[b]
+            if abs(now - then) < ROUNDING:
+                arrows.append(Arrow(source, target, "both", now))
+                continue
+            arrows += [Arrow(source, target, "current", now)] * (now > 0)
+            arrows += [Arrow(source, target, "proposed", then)] * (then > 0)
         return tuple(arrows)
 
     def find_state(self, given: npt.ArrayLike) -> tuple[AnyArray, str]:

@@ -8,7 +8,7 @@ The rules, in the order in which they are asked:
 4. One gets better and another worse: weigh them; that is a choice of values, not of evidence.
 5. One gets better beyond doubt, none worse:
    the evidence is a log whose assumptions failed or are doubtful, or would be turned by weak unrecorded reasons: test
-   first; somebody loses beyond doubt, or another outcome is unknown: adopt a part, or test that outcome; else: adopt.
+   first; another outcome is unknown: test that outcome; somebody loses beyond doubt: adopt a part; else: adopt.
    Nobody has looked for groups that lose, as in a plan that is not explained: look at it first. No region tells where
    the policies part: look for the reason first.
    Unless actions were drawn by lot, the advice names the strength of unrecorded reasons up to which this holds; where
@@ -31,11 +31,10 @@ from scipy import stats
 
 from polidiff.evaluation.assumptions.log_checks import fragile, only_if
 from polidiff.explanation.text import untold
-from polidiff.explanation.words import amount_text, assumption_text, listing, odds_text
+from polidiff.explanation.words import assumption_text, estimate_text, listing, odds_text
 from polidiff.explanation.worse_off import group_words, losers
 from polidiff.records.explanation import Explanation, Verdict
-from polidiff.records.numbers import counted, percent
-from polidiff.records.outcome import Interval
+from polidiff.records.numbers import counted, number, percent
 from polidiff.records.plan import Frontier, Plan
 
 POWER = 0.8
@@ -125,16 +124,15 @@ def _with_a_gain(
     if doubted:
         base = evidence(record)
         return Advice("test first", f"Test {what} first: {gain} in {base}, but {base} is in doubt.", doubted)
-    if losing:
-        groups = _groups(losing)
-        return Advice(
-            "adopt a part",
-            f"Adopt a part{if_so}: {gain} overall, but {groups} would lose.",
-            (f"Keep the current policy for {groups}, and adopt the proposed one for all others.", *unseen),
-        )
+    loses = f"{_groups(losing)} would lose" if losing else ""
     if unknown:
-        sentence = f"Test {what} first: {gain}{if_so}, but what it does to {_named(unknown)} is not known."
+        also = f", and {loses}" * bool(loses)
+        sentence = f"Test {what} first: {gain}{if_so}, but what it does to {_named(unknown)} is not known{also}."
         return Advice("test first", sentence, (*_tests(record, unknown), *unseen))
+    if loses:
+        part = "a part" if what == "it" else f"a part of {what}"
+        kept = "Keep the current policy for them, and adopt the proposed one for all others."
+        return Advice("adopt a part", f"Adopt {part}{if_so}: {gain} overall, but {loses}.", (kept, *unseen))
     if losing is None:
         return Advice("look", f"Look at {what} first{if_so}: {gain}, and no outcome gets worse on average.", unseen)
     return Advice("adopt", f"Adopt {what}{if_so}: {gain}, and no group is shown to lose.", unseen)
@@ -205,10 +203,11 @@ def _tests(record: Explanation | Frontier, unknown: list[Verdict]) -> tuple[str,
     if any(a.status == "failed" for a in record.assumptions):  # what is estimated then is no effect to size a test by
         return ()
     units, outcomes = _units(record), {outcome.name: outcome for outcome in record.outcomes}
+    noun = "decision" if record.world.one_step else "episode"
     sized = ((verdict, size_of_test(verdict, _spread(record, verdict), units)) for verdict in unknown[:MOST_NAMED])
     return tuple(
-        f"A test with about {counted(size, 'episode')}, half of them under each policy, would show an effect of "
-        f"{amount_text(Interval.exactly(abs(verdict.difference.estimate)), outcomes[verdict.outcome])} on "
+        f"A test with about {number(size, 2)} {noun}s, half of them under each policy, would show an effect of "
+        f"{estimate_text(verdict.difference, outcomes[verdict.outcome], difference=True).lstrip('+−')} on "
         f"{verdict.outcome} in {percent(POWER)} of cases."
         for verdict, size in sized
         if size is not None and size >= LEAST_TESTED

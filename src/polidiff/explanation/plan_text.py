@@ -79,10 +79,6 @@ def frontier_headline(frontier: Frontier) -> str:
     )
 
 
-def _within_budget(frontier: Frontier) -> str:
-    return "" if frontier.budget is None else f" within the budget of {number(frontier.budget)}"
-
-
 def objective(frontier: Frontier) -> Outcome | None:
     """The outcome that plans improve; None where it is not one that is told."""
     return next((outcome for outcome in frontier.outcomes if outcome.name == frontier.objective), None)
@@ -131,7 +127,7 @@ def _judged_head(frontier: Frontier) -> str:
     named = _for_what(frontier)
     brings = "brings" if named else "returns"
     if len(frontier.plans) == 1:
-        return f"No plan{named}{_within_budget(frontier)} but the current policy, which {brings} {now}."
+        return f"No plan{named} but the current policy, which {brings} {now}."
     if best.gain is None or best is frontier.plans[0]:
         return f"{len(frontier)} plans{named}; none is shown to gain over the current policy, which {brings} {now}."
     if not best.gain.low > 0:
@@ -185,9 +181,7 @@ def _others(frontier: Frontier) -> Block:
     """What the best plan does to declared outcomes that it was not chosen for."""
     best = frontier.best
     verdicts = [v for v in plan_verdicts(frontier, best) if v.outcome not in (frontier.objective, "return")]
-    known = {outcome.name for outcome in frontier.outcomes}
-    known_verdicts = [v for v in verdicts if v.outcome in known] if best is not frontier.plans[0] else []
-    lines = (f"{verdicts_text(known_verdicts, frontier.outcomes)}.",) if known_verdicts else ()
+    lines = (f"{verdicts_text(verdicts, frontier.outcomes)}.",) * bool(verdicts and best is not frontier.plans[0])
     return Block("gains", "What the best plan also changes", lines)
 
 
@@ -332,32 +326,27 @@ def plan_answers(frontier: Frontier) -> tuple[Answer, ...]:
             Answer("For whom worse?", "For nobody, as nothing changes."),
             _proof(frontier, plan),
         )
-    verdicts = plan_verdicts(frontier, plan)
-    advice = weigh_up(frontier, verdicts, None, f"plan {frontier.plans.index(plan) + 1}")
+    verdicts, starts = plan_verdicts(frontier, plan), frontier.world.starts
+    groups = [line.removeprefix(LOSES) for line in plan.sentences if line.startswith(LOSES)]
+    looked_for = bool(plan.sentences) and not plan.patch.chosen_on
+    losing = [f"some {starts}"] * bool(groups) if looked_for else None
+    advice = weigh_up(frontier, verdicts, losing, f"plan {frontier.plans.index(plan) + 1}")
     worse = [verdict.outcome for verdict in verdicts if verdict.valence == "worse"]
     unknown = [verdict.outcome for verdict in verdicts if verdict.direction == "unknown"]
-    losing = (
-        f"On average over all {frontier.world.starts} it is worse on {few(worse)}."
-        if worse
-        else "No outcome gets worse on average."
-    )
+    lost = f"On average over all {starts} it is worse on {few(worse)}" if worse else "No outcome gets worse on average"
     spared: tuple[str, ...] = ()
-    groups = [line.removeprefix(LOSES) for line in plan.sentences if line.startswith(LOSES)]
     if groups:
-        losing += (
-            f" Yet some {frontier.world.starts} lose: {groups[0]}"
-            + " Further groups that lose are named below." * bool(groups[1:])
-        )
-        spared = (f"Some {frontier.world.starts} lose by it: keep the current policy for them.",)
-    elif not plan.sentences or plan.patch.chosen_on:
-        losing = f"{losing.rstrip('.')}; for whom it does was not looked at."
+        lost += f". Yet some {starts} lose: {groups[0]}" + " Further groups are named below." * bool(groups[1:])
+        spared = (f"Some {starts} lose by it: keep the current policy for them.",) * (advice.kind != "adopt a part")
+    else:
+        lost += "." if looked_for else "; whether some groups lose was not looked at."
     if unknown:
-        losing += f" What it does to {few(unknown)} is not known."
+        lost += f" What it does to {few(unknown)} is not known."
     return (
         Answer("What now?", advice.sentence, (knee_text(frontier), *spared, *advice.reasons)),
         Answer("What changes?", _plan_changes(plan)),
         Answer("Is it better?", judged_effect(frontier, verdicts)),
-        Answer("For whom worse?", losing),
+        Answer("For whom worse?", lost),
         _proof(frontier, plan),
     )
 
@@ -369,8 +358,9 @@ def _no_gain(frontier: Frontier) -> str:
         return "No plan is better than the current policy."
     most = max(judged, key=lambda gain: gain.estimate)
     change = interval_text(gained(most, frontier), outcome=objective(frontier))
-    plans = counted(len(frontier.plans) - 1, "plan")
-    return f"Not known: of {plans}, the one that promises most changes {frontier.aim} by {change}."
+    sought = len(frontier.plans) - 1
+    plan = "the only plan" if sought == 1 else f"of {sought} plans, the one that promises most"
+    return f"Not known: {plan} changes {frontier.aim} by {change}."
 
 
 def _plan_changes(plan: Plan) -> str:

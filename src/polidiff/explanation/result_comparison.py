@@ -17,7 +17,7 @@ from typing import Literal
 
 from polidiff.errors import InvalidOptionError
 from polidiff.explanation.advice import advise
-from polidiff.explanation.plan_text import frontier_headline, plan_verdicts
+from polidiff.explanation.plan_text import plan_answers, plan_verdicts
 from polidiff.explanation.words import edit_words, in_order, place_text, rule_text, swap_text
 from polidiff.explanation.worse_off import beside, group_words, losers
 from polidiff.records.explanation import Explanation, Feature, Region, WorseOff
@@ -105,7 +105,7 @@ def _side(record: Explanation | Frontier) -> _Side:
         return _Side((), (), {}, "There is no plan.")
     verdicts = plan_verdicts(record, record.best)
     readings = {v.outcome: (v.valence or v.direction, v.difference) for v in verdicts}
-    return _Side(tuple(_plan_items(record)), (), readings, frontier_headline(record))
+    return _Side(tuple(_plan_items(record)), (), readings, plan_answers(record)[0].text)
 
 
 def _region_item(region: Region, record: Explanation) -> _Item:

@@ -203,7 +203,7 @@ def _meetings_text(sentence: Sentence, by_id: Mapping[str, Region]) -> str:
         f"{deed(by_id[m.region])} {where[m.region]} ({percent(m.share)} of {_those(sentence)} reach it)" for m in most
     ]
     if len(by_size) > len(most):
-        parts.append(f"and {counted(len(by_size) - len(most), 'region')} more with smaller effects")
+        parts.append(f"and {counted(len(by_size) - len(most), 'more region')} with smaller effects")
     directions = [by_id[m.region].direction for m in most]
     several = "multi-part " * any(direction is not None and bool(direction.also) for direction in directions)
     return f"{f'episodes meet different {several}changes: ' * (len(parts) > 1)}{'; '.join(parts)}"

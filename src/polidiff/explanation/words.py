@@ -329,10 +329,11 @@ def _with_bounds(interval: Interval, *, signs: bool = False) -> str:
 def _in_its_unit(interval: Interval, outcome: Outcome | None, *, difference: bool) -> tuple[Interval, str]:
     """The interval as people say it, and what stands behind the number: shares in percent.
 
-    A width that is nothing beside the range of the outcome is not told.
+    A width that is nothing beside the range of the outcome is not told, nor an estimate that is nothing beside it.
     """
-    if outcome is not None and outcome.range and interval.width < 1e-6 * (outcome.range[1] - outcome.range[0]):
-        interval = replace(interval, low=interval.estimate, high=interval.estimate)
+    least = 0.0 if outcome is None or not outcome.range else 1e-6 * (outcome.range[1] - outcome.range[0])
+    if 0 < interval.width < least:
+        interval = Interval.exactly(interval.estimate if abs(interval.estimate) >= least else 0.0)
     if outcome is not None and outcome.is_share:
         return interval.scaled(100.0), " percentage points" if difference else " %"
     return interval, f" {outcome.unit}" if outcome is not None and outcome.unit else ""

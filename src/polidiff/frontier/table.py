@@ -35,6 +35,7 @@ from polidiff.frontier.setting import (
     check_agreement,
     evaluate_plans,
     prepare,
+    told_outcomes,
 )
 from polidiff.frontier.solve import Effort, Solved, solve_frontier
 from polidiff.frontier.states import solve_states
@@ -207,7 +208,7 @@ def _frontier(
         gap=solved.gap,
         unit=options.unit,
         budget=options.budget,
-        outcomes=setting.world.told_outcomes,
+        outcomes=told_outcomes(setting),
         current_return=setting.starting_return,
         optimum=float(solved.hull.returns[-1]),
         world=summary(setting.world),

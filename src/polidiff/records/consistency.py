@@ -67,6 +67,7 @@ def _check_frontier(record: Frontier, where: str) -> None:
     if not record.plans:
         raise InvalidResultError(f"{where}.plans must hold at least one plan, that of changing nothing; it holds none")
     names = list(record.plans[0].outcomes)
+    _among(names, {outcome.name for outcome in record.outcomes}, f"{where}.plans[0].outcomes", "an outcome")
     for here, part in parts_of(record, where):
         if isinstance(part, Plan) and list(part.outcomes) != names:
             raise InvalidResultError(f"{here}.outcomes must be those of the first plan, {names}; got others")

@@ -77,7 +77,8 @@ def answers(comparison: ResultComparison) -> tuple[Answer, ...]:
 def _first(lines: list[str]) -> str:
     """The first of some lines as a sentence; nothing of none."""
     more = f"; and {len(lines) - MOST_TOLD} more below" if len(lines) > MOST_TOLD else ""
-    return f"{'; '.join(lines[:MOST_TOLD])}{more}." if lines else ""
+    text = f"{'; '.join(lines[:MOST_TOLD])}{more}."
+    return f"{text[0].upper()}{text[1:]}" if lines else ""
 
 
 def status_words(change: DifferenceChange) -> str:

@@ -27,6 +27,7 @@ from polidiff.explanation.text import acts_the_same, start_text, unit_text, wors
 from polidiff.explanation.words import (
     bare_bounds,
     bounds_text,
+    estimate_text,
     named_with_unit,
     verdicts_text,
     worth_text,
@@ -197,7 +198,9 @@ def plan_cards(plan: Plan, frontier: Frontier) -> tuple[Card, ...]:
     """What a plan costs and what it gains; with its interval where the gain was judged."""
     gain = bounds_text(gained(frontier.gain_of(plan), frontier), objective(frontier), difference=True)
     reached = f"{'gain' if frontier.sign > 0 else 'change'} {gain}"
-    if plan.share is not None and plan.gain is None:
+    if plan is frontier.plans[0]:
+        reached = "as now"
+    elif plan.share is not None and plan.gain is None:
         reached = f"{percent(plan.share)} of what is possible"
     return _cost_card(plan, frontier), Card(aim_text(frontier), plan_return(plan, frontier), reached)
 
@@ -264,9 +267,10 @@ def proofs_table(plans: Sequence[Plan], frontier: Frontier) -> Table:
     return Table((unit_text(frontier.world, frontier.unit), frontier.aim, "no plan returns more than", "gap"), rows)
 
 
-def plan_sentences(plan: Plan) -> tuple[str, ...]:
+def plan_sentences(plan: Plan, frontier: Frontier) -> tuple[str, ...]:
     """What the plan does from where, against the current policy; nothing where no world is at hand to explain it in.
 
+    Where it tells another gain than the frontier, it says which to go by.
     What it changes stands beside it: regions of this explanation have numbers of their own, not those of the page.
     """
     if plan.sentences or plan.patch.chosen_on or not plan.explainable or not plan.patch.changing:
@@ -283,8 +287,10 @@ def plan_sentences(plan: Plan) -> tuple[str, ...]:
     worse = [f"{LOSES}{worse_off_text(explanation, entry)}." for entry in losing[:MOST_LOSING]]
     if len(losing) > MOST_LOSING:
         worse.append(f"{LOSES}{counted(len(losing) - MOST_LOSING, 'further group')}.")
-    apart = (TWO_GAINS,) * bool(sentences and plan.gain is not None and not plan.gain.exact)
-    return (*sentences, *worse, *apart, f"What now: {advise(explanation).sentence}")
+    gain, aim = gained(frontier.gain_of(plan), frontier), objective(frontier)
+    told = [verdict.difference for verdict in explanation.verdicts if verdict.outcome == frontier.objective]
+    apart = any(estimate_text(one, aim, difference=True) != estimate_text(gain, aim, difference=True) for one in told)
+    return (*sentences, *worse, *(TWO_GAINS,) * apart, f"What now: {advise(explanation).sentence}")
 
 
 def _effect_text(explanation: Explanation, sentence: Sentence) -> str:
@@ -296,7 +302,7 @@ def explained(frontier: Frontier) -> Frontier:
     """The frontier with the plan to look at first and the best one explained in words."""
     if not frontier.plans:
         return frontier
-    sentences_of = {id(plan): plan_sentences(plan) for plan in (frontier.knee, frontier.best)}
+    sentences_of = {id(plan): plan_sentences(plan, frontier) for plan in (frontier.knee, frontier.best)}
     plans = tuple(replace(plan, sentences=sentences_of.get(id(plan), plan.sentences)) for plan in frontier.plans)
     return replace(frontier, plans=plans)
 

@@ -42,8 +42,10 @@ class Table:
 
 
 def tails_table(explanation: Explanation) -> Table:
-    """The worst tenth beside the mean."""
+    """The worst tenth beside the mean, where some starts are worse off."""
     outcomes = {outcome.name: outcome for outcome in explanation.outcomes}
+    if not any(tail.share_worse for tail in explanation.tails):
+        return Table((), ())
     rows = tuple(
         (
             t.outcome,
@@ -165,7 +167,7 @@ def quality_table(explanation: Explanation) -> Table:
     ]
     if quality.stability is not None:
         rows.append(("stability over resamples", f"{quality.stability:.2f}"))
-    return Table(("measure", "value"), tuple(rows))
+    return Table(("measure", "value"), tuple(row for row in rows if row[1] != percent(None)))
 
 
 def forms_table(explanation: Explanation) -> Table:

@@ -179,7 +179,7 @@ def _whole_axis(most: int) -> alt.Axis:
 
 def order_chart(frontier: Frontier, palette: Palette, numbering: Numbering | None = None) -> Chart:
     """Expected return after each step of the best order to adopt."""
-    rows = order_rows(frontier, numbering or Numbering())
+    rows = [{**row, "n": label(row["n"])} for row in order_rows(frontier, numbering or Numbering())]
     x = alt.X("i:Q", title="changes adopted", axis=_whole_axis(len(rows) - 1))
     y = _aim_axis(frontier)
     base = alt.Chart(rows_of(rows)).encode(x=x, y=y)
@@ -201,7 +201,7 @@ def order_rows(frontier: Frontier, numbering: Numbering) -> Rows:
     alone = next((entry.alone for entry in ledger.entries if entry.change in ledger.order[:1]), None)
     if frontier.judged and alone is not None and ledger.running[0] is not None:
         now = ledger.running[0] - alone  # as the table tells it that tells the steps
-    rows = [(label(name), None if value is None else sign * value) for name, value in steps]
+    rows = [(name, None if value is None else sign * value) for name, value in steps]
     first = {"i": 0, "r": sign * now, "n": "current policy"}
     return [first, *({"i": i, "r": value, "n": name} for i, (name, value) in enumerate(rows, start=1))]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 import altair as alt
@@ -226,7 +227,11 @@ def move_rows(arrows: Iterable[Arrow], places: dict[str, tuple[float, float]], h
     wide = WIDTH / (_spread_of([x for x, _ in places.values()]) or 1.0)
     tall = height / (_spread_of([y for _, y in places.values()]) or 1.0)
     rows = []
+    lines: dict[tuple[str, str], Arrow] = {}  # a move that both policies make, even with other chances, is one line
     for arrow in arrows:
+        ends = arrow.source, arrow.target
+        lines[ends] = replace(arrow, policy="both") if ends in lines else arrow
+    for arrow in lines.values():
         (x, y), (x2, y2) = places[arrow.source], places[arrow.target]
         across, up = (x2 - x) * wide, (y2 - y) * tall
         if not (across or up):

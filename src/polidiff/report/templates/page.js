@@ -17,7 +17,8 @@
   function draw(figure, choice, spec) {
     const target = byId("chart-" + figure);
     if (!target) return Promise.resolve();
-    const options = { mode: "vega-lite", renderer: "svg", actions: false, ast: true, config: innerWidth < 500 ? narrow : data.config };
+    const formatLocale = { decimal: ".", thousands: "\u202f", grouping: [3], currency: ["", ""], minus: "−", percent: "\u202f%" };
+    const options = { mode: "vega-lite", renderer: "svg", actions: false, ast: true, formatLocale, config: innerWidth < 500 ? narrow : data.config };
     return vegaEmbed(target, spec || data.charts[figure][choice], options).then((result) => {
       views[figure] = result.view;
       target.querySelector("svg").setAttribute("aria-hidden", "true");  // the frame carries the words
@@ -62,7 +63,7 @@
     const texts = plan.e.map((number) => plans.changes[number]);
     byId("slider").value = index;
     byId("plan-number").textContent = index + 1;
-    byId("slider").setAttribute("aria-valuetext", plan.k[0] + " changes, " + plan.k[1]);
+    byId("slider").setAttribute("aria-valuetext", plan.k.map((value, place) => cardNames[place] + " " + value).join(", "));
     document.querySelectorAll("#plan-cards dd").forEach((card, place) => {
       card.querySelector("strong").textContent = plan.k[place];
       card.querySelector("span").textContent = plans.details[plan.d[place]];
@@ -91,9 +92,14 @@
     fillTable("plan-boxes", texts.map((text) => [text]));
     fillTable("plan-outcomes", plan.o.map((o, place) => [fullNames[place], o[0], o[1]]));
     fillTable("plan-adoption", plan.a.map((value, place) => [Math.round(100 * data.plans.shares[place]) + " %",
-      data.plans.share ? Number((100 * value).toPrecision(4)) + " %" : String(value)]));
+      data.plans.share ? spoken(Number((100 * value).toPrecision(4))) + " %" : spoken(value)]));
   }
 
+  const spoken = (value) => {
+    const [whole, rest] = String(value).replace("-", "−").split(".");
+    return (whole.length > 4 + whole.startsWith("−") ? whole.replace(/\B(?=(\d{3})+$)/g, "\u202f") : whole) + (rest ? "." + rest : "");
+  };
+  const cardNames = Array.from(document.querySelectorAll("#plan-cards dt"), (name) => name.textContent);
   const fullNames = Array.from(document.querySelectorAll("#twin-plan-outcomes tbody th"), (cell) => cell.textContent);
 
   const rows = Array.from(document.querySelectorAll("#plan-table tbody tr"));
