@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
+from polidiff.records.rule import Rule
 from polidiff.rules import RuleClassifier
 from polidiff.rules.learners import leaf_rules
 
@@ -16,10 +17,23 @@ def test_each_leaf_is_told_exactly_and_whole_numbers_in_whole_numbers(seed, most
     rows = np.stack([rng.integers(0, most, 60) * scale, rng.normal(size=60)], axis=1)
     tree = DecisionTreeClassifier(max_leaf_nodes=6, random_state=0).fit(rows, rng.integers(0, 3, 60))
     found = tree.apply(rows)
-    for rule, leaf in leaf_rules(tree, rows, ("count", "size")):
+    for rule, leaf in leaf_rules(tree, rows, ("count", "size"), np.arange(tree.tree_.node_count)):
         assert (rule.covers(rows) == (found == leaf)).all()
         bounds = [b for c in rule.conditions if c.feature == "count" for b in (c.low, c.high) if np.isfinite(b)]
         assert all(bound == round(bound) for bound in bounds)
+
+
+@given(seed=st.integers(0, 2**16))
+def test_siblings_that_are_told_the_same_are_one_rule(seed):
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(60, 2))
+    tree = DecisionTreeClassifier(max_leaf_nodes=8, random_state=0).fit(rows, rng.integers(0, 4, 60))
+    told = rng.integers(0, 2, tree.tree_.node_count)
+    rules = leaf_rules(tree, rows, ("count", "size"), told)
+    covers = np.array([rule.covers(rows) for rule, _ in rules])
+    assert (covers.sum(axis=0) == 1).all()
+    assert (np.array([label for _, label in rules])[covers.argmax(axis=0)] == told[tree.apply(rows)]).all()
+    assert leaf_rules(tree, rows, ("count", "size"), np.ones_like(told)) == ((Rule(), 1),)
 
 
 @pytest.mark.parametrize("values", [[0, 1], [0, 1, 2, 5], [-3, 0, 4], list(range(300))])

@@ -32,6 +32,7 @@ EXACT_FROM = 1000  # that many equal values, and none other, count as certain
 FEWEST_TO_JUDGE, WANTED = 20, 100  # episodes below which a mean is in doubt, whatever they are, and that mend it
 EPISODES_PER_SKEW = 25  # times the square of the skewness, from which a mean is nearly normal (Cochran's rule)
 MOST_DOUBTS = 3  # samples that are named; others are counted
+RARE_IN_GROUPS = "rare events in groups"  # a doubt about some starts, not about all of them
 
 
 def direction_of(difference: Interval, margin: float) -> VerdictDirection:
@@ -157,13 +158,13 @@ def skewness(values: FloatArray) -> float:
     return float(((values - values.mean()) ** 3).mean() / spread**3) if spread > 0 else 0.0
 
 
-def rare_events(samples: Mapping[str, FloatArray]) -> tuple[Assumption, ...]:
+def rare_events(samples: Mapping[str, FloatArray], name: str = "rare events") -> tuple[Assumption, ...]:
     """That rarer, larger episodes may not have been seen, of samples by name; nothing where none is in doubt.
 
     >>> [doubt.status for doubt in rare_events({"return": np.zeros(10)})], rare_events({"return": np.arange(100.0)})
     (['doubtful'], ())
     """
-    doubts = [doubt for name, values in samples.items() if (doubt := _unmet(name, values)) is not None]
+    doubts = [doubt for mean, values in samples.items() if (doubt := _unmet(mean, values)) is not None]
     if not doubts:
         return ()
     named = [detail for detail, _ in doubts[:MOST_DOUBTS]]
@@ -171,7 +172,7 @@ def rare_events(samples: Mapping[str, FloatArray]) -> tuple[Assumption, ...]:
     needed = max(episodes for _, episodes in doubts)
     enough = counted(needed, "episode")
     consequence = f"Intervals know only what was seen and may be too short; at least {enough} are needed."
-    return (Assumption("rare events", "spread of the episodes", "doubtful", "; ".join(named + more), consequence),)
+    return (Assumption(name, "spread of the episodes", "doubtful", "; ".join(named + more), consequence),)
 
 
 def _unmet(name: str, values: FloatArray) -> tuple[str, int] | None:

@@ -30,6 +30,7 @@ from typing import Literal
 from scipy import stats
 
 from polidiff.evaluation.assumptions.log_checks import fragile, only_if
+from polidiff.evaluation.verdicts import RARE_IN_GROUPS
 from polidiff.explanation.text import untold
 from polidiff.explanation.words import assumption_text, estimate_text, listing, odds_text
 from polidiff.explanation.worse_off import group_words, losers
@@ -176,7 +177,7 @@ def lasting(judged: Sequence[Verdict | Plan]) -> str:
 
 def doubts(record: Explanation | Frontier, verdicts: list[Verdict]) -> tuple[str, ...]:
     """What speaks against the record that decided verdicts rest on: failed tests, and weak reasons that would do."""
-    failed = [assumption_text(a) for a in record.assumptions if a.alarming]
+    failed = [assumption_text(a) for a in record.assumptions if a.alarming and a.name != RARE_IN_GROUPS]
     one_step = record.world.one_step
     weak = [
         f"Unrecorded reasons that change the odds of a decision {odds_text(v.holds_up_to)} would be enough to explain "

@@ -14,7 +14,7 @@ from polidiff._version import __version__
 from polidiff.divergence import find_divergence
 from polidiff.evaluation import compare
 from polidiff.evaluation.comparison import GroupVerdicts, check_estimator, chosen_on, undecided
-from polidiff.evaluation.verdicts import by_papers_rule, rare_events, where_papers_rule_differs
+from polidiff.evaluation.verdicts import RARE_IN_GROUPS, by_papers_rule, rare_events, where_papers_rule_differs
 from polidiff.explanation.forms import words_in
 from polidiff.explanation.groups import tails, worse_off
 from polidiff.explanation.pictures import decisions_of, episode_pairs, pictures_of, sample_of
@@ -167,16 +167,19 @@ def _unmet_events(grouped: GroupedStarts, *, parted: bool) -> tuple[Assumption, 
         for inside, group, told in groups
         if group.rules
     ]
-    samples = {
-        f"the difference in {verdict.outcome}{where}": judged.difference[inside, m]
-        for inside, where, verdicts in [*everyone, *parts]
-        for m, verdict in enumerate(verdicts)
-        if not verdict.difference.exact and (not where or verdict.direction != "unknown")
-    }
+    samples, in_groups = (
+        {
+            f"the difference in {verdict.outcome}{where}": judged.difference[inside, m]
+            for inside, where, verdicts in some
+            for m, verdict in enumerate(verdicts)
+            if not verdict.difference.exact and (not where or verdict.direction != "unknown")
+        }
+        for some in (everyone, parts)
+    )
     if parted and all(verdict.direction in ("same", "unknown") for verdict in grouped.overall):
         both = np.hypot(judged.current, judged.proposed)  # 0 where neither policy met anything
         samples |= {v.outcome: both[:, m] for m, v in enumerate(grouped.overall) if not both[:, m].any()}
-    return rare_events(samples)
+    return (*rare_events(samples), *rare_events(in_groups, RARE_IN_GROUPS))
 
 
 def judged_by_log(found: Difference, told: Explanation) -> Explanation:

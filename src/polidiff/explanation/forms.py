@@ -183,7 +183,7 @@ def complete_policy(exam: Exam, names: tuple[str, ...], actions: tuple[str, ...]
     tree = DecisionTreeClassifier(max_leaf_nodes=max(2, leaves), random_state=seed % 2**32)
     tree.fit(matrix, exam.proposed, sample_weight=exam.weight)
     chosen = tree.classes_[tree.tree_.value[:, 0].argmax(axis=1)]
-    rules = [(_in_words(rule, levels), int(chosen[leaf])) for rule, leaf in leaf_rules(tree, matrix, names)]
+    rules = [(_in_words(rule, levels), do) for rule, do in leaf_rules(tree, matrix, names, chosen)]
     text = "The proposed policy: " + "; ".join(f"{actions[do]} {place_text(rule)}" for rule, do in rules) + "."
     literals = sum(rule.literals for rule, _ in rules)
     length = Length(1, len(rules), literals, literals, words_in(text))

@@ -298,10 +298,9 @@ def _losing_rules(forming: StartOutcomes, harm: FloatArray, world: World, margin
     numbers, names = np.nan_to_num(features.astype(float)), tuple(world.feature_names)
     if forming.exact:  # boxes that hold the starts known to lose, as far as so many leaves tell them from others
         tree = DecisionTreeClassifier(max_leaf_nodes=MOST_LEAVES, random_state=0).fit(numbers, losing)
-        share = tree.tree_.value[:, 0, -1]
-        return [rule for rule, leaf in leaf_rules(tree, numbers, names) if share[leaf] > 0.5]
+        lost = tree.tree_.value[:, 0, -1] > 0.5
+        return [rule for rule, loses in leaf_rules(tree, numbers, names, lost) if loses]
     tree = DecisionTreeRegressor(max_leaf_nodes=4, min_samples_leaf=max(2, len(harm) // 20), random_state=0)
     tree.fit(numbers, harm, sample_weight=weight)
-    mean = tree.tree_.value[:, 0, 0]
-    lost = [rule for rule, leaf in leaf_rules(tree, numbers, names) if mean[leaf] > margin + 1e-9]
-    return [None] if len(lost) == tree.get_n_leaves() else list(lost)
+    lost = tree.tree_.value[:, 0, 0] > margin + 1e-9
+    return [rule if rule.conditions else None for rule, loses in leaf_rules(tree, numbers, names, lost) if loses]

@@ -19,6 +19,7 @@ from polidiff.explanation.text import (
     changes_text,
     idle_text,
     loss_text,
+    mostly_told,
     only_chances,
     parts_unseen,
     people_text,
@@ -218,8 +219,12 @@ def _what_differs(explanation: Explanation) -> str:
     regions = "one region" if count == 1 else f"{count} regions"
     if only_chances(explanation):
         return f"They differ in {regions}, only in how often an action is chosen."
-    idle = idle_text(explanation)
-    return f"They differ in {regions}, in {changes_text(explanation)}{idle and f'; {idle}'}."
+    idle, changes = idle_text(explanation), changes_text(explanation)
+    aside = idle and f"; {idle}"
+    if mostly_told(explanation):
+        return f"They differ in {regions}, in {changes}{aside}."
+    tell = f"{regions} tell{'s' * (count == 1)} {percent(explanation.quality.recall)} of"
+    return f"They differ in {changes}{aside}; {tell} {'the others' if idle else 'these'}."
 
 
 def tone_of(verdict: Verdict) -> Tone:

@@ -44,6 +44,7 @@ from polidiff.records.rule import Rule
 MOST_IN_A_ROW = 4  # regions of a path told one by one; a longer one is folded where it repeats itself
 ALL = 1 - 1e-9  # share that is everything
 NEARLY_ALL = 0.995  # share that is told as 100 %
+MOSTLY = 0.9  # of what differs: regions that tell as much carry the effect
 MOST_MET = 5  # regions told where no path is
 UNITS = {
     "expected": "{}changed decisions per episode",
@@ -87,6 +88,11 @@ def changes_text(explanation: Explanation) -> str:
         return f"{percent(explanation.changes)} of decisions"
     count = number(explanation.changes, 3)
     return f"{count} {explanation.world.discounted}decision{'s' * (count != '1')} per episode"
+
+
+def mostly_told(explanation: Explanation) -> bool:
+    """Whether regions tell (nearly) all that differs; else an effect is not theirs alone."""
+    return explanation.quality.recall >= MOSTLY
 
 
 def idle_text(explanation: Explanation) -> str:
@@ -137,7 +143,7 @@ def sentence_text(explanation: Explanation, sentence: Sentence, *, figures: bool
         deeds = deeds.replace(", then ", " and then ")
         effect = verdicts_text(sentence.verdicts, explanation.outcomes, figures=False) or "no outcome is defined"
         return f"{start}, {deeds} will lead to {effect};"
-    who = _whose_effect(sentence)
+    who = _whose_effect(explanation, sentence)
     share = _path_share_text(sentence)
     return f"{start}, {deeds}{share}. {_brought(explanation, sentence, who, figures=figures)}"
 
@@ -158,9 +164,9 @@ def _names_all(sentence: Sentence) -> bool:
     return not sentence.left_out and (bool(sentence.meetings) or named >= NEARLY_ALL)
 
 
-def _whose_effect(sentence: Sentence) -> str:
+def _whose_effect(explanation: Explanation, sentence: Sentence) -> str:
     """What brings the effect: the effect of a group is that of all changes which its episodes meet, named or not."""
-    if not _names_all(sentence):
+    if not (_names_all(sentence) and mostly_told(explanation)):
         return "All changes together"
     return "Together they" if len(sentence.meetings) > 1 else "This"
 

@@ -216,7 +216,7 @@ def _cuts(X: FloatArray) -> list[tuple[int, float]]:
 def _read(model: Estimator, X: FloatArray, cuts: list[tuple[int, float]] | None) -> Iterator[tuple[Rule, int]]:
     tree = getattr(model, "tree_", None)
     if hasattr(tree, "children_left"):
-        yield from _leaves(next(_nested_trees(model, X, [len(model.tree_.children_left)])))
+        yield from _leaves(next(_nested_trees(model, X, [len(model.tree_.children_left)], _classes(model))))
     elif hasattr(tree, "get_split_feature"):
         yield from _leaves(_node_tree(tree, X))
     elif cuts is not None:
@@ -275,13 +275,17 @@ def short_bound(column: FloatArray, low: BoolArray) -> float:
     return readable_bound(float(below.max()), float(above.min()))
 
 
-def leaf_rules(model: Estimator, X: FloatArray, names: tuple[str, ...]) -> Listed:
-    """Each leaf of a fitted tree, from left to right, as a rule with the number of its node."""
-    whole = [len(model.tree_.children_left)]
-    return named(tuple(_leaves(next(_nested_trees(model, X, whole, numbered=True)))), names)
+def leaf_rules(model: Estimator, X: FloatArray, names: tuple[str, ...], told: IntArray) -> Listed:
+    """The leaves of a fitted tree, from left to right, as rules with what each node is told as (nodes,)."""
+    return named(tuple(_leaves(next(_nested_trees(model, X, [len(told)], told)))), names)
 
 
-def _nested_trees(model: Estimator, X: FloatArray, sizes: Sequence[int], *, numbered: bool = False) -> Iterator[Node]:
+def _classes(model: Estimator) -> IntArray:
+    """(nodes,) class that most rows of each node have."""
+    return np.asarray(model.classes_[model.tree_.value[:, 0].argmax(axis=1)])
+
+
+def _nested_trees(model: Estimator, X: FloatArray, sizes: Sequence[int], told: IntArray) -> Iterator[Node]:
     """The tree cut back to its first nodes: grown best first, it is then the tree of so many nodes."""
     tree, single = model.tree_, X.astype(np.float32)  # trees compare single precision
     goes_left = getattr(tree, "missing_go_to_left", None)
@@ -292,7 +296,7 @@ def _nested_trees(model: Estimator, X: FloatArray, sizes: Sequence[int], *, numb
     def node(k: int, size: int) -> Node:
         left, right, j = int(tree.children_left[k]), int(tree.children_right[k]), int(tree.feature[k])
         if left < 0 or right >= size:
-            return k if numbered else int(model.classes_[int(tree.value[k][0].argmax())])
+            return int(told[k])
         gap = bool(goes_left[k]) if goes_left is not None and gaps[j] else None
         return _joined(Split(j, bounds[k], node(left, size), node(right, size), gap))
 
@@ -314,7 +318,7 @@ def tree_rules(X: AnyArray, label: IntArray, weight: FloatArray, *, seed: int) -
     some = slice(None, None, -(-len(X) // MOST_GROWN))
     model.fit(X[some], label[some], sample_weight=weight[some] / weight[some].mean())
     sizes = range(3, len(model.tree_.children_left) + 1, 2)
-    trees = _nested_trees(model, np.asarray(X, dtype=np.float64), sizes)
+    trees = _nested_trees(model, np.asarray(X, dtype=np.float64), sizes, _classes(model))
     return [tuple((rule, told) for rule, told in _leaves(tree) if told) for tree in trees]
 
 
