@@ -16,6 +16,7 @@ from polidiff.cli.column_roles import propose
 from polidiff.cli.init import _confirmed, draft
 from polidiff.cli.loading import load_world
 from polidiff.cli.study import read_study
+from tests.cli.tables import campaign, two_arms, ward_rows
 
 
 @pytest.fixture
@@ -335,27 +336,6 @@ def test_offers_with_a_column_of_many_words(polidiff, tmp_path):
     assert "most of them in fewer than 20 rows" in ran.err
 
 
-def ward_rows(ended: bool) -> pl.DataFrame:
-    """Stays of three or four days; whether somebody went home stands in the last row only."""
-    rng, rows = np.random.default_rng(0), []
-    for stay in range(40):
-        days, pulse = 3 + stay % 2, rng.integers(60, 100)
-        for day in range(days):
-            last = day == days - 1
-            rows.append({
-                "stay_id": stay, "day": day, "pulse": int(pulse), "ward": "ab"[stay % 2], "drug": "ny"[rng.integers(2)],
-                "went_home": int(last and stay % 3 > 0), "score": rng.random(), "ended": last,
-            })  # fmt: skip
-            pulse += rng.integers(-3, 4)
-    return pl.DataFrame(rows) if ended else pl.DataFrame(rows).drop("ended")
-
-
-def test_what_is_known_only_at_the_end_is_no_state():
-    proposal = propose(ward_rows(ended=True), {"action": "drug", "reward": "score"})
-    assert set(proposal.state) == {"pulse", "ward"}
-    assert "at the end" in proposal.left_out["went_home"]
-
-
 def test_a_log_without_a_column_of_ends_makes_a_study_that_runs(tmp_path, polidiff):
     ward_rows(ended=False).write_csv(tmp_path / "stays.csv")
     study = tmp_path / "s.toml"
@@ -414,78 +394,6 @@ def test_the_range_that_is_suggested_is_that_of_whole_episodes(polidiff, tmp_pat
     assert "# range = [1.0, 2.0]  # per episode" in (tmp_path / "s.toml").read_text()
 
 
-def pupils(n=400):
-    """A trial of schools: two marks at the end, as they are named in public tables."""
-    rng = np.random.default_rng(0)
-    small = rng.integers(0, 2, n)
-    return pl.DataFrame({"tmathssk": 480 + 10 * small + rng.normal(0, 30, n).round(), "classk": small,
-                         "treadssk": 440 + 8 * small + rng.normal(0, 30, n).round(), "years": rng.integers(0, 20, n),
-                         "schidkn": rng.integers(0, 80, n)})  # fmt: skip
-
-
-def test_marks_are_the_outcome_and_those_of_the_same_day_and_schools_are_no_state():
-    proposal = propose(pupils())
-    assert proposal.roles == {"action": "classk", "reward": "tmathssk"}
-    assert proposal.state == ("years",)
-
-
-def test_a_measurement_at_twenty_weeks_comes_after_one_at_zero_but_features_that_are_counted_stay():
-    rng = np.random.default_rng(1)
-    measured = {name: rng.normal(size=300) for name in ("cd40", "cd420", "age")}
-    frame = pl.DataFrame({"arm": rng.integers(0, 2, 300), **measured, "recovered": rng.integers(0, 2, 300)})
-    assert propose(frame).state == ("cd40", "age")
-    counted = {f"x{j}": rng.normal(size=300) for j in range(12)}
-    frame = pl.DataFrame({"arm": rng.integers(0, 2, 300), **counted, "recovered": rng.integers(0, 2, 300)})
-    assert propose(frame).state == tuple(counted)
-
-
-def test_an_offer_that_was_taken_is_known_after_the_offer_was_made():
-    rng = np.random.default_rng(2)
-    offer, age = rng.integers(0, 2, 500), rng.integers(20, 80, 500)
-    frame = pl.DataFrame({"offer": offer, "age": age, "profit": rng.normal(size=500),
-                          "took_part": offer * rng.integers(0, 2, 500), "owner": rng.integers(0, 2, 500)})  # fmt: skip
-    assert propose(frame).state == ("age", "owner")
-    assert "comes with one action only" in propose(frame).left_out["took_part"]
-
-
-def renewals(n=1000):
-    """Offers by lot, whether people renewed, and what an offer costs, which its kind alone tells."""
-    rng = np.random.default_rng(1)
-    arm = rng.choice(["none", "mail", "call"], n)
-    cost = np.select([arm == "mail", arm == "call"], [1, 5], 0)
-    columns = {"age": rng.integers(18, 80, n), "Treatment Arm": arm, "renewed?": rng.choice(["Yes", "No"], n)}
-    return pl.DataFrame({**columns, "cost_after": cost})
-
-
-@pytest.mark.parametrize("name", ["renewed?", "came back"])
-def test_what_the_action_alone_tells_is_neither_outcome_nor_state(name):
-    proposal = propose(renewals().rename({"renewed?": name}))
-    assert (proposal.roles["reward"], proposal.state) == (name, ("age",))
-    assert proposal.left_out == {"cost_after": "follows from the action"}
-
-
-def test_constant_within_each_action_by_chance_is_no_copy():
-    few = pl.DataFrame({"age": [30, 41, 52, 63], "arm": ["a", "b", "a", "b"], "cured": [1, 0, 1, 0]})
-    assert propose(few).roles["reward"] == "cured", "of 4 rows in two pairs, 1 in 3 orders look like this"
-    assert propose(pl.concat([few] * 10)).roles.get("reward") != "cured"
-
-
-def test_of_several_outcomes_the_one_of_two_values_is_meant_and_no_other_event_is_state():
-    rng = np.random.default_rng(3)
-    offers = renewals().drop("cost_after").with_columns(spend=rng.gamma(2, 9, 1000), ordered=rng.integers(0, 2, 1000))
-    proposal = propose(offers.select("age", "Treatment Arm", "spend", "renewed?", "ordered"))
-    assert proposal.roles["reward"] == "renewed?"
-    assert proposal.left_out["ordered"] == "looks as if it came after the decision"
-
-
-def test_a_reward_that_the_action_tells_stands_where_episodes_go_on():
-    rows = ward_rows(ended=True)
-    named = propose(rows)
-    assert "episode" in named.roles
-    paid = propose(rows.with_columns(reward=pl.col(named.roles["action"]).rank("dense").cast(pl.Float64)))
-    assert paid.roles["reward"] == "reward"
-
-
 CLINIC = """PatientenNr;Besuchsdatum;Alter;Laktat;Behandlung;Code_Behandlung;Liegedauer_danach;verstorben;Abschluss
 {rows}"""
 
@@ -513,29 +421,6 @@ def test_a_german_table_gets_the_roles_that_its_words_say(polidiff, tmp_path):
                     "terminated": "Abschluss", "state": ["Alter", "Laktat"]}  # fmt: skip
     assert study["policies"]["proposed"] == "always:Spülung"
     assert (study["outcomes"][0]["name"], study["outcomes"][0]["prefer"]) == ("verstorben", "less")
-
-
-@pytest.mark.parametrize(
-    ("name", "values", "part"),
-    [
-        ("id", range(300), "names the row"),
-        ("id", [k // 2 for k in range(300)], "group"),
-        ("mrn", [7_000_000 + k * k * 37 % 2_000_003 for k in range(300)], "names the row"),
-        ("Kundennummer", [k * 7919 % 100_003 for k in range(300)], "names the row"),
-        ("Kundennummer", [k // 3 for k in range(300)], "group"),
-        ("Nº do paciente", [100_000 + k * 7919 % 800_011 for k in range(300)], "names the row"),
-        ("Nº do paciente", [k // 2 for k in range(300)], "group"),
-        ("patient", [101_409 + k * k * 7919 % 897_157 for k in range(300)], "names the row"),
-        ("number", range(500, 800), "names the row"),
-        ("income", [20_000 + k * k * 37 % 30_011 for k in range(300)], "state"),
-    ],
-)
-def test_an_identifier_is_a_person_or_left_out_with_a_word_and_a_measurement_stays(name, values, part):
-    rng = np.random.default_rng(1)
-    given = {"age": rng.integers(20, 80, 300), "treatment": rng.choice(["a", "b"], 300)}
-    found = propose(pl.DataFrame({name: list(values), **given, "recovered": rng.integers(0, 2, 300)}))
-    said = next((role for role, column in found.roles.items() if column == name), None)
-    assert (said or found.left_out.get(name) or ("state" if name in found.state else None)) == part
 
 
 def test_texts_call_the_return_by_the_column_that_makes_it(polidiff, tmp_path):
@@ -570,26 +455,6 @@ def test_a_french_table_with_three_ways_to_write_nothing_keeps_its_measurements(
     assert f"'IMC' is empty in {absent} of 200 rows, 'Tension' in 25 (-99 is read as empty)." in told
 
 
-def test_an_end_is_a_column_without_gaps_and_an_outcome_may_be_known_at_the_end_alone():
-    rng = np.random.default_rng(4)
-    last = np.arange(240) % 4 == 3
-    alive = [int(rng.random() < 0.7) if end else None for end in last]
-    frame = pl.DataFrame({"StayID": np.arange(240) // 4, "Day": np.arange(240) % 4, "MAP": rng.integers(50, 90, 240),
-                          "Vasopressor": rng.choice(["yes", "no"], 240), "Discharged alive": alive,
-                          "last_day": np.where(last, "Y", "N")})  # fmt: skip
-    found = propose(frame)
-    assert dict(found.roles) == {"action": "Vasopressor", "terminated": "last_day", "step": "Day",
-                                 "episode": "StayID", "reward": "Discharged alive"}  # fmt: skip
-    assert (found.state, found.prefer) == (("MAP",), "more")
-
-
-def test_weeks_after_week_zero_come_after_the_decision_though_single_digits_count_them():
-    rng = np.random.default_rng(1)
-    measured = {name: rng.normal(size=300) for name in ("age", "sbp_week0", "sbp_week1", "sbp_week4", "x0", "x1", "x2")}
-    frame = pl.DataFrame({"arm": rng.integers(0, 2, 300), **measured, "recovered": rng.integers(0, 2, 300)})
-    assert propose(frame).state == ("age", "sbp_week0", "x0", "x1", "x2")
-
-
 @pytest.mark.parametrize(
     ("words", "event", "prefer"),
     [(("geheilt", "krank"), "geheilt", "more"), (("died", "home"), "died", "less"), (("up", "down"), "down", None)],
@@ -610,39 +475,12 @@ def test_an_outcome_in_two_words_is_whether_the_telling_or_rarer_one_holds(polid
     assert load_world(study).rows.gains.sum() == (says == event).sum()
 
 
-def test_a_postcode_is_known_before_and_an_item_is_an_action():
-    rng = np.random.default_rng(0)
-    frame = pl.DataFrame({
-        "postcode": [f"N{k}" for k in rng.integers(0, 20, 400)], "post_score": rng.normal(size=400),
-        "item": [f"i{k}" for k in rng.integers(0, 5, 400)], "clicks": rng.integers(0, 2, 400),
-    })  # fmt: skip
-    proposal = propose(frame)
-    assert (proposal.roles["action"], proposal.state) == ("item", ("postcode",))
-    assert "after the decision" in proposal.left_out["post_score"]
-
-
-def two_arms(**columns):
-    rng = np.random.default_rng(0)
-    return pl.DataFrame({"age": rng.integers(20, 90, 200), "arm": rng.choice(["old", "new"], 200), **columns})
-
-
 def test_advice_in_the_table_is_what_is_proposed(polidiff, tmp_path):
     frame = two_arms(cured=np.arange(200) % 3 // 2).with_columns(recommended=pl.when(pl.col("age") < 50).then("arm"))
     frame = frame.with_columns(recommended=pl.col("recommended").fill_null("old"), model_year=pl.lit("old"))
     frame.write_csv(tmp_path / "a.csv")
     assert polidiff("init", tmp_path / "a.csv", "-o", tmp_path / "study.toml", "--yes").code == 0
     assert read_study(tmp_path / "study.toml", {}).section("policies")["proposed"] == "column:recommended"
-
-
-def test_how_things_ended_in_several_words_is_an_outcome_if_one_of_them_tells():
-    ends = np.array(["alive", "dead", "lost"])[np.r_[np.zeros(120, int), np.ones(50, int), np.full(30, 2)]]
-    proposal = propose(two_arms(status=ends))
-    assert (proposal.outcome_column, proposal.prefer, proposal.yes_or_no) == ("status = dead", "less", True)
-    assert (
-        "reward"
-        not in propose(two_arms(status=np.char.replace(np.char.replace(ends, "dead", "b"), "alive", "a"))).roles
-    )
-    assert "reward" not in propose(two_arms(ward=ends)).roles
 
 
 def test_what_is_missing_for_a_comparison_is_said(polidiff, tmp_path):
@@ -681,28 +519,6 @@ def test_columns_of_any_type_are_read_from_parquet(polidiff, tmp_path):
     assert load_world(study).check.dropped == 5
 
 
-def campaign() -> pl.DataFrame:
-    """Customers who come back; a channel chosen by age; behind the profit what they then had in the basket."""
-    rng = np.random.default_rng(0)
-    age = rng.integers(20, 80, 2000)
-    mail = rng.random(2000) < 1 / (1 + np.exp((50 - age) / 10))
-    profit = rng.random(2000) + 0.3 * mail + age / 100
-    return pl.DataFrame({
-        "cust": [f"C{k}" for k in rng.integers(0, 700, 2000)], "age": age, "income": rng.normal(50, 9, 2000) + age,
-        "visits": rng.poisson(3, 2000), "channel": np.where(mail, "mail", "web"), "profit": profit,
-        "basket": 20 * profit + rng.normal(0, 5, 2000), "mood": rng.random(2000),
-    })  # fmt: skip
-
-
-def test_a_column_that_may_tell_people_apart_is_said_how_to_use():
-    frame = campaign()
-    assert (
-        propose(frame, {"action": "channel"}).left_out["cust"].endswith('as those of a person do, write group = "cust"')
-    )
-    once = frame.with_columns(cust=pl.format("C{}", pl.int_range(pl.len())))
-    assert "group" not in propose(once, {"action": "channel"}).left_out["cust"]
-
-
 def test_what_stands_behind_the_outcome_and_goes_with_it_is_doubted(tmp_path):
     proposal = propose(campaign(), {"action": "channel"})
     assert proposal.doubtful == ("basket",)  # mood goes with nothing
@@ -723,14 +539,6 @@ def test_on_a_terminal_a_doubtful_column_is_asked_about(known):
     assert ran.exit_code == 0, ran.output
     assert "goes with the outcome. Was it known before? [Y/n]" in ran.output
     assert ("basket" in found[0].state) == known
-
-
-def test_what_was_used_is_the_action_though_a_segment_is_named():
-    rows = 300
-    frame = pl.DataFrame({"Customer ID": [k % 60 for k in range(rows)], "Age": [20 + k % 47 for k in range(rows)],
-                          "Segment": ["abc"[k % 3] for k in range(rows)], "Script used": ["new", "old"] * (rows // 2),
-                          "Bought?": [(k // 7) % 2 for k in range(rows)]})  # fmt: skip
-    assert propose(frame).roles["action"] == "Script used"
 
 
 def test_spellings_that_differ_in_capitals_are_pointed_out(polidiff, tmp_path):

@@ -28,6 +28,7 @@ from polidiff.cli.table_columns import (
     MOST_ACTIONS,
     MOSTLY,
     NUMBERED,
+    PLACE,
     SURVIVAL,
     TESTED,
     WORDS,
@@ -243,7 +244,8 @@ def _candidate(
             named = [c for c in named if not any(determines(frame, other.name, c.name) for other in named)]
         if role == "reward":
             named += [column for column in free if re.search(HARMFUL, column.plain) and words == WORDS[role][0]]
-            named.sort(key=lambda c: (re.search(EVENT, c.plain) is None, c.distinct != 2, -c.number))
+            cut = [c.name for c in named if c.plain.startswith("cens")]  # an event says more, if there is one
+            named.sort(key=lambda c: (re.search(EVENT, c.plain) is None, c.name in cut, c.distinct != 2, -c.number))
         if named:
             return named[0].name
     if role == "episode":
@@ -252,8 +254,9 @@ def _candidate(
         return None
     # what differs between actions that look drawn by lot; else what was measured last, where people put it
     could = [c for c in free if not re.search(f"{BEFORE}|{IDENTIFIER}", c.plain)]
-    odd = _differing(could, frame, roles["action"]) if "action" in roles else []
-    return odd[0] if odd else could[-1].name if could else None
+    others = [c for c in columns if c.name not in taken and not names_rows(c, frame)]
+    odd = _differing(others, frame, roles["action"], fewest=2) if "action" in roles else []
+    return next((c.name for c in could if c.name in odd), could[-1].name if could else None)
 
 
 def _fits(role: str, column: Column, frame: pl.DataFrame) -> bool:
@@ -310,11 +313,11 @@ def _known_at_the_end(names: Sequence[str], frame: pl.DataFrame, roles: Mapping[
     return found
 
 
-def _differing(columns: Sequence[Column], frame: pl.DataFrame, action: str) -> list[str]:
-    """Columns that differ between actions, where two in three do not."""
+def _differing(columns: Iterable[Column], frame: pl.DataFrame, action: str, fewest: int = 4) -> list[str]:
+    """Of so many columns at least, those that differ between actions, where two in three do not, or all but one."""
     chances = {column.name: by_chance(frame, column, action) for column in columns}
-    odd = [name for name, chance in chances.items() if chance < BY_CHANCE / len(columns)]
-    return odd if len(columns) >= 4 and len(odd) <= len(columns) / 3 else []
+    odd = [name for name, chance in chances.items() if chance < BY_CHANCE / len(chances)]
+    return odd if len(chances) >= fewest and len(odd) <= max(1, len(chances) / 3) else []
 
 
 def _why_no_state(
@@ -327,6 +330,8 @@ def _why_no_state(
         return "names the row"
     if re.search(IDENTIFIER, column.plain) and column.distinct > MOST_WORDS:
         return "is an identifier" + _who(column, frame, roles)
+    if re.search(PLACE, column.plain) and column.kind == "whole" and column.distinct > MOST_WORDS:
+        return "numbers places, which are no measurement"
     if column.distinct < 2:
         return "has one value"
     if column.missing > HARDLY_FILLED:
@@ -372,10 +377,10 @@ def _doubtful(
 
 
 def _is_event(column: Column, frame: pl.DataFrame, roles: Mapping[str, str]) -> bool:
-    """Whether a column of two values behind the action is named as an outcome, though another one was chosen."""
+    """Whether a column of a few values behind the action is named as an outcome, though another one was chosen."""
     behind = column.name in frame.columns[frame.columns.index(roles["action"]) :]
-    named = len(column.plain) > 1 and re.search(WORDS["reward"][0], column.plain)
-    return bool(behind and named and column.distinct == 2)
+    named = len(column.plain) > 1 and re.search(f"{WORDS['reward'][0]}|{EVENT}", column.plain)
+    return bool(behind and named and column.distinct <= MOST_ENDS)
 
 
 def _mostly_rare(words: pl.Series) -> bool:

@@ -322,7 +322,7 @@ def _outcomes(proposal: Proposal) -> list[str]:
         "",
         "[[outcomes]]",
         _entry("name", proposal.outcome),
-        _entry("column", proposal.outcome_column),
+        _entry("column", proposal.outcome_column, "a guess: no name tells the outcome" * proposal.unnamed_outcome),
         direction,
         *ranges,
     ]

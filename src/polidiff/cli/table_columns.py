@@ -52,7 +52,7 @@ WORDS = {  # in descending order of strength
     ),
     "reward": (
         rf"^({GAINS}|spend|response|responded?|outcome|result|y)(_|$)|(^|_)alive$",
-        rf"^(earnings|score|got|r|status|event|cens|{POST})(_|$)",
+        rf"^(earnings|l?wages?|salary|score|got|r|status|fustat|event|cens\w*|{POST})(_|$)",
         TESTED,
     ),
     "terminated": (r"(^terminated$|^terminal$|^done$|died_or_left|^end$|^ended$|^(is_)?last(_|$)|discharged$)",),
@@ -60,18 +60,19 @@ WORDS = {  # in descending order of strength
 }
 AFTERWARDS = (
     rf"(^|_)(after|{POST}|followup|follow_up|later|outcome|result|discharge|paid|uplift|margin|clicks?|next"
-    rf"|off_?(trt|treat\w*|drug|study)?)(_|$)|{HARMFUL}"
+    rf"|off_?(trt|treat\w*|drug|study)?|los|length_of_stay|disposition|complian\w+|adheren\w+|aes?)(_|$)|{HARMFUL}"
 )
 BEFORE = (
-    r"(^|_)(age\w*|sex|gender|race|black|hisp|married|educ\w*|base\w*|pre\w*|prior\w*|history|site|cent(er|re)|region|"
+    r"(^|_)(age\w*|sex|gender|(fe)?male|race|black|white|asian|hisp\w*|married|educ\w*|base\w*|pre\w*|prior\w*|history|site|cent(er|re)|region|"
     r"ward|height|bmi)(_|$)"
 )
-SURVIVAL = r"^(time|days|futime|survtime|duration|weeks|months|t?stop)$"  # until an event, or the end of the record
-EVENT = r"^(status|event|cens|censored|died|death|dead)$"
+SURVIVAL = r"^(time|days|futime|survtime|duration|weeks?|months|t?stop)$"  # until an event, or the end of the record
+EVENT = r"^(status|fustat|event|cens\w*|died|death|dead|arrest)$"
 IDENTIFIER = (
     r"^(|id|rownames?|index|row|unnamed.*|uuid|key|name|case|record|mrn|ssn)$|(_|^)(id|uuid|key|no|nr)$|^(id|no|nr)_|(num|_code)$"
-    r"|^sch\w{0,4}id"
+    r"|^sch\w{0,4}id|^seq(n|no|nr|num)?$"
 )
+PLACE = r"^(zip|postal|post)(_?code)?$|^plz$"
 DOSE = r"(^|_)(dose|dosage)(_|$)"  # an action, even in real numbers
 TIME_UNIT = r"(^|_)(week|wk|month|mo|day|visit|year|hour|time)s?_?$"  # before a number
 DATE = r"^\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})"
@@ -154,13 +155,14 @@ def _kind(dtype: pl.DataType) -> str:
 
 def names_rows(column: Column, frame: pl.DataFrame) -> bool:
     """Whether a column tells rows apart and nothing else: words, numbers in a row, or whatever an identifier holds."""
-    if column.distinct < MOSTLY * (1 - column.missing) * frame.height or column.kind == "number":
+    numbers = frame[column.name].drop_nulls()
+    measured = column.kind == "number" and (numbers % 1 != 0).any()
+    if column.distinct < MOSTLY * (1 - column.missing) * frame.height or measured:
         return False
     if re.search(f"{IDENTIFIER}|{WORDS['group'][0]}", column.plain):
         return True
-    if column.kind != "whole" or column.low is None or column.high is None:
+    if column.low is None or column.high is None:
         return frame.height > FEWEST_NAMED
-    numbers = frame[column.name].drop_nulls()
     in_a_row = column.high - column.low < DENSE * len(numbers) or bool(numbers.is_sorted())
     return frame.height > FEWEST_NAMED and in_a_row
 

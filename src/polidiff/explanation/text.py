@@ -109,7 +109,7 @@ def sentence_text(explanation: Explanation, sentence: Sentence, *, figures: bool
         if sentence.left_out:
             least = f"fewer than {explanation.methods.min_group} {explanation.world.counted_in}"
             effect = _brought(explanation, sentence, "They", figures=figures)
-            return f"{start}, the only changes are for groups of {least}. {effect}"
+            return f"{start}, the only changes are in regions where they concern {least}. {effect}"
         if acts_the_same(explanation, sentence) and _some_unmet(explanation):
             return f"{start}, none of the changes named here is met."
         if acts_the_same(explanation, sentence):

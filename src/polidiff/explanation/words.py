@@ -119,8 +119,8 @@ def withheld_text(explanation: Explanation) -> str:
     count, least = explanation.withheld, explanation.methods.min_group
     if not count:
         return ""
-    are, units = "is" if count == 1 else "are", explanation.world.counted_in
-    return f"except in {counted(count, 'region')} with fewer than {least} {units}, which {are} not shown"
+    where = "a region" if count == 1 else f"each of {count} regions"
+    return f"except for fewer than {least} {explanation.world.counted_in} in {where}, which are not shown"
 
 
 def rule_text(rule: Rule) -> str:

@@ -369,11 +369,14 @@ def _explanation(record: Explanation, limit: Limit) -> Explanation:
         rest = replace(rest, quality=replace(rest.quality, completeness={}))
     rounded = record.withheld > 0 or (not record.regions and record.changes > 0)  # by the smaller limit of before
     rest = disclosed(record, rest, limit.least, unknown=limit.grown and rounded)
+    shown_ids = {region.id for region in left["regions"]}
+    met = any(r.support.episodes >= limit.least for r in record.regions if r.id not in shown_ids)  # changed for a few
+    why = "stand behind them" + ", or behind what changes there" * met
     return replace(
         rest,
         patch=_with_shifts_told(rest.patch, rest.regions),
         withheld=record.withheld + gone[0],
-        warnings=(*rest.warnings, *_left_out(gone, words, limit)),
+        warnings=(*rest.warnings, *_left_out(gone, words, limit, why)),
         world=_world(rest, [rest.regions, rest.sentences, rest.worse_off], limit),
     )
 
@@ -404,9 +407,7 @@ def _frontier(record: Frontier, limit: Limit) -> Frontier:
     return replace(rest, world=_world(rest, plans, limit))
 
 
-def _left_out(
-    counts: Iterable[int], words: Iterable[tuple[str, str]], limit: Limit, why: str = "stand behind them"
-) -> list[str]:
+def _left_out(counts: Iterable[int], words: Iterable[tuple[str, str]], limit: Limit, why: str) -> list[str]:
     """How much is gone."""
     gone = [f"{n} {one if n == 1 else several}" for n, (one, several) in zip(counts, words, strict=True) if n]
     few = f"fewer than {limit.least} {limit.world.counted_in}"

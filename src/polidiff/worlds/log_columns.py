@@ -22,7 +22,7 @@ ROW = "polidiff: row"  # where a row stood, in a table whose rows were put in or
 RANKED = pl.UInt32  # people as numbers without gaps, in tables: so few of them are dealt evenly
 HARMFUL = (  # names of outcomes of which less is better
     r"(^|_)(cost|costs|died|death|dead|mortality|harm|bleed|bleeding|readmission|readmitted|relapse|infection|churn"
-    r"|complication|failure|loss|default|adverse|pancreatitis)(_|$)"
+    r"|complication|failure|loss|default|adverse|pancreatitis|expired?|(re)?arrest(ed)?|recidivism)(_|$)"
 )
 LEVELS = 5  # of an action in real numbers, where none are given
 DONE = ("done", "dones", "is_done", "finished")

@@ -198,3 +198,16 @@ def test_many_outcomes_share_factorisations_and_draws_of_the_folds(monkeypatch):
     assert len(made) <= 5 * 9 * 4  # folds, penalties to choose from, again for all rows; twice, with 1 and 40 outcomes
     draws = [len(repeated_scores(replace(wide, gains=wide.gains[:, :k])).draws) for k in (1, 12, 20, 40)]
     assert draws == [5, 5, 3, 0]  # the mean of one draw is that draw
+
+
+@pytest.mark.parametrize("within", [0.0, 0.001])
+def test_the_share_where_an_action_is_next_to_never_taken_is_told_though_the_estimate_is_smooth(within):
+    g = np.random.default_rng(0)
+    x = g.normal(size=(6000, 5))
+    never = (x[:, 0] < 0) & (x[:, 3] > 0)
+    actions = (g.random(6000) < np.where(never, within, 0.5)).astype(int)
+    decisions = decisions_of(rows_of(x, actions, x[:, 1]), 2)
+    untried = logging_chances(decisions).untried(decisions.actions, 0.01)
+    assert untried[:, 1].mean() == pytest.approx(never.mean(), abs=0.025)
+    assert untried[:, 1][~never[decisions.order]].mean() < 0.02
+    assert not untried[:, 0].any()

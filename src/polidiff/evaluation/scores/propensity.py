@@ -7,11 +7,13 @@ too sure of itself makes weights that are too large.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import isotonic_regression, minimize
+from scipy.special import pdtr
 
 from polidiff.evaluation.scores.decisions import Decisions, held_rows
 from polidiff.evaluation.scores.regression import PATIENCE, Design, TreeGrower, design_of, leaves_of
@@ -161,15 +163,17 @@ def logit_weights(
 def rarely_taken(table: FloatArray, actions: IntArray, least: float) -> BoolArray:
     """(n, A) where an action has next to no chance: below `least`, or where it should have been seen and was not.
 
-    Among the rows with the smallest chances of an action, none took it although 2.5 were expected to: the estimate is
-    then too large there, because it is smooth.
+    Among the rows with the smallest chances of an action, next to none took it although the estimate, which is smooth
+    and then too large there, expects more. The share that took it rises with the estimate (isotonic regression); rows
+    where it is below `least` count if so few are as unlikely as none where 2.5 are expected.
     """
     rare = table < least
     for a in range(table.shape[1]):
         order = np.argsort(table[:, a], kind="stable")
-        before = int(np.argmax(np.append(actions[order] == a, True)))
-        if table[order[:before], a].sum() > 2.5:
-            rare[order[:before], a] = True
+        taken = (actions[order] == a).astype(np.float64)
+        seldom = order[isotonic_regression(taken).x < least]
+        few, expected = int((actions[seldom] == a).sum()), float(table[seldom, a].sum())
+        rare[seldom, a] |= bool(pdtr(few, expected) < math.exp(-2.5))
     return rare
 
 
