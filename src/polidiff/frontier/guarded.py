@@ -48,7 +48,7 @@ def solve_guarded(
     `given` is the problem in the units of the user, for what an error says.
     """
     hull = parametric_hull(problem)
-    archive = local_search(problem, _first_plans(problem, hull), clock, most=effort.expansions // 4)
+    archive = local_search(problem, _first_plans(problem, hull), clock, most=effort.expansions // 100)
     search = RelaxationSearch(problem, archive, budget)
     root = Node(
         choice=problem.ending_choice(problem.base),

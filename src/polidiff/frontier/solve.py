@@ -23,6 +23,7 @@ from polidiff.parallel import run_tasks
 from polidiff.records.arrays import FloatArray, IntArray
 
 HULL = 0.5  # of the time that the hull may take
+LOCAL = 40_000_000_000  # plans times states cubed that local search looks at
 PARTS = 8  # groups of hull edges, whatever the number of workers, so that the answer is the same
 ONE_PART = 60  # states below which there is one group
 PROVEN = 1e-9  # gap, as a share of the range, below which a plan counts as proven
@@ -33,7 +34,7 @@ class Effort:
     """How much work may be done; counts, so that the same input gives the same answer."""
 
     nodes: int | None = None  # of branch and bound; by default about half a minute's worth
-    expansions: int = 4_000  # plans whose neighbours local search looks at
+    expansions: int = 100_000  # plans whose neighbours local search looks at, fewer on large tables
     gap: float = 0.0  # share of the range to certify first, before the search for every plan
 
     def most(self, n_states: int, work: int = 2_000_000_000) -> int:
@@ -77,11 +78,25 @@ def solve_frontier(problem: FrontierProblem, effort: Effort, clock: Clock, budge
     if budget is not None:
         return solve_budgets(problem, [budget], effort, clock)[0]
     hull = parametric_hull(problem, clock.share(HULL))
-    archive = new_archive(hull.changes, hull.returns, hull.choices)
-    most = min(effort.expansions, 40_000_000_000 // problem.n_states**3)
-    archive = local_search(problem, archive, clock.share(0.5), most=most)
+    archive = _along_edges(problem, hull, effort, clock.share(0.5))
     proof = _prove(problem, hull, archive, effort, clock, None)
     return certified(hull, proof if clock.left() <= 0 else with_fewest_states(problem, proof), None)
+
+
+def _along_edges(problem: FrontierProblem, hull: Hull, effort: Effort, clock: Clock) -> Archive:
+    """What local search finds under each edge of the hull, from its ends; what one edge leaves goes to the others.
+
+    The proof is several times shorter where hardly a plan is missing before it begins.
+    """
+    archive = new_archive(hull.changes, hull.returns, hull.choices)
+    left, edges = min(effort.expansions, LOCAL // problem.n_states**3), len(hull.changes) - 1
+    for i in range(edges):
+        (low, high), most = hull.changes[i : i + 2], left // (edges - i)
+        part = clock.share(1 / (edges - i))
+        own = local_search(problem, archive.between(low, high), part, low=low, high=high, most=most)
+        left -= min(len(own), most)
+        archive = archive.with_points(own.changes, own.returns, own.choices)
+    return archive
 
 
 def with_fewest_states(problem: FrontierProblem, proof: Proof, budget: float | None = None) -> Proof:
@@ -94,7 +109,7 @@ def solve_budgets(problem: FrontierProblem, budgets: Sequence[float], effort: Ef
     """The first and the best plan within each of some budgets; all share the hull and the plans found on the way."""
     hull = parametric_hull(problem, clock.share(HULL))
     archive, answers = new_archive(hull.changes, hull.returns, hull.choices), list[Solved]()
-    expansions = max(8, min(effort.expansions // 20, 20_000_000_000 // problem.n_states**3))
+    expansions = max(8, min(effort.expansions // 500, 20_000_000_000 // problem.n_states**3))
     for budget in budgets:
         edge = int((hull.changes <= budget + archive.tolerance.changes).sum()) - 1
         if edge == len(hull.changes) - 1:

@@ -98,7 +98,13 @@ class Archive:
     def within(self, budget: float) -> Archive:
         """The first plan and the last within a budget."""
         last = int((self.changes <= budget + self.tolerance.changes).sum()) - 1
-        rows = np.unique([0, last]) if last >= 0 else np.zeros(0, dtype=np.int64)
+        return self._rows(np.unique([0, last]) if last >= 0 else np.zeros(0, dtype=np.int64))
+
+    def between(self, low: float, high: float) -> Archive:
+        """The plans with so many changes."""
+        return self._rows(np.flatnonzero((self.changes >= low) & (self.changes <= high)))
+
+    def _rows(self, rows: IntArray) -> Archive:
         return Archive(self.changes[rows], self.returns[rows], self.choices[rows], self.tolerance)
 
 
