@@ -67,14 +67,6 @@ class FrontierProblem:
         return np.searchsorted(self.state, np.arange(self.n_states + 1)).astype(np.int64)
 
     @cached_property
-    def padded(self) -> IntArray:
-        """(states, most pairs of a state) pair numbers, the first one repeated where a state has fewer."""
-        counts = np.diff(self.first)
-        ranks = np.arange(int(counts.max(initial=1)))
-        table = self.first[:-1, None] + np.where(ranks[None, :] < counts[:, None], ranks[None, :], 0)
-        return np.asarray(table, dtype=np.int64)
-
-    @cached_property
     def dense(self) -> FloatArray:
         """(pairs, states) the transitions as an array."""
         return np.asarray(self.transitions.toarray(), dtype=np.float64)

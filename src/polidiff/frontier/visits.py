@@ -61,15 +61,9 @@ def greedy_switches(
 ) -> tuple[IntArray, BoolArray]:
     """The best pair of every state (b, S), and where it strictly beats the chosen one."""
     masked = quality if active is None else np.where(active, quality, -np.inf)
-    if problem.padded.size > 2 * problem.n_pairs:  # few states have many pairs
-        top = np.maximum.reduceat(masked, problem.first[:-1], axis=1)
-        number = np.where(masked == top[:, problem.state], np.arange(problem.n_pairs), problem.n_pairs)
-        best = np.minimum.reduceat(number, problem.first[:-1], axis=1)
-    else:
-        table = masked[:, problem.padded]
-        rank = table.argmax(axis=2)
-        best = problem.padded[np.arange(problem.n_states), rank]
-        top = np.take_along_axis(table, rank[:, :, None], axis=2)[:, :, 0]
+    top = np.maximum.reduceat(masked, problem.first[:-1], axis=1)
+    number = np.where(masked == top[:, problem.state], np.arange(problem.n_pairs), problem.n_pairs)
+    best = np.minimum.reduceat(number, problem.first[:-1], axis=1)
     better = (best != choices) & (top > values + STRICT * (1.0 + np.abs(values)))
     return best, better
 
