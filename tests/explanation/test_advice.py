@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -89,6 +90,8 @@ def test_no_test_is_sized_by_what_a_failed_assumption_estimates(status: str) -> 
     assert advice.kind == "test first"
     assert ("A test with about" in " ".join(advice.reasons)) == (status == "held")
     assert ("History: what comes next" in " ".join(advice.reasons)) == (status == "failed")
+    sizes = re.findall(r"A test with about (\d+)", " ".join(advice.reasons).replace("\u202f", ""))
+    assert all(len(size.rstrip("0")) <= 2 for size in sizes)  # two digits: it is sized by an estimate
 
 
 def test_a_gain_for_most_with_losers_is_adopted_in_part_and_the_losers_are_named() -> None:

@@ -25,12 +25,13 @@ from polidiff.records.plan import Frontier, PlanRule
 from polidiff.records.rule import Condition, Rule, covers_any, first_match, overlap
 from polidiff.records.suppression import suppressed
 from polidiff.report.charts.frontier import plan_box_rows
+from polidiff.report.charts.outcomes import layout, node_rows
 from polidiff.report.figures import NOT_IN_IT
 from polidiff.report.markdown import markdown
 from polidiff.report.page import page_html
 from polidiff.report.plans import TWO_GAINS, plan_sentences
 from polidiff.report.tables import regions_table, tails_table
-from polidiff.report.view import sentence_views, support_text
+from polidiff.report.view import further_outcomes, outcome_cards, sentence_views, support_text
 from tests.report import samples
 from tests.results import COMMON, RARE, explanation, frontier, results
 
@@ -304,6 +305,52 @@ def test_the_moves_of_a_small_table_are_those_of_each_policy(seed):
             assert own == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_cell_of_a_picture_is_coloured_by_where_most_of_its_visits_lie(seed):
+    """Grey: more visits lie outside all regions than in any of them; colour: more in this one than anywhere else."""
+    rng = np.random.default_rng(seed)
+    features = rng.integers(0, 60, (40, 2)) / 7
+    steps = rng.dirichlet(np.full(40, 0.2), size=(40, 2)) * 0.8
+    steps[:, :, -1] += 0.2
+    world = TabularMDP(steps, rng.random((40, 2)), np.r_[np.full(39, 1 / 39), 0], absorbing=[39], features=features)
+    told = explain(world, np.zeros(40, int), ((features[:, 0] < 4) & (features[:, 1] > 3)).astype(int))
+    for picture in told.pictures:
+        assert sum(cell.visits for cell in picture.cells) == pytest.approx(1)
+        for cell in picture.cells:
+            place, masses = picture.place(cell), dict.fromkeys([None, *(region.id for region in told.regions)], 0.0)
+            for state in told.sample:
+                row = {
+                    feature.name: np.array([v]) for feature, v in zip(told.world.features, state.values, strict=True)
+                }
+                if place.covers(row)[0]:
+                    first = next((region.id for region in told.regions if region.rule.covers(row)[0]), None)
+                    masses[first] += state.share
+            assert sum(masses.values()) == pytest.approx(cell.visits, rel=0.1)  # a sample weighs what judges the rules
+            assert masses[cell.region] >= 0.9 * max(masses.values())
+    assert not told.pictures or "Grey: visits mostly outside all regions." in said(page_html(told))
+
+
+def test_states_where_a_change_makes_no_difference_are_not_drawn_as_different():
+    steps = np.zeros((6, 2, 6))
+    steps[np.arange(5), :, np.arange(1, 6)] = 1
+    steps[2, 1] = np.eye(6)[4]
+    world = TabularMDP(steps, np.ones((6, 2)), np.eye(6)[0], absorbing=[5])
+    told = explain(world, [0] * 6, [1] * 6)
+    drawn = {row["n"] for row in node_rows(told, layout(told.graph)) if row["d"] == "differs"}
+    assert drawn == {state for region in told.regions for state in region.states} == {"s2"}
+    assert "Orange: the states of the regions below." in said(page_html(told))
+
+
+@given(st.integers(1, 20))
+def test_outcomes_with_a_card_and_those_counted_beside_them_are_all(count):
+    base = samples.plain()
+    outcomes = tuple(replace(base.outcomes[0], name=f"o{k}") for k in range(count))
+    verdicts = tuple(replace(base.verdicts[0], outcome=outcome.name) for outcome in outcomes)
+    record = replace(base, outcomes=outcomes, verdicts=verdicts)
+    rest = re.match(r"\d+", further_outcomes(record))
+    assert len(outcome_cards(record)) + int(rest[0] if rest else 0) == count
+
+
 def test_the_worst_tenth_is_told_where_some_starts_are_worse_off():
     base = samples.plain()
     assert len(tails_table(base).rows) == 2
@@ -328,6 +375,6 @@ def test_a_rule_that_changes_nothing_is_told_and_drawn_so():
     spans = ((0.0, 1.0), (0.0, 1.0))
     rows = plan_box_rows(plan, ("x", "y"), spans, change_texts(plan), ("S1", ""))
     assert [(row["f"], row["n"]) for row in rows] == [("changes", ""), ("stays", "S1: nothing changes")]
-    assert change_texts(plan) == ("Where 0 ≤ x < 0.2 and 0 ≤ y < 0.2: nothing changes", "Everywhere else: north")
+    assert change_texts(plan) == ("nothing changes where 0 ≤ x < 0.2 and 0 ≤ y < 0.2", "north everywhere else")
     named = replace(plan, rules=(replace(back, changes=0.3), acts))  # an action that is called "keep"
-    assert change_texts(named)[0].endswith(": keep")
+    assert change_texts(named)[0].startswith("keep where")

@@ -207,7 +207,8 @@ def _tests(record: Explanation | Frontier, unknown: list[Verdict]) -> tuple[str,
     noun = "decision" if record.world.one_step else "episode"
     sized = ((verdict, size_of_test(verdict, _spread(record, verdict), units)) for verdict in unknown[:MOST_NAMED])
     return tuple(
-        f"A test with about {number(size, 2)} {noun}s, half of them under each policy, would show an effect of "
+        f"A test with about {number(size, places=1 - math.floor(math.log10(size)))} {noun}s, half of them under each "
+        "policy, would show an effect of "
         f"{estimate_text(verdict.difference, outcomes[verdict.outcome], difference=True).lstrip('+−')} on "
         f"{verdict.outcome} in {percent(POWER)} of cases."
         for verdict, size in sized

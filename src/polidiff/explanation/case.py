@@ -124,7 +124,7 @@ def _expected(
         return "", ()
     if own is not None and own.start is not None and explanation.world.enumerated and acts_the_same(explanation, own):
         return sentence_text(explanation, own), ()
-    if own is not None and _meets_a_change(own):
+    if own is not None and own.start is not None and _meets_a_change(own):
         return _mean_of(explanation, own, "All such starts meet a change. ")
     return "Whether a change is met later, and what to expect then, cannot be told from this result.", ()
 

@@ -43,7 +43,7 @@ class Numbering:
 def number_changes(explanation: Explanation | None, frontier: Frontier) -> Numbering:
     """Numbers for a page with a frontier, and perhaps an explanation above it."""
     regions = () if explanation is None else explanation.regions
-    numbers = {r.key: r.id for r in regions if r.key and r.rule.features not in ((), ("state",))}
+    numbers = {r.key: r.id for r in regions if r.key and not _is_named(r.rule)}
     last = max((int(r.id[1:]) for r in regions if re.fullmatch(r"S[0-9]+", r.id)), default=0)
     for key in _all_keys(frontier):
         if key not in numbers:
@@ -58,7 +58,7 @@ def _all_keys(frontier: Frontier) -> Iterator[str]:
     for plan in plans[:1]:
         yield from filter(None, _keys(plan))
     entries = frontier.ledger.entries if frontier.ledger is not None else ()
-    yield from (entry.key for entry in entries if entry.key and not _names_a_state(entry))
+    yield from (entry.key for entry in entries if entry.key and not entry.change.startswith(f"{entry.state}: "))
     for plan in plans[1:]:
         yield from filter(None, _keys(plan))
 
@@ -72,8 +72,9 @@ def _keys(plan: Plan) -> Iterator[str]:
 
 
 def _key(rule: Rule, current: str, proposed: str) -> str:
-    return "" if rule.features in ((), ("state",)) else change_key(rule, current, proposed)
+    return "" if _is_named(rule) else change_key(rule, current, proposed)
 
 
-def _names_a_state(entry: LedgerEntry) -> bool:
-    return entry.change.startswith(f"{entry.state}: ")
+def _is_named(rule: Rule) -> bool:
+    """Whether its place is called by its name: a state, or everywhere."""
+    return rule.features in ((), ("state",))

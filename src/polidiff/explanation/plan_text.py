@@ -205,9 +205,9 @@ def plan_words(plan: Plan, limit: int = 4) -> str:
 
 
 def exceptions_text(plan: Plan) -> str:
-    """Where a plan does otherwise than its rules alone would say; many states are counted."""
+    """Where a plan does otherwise than its rules, if it has any, alone would say; many states are counted."""
     said = []
-    for edits in joined_edits(plan.patch):
+    for edits in joined_edits(plan.patch) if plan.rules else ():
         rule, deed = edits[0].rule, edit_words(edits, plan.patch)
         if not any(rule == e.rule or (deed == e.deed and overlap(rule, e.rule)) for e in plan.rules):
             count = len(rule.conditions[0].values or ()) if names_states(rule) else 0
@@ -287,20 +287,12 @@ def _difference(frontier: Frontier, plan: Plan, name: str) -> Interval:
 
 def change_texts(plan: Plan, numbering: Numbering = UNNUMBERED) -> tuple[str, ...]:
     """The changes of a plan as sentences, behind their numbers: its rules where it has them, else its edits."""
-    if plan.rules:
-        texts = in_order([r.rule for r in plan.rules], [f"{place_text(r.rule)}: {r.deed}" for r in plan.rules])
-        texts = [f"{text[0].upper()}{text[1:]}" for text in texts]
-        texts[-1] += exceptions_text(plan)
-    else:
-        texts = edit_texts(plan)
-    numbers = numbering.of(plan)
+    changes, numbers = plan.rules or plan.patch.changing, numbering.of(plan)
+    texts = [f"{rule.deed} {place_text(rule.rule)}" for rule in plan.rules]
+    texts = texts or [edits_sentence((edit,), plan.patch) for edit in plan.patch.changing]
+    texts = in_order([change.rule for change in changes], texts)
+    texts[-1:] = [text + exceptions_text(plan) for text in texts[-1:]]
     return tuple(f"{number}: {text}" if number else text for number, text in zip(numbers, texts, strict=True))
-
-
-def edit_texts(plan: Plan) -> list[str]:
-    """The edits of a plan as sentences."""
-    edits = plan.patch.changing
-    return in_order([edit.rule for edit in edits], [edits_sentence((edit,), plan.patch) for edit in edits])
 
 
 def edits_sentence(edits: Sequence[Edit], patch: Patch) -> str:
@@ -365,10 +357,9 @@ def _no_gain(frontier: Frontier) -> str:
 
 def _plan_changes(plan: Plan) -> str:
     """The first few changes of a plan, each as what is done where."""
-    moves = [f"{entry.deed} {place_text(entry.rule)}" for entry in plan.rules]
-    texts = in_order([entry.rule for entry in plan.rules], moves) or edit_texts(plan)
+    texts = change_texts(plan)
     more = len(texts) - MOST_TOLD
-    text = "; ".join(texts[:MOST_TOLD]) + (exceptions_text(plan) if plan.rules else "")
+    text = "; ".join(texts[:MOST_TOLD]) + exceptions_text(plan) * (more > 0)
     return f"{text[0].upper()}{text[1:]}" + (f"; {counted(more, 'further change')} below." if more > 0 else ".")
 
 

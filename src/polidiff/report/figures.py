@@ -81,7 +81,7 @@ def _region_figures(explanation: Explanation) -> Iterator[Figure]:
         fine = [FIRST_CELLS, *[FURTHER_CELLS] * MOST_PICTURES]
         charts = [regions.regions_chart(explanation, PAGE, picture=k, most=fine[k]) for k in range(len(pictures))]
         specs = [(_pair(picture), _spec(chart, summary)) for picture, chart in zip(pictures, charts, strict=True)]
-        seen = "Grey: visited, same action. Colour: visited, other action. Stronger: more visits."
+        seen = "Grey: visits mostly outside all regions. Colour: mostly in one with this change. Stronger: more."
         note = seen + _outlines(explanation)
         yield Figure("regions", "Regions", summary, tuple(specs), None, note)
     if shows_strip(explanation):
@@ -140,7 +140,7 @@ def _graph_figures(explanation: Explanation) -> Iterator[Figure]:
         )
         table = tables.Table(("from", "to", "policy", "probability"), rows)
         chart = outcomes.graph_chart(explanation, PAGE)
-        note = "Orange states are those where the policies differ."
+        note = "Orange: the states of the regions below."
         yield _figure("graph", "States and moves", summary, chart, table, note)
 
 
